@@ -1,0 +1,335 @@
+import { formatDuration, show } from './duration.ts'
+import type { Refusal } from './errors.ts'
+import type {
+  ClaimRequest,
+  ClaimSpec,
+  GrantRequest,
+  Key,
+  LeaseId,
+  Query,
+  ReleaseRequest,
+  RevokeRequest,
+  UpdateRequest,
+  WatchTarget,
+} from './lease-store.ts'
+import type { Limits } from './limits.ts'
+
+/**
+ * The checks that every store makes of its arguments before anything else, so that a wrong call
+ * gets the same refusal everywhere. Each answers with the refusal, or with nothing.
+ */
+export type Complaint = Refusal | undefined
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f]/
+
+export function checkGrant(request: GrantRequest, limits: Limits): Complaint {
+  return (
+    checkObject('grant', request) ??
+    checkName('holder', request.holder, limits) ??
+    checkTtl(request.ttl, limits) ??
+    checkSpan('grace', request.grace, limits, false) ??
+    checkMaxLife(request, limits) ??
+    (request.parent === undefined ? undefined : checkLeaseId('parent', request.parent)) ??
+    checkLabels(request.labels, limits) ??
+    (request.claims === undefined ? undefined : checkClaims(request.claims, limits)) ??
+    checkRequestId(request.request, limits)
+  )
+}
+
+export function checkClaim(request: ClaimRequest, limits: Limits): Complaint {
+  return (
+    checkObject('claim', request) ??
+    checkLeaseId('lease', request.lease) ??
+    checkClaims(request.claims, limits) ??
+    checkRequestId(request.request, limits)
+  )
+}
+
+export function checkRelease(request: ReleaseRequest, limits: Limits): Complaint {
+  return (
+    checkObject('release', request) ??
+    checkLeaseId('lease', request.lease) ??
+    checkKeys(request.keys, limits) ??
+    checkToken(request.token) ??
+    checkRequestId(request.request, limits)
+  )
+}
+
+export function checkUpdate(request: UpdateRequest, limits: Limits): Complaint {
+  return (
+    checkObject('update', request) ??
+    checkLeaseId('lease', request.lease) ??
+    checkKey(request.key, limits) ??
+    checkToken(request.token) ??
+    checkValue(request.value, limits) ??
+    checkRequestId(request.request, limits)
+  )
+}
+
+export function checkRenew(leases: readonly LeaseId[], limits: Limits): Complaint {
+  if (!Array.isArray(leases))
+    return invalid(`leases is ${show(leases)}: give an array of lease ids`)
+  if (leases.length > limits.renewBatch) {
+    return exceeded(
+      `one call renews at most ${limits.renewBatch} leases, not ${leases.length}: send them in several calls`,
+    )
+  }
+  return undefined
+}
+
+export function checkRevoke(request: RevokeRequest, limits: Limits): Complaint {
+  return (
+    checkObject('revoke', request) ??
+    checkRevokeTarget(request, limits) ??
+    checkOptionalName('by', request.by, limits) ??
+    checkOptionalName('why', request.why, limits) ??
+    checkSpan('after', request.after, limits, false) ??
+    checkRequestId(request.request, limits)
+  )
+}
+
+export function checkQuery(query: Query, limits: Limits): Complaint {
+  const complaint = checkObject('query', query)
+  if (complaint) return complaint
+  if ('limit' in query && query.limit !== undefined) {
+    const { limit } = query
+    if (!Number.isInteger(limit) || limit < 1 || limit > limits.page) {
+      return invalid(`limit is ${show(limit)}: it must be an integer from 1 to ${limits.page}`)
+    }
+  }
+  if ('key' in query) return checkKey(query.key, limits)
+  if ('prefix' in query) return checkPrefix(query.prefix, limits)
+  if ('lease' in query) return checkLeaseId('lease', query.lease)
+  if ('history' in query) return checkKey(query.history, limits)
+  if ('leases' in query) return undefined
+  return invalid('a query names one of key, prefix, lease, leases and history')
+}
+
+export function checkWatch(target: WatchTarget, limits: Limits): Complaint {
+  const complaint = checkObject('target', target)
+  if (complaint) return complaint
+  if ('lease' in target) return checkLeaseId('lease', target.lease)
+  if (!('prefix' in target)) return invalid('a watch names a prefix or a lease')
+  const { from } = target
+  if (from !== undefined && !(Number.isSafeInteger(from) && from >= 0)) {
+    return invalid(`from is ${show(from)}: it must be a revision, an integer from 0 on`)
+  }
+  return checkPrefix(target.prefix, limits)
+}
+
+export function checkKey(key: Key, limits: Limits, name = 'key'): Complaint {
+  if (typeof key !== 'string') return invalid(`${name} is ${show(key)}: it must be a text`)
+  if (key.length === 0) return invalid(`${name} is empty: give it at least one character`)
+  return checkPrefix(key, limits, name)
+}
+
+function checkPrefix(prefix: string, limits: Limits, name = 'prefix'): Complaint {
+  if (typeof prefix !== 'string') return invalid(`${name} is ${show(prefix)}: it must be a text`)
+  if (prefix.length > limits.keyLength) {
+    return invalid(
+      `${name} ${show(prefix)} has ${prefix.length} characters: at most ${limits.keyLength} are allowed`,
+    )
+  }
+  if (CONTROL.test(prefix)) {
+    return invalid(`${name} ${show(prefix)} has a control character: use printable ones only`)
+  }
+  // A lone surrogate has no UTF-8 form: it would come back from disk as another key.
+  if (!prefix.isWellFormed()) {
+    return invalid(`${name} ${show(prefix)} is not well-formed Unicode: it has half a character`)
+  }
+  return undefined
+}
+
+function checkRevokeTarget(request: RevokeRequest, limits: Limits): Complaint {
+  const target = request.target
+  const complaint = checkObject('target', target)
+  if (complaint) return complaint
+  if ('lease' in target) return checkLeaseId('lease', target.lease)
+  if ('parent' in target) return checkLeaseId('parent', target.parent)
+  if (request.after !== undefined) {
+    return invalid(
+      `after is ${show(request.after)}, but claims on keys are removed at once: give it with a lease or a parent`,
+    )
+  }
+  if ('prefix' in target) return checkPrefix(target.prefix, limits)
+  if ('key' in target) {
+    return (
+      checkKey(target.key, limits) ??
+      (target.token === undefined ? undefined : checkToken(target.token))
+    )
+  }
+  return invalid('a revoke names one of lease, parent, prefix and key')
+}
+
+function checkClaims(claims: readonly ClaimSpec[], limits: Limits): Complaint {
+  if (!Array.isArray(claims)) return invalid(`claims is ${show(claims)}: give an array of claims`)
+  if (claims.length === 0) return invalid('claims is empty: name at least one key')
+  if (claims.length > limits.keysPerClaim) {
+    return exceeded(
+      `one call claims at most ${limits.keysPerClaim} keys, not ${claims.length}: claim fewer, or a key that stands for them`,
+    )
+  }
+  for (const claim of claims) {
+    const complaint = checkObject('claim', claim) ?? checkClaimSpec(claim, limits)
+    if (complaint) return complaint
+  }
+  return checkDistinct(claims.length, (index) => claims[index]!.key)
+}
+
+function checkClaimSpec(claim: ClaimSpec, limits: Limits): Complaint {
+  const { mode, limit } = claim
+  if (mode !== undefined && mode !== 'exclusive' && mode !== 'shared') {
+    return invalid(`mode is ${show(mode)}: it must be 'exclusive' or 'shared'`)
+  }
+  if (limit !== undefined) {
+    if (mode !== 'shared') {
+      return invalid(
+        `limit is ${show(limit)}, but the claim is exclusive: a limit goes with 'shared'`,
+      )
+    }
+    if (!Number.isInteger(limit) || limit < 1 || limit > limits.claimsPerKey) {
+      return invalid(
+        `limit is ${show(limit)}: it must be an integer from 1 to ${limits.claimsPerKey}`,
+      )
+    }
+  }
+  return checkKey(claim.key, limits) ?? checkValue(claim.value, limits)
+}
+
+function checkKeys(keys: readonly Key[], limits: Limits): Complaint {
+  if (!Array.isArray(keys)) return invalid(`keys is ${show(keys)}: give an array of keys`)
+  if (keys.length === 0) return invalid('keys is empty: name at least one key')
+  if (keys.length > limits.keysPerClaim) {
+    return exceeded(`one call names at most ${limits.keysPerClaim} keys, not ${keys.length}`)
+  }
+  for (const key of keys) {
+    const complaint = checkKey(key, limits)
+    if (complaint) return complaint
+  }
+  return checkDistinct(keys.length, (index) => keys[index]!)
+}
+
+function checkDistinct(count: number, keyAt: (index: number) => Key): Complaint {
+  if (count === 1) return undefined
+  const seen = new Set<Key>()
+  for (let index = 0; index < count; index++) {
+    const key = keyAt(index)
+    if (seen.has(key)) return invalid(`key ${show(key)} is named twice in one call: name it once`)
+    seen.add(key)
+  }
+  return undefined
+}
+
+function checkValue(value: string | undefined, limits: Limits): Complaint {
+  if (value === undefined) return undefined
+  if (typeof value !== 'string') return invalid(`value is ${show(value)}: it must be a text`)
+  // A code unit is at most three bytes of UTF-8, so most values need not be measured.
+  if (value.length * 3 > limits.valueBytes) {
+    const bytes = Buffer.byteLength(value)
+    if (bytes > limits.valueBytes) {
+      return exceeded(`the value has ${bytes} bytes: at most ${limits.valueBytes} are allowed`)
+    }
+  }
+  if (!value.isWellFormed()) return invalid('the value is not well-formed Unicode')
+  return undefined
+}
+
+function checkToken(token: number): Complaint {
+  if (Number.isSafeInteger(token) && token > 0) return undefined
+  return invalid(`token is ${show(token)}: it must be the integer that the claim was answered with`)
+}
+
+function checkTtl(ttl: number, limits: Limits): Complaint {
+  if (ttl === undefined) return invalid('ttl is missing: say how many milliseconds the lease lives')
+  if (typeof ttl === 'number' && ttl < limits.ttlMin) {
+    return invalid(
+      `ttl is ${formatDuration(ttl)}: the shortest that this store can keep is ${formatDuration(limits.ttlMin)}`,
+    )
+  }
+  return checkSpan('ttl', ttl, limits, true)
+}
+
+function checkMaxLife(request: GrantRequest, limits: Limits): Complaint {
+  const { maxLife, ttl } = request
+  if (maxLife === undefined) return undefined
+  if (typeof maxLife === 'number' && ttl !== Infinity && maxLife < ttl) {
+    return invalid(
+      `maxLife ${formatDuration(maxLife)} is shorter than ttl ${formatDuration(ttl)}: make it at least as long`,
+    )
+  }
+  return checkSpan('maxLife', maxLife, limits, true)
+}
+
+function checkSpan(
+  name: string,
+  value: number | undefined,
+  limits: Limits,
+  infinite: boolean,
+): Complaint {
+  if (value === undefined || (infinite && value === Infinity)) return undefined
+  if (typeof value !== 'number' || !(value >= 0)) {
+    return invalid(`${name} is ${show(value)}: it must be a number of milliseconds from 0 on`)
+  }
+  if (value > limits.ttlMax) {
+    return invalid(
+      `${name} is ${formatDuration(value)}: at most ${formatDuration(limits.ttlMax)} is allowed${infinite ? ', or Infinity' : ''}`,
+    )
+  }
+  return undefined
+}
+
+function checkLabels(labels: GrantRequest['labels'], limits: Limits): Complaint {
+  if (labels === undefined) return undefined
+  const complaint = checkObject('labels', labels)
+  if (complaint) return complaint
+  const entries = Object.entries(labels)
+  if (entries.length > limits.labels) {
+    return exceeded(`a lease has at most ${limits.labels} labels, not ${entries.length}`)
+  }
+  for (const [name, value] of entries) {
+    const wrong =
+      checkName(`the label ${show(name)}`, value, limits, true) ??
+      checkName("a label's name", name, limits)
+    if (wrong) return wrong
+  }
+  return undefined
+}
+
+function checkName(name: string, value: string, limits: Limits, mayBeEmpty = false): Complaint {
+  if (typeof value !== 'string') return invalid(`${name} is ${show(value)}: it must be a text`)
+  if (value.length === 0 && !mayBeEmpty) return invalid(`${name} is empty: give it a name`)
+  if (value.length > limits.nameLength) {
+    return invalid(
+      `${name} ${show(value)} has ${value.length} characters: at most ${limits.nameLength} are allowed`,
+    )
+  }
+  if (!value.isWellFormed()) return invalid(`${name} is not well-formed Unicode`)
+  return undefined
+}
+
+function checkOptionalName(name: string, value: string | undefined, limits: Limits): Complaint {
+  return value === undefined ? undefined : checkName(name, value, limits, true)
+}
+
+function checkLeaseId(name: string, id: LeaseId): Complaint {
+  if (typeof id === 'string' && id.length > 0) return undefined
+  return invalid(`${name} is ${show(id)}: give the id that the lease was granted with`)
+}
+
+function checkRequestId(id: string | undefined, limits: Limits): Complaint {
+  return id === undefined ? undefined : checkName('request', id, limits)
+}
+
+function checkObject(name: string, value: unknown): Complaint {
+  if (typeof value === 'object' && value !== null) return undefined
+  return invalid(`${name} is ${show(value)}: it must be an object`)
+}
+
+function invalid(message: string): Refusal {
+  return { code: 'invalid-argument', message }
+}
+
+function exceeded(message: string): Refusal {
+  return { code: 'limit-exceeded', message }
+}

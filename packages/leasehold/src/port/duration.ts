@@ -1,0 +1,48 @@
+import { LeaseholdError } from './errors.ts'
+
+/** A number of milliseconds, or a text such as `'250ms'`, `'30s'`, `'1.5h'`, `'infinite'`. */
+export type Duration = number | `${number}${Unit}` | 'infinite'
+
+type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
+
+const MILLISECONDS: Record<Unit, number> = { ms: 1, s: 1e3, m: 60e3, h: 3600e3, d: 86400e3 }
+const FORM = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+
+/** The duration in milliseconds. `name` is what the error calls the argument. */
+export function milliseconds(value: Duration, name: string): number {
+  if (typeof value === 'number') {
+    if (value >= 0) return value
+    throw new LeaseholdError(
+      'invalid-argument',
+      `${name} is ${value}: it must be a number of milliseconds that is not negative, or a text such as '30s'`,
+    )
+  }
+  if (value === 'infinite') return Infinity
+  const parts = typeof value === 'string' ? FORM.exec(value) : null
+  if (parts) return Number(parts[1]) * MILLISECONDS[parts[2] as Unit]
+  throw new LeaseholdError(
+    'invalid-argument',
+    `${name} is ${show(value)}: write a duration as milliseconds (30000) or as a number with ms, s, m, h or d ('30s', '1.5h'), or 'infinite'`,
+  )
+}
+
+/** A duration as a person would write it: `1.5h`, `30s`, `250ms`, `infinite`. */
+export function formatDuration(ms: number): string {
+  if (ms === Infinity) return 'infinite'
+  for (const unit of ['d', 'h', 'm', 's'] as const) {
+    const count = ms / MILLISECONDS[unit]
+    if (count >= 1 && Number.isInteger(count * 10)) return `${count}${unit}`
+  }
+  return `${Math.round(ms * 1000) / 1000}ms`
+}
+
+/** A value as it can stand in an error message: quoted, and never long. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') {
+    return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value)
+  }
+  if (typeof value === 'object' && value !== null)
+    return Array.isArray(value) ? 'an array' : 'an object'
+  if (typeof value === 'function') return 'a function'
+  return String(value)
+}

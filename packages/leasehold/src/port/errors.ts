@@ -1,0 +1,97 @@
+/**
+ * Every failure that Leasehold reports has a code from this table, and every code says which of
+ * the three outcomes it stands for:
+ *
+ * - `refused`: the call changed nothing, and it is known why.
+ * - `unknown`: the call may have been carried out, now or later. Ask again with the same request
+ *   id, or read; never take it for a no.
+ *
+ * (The third outcome, done, is an answer and not an error.)
+ */
+export const ERRORS = {
+  'invalid-argument': { outcome: 'refused', meaning: 'An argument is wrong in itself.' },
+  'limit-exceeded': { outcome: 'refused', meaning: 'The call would pass a limit of the store.' },
+  unsupported: { outcome: 'refused', meaning: 'This store cannot do what was asked.' },
+  'lease-not-found': { outcome: 'refused', meaning: 'No such lease, or it ended long ago.' },
+  'lease-ended': { outcome: 'refused', meaning: 'The lease has ended; `reason` says how.' },
+  'claim-not-found': {
+    outcome: 'refused',
+    meaning: 'The lease has no claim with this token on this key: it was released or replaced.',
+  },
+  'storage-full': { outcome: 'refused', meaning: 'There is no space to write to; reads go on.' },
+  'storage-failed': { outcome: 'unknown', meaning: 'Writing failed; the store keeps trying.' },
+  'storage-locked': { outcome: 'refused', meaning: 'Another process owns this folder.' },
+  'storage-damaged': { outcome: 'refused', meaning: 'The files do not hold what was written.' },
+  closed: { outcome: 'refused', meaning: 'The store or client was closed.' },
+  timeout: { outcome: 'refused', meaning: 'The wait was longer than the caller allowed.' },
+  aborted: { outcome: 'refused', meaning: "The caller's AbortSignal was aborted." },
+  'unknown-outcome': { outcome: 'unknown', meaning: 'No answer came; it may have been done.' },
+  lapsed: {
+    outcome: 'refused',
+    meaning: 'The lease could not be renewed in time; its grace runs and it may yet recover.',
+  },
+  lost: { outcome: 'refused', meaning: 'What was held is held no more; `reason` says why.' },
+} as const satisfies Record<string, { outcome: 'refused' | 'unknown'; meaning: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** Why a lease, or a claim on a key, came to its end. */
+export type EndReason = 'released' | 'expired' | 'revoked' | 'broken'
+
+/** Why a holder no longer holds: an end that the store told of, or one that the holder concluded. */
+export type LossReason = Exclude<EndReason, 'released'> | 'superseded' | 'unreachable' | 'closed'
+
+/** How something ended: the reason, and for a forced end who did it and why. */
+export interface End {
+  readonly reason: EndReason
+  readonly by?: string | undefined
+  readonly why?: string | undefined
+}
+
+/**
+ * A refusal as a value, so that the kernel can decide without throwing and an answer can be kept
+ * and given again.
+ */
+export interface Refusal {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly end?: End | undefined
+}
+
+export interface ErrorDetails {
+  readonly reason?: LossReason | EndReason | undefined
+  readonly by?: string | undefined
+  readonly why?: string | undefined
+  readonly cause?: unknown
+}
+
+export class LeaseholdError extends Error {
+  override readonly name = 'LeaseholdError'
+  readonly code: ErrorCode
+  /** For `lease-ended` and `lost`: how it ended. */
+  readonly reason: LossReason | EndReason | undefined
+  /** For a forced end: who asked for it. */
+  readonly by: string | undefined
+  /** For a forced end: the reason that was given. */
+  readonly why: string | undefined
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.reason = details.reason
+    this.by = details.by
+    this.why = details.why
+  }
+
+  get outcome(): 'refused' | 'unknown' {
+    return ERRORS[this.code].outcome
+  }
+
+  static from(refusal: Refusal): LeaseholdError {
+    return new LeaseholdError(refusal.code, refusal.message, refusal.end)
+  }
+}
+
+export function isLeaseholdError(error: unknown, code?: ErrorCode): error is LeaseholdError {
+  return error instanceof LeaseholdError && (code === undefined || error.code === code)
+}

@@ -1,0 +1,91 @@
+import { uptime } from 'node:os'
+import { performance } from 'node:perf_hooks'
+import type { Clock, Timer } from './clock.ts'
+
+/** The longest delay that setTimeout can count. A later timer is set in steps. */
+const DELAY_MAX = 2 ** 31 - 1
+
+/** A difference between two clocks below this is noise, above it the machine slept or was set. */
+const NOTICEABLE_MS = 200
+
+/**
+ * The machine's clock.
+ *
+ * `performance.now()` follows CLOCK_MONOTONIC, which stands still while the machine is suspended;
+ * `os.uptime()` goes on but is slow to read. So `asleep` reads the wall clock first, which is cheap
+ * and also goes on, and only where the two have moved apart asks the uptime which of them it was:
+ * a machine that slept, or a wall clock that somebody set.
+ */
+export class SystemClock implements Clock {
+  #asleep = 0
+  #wallAhead = this.#readWallAhead()
+  #uptimeAhead = this.#readUptimeAhead()
+
+  now(): number {
+    return performance.timeOrigin + performance.now()
+  }
+
+  asleep(): number {
+    const wallAhead = this.#readWallAhead()
+    if (Math.abs(wallAhead - this.#wallAhead) > NOTICEABLE_MS) {
+      this.#wallAhead = wallAhead
+      const uptimeAhead = this.#readUptimeAhead()
+      if (uptimeAhead - this.#uptimeAhead > NOTICEABLE_MS) {
+        this.#asleep += uptimeAhead - this.#uptimeAhead
+        this.#uptimeAhead = uptimeAhead
+      }
+    }
+    return this.#asleep
+  }
+
+  timer(time: number, run: () => void, keepAlive = false): Timer {
+    return new SystemTimer(this, time, run, keepAlive)
+  }
+
+  defer(run: () => void): void {
+    setImmediate(run)
+  }
+
+  #readWallAhead(): number {
+    return Date.now() - performance.now()
+  }
+
+  #readUptimeAhead(): number {
+    return uptime() * 1000 - performance.now()
+  }
+}
+
+class SystemTimer implements Timer {
+  readonly #clock: Clock
+  readonly #time: number
+  readonly #run: () => void
+  readonly #keepAlive: boolean
+  #handle: NodeJS.Timeout | undefined
+
+  constructor(clock: Clock, time: number, run: () => void, keepAlive: boolean) {
+    this.#clock = clock
+    this.#time = time
+    this.#run = run
+    this.#keepAlive = keepAlive
+    if (time < Infinity) this.#arm()
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle)
+    this.#handle = undefined
+  }
+
+  #arm(): void {
+    const delay = Math.min(Math.ceil(this.#time - this.#clock.now()), DELAY_MAX)
+    this.#handle = setTimeout(() => this.#fire(), Math.max(delay, 0))
+    if (!this.#keepAlive) this.#handle.unref()
+  }
+
+  /** setTimeout may fire a little early, and a far timer is set in steps: look before calling. */
+  #fire(): void {
+    if (this.#clock.now() < this.#time) this.#arm()
+    else this.#run()
+  }
+}
+
+export const systemClock: Clock = new SystemClock()
