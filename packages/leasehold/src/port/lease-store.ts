@@ -462,6 +462,11 @@ export interface Watch {
 export interface Guarantees {
   readonly engine: string
   /**
+   * The store runs in the caller's own process: a call cannot be lost on the way, so that it needs
+   * no request id.
+   */
+  readonly inProcess: boolean
+  /**
    * What an answer survives: `process` nothing beyond the process, `disk` a crash of process and
    * machine, `engine` what the engine's own settings promise (see `notes`).
    */
