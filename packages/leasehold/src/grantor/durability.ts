@@ -24,7 +24,8 @@ export interface Durability {
 
   /**
    * Fulfilled when all that the journal has been told so far is durable. Rejected, with an error
-   * whose outcome is unknown, when writing failed; the changes stay, and writing is tried again.
+   * whose outcome is unknown, when writing failed; the changes stay, and writing is tried again. A
+   * promise that was rejected is not given again: the next call's waits for the next attempt.
    */
   durable(): Promise<void>
 

@@ -1,2 +1,6 @@
+export * from './event-log.ts'
 export * from './journal.ts'
+export * from './kernel.ts'
+export * from './notices.ts'
+export * from './reader.ts'
 export * from './requests.ts'

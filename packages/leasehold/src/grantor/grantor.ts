@@ -1,0 +1,216 @@
+import { isRefused, Kernel, type Refused } from '../kernel/index.ts'
+import {
+  type Busy,
+  type Changed,
+  type Claimed,
+  type ClaimRequest,
+  type Clock,
+  checkWatch,
+  type Granted,
+  type GrantRequest,
+  type Guarantees,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type Limits,
+  type Observer,
+  type Query,
+  type Reading,
+  type Refusal,
+  type ReleaseRequest,
+  type Renewed,
+  type Revision,
+  type Revoked,
+  type RevokeRequest,
+  type Timer,
+  type UpdateRequest,
+  type Watch,
+  type WatchTarget,
+} from '../port/index.ts'
+import type { Durability } from './durability.ts'
+import { Outbox } from './outbox.ts'
+
+/** How many leases one sweep looks at before it lets others have their turn. */
+const SWEEP = 1000
+
+/** How long to wait before expiring again, where an expiry could not be written. */
+const OBSTRUCTED_MS = 250
+
+export interface GrantorOptions {
+  readonly clock: Clock
+  readonly guarantees: Guarantees
+  readonly limits?: Partial<Limits> | undefined
+  /** The revision to start after. */
+  readonly revision?: Revision | undefined
+  /** Where nothing needs to last beyond the process, none. */
+  readonly durability?: Durability | undefined
+}
+
+/**
+ * Runs a kernel in real time: gives it the clock, sleeps until the next deadline, answers calls
+ * when what they rest on is durable, and tells those who watch. The stores that are embedded are
+ * this, with or without durability.
+ */
+export class Grantor implements LeaseStore {
+  readonly guarantees: Guarantees
+  readonly kernel: Kernel
+  readonly #clock: Clock
+  readonly #durability: Durability | undefined
+  readonly #outbox: Outbox
+  #timer: Timer | undefined
+  #timerTime = Infinity
+  #sweeping = false
+  #closing: Promise<void> | undefined
+
+  constructor(options: GrantorOptions) {
+    this.#clock = options.clock
+    this.#durability = options.durability
+    this.#outbox = new Outbox(() => this.#untilDurable())
+    this.kernel = new Kernel({
+      limits: options.limits,
+      revision: options.revision,
+      journal: options.durability?.journal,
+      notices: this.#outbox,
+    })
+    this.guarantees = {
+      ...options.guarantees,
+      requestsRemembered: this.kernel.limits.requests,
+      eventsKept: this.kernel.limits.events,
+    }
+  }
+
+  /** Opens for calls. To be called once, after the kernel was rebuilt if it is to be. */
+  start(): void {
+    this.#outbox.attach(this.kernel)
+    this.#arm()
+  }
+
+  grant(request: GrantRequest): Promise<Granted | Busy> {
+    const obstacle = this.#obstacle('grow')
+    if (obstacle) return reject(obstacle)
+    return this.#answer(this.kernel.grant(request, this.#clock.now()))
+  }
+
+  renew(leases: readonly LeaseId[]): Promise<Renewed> {
+    if (this.#closing) return reject(CLOSED)
+    const answer = this.kernel.renew(leases, this.#clock.now())
+    // That a lease was renewed rests on nothing that could be lost; that one is gone does.
+    if (!('lost' in answer) || answer.lost.length > 0) return this.#answer(answer)
+    return Promise.resolve(answer)
+  }
+
+  revoke(request: RevokeRequest): Promise<Revoked> {
+    const obstacle = this.#obstacle('shrink')
+    if (obstacle) return reject(obstacle)
+    return this.#answer(this.kernel.revoke(request, this.#clock.now()))
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed | Busy> {
+    const obstacle = this.#obstacle('grow')
+    if (obstacle) return reject(obstacle)
+    return this.#answer(this.kernel.claim(request, this.#clock.now()))
+  }
+
+  release(request: ReleaseRequest): Promise<Changed> {
+    const obstacle = this.#obstacle('shrink')
+    if (obstacle) return reject(obstacle)
+    return this.#answer(this.kernel.release(request, this.#clock.now()))
+  }
+
+  update(request: UpdateRequest): Promise<Changed> {
+    const obstacle = this.#obstacle('grow')
+    if (obstacle) return reject(obstacle)
+    return this.#answer(this.kernel.update(request, this.#clock.now()))
+  }
+
+  read<Q extends Query>(query: Q): Promise<Reading<Q>> {
+    if (this.#closing) return reject(CLOSED)
+    return this.#answer(this.kernel.reader.read(query))
+  }
+
+  watch(target: WatchTarget, observer: Observer): Watch {
+    const complaint = this.#closing ? CLOSED : checkWatch(target, this.kernel.limits)
+    if (complaint) throw LeaseholdError.from(complaint)
+    if ('lease' in target) return this.#outbox.watchLease(target.lease, observer)
+    return this.#outbox.watchPrefix(target.prefix, target.from, observer)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    this.#timer?.cancel()
+    await this.#durability?.close()
+    this.#outbox.close(LeaseholdError.from(CLOSED))
+  }
+
+  #obstacle(kind: 'grow' | 'shrink'): Refusal | undefined {
+    return this.#closing ? CLOSED : this.#durability?.obstacle(kind)
+  }
+
+  /** Gives an answer, when all that was changed before it is durable. */
+  #answer<A extends object>(answer: A | Refused): Promise<A> {
+    this.#outbox.changed()
+    if (this.kernel.nextDeadline < this.#timerTime) this.#arm()
+    const durable = this.#untilDurable()
+    if (durable) return durable.then(() => unwrap(answer))
+    return isRefusedAnswer(answer) ? reject(answer.refusal) : Promise.resolve(answer)
+  }
+
+  #untilDurable(): Promise<void> | undefined {
+    return this.#durability?.pending ? this.#durability.durable() : undefined
+  }
+
+  /** Sets the timer for the next deadline. Renewals do not move it: the sweep looks again. */
+  #arm(): void {
+    const time = this.kernel.nextDeadline
+    if (time === this.#timerTime || this.#sweeping || this.#closing) return
+    this.#timer?.cancel()
+    this.#timerTime = time
+    this.#timer = this.#clock.timer(time, () => this.#sweepSoon())
+  }
+
+  /**
+   * The sweep is put off until the input that has already arrived was handled: after a stall, a
+   * renewal that came in time must be seen before the lease that it renews is looked at.
+   */
+  #sweepSoon(): void {
+    this.#timerTime = Infinity
+    this.#sweeping = true
+    this.#clock.defer(() => this.#sweep())
+  }
+
+  #sweep(): void {
+    if (this.#closing) return
+    const now = this.#clock.now()
+    if (this.#obstacle('shrink')) {
+      this.#clock.timer(now + OBSTRUCTED_MS, () => this.#sweepSoon())
+      return
+    }
+    const more = this.kernel.expire(now, SWEEP)
+    this.#outbox.changed()
+    if (more) {
+      this.#clock.defer(() => this.#sweep())
+    } else {
+      this.#sweeping = false
+      this.#arm()
+    }
+  }
+}
+
+const CLOSED: Refusal = { code: 'closed', message: 'the store is closed: open it again' }
+
+function isRefusedAnswer(answer: object): answer is Refused {
+  return isRefused(answer as Refused)
+}
+
+function unwrap<A extends object>(answer: A | Refused): A {
+  if (isRefusedAnswer(answer)) throw LeaseholdError.from(answer.refusal)
+  return answer
+}
+
+function reject(refusal: Refusal): Promise<never> {
+  return Promise.reject(LeaseholdError.from(refusal))
+}

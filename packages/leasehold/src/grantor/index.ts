@@ -1,0 +1,2 @@
+export * from './durability.ts'
+export * from './grantor.ts'

@@ -1,0 +1,78 @@
+import type { Mode } from '../port/index.ts'
+import { Integers, NONE, Numbers, References, Slots } from './columns.ts'
+
+/** In the column of limits: the claim is exclusive, or shared without a limit. */
+const EXCLUSIVE = -1
+const UNLIMITED = 0
+
+/** The claims, a row each, in two lists: that of their key by token, and that of their lease. */
+export class ClaimTable {
+  readonly token = new Numbers()
+  readonly claimedAt = new Numbers()
+  /** 0 while the claim waits. */
+  readonly heldSince = new Numbers()
+  readonly value = new References<string>()
+  readonly lease = new Integers()
+  readonly key = new Integers()
+  readonly nextOnKey = new Integers()
+  readonly previousOnKey = new Integers()
+  readonly nextOfLease = new Integers()
+  readonly previousOfLease = new Integers()
+  /** The claims that were made in one call, on several keys, are a ring. */
+  readonly together = new Integers()
+  readonly #limit = new Integers()
+
+  readonly slots = new Slots([
+    this.token,
+    this.claimedAt,
+    this.heldSince,
+    this.value,
+    this.lease,
+    this.key,
+    this.nextOnKey,
+    this.previousOnKey,
+    this.nextOfLease,
+    this.previousOfLease,
+    this.together,
+    this.#limit,
+  ])
+
+  setMode(slot: number, mode: Mode, limit: number): void {
+    this.#limit.set(slot, mode === 'exclusive' ? EXCLUSIVE : limit)
+  }
+
+  mode(slot: number): Mode {
+    return this.#limit.get(slot) === EXCLUSIVE ? 'exclusive' : 'shared'
+  }
+
+  /** 0 for none. */
+  limit(slot: number): number {
+    return Math.max(this.#limit.get(slot), UNLIMITED)
+  }
+
+  /** Takes `slot` out of the ring of claims that were made with it. */
+  leaveTogether(slot: number): void {
+    let before = slot
+    while (this.together.get(before) !== slot) before = this.together.get(before)
+    this.together.set(before, this.together.get(slot))
+    this.together.set(slot, slot)
+  }
+
+  /** Whether this claim and all that were made with it hold. */
+  allHold(slot: number): boolean {
+    for (let at = slot; ; ) {
+      if (this.heldSince.get(at) === 0) return false
+      at = this.together.get(at)
+      if (at === slot) return true
+    }
+  }
+
+  /** The claim made together with `slot` on this key, itself included, or NONE. */
+  sibling(slot: number, key: number): number {
+    for (let at = slot; ; ) {
+      if (this.key.get(at) === key) return at
+      at = this.together.get(at)
+      if (at === slot) return NONE
+    }
+  }
+}

@@ -1,0 +1,420 @@
+import {
+  type Ahead,
+  type Busy,
+  type Capped,
+  type Changed,
+  type Claimed,
+  type ClaimRequest,
+  type ClaimSpec,
+  type Complaint,
+  checkClaim,
+  checkGrant,
+  checkRelease,
+  checkRenew,
+  checkRevoke,
+  checkUpdate,
+  DEFAULT_LIMITS,
+  type End,
+  type Granted,
+  type GrantRequest,
+  type Key,
+  type LeaseId,
+  type Limits,
+  type Lost,
+  type OwnClaim,
+  type Refusal,
+  type ReleaseRequest,
+  type Renewed,
+  type RequestId,
+  type Revision,
+  type Revoked,
+  type RevokeRequest,
+  show,
+  type UpdateRequest,
+} from '../port/index.ts'
+import { NONE } from './columns.ts'
+import type { EventLog } from './event-log.ts'
+import type { Journal } from './journal.ts'
+import { Ledger } from './ledger.ts'
+import type { Notices } from './notices.ts'
+import { Reader } from './reader.ts'
+import { endOf, exceeded, noLease, refused } from './refusals.ts'
+import { describe, describeMemory, Replayer } from './replay.ts'
+import type { Answer, Refused } from './requests.ts'
+import { revoke } from './revoke.ts'
+
+const NOTHING_AHEAD: readonly Ahead[] = []
+const RELEASED: End = { reason: 'released' }
+const EXPIRED: End = { reason: 'expired' }
+const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
+
+export interface KernelOptions {
+  readonly limits?: Partial<Limits> | undefined
+  /** Told of every change. */
+  readonly journal?: Journal | undefined
+  /** Told what the holders of leases must learn. */
+  readonly notices?: Notices | undefined
+  /** The revision to start after; tokens will be greater than it. */
+  readonly revision?: Revision | undefined
+}
+
+/**
+ * The state machine of leases: `(state, command, now) -> answer`, and nothing else. No I/O, no
+ * clock, no randomness, no promises: the same commands at the same times give the same answers.
+ * Every other store is measured by it.
+ *
+ * Each command checks everything before it changes anything, so that a refused command leaves no
+ * trace. `now` is a positive time that never goes back.
+ */
+export class Kernel {
+  readonly limits: Limits
+  readonly reader: Reader
+  readonly #ledger: Ledger
+
+  constructor(options: KernelOptions = {}) {
+    this.limits = { ...DEFAULT_LIMITS, ...options.limits }
+    this.#ledger = new Ledger(this.limits, options.revision ?? 0, options.journal, options.notices)
+    this.reader = new Reader(this.#ledger)
+  }
+
+  get revision(): Revision {
+    return this.#ledger.revision
+  }
+
+  get events(): EventLog {
+    return this.#ledger.events
+  }
+
+  /** How many leases there are. */
+  get leases(): number {
+    return this.#ledger.tables.leases.count
+  }
+
+  /** No lease needs to be looked at before this time. It may be early, never late. */
+  get nextDeadline(): number {
+    return this.#ledger.deadlines.next
+  }
+
+  grant(request: GrantRequest, now: number): Granted | Busy | Refused {
+    const complaint = checkGrant(request, this.limits)
+    if (complaint) return refused(complaint)
+    return this.#known(request) ?? this.#remember(request, this.#grant(request, now))
+  }
+
+  claim(request: ClaimRequest, now: number): Claimed | Busy | Refused {
+    const complaint = checkClaim(request, this.limits)
+    if (complaint) return refused(complaint)
+    return this.#known(request) ?? this.#remember(request, this.#claim(request, now))
+  }
+
+  release(request: ReleaseRequest, now: number): Changed | Refused {
+    const complaint = checkRelease(request, this.limits)
+    if (complaint) return refused(complaint)
+    return this.#known(request) ?? this.#remember(request, this.#release(request, now))
+  }
+
+  update(request: UpdateRequest, now: number): Changed | Refused {
+    const complaint = checkUpdate(request, this.limits)
+    if (complaint) return refused(complaint)
+    return this.#known(request) ?? this.#remember(request, this.#update(request, now))
+  }
+
+  revoke(request: RevokeRequest, now: number): Revoked | Refused {
+    const complaint = checkRevoke(request, this.limits)
+    if (complaint) return refused(complaint)
+    return this.#known(request) ?? this.#remember(request, revoke(this.#ledger, request, now))
+  }
+
+  renew(ids: readonly LeaseId[], now: number): Renewed | Refused {
+    const complaint = checkRenew(ids, this.limits)
+    if (complaint) return refused(complaint)
+    const { leases } = this.#ledger.tables
+    const lost: Lost[] = []
+    const capped: Capped[] = []
+    for (const id of ids) {
+      const slot = typeof id === 'string' ? leases.find(id) : NONE
+      if (slot === NONE) {
+        lost.push({ lease: id, end: endOf(this.#ledger, id) })
+        continue
+      }
+      leases.renewedAt.set(slot, now)
+      const endOfLife = leases.endOfLife.get(slot)
+      if (endOfLife !== Infinity && leases.deadline(slot) === endOfLife) {
+        capped.push({ lease: id, remaining: endOfLife - now, end: leases.cappedBy.get(slot) })
+      }
+    }
+    return { lost, capped }
+  }
+
+  /**
+   * Expires what is due, looking at no more than `most` leases. Answers whether there may be more.
+   * Each lease that ends does so, with all under it, in a revision of its own.
+   */
+  expire(now: number, most: number): boolean {
+    for (let looked = 0; looked < most; looked++) {
+      const slot = this.#ledger.nextDue(now)
+      if (slot === undefined) return false
+      if (slot !== NONE) this.#expireLease(slot, now)
+    }
+    return this.nextDeadline <= now
+  }
+
+  /** The claims of a living lease, for its watch; `undefined` where there is no such lease. */
+  standing(id: LeaseId): { readonly slot: number; readonly claims: OwnClaim[] } | undefined {
+    const { leases, claims, keys } = this.#ledger.tables
+    const slot = leases.find(id)
+    if (slot === NONE) return undefined
+    const own: OwnClaim[] = []
+    let claim = leases.firstClaim.get(slot)
+    for (; claim !== NONE; claim = claims.nextOfLease.get(claim)) {
+      own.push({
+        key: keys.name.get(claims.key.get(claim))!,
+        token: claims.token.get(claim),
+        holds: claims.allHold(claim),
+      })
+    }
+    return { slot, claims: own }
+  }
+
+  /** How a lease ended, if that is still known. */
+  endOf(id: LeaseId): End | undefined {
+    return endOf(this.#ledger, id)
+  }
+
+  /** Every slot of a lease is below this. */
+  get slots(): number {
+    return this.#ledger.tables.leases.slots.end
+  }
+
+  /** Tells the living leases of a range of slots, as if they had just been granted. */
+  describe(from: number, to: number, journal: Journal): void {
+    describe(this.#ledger, from, to, journal)
+  }
+
+  /** Tells what is remembered beside the leases, a bounded part with each step. */
+  describeMemory(journal: Journal): Generator<void> {
+    return describeMemory(this.#ledger, journal)
+  }
+
+  /** Rebuilds: tell the result what a journal was told, then call `settle`. */
+  replay(): Journal {
+    return new Replayer(this.#ledger)
+  }
+
+  /** During a replay: only what is told after this revision is kept as events. */
+  startEvents(revision: Revision): void {
+    this.#ledger.events.restart(Math.max(revision, this.#ledger.revision))
+  }
+
+  /**
+   * Ends a replay. Every lease gets its full ttl from `now`, since its renewals were not told; and
+   * `lastTime`, the last time that the old kernel is known to have seen, becomes `now`, so that
+   * no lease's life is shortened by the time between.
+   */
+  settle(now: number, lastTime: number): void {
+    const ledger = this.#ledger
+    const { leases, claims, keys } = ledger.tables
+    leases.slots.recount((slot) => leases.born.get(slot) === 0)
+    claims.slots.recount((slot) => claims.token.get(slot) === 0)
+    for (let slot = 0; slot < leases.slots.end; slot++) {
+      leases.renewedAt.set(slot, now)
+      leases.endOfLife.set(slot, leases.endOfLife.get(slot) + (now - lastTime))
+    }
+    keys.tidy()
+    ledger.rescheduleAll()
+  }
+
+  #grant(request: GrantRequest, now: number): Granted | Busy | Refused {
+    const ledger = this.#ledger
+    const { leases } = ledger.tables
+    const specs = request.claims
+    if (leases.count >= this.limits.leases) {
+      return exceeded(
+        `the store has its ${this.limits.leases} leases: end some, or raise the limit`,
+      )
+    }
+    if (specs) {
+      const complaint = this.#prepareKeys(specs, now)
+      if (complaint) return refused(complaint)
+      if (request.ifFree && !this.#allFree(specs)) return this.#busy(specs)
+    }
+    // Looked up last: making room on the keys may have ended the parent.
+    const parent = request.parent === undefined ? NONE : leases.find(request.parent)
+    if (request.parent !== undefined) {
+      const complaint = this.#checkParent(request.parent, parent)
+      if (complaint) return refused(complaint)
+    }
+    const revision = ++ledger.revision
+    const lease = ledger.addLease(revision, request, parent, now)
+    const id = leases.id(lease)
+    if (!specs) {
+      return {
+        outcome: 'granted',
+        lease: id,
+        revision,
+        token: 0,
+        holds: true,
+        ahead: NOTHING_AHEAD,
+      }
+    }
+    const ahead = this.#placed(ledger.addClaims(revision, lease, specs, now))
+    const holds = ahead.length === 0
+    return { outcome: 'granted', lease: id, revision, token: revision, holds, ahead }
+  }
+
+  #claim(request: ClaimRequest, now: number): Claimed | Busy | Refused {
+    const ledger = this.#ledger
+    const { leases } = ledger.tables
+    const specs = request.claims
+    const complaint = this.#prepareKeys(specs, now)
+    if (complaint) return refused(complaint)
+    // Looked up last: making room on the keys may have ended this very lease.
+    const lease = leases.find(request.lease)
+    if (lease === NONE) return refused(noLease(this.#ledger, request.lease))
+    if (leases.claims.get(lease) + specs.length > this.limits.claimsPerLease) {
+      return exceeded(
+        `lease ${request.lease} has ${leases.claims.get(lease)} claims of at most ${this.limits.claimsPerLease}: release some, or use another lease`,
+      )
+    }
+    if (request.ifFree && !this.#allFree(specs)) return this.#busy(specs)
+    const revision = ++ledger.revision
+    const ahead = this.#placed(ledger.addClaims(revision, lease, specs, now))
+    return { outcome: 'claimed', revision, token: revision, holds: ahead.length === 0, ahead }
+  }
+
+  #release(request: ReleaseRequest, now: number): Changed | Refused {
+    const ledger = this.#ledger
+    const { claims } = ledger.tables
+    const found: number[] = []
+    for (const key of request.keys) {
+      const claim = this.#findClaim(request.lease, key, request.token)
+      if (typeof claim !== 'number') return refused(claim)
+      found.push(claim)
+    }
+    const revision = ++ledger.revision
+    for (const claim of found) {
+      const key = claims.key.get(claim)
+      ledger.releaseClaim(revision, claim, now, RELEASED)
+      ledger.settleKey(revision, key, now)
+    }
+    ledger.tables.keys.tidy()
+    return { revision }
+  }
+
+  #update(request: UpdateRequest, now: number): Changed | Refused {
+    const claim = this.#findClaim(request.lease, request.key, request.token)
+    if (typeof claim !== 'number') return refused(claim)
+    const revision = ++this.#ledger.revision
+    this.#ledger.updateClaim(revision, claim, request.value, now)
+    return { revision }
+  }
+
+  #expireLease(slot: number, now: number): void {
+    const { leases } = this.#ledger.tables
+    const aged = leases.deadline(slot) === leases.endOfLife.get(slot)
+    const end = aged ? (leases.cappedBy.get(slot) ?? AGED) : EXPIRED
+    this.#ledger.endLeases(++this.#ledger.revision, leases.family(slot), now, end)
+  }
+
+  /** Ends what is overdue at the head of these keys, and sees whether their lines have room. */
+  #prepareKeys(specs: readonly ClaimSpec[], now: number): Complaint {
+    const { leases, claims, keys } = this.#ledger.tables
+    for (const spec of specs) {
+      for (;;) {
+        const key = keys.find(spec.key)
+        if (key === NONE) break
+        const first = keys.first.get(key)
+        if (first !== NONE && leases.deadline(claims.lease.get(first)) <= now) {
+          this.#expireLease(claims.lease.get(first), now)
+          continue
+        }
+        if (keys.count.get(key) < this.limits.claimsPerKey) break
+        return {
+          code: 'limit-exceeded',
+          message: `key ${show(spec.key)} has ${keys.count.get(key)} claims, the most that it may have: wait until some are released`,
+        }
+      }
+    }
+    return undefined
+  }
+
+  #allFree(specs: readonly ClaimSpec[]): boolean {
+    const { keys } = this.#ledger.tables
+    return specs.every((spec) => {
+      const key = keys.find(spec.key)
+      const mode = spec.mode ?? 'exclusive'
+      return key === NONE || this.#ledger.lines.wouldHold(key, mode, spec.limit ?? 0)
+    })
+  }
+
+  #busy(specs: readonly ClaimSpec[]): Busy {
+    const { keys } = this.#ledger.tables
+    const ahead: Ahead[] = []
+    for (const spec of specs) {
+      const key = keys.find(spec.key)
+      if (key === NONE || keys.count.get(key) === 0) continue
+      ahead.push(this.reader.ahead(key, keys.count.get(key)))
+    }
+    return { outcome: 'busy', revision: this.revision, ahead }
+  }
+
+  /** What stands before claims that were just put at the ends of their lines. */
+  #placed(first: number): readonly Ahead[] {
+    const { claims, keys } = this.#ledger.tables
+    if (claims.allHold(first)) return NOTHING_AHEAD
+    const ahead: Ahead[] = []
+    for (let claim = first; ; ) {
+      if (claims.heldSince.get(claim) === 0) {
+        const key = claims.key.get(claim)
+        ahead.push(this.reader.ahead(key, keys.count.get(key) - 1))
+      }
+      claim = claims.together.get(claim)
+      if (claim === first) return ahead
+    }
+  }
+
+  #findClaim(id: LeaseId, name: Key, token: number): number | Refusal {
+    const { leases, claims, keys } = this.#ledger.tables
+    const lease = leases.find(id)
+    if (lease === NONE) return noLease(this.#ledger, id)
+    const key = keys.find(name)
+    const claim = key === NONE ? NONE : this.#ledger.lines.find(key, token)
+    if (claim !== NONE && claims.lease.get(claim) === lease) return claim
+    const first = key === NONE ? NONE : keys.first.get(key)
+    const now =
+      first === NONE ? 'nobody has claimed it' : `token ${claims.token.get(first)} is first`
+    return {
+      code: 'claim-not-found',
+      message: `lease ${id} has no claim with token ${token} on ${show(name)}: it was released or taken away (now ${now})`,
+    }
+  }
+
+  #checkParent(id: LeaseId, parent: number): Complaint {
+    const { leases } = this.#ledger.tables
+    if (parent === NONE) return noLease(this.#ledger, id)
+    if (leases.children.get(parent) >= this.limits.childrenPerLease) {
+      return {
+        code: 'limit-exceeded',
+        message: `lease ${id} has ${this.limits.childrenPerLease} leases under it, the most that it may have`,
+      }
+    }
+    if (leases.depth(parent) >= this.limits.leaseDepth) {
+      return {
+        code: 'limit-exceeded',
+        message: `lease ${id} is ${this.limits.leaseDepth} deep, the deepest that a lease may be: use a parent higher up`,
+      }
+    }
+    return undefined
+  }
+
+  /** The answer that a call with this request id had, if it is a repeated one. */
+  #known<A extends Answer>(call: { readonly request?: RequestId | undefined }): A | undefined {
+    if (call.request === undefined) return undefined
+    return this.#ledger.requests.get(call.request) as A | undefined
+  }
+
+  #remember<A extends Answer>(call: { readonly request?: RequestId | undefined }, answer: A): A {
+    if (call.request !== undefined) this.#ledger.remember(call.request, answer)
+    return answer
+  }
+}

@@ -1,0 +1,135 @@
+import type { End, Labels, LeaseId } from '../port/index.ts'
+import { Integers, NONE, Numbers, References, Slots } from './columns.ts'
+import { bornOf, leaseId, slotOf } from './lease-id.ts'
+
+/** The leases, a row each, and the tree that parents and children make. */
+export class LeaseTable {
+  /** The revision of the grant; 0 where the slot is free. */
+  readonly born = new Numbers()
+  readonly grantedAt = new Numbers()
+  readonly renewedAt = new Numbers()
+  readonly ttl = new Numbers()
+  readonly grace = new Numbers()
+  /** No renewal goes past this: the maximum life, or a break. */
+  readonly endOfLife = new Numbers()
+  /** When the deadlines will look at this slot next: see `Deadlines`. */
+  readonly lookAt = new Numbers()
+  readonly holder = new References<string>()
+  readonly labels = new References<Labels>()
+  /** Who capped the life and why, where it was a break. */
+  readonly cappedBy = new References<End>()
+  readonly parent = new Integers()
+  readonly children = new Integers()
+  readonly firstChild = new Integers()
+  readonly nextSibling = new Integers()
+  readonly previousSibling = new Integers()
+  readonly claims = new Integers()
+  readonly firstClaim = new Integers()
+
+  readonly slots = new Slots([
+    this.born,
+    this.grantedAt,
+    this.renewedAt,
+    this.ttl,
+    this.grace,
+    this.endOfLife,
+    this.lookAt,
+    this.holder,
+    this.labels,
+    this.cappedBy,
+    this.parent,
+    this.children,
+    this.firstChild,
+    this.nextSibling,
+    this.previousSibling,
+    this.claims,
+    this.firstClaim,
+  ])
+  #count = 0
+
+  get count(): number {
+    return this.#count
+  }
+
+  id(slot: number): LeaseId {
+    return leaseId(slot, this.born.get(slot))
+  }
+
+  /** The slot of a living lease, or NONE. */
+  find(id: LeaseId): number {
+    const slot = slotOf(id)
+    if (slot < 0 || slot >= this.slots.end) return NONE
+    const born = this.born.get(slot)
+    return born !== 0 && born === bornOf(id) ? slot : NONE
+  }
+
+  /** When the lease expires unless it is renewed. */
+  deadline(slot: number): number {
+    const end = this.renewedAt.get(slot) + this.ttl.get(slot) + this.grace.get(slot)
+    return Math.min(end, this.endOfLife.get(slot))
+  }
+
+  /** Puts a new lease into a slot that the table gave out or was made to reach. */
+  put(slot: number, born: number, holder: string, now: number): void {
+    this.born.set(slot, born)
+    this.holder.set(slot, holder)
+    this.grantedAt.set(slot, now)
+    this.renewedAt.set(slot, now)
+    this.children.set(slot, 0)
+    this.claims.set(slot, 0)
+    this.parent.set(slot, NONE)
+    this.firstChild.set(slot, NONE)
+    this.firstClaim.set(slot, NONE)
+    this.#count++
+  }
+
+  /** Takes a lease out of the table; its slot can be given out again. */
+  remove(slot: number): void {
+    this.born.set(slot, 0)
+    this.holder.set(slot, undefined)
+    this.labels.set(slot, undefined)
+    this.cappedBy.set(slot, undefined)
+    this.slots.give(slot)
+    this.#count--
+  }
+
+  adopt(parent: number, child: number): void {
+    const next = this.firstChild.get(parent)
+    this.parent.set(child, parent)
+    this.previousSibling.set(child, NONE)
+    this.nextSibling.set(child, next)
+    if (next !== NONE) this.previousSibling.set(next, child)
+    this.firstChild.set(parent, child)
+    this.children.add(parent, 1)
+  }
+
+  /** Undoes `adopt`. */
+  orphan(child: number): void {
+    const parent = this.parent.get(child)
+    if (parent === NONE) return
+    const next = this.nextSibling.get(child)
+    const previous = this.previousSibling.get(child)
+    if (next !== NONE) this.previousSibling.set(next, previous)
+    if (previous !== NONE) this.nextSibling.set(previous, next)
+    else this.firstChild.set(parent, next)
+    this.parent.set(child, NONE)
+    this.children.add(parent, -1)
+  }
+
+  /** How many leases stand above this one, itself included. */
+  depth(slot: number): number {
+    let depth = 0
+    for (let at = slot; at !== NONE; at = this.parent.get(at)) depth++
+    return depth
+  }
+
+  /** A lease and all leases under it, parents before children. */
+  family(slot: number): number[] {
+    const family = [slot]
+    for (let at = 0; at < family.length; at++) {
+      let child = this.firstChild.get(family[at]!)
+      for (; child !== NONE; child = this.nextSibling.get(child)) family.push(child)
+    }
+    return family
+  }
+}

@@ -1,0 +1,268 @@
+import type { ClaimSpec, End, GrantRequest, Limits, RequestId, Revision } from '../port/index.ts'
+import { NONE } from './columns.ts'
+import { Deadlines } from './deadlines.ts'
+import { EventLog } from './event-log.ts'
+import type { GrantedClaim, GrantedLease, Journal } from './journal.ts'
+import { Lines } from './lines.ts'
+import type { Notices } from './notices.ts'
+import { Recent } from './recent.ts'
+import type { Answer } from './requests.ts'
+import { Tables } from './tables.ts'
+import { Tenures } from './tenures.ts'
+
+/** In the column `lookAt`: no entry among the deadlines. No deadline is ever 0. */
+const NOWHERE = 0
+
+/**
+ * The kernel's state, and each way in which it changes. Here nothing is decided any more: who
+ * calls has checked that the change is allowed. Every change is told to the journal, and what
+ * others must learn of it to the events and the notices.
+ */
+export class Ledger {
+  readonly limits: Limits
+  readonly tables: Tables
+  readonly lines: Lines
+  readonly events: EventLog
+  readonly tenures: Tenures
+  readonly deadlines = new Deadlines()
+  readonly requests: Recent<RequestId, Answer>
+  /** How lately ended leases ended, by the revision of their grant. */
+  readonly ended: Recent<Revision, End>
+  revision: Revision
+  readonly #journal: Journal | undefined
+  readonly #notices: Notices | undefined
+
+  constructor(
+    limits: Limits,
+    revision: Revision,
+    journal: Journal | undefined,
+    notices: Notices | undefined,
+  ) {
+    this.limits = limits
+    this.revision = revision
+    this.tables = new Tables(limits)
+    this.lines = new Lines(this.tables)
+    this.events = new EventLog(this.tables, limits.events, revision)
+    this.tenures = new Tenures(this.tables, limits.history, limits.historyPerKey)
+    this.requests = new Recent(limits.requests)
+    this.ended = new Recent(limits.ended)
+    this.#journal = journal
+    this.#notices = notices
+  }
+
+  addLease(revision: Revision, spec: GrantRequest, parent: number, now: number): number {
+    const { leases } = this.tables
+    const slot = leases.slots.take()
+    leases.put(slot, revision, spec.holder, now)
+    leases.ttl.set(slot, spec.ttl)
+    leases.grace.set(slot, spec.grace ?? 0)
+    leases.endOfLife.set(slot, now + (spec.maxLife ?? Infinity))
+    leases.labels.set(slot, spec.labels)
+    if (parent !== NONE) leases.adopt(parent, slot)
+    this.schedule(slot)
+    this.#journal?.granted(revision, slot, this.describeLease(slot))
+    return slot
+  }
+
+  /** Adds claims that belong together, at the end of their lines; answers the first one. */
+  addClaims(revision: Revision, lease: number, specs: readonly ClaimSpec[], now: number): number {
+    const { claims, keys } = this.tables
+    let first = NONE
+    let last = NONE
+    for (const spec of specs) {
+      const claim = claims.slots.take()
+      claims.setMode(claim, spec.mode ?? 'exclusive', spec.limit ?? 0)
+      claims.value.set(claim, spec.value)
+      claims.token.set(claim, revision)
+      claims.claimedAt.set(claim, now)
+      claims.heldSince.set(claim, 0)
+      claims.key.set(claim, keys.ensure(spec.key))
+      this.attach(lease, claim)
+      this.lines.insert(claim)
+      if (first === NONE) first = claim
+      else claims.together.set(last, claim)
+      claims.together.set(claim, first)
+      last = claim
+      this.lines.advance(claims.key.get(claim), now, ignore)
+      this.events.add('claimed', revision, claim, now, undefined)
+      this.#journal?.claimed(revision, lease, this.describeClaim(claim))
+    }
+    return first
+  }
+
+  /** Takes one claim away, together with others of the same change: see `settleKey`. */
+  removeClaim(revision: Revision, claim: number, now: number, end: End): void {
+    const { claims } = this.tables
+    this.events.add('removed', revision, claim, now, end)
+    if (claims.heldSince.get(claim) !== 0) this.tenures.add(claim, now, end)
+    this.detach(claims.lease.get(claim), claim)
+    claims.leaveTogether(claim)
+    this.lines.remove(claim)
+    claims.value.set(claim, undefined)
+    claims.slots.give(claim)
+  }
+
+  /** As `removeClaim`, for a claim whose lease lives on. */
+  releaseClaim(revision: Revision, claim: number, now: number, end: End): void {
+    const { claims, keys } = this.tables
+    const lease = claims.lease.get(claim)
+    const name = keys.name.get(claims.key.get(claim))!
+    const token = claims.token.get(claim)
+    this.#journal?.released(revision, lease, now, name, token, end)
+    if (end.reason !== 'released') this.#notices?.removed(lease, revision, name, token, end)
+    this.removeClaim(revision, claim, now, end)
+  }
+
+  /** After claims were removed from a key: lets those behind them hold, and tells them. */
+  settleKey(revision: Revision, key: number, now: number): void {
+    const { claims } = this.tables
+    this.lines.advance(key, now, (claim) => {
+      if (claims.allHold(claim)) {
+        this.#notices?.holds(claims.lease.get(claim), revision, claims.token.get(claim))
+      }
+    })
+  }
+
+  /**
+   * Ends leases and all under them, in one revision. All their claims go before anyone comes to
+   * hold, or a lease that is about to end could hold for an instant.
+   */
+  endLeases(revision: Revision, slots: readonly number[], now: number, end: End): number {
+    const { leases, claims } = this.tables
+    const keys: number[] = []
+    let removed = 0
+    for (const slot of slots) {
+      this.#notices?.gone(slot, end)
+      this.#journal?.ended(revision, slot, now, end)
+      for (let claim = leases.firstClaim.get(slot); claim !== NONE; removed++) {
+        const next = claims.nextOfLease.get(claim)
+        keys.push(claims.key.get(claim))
+        this.removeClaim(revision, claim, now, end)
+        claim = next
+      }
+    }
+    // Children come after their parents: taken out in reverse, no parent leaves before its child.
+    for (let at = slots.length - 1; at >= 0; at--) {
+      const slot = slots[at]!
+      this.ended.set(leases.born.get(slot), end)
+      leases.orphan(slot)
+      leases.remove(slot)
+    }
+    for (const key of keys) this.settleKey(revision, key, now)
+    this.tables.keys.tidy()
+    return removed
+  }
+
+  capLease(revision: Revision, slot: number, now: number, endOfLife: number, end: End): void {
+    const { leases } = this.tables
+    leases.endOfLife.set(slot, endOfLife)
+    leases.cappedBy.set(slot, end)
+    this.schedule(slot)
+    this.#journal?.capped(revision, slot, now, endOfLife, end)
+    this.#notices?.capped(slot, endOfLife - now, end)
+  }
+
+  updateClaim(revision: Revision, claim: number, value: string | undefined, now: number): void {
+    const { claims, keys } = this.tables
+    claims.value.set(claim, value)
+    this.events.add('updated', revision, claim, now, undefined)
+    const name = keys.name.get(claims.key.get(claim))!
+    const lease = claims.lease.get(claim)
+    this.#journal?.updated(revision, lease, now, name, claims.token.get(claim), value)
+  }
+
+  remember(request: RequestId, answer: Answer): void {
+    this.requests.set(request, answer)
+    this.#journal?.answered(request, answer)
+  }
+
+  /** Sees to it that the deadlines look at this lease when it is due, if not before. */
+  schedule(slot: number): void {
+    const { leases } = this.tables
+    const deadline = leases.deadline(slot)
+    const lookAt = leases.lookAt.get(slot)
+    if (deadline === Infinity || (lookAt !== NOWHERE && lookAt <= deadline)) return
+    leases.lookAt.set(slot, deadline)
+    this.deadlines.push(deadline, slot)
+    // Entries that were overtaken by an earlier one stay until their time: keep them few.
+    if (this.deadlines.size > 2 * leases.count + 1024) this.rescheduleAll()
+  }
+
+  rescheduleAll(): void {
+    const { leases } = this.tables
+    this.deadlines.clear()
+    for (let slot = 0; slot < leases.slots.end; slot++) {
+      leases.lookAt.set(slot, NOWHERE)
+      if (leases.born.get(slot) !== 0) this.schedule(slot)
+    }
+  }
+
+  /**
+   * Takes the earliest entry off the deadlines if its time has come. Answers with the lease if it
+   * is due, with NONE if it turned out to live on or to be gone, with `undefined` if nothing has
+   * come up.
+   */
+  nextDue(now: number): number | undefined {
+    const { leases } = this.tables
+    const time = this.deadlines.next
+    if (time > now) return undefined
+    const slot = this.deadlines.nextSlot
+    this.deadlines.pop()
+    if (leases.lookAt.get(slot) !== time) return NONE
+    leases.lookAt.set(slot, NOWHERE)
+    if (leases.born.get(slot) === 0) return NONE
+    if (leases.deadline(slot) <= now) return slot
+    this.schedule(slot)
+    return NONE
+  }
+
+  attach(lease: number, claim: number): void {
+    const { leases, claims } = this.tables
+    const next = leases.firstClaim.get(lease)
+    claims.lease.set(claim, lease)
+    claims.previousOfLease.set(claim, NONE)
+    claims.nextOfLease.set(claim, next)
+    if (next !== NONE) claims.previousOfLease.set(next, claim)
+    leases.firstClaim.set(lease, claim)
+    leases.claims.add(lease, 1)
+  }
+
+  detach(lease: number, claim: number): void {
+    const { leases, claims } = this.tables
+    const next = claims.nextOfLease.get(claim)
+    const previous = claims.previousOfLease.get(claim)
+    if (next !== NONE) claims.previousOfLease.set(next, previous)
+    if (previous === NONE) leases.firstClaim.set(lease, next)
+    else claims.nextOfLease.set(previous, next)
+    leases.claims.add(lease, -1)
+  }
+
+  describeLease(slot: number): GrantedLease {
+    const { leases } = this.tables
+    return {
+      born: leases.born.get(slot),
+      at: leases.grantedAt.get(slot),
+      holder: leases.holder.get(slot)!,
+      ttl: leases.ttl.get(slot),
+      grace: leases.grace.get(slot),
+      endOfLife: leases.endOfLife.get(slot),
+      parent: leases.parent.get(slot),
+      labels: leases.labels.get(slot),
+    }
+  }
+
+  describeClaim(claim: number): GrantedClaim {
+    const { claims, keys } = this.tables
+    return {
+      at: claims.claimedAt.get(claim),
+      key: keys.name.get(claims.key.get(claim))!,
+      token: claims.token.get(claim),
+      mode: claims.mode(claim),
+      limit: claims.limit(claim),
+      value: claims.value.get(claim),
+      heldSince: claims.heldSince.get(claim),
+    }
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,136 @@
+import { holdsBehind } from '../port/index.ts'
+import { NONE } from './columns.ts'
+import type { Tables } from './tables.ts'
+
+/** Above so many claims on a key, finding one by its token uses an index instead of the list. */
+const INDEXED_FROM = 64
+
+/**
+ * The line of claims on each key: kept in the order of tokens, with the holders in front. This is
+ * `holds()` of the port done step by step, so that a change costs what it changes and not what
+ * stands in line.
+ */
+export class Lines {
+  readonly #tables: Tables
+  readonly #indexes = new Map<number, Map<number, number>>()
+
+  constructor(tables: Tables) {
+    this.#tables = tables
+  }
+
+  /** Whether a new claim, put at the end of this key's line, would hold at once. */
+  wouldHold(key: number, mode: 'exclusive' | 'shared', limit: number): boolean {
+    const { keys, claims } = this.#tables
+    const held = keys.held.get(key)
+    if (held !== keys.count.get(key)) return false
+    const shared = held === 0 || claims.mode(keys.first.get(key)) === 'shared'
+    return holdsBehind({ mode, limit: limit || undefined }, held, shared)
+  }
+
+  /** Puts a claim into its key's line, by its token; where nothing was told twice, at the end. */
+  insert(claim: number): void {
+    const { keys, claims } = this.#tables
+    const key = claims.key.get(claim)
+    const token = claims.token.get(claim)
+    let before = keys.last.get(key)
+    while (before !== NONE && claims.token.get(before) > token) {
+      before = claims.previousOnKey.get(before)
+    }
+    const after = before === NONE ? keys.first.get(key) : claims.nextOnKey.get(before)
+    claims.previousOnKey.set(claim, before)
+    claims.nextOnKey.set(claim, after)
+    if (before === NONE) keys.first.set(key, claim)
+    else claims.nextOnKey.set(before, claim)
+    if (after === NONE) keys.last.set(key, claim)
+    else claims.previousOnKey.set(after, claim)
+    keys.grown(key)
+    this.#indexAdded(key, claim, token)
+  }
+
+  /** Takes a claim out of its key's line. Those behind it do not come to hold until `advance`. */
+  remove(claim: number): void {
+    const { keys, claims } = this.#tables
+    const key = claims.key.get(claim)
+    const before = claims.previousOnKey.get(claim)
+    const after = claims.nextOnKey.get(claim)
+    if (claims.heldSince.get(claim) !== 0) {
+      keys.held.add(key, -1)
+      if (keys.lastHeld.get(key) === claim) keys.lastHeld.set(key, before)
+    }
+    if (before === NONE) keys.first.set(key, after)
+    else claims.nextOnKey.set(before, after)
+    if (after === NONE) keys.last.set(key, before)
+    else claims.previousOnKey.set(after, before)
+    this.#indexes.get(key)?.delete(claims.token.get(claim))
+    keys.shrunk(key)
+    if (keys.count.get(key) === 0) this.#indexes.delete(key)
+  }
+
+  /** Lets those who stand at the front of the line hold; `held` is called with each that does. */
+  advance(key: number, now: number, held: (claim: number) => void): void {
+    const { keys, claims } = this.#tables
+    for (;;) {
+      const last = keys.lastHeld.get(key)
+      const claim = last === NONE ? keys.first.get(key) : claims.nextOnKey.get(last)
+      if (claim === NONE || !this.#holdsNext(key, claim)) return
+      keys.lastHeld.set(key, claim)
+      keys.held.add(key, 1)
+      claims.heldSince.set(claim, now)
+      held(claim)
+    }
+  }
+
+  /**
+   * Works out anew who holds a key, after a claim was put in before others. Who comes to hold has
+   * held since `now`; who held before and still does keeps the time.
+   */
+  settle(key: number, now: number): void {
+    const { keys, claims } = this.#tables
+    const heldBefore = keys.held.get(key)
+    keys.held.set(key, 0)
+    keys.lastHeld.set(key, NONE)
+    let claim = keys.first.get(key)
+    for (; claim !== NONE && this.#holdsNext(key, claim); claim = claims.nextOnKey.get(claim)) {
+      keys.lastHeld.set(key, claim)
+      keys.held.add(key, 1)
+      if (claims.heldSince.get(claim) === 0) claims.heldSince.set(claim, now)
+    }
+    // Whoever held before is among the first so many, and one more that was put in.
+    for (let at = keys.held.get(key); claim !== NONE && at <= heldBefore; at++) {
+      claims.heldSince.set(claim, 0)
+      claim = claims.nextOnKey.get(claim)
+    }
+  }
+
+  /** The claim with this token on this key, or NONE. */
+  find(key: number, token: number): number {
+    const { keys, claims } = this.#tables
+    const index = this.#indexes.get(key)
+    if (index) return index.get(token) ?? NONE
+    let claim = keys.first.get(key)
+    while (claim !== NONE && claims.token.get(claim) !== token) claim = claims.nextOnKey.get(claim)
+    return claim
+  }
+
+  /** Whether `claim`, the first that does not hold, would hold where it stands. */
+  #holdsNext(key: number, claim: number): boolean {
+    const { keys, claims } = this.#tables
+    const mode = claims.mode(claim)
+    const shared = claims.mode(keys.first.get(key)) === 'shared'
+    const limit = claims.limit(claim) || undefined
+    return holdsBehind({ mode, limit }, keys.held.get(key), shared)
+  }
+
+  #indexAdded(key: number, claim: number, token: number): void {
+    const { keys, claims } = this.#tables
+    let index = this.#indexes.get(key)
+    if (!index) {
+      if (keys.count.get(key) < INDEXED_FROM) return
+      index = new Map()
+      this.#indexes.set(key, index)
+      let at = keys.first.get(key)
+      for (; at !== NONE; at = claims.nextOnKey.get(at)) index.set(claims.token.get(at), at)
+    }
+    index.set(token, claim)
+  }
+}

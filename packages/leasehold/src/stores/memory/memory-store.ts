@@ -1,0 +1,48 @@
+import { Grantor } from '../../grantor/index.ts'
+import {
+  type Clock,
+  DEFAULT_LIMITS,
+  type Guarantees,
+  type LeaseStore,
+  type Limits,
+  systemClock,
+  type Token,
+} from '../../port/index.ts'
+
+export interface MemoryStoreOptions {
+  readonly clock?: Clock | undefined
+  readonly limits?: Partial<Limits> | undefined
+  /**
+   * Tokens begin above this number. A memory store forgets its tokens with the process: where the
+   * fences that they are shown to live longer, give a number that rises from one start to the next.
+   */
+  readonly tokensAbove?: Token | undefined
+}
+
+/** A store in this process's memory. Nothing outlives the process; nothing else can reach it. */
+export function memoryStore(options: MemoryStoreOptions = {}): LeaseStore {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const grantor = new Grantor({
+    clock: options.clock ?? systemClock,
+    guarantees: memoryGuarantees(limits),
+    limits,
+    revision: options.tokensAbove,
+  })
+  grantor.start()
+  return grantor
+}
+
+function memoryGuarantees(limits: Limits): Guarantees {
+  return {
+    engine: 'memory',
+    inProcess: true,
+    durability: 'process',
+    tokensSurvive: 'process',
+    ttl: { min: limits.ttlMin, max: limits.ttlMax, step: 0 },
+    expiryLateness: 5,
+    childLeases: true,
+    requestsRemembered: limits.requests,
+    eventsKept: limits.events,
+    notes: ['Leases and tokens are lost with the process.'],
+  }
+}
