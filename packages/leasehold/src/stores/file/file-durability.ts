@@ -1,0 +1,242 @@
+import type { Durability } from '../../grantor/index.ts'
+import { type Clock, LeaseholdError, type Refusal, type Timer } from '../../port/index.ts'
+import { isFull } from './disk.ts'
+import type { LogWriter } from './log-writer.ts'
+import { RecordEncoder } from './records.ts'
+import type { SegmentSupply } from './segment-supply.ts'
+
+const RETRY_MS_MIN = 50
+const RETRY_MS_MAX = 5000
+/** How often the time is written down, where a lease's life has an end and nothing else is written. */
+const TIME_EVERY_MS = 30_000
+/** More than this told but not written yet, and what would add to it is refused. */
+const BACKLOG_MAX = 64 << 20
+/** On a full disk the last of the log is kept for what frees something. */
+const RESERVE_MAX = 4 << 20
+/** One release, or the end of one family of leases, is hardly ever more than this. */
+const SHRINK_ROOM = 1024
+
+/**
+ * Group commit. What the journal is told while a write is under way goes into the next one, all of
+ * it at once; there is never more than one under way. The next is not begun at once when one ends,
+ * but after those who waited for it have had their turn, so that what they do next comes along.
+ */
+export class FileDurability implements Durability {
+  readonly journal: RecordEncoder
+  readonly #clock: Clock
+  #log: LogWriter | undefined
+  #supply: SegmentSupply | undefined
+  /** Those who wait for the write under way, and for the one after it. */
+  #current: Waiters | undefined
+  #next: Waiters | undefined
+  #writing = false
+  #scheduled = false
+  #failure: unknown
+  #retryMs = RETRY_MS_MIN
+  #timer: Timer | undefined
+  #clockTimer: Timer | undefined
+  #writtenAt = 0
+  #closing = false
+  #closed = false
+  #onCommit: () => void = () => {}
+  #letGo: () => Promise<void> = () => Promise.resolve()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.journal = new RecordEncoder(() => this.#schedule())
+  }
+
+  /** Gives it the log to write to, once that has been read. */
+  start(parts: {
+    readonly log: LogWriter
+    readonly supply: SegmentSupply
+    readonly shift: number
+    /** Called after each write. */
+    readonly onCommit: () => void
+    /** Called when it is closed and has written its last. */
+    readonly letGo: () => Promise<void>
+  }): void {
+    this.#log = parts.log
+    this.#supply = parts.supply
+    this.#onCommit = parts.onCommit
+    this.#letGo = parts.letGo
+    this.journal.shift = parts.shift
+    this.#keepTime()
+    if (this.journal.length > 0) this.#schedule()
+  }
+
+  get pending(): boolean {
+    return this.#writing || this.journal.length > 0
+  }
+
+  obstacle(kind: 'grow' | 'shrink'): Refusal | undefined {
+    if (this.#failure !== undefined) {
+      return isFull(this.#failure) ? full() : failed(this.#failure)
+    }
+    if (kind === 'grow' && this.journal.length > BACKLOG_MAX) {
+      return {
+        code: 'limit-exceeded',
+        message: `${this.journal.length} bytes wait to be written, and at most ${BACKLOG_MAX} may: the disk is too slow for this load, try again later`,
+      }
+    }
+    const supply = this.#supply
+    if (supply?.fault === undefined) return undefined
+    const room = this.#log!.room - this.journal.length
+    const needed = kind === 'shrink' ? SHRINK_ROOM : Math.min(supply.bytes / 2, RESERVE_MAX)
+    if (room >= needed) return undefined
+    // Space may have come back a moment ago: whoever asks next should not have to wait a second.
+    supply.want(supply.last + 1)
+    return isFull(supply.fault) ? full() : failed(supply.fault)
+  }
+
+  durable(): Promise<void> {
+    if (this.#closed) return this.pending ? new Promise(() => {}) : Promise.resolve()
+    if (this.journal.length > 0) {
+      this.#next ??= new Waiters()
+      return this.#next.promise
+    }
+    if (!this.#writing) return Promise.resolve()
+    this.#current ??= new Waiters()
+    return this.#current.promise
+  }
+
+  /** Fulfilled, however often writing fails before, when all that was told so far is durable. */
+  async eventually(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted()
+      try {
+        return await this.durable()
+      } catch {
+        // The next promise waits for the next attempt.
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    this.#timer?.cancel()
+    this.#clockTimer?.cancel()
+    try {
+      while (this.pending) {
+        const durable = this.durable()
+        this.#retry()
+        await durable
+      }
+      if (this.journal.mortal) await this.#writeTime()
+    } finally {
+      this.#closed = true
+      await this.#letGo()
+    }
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#writing || this.#log === undefined) return
+    this.#scheduled = true
+    this.#clock.defer(() => {
+      this.#scheduled = false
+      if (!this.#writing && this.journal.length > 0 && !this.#closed) this.#begin()
+    })
+  }
+
+  #begin(): void {
+    this.#current = this.#next
+    this.#next = undefined
+    this.#writing = true
+    this.#log!.begin(this.journal.take(), this.#time())
+    this.#attempt()
+  }
+
+  #attempt(): void {
+    this.#log!.finish().then(
+      () => this.#done(),
+      (error: unknown) => this.#failed(error),
+    )
+  }
+
+  #done(): void {
+    const waiters = this.#current
+    this.#current = undefined
+    this.#writing = false
+    this.#failure = undefined
+    this.#retryMs = RETRY_MS_MIN
+    this.#writtenAt = this.#clock.now()
+    waiters?.fulfil()
+    if (this.journal.length > 0) this.#schedule()
+    this.#onCommit()
+  }
+
+  /** The bytes stay where they are, to be written again; those who wait are told. */
+  #failed(cause: unknown): void {
+    this.#failure = cause
+    const waiters = [this.#current, this.#next]
+    this.#current = undefined
+    this.#next = undefined
+    if (!this.#closing) {
+      const time = this.#clock.now() + this.#retryMs
+      this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX)
+      this.#timer = this.#clock.timer(time, () => this.#retry())
+    }
+    const { message } = failed(cause)
+    for (const each of waiters) {
+      each?.reject(new LeaseholdError('storage-failed', message, { cause }))
+    }
+  }
+
+  /** Tries again what failed, if it is not being tried. */
+  #retry(): void {
+    if (this.#failure === undefined || this.#closed) return
+    if (this.#timer === undefined) return
+    this.#timer.cancel()
+    this.#timer = undefined
+    this.#attempt()
+  }
+
+  #time(): number {
+    return this.#clock.now() - this.journal.shift
+  }
+
+  /** Writes the time down now and then, so that a crash does not prolong a lease's life by much. */
+  #keepTime(): void {
+    this.#clockTimer = this.#clock.timer(this.#clock.now() + TIME_EVERY_MS, () => {
+      const idle = this.#clock.now() - this.#writtenAt >= TIME_EVERY_MS / 2
+      if (this.journal.mortal && idle && !this.pending && !this.#scheduled) this.#begin()
+      this.#keepTime()
+    })
+  }
+
+  async #writeTime(): Promise<void> {
+    this.#begin()
+    await this.durable()
+  }
+}
+
+class Waiters {
+  readonly promise: Promise<void>
+  fulfil!: () => void
+  reject!: (error: LeaseholdError) => void
+
+  constructor() {
+    this.promise = new Promise((resolve, reject) => {
+      this.fulfil = resolve
+      this.reject = reject
+    })
+    // Whoever asked may have lost interest: that is no unhandled rejection.
+    this.promise.catch(() => {})
+  }
+}
+
+function full(): Refusal {
+  return {
+    code: 'storage-full',
+    message:
+      'the disk has no space for the log to grow: free some, and the store goes on by itself. Nothing that was answered is lost, and what is there can be read and released',
+  }
+}
+
+function failed(cause: unknown): Refusal {
+  const what = cause instanceof Error ? cause.message : String(cause)
+  return {
+    code: 'storage-failed',
+    message: `writing to the log failed (${what}): the store keeps trying, and refuses changes until it succeeds`,
+  }
+}

@@ -1,0 +1,134 @@
+import { Grantor } from '../../grantor/index.ts'
+import {
+  type Clock,
+  DEFAULT_LIMITS,
+  type Guarantees,
+  type LeaseStore,
+  type Limits,
+  type Random,
+  systemClock,
+  systemRandom,
+} from '../../port/index.ts'
+import { Compactor } from './compactor.ts'
+import type { Disk, Lock } from './disk.ts'
+import { FileDurability } from './file-durability.ts'
+import { LogWriter } from './log-writer.ts'
+import { nodeDisk } from './node-disk.ts'
+import { type Recovered, recover } from './recovery.ts'
+import { checkSegmentBytes, segmentName } from './segment.ts'
+import { SegmentSupply } from './segment-supply.ts'
+
+export interface FileStoreOptions {
+  readonly limits?: Partial<Limits> | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: Random | undefined
+  /** The size of a file of the log, in bytes; 16 MiB if not given. Two of them are always there. */
+  readonly segmentBytes?: number | undefined
+  /**
+   * A snapshot is written when the log has grown by this many bytes since the last one, or by twice
+   * that one's size, whichever is more; 64 MiB if not given.
+   */
+  readonly snapshotBytes?: number | undefined
+  /** The disk to use instead of the folder: for tests. */
+  readonly disk?: Disk | undefined
+}
+
+const SEGMENT_BYTES = 16 << 20
+const SNAPSHOT_BYTES = 64 << 20
+
+/**
+ * A store in a folder, which is made if it is not there. What it answers is durable: it survives a
+ * crash of the process and of the machine. One process at a time owns the folder; another that
+ * opens it is refused with `storage-locked`. Files that are not what was written are refused with
+ * `storage-damaged`.
+ *
+ * Renewals are not written. Instead, opening the store gives every lease its full ttl, and the end
+ * of a lease's life is put off by the time for which the store was closed.
+ */
+export async function fileStore(
+  folder: string,
+  options: FileStoreOptions = {},
+): Promise<LeaseStore> {
+  const { clock = systemClock, random = systemRandom } = options
+  const { segmentBytes = SEGMENT_BYTES } = options
+  checkSegmentBytes(segmentBytes)
+  const disk = options.disk ?? (await nodeDisk(folder, clock, random))
+  const lock = await disk.lock()
+  try {
+    return await open(disk, lock, { ...options, clock, random, segmentBytes })
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}
+
+interface OpenOptions extends FileStoreOptions {
+  readonly clock: Clock
+  readonly random: Random
+  readonly segmentBytes: number
+}
+
+async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<LeaseStore> {
+  const { clock, random, segmentBytes, limits, snapshotBytes = SNAPSHOT_BYTES } = options
+  const durability = new FileDurability(clock)
+  let grantor!: Grantor
+  const { kernel, recovered } = await recover(disk, clock, random, segmentBytes, (revision) => {
+    const guarantees = fileGuarantees({ ...DEFAULT_LIMITS, ...limits })
+    grantor = new Grantor({ clock, guarantees, limits, revision, durability })
+    return grantor.kernel
+  })
+  const { storeId, end, lastSegment, shift } = recovered
+  const file = await disk.open(segmentName(end.position.segment))
+  const supply = new SegmentSupply(disk, clock, storeId, segmentBytes, lastSegment)
+  const log = new LogWriter(disk, supply, storeId, file, await file.size(), end.position)
+  const last = lastOf(recovered)
+  const compactor = new Compactor(disk, clock, kernel, log, supply, durability, last, {
+    storeId,
+    shift,
+    snapshotBytes,
+  })
+  durability.journal.mortal = last.logBytes + last.bytes > 0
+  durability.start({
+    log,
+    supply,
+    shift,
+    onCommit: () => compactor.consider(),
+    letGo: async () => {
+      await Promise.all([compactor.close(), supply.close()])
+      await log.close().finally(() => lock.release())
+    },
+  })
+  grantor.start()
+  compactor.consider()
+  return grantor
+}
+
+function lastOf({ snapshot, end }: Recovered) {
+  return {
+    number: snapshot?.number ?? 0,
+    bytes: snapshot?.bytes ?? 0,
+    segment: snapshot?.start.segment ?? 1,
+    logBytes: end.bytes,
+  }
+}
+
+function fileGuarantees(limits: Limits): Guarantees {
+  return {
+    engine: 'file',
+    inProcess: true,
+    durability: 'disk',
+    tokensSurvive: 'restart',
+    ttl: { min: limits.ttlMin, max: limits.ttlMax, step: 0 },
+    expiryLateness: 10,
+    childLeases: true,
+    requestsRemembered: limits.requests,
+    eventsKept: limits.events,
+    notes: [
+      'An answer is given when it is on the disk, if the disk keeps what it says it has kept.',
+      'Opening the store gives every lease its full ttl again.',
+      'After a crash a lease with a maximum life may live up to 30 seconds longer.',
+      'A folder that is restored from a copy repeats the tokens that were given after the copy.',
+      'One process owns the folder at a time. Do not share it between machines over a network.',
+    ],
+  }
+}

@@ -1,0 +1,138 @@
+import { close, constants, fdatasync, fstat, fsync, open, read, write } from 'node:fs'
+import { mkdir, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Clock, Random } from '../../port/index.ts'
+import type { Disk, DiskFile, Lock } from './disk.ts'
+import { lockFolder } from './node-lock.ts'
+
+const openFile = promisify(open)
+const closeFile = promisify(close)
+const statFile = promisify(fstat)
+const syncFile = promisify(fsync)
+const syncData = promisify(fdatasync)
+
+/**
+ * On Linux a write with O_DSYNC is durable when it returns, and takes one trip to the thread pool
+ * instead of two. Elsewhere the flag is missing or, on macOS, does not reach past the drive's
+ * cache, and a write is followed by a sync.
+ */
+const SYNCHRONOUS = process.platform === 'linux' ? constants.O_DSYNC : 0
+
+/** A folder of the machine's file system. Made if it is not there. */
+export async function nodeDisk(folder: string, clock: Clock, random: Random): Promise<Disk> {
+  await mkdir(folder, { recursive: true })
+  return new NodeDisk(await realpath(folder), clock, random)
+}
+
+class NodeDisk implements Disk {
+  readonly folder: string
+  readonly #clock: Clock
+  readonly #random: Random
+
+  constructor(folder: string, clock: Clock, random: Random) {
+    this.folder = folder
+    this.#clock = clock
+    this.#random = random
+  }
+
+  lock(): Promise<Lock> {
+    return lockFolder(this.folder, this.#clock, this.#random)
+  }
+
+  list(): Promise<string[]> {
+    return readdir(this.folder)
+  }
+
+  async open(name: string): Promise<DiskFile> {
+    return new NodeFile(await openFile(this.#path(name), constants.O_RDWR | SYNCHRONOUS))
+  }
+
+  async create(name: string): Promise<DiskFile> {
+    return new NodeFile(await openFile(this.#path(name), 'w+'))
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return rename(this.#path(from), this.#path(to))
+  }
+
+  remove(name: string): Promise<void> {
+    return rm(this.#path(name), { force: true })
+  }
+
+  async sync(): Promise<void> {
+    // Windows cannot open a folder, and has no need to: its names are durable with the files.
+    if (process.platform === 'win32') return
+    const descriptor = await openFile(this.folder, 'r')
+    try {
+      await syncFile(descriptor)
+    } finally {
+      await closeFile(descriptor)
+    }
+  }
+
+  #path(name: string): string {
+    return join(this.folder, name)
+  }
+}
+
+class NodeFile implements DiskFile {
+  readonly #descriptor: number
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor
+  }
+
+  async size(): Promise<number> {
+    return (await statFile(this.#descriptor)).size
+  }
+
+  async read(position: number, length: number): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafe(length)
+    let filled = 0
+    while (filled < length) {
+      const count = await this.#readSome(bytes, filled, position + filled)
+      if (count === 0) break
+      filled += count
+    }
+    return bytes.subarray(0, filled)
+  }
+
+  async write(bytes: Uint8Array, position: number): Promise<void> {
+    let done = await this.#writeSome(bytes, 0, position)
+    while (done < bytes.length) done += await this.#writeSome(bytes, done, position + done)
+  }
+
+  async writeDurably(bytes: Uint8Array, position: number): Promise<void> {
+    await this.write(bytes, position)
+    if (SYNCHRONOUS === 0) await syncData(this.#descriptor)
+  }
+
+  sync(): Promise<void> {
+    return syncFile(this.#descriptor)
+  }
+
+  close(): Promise<void> {
+    return closeFile(this.#descriptor)
+  }
+
+  #readSome(bytes: Buffer, offset: number, position: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const length = bytes.length - offset
+      read(this.#descriptor, bytes, offset, length, position, (error, count) => {
+        if (error) reject(error)
+        else resolve(count)
+      })
+    })
+  }
+
+  #writeSome(bytes: Uint8Array, offset: number, position: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const length = bytes.length - offset
+      write(this.#descriptor, bytes, offset, length, position, (error, count) => {
+        if (error) reject(error)
+        else resolve(count)
+      })
+    })
+  }
+}

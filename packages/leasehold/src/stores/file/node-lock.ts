@@ -1,0 +1,196 @@
+import { readdir, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, LeaseholdError, type Random } from '../../port/index.ts'
+import { isFull, type Lock } from './disk.ts'
+
+/** Who owns a folder. What a system cannot tell is empty. */
+interface Owner {
+  readonly pid: number
+  /** When the process started, since a process id is given again. */
+  readonly started: string
+  readonly host: string
+  /** Names the time since the machine was switched on. */
+  readonly boot: string
+  /** Process ids mean something only within it. */
+  readonly pidNamespace: string
+}
+
+const NAME = /^owner-[\w-]+$/
+const UNFINISHED = /^owner-[\w-]+\.tmp$/
+const ATTEMPTS = 6
+const WAIT_MS = 20
+
+/**
+ * Makes this process the owner of the folder.
+ *
+ * Node has no file locks, so this is a protocol on files, and this is why no two can own a folder:
+ * every opener first puts down a file with a name of its own, whole from the first moment (it is
+ * renamed into place), and only then lists the files of the others. Of two openers the one whose
+ * listing began later finds the file of the other, which was put down before that one's listing
+ * began. Whoever finds the file of a living process takes its own away and does not own the folder.
+ *
+ * A dead owner's file is in nobody's way: it is ignored and, once the folder is owned, removed.
+ * Names are never used twice, so removing it cannot take away the file of a living one. (With one
+ * name for all, between judging a file dead and removing it another opener may have replaced it.)
+ *
+ * Two who come at once may find each other and both step back. Each then tries again after a time
+ * of its own choosing; an owner that stays is found every time.
+ */
+export async function lockFolder(folder: string, clock: Clock, random: Random): Promise<Lock> {
+  const self = await describeSelf()
+  let found: { file: string; owner: Owner | undefined } | undefined
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    if (attempt > 0) await pause(clock, WAIT_MS * (attempt + 2 * random.next()))
+    const name = `owner-${random.id()}`
+    const path = join(folder, name)
+    if (!(await putDown(path, self))) continue
+    try {
+      const others = await readOthers(folder, name)
+      found = others.find(({ owner }) => owner === undefined || mayLive(owner, self))
+      if (found === undefined) {
+        await tidy(folder, others)
+        return { release: () => rm(path, { force: true }) }
+      }
+    } catch (error) {
+      await rm(path, { force: true })
+      throw error
+    }
+    await rm(path, { force: true })
+  }
+  throw locked(folder, found, self)
+}
+
+/** False where somebody who had just become the owner tidied the unfinished file away. */
+async function putDown(path: string, self: Owner): Promise<boolean> {
+  const temporary = `${path}.tmp`
+  try {
+    await writeFile(temporary, `${JSON.stringify(self)}\n`)
+    await rename(temporary, path)
+    return true
+  } catch (error) {
+    await rm(temporary, { force: true })
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    if (!isFull(error)) throw error
+    throw new LeaseholdError(
+      'storage-full',
+      `${path} cannot be written: there is no space left. Free some and open the store again; nothing in it is lost`,
+      { cause: error },
+    )
+  }
+}
+
+/** Removes what dead owners left, and what was never put down whole. */
+async function tidy(folder: string, dead: readonly { file: string }[]): Promise<void> {
+  for (const { file } of dead) await rm(join(folder, file), { force: true })
+  for (const file of await readdir(folder)) {
+    if (UNFINISHED.test(file)) await rm(join(folder, file), { force: true })
+  }
+}
+
+async function readOthers(folder: string, own: string) {
+  const others: { file: string; owner: Owner | undefined }[] = []
+  for (const file of await readdir(folder)) {
+    if (file === own || !NAME.test(file)) continue
+    try {
+      const owner = parseOwner(await readFile(join(folder, file), 'utf8'))
+      others.push({ file, owner: owner && (await withLife(owner)) })
+    } catch (error) {
+      // It was taken away between the listing and the reading: it owns nothing.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
+  return others
+}
+
+interface JudgedOwner extends Owner {
+  /** When the process that has this id now, here, started; nothing if there is none. */
+  readonly running: string | undefined
+}
+
+async function withLife(owner: Owner): Promise<JudgedOwner> {
+  return { ...owner, running: await startOf(owner.pid) }
+}
+
+/** Whether the owner may still be there. What cannot be judged from here must be taken to live. */
+function mayLive(owner: Owner, self: Owner): boolean {
+  const sameBoot = owner.boot === self.boot
+  if (!sameBoot) return owner.host !== self.host
+  if (owner.pidNamespace !== self.pidNamespace) return true
+  if (owner.boot === '' && owner.host !== self.host) return true
+  return (owner as JudgedOwner).running === owner.started
+}
+
+async function describeSelf(): Promise<Owner> {
+  return {
+    pid: process.pid,
+    started: (await startOf(process.pid)) ?? '',
+    host: hostname(),
+    boot: await readOr('/proc/sys/kernel/random/boot_id'),
+    pidNamespace: await readlink('/proc/self/ns/pid').catch(() => ''),
+  }
+}
+
+/** When a process started; `undefined` where there is none, empty where the system cannot say. */
+async function startOf(pid: number): Promise<string | undefined> {
+  if (process.platform === 'linux') {
+    const stat = await readOr(`/proc/${pid}/stat`)
+    if (stat === '') return isRunning(pid) ? '' : undefined
+    // The name of the program, in brackets, may itself hold brackets and spaces.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // A zombie has ended: it only waits for its parent to take notice.
+    if (fields[0] === 'Z' || fields[0] === 'X') return undefined
+    return fields[19] ?? ''
+  }
+  return isRunning(pid) ? '' : undefined
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function parseOwner(text: string): Owner | undefined {
+  try {
+    const owner = JSON.parse(text) as Owner
+    return Number.isInteger(owner.pid) && owner.pid > 0 ? owner : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function readOr(path: string): Promise<string> {
+  return (await readFile(path, 'utf8').catch(() => '')).trim()
+}
+
+function locked(
+  folder: string,
+  found: { file: string; owner: Owner | undefined } | undefined,
+  self: Owner,
+): LeaseholdError {
+  if (!found?.owner) {
+    const file = found ? join(folder, found.file) : folder
+    return new LeaseholdError(
+      'storage-locked',
+      `${folder} may be owned by another process, but ${file} does not say by which: delete it if no process uses the folder`,
+    )
+  }
+  const { owner, file } = found
+  const here = owner.boot === self.boot && owner.pidNamespace === self.pidNamespace
+  return new LeaseholdError(
+    'storage-locked',
+    here
+      ? `${folder} is owned by process ${owner.pid}: a folder has one owner at a time. Stop that process, open its store over the network, or use another folder`
+      : `${folder} is owned by process ${owner.pid} on ${owner.host}, which cannot be looked at from here. If it is certainly gone, delete ${join(folder, file)}`,
+  )
+}
+
+function pause(clock: Clock, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.timer(clock.now() + milliseconds, resolve, true)
+  })
+}

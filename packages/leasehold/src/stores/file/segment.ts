@@ -1,0 +1,176 @@
+import { crc32 } from 'node:zlib'
+import { LeaseholdError } from '../../port/index.ts'
+import { ByteReader, ByteWriter } from './bytes.ts'
+import { damaged } from './damage.ts'
+import type { Disk, DiskFile } from './disk.ts'
+import {
+  ALIGNMENT,
+  extentOf,
+  HEADER_BYTES,
+  KIND,
+  putFrame,
+  readHeader,
+  readPayload,
+} from './frame.ts'
+
+/**
+ * A segment is a file of the log. It gets its full size, its zeros and its header under a temporary
+ * name, so that one with a name of its own is always whole, and writing within it needs no space.
+ */
+export interface SegmentInfo {
+  readonly storeId: string
+  readonly number: number
+  readonly bytes: number
+}
+
+/** Where the frames of a segment begin: after its header. */
+export const SEGMENT_START = 128
+export const SEGMENT_BYTES_MIN = 4096
+export const SEGMENT_BYTES_MAX = 1 << 30
+
+const FORMAT = 1
+const TEMPORARY = '.tmp'
+/** Zeros are written, and made durable, in steps of this, so that commits need not wait long. */
+const STEP = Buffer.alloc(1 << 20)
+
+export function segmentName(number: number): string {
+  return `log-${String(number).padStart(8, '0')}`
+}
+
+/** The numbers of the segments among these names, in order. */
+export function segmentNumbers(names: readonly string[]): number[] {
+  return numbersOf(names, /^log-(\d{8,})$/)
+}
+
+export function snapshotName(number: number): string {
+  return `snapshot-${String(number).padStart(8, '0')}`
+}
+
+export function snapshotNumbers(names: readonly string[]): number[] {
+  return numbersOf(names, /^snapshot-(\d{8,})$/)
+}
+
+/** What a crash may have left half made. */
+export function isTemporary(name: string): boolean {
+  return /^(log|snapshot)-\d+\.tmp$/.test(name)
+}
+
+export function temporaryName(name: string): string {
+  return name + TEMPORARY
+}
+
+/** What every frame of the store is checked with. */
+export function seedOf(storeId: string): number {
+  return crc32(storeId)
+}
+
+/** How many bytes of payload and headers fit into a segment, the frame that ends it apart. */
+export function segmentRoom(bytes: number): number {
+  return bytes - SEGMENT_START - HEADER_BYTES
+}
+
+export async function prepareSegment(disk: Disk, info: SegmentInfo): Promise<void> {
+  const name = segmentName(info.number)
+  const temporary = temporaryName(name)
+  try {
+    const file = await disk.create(temporary)
+    try {
+      for (let at = 0; at < info.bytes; at += STEP.length) {
+        const size = Math.min(STEP.length, info.bytes - at)
+        await file.write(at === 0 ? firstStep(info, size) : STEP.subarray(0, size), at)
+        await file.sync()
+      }
+    } finally {
+      await file.close()
+    }
+    await disk.rename(temporary, name)
+    await disk.sync()
+  } catch (error) {
+    // Half a segment must not fill the space that a release could need; it is not missed.
+    await disk.remove(temporary).catch(() => {})
+    throw error
+  }
+}
+
+/** Checks that the segment is whole, and says what it is. */
+export async function readSegmentInfo(
+  file: DiskFile,
+  number: number,
+  storeId: string | undefined,
+): Promise<SegmentInfo> {
+  const name = segmentName(number)
+  const size = await file.size()
+  const info = decodeInfo(await file.read(0, SEGMENT_START), name)
+  if (info.number !== number) {
+    throw damaged(name, 0, `its header says that it is ${segmentName(info.number)}`)
+  }
+  if (storeId !== undefined && info.storeId !== storeId) {
+    throw damaged(name, 0, `it belongs to the store ${info.storeId} and not to ${storeId}`)
+  }
+  if (size !== info.bytes) {
+    throw damaged(name, Math.min(size, info.bytes), `it has ${size} bytes instead of ${info.bytes}`)
+  }
+  return info
+}
+
+function firstStep(info: SegmentInfo, size: number): Buffer {
+  const bytes = Buffer.alloc(size)
+  const payload = new ByteWriter()
+  payload.integer(FORMAT)
+  payload.text(info.storeId)
+  payload.integer(info.number)
+  payload.integer(info.bytes)
+  const fields = { kind: KIND.segment, last: true, time: 0, sequence: 0, index: 0 }
+  putFrame(bytes, 0, 0, fields, payload.view(), 0)
+  return bytes
+}
+
+function decodeInfo(bytes: Buffer, name: string): SegmentInfo {
+  const header = readHeader(bytes, 0, 0)
+  if (header === 'zero' || header === 'bad' || header.kind !== KIND.segment) {
+    throw damaged(name, 0, 'its header does not match its checksum')
+  }
+  const payload = readPayload(bytes, 0, header, 0)
+  if (payload === undefined || extentOf(header.length) > SEGMENT_START) {
+    throw damaged(name, HEADER_BYTES, 'its header does not match its checksum')
+  }
+  const reader = new ByteReader(payload)
+  checkFormat(reader.integer(), name)
+  return { storeId: reader.text(), number: reader.integer(), bytes: reader.integer() }
+}
+
+export function checkFormat(format: number, name: string): void {
+  if (format === FORMAT) return
+  throw new LeaseholdError(
+    'unsupported',
+    `${name} is written in format ${format}, and this version reads format ${FORMAT}: open it with the version that wrote it`,
+  )
+}
+
+export function putFormat(bytes: ByteWriter): void {
+  bytes.integer(FORMAT)
+}
+
+export function checkSegmentBytes(bytes: number): void {
+  if (
+    Number.isInteger(bytes) &&
+    bytes >= SEGMENT_BYTES_MIN &&
+    bytes <= SEGMENT_BYTES_MAX &&
+    bytes % ALIGNMENT === 0
+  ) {
+    return
+  }
+  throw new LeaseholdError(
+    'invalid-argument',
+    `segmentBytes is ${bytes}: it must be a multiple of ${ALIGNMENT} from ${SEGMENT_BYTES_MIN} to ${SEGMENT_BYTES_MAX}`,
+  )
+}
+
+function numbersOf(names: readonly string[], form: RegExp): number[] {
+  const numbers: number[] = []
+  for (const name of names) {
+    const match = form.exec(name)
+    if (match) numbers.push(Number(match[1]))
+  }
+  return numbers.sort((a, b) => a - b)
+}

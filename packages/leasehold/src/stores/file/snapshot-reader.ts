@@ -1,0 +1,180 @@
+import type { Journal } from '../../kernel/index.ts'
+import type { Revision } from '../../port/index.ts'
+import { ByteReader } from './bytes.ts'
+import { contradictory, damaged } from './damage.ts'
+import type { Disk, DiskFile } from './disk.ts'
+import {
+  extentOf,
+  HEADER_BYTES,
+  type Header,
+  KIND,
+  PAYLOAD_MAX,
+  readHeader,
+  readPayload,
+} from './frame.ts'
+import type { LogPosition } from './log-writer.ts'
+import { decodeRecords } from './records.ts'
+import { checkFormat, seedOf, snapshotName } from './segment.ts'
+
+/** What a snapshot says of itself, before its leases are read. */
+export interface SnapshotInfo {
+  readonly number: number
+  readonly storeId: string
+  readonly bytes: number
+  readonly start: LogPosition
+  /** The revision as of which its last slice was described. */
+  readonly stamp: Revision
+  /** The log must reach at least up to the frame before this one. */
+  readonly logged: number
+  readonly frames: number
+  readonly time: number
+}
+
+/** Three numbers of eight bytes each. */
+const END_LENGTH = 24
+const READ_BYTES = 4 << 20
+
+/** Reads the header and the end of a snapshot: it is whole only if both are there. */
+export async function readSnapshotInfo(disk: Disk, number: number): Promise<SnapshotInfo> {
+  const name = snapshotName(number)
+  const file = await disk.open(name)
+  try {
+    const bytes = await file.size()
+    const head = await file.read(0, Math.min(bytes, 4096))
+    const { payload } = frameAt(head, 0, name, 0, 0, KIND.snapshot)
+    const reader = new ByteReader(payload)
+    checkFormat(reader.integer(), name)
+    const storeId = reader.text()
+    const told = reader.integer()
+    if (told !== number) {
+      throw damaged(name, 0, `its header says that it is ${snapshotName(told)}`)
+    }
+    const start = {
+      segment: reader.integer(),
+      offset: reader.integer(),
+      sequence: reader.integer(),
+    }
+    const at = bytes - extentOf(END_LENGTH)
+    if (at < HEADER_BYTES) throw damaged(name, bytes, 'its end is missing')
+    const tail = await file.read(at, extentOf(END_LENGTH))
+    const end = frameAt(tail, 0, name, at, seedOf(storeId), KIND.end)
+    const numbers = new ByteReader(end.payload)
+    const [stamp, frames, logged] = [numbers.float(), numbers.float(), numbers.float()]
+    return { number, storeId, bytes, start, stamp, frames, logged, time: end.header.time }
+  } finally {
+    await file.close()
+  }
+}
+
+/** As of which revision the snapshot described each slot. */
+export class Stamps {
+  readonly #ends: number[] = []
+  readonly #stamps: Revision[] = []
+
+  add(to: number, stamp: Revision): void {
+    this.#ends.push(to)
+    this.#stamps.push(stamp)
+  }
+
+  /** 0 for a slot that the snapshot does not cover. */
+  of(slot: number): Revision {
+    let low = 0
+    let high = this.#ends.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#ends[middle]! <= slot) low = middle + 1
+      else high = middle
+    }
+    return this.#stamps[low] ?? 0
+  }
+}
+
+/** Tells a journal what a snapshot holds. */
+export async function readSnapshot(
+  disk: Disk,
+  info: SnapshotInfo,
+  journal: Journal,
+): Promise<Stamps> {
+  const name = snapshotName(info.number)
+  const file = await disk.open(name)
+  const stamps = new Stamps()
+  try {
+    let parts: Buffer[] = []
+    for await (const { header, payload, at } of frames(file, info, name)) {
+      parts.push(payload)
+      if (!header.last) continue
+      const group = parts.length === 1 ? payload : Buffer.concat(parts)
+      parts = []
+      try {
+        tell(header, group, journal, stamps)
+      } catch (error) {
+        throw contradictory(name, at, error)
+      }
+    }
+  } finally {
+    await file.close()
+  }
+  return stamps
+}
+
+function tell(header: Header, group: Buffer, journal: Journal, stamps: Stamps): void {
+  if (header.kind === KIND.memory) {
+    decodeRecords(group, journal, everything)
+  } else if (header.kind === KIND.slice) {
+    const reader = new ByteReader(group)
+    const stamp = reader.integer()
+    reader.integer()
+    stamps.add(reader.integer(), stamp)
+    decodeRecords(group.subarray(reader.position), journal, everything)
+  } else if (header.kind !== KIND.snapshot && header.kind !== KIND.end) {
+    throw new RangeError(`a frame has the unknown kind ${header.kind}`)
+  }
+}
+
+function everything(): boolean {
+  return true
+}
+
+/** All frames in order, each checked, of a file that may be far larger than what is read at once. */
+async function* frames(file: DiskFile, info: SnapshotInfo, name: string) {
+  let window: Buffer = Buffer.alloc(0)
+  let base = 0
+  let at = 0
+  for (let sequence = 0; at < info.bytes; sequence++) {
+    if (at + extentOf(PAYLOAD_MAX) > base + window.length && base + window.length < info.bytes) {
+      window = await file.read(at, Math.min(READ_BYTES, info.bytes - at))
+      base = at
+    }
+    const seed = sequence === 0 ? 0 : seedOf(info.storeId)
+    const frame = frameAt(window, at - base, name, at, seed, undefined)
+    if (frame.header.sequence !== sequence) {
+      throw damaged(name, at, `frame ${frame.header.sequence} is where frame ${sequence} must be`)
+    }
+    yield { ...frame, at }
+    at += extentOf(frame.header.length)
+    if (frame.header.kind === KIND.end && (at !== info.bytes || sequence !== info.frames)) {
+      throw damaged(name, at, `it has ${sequence} frames instead of ${info.frames}`)
+    }
+  }
+}
+
+function frameAt(
+  window: Buffer,
+  at: number,
+  name: string,
+  position: number,
+  seed: number,
+  kind: number | undefined,
+): { header: Header; payload: Buffer } {
+  const header = readHeader(window, at, seed)
+  if (header === 'zero' || header === 'bad' || (kind !== undefined && header.kind !== kind)) {
+    throw damaged(
+      name,
+      position,
+      kind === KIND.end ? 'its end is missing' : 'a header does not match its checksum',
+    )
+  }
+  const payload = readPayload(window, at, header, seed)
+  if (payload === undefined) throw damaged(name, position, 'a frame does not match its checksum')
+  return { header, payload }
+}
