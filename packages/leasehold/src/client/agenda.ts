@@ -1,0 +1,145 @@
+import type { Clock, Timer } from '../port/index.ts'
+
+/** Something that is to be looked at when its time has come. */
+export interface Task {
+  /** When the agenda will look at it; `Infinity` while it will not. Written by the agenda alone. */
+  agendaAt: number
+  /** Called when its time has come. Answers when to look again, `Infinity` for not again. */
+  run(now: number): number
+}
+
+interface Entry {
+  readonly at: number
+  readonly task: Task
+}
+
+/**
+ * A machine that was suspended does not run its timers on time, since they stand still with the
+ * monotonic clock. So the agenda never sleeps for longer than this: a loss by suspension is noticed
+ * soon after waking, even by a program that only listens.
+ */
+const SLEEP_MAX_MS = 1000
+
+/**
+ * All that one client has to do at some later time, on one timer that does not keep the process
+ * running.
+ *
+ * Its time is the holder's: it goes on while the machine is suspended, because the store's does.
+ * A task is called never before its time, and late after a stall of the event loop: whoever asks
+ * whether something is held must look at the clock and not wait for its task to be called.
+ */
+export class Agenda {
+  readonly #clock: Clock
+  #heap: Entry[] = []
+  #stale = 0
+  #timer: Timer | undefined
+  #wakeAt = Infinity
+  #running = false
+  #stopped = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  now(): number {
+    return this.#clock.now() + this.#clock.asleep()
+  }
+
+  /** Looks at the task at `time`, or earlier if that was planned before. */
+  schedule(task: Task, time: number): void {
+    if (time >= task.agendaAt || this.#stopped) return
+    if (task.agendaAt < Infinity) this.#stale++
+    task.agendaAt = time
+    this.#push({ at: time, task })
+    if (!this.#running) this.#arm()
+  }
+
+  /** The task will not be called any more. */
+  drop(task: Task): void {
+    if (task.agendaAt === Infinity) return
+    task.agendaAt = Infinity
+    this.#stale++
+    // Tasks that come and go faster than their times come up must not pile up.
+    if (this.#stale > 64 && this.#stale * 2 > this.#heap.length) this.#compact()
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#wakeAt = Infinity
+    this.#heap = []
+    this.#stopped = true
+  }
+
+  #wake(): void {
+    this.#timer = undefined
+    this.#wakeAt = Infinity
+    this.#running = true
+    const now = this.now()
+    for (let top = this.#heap[0]; top !== undefined && top.at <= now; top = this.#heap[0]) {
+      this.#pop()
+      const { task } = top
+      if (task.agendaAt !== top.at) {
+        this.#stale--
+        continue
+      }
+      task.agendaAt = Infinity
+      const next = task.run(now)
+      // A task that is due again at once waits for the next turn, so that it cannot hold us here.
+      if (next < Infinity) this.schedule(task, next > now ? next : now + 1)
+    }
+    this.#running = false
+    this.#arm()
+  }
+
+  #arm(): void {
+    const top = this.#heap[0]
+    if (top === undefined || top.at >= this.#wakeAt) return
+    const now = this.now()
+    const wakeAt = Math.min(top.at, now + SLEEP_MAX_MS)
+    if (wakeAt >= this.#wakeAt) return
+    this.#timer?.cancel()
+    this.#wakeAt = wakeAt
+    this.#timer = this.#clock.timer(wakeAt - this.#clock.asleep(), () => this.#wake())
+  }
+
+  #push(entry: Entry): void {
+    const heap = this.#heap
+    let index = heap.length
+    heap.push(entry)
+    while (index > 0) {
+      const above = (index - 1) >> 1
+      if (heap[above]!.at <= entry.at) break
+      heap[index] = heap[above]!
+      index = above
+    }
+    heap[index] = entry
+  }
+
+  #pop(): void {
+    const last = this.#heap.pop()!
+    if (this.#heap.length > 0) this.#sink(last, 0)
+  }
+
+  #sink(entry: Entry, from: number): void {
+    const heap = this.#heap
+    let index = from
+    for (;;) {
+      let below = 2 * index + 1
+      if (below >= heap.length) break
+      if (below + 1 < heap.length && heap[below + 1]!.at < heap[below]!.at) below++
+      if (heap[below]!.at >= entry.at) break
+      heap[index] = heap[below]!
+      index = below
+    }
+    heap[index] = entry
+  }
+
+  #compact(): void {
+    this.#heap = this.#heap.filter((entry) => entry.task.agendaAt === entry.at)
+    this.#stale = 0
+    for (let index = (this.#heap.length >> 1) - 1; index >= 0; index--) {
+      this.#sink(this.#heap[index]!, index)
+    }
+  }
+}

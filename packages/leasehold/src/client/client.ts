@@ -1,0 +1,214 @@
+import {
+  type ClaimSpec,
+  type Duration,
+  type Guarantees,
+  type Labels,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  milliseconds,
+  type Query,
+  type Reading,
+  show,
+} from '../port/index.ts'
+import { Attempt, abortedError, type Conflict, closedError, type LeaseSource } from './attempt.ts'
+import { ClientCore } from './core.ts'
+import type { ClientEvents } from './emitter.ts'
+import type { Hold } from './hold.ts'
+import { OwnLease, SharedLease } from './lease-sources.ts'
+import { type ClientOptions, settingsOf } from './settings.ts'
+import { RevokeCall } from './store-calls.ts'
+import { type Timing, type TimingOptions, timingOf } from './timing.ts'
+
+export interface HoldOptions extends TimingOptions {
+  /**
+   * How long to wait in line at most; then the wait fails with `timeout` and leaves no claim. 0 does
+   * not stand in line at all. For as long as it takes if not given.
+   */
+  readonly wait?: Duration | undefined
+  /** Ends the wait with `aborted`. It has no effect on what is held already. */
+  readonly signal?: AbortSignal | undefined
+  /**
+   * A lease that this ends with. When that lease ends, by expiry too, the store tells at once, but
+   * unlike one's own expiry it cannot be foreseen: see `Hold`.
+   */
+  readonly parent?: LeaseId | undefined
+  /** Labels for the lease, for people and queries. */
+  readonly labels?: Labels | undefined
+}
+
+const NO_OPTIONS: HoldOptions = {}
+/** How many combinations of options are remembered: a program uses few. */
+const KNOWN_MAX = 8
+
+/** Options that share a lease, as they were given. */
+interface Known {
+  readonly strategy: HoldOptions['strategy']
+  readonly ttl: HoldOptions['ttl']
+  readonly grace: HoldOptions['grace']
+  readonly renewEvery: HoldOptions['renewEvery']
+  readonly source: SharedLease
+}
+
+/**
+ * Holds keys on a store: what every recipe is built on.
+ *
+ * Claims with the same timing share one lease, and one heartbeat keeps all leases of a client. Those
+ * that want something of their own (a limit on holding, a parent, labels, no automatic renewal, an
+ * infinite ttl) get a lease of their own.
+ */
+export class Client {
+  readonly #core: ClientCore
+  readonly #closesStore: boolean
+  readonly #shared = new Map<string, SharedLease>()
+  #known: Known[] = []
+  #closing: Promise<void> | undefined = undefined
+
+  /** `closesStore`: closing the client closes the store too. */
+  constructor(store: LeaseStore, options: ClientOptions = {}, closesStore = false) {
+    this.#core = new ClientCore(store, settingsOf(options))
+    this.#closesStore = closesStore
+  }
+
+  get holder(): string {
+    return this.#core.settings.holder
+  }
+
+  get guarantees(): Guarantees {
+    return this.#core.store.guarantees
+  }
+
+  /** Listens; answers with a function that ends it. */
+  on<Name extends keyof ClientEvents>(
+    name: Name,
+    listener: (news: ClientEvents[Name]) => void,
+  ): () => void {
+    return this.#core.events.on(name, listener)
+  }
+
+  read<Q extends Query>(query: Q): Promise<Reading<Q>> {
+    return this.#core.store.read(query)
+  }
+
+  /**
+   * Claims the keys, waits until all of them are held, and answers with what is held.
+   *
+   * Fails with `timeout`, `aborted` or `closed`, with `lost` where its lease ended while it waited,
+   * with the store's refusal, or with `unknown-outcome` where the store did not answer; in each case
+   * what may have been claimed is removed again, in the background if need be.
+   */
+  hold(claims: readonly ClaimSpec[], options: HoldOptions = NO_OPTIONS): Promise<Hold> {
+    return this.#attempt(claims, options, false) as Promise<Hold>
+  }
+
+  /** The same without waiting in line: answers with who is before us where it is not free. */
+  tryHold(
+    claims: readonly ClaimSpec[],
+    options: HoldOptions = NO_OPTIONS,
+  ): Promise<Hold | Conflict> {
+    return this.#attempt(claims, options, true)
+  }
+
+  /**
+   * Gives back all that is held: signals are aborted and waits fail, with `closed`, at once; then
+   * the leases are revoked at the store, for at most `callTimeout`. Closing twice does nothing.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  #attempt(
+    claims: readonly ClaimSpec[],
+    options: HoldOptions,
+    ifFree: boolean,
+  ): Promise<Hold | Conflict> {
+    return new Promise((resolve, reject) => {
+      const core = this.#core
+      if (core.closed) throw closedError()
+      const source = this.#sourceFor(options)
+      const { signal } = options
+      const wait = options.wait === undefined ? Infinity : milliseconds(options.wait, 'wait')
+      if (signal !== undefined) checkSignal(signal)
+      if (signal?.aborted) {
+        throw abortedError(
+          claims.map((claim) => claim.key),
+          signal,
+        )
+      }
+      const patient = !ifFree && wait > 0
+      new Attempt(
+        core,
+        source,
+        claims,
+        !patient,
+        ifFree ? Infinity : wait,
+        signal,
+        resolve,
+        reject,
+      ).start()
+    })
+  }
+
+  #sourceFor(options: HoldOptions): LeaseSource {
+    if (typeof options !== 'object' || options === null) {
+      throw invalid(`options is ${show(options)}: it must be an object`)
+    }
+    const { maxHold, parent, labels } = options
+    const mayShare = maxHold === undefined && parent === undefined && labels === undefined
+    if (mayShare) {
+      for (const known of this.#known) if (isSame(known, options)) return known.source
+    }
+    const timing = timingOf(options, this.#core.settings, this.guarantees)
+    if (!mayShare || timing.renewal !== 'automatic' || timing.ttl === Infinity) {
+      return new OwnLease(this.#core, timing, parent, labels)
+    }
+    const { strategy, ttl, grace, renewEvery } = options
+    const source = this.#sharedLease(timing)
+    if (this.#known.length === KNOWN_MAX) this.#known = []
+    this.#known.push({ strategy, ttl, grace, renewEvery, source })
+    return source
+  }
+
+  #sharedLease(timing: Timing): SharedLease {
+    const name = `${timing.ttl}/${timing.grace}/${timing.every}`
+    let source = this.#shared.get(name)
+    if (source === undefined) {
+      source = new SharedLease(this.#core, timing)
+      this.#shared.set(name, source)
+    }
+    return source
+  }
+
+  async #close(): Promise<void> {
+    const core = this.#core
+    core.closed = true
+    const leases = [...core.keepers].map((keeper) => keeper.lease)
+    for (const keeper of [...core.keepers]) {
+      keeper.abandon({ reason: 'closed', detail: 'the client was closed' })
+    }
+    core.timeouts.stop(closedError())
+    for (const lease of leases) new RevokeCall(core, lease, 'closed').start()
+    await core.settled()
+    core.agenda.stop()
+    if (this.#closesStore) await core.store.close()
+  }
+}
+
+function isSame(known: Known, options: HoldOptions): boolean {
+  return (
+    known.ttl === options.ttl &&
+    known.strategy === options.strategy &&
+    known.grace === options.grace &&
+    known.renewEvery === options.renewEvery
+  )
+}
+
+function checkSignal(signal: AbortSignal): void {
+  if (typeof signal === 'object' && signal !== null && 'aborted' in signal) return
+  throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}

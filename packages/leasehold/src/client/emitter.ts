@@ -1,0 +1,66 @@
+import type { Key, LeaseholdError, LeaseId, Token } from '../port/index.ts'
+
+export interface LeaseNews {
+  readonly lease: LeaseId
+  readonly ttl: number
+}
+
+export interface LossNews {
+  /** The lease that the claims were made under. It may live on where only claims were taken. */
+  readonly lease: LeaseId
+  /** What was held, or waited for, and is not any more. */
+  readonly claims: readonly { readonly key: Key; readonly token: Token }[]
+  /** A `lost` with its reason; for a forced end also by whom and why. */
+  readonly error: LeaseholdError
+}
+
+/** What a client tells about its leases. */
+export interface ClientEvents {
+  /** A lease was granted; several locks may share it. */
+  leased: LeaseNews
+  /** The store gave a lease its full ttl again. */
+  renewed: LeaseNews
+  /** A lease could not be renewed in time. Its grace runs: nobody else can hold yet. */
+  lapsed: LeaseNews
+  /** A lapsed lease was renewed after all. Everything under it is held again, tokens unchanged. */
+  recovered: LeaseNews
+  /** What was held is held no more. Told once, and never taken back. */
+  lost: LossNews
+}
+
+/** Calls its listeners in the order in which they came; one that throws harms nobody else. */
+export class Emitter<Events> {
+  readonly #listeners = new Map<keyof Events, Set<(news: never) => void>>()
+
+  /** Answers with a function that ends the listening. */
+  on<Name extends keyof Events>(name: Name, listener: (news: Events[Name]) => void): () => void {
+    let listeners = this.#listeners.get(name)
+    if (listeners === undefined) {
+      listeners = new Set()
+      this.#listeners.set(name, listeners)
+    }
+    // A function of its own, so that the same listener may be given twice and ended once.
+    const own = (news: Events[Name]) => listener(news)
+    listeners.add(own)
+    return () => void listeners.delete(own)
+  }
+
+  /** Whether anybody listens: where nobody does, the news need not be put together. */
+  heard(name: keyof Events): boolean {
+    const listeners = this.#listeners.get(name)
+    return listeners !== undefined && listeners.size > 0
+  }
+
+  emit<Name extends keyof Events>(name: Name, news: Events[Name]): void {
+    const listeners = this.#listeners.get(name)
+    if (listeners === undefined) return
+    for (const listener of [...listeners] as ((news: Events[Name]) => void)[]) {
+      try {
+        listener(news)
+      } catch (error) {
+        // A heartbeat must go on; but the fault of a listener should not vanish either.
+        process.emitWarning(error instanceof Error ? error : new Error(String(error)))
+      }
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import { fileURLToPath } from 'node:url'
+import { LeaseholdError, type LeaseStore, show } from '../port/index.ts'
+import type { Settings } from './settings.ts'
+
+/**
+ * The store that a URL names: `memory:` for a new one in this process, `file:./data` for the one in
+ * a folder. Stores are loaded when they are asked for, so that nobody pays for those they do not use.
+ */
+export async function openStore(
+  url: string,
+  { clock }: Pick<Settings, 'clock'>,
+): Promise<LeaseStore> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/.exec(url)?.[1]
+  if (scheme === 'memory') {
+    if (url !== 'memory:') throw invalid(url, "a memory store has no name, write 'memory:'")
+    const { memoryStore } = await import('../stores/memory/index.ts')
+    return memoryStore({ clock })
+  }
+  if (scheme === 'file') {
+    const { fileStore } = await import('../stores/file/index.ts')
+    return fileStore(folderOf(url))
+  }
+  if (scheme === 'http' || scheme === 'https') {
+    throw new LeaseholdError(
+      'unsupported',
+      `store ${show(url)} is a server, which this version cannot reach: use 'memory:', 'file:./folder' or a store object`,
+    )
+  }
+  throw invalid(url, "write 'memory:', 'file:./folder', or give a store object")
+}
+
+/** `file:./data` and `file:data` are relative to the working directory, `file:///data` is absolute. */
+function folderOf(url: string): string {
+  const folder = url.startsWith('file://') ? fileURLToPath(url) : url.slice('file:'.length)
+  if (folder.length > 0) return folder
+  throw invalid(url, "name a folder, such as 'file:./data'")
+}
+
+function invalid(url: string, fix: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', `store ${show(url)} cannot be opened: ${fix}`)
+}

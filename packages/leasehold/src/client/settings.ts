@@ -1,0 +1,90 @@
+import { hostname } from 'node:os'
+import {
+  type Clock,
+  type Duration,
+  LeaseholdError,
+  milliseconds,
+  type Random,
+  show,
+  systemClock,
+  systemRandom,
+} from '../port/index.ts'
+import type { Caution } from './timing.ts'
+
+export interface ClientOptions {
+  /** Who holds, for people and logs. The host's name, the process id and a random part if not given. */
+  readonly holder?: string | undefined
+  /**
+   * By how much, as a part, the store's clock may run faster than this machine's: 0.01 (one in a
+   * hundred) if not given. Real clocks stay within 0.0005; the rest is for virtual machines. Where
+   * the true drift is greater, two holders can overlap, and only the token keeps them apart.
+   */
+  readonly drift?: number | undefined
+  /** How much sooner than it must the client stops believing. 50 ms or 5 % of the ttl if not given. */
+  readonly margin?: Duration | undefined
+  /** How long one call of the store may take before it is sent again or given up. 5 s if not given. */
+  readonly callTimeout?: Duration | undefined
+  /** By how much, as a part, renewals come earlier by chance, to spread the load. 0.1 if not given. */
+  readonly jitter?: number | undefined
+  /** Time and chance, for tests. The machine's if not given. */
+  readonly clock?: Clock | undefined
+  readonly random?: Random | undefined
+}
+
+export interface Settings extends Caution {
+  readonly holder: string
+  readonly callTimeout: number
+  readonly jitter: number
+  readonly clock: Clock
+  readonly random: Random
+}
+
+const HOLDER_MAX = 256
+
+export function settingsOf(options: ClientOptions): Settings {
+  if (typeof options !== 'object' || options === null) {
+    throw invalid(`options is ${show(options)}: it must be an object`)
+  }
+  const { margin, callTimeout, clock = systemClock, random = systemRandom } = options
+  return {
+    holder: holderOf(options.holder, random),
+    drift: partOf('drift', options.drift, 0.01),
+    margin: margin === undefined ? undefined : finite('margin', margin),
+    callTimeout: callTimeout === undefined ? 5000 : positive('callTimeout', callTimeout),
+    jitter: partOf('jitter', options.jitter, 0.1),
+    clock,
+    random,
+  }
+}
+
+function holderOf(holder: string | undefined, random: Random): string {
+  if (holder === undefined) return `${hostname()}:${process.pid}:${random.id().slice(0, 8)}`
+  if (typeof holder === 'string' && holder.length > 0 && holder.length <= HOLDER_MAX) return holder
+  throw invalid(
+    `holder is ${show(holder)}: it must be a text of 1 to ${HOLDER_MAX} characters that says who this is`,
+  )
+}
+
+function partOf(name: string, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise
+  if (typeof value === 'number' && value >= 0 && value <= 0.5) return value
+  throw invalid(
+    `${name} is ${show(value)}: it must be a number from 0 to 0.5, such as ${otherwise}`,
+  )
+}
+
+function finite(name: string, value: Duration): number {
+  const ms = milliseconds(value, name)
+  if (ms < Infinity) return ms
+  throw invalid(`${name} is infinite: give a finite one, such as '50ms'`)
+}
+
+function positive(name: string, value: Duration): number {
+  const ms = finite(name, value)
+  if (ms > 0) return ms
+  throw invalid(`${name} is ${show(value)}: it must be more than 0, such as '5s'`)
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}

@@ -1,0 +1,255 @@
+import type {
+  Busy,
+  Changed,
+  Claimed,
+  ClaimRequest,
+  End,
+  ErrorCode,
+  Granted,
+  GrantRequest,
+  Key,
+  LeaseholdError,
+  LeaseId,
+  ReleaseRequest,
+  Revoked,
+  RevokeRequest,
+  Token,
+} from '../port/index.ts'
+import type { Attempt } from './attempt.ts'
+import { Call } from './call.ts'
+import type { ClientCore } from './core.ts'
+import { Keeper } from './keeper.ts'
+import type { Timing } from './timing.ts'
+
+/** The refusals that say that what was to be removed is not there. */
+const GONE: ReadonlySet<ErrorCode> = new Set(['claim-not-found', 'lease-not-found', 'lease-ended'])
+
+/** How a lease ended, where the refusal tells. */
+function endOf({ reason, by, why }: LeaseholdError): End | undefined {
+  if (reason === 'expired' || reason === 'revoked' || reason === 'broken')
+    return { reason, by, why }
+  return undefined
+}
+
+/** Claims keys under a lease that is kept already. */
+export class ClaimCall extends Call<Claimed | Busy> {
+  readonly #attempt: Attempt
+  readonly #keeper: Keeper
+  readonly #request: ClaimRequest
+  readonly #epoch: number
+
+  constructor(core: ClientCore, attempt: Attempt, keeper: Keeper) {
+    super(core)
+    this.#attempt = attempt
+    this.#keeper = keeper
+    this.#request = {
+      lease: keeper.lease,
+      claims: attempt.claims,
+      ifFree: attempt.ifFree,
+      request: core.requestId(),
+    }
+    this.#epoch = keeper.beginCall()
+  }
+
+  protected send(): Promise<Claimed | Busy> {
+    return this.core.store.claim(this.#request)
+  }
+
+  protected answered(answer: Claimed | Busy): void {
+    if (answer.outcome === 'busy') this.#attempt.busy(answer)
+    else this.#attempt.placed(this.#keeper, answer)
+    this.#keeper.endCall(this.#epoch)
+  }
+
+  protected failed(error: LeaseholdError): void {
+    const keeper = this.#keeper
+    if (GONE.has(error.code)) keeper.told(endOf(error))
+    if (!keeper.alive) this.#attempt.restart(error)
+    else if (error.code === 'limit-exceeded') this.#attempt.leaseFull(keeper, error)
+    else this.#attempt.fail(error)
+    keeper.endCall(this.#epoch)
+    // It may have been done. The store tells how things stand, and what is unknown here is removed.
+    if (error.outcome === 'unknown') keeper.channel.open()
+  }
+
+  protected overdue(error: LeaseholdError): void {
+    this.#attempt.fail(error)
+  }
+
+  protected override rests(): void {
+    this.#attempt.stay()
+  }
+
+  protected get repeatable(): boolean {
+    return this.#request.request !== undefined
+  }
+
+  protected get pointless(): boolean {
+    return !this.#keeper.alive
+  }
+}
+
+/** Who asked for a lease, and is told what became of it. Exactly one of them is called. */
+export interface Grantee {
+  granted(keeper: Keeper, answer: Granted): void
+  notFree(answer: Busy): void
+  notGranted(error: LeaseholdError): void
+}
+
+/** Asks for a new lease. Its deadline counts from the first time that this was sent. */
+export class GrantCall extends Call<Granted | Busy> {
+  readonly #grantee: Grantee
+  readonly #timing: Timing
+  readonly #shared: boolean
+  readonly #request: GrantRequest
+  #firstSent: number | undefined = undefined
+  #late = false
+
+  constructor(
+    core: ClientCore,
+    grantee: Grantee,
+    timing: Timing,
+    shared: boolean,
+    request: Omit<GrantRequest, 'holder' | 'ttl' | 'grace' | 'request'>,
+  ) {
+    super(core)
+    this.#grantee = grantee
+    this.#timing = timing
+    this.#shared = shared
+    this.#request = {
+      ...request,
+      holder: core.settings.holder,
+      ttl: timing.ttl,
+      grace: timing.grace,
+      request: core.requestId(),
+    }
+    core.begin()
+  }
+
+  protected send(): Promise<Granted | Busy> {
+    this.#firstSent ??= this.core.agenda.now()
+    return this.core.store.grant(this.#request)
+  }
+
+  protected answered(answer: Granted | Busy): void {
+    this.core.end()
+    if (answer.outcome === 'busy') {
+      if (!this.#late) this.#grantee.notFree(answer)
+    } else if (this.#late || this.core.closed) {
+      // Whoever asked for it was told that it is not to be had.
+      new RevokeCall(this.core, answer.lease, 'granted too late').start()
+    } else {
+      const { maxLife } = this.#request
+      const stamp = this.#firstSent!
+      const keeper = new Keeper(this.core, answer.lease, this.#timing, stamp, this.#shared)
+      if (maxLife !== undefined) keeper.cap(stamp, maxLife, undefined)
+      this.#grantee.granted(keeper, answer)
+    }
+  }
+
+  protected failed(error: LeaseholdError): void {
+    this.core.end()
+    if (!this.#late) this.#grantee.notGranted(error)
+  }
+
+  protected overdue(error: LeaseholdError): void {
+    this.#late = true
+    this.#grantee.notGranted(error)
+  }
+
+  protected get repeatable(): boolean {
+    return this.#request.request !== undefined
+  }
+
+  protected get pointless(): boolean {
+    return false
+  }
+}
+
+/**
+ * Removes a claim. A claim that is not there any more counts as removed; any other failure is tried
+ * again in the background, because a claim on a lease that is kept would stay for ever.
+ */
+export class ReleaseCall extends Call<Changed> {
+  readonly #keeper: Keeper
+  readonly #request: ReleaseRequest
+  readonly #done: ((error?: LeaseholdError) => void) | undefined
+
+  constructor(
+    core: ClientCore,
+    keeper: Keeper,
+    keys: readonly Key[],
+    token: Token,
+    done?: (error?: LeaseholdError) => void,
+  ) {
+    super(core)
+    this.#keeper = keeper
+    this.#request = { lease: keeper.lease, keys, token }
+    this.#done = done
+  }
+
+  protected send(): Promise<Changed> {
+    return this.core.store.release(this.#request)
+  }
+
+  protected answered(): void {
+    this.#done?.()
+    this.#keeper.emptied()
+  }
+
+  protected failed(error: LeaseholdError): void {
+    this.#done?.(GONE.has(error.code) || !this.#keeper.alive ? undefined : error)
+    this.#keeper.emptied()
+  }
+
+  /** Told at the client's closing too, when the whole lease is revoked. */
+  protected overdue(error: LeaseholdError): void {
+    this.#done?.(this.core.closed ? undefined : error)
+  }
+
+  protected override insists(error: LeaseholdError): boolean {
+    return !GONE.has(error.code) && error.code !== 'closed' && this.#keeper.alive
+  }
+
+  protected get repeatable(): boolean {
+    return true
+  }
+
+  protected get pointless(): boolean {
+    return !this.#keeper.alive
+  }
+}
+
+/** Ends one of the client's own leases, or with `after` gives it a last deadline. */
+export class RevokeCall extends Call<Revoked> {
+  readonly #request: RevokeRequest
+
+  constructor(core: ClientCore, lease: LeaseId, why: string, after?: number) {
+    super(core)
+    const by = core.settings.holder
+    this.#request = { target: { lease }, by, why, ...(after === undefined ? undefined : { after }) }
+    core.begin()
+  }
+
+  protected send(): Promise<Revoked> {
+    return this.core.store.revoke(this.#request)
+  }
+
+  protected answered(): void {
+    this.core.end()
+  }
+
+  protected failed(): void {
+    this.core.end()
+  }
+
+  protected overdue(): void {}
+
+  protected get repeatable(): boolean {
+    return true
+  }
+
+  protected get pointless(): boolean {
+    return false
+  }
+}

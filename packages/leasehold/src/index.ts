@@ -1,0 +1,35 @@
+export {
+  type ClientEvents,
+  Conflict,
+  type Hold,
+  type HoldOptions,
+  type HoldState,
+  type LeaseNews,
+  type LossNews,
+  type Renewal,
+  STRATEGIES,
+  type Strategy,
+  type StrategyName,
+  type TimingOptions,
+} from './client/index.ts'
+export { Leasehold, type LeaseholdOptions } from './leasehold.ts'
+export {
+  type Clock,
+  type Duration,
+  type End,
+  type EndReason,
+  ERRORS,
+  type ErrorCode,
+  type Guarantees,
+  isLeaseholdError,
+  type Key,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type LossReason,
+  type Mode,
+  type Random,
+  type Timer,
+  type Token,
+} from './port/index.ts'
+export type { Lock, LockOptions, LockTry } from './recipes/index.ts'

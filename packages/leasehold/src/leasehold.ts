@@ -1,0 +1,115 @@
+import {
+  Client,
+  type ClientEvents,
+  type ClientOptions,
+  openStore,
+  settingsOf,
+} from './client/index.ts'
+import { type Guarantees, type Key, LeaseholdError, type LeaseStore, show } from './port/index.ts'
+import {
+  type Lock,
+  type LockOptions,
+  type LockTry,
+  lock,
+  tryLock,
+  withLock,
+} from './recipes/index.ts'
+
+export type LeaseholdOptions = ClientOptions
+
+/**
+ * The front door: a client on a store, and the recipes on that client.
+ *
+ * What is held through one `Leasehold` is kept alive by it until it is released, lost, or the
+ * `Leasehold` is closed. None of this keeps the process running; only a pending wait does.
+ */
+export class Leasehold implements AsyncDisposable {
+  readonly #client: Client
+
+  private constructor(client: Client) {
+    this.#client = client
+  }
+
+  /**
+   * Opens `'memory:'` (a store of its own in this process), `'file:./data'` (a durable store in a
+   * folder), or takes a store that was opened before. A store opened here is closed by `close`; one
+   * that was handed in is not.
+   */
+  static async open(
+    urlOrStore: string | URL | LeaseStore,
+    options: LeaseholdOptions = {},
+  ): Promise<Leasehold> {
+    // Wrong options are refused before a store is opened that nobody would close.
+    const settings = settingsOf(options)
+    if (typeof urlOrStore === 'string' || urlOrStore instanceof URL) {
+      const store = await openStore(String(urlOrStore), settings)
+      return new Leasehold(new Client(store, settings, true))
+    }
+    if (isStore(urlOrStore)) return new Leasehold(new Client(urlOrStore, settings))
+    throw new LeaseholdError(
+      'invalid-argument',
+      `store is ${show(urlOrStore)}: give 'memory:', 'file:./folder' or a store object`,
+    )
+  }
+
+  /** Who this is to others. */
+  get holder(): string {
+    return this.#client.holder
+  }
+
+  /** What the store promises. */
+  get guarantees(): Guarantees {
+    return this.#client.guarantees
+  }
+
+  /** Listens to `leased`, `renewed`, `lapsed`, `recovered`, `lost`; answers with how to end it. */
+  on<Name extends keyof ClientEvents>(
+    name: Name,
+    listener: (news: ClientEvents[Name]) => void,
+  ): () => void {
+    return this.#client.on(name, listener)
+  }
+
+  /** Waits in line, first in first out, until the lock is held. */
+  lock(key: Key, options?: LockOptions): Promise<Lock> {
+    return lock(this.#client, key, options)
+  }
+
+  /** Takes the lock if it is free now; otherwise tells who has it. */
+  tryLock(key: Key, options?: LockOptions): Promise<LockTry> {
+    return tryLock(this.#client, key, options)
+  }
+
+  /** Does some work under the lock. Work that outlived the lock fails with `lost`. */
+  withLock<Result>(key: Key, work: (lock: Lock) => Promise<Result> | Result): Promise<Result>
+  withLock<Result>(
+    key: Key,
+    options: LockOptions,
+    work: (lock: Lock) => Promise<Result> | Result,
+  ): Promise<Result>
+  withLock<Result>(
+    key: Key,
+    optionsOrWork: LockOptions | ((lock: Lock) => Promise<Result> | Result),
+    work?: (lock: Lock) => Promise<Result> | Result,
+  ): Promise<Result> {
+    if (typeof optionsOrWork === 'function') {
+      return withLock(this.#client, key, undefined, optionsOrWork)
+    }
+    return withLock(this.#client, key, optionsOrWork, work!)
+  }
+
+  /** Gives back all that is held, ends all waits, and closes the store that was opened here. */
+  close(): Promise<void> {
+    return this.#client.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}
+
+function isStore(value: unknown): value is LeaseStore {
+  if (typeof value !== 'object' || value === null) return false
+  const store = value as Partial<LeaseStore>
+  return typeof store.grant === 'function' && typeof store.guarantees === 'object'
+}
