@@ -1,41 +1,30 @@
 import type { Mode } from '../port/index.ts'
-import { Integers, NONE, Numbers, References, Slots } from './columns.ts'
+import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 
-/** In the column of limits: the claim is exclusive, or shared without a limit. */
+/** In the field of limits: the claim is exclusive, or shared without a limit. */
 const EXCLUSIVE = -1
 const UNLIMITED = 0
 
 /** The claims, a row each, in two lists: that of their key by token, and that of their lease. */
 export class ClaimTable {
-  readonly token = new Numbers()
-  readonly claimedAt = new Numbers()
+  readonly #numbers = new NumberRows(3)
+  readonly #integers = new IntegerRows(8)
+  readonly token = this.#numbers.field()
+  readonly claimedAt = this.#numbers.field()
   /** 0 while the claim waits. */
-  readonly heldSince = new Numbers()
-  readonly value = new References<string>()
-  readonly lease = new Integers()
-  readonly key = new Integers()
-  readonly nextOnKey = new Integers()
-  readonly previousOnKey = new Integers()
-  readonly nextOfLease = new Integers()
-  readonly previousOfLease = new Integers()
+  readonly heldSince = this.#numbers.field()
+  readonly value = new ReferenceField<string>()
+  readonly lease = this.#integers.field()
+  readonly key = this.#integers.field()
+  readonly nextOnKey = this.#integers.field()
+  readonly previousOnKey = this.#integers.field()
+  readonly nextOfLease = this.#integers.field()
+  readonly previousOfLease = this.#integers.field()
   /** The claims that were made in one call, on several keys, are a ring. */
-  readonly together = new Integers()
-  readonly #limit = new Integers()
+  readonly together = this.#integers.field()
+  readonly #limit = this.#integers.field()
 
-  readonly slots = new Slots([
-    this.token,
-    this.claimedAt,
-    this.heldSince,
-    this.value,
-    this.lease,
-    this.key,
-    this.nextOnKey,
-    this.previousOnKey,
-    this.nextOfLease,
-    this.previousOfLease,
-    this.together,
-    this.#limit,
-  ])
+  readonly slots = new Slots([this.#numbers, this.#integers, this.value])
 
   setMode(slot: number, mode: Mode, limit: number): void {
     this.#limit.set(slot, mode === 'exclusive' ? EXCLUSIVE : limit)

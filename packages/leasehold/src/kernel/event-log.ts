@@ -3,6 +3,12 @@ import { leaseId } from './lease-id.ts'
 import type { Tables } from './tables.ts'
 
 const PAGE = 1024
+const TYPES = ['claimed', 'updated', 'removed'] as const
+
+/** An event is a row of numbers, */
+const [REVISION, TYPE, TOKEN, SLOT, BORN, LIMIT, AT, NUMBERS] = [0, 1, 2, 3, 4, 5, 6, 7] as const
+/** and a row of references. */
+const [KEY, HOLDER, VALUE, END, REFERENCES] = [0, 1, 2, 3, 4] as const
 
 /**
  * The latest events, in order, in pages of columns: an event becomes an object only when somebody
@@ -19,7 +25,8 @@ export class EventLog {
   #spare: EventPage | undefined
   #dropped = 0
   #next = 0
-  #announced = 0
+  /** Until somebody announces, nothing waits to be announced. */
+  #announced = Infinity
   #completeAfter: Revision
 
   constructor(tables: Tables, keep: number, revision: Revision) {
@@ -43,7 +50,7 @@ export class EventLog {
     this.#pages.length = 0
     this.#dropped = 0
     this.#next = 0
-    this.#announced = 0
+    this.#announced = Infinity
     this.#completeAfter = revision
   }
 
@@ -59,18 +66,20 @@ export class EventLog {
     const page = this.#pageForNext()
     const index = this.#next++ % PAGE
     const lease = claims.lease.get(claim)
-    page.type[index] = type
-    page.revision[index] = revision
-    page.token[index] = claims.token.get(claim)
-    page.slot[index] = lease
-    page.born[index] = leases.born.get(lease)
-    page.exclusive[index] = claims.mode(claim) === 'exclusive' ? 1 : 0
-    page.limit[index] = claims.limit(claim)
-    page.at[index] = at
-    page.key[index] = keys.name.get(claims.key.get(claim))!
-    page.holder[index] = leases.holder.get(lease)!
-    page.value[index] = claims.value.get(claim)
-    page.end[index] = end
+    const { numbers, references } = page
+    const first = index * NUMBERS
+    numbers[first + REVISION] = revision
+    numbers[first + TYPE] = TYPES.indexOf(type)
+    numbers[first + TOKEN] = claims.token.get(claim)
+    numbers[first + SLOT] = lease
+    numbers[first + BORN] = leases.born.get(lease)
+    numbers[first + LIMIT] = claims.mode(claim) === 'exclusive' ? -1 : claims.limit(claim)
+    numbers[first + AT] = at
+    const reference = index * REFERENCES
+    references[reference + KEY] = keys.name.get(claims.key.get(claim))
+    references[reference + HOLDER] = leases.holder.get(lease)
+    references[reference + VALUE] = claims.value.get(claim)
+    references[reference + END] = end
   }
 
   /** The events below this number have been told to everyone who watches. */
@@ -84,36 +93,39 @@ export class EventLog {
     let high = this.#next
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
-      if (this.#page(middle).revision[middle % PAGE]! <= revision) low = middle + 1
+      if (this.#number(middle, REVISION) <= revision) low = middle + 1
       else high = middle
     }
     return low
   }
 
   key(number: number): Key {
-    return this.#page(number).key[number % PAGE]!
-  }
-
-  revision(number: number): Revision {
-    return this.#page(number).revision[number % PAGE]!
+    return this.#reference(number, KEY) as Key
   }
 
   event(number: number): Event {
-    const page = this.#page(number)
-    const index = number % PAGE
+    const limit = this.#number(number, LIMIT)
     return {
-      revision: page.revision[index]!,
-      type: page.type[index]!,
-      key: page.key[index]!,
-      token: page.token[index]!,
-      lease: leaseId(page.slot[index]!, page.born[index]!),
-      holder: page.holder[index]!,
-      mode: page.exclusive[index] ? 'exclusive' : 'shared',
-      limit: page.limit[index]! || undefined,
-      value: page.value[index],
-      end: page.end[index],
-      at: page.at[index]!,
+      revision: this.#number(number, REVISION),
+      type: TYPES[this.#number(number, TYPE)]!,
+      key: this.key(number),
+      token: this.#number(number, TOKEN),
+      lease: leaseId(this.#number(number, SLOT), this.#number(number, BORN)),
+      holder: this.#reference(number, HOLDER) as string,
+      mode: limit < 0 ? 'exclusive' : 'shared',
+      limit: limit > 0 ? limit : undefined,
+      value: this.#reference(number, VALUE) as string | undefined,
+      end: this.#reference(number, END) as End | undefined,
+      at: this.#number(number, AT),
     }
+  }
+
+  #number(number: number, field: number): number {
+    return this.#page(number).numbers[(number % PAGE) * NUMBERS + field]!
+  }
+
+  #reference(number: number, field: number): unknown {
+    return this.#page(number).references[(number % PAGE) * REFERENCES + field]
   }
 
   #page(number: number): EventPage {
@@ -134,23 +146,13 @@ export class EventLog {
     const end = (this.#dropped + 1) * PAGE
     if (this.#next - end < this.#keep || end > this.#announced) return
     const page = this.#pages.shift()!
-    this.#completeAfter = page.revision[PAGE - 1]!
+    this.#completeAfter = page.numbers[(PAGE - 1) * NUMBERS + REVISION]!
     this.#dropped++
     this.#spare = page
   }
 }
 
 class EventPage {
-  readonly type = new Array<Event['type']>(PAGE).fill('claimed')
-  readonly revision = new Float64Array(PAGE)
-  readonly token = new Float64Array(PAGE)
-  readonly born = new Float64Array(PAGE)
-  readonly at = new Float64Array(PAGE)
-  readonly slot = new Int32Array(PAGE)
-  readonly limit = new Int32Array(PAGE)
-  readonly exclusive = new Uint8Array(PAGE)
-  readonly key = new Array<Key>(PAGE).fill('')
-  readonly holder = new Array<string>(PAGE).fill('')
-  readonly value = new Array<string | undefined>(PAGE).fill(undefined)
-  readonly end = new Array<End | undefined>(PAGE).fill(undefined)
+  readonly numbers = new Float64Array(PAGE * NUMBERS)
+  readonly references = new Array<string | End | undefined>(PAGE * REFERENCES).fill(undefined)
 }

@@ -32,7 +32,6 @@ import {
   show,
   type UpdateRequest,
 } from '../port/index.ts'
-import { NONE } from './columns.ts'
 import type { EventLog } from './event-log.ts'
 import type { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
@@ -42,6 +41,7 @@ import { endOf, exceeded, noLease, refused } from './refusals.ts'
 import { describe, describeMemory, Replayer } from './replay.ts'
 import type { Answer, Refused } from './requests.ts'
 import { revoke } from './revoke.ts'
+import { NONE } from './rows.ts'
 
 const NOTHING_AHEAD: readonly Ahead[] = []
 const RELEASED: End = { reason: 'released' }
@@ -70,6 +70,7 @@ export class Kernel {
   readonly limits: Limits
   readonly reader: Reader
   readonly #ledger: Ledger
+  readonly #knownKey = (key: Key) => this.#ledger.tables.keys.find(key) !== NONE
 
   constructor(options: KernelOptions = {}) {
     this.limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -102,13 +103,13 @@ export class Kernel {
   }
 
   claim(request: ClaimRequest, now: number): Claimed | Busy | Refused {
-    const complaint = checkClaim(request, this.limits)
+    const complaint = checkClaim(request, this.limits, this.#knownKey)
     if (complaint) return refused(complaint)
     return this.#known(request) ?? this.#remember(request, this.#claim(request, now))
   }
 
   release(request: ReleaseRequest, now: number): Changed | Refused {
-    const complaint = checkRelease(request, this.limits)
+    const complaint = checkRelease(request, this.limits, this.#knownKey)
     if (complaint) return refused(complaint)
     return this.#known(request) ?? this.#remember(request, this.#release(request, now))
   }

@@ -1,41 +1,35 @@
 import type { Key } from '../port/index.ts'
-import { Integers, NONE, Numbers, References, Slots } from './columns.ts'
 import { OrderedNames } from './ordered-names.ts'
+import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
+
+/** Whether a key stands in the queue of idle ones, and whether it was claimed since it came there. */
+const [ABSENT, QUEUED, USED] = [0, 1, 2] as const
 
 /**
  * The keys, a row each: those that are claimed, and of those that are not the most recent, which
  * are kept for the sake of their history and because a key that was used is often used again.
  */
 export class KeyTable {
-  readonly name = new References<Key>()
-  readonly first = new Integers()
-  readonly last = new Integers()
+  readonly #numbers = new NumberRows(1)
+  readonly #integers = new IntegerRows(6)
+  readonly name = new ReferenceField<Key>()
+  readonly first = this.#integers.field()
+  readonly last = this.#integers.field()
   /** The last of the claims that hold, or NONE. */
-  readonly lastHeld = new Integers()
-  readonly count = new Integers()
-  readonly held = new Integers()
+  readonly lastHeld = this.#integers.field()
+  readonly count = this.#integers.field()
+  readonly held = this.#integers.field()
   /** The number of its latest tenure, or 0: see `Tenures`. */
-  readonly tenure = new Numbers()
-  readonly #nextIdle = new Integers()
-  readonly #previousIdle = new Integers()
+  readonly tenure = this.#numbers.field()
+  readonly #idle = this.#integers.field()
 
-  readonly slots = new Slots([
-    this.name,
-    this.first,
-    this.last,
-    this.lastHeld,
-    this.count,
-    this.held,
-    this.tenure,
-    this.#nextIdle,
-    this.#previousIdle,
-  ])
+  readonly slots = new Slots([this.#numbers, this.#integers, this.name])
   readonly ordered = new OrderedNames()
   readonly #byName = new SlotsByName()
   readonly #idleMax: number
-  #idleFirst = NONE
-  #idleLast = NONE
-  #idleCount = 0
+  readonly #idleQueue = new Fifo()
+  #lastName = ''
+  #lastSlot = NONE
 
   constructor(idleMax: number) {
     this.#idleMax = idleMax
@@ -43,7 +37,12 @@ export class KeyTable {
 
   /** The slot of a key that is known, claimed or not, or NONE. */
   find(name: Key): number {
-    return this.#byName.get(name) ?? NONE
+    // One call looks the same key up several times.
+    if (name !== this.#lastName) {
+      this.#lastName = name
+      this.#lastSlot = this.#byName.get(name) ?? NONE
+    }
+    return this.#lastSlot
   }
 
   /** The slot of a key, made if it is new. A new key is idle until it is claimed. */
@@ -58,52 +57,85 @@ export class KeyTable {
     this.count.set(slot, 0)
     this.held.set(slot, 0)
     this.tenure.set(slot, 0)
+    this.#idle.set(slot, QUEUED)
+    this.#idleQueue.push(slot)
     this.#byName.set(name, slot)
+    this.#lastSlot = slot
     this.ordered.add(name)
-    this.#rest(slot)
     return slot
   }
 
   /** A claim was added. */
   grown(slot: number): void {
-    if (this.count.add(slot, 1) === 1) this.#wake(slot)
+    this.count.add(slot, 1)
+    if (this.#idle.get(slot) === QUEUED) this.#idle.set(slot, USED)
   }
 
   /** A claim was removed. */
   shrunk(slot: number): void {
-    if (this.count.add(slot, -1) === 0) this.#rest(slot)
+    if (this.count.add(slot, -1) > 0 || this.#idle.get(slot) !== ABSENT) return
+    this.#idle.set(slot, QUEUED)
+    this.#idleQueue.push(slot)
   }
 
-  /** Forgets the keys that have been idle longest, until no more are kept than may be. */
+  /**
+   * Forgets idle keys, those first that have not been claimed for longest, until no more are kept
+   * than may be. A key stays in the queue while it is claimed, so that claiming and releasing it
+   * again and again costs nothing here; whether it was is seen when its turn has come.
+   */
   tidy(): void {
-    while (this.#idleCount > this.#idleMax) {
-      const slot = this.#idleFirst
-      const name = this.name.get(slot)!
-      this.#wake(slot)
-      this.#byName.delete(name)
-      this.ordered.delete(name)
-      this.name.set(slot, undefined)
-      this.slots.give(slot)
+    while (this.#idleQueue.size > this.#idleMax) {
+      const slot = this.#idleQueue.shift()
+      const state = this.#idle.get(slot)
+      this.#idle.set(slot, ABSENT)
+      if (this.count.get(slot) > 0) continue
+      if (state === USED) {
+        this.#idle.set(slot, QUEUED)
+        this.#idleQueue.push(slot)
+      } else {
+        this.#forget(slot)
+      }
     }
   }
 
-  #rest(slot: number): void {
-    this.#nextIdle.set(slot, NONE)
-    this.#previousIdle.set(slot, this.#idleLast)
-    if (this.#idleLast === NONE) this.#idleFirst = slot
-    else this.#nextIdle.set(this.#idleLast, slot)
-    this.#idleLast = slot
-    this.#idleCount++
+  #forget(slot: number): void {
+    const name = this.name.get(slot)!
+    this.#byName.delete(name)
+    if (this.#lastName === name) this.#lastSlot = NONE
+    this.ordered.delete(name)
+    this.name.set(slot, undefined)
+    this.slots.give(slot)
+  }
+}
+
+/** First in, first out, in a ring that doubles when it is full. */
+class Fifo {
+  #ring = new Int32Array(1024)
+  #first = 0
+  #size = 0
+
+  get size(): number {
+    return this.#size
   }
 
-  #wake(slot: number): void {
-    const next = this.#nextIdle.get(slot)
-    const previous = this.#previousIdle.get(slot)
-    if (next === NONE) this.#idleLast = previous
-    else this.#previousIdle.set(next, previous)
-    if (previous === NONE) this.#idleFirst = next
-    else this.#nextIdle.set(previous, next)
-    this.#idleCount--
+  push(slot: number): void {
+    if (this.#size === this.#ring.length) this.#grow()
+    this.#ring[(this.#first + this.#size++) & (this.#ring.length - 1)] = slot
+  }
+
+  shift(): number {
+    const slot = this.#ring[this.#first]!
+    this.#first = (this.#first + 1) & (this.#ring.length - 1)
+    this.#size--
+    return slot
+  }
+
+  #grow(): void {
+    const ring = new Int32Array(this.#ring.length * 2)
+    ring.set(this.#ring.subarray(this.#first))
+    ring.set(this.#ring.subarray(0, this.#first), this.#ring.length - this.#first)
+    this.#ring = ring
+    this.#first = 0
   }
 }
 

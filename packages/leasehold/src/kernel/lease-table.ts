@@ -1,49 +1,39 @@
 import type { End, Labels, LeaseId } from '../port/index.ts'
-import { Integers, NONE, Numbers, References, Slots } from './columns.ts'
 import { bornOf, leaseId, slotOf } from './lease-id.ts'
+import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 
 /** The leases, a row each, and the tree that parents and children make. */
 export class LeaseTable {
+  readonly #numbers = new NumberRows(7)
+  readonly #integers = new IntegerRows(7)
   /** The revision of the grant; 0 where the slot is free. */
-  readonly born = new Numbers()
-  readonly grantedAt = new Numbers()
-  readonly renewedAt = new Numbers()
-  readonly ttl = new Numbers()
-  readonly grace = new Numbers()
+  readonly born = this.#numbers.field()
+  readonly grantedAt = this.#numbers.field()
+  readonly renewedAt = this.#numbers.field()
+  readonly ttl = this.#numbers.field()
+  readonly grace = this.#numbers.field()
   /** No renewal goes past this: the maximum life, or a break. */
-  readonly endOfLife = new Numbers()
+  readonly endOfLife = this.#numbers.field()
   /** When the deadlines will look at this slot next: see `Deadlines`. */
-  readonly lookAt = new Numbers()
-  readonly holder = new References<string>()
-  readonly labels = new References<Labels>()
+  readonly lookAt = this.#numbers.field()
+  readonly holder = new ReferenceField<string>()
+  readonly labels = new ReferenceField<Labels>()
   /** Who capped the life and why, where it was a break. */
-  readonly cappedBy = new References<End>()
-  readonly parent = new Integers()
-  readonly children = new Integers()
-  readonly firstChild = new Integers()
-  readonly nextSibling = new Integers()
-  readonly previousSibling = new Integers()
-  readonly claims = new Integers()
-  readonly firstClaim = new Integers()
+  readonly cappedBy = new ReferenceField<End>()
+  readonly parent = this.#integers.field()
+  readonly children = this.#integers.field()
+  readonly firstChild = this.#integers.field()
+  readonly nextSibling = this.#integers.field()
+  readonly previousSibling = this.#integers.field()
+  readonly claims = this.#integers.field()
+  readonly firstClaim = this.#integers.field()
 
   readonly slots = new Slots([
-    this.born,
-    this.grantedAt,
-    this.renewedAt,
-    this.ttl,
-    this.grace,
-    this.endOfLife,
-    this.lookAt,
+    this.#numbers,
+    this.#integers,
     this.holder,
     this.labels,
     this.cappedBy,
-    this.parent,
-    this.children,
-    this.firstChild,
-    this.nextSibling,
-    this.previousSibling,
-    this.claims,
-    this.firstClaim,
   ])
   #count = 0
 

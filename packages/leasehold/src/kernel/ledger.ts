@@ -1,5 +1,4 @@
 import type { ClaimSpec, End, GrantRequest, Limits, RequestId, Revision } from '../port/index.ts'
-import { NONE } from './columns.ts'
 import { Deadlines } from './deadlines.ts'
 import { EventLog } from './event-log.ts'
 import type { GrantedClaim, GrantedLease, Journal } from './journal.ts'
@@ -7,10 +6,11 @@ import { Lines } from './lines.ts'
 import type { Notices } from './notices.ts'
 import { Recent } from './recent.ts'
 import type { Answer } from './requests.ts'
+import { NONE } from './rows.ts'
 import { Tables } from './tables.ts'
 import { Tenures } from './tenures.ts'
 
-/** In the column `lookAt`: no entry among the deadlines. No deadline is ever 0. */
+/** In the field `lookAt`: no entry among the deadlines. No deadline is ever 0. */
 const NOWHERE = 0
 
 /**
@@ -78,12 +78,11 @@ export class Ledger {
       claims.heldSince.set(claim, 0)
       claims.key.set(claim, keys.ensure(spec.key))
       this.attach(lease, claim)
-      this.lines.insert(claim)
+      this.lines.append(claim, now)
       if (first === NONE) first = claim
       else claims.together.set(last, claim)
       claims.together.set(claim, first)
       last = claim
-      this.lines.advance(claims.key.get(claim), now, ignore)
       this.events.add('claimed', revision, claim, now, undefined)
       this.#journal?.claimed(revision, lease, this.describeClaim(claim))
     }
@@ -115,7 +114,8 @@ export class Ledger {
 
   /** After claims were removed from a key: lets those behind them hold, and tells them. */
   settleKey(revision: Revision, key: number, now: number): void {
-    const { claims } = this.tables
+    const { claims, keys } = this.tables
+    if (keys.held.get(key) === keys.count.get(key)) return
     this.lines.advance(key, now, (claim) => {
       if (claims.allHold(claim)) {
         this.#notices?.holds(claims.lease.get(claim), revision, claims.token.get(claim))
@@ -264,5 +264,3 @@ export class Ledger {
     }
   }
 }
-
-function ignore(): void {}

@@ -1,5 +1,5 @@
 import { holdsBehind } from '../port/index.ts'
-import { NONE } from './columns.ts'
+import { NONE } from './rows.ts'
 import type { Tables } from './tables.ts'
 
 /** Above so many claims on a key, finding one by its token uses an index instead of the list. */
@@ -27,7 +27,20 @@ export class Lines {
     return holdsBehind({ mode, limit: limit || undefined }, held, shared)
   }
 
-  /** Puts a claim into its key's line, by its token; where nothing was told twice, at the end. */
+  /** Puts a new claim at the end of its key's line, where it may come to hold at once. */
+  append(claim: number, now: number): void {
+    const { keys, claims } = this.#tables
+    const key = claims.key.get(claim)
+    const held = keys.held.get(key)
+    const allHold = held === keys.count.get(key)
+    this.#link(claim, key, keys.last.get(key), NONE)
+    if (!allHold || !this.#holdsNext(key, claim)) return
+    claims.heldSince.set(claim, now)
+    keys.lastHeld.set(key, claim)
+    keys.held.set(key, held + 1)
+  }
+
+  /** Puts a claim into its key's line by its token. It does not hold until `settle`. */
   insert(claim: number): void {
     const { keys, claims } = this.#tables
     const key = claims.key.get(claim)
@@ -36,7 +49,16 @@ export class Lines {
     while (before !== NONE && claims.token.get(before) > token) {
       before = claims.previousOnKey.get(before)
     }
-    const after = before === NONE ? keys.first.get(key) : claims.nextOnKey.get(before)
+    this.#link(
+      claim,
+      key,
+      before,
+      before === NONE ? keys.first.get(key) : claims.nextOnKey.get(before),
+    )
+  }
+
+  #link(claim: number, key: number, before: number, after: number): void {
+    const { keys, claims } = this.#tables
     claims.previousOnKey.set(claim, before)
     claims.nextOnKey.set(claim, after)
     if (before === NONE) keys.first.set(key, claim)
@@ -44,7 +66,7 @@ export class Lines {
     if (after === NONE) keys.last.set(key, claim)
     else claims.previousOnKey.set(after, claim)
     keys.grown(key)
-    this.#indexAdded(key, claim, token)
+    if (this.#indexes.size > 0 || keys.count.get(key) >= INDEXED_FROM) this.#index(key, claim)
   }
 
   /** Takes a claim out of its key's line. Those behind it do not come to hold until `advance`. */
@@ -61,18 +83,19 @@ export class Lines {
     else claims.nextOnKey.set(before, after)
     if (after === NONE) keys.last.set(key, before)
     else claims.previousOnKey.set(after, before)
-    this.#indexes.get(key)?.delete(claims.token.get(claim))
     keys.shrunk(key)
+    if (this.#indexes.size === 0) return
+    this.#indexes.get(key)?.delete(claims.token.get(claim))
     if (keys.count.get(key) === 0) this.#indexes.delete(key)
   }
 
   /** Lets those who stand at the front of the line hold; `held` is called with each that does. */
   advance(key: number, now: number, held: (claim: number) => void): void {
     const { keys, claims } = this.#tables
-    for (;;) {
+    while (keys.held.get(key) < keys.count.get(key)) {
       const last = keys.lastHeld.get(key)
       const claim = last === NONE ? keys.first.get(key) : claims.nextOnKey.get(last)
-      if (claim === NONE || !this.#holdsNext(key, claim)) return
+      if (!this.#holdsNext(key, claim)) return
       keys.lastHeld.set(key, claim)
       keys.held.add(key, 1)
       claims.heldSince.set(claim, now)
@@ -105,7 +128,7 @@ export class Lines {
   /** The claim with this token on this key, or NONE. */
   find(key: number, token: number): number {
     const { keys, claims } = this.#tables
-    const index = this.#indexes.get(key)
+    const index = this.#indexes.size > 0 ? this.#indexes.get(key) : undefined
     if (index) return index.get(token) ?? NONE
     let claim = keys.first.get(key)
     while (claim !== NONE && claims.token.get(claim) !== token) claim = claims.nextOnKey.get(claim)
@@ -115,22 +138,26 @@ export class Lines {
   /** Whether `claim`, the first that does not hold, would hold where it stands. */
   #holdsNext(key: number, claim: number): boolean {
     const { keys, claims } = this.#tables
-    const mode = claims.mode(claim)
+    const held = keys.held.get(key)
+    if (held === 0) return true
     const shared = claims.mode(keys.first.get(key)) === 'shared'
-    const limit = claims.limit(claim) || undefined
-    return holdsBehind({ mode, limit }, keys.held.get(key), shared)
+    return holdsBehind(
+      { mode: claims.mode(claim), limit: claims.limit(claim) || undefined },
+      held,
+      shared,
+    )
   }
 
-  #indexAdded(key: number, claim: number, token: number): void {
+  #index(key: number, claim: number): void {
     const { keys, claims } = this.#tables
-    let index = this.#indexes.get(key)
-    if (!index) {
-      if (keys.count.get(key) < INDEXED_FROM) return
-      index = new Map()
-      this.#indexes.set(key, index)
+    const known = this.#indexes.get(key)
+    if (known) {
+      known.set(claims.token.get(claim), claim)
+    } else if (keys.count.get(key) >= INDEXED_FROM) {
+      const index = new Map<number, number>()
       let at = keys.first.get(key)
       for (; at !== NONE; at = claims.nextOnKey.get(at)) index.set(claims.token.get(at), at)
+      this.#indexes.set(key, index)
     }
-    index.set(token, claim)
   }
 }

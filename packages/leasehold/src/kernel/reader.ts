@@ -8,10 +8,10 @@ import {
   type Query,
   type Reading,
 } from '../port/index.ts'
-import { NONE } from './columns.ts'
 import { bornOf } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
 import type { Refused } from './requests.ts'
+import { NONE } from './rows.ts'
 
 const PAGE_DEFAULT = 1000
 

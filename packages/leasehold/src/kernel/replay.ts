@@ -1,9 +1,9 @@
 import type { End, Key, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
-import { NONE } from './columns.ts'
 import type { GrantedClaim, GrantedLease, Journal } from './journal.ts'
 import { bornOf, leaseId } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
 import type { Answer } from './requests.ts'
+import { NONE } from './rows.ts'
 
 /** How much `describeMemory` tells in one step. */
 const STEP = 256

@@ -1,8 +1,8 @@
 import type { End, Revoked, RevokeRequest, RevokeTarget } from '../port/index.ts'
-import { NONE } from './columns.ts'
 import type { Ledger } from './ledger.ts'
 import { noLease, refused } from './refusals.ts'
 import type { Refused } from './requests.ts'
+import { NONE } from './rows.ts'
 
 /** Carries out a revoke whose arguments have been checked. */
 export function revoke(ledger: Ledger, request: RevokeRequest, now: number): Revoked | Refused {

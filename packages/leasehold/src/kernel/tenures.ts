@@ -2,6 +2,9 @@ import type { End, Key, Tenure, Time } from '../port/index.ts'
 import { bornOf, leaseId, slotOf } from './lease-id.ts'
 import type { Tables } from './tables.ts'
 
+/** A tenure is a row of numbers, beside the holder and the end. */
+const [BEFORE, TOKEN, SLOT, BORN, SINCE, ENDED_AT, NUMBERS] = [0, 1, 2, 3, 4, 5, 6] as const
+
 /**
  * The past tenures of all keys, in one ring: who held, from when to when, and how it ended. Each
  * entry knows the number of the one before it on the same key, so that a key's history is read by
@@ -11,12 +14,7 @@ export class Tenures {
   readonly #tables: Tables
   readonly #capacity: number
   readonly #perKey: number
-  readonly #token: Float64Array
-  readonly #born: Float64Array
-  readonly #since: Float64Array
-  readonly #endedAt: Float64Array
-  readonly #before: Float64Array
-  readonly #slot: Int32Array
+  readonly #numbers: Float64Array
   readonly #holder: string[]
   readonly #end: (End | undefined)[]
   #last = 0
@@ -25,12 +23,7 @@ export class Tenures {
     this.#tables = tables
     this.#capacity = Math.max(capacity, 1)
     this.#perKey = perKey
-    this.#token = new Float64Array(this.#capacity)
-    this.#born = new Float64Array(this.#capacity)
-    this.#since = new Float64Array(this.#capacity)
-    this.#endedAt = new Float64Array(this.#capacity)
-    this.#before = new Float64Array(this.#capacity)
-    this.#slot = new Int32Array(this.#capacity)
+    this.#numbers = new Float64Array(this.#capacity * NUMBERS)
     this.#holder = new Array<string>(this.#capacity).fill('')
     this.#end = new Array<End | undefined>(this.#capacity).fill(undefined)
   }
@@ -39,14 +32,10 @@ export class Tenures {
   add(claim: number, at: Time, end: End): void {
     const { claims, leases } = this.#tables
     const lease = claims.lease.get(claim)
-    const index = this.#take(claims.key.get(claim))
-    this.#token[index] = claims.token.get(claim)
-    this.#slot[index] = lease
-    this.#born[index] = leases.born.get(lease)
-    this.#holder[index] = leases.holder.get(lease)!
-    this.#since[index] = claims.heldSince.get(claim)
-    this.#endedAt[index] = at
-    this.#end[index] = end
+    const since = claims.heldSince.get(claim)
+    const token = claims.token.get(claim)
+    const born = leases.born.get(lease)
+    this.#put(claims.key.get(claim), token, lease, born, leases.holder.get(lease)!, since, at, end)
   }
 
   /** Whether the tenure of this claim is known already. */
@@ -58,14 +47,9 @@ export class Tenures {
 
   /** Puts back a tenure that was read before. */
   restore(name: Key, tenure: Tenure): void {
-    const index = this.#take(this.#tables.keys.ensure(name))
-    this.#token[index] = tenure.token
-    this.#slot[index] = slotOf(tenure.lease)
-    this.#born[index] = bornOf(tenure.lease)
-    this.#holder[index] = tenure.holder
-    this.#since[index] = tenure.heldSince
-    this.#endedAt[index] = tenure.endedAt
-    this.#end[index] = tenure.end
+    const key = this.#tables.keys.ensure(name)
+    const { token, lease, holder, heldSince, endedAt, end } = tenure
+    this.#put(key, token, slotOf(lease), bornOf(lease), holder, heldSince, endedAt, end)
   }
 
   /** The tenures of a key, the latest first. */
@@ -74,26 +58,42 @@ export class Tenures {
     let number = this.#tables.keys.tenure.get(key)
     while (number > this.#last - this.#capacity && number > 0 && tenures.length < this.#perKey) {
       const index = number % this.#capacity
+      const row = index * NUMBERS
       tenures.push({
-        token: this.#token[index]!,
+        token: this.#numbers[row + TOKEN]!,
         holder: this.#holder[index]!,
-        lease: leaseId(this.#slot[index]!, this.#born[index]!),
-        heldSince: this.#since[index]!,
-        endedAt: this.#endedAt[index]!,
+        lease: leaseId(this.#numbers[row + SLOT]!, this.#numbers[row + BORN]!),
+        heldSince: this.#numbers[row + SINCE]!,
+        endedAt: this.#numbers[row + ENDED_AT]!,
         end: this.#end[index]!,
       })
-      number = this.#before[index]!
+      number = this.#numbers[row + BEFORE]!
     }
     return tenures
   }
 
-  /** The index of a new entry, linked as the latest of this key. */
-  #take(key: number): number {
+  #put(
+    key: number,
+    token: number,
+    slot: number,
+    born: number,
+    holder: string,
+    since: Time,
+    endedAt: Time,
+    end: End,
+  ): void {
     const { keys } = this.#tables
     const number = ++this.#last
     const index = number % this.#capacity
-    this.#before[index] = keys.tenure.get(key)
+    const row = index * NUMBERS
+    this.#numbers[row + BEFORE] = keys.tenure.get(key)
+    this.#numbers[row + TOKEN] = token
+    this.#numbers[row + SLOT] = slot
+    this.#numbers[row + BORN] = born
+    this.#numbers[row + SINCE] = since
+    this.#numbers[row + ENDED_AT] = endedAt
+    this.#holder[index] = holder
+    this.#end[index] = end
     keys.tenure.set(key, number)
-    return index
   }
 }
