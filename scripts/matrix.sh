@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs the tests with other releases of Node. The releases come from the package registry into a
+# temporary folder, so that nothing needs to be installed on the machine.
+#
+#   scripts/matrix.sh          Node 22 and 24
+#   scripts/matrix.sh 24       only that one
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/retry.sh
+
+releases=("$@")
+[ ${#releases[@]} -gt 0 ] || releases=(22 24)
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+[ -d packages/leasehold/dist ] || npm run build
+
+for release in "${releases[@]}"; do
+  mkdir -p "$folder/$release"
+  retry "fetch Node $release" npm install --prefix "$folder/$release" --no-package-lock --silent "node@$release"
+  bin="$folder/$release/node_modules/node/bin"
+  found=$("$bin/node" --version)
+  case "$found" in
+    "v$release".*) ;;
+    *) echo "matrix: asked for Node $release and got $found" >&2; exit 1 ;;
+  esac
+  echo "matrix: tests with Node $found"
+  # The tests start processes of their own, by name and by the path of the one that runs them.
+  PATH="$bin:$PATH" "$bin/node" node_modules/vitest/vitest.mjs run
+done

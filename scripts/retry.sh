@@ -1,0 +1,15 @@
+# To be sourced. `retry <what> <command...>` runs a command that may fail for a passing reason, such
+# as a registry that is busy, up to four times with longer and longer pauses, and then gives up.
+retry() {
+  local what=$1 pause=5 attempt
+  shift
+  for attempt in 1 2 3 4; do
+    if "$@"; then return 0; fi
+    if [ "$attempt" -eq 4 ]; then break; fi
+    echo "$what: attempt $attempt failed, trying again in $pause s" >&2
+    sleep "$pause"
+    pause=$((pause * 3))
+  done
+  echo "$what: failed four times, giving up. If this was the network, run it again later." >&2
+  return 1
+}
