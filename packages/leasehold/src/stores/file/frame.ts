@@ -134,6 +134,7 @@ export function readPayload(
   if (end > source.length) return undefined
   const payload = source.subarray(start, end)
   if (crc32(payload, seed) !== header.checksum) return undefined
+  if (!isZero(source, end, Math.min(at + extentOf(header.length), source.length))) return undefined
   if (header.mask === 0) return payload
   const plain = Buffer.from(payload)
   applyMask(plain, 0, plain.length, header.mask)

@@ -24,6 +24,8 @@ export interface SnapshotOptions {
   /** Fulfilled, with the sequence after it, when all that was told so far is durable in the log. */
   readonly logged: () => Promise<number>
   readonly signal: AbortSignal
+  /** How many slots a slice has at most. */
+  readonly sliceSlots?: number
 }
 
 /** A slice is closed when it has so many slots or so many bytes: about a millisecond's work. */
@@ -138,9 +140,10 @@ class SnapshotWriter {
   async #writeSlices(): Promise<void> {
     // What is in use as the log's part begins must be covered, even if the kernel shrinks.
     const least = this.#kernel.slots
+    const { sliceSlots = SLICE_SLOTS } = this.#options
     for (let from = 0; from < Math.max(least, this.#kernel.slots); ) {
       await this.#breathe()
-      const end = Math.min(from + SLICE_SLOTS, Math.max(least, this.#kernel.slots))
+      const end = Math.min(from + sliceSlots, Math.max(least, this.#kernel.slots))
       let to = from
       while (to < end && this.#encoder.length < SLICE_BYTES) {
         const next = Math.min(to + STEP_SLOTS, end)

@@ -1,0 +1,161 @@
+import fc from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { isLeaseholdError } from '../../src/port/index.ts'
+import { fileStore } from '../../src/stores/file/index.ts'
+import { contents, rest, SMALL, StillClock } from './harness.ts'
+import { MemoryDisk } from './memory-disk.ts'
+
+const KEYS = ['a', 'b', 'c', 'd']
+
+function open(disk: MemoryDisk, clock = new StillClock()) {
+  const options = { disk, clock, limits: SMALL, segmentBytes: 4096, snapshotBytes: 14_000 }
+  return fileStore('memory', options)
+}
+
+interface Made {
+  readonly disk: MemoryDisk
+  readonly contents: Awaited<ReturnType<typeof contents>>
+}
+
+/** A store with a snapshot, several segments after it, claims that wait, and a history. */
+async function make(): Promise<Made> {
+  const disk = new MemoryDisk()
+  const store = await open(disk)
+  for (let round = 0; round < 90; round++) {
+    const key = KEYS[round % KEYS.length]!
+    const spec = { holder: `h${round}`, ttl: 60_000, labels: { round: `${round}` } }
+    const value = round % 7 ? 'v'.repeat(round) : '\0'.repeat(1100)
+    const granted = await store.grant({ ...spec, claims: [{ key, value }], request: `r${round}` })
+    if (granted.outcome !== 'granted') throw new Error('unexpected')
+    if (round % 3) await store.revoke({ target: { lease: granted.lease }, why: 'done' })
+    await rest(round === 40 ? 40 : 1)
+  }
+  const after = await contents(store, KEYS)
+  await store.close()
+  return { disk, contents: after }
+}
+
+/** Opens damaged files: what comes out must be all that was durable, or a clear refusal. */
+async function judge(disk: MemoryDisk, made: Made): Promise<'intact' | 'refused'> {
+  let store: Awaited<ReturnType<typeof open>>
+  try {
+    store = await open(disk)
+  } catch (error) {
+    if (!isLeaseholdError(error, 'storage-damaged')) throw error
+    expect(error.message).toMatch(
+      /^(log|snapshot)-\d+ (is damaged at byte \d+|is missing|cannot be)/,
+    )
+    expect(error.message).toContain('Restore the whole folder')
+    return 'refused'
+  }
+  expect(await contents(store, KEYS)).toEqual(made.contents)
+  await store.close()
+  return 'intact'
+}
+
+describe('damaged files', () => {
+  let made: Made
+
+  beforeAll(async () => {
+    made = await make()
+    const names = [...made.disk.files.keys()].sort()
+    expect(names.filter((name) => name.startsWith('snapshot'))).toHaveLength(1)
+    expect(names.filter((name) => name.startsWith('log')).length).toBeGreaterThan(3)
+    expect(await judge(made.disk.copy(), made)).toBe('intact')
+  })
+
+  it('are refused when a file is cut off, wherever', async () => {
+    for (const [name, bytes] of made.disk.files) {
+      // Each segment knows its size, so that beyond its header one length is as good as another.
+      const step = name.startsWith('log') ? 17 : 3
+      for (let length = 0; length < bytes.length; length += length < 256 ? 1 : step) {
+        const disk = made.disk.copy()
+        disk.files.set(name, disk.files.get(name)!.subarray(0, length))
+        expect(await judge(disk, made), `${name} cut to ${length}`).toBe('refused')
+      }
+    }
+  }, 60_000)
+
+  it('are refused when a file that is needed is gone', async () => {
+    const outcomes = []
+    for (const name of [...made.disk.files.keys()].sort()) {
+      const disk = made.disk.copy()
+      disk.files.delete(name)
+      outcomes.push(await judge(disk, made))
+    }
+    // All but the segment that was made ready and holds nothing yet.
+    expect(outcomes.filter((outcome) => outcome === 'intact').length).toBeLessThanOrEqual(1)
+  })
+
+  it('are refused when bits have changed, or it made no difference', async () => {
+    const names = [...made.disk.files.keys()]
+    const flip = fc.record({
+      file: fc.nat(),
+      at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      bit: fc.nat(7),
+    })
+    let refused = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(flip, { minLength: 1, maxLength: 3 }), async (flips) => {
+        const disk = made.disk.copy()
+        for (const { file, at, bit } of flips) {
+          const bytes = disk.files.get(names[file % names.length]!)!
+          bytes[Math.floor(at * bytes.length)]! ^= 1 << bit
+        }
+        if ((await judge(disk, made)) === 'refused') refused++
+      }),
+      { numRuns: 3000 },
+    )
+    expect(refused).toBeGreaterThan(1500)
+  }, 60_000)
+
+  it('are refused when any bit of the last durable answer has changed', async () => {
+    const last = await lastFrame(made.disk)
+    for (let at = last.from; at < last.to; at++) {
+      const disk = made.disk.copy()
+      disk.files.get(last.name)![at]! ^= 1 << (at % 8)
+      expect(await judge(disk, made), `${last.name} at ${at}`).toBe('refused')
+    }
+  })
+
+  it('are refused when a part of the log in use reads as zeros', async () => {
+    const disk = made.disk.copy()
+    const names = [...disk.files.keys()].filter((name) => name.startsWith('log')).sort()
+    const bytes = disk.files.get(names[1]!)!
+    for (let at = 0; at + 512 <= bytes.length; at += 512) {
+      if (bytes.subarray(at, at + 512).every((byte) => byte === 0)) continue
+      const copy = disk.copy()
+      copy.files.get(names[1]!)!.fill(0, at, at + 512)
+      expect(await judge(copy, made), `zeros at ${at}`).toBe('refused')
+    }
+  })
+
+  it('are refused when a file of another store lies among them', async () => {
+    const other = await make()
+    for (const name of made.disk.files.keys()) {
+      const disk = made.disk.copy()
+      disk.files.set(name, other.disk.files.get(name) ?? Buffer.alloc(0))
+      expect(await judge(disk, made), name).toBe('refused')
+    }
+  })
+
+  it('are left as they are by a refusal', async () => {
+    const disk = made.disk.copy()
+    const [, name] = [...disk.files.keys()].filter((each) => each.startsWith('log')).sort()
+    disk.files.get(name!)![700]! ^= 1
+    const before = disk.copy().files
+    expect(await judge(disk, made)).toBe('refused')
+    expect(disk.files).toEqual(before)
+  })
+})
+
+async function lastFrame(disk: MemoryDisk) {
+  const names = [...disk.files.keys()].filter((name) => name.startsWith('log')).sort()
+  for (const name of names.reverse()) {
+    const bytes = disk.files.get(name)!
+    let to = bytes.length
+    while (to > 128 && bytes[to - 1] === 0) to--
+    if (to > 128) return { name, from: to - 100, to }
+  }
+  throw new Error('the log is empty')
+}
