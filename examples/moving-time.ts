@@ -1,0 +1,30 @@
+import { isLeaseholdError, Leasehold } from 'leasehold'
+import { memoryStore } from 'leasehold/memory'
+import { TestClock } from 'leasehold/testing'
+
+/**
+ * A test of one's own code need not wait: it moves the clock. Here a holder stalls for longer than
+ * its ttl, and finds out on its first look at the lock.
+ */
+const clock = new TestClock()
+const store = memoryStore({ clock })
+const first = await Leasehold.open(store, { clock, holder: 'first' })
+const second = await Leasehold.open(store, { clock, holder: 'second' })
+
+const lock = await first.lock('printer', { ttl: '30s' })
+await clock.advance(60 * 60_000)
+console.log(`after an hour of heartbeats: ${lock.state}, token ${lock.token}`)
+
+clock.stall(31_000)
+try {
+  console.log(`must not be seen: ${lock.token}`)
+} catch (error) {
+  if (!isLeaseholdError(error, 'lost')) throw error
+  console.log(`after a stall of 31 s: ${lock.state}, ${error.reason}`)
+}
+
+const next = await second.lock('printer', { ttl: '30s' })
+console.log(`whoever asks next: ${next.state}, token ${next.token}`)
+
+await Promise.all([first.close(), second.close()])
+await store.close()
