@@ -1,8 +1,8 @@
 import type { Mode } from '../port/index.ts'
 import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 
-/** In the field of limits: the claim is exclusive, or shared without a limit. */
-const EXCLUSIVE = -1
+/** A claim's standing is one number: that it is exclusive, that it is shared, or the limit. */
+export const EXCLUSIVE = -1
 const UNLIMITED = 0
 
 /** The claims, a row each, in two lists: that of their key by token, and that of their lease. */
@@ -22,21 +22,21 @@ export class ClaimTable {
   readonly previousOfLease = this.#integers.field()
   /** The claims that were made in one call, on several keys, are a ring. */
   readonly together = this.#integers.field()
-  readonly #limit = this.#integers.field()
+  readonly standing = this.#integers.field()
 
   readonly slots = new Slots([this.#numbers, this.#integers, this.value])
 
   setMode(slot: number, mode: Mode, limit: number): void {
-    this.#limit.set(slot, mode === 'exclusive' ? EXCLUSIVE : limit)
+    this.standing.set(slot, mode === 'exclusive' ? EXCLUSIVE : limit)
   }
 
   mode(slot: number): Mode {
-    return this.#limit.get(slot) === EXCLUSIVE ? 'exclusive' : 'shared'
+    return this.standing.get(slot) === EXCLUSIVE ? 'exclusive' : 'shared'
   }
 
   /** 0 for none. */
   limit(slot: number): number {
-    return Math.max(this.#limit.get(slot), UNLIMITED)
+    return Math.max(this.standing.get(slot), UNLIMITED)
   }
 
   /** Takes `slot` out of the ring of claims that were made with it. */

@@ -1,4 +1,5 @@
 import type { End, Event, Key, Revision, Time } from '../port/index.ts'
+import { EXCLUSIVE } from './claim-table.ts'
 import { leaseId } from './lease-id.ts'
 import type { Tables } from './tables.ts'
 
@@ -69,11 +70,11 @@ export class EventLog {
     const { numbers, references } = page
     const first = index * NUMBERS
     numbers[first + REVISION] = revision
-    numbers[first + TYPE] = TYPES.indexOf(type)
+    numbers[first + TYPE] = type === 'claimed' ? 0 : type === 'updated' ? 1 : 2
     numbers[first + TOKEN] = claims.token.get(claim)
     numbers[first + SLOT] = lease
     numbers[first + BORN] = leases.born.get(lease)
-    numbers[first + LIMIT] = claims.mode(claim) === 'exclusive' ? -1 : claims.limit(claim)
+    numbers[first + LIMIT] = claims.standing.get(claim)
     numbers[first + AT] = at
     const reference = index * REFERENCES
     references[reference + KEY] = keys.name.get(claims.key.get(claim))
@@ -112,7 +113,7 @@ export class EventLog {
       token: this.#number(number, TOKEN),
       lease: leaseId(this.#number(number, SLOT), this.#number(number, BORN)),
       holder: this.#reference(number, HOLDER) as string,
-      mode: limit < 0 ? 'exclusive' : 'shared',
+      mode: limit === EXCLUSIVE ? 'exclusive' : 'shared',
       limit: limit > 0 ? limit : undefined,
       value: this.#reference(number, VALUE) as string | undefined,
       end: this.#reference(number, END) as End | undefined,

@@ -270,7 +270,7 @@ export class Kernel {
     const complaint = this.#prepareKeys(specs, now)
     if (complaint) return refused(complaint)
     // Looked up last: making room on the keys may have ended this very lease.
-    const lease = leases.find(request.lease)
+    const lease = leases.findAgain(request.lease)
     if (lease === NONE) return refused(noLease(this.#ledger, request.lease))
     if (leases.claims.get(lease) + specs.length > this.limits.claimsPerLease) {
       return exceeded(
@@ -376,7 +376,7 @@ export class Kernel {
 
   #findClaim(id: LeaseId, name: Key, token: number): number | Refusal {
     const { leases, claims, keys } = this.#ledger.tables
-    const lease = leases.find(id)
+    const lease = leases.findAgain(id)
     if (lease === NONE) return noLease(this.#ledger, id)
     const key = keys.find(name)
     const claim = key === NONE ? NONE : this.#ledger.lines.find(key, token)

@@ -162,9 +162,11 @@ class SlotsByName {
 
   /** The ends of names differ more than their beginnings do. */
   #shard(name: string): Map<string, number> {
-    let hash = name.length
-    const start = name.length > 6 ? name.length - 6 : 0
-    for (let at = start; at < name.length; at++) hash = (hash * 31 + name.charCodeAt(at)) | 0
+    const { length } = name
+    let hash = length
+    for (let at = length > 3 ? length - 3 : 0; at < length; at++) {
+      hash = (hash * 31 + name.charCodeAt(at)) | 0
+    }
     return this.#shards[(hash ^ (hash >>> 8)) & (SHARDS - 1)]!
   }
 }
