@@ -16,9 +16,20 @@ interface Owner {
   readonly pidNamespace: string
 }
 
+interface Found {
+  readonly file: string
+  /** Nothing where the file does not say. */
+  readonly owner: JudgedOwner | undefined
+}
+
+interface JudgedOwner extends Owner {
+  /** When the process that has this id now, here, started; nothing if there is none. */
+  readonly running: string | undefined
+}
+
 const NAME = /^owner-[\w-]+$/
 const UNFINISHED = /^owner-[\w-]+\.tmp$/
-const ATTEMPTS = 6
+const ATTEMPTS = 8
 const WAIT_MS = 20
 
 /**
@@ -34,43 +45,50 @@ const WAIT_MS = 20
  * Names are never used twice, so removing it cannot take away the file of a living one. (With one
  * name for all, between judging a file dead and removing it another opener may have replaced it.)
  *
- * Two who come at once may find each other and both step back. Each then tries again after a time
- * of its own choosing; an owner that stays is found every time.
+ * Of those who come at once and find each other, the one whose name comes first leaves its file
+ * where it is and looks again, and the others step back for a while: so one of them gets through.
+ * An owner that stays is found every time, until the opener gives up.
  */
 export async function lockFolder(folder: string, clock: Clock, random: Random): Promise<Lock> {
   const self = await describeSelf()
-  let found: { file: string; owner: Owner | undefined } | undefined
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (attempt > 0) await pause(clock, WAIT_MS * (attempt + 2 * random.next()))
-    const name = `owner-${random.id()}`
-    const path = join(folder, name)
-    if (!(await putDown(path, self))) continue
-    try {
+  let name: string | undefined
+  let found: Found | undefined
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      if (attempt > 0) await pause(clock, WAIT_MS * (0.5 + random.next()))
+      name ??= await putDown(folder, `owner-${random.id()}`, self)
+      if (name === undefined) continue
       const others = await readOthers(folder, name)
-      found = others.find(({ owner }) => owner === undefined || mayLive(owner, self))
-      if (found === undefined) {
+      const living = others.filter(({ owner }) => owner === undefined || mayLive(owner, self))
+      if (living.length === 0) {
         await tidy(folder, others)
+        const path = join(folder, name)
+        name = undefined
         return { release: () => rm(path, { force: true }) }
       }
-    } catch (error) {
-      await rm(path, { force: true })
-      throw error
+      found = living.find(({ owner }) => owner !== undefined) ?? living[0]
+      if (living.some(({ file }) => file < name!)) {
+        await rm(join(folder, name), { force: true })
+        name = undefined
+      }
     }
-    await rm(path, { force: true })
+  } finally {
+    if (name !== undefined) await rm(join(folder, name), { force: true })
   }
   throw locked(folder, found, self)
 }
 
-/** False where somebody who had just become the owner tidied the unfinished file away. */
-async function putDown(path: string, self: Owner): Promise<boolean> {
+/** The name, or nothing where one who had just become the owner tidied the unfinished file away. */
+async function putDown(folder: string, name: string, self: Owner): Promise<string | undefined> {
+  const path = join(folder, name)
   const temporary = `${path}.tmp`
   try {
     await writeFile(temporary, `${JSON.stringify(self)}\n`)
     await rename(temporary, path)
-    return true
+    return name
   } catch (error) {
     await rm(temporary, { force: true })
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     if (!isFull(error)) throw error
     throw new LeaseholdError(
       'storage-full',
@@ -81,20 +99,20 @@ async function putDown(path: string, self: Owner): Promise<boolean> {
 }
 
 /** Removes what dead owners left, and what was never put down whole. */
-async function tidy(folder: string, dead: readonly { file: string }[]): Promise<void> {
+async function tidy(folder: string, dead: readonly Found[]): Promise<void> {
   for (const { file } of dead) await rm(join(folder, file), { force: true })
   for (const file of await readdir(folder)) {
     if (UNFINISHED.test(file)) await rm(join(folder, file), { force: true })
   }
 }
 
-async function readOthers(folder: string, own: string) {
-  const others: { file: string; owner: Owner | undefined }[] = []
+async function readOthers(folder: string, own: string): Promise<Found[]> {
+  const others: Found[] = []
   for (const file of await readdir(folder)) {
     if (file === own || !NAME.test(file)) continue
     try {
       const owner = parseOwner(await readFile(join(folder, file), 'utf8'))
-      others.push({ file, owner: owner && (await withLife(owner)) })
+      others.push({ file, owner: owner && { ...owner, running: await startOf(owner.pid) } })
     } catch (error) {
       // It was taken away between the listing and the reading: it owns nothing.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
@@ -103,22 +121,13 @@ async function readOthers(folder: string, own: string) {
   return others
 }
 
-interface JudgedOwner extends Owner {
-  /** When the process that has this id now, here, started; nothing if there is none. */
-  readonly running: string | undefined
-}
-
-async function withLife(owner: Owner): Promise<JudgedOwner> {
-  return { ...owner, running: await startOf(owner.pid) }
-}
-
 /** Whether the owner may still be there. What cannot be judged from here must be taken to live. */
-function mayLive(owner: Owner, self: Owner): boolean {
+function mayLive(owner: JudgedOwner, self: Owner): boolean {
   const sameBoot = owner.boot === self.boot
   if (!sameBoot) return owner.host !== self.host
   if (owner.pidNamespace !== self.pidNamespace) return true
   if (owner.boot === '' && owner.host !== self.host) return true
-  return (owner as JudgedOwner).running === owner.started
+  return owner.running === owner.started
 }
 
 async function describeSelf(): Promise<Owner> {
@@ -167,11 +176,7 @@ async function readOr(path: string): Promise<string> {
   return (await readFile(path, 'utf8').catch(() => '')).trim()
 }
 
-function locked(
-  folder: string,
-  found: { file: string; owner: Owner | undefined } | undefined,
-  self: Owner,
-): LeaseholdError {
+function locked(folder: string, found: Found | undefined, self: Owner): LeaseholdError {
   if (!found?.owner) {
     const file = found ? join(folder, found.file) : folder
     return new LeaseholdError(

@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock, systemRandom } from '../../src/port/index.ts'
+import { fileStore, nodeDisk } from '../../src/stores/file/index.ts'
+
+const options = { segmentBytes: 65_536 }
+
+describe('the owner of a folder', () => {
+  let folder: string
+  let children: ChildProcess[] = []
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'leasehold-lock-'))
+    children = []
+  })
+
+  afterEach(() => {
+    for (const child of children) child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** A process that opens the folder and stays; answers with what it said. */
+  async function holder(): Promise<{ child: ChildProcess; said: string }> {
+    const script = `
+      import { fileStore } from ${JSON.stringify(new URL('../../src/stores/file/index.ts', import.meta.url).href)}
+      await fileStore(${JSON.stringify(folder)}, { segmentBytes: 65536 }).then(
+        () => console.log('opened'), (error) => console.log(error.code))
+      setInterval(() => {}, 1000)`
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx', '--input-type=module', '--eval', script],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    )
+    children.push(child)
+    const [said] = await once(child.stdout!, 'data')
+    return { child, said: String(said).trim() }
+  }
+
+  const owners = () => readdirSync(folder).filter((name) => name.startsWith('owner'))
+
+  it('is named to a second opener, in the same process and by another path', async () => {
+    const store = await fileStore(folder, options)
+    const link = `${folder}-link`
+    symlinkSync(folder, link)
+    for (const path of [folder, link]) {
+      const refused = fileStore(path, options)
+      await expect(refused).rejects.toMatchObject({ code: 'storage-locked' })
+      await expect(refused).rejects.toThrow(`process ${process.pid}`)
+    }
+    rmSync(link)
+    expect(owners()).toHaveLength(1)
+    await store.close()
+    expect(owners()).toEqual([])
+  })
+
+  it('is followed by the next as soon as it is dead, though it released nothing', async () => {
+    const { child, said } = await holder()
+    expect(said).toBe('opened')
+    await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    expect(owners()).toHaveLength(1)
+    const store = await fileStore(folder, options)
+    expect(owners()).toHaveLength(1)
+    await store.close()
+  })
+
+  it('is one, however many come for what a dead one left', async () => {
+    const { child } = await holder()
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const disk = await nodeDisk(folder, systemClock, systemRandom)
+    for (let round = 0; round < 5; round++) {
+      const tries = await Promise.allSettled(Array.from({ length: 12 }, () => disk.lock()))
+      const won = tries.filter((each) => each.status === 'fulfilled')
+      expect(won).toHaveLength(1)
+      await won[0]!.value.release()
+    }
+  })
+
+  it('is one among several processes that open at once', async () => {
+    const said = (await Promise.all([holder(), holder(), holder()])).map((each) => each.said)
+    expect(said.sort()).toEqual(['opened', 'storage-locked', 'storage-locked'])
+  }, 20_000)
+
+  it('is not taken for dead where it cannot be looked at', async () => {
+    const elsewhere = {
+      pid: 1,
+      started: '1',
+      host: `not-${hostname()}`,
+      boot: 'x',
+      pidNamespace: '',
+    }
+    writeFileSync(join(folder, 'owner-elsewhere'), JSON.stringify(elsewhere))
+    await expect(fileStore(folder, options)).rejects.toThrow(`delete ${folder}/owner-elsewhere`)
+    writeFileSync(join(folder, 'owner-elsewhere'), 'nonsense')
+    await expect(fileStore(folder, options)).rejects.toThrow('does not say by which')
+  })
+
+  it('that had the same process id before the machine was started again is dead', async () => {
+    const before = { pid: process.pid, started: '1', host: hostname(), boot: 'x', pidNamespace: '' }
+    writeFileSync(join(folder, 'owner-before'), JSON.stringify(before))
+    const store = await fileStore(folder, options)
+    await store.close()
+  })
+
+  it('keeps no process running', async () => {
+    const script = `
+      import { fileStore } from ${JSON.stringify(new URL('../../src/stores/file/index.ts', import.meta.url).href)}
+      const store = await fileStore(${JSON.stringify(folder)}, { segmentBytes: 65536 })
+      await store.grant({ holder: 'h', ttl: 60_000, maxLife: 100_000 })
+      console.log('done')`
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx', '--input-type=module', '--eval', script],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    )
+    children.push(child)
+    expect((await once(child, 'exit'))[0]).toBe(0)
+  })
+})
