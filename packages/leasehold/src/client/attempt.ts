@@ -14,11 +14,11 @@ import {
   type Token,
 } from '../port/index.ts'
 import type { ClientCore } from './core.ts'
+import { revokeLease } from './errands.ts'
 import { type Hold, KeptHold } from './hold.ts'
 import type { Keeper } from './keeper.ts'
-import { type Loss, lostError } from './loss.ts'
-import { RevokeCall } from './store-calls.ts'
-import { Timed } from './timeouts.ts'
+import { closedError, type Loss, lostError } from './loss.ts'
+import type { Timed } from './timeouts.ts'
 
 /** Why something could not be had at once: who is before us. As it was when the store answered. */
 export class Conflict {
@@ -46,10 +46,21 @@ export class Conflict {
 
 /** Where an attempt gets its lease from. */
 export interface LeaseSource {
+  /** A lease that can be claimed under now, as far as is known. */
+  readonly ready: Keeper | undefined
   /** Sees to it that the attempt gets a place, or is told why not. */
   admit(attempt: Attempt): void
   /** The same, where this lease took no further claim. */
   admitElsewhere(attempt: Attempt, full: Keeper): void
+}
+
+/** What somebody wants to hold, and how long they wait for it. */
+export interface Aim {
+  readonly source: LeaseSource
+  readonly claims: readonly ClaimSpec[]
+  readonly ifFree: boolean
+  readonly wait: number
+  readonly signal: AbortSignal | undefined
 }
 
 /** A new lease is tried at most so often for one attempt: leases that die faster are no use. */
@@ -61,7 +72,8 @@ const RESTARTS_MAX = 3
  * It ends exactly once: it holds, it finds the keys busy, or it fails. Where it fails while a call
  * is under way it stays to deal with the answer, so that no claim is left behind.
  */
-export class Attempt extends Timed {
+export class Attempt implements Timed {
+  timeout: Timed['timeout'] = undefined
   readonly claims: readonly ClaimSpec[]
   readonly keys: readonly Key[]
   readonly ifFree: boolean
@@ -83,33 +95,31 @@ export class Attempt extends Timed {
 
   constructor(
     core: ClientCore,
-    source: LeaseSource,
-    claims: readonly ClaimSpec[],
-    ifFree: boolean,
-    wait: number,
-    signal: AbortSignal | undefined,
+    aim: Aim,
     resolve: (result: Hold | Conflict) => void,
     reject: (error: LeaseholdError) => void,
   ) {
-    super()
     this.#core = core
-    this.#source = source
-    this.claims = claims
-    this.keys = claims.length === 1 ? [claims[0]!.key] : claims.map((claim) => claim.key)
-    this.ifFree = ifFree
-    this.#wait = wait
-    this.#signal = signal
+    this.#source = aim.source
+    this.claims = aim.claims
+    this.keys = keysOf(aim.claims)
+    this.ifFree = aim.ifFree
+    this.#wait = aim.wait
+    this.#signal = aim.signal
     this.#resolve = resolve
     this.#reject = reject
   }
 
-  start(): void {
+  /** Begins to count the time and to listen to the signal. */
+  begin(): this {
+    const signal = this.#signal
     if (this.#wait < Infinity && !this.ifFree) this.#core.timeouts.add(this, this.#wait)
-    if (this.#signal !== undefined) {
-      this.#onAbort = () => this.fail(abortedError(this.keys, this.#signal!))
-      this.#signal.addEventListener('abort', this.#onAbort, { once: true })
+    if (signal !== undefined) {
+      this.#onAbort = () => this.fail(abortedError(this.keys, signal))
+      if (signal.aborted) this.#onAbort()
+      else signal.addEventListener('abort', this.#onAbort, { once: true })
     }
-    this.#source.admit(this)
+    return this
   }
 
   get over(): boolean {
@@ -134,7 +144,7 @@ export class Attempt extends Timed {
       this.#keeper = keeper
       this.claimToken = answer.token
       this.revision = answer.revision
-      const holds = answer.holds || early?.holds === true
+      const holds = (answer.holds || early?.holds === true) && early?.end === undefined
       if (holds && keeper.lastState === 'held') this.#hold()
       else this.#standInLine(keeper, answer.ahead[0], holds, early?.end)
     }
@@ -154,14 +164,15 @@ export class Attempt extends Timed {
   /** Its lease ended before it had a place, so another lease will do. */
   restart(error: LeaseholdError): void {
     if (this.#over) return
-    if (++this.#restarts > RESTARTS_MAX || this.#core.closed) this.fail(error)
+    if (this.#core.closed) this.fail(closedError())
+    else if (++this.#restarts > RESTARTS_MAX) this.fail(error)
     else this.#source.admit(this)
   }
 
   /** The lease has as many claims as it may, or the call passed another limit: a new lease tells. */
   leaseFull(keeper: Keeper, error: LeaseholdError): void {
     if (this.#over) return
-    if (++this.#restarts > RESTARTS_MAX || this.#core.closed) this.fail(error)
+    if (this.#core.closed || ++this.#restarts > RESTARTS_MAX) this.fail(error)
     else this.#source.admitElsewhere(this, keeper)
   }
 
@@ -226,7 +237,7 @@ export class Attempt extends Timed {
       // The time in line must not count, so the lease is bounded only now: here at once, at the
       // store by a break, which starts later and therefore ends later.
       keeper.cap(core.agenda.now(), maxHold, undefined)
-      new RevokeCall(core, keeper.lease, 'maxHold', maxHold).start()
+      revokeLease(core, keeper.lease, 'maxHold', maxHold)
     }
     const hold = new KeptHold(core, keeper, this.keys, this.claimToken, this.revision)
     if (keeper.waiting.size > 0) keeper.waiting.delete(this.claimToken)
@@ -237,14 +248,14 @@ export class Attempt extends Timed {
 
   #finish(): void {
     this.#over = true
-    if (this.list !== undefined) this.#core.timeouts.remove(this)
+    this.#core.timeouts.remove(this)
     if (this.#onAbort !== undefined) this.#signal!.removeEventListener('abort', this.#onAbort)
     if (this.#staying) this.#core.keepAlive.leave()
   }
 }
 
-export function closedError(): LeaseholdError {
-  return new LeaseholdError('closed', 'this client was closed: open another one')
+export function keysOf(claims: readonly ClaimSpec[]): readonly Key[] {
+  return claims.length === 1 ? [claims[0]!.key] : claims.map((claim) => claim.key)
 }
 
 export function abortedError(keys: readonly Key[], signal: AbortSignal): LeaseholdError {

@@ -1,6 +1,6 @@
 import { isLeaseholdError, LeaseholdError } from '../port/index.ts'
 import type { ClientCore } from './core.ts'
-import { Timed } from './timeouts.ts'
+import type { Timed, Timeouts } from './timeouts.ts'
 
 /** After so many unanswered sends the caller is told that the outcome is unknown. */
 const PATIENCE = 3
@@ -10,73 +10,105 @@ const REST_MIN_MS = 50
 const REST_MAX_MS = 5000
 
 /**
- * One call of the store, seen through to its end.
- *
- * A call that was not answered in time, or whose outcome is unknown, is sent again, always the same
- * request, if that is harmless (`repeatable`). When it has been unknown for long enough the caller
- * is told so (`overdue`), but the call goes on behind its back: what it may have done at the store
- * must be found out, so that it can be undone.
- *
- * Each of `answered` and `failed` is called at most once and excludes the other; `overdue` at most
- * once, and before either.
+ * Something to ask of the store, and what to do with the answer. Each of `answered` and `failed` is
+ * called at most once and excludes the other; `overdue` at most once, and before either.
  */
-export abstract class Call<Answer> extends Timed {
-  protected readonly core: ClientCore
+export interface Errand<Answer> {
+  /** Sending it again is the same as sending it once. */
+  readonly repeatable: boolean
+  /** Nobody needs an answer any more. */
+  readonly pointless: boolean
+  send(): Promise<Answer>
+  answered(answer: Answer): void
+  /** It was refused, or will never be known; nothing more is sent. */
+  failed(error: LeaseholdError): void
+  /** The outcome is unknown, and whoever waits has waited long enough. */
+  overdue(error: LeaseholdError): void
+  /** It will be sent again after a while. */
+  rests?(): void
+  /** Whether a refusal is no final answer, because what was asked for must be done. */
+  insists?(error: LeaseholdError): boolean
+}
+
+/**
+ * Sees an errand through to its end.
+ *
+ * A store in this process always answers, so there is nothing to watch over. Any other may not: a
+ * call that was not answered in time, or whose outcome is unknown, is sent again, always the same
+ * request. When it has been unknown for long enough the caller is told, but the call goes on behind
+ * its back: what it may have done at the store must be found out, so that it can be undone.
+ */
+export function carryOut<Answer>(core: ClientCore, errand: Errand<Answer>): void {
+  if (!core.inProcess) {
+    new Call(core, errand).start()
+    return
+  }
+  sendOff(errand).then(
+    (answer) => errand.answered(answer),
+    (error) => carryOn(core, errand, storeError(error)),
+  )
+}
+
+/** Goes on with an errand that was sent once and failed. */
+export function carryOn<Answer>(
+  core: ClientCore,
+  errand: Errand<Answer>,
+  error: LeaseholdError,
+): void {
+  if (isFinal(error, errand)) errand.failed(error)
+  else new Call(core, errand).again(error)
+}
+
+class Call<Answer> implements Timed {
+  timeout: Timed['timeout'] = undefined
+  readonly #core: ClientCore
+  readonly #errand: Errand<Answer>
   #sends = 0
   #over = false
   #toldOverdue = false
   #resting = false
   #lastError: LeaseholdError | undefined = undefined
 
-  constructor(core: ClientCore) {
-    super()
-    this.core = core
+  constructor(core: ClientCore, errand: Errand<Answer>) {
+    this.#core = core
+    this.#errand = errand
   }
-
-  protected abstract send(): Promise<Answer>
-  protected abstract answered(answer: Answer): void
-  /** It was refused, or will never be known; nothing more is sent. */
-  protected abstract failed(error: LeaseholdError): void
-  protected abstract overdue(error: LeaseholdError): void
-  /** Sending it again is the same as sending it once. */
-  protected abstract get repeatable(): boolean
-  /** Nobody needs an answer any more. */
-  protected abstract get pointless(): boolean
-  /** Whether a refusal is no final answer, because what was asked for must be done. */
-  protected insists(_error: LeaseholdError): boolean {
-    return false
-  }
-
-  /** It will be sent again after a while. */
-  protected rests(): void {}
 
   start(): void {
     const send = ++this.#sends
     this.#resting = false
-    this.core.timeouts.add(this, this.core.settings.callTimeout)
-    let promise: Promise<Answer>
-    try {
-      promise = this.send()
-    } catch (error) {
-      promise = Promise.reject(error)
-    }
-    promise.then(
+    this.#timeouts.add(this, this.#core.settings.callTimeout)
+    sendOff(this.#errand).then(
       (answer) => this.#onAnswer(answer),
-      (error) => this.#onError(error, send),
+      (error) => this.#onError(storeError(error), send),
     )
+  }
+
+  /** It failed, and is to be tried again if that may help. */
+  again(error: LeaseholdError): void {
+    const { repeatable, pointless } = this.#errand
+    if (!repeatable || pointless || this.#sends >= SENDS_MAX || this.#core.closed) {
+      this.#giveUp(error)
+      return
+    }
+    this.#lastError = error
+    if (this.#sends >= PATIENCE) this.#tellOverdue(error)
+    this.#resting = true
+    this.#errand.rests?.()
+    this.#timeouts.add(this, restFor(this.#sends, this.#core))
   }
 
   expire(): void {
     if (this.#resting) {
-      if (this.pointless) this.#giveUp(this.#lastError!)
+      if (this.#errand.pointless) this.#giveUp(this.#lastError!)
       else this.start()
       return
     }
     const error = new LeaseholdError(
       'unknown-outcome',
-      `the store did not answer within ${this.core.settings.callTimeout}ms: what was asked for may have been done, and is being undone`,
+      `the store did not answer within ${this.#core.settings.callTimeout}ms: what was asked for may have been done, and is being undone`,
     )
-    if (this.repeatable) this.#uncertain(error)
+    if (this.#errand.repeatable) this.again(error)
     // The answer may still come, and is then dealt with.
     else this.#tellOverdue(error)
   }
@@ -90,50 +122,49 @@ export abstract class Call<Answer> extends Timed {
   #onAnswer(answer: Answer): void {
     if (this.#over) return
     this.#over = true
-    this.core.timeouts.remove(this)
-    this.answered(answer)
+    this.#timeouts.remove(this)
+    this.#errand.answered(answer)
   }
 
-  #onError(thrown: unknown, send: number): void {
+  #onError(error: LeaseholdError, send: number): void {
     if (this.#over) return
-    const error = storeError(thrown)
-    if (error.outcome === 'refused' && !this.insists(error)) {
-      this.core.timeouts.remove(this)
-      this.#giveUp(error)
-      return
-    }
-    // An earlier send failed while a later one is under way, which will tell more.
-    if (send !== this.#sends || this.#resting) return
-    this.core.timeouts.remove(this)
-    this.#uncertain(error)
-  }
-
-  #uncertain(error: LeaseholdError): void {
-    if (!this.repeatable || this.pointless || this.#sends >= SENDS_MAX || this.core.closed) {
-      this.#giveUp(error)
-      return
-    }
-    this.#lastError = error
-    if (this.#sends >= PATIENCE) this.#tellOverdue(error)
-    this.#resting = true
-    this.rests()
-    this.core.timeouts.add(this, restFor(this.#sends, this.core))
+    if (isFinal(error, this.#errand)) this.#giveUp(error)
+    // Where an earlier send failed while a later one is under way, that will tell more.
+    else if (send === this.#sends && !this.#resting) this.again(error)
   }
 
   #giveUp(error: LeaseholdError): void {
     this.#over = true
-    this.failed(error)
+    this.#timeouts.remove(this)
+    this.#errand.failed(error)
   }
 
   #tellOverdue(error: LeaseholdError): void {
     if (this.#toldOverdue) return
     this.#toldOverdue = true
-    this.overdue(error)
+    this.#errand.overdue(error)
+  }
+
+  get #timeouts(): Timeouts {
+    return this.#core.timeouts
+  }
+}
+
+function isFinal(error: LeaseholdError, errand: Errand<unknown>): boolean {
+  if (error.outcome === 'unknown') return !errand.repeatable
+  return !errand.insists?.(error)
+}
+
+function sendOff<Answer>(errand: Errand<Answer>): Promise<Answer> {
+  try {
+    return errand.send()
+  } catch (error) {
+    return Promise.reject(error)
   }
 }
 
 function restFor(sends: number, core: ClientCore): number {
-  const longest = Math.min(REST_MIN_MS * 2 ** (sends - 1), REST_MAX_MS)
+  const longest = Math.min(REST_MIN_MS * 2 ** Math.max(sends - 1, 0), REST_MAX_MS)
   return Math.ceil(longest * (0.5 + 0.5 * core.random.next()))
 }
 

@@ -65,6 +65,11 @@ export class Channel implements Task {
     this.#early.clear()
   }
 
+  /** Whether something was told of a claim whose answer we had not seen. */
+  knows(token: Token): boolean {
+    return this.#early.size > 0 && this.#early.has(token)
+  }
+
   /** What was already told of a claim that has just been answered. */
   takeEarly(token: Token): Early | undefined {
     if (this.#early.size === 0) return undefined

@@ -11,13 +11,22 @@ import {
   type Reading,
   show,
 } from '../port/index.ts'
-import { Attempt, abortedError, type Conflict, closedError, type LeaseSource } from './attempt.ts'
+import {
+  type Aim,
+  Attempt,
+  abortedError,
+  type Conflict,
+  keysOf,
+  type LeaseSource,
+} from './attempt.ts'
+import { claimAtOnce } from './claim-at-once.ts'
 import { ClientCore } from './core.ts'
 import type { ClientEvents } from './emitter.ts'
+import { revokeLease } from './errands.ts'
 import type { Hold } from './hold.ts'
 import { OwnLease, SharedLease } from './lease-sources.ts'
+import { closedError } from './loss.ts'
 import { type ClientOptions, settingsOf } from './settings.ts'
-import { RevokeCall } from './store-calls.ts'
 import { type Timing, type TimingOptions, timingOf } from './timing.ts'
 
 export interface HoldOptions extends TimingOptions {
@@ -98,7 +107,7 @@ export class Client {
    * what may have been claimed is removed again, in the background if need be.
    */
   hold(claims: readonly ClaimSpec[], options: HoldOptions = NO_OPTIONS): Promise<Hold> {
-    return this.#attempt(claims, options, false) as Promise<Hold>
+    return this.#acquire(claims, options, false) as Promise<Hold>
   }
 
   /** The same without waiting in line: answers with who is before us where it is not free. */
@@ -106,7 +115,7 @@ export class Client {
     claims: readonly ClaimSpec[],
     options: HoldOptions = NO_OPTIONS,
   ): Promise<Hold | Conflict> {
-    return this.#attempt(claims, options, true)
+    return this.#acquire(claims, options, true)
   }
 
   /**
@@ -118,36 +127,36 @@ export class Client {
     return this.#closing
   }
 
-  #attempt(
+  #acquire(
     claims: readonly ClaimSpec[],
     options: HoldOptions,
-    ifFree: boolean,
+    tries: boolean,
   ): Promise<Hold | Conflict> {
-    return new Promise((resolve, reject) => {
-      const core = this.#core
+    const core = this.#core
+    let aim: Aim
+    try {
       if (core.closed) throw closedError()
-      const source = this.#sourceFor(options)
-      const { signal } = options
-      const wait = options.wait === undefined ? Infinity : milliseconds(options.wait, 'wait')
-      if (signal !== undefined) checkSignal(signal)
-      if (signal?.aborted) {
-        throw abortedError(
-          claims.map((claim) => claim.key),
-          signal,
-        )
-      }
-      const patient = !ifFree && wait > 0
-      new Attempt(
-        core,
-        source,
-        claims,
-        !patient,
-        ifFree ? Infinity : wait,
-        signal,
-        resolve,
-        reject,
-      ).start()
+      aim = this.#aimOf(claims, options, tries)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    const keeper = core.inProcess ? aim.source.ready : undefined
+    if (keeper !== undefined) return claimAtOnce(core, aim, keeper)
+    return new Promise((resolve, reject) => {
+      const attempt = new Attempt(core, aim, resolve, reject).begin()
+      aim.source.admit(attempt)
     })
+  }
+
+  #aimOf(claims: readonly ClaimSpec[], options: HoldOptions, tries: boolean): Aim {
+    const source = this.#sourceFor(options)
+    const { signal } = options
+    const wait = options.wait === undefined ? Infinity : milliseconds(options.wait, 'wait')
+    if (signal !== undefined) {
+      checkSignal(signal)
+      if (signal.aborted) throw abortedError(keysOf(claims), signal)
+    }
+    return { source, claims, ifFree: tries || wait === 0, wait: tries ? Infinity : wait, signal }
   }
 
   #sourceFor(options: HoldOptions): LeaseSource {
@@ -188,7 +197,7 @@ export class Client {
       keeper.abandon({ reason: 'closed', detail: 'the client was closed' })
     }
     core.timeouts.stop(closedError())
-    for (const lease of leases) new RevokeCall(core, lease, 'closed').start()
+    for (const lease of leases) revokeLease(core, lease, 'closed')
     await core.settled()
     core.agenda.stop()
     if (this.#closesStore) await core.store.close()

@@ -23,6 +23,7 @@ export class ClientCore {
   closed = false
   /** Where this client's renewals fall between their steps: not where every other's do. */
   readonly phase: number
+  readonly inProcess: boolean
   readonly #requestPrefix: string
   #requests = 0
   /** Grants and revocations on their way: a client that closes waits for them, if it can. */
@@ -32,6 +33,7 @@ export class ClientCore {
   constructor(store: LeaseStore, settings: Settings) {
     this.store = store
     this.settings = settings
+    this.inProcess = store.guarantees.inProcess
     this.clock = settings.clock
     this.random = settings.random
     this.agenda = new Agenda(this.clock)
@@ -47,7 +49,7 @@ export class ClientCore {
    * would have to remember it for nothing.
    */
   requestId(): RequestId | undefined {
-    if (this.store.guarantees.inProcess) return undefined
+    if (this.inProcess) return undefined
     return `${this.#requestPrefix}-${++this.#requests}`
   }
 

@@ -7,10 +7,11 @@ import {
   show,
   type Token,
 } from '../port/index.ts'
+import { carryOn, carryOut, storeError } from './call.ts'
 import type { ClientCore } from './core.ts'
+import { ReleaseErrand } from './errands.ts'
 import type { Keeper } from './keeper.ts'
 import { type Loss, lostError } from './loss.ts'
-import { ReleaseCall } from './store-calls.ts'
 
 /**
  * - `held`: it is ours, and nobody else can hold it.
@@ -160,10 +161,13 @@ export class KeptHold implements Hold {
     if (this.#released !== undefined) return this.#released
     if (this.#loss !== undefined || !this.#keeper.alive) return Promise.resolve()
     this.#keeper.holds.delete(this.claimToken)
-    this.#released = new Promise((resolve, reject) => {
-      const done = (error?: LeaseholdError) => (error === undefined ? resolve() : reject(error))
-      new ReleaseCall(this.#core, this.#keeper, this.keys, this.claimToken, done).start()
-    })
+    if (this.#core.inProcess) {
+      const { keys, claimToken: token } = this
+      this.#released = this.#core.store.release({ lease: this.lease, keys, token }).then(
+        () => this.#keeper.emptied(),
+        (error) => this.#releaseBy((errand) => carryOn(this.#core, errand, storeError(error))),
+      )
+    } else this.#released = this.#releaseBy((errand) => carryOut(this.#core, errand))
     return this.#released
   }
 
@@ -176,6 +180,13 @@ export class KeptHold implements Hold {
   lose(loss: Loss): void {
     this.#loss = loss
     this.#controller?.abort(this.#lostError())
+  }
+
+  #releaseBy(begin: (errand: ReleaseErrand) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (error?: LeaseholdError) => (error === undefined ? resolve() : reject(error))
+      begin(new ReleaseErrand(this.#core, this.#keeper, this.keys, this.claimToken, done))
+    })
   }
 
   #lostError(): LeaseholdError {

@@ -9,12 +9,13 @@ import {
 } from '../port/index.ts'
 import type { Task } from './agenda.ts'
 import type { Attempt } from './attempt.ts'
+import { carryOut } from './call.ts'
 import { Channel } from './channel.ts'
 import type { ClientCore } from './core.ts'
+import { ReleaseErrand, revokeLease } from './errands.ts'
 import type { KeptHold } from './hold.ts'
 import { type Loss, lossBy, lostError } from './loss.ts'
 import { RenewalWait } from './renewal-wait.ts'
-import { ReleaseCall, RevokeCall } from './store-calls.ts'
 import type { Timing } from './timing.ts'
 
 /**
@@ -24,8 +25,11 @@ import type { Timing } from './timing.ts'
  */
 export type LeaseState = 'held' | 'lapsed' | 'lost'
 
-/** Renewals fall on steps of this part of their interval, so that leases are renewed together. */
-const STEP_PART = 1 / 16
+/**
+ * Renewals fall on steps, so that leases are renewed together: at most this part of their interval,
+ * and a power of two, so that intervals that are nearly the same have the same steps.
+ */
+const STEP_PART = 1 / 8
 
 /**
  * Keeps one lease, and knows at every moment whether what is under it can still be believed in.
@@ -227,7 +231,7 @@ export class Keeper implements Task {
 
   /** Removes a claim at the store that nobody here wants, for as long as it takes. */
   discard(keys: readonly Key[], token: Token): void {
-    if (this.alive) new ReleaseCall(this.#core, this, keys, token).start()
+    if (this.alive) carryOut(this.#core, new ReleaseErrand(this.#core, this, keys, token))
   }
 
   /** One claim was taken by force; the lease lives on. */
@@ -263,7 +267,7 @@ export class Keeper implements Task {
   /** Ends a lease that has nothing under it. */
   retire(): void {
     this.#stop()
-    new RevokeCall(this.#core, this.lease, 'unused').start()
+    revokeLease(this.#core, this.lease, 'unused')
   }
 
   #check(now: number): void {
@@ -285,7 +289,7 @@ export class Keeper implements Task {
   #conclude(): void {
     this.#lose(this.#conclusion())
     // A renewal may have arrived after all, and then the key would stay blocked for a whole ttl.
-    new RevokeCall(this.#core, this.lease, 'given up by its holder').start()
+    revokeLease(this.#core, this.lease, 'given up by its holder')
   }
 
   #conclusion(): Loss {
@@ -348,7 +352,7 @@ export class Keeper implements Task {
     if (renewal !== 'automatic' || every === Infinity) return Infinity
     const { settings, random, phase } = this.#core
     const at = stamp + every * (1 - settings.jitter * random.next())
-    const step = every * STEP_PART
+    const step = 2 ** Math.floor(Math.log2(every * STEP_PART))
     return at - ((at + phase * step) % step)
   }
 

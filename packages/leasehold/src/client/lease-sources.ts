@@ -1,8 +1,9 @@
 import type { Busy, Granted, Labels, LeaseholdError, LeaseId } from '../port/index.ts'
 import type { Attempt, LeaseSource } from './attempt.ts'
+import { carryOut } from './call.ts'
 import type { ClientCore } from './core.ts'
+import { ClaimErrand, GrantErrand, type Grantee } from './errands.ts'
 import type { Keeper } from './keeper.ts'
-import { ClaimCall, GrantCall, type Grantee } from './store-calls.ts'
 import type { Timing } from './timing.ts'
 
 /**
@@ -25,10 +26,15 @@ export class SharedLease implements LeaseSource, Grantee {
     this.#timing = timing
   }
 
-  admit(attempt: Attempt): void {
+  get ready(): Keeper | undefined {
     const keeper = this.#keeper
-    if (keeper !== undefined && keeper.lastState === 'held') {
-      new ClaimCall(this.#core, attempt, keeper).start()
+    return keeper !== undefined && keeper.lastState === 'held' ? keeper : undefined
+  }
+
+  admit(attempt: Attempt): void {
+    const keeper = this.ready
+    if (keeper !== undefined) {
+      carryOut(this.#core, new ClaimErrand(this.#core, attempt, keeper))
       return
     }
     // A lapsed lease is left to those who hold under it; whoever comes now gets a fresh one.
@@ -87,7 +93,7 @@ export class SharedLease implements LeaseSource, Grantee {
     this.#leader = leader
     leader?.stay()
     const request = leader === undefined ? {} : { claims: leader.claims, ifFree: leader.ifFree }
-    new GrantCall(this.#core, this, this.#timing, true, request).start()
+    carryOut(this.#core, new GrantErrand(this.#core, this, this.#timing, true, request))
   }
 
   #backToSpare(): void {
@@ -130,19 +136,24 @@ export class OwnLease implements LeaseSource, Grantee {
     this.#labels = labels
   }
 
+  get ready(): undefined {
+    return undefined
+  }
+
   admit(attempt: Attempt): void {
     this.#attempt = attempt
     attempt.stay()
     const { claims, ifFree } = attempt
     const { maxHold } = this.#timing
-    new GrantCall(this.#core, this, this.#timing, false, {
+    const request = {
       claims,
       ifFree,
       parent: this.#parent,
       labels: this.#labels,
       // What holds at once or not at all never stands in line, so the store can count from here.
-      ...(ifFree && maxHold < Infinity ? { maxLife: maxHold } : undefined),
-    }).start()
+      maxLife: ifFree && maxHold < Infinity ? maxHold : undefined,
+    }
+    carryOut(this.#core, new GrantErrand(this.#core, this, this.#timing, false, request))
   }
 
   /** A new lease has no claims, so what was passed is another limit: the next answer tells which. */

@@ -36,3 +36,7 @@ export function lostError(keys: readonly Key[], token: Token, loss: Loss): Lease
     { reason: loss.reason, by: loss.by, why: loss.why, cause: loss.cause },
   )
 }
+
+export function closedError(): LeaseholdError {
+  return new LeaseholdError('closed', 'this client was closed: open another one')
+}

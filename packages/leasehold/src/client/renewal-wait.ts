@@ -1,9 +1,10 @@
 import { LeaseholdError } from '../port/index.ts'
 import type { ClientCore } from './core.ts'
-import { Timed } from './timeouts.ts'
+import type { Timed } from './timeouts.ts'
 
 /** Somebody who asked for a renewal and waits for it. */
-export class RenewalWait extends Timed {
+export class RenewalWait implements Timed {
+  timeout: Timed['timeout'] = undefined
   readonly #core: ClientCore
   readonly #since: number
   readonly #resolve: () => void
@@ -11,7 +12,6 @@ export class RenewalWait extends Timed {
   #over = false
 
   constructor(core: ClientCore, resolve: () => void, reject: (error: LeaseholdError) => void) {
-    super()
     this.#core = core
     this.#since = core.agenda.now()
     this.#resolve = resolve

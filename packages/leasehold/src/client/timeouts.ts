@@ -2,17 +2,22 @@ import type { LeaseholdError } from '../port/index.ts'
 import type { Agenda, Task } from './agenda.ts'
 
 /** Something that happens after a while unless it is taken back: a call's or a wait's time limit. */
-export abstract class Timed {
-  /** The rest is the list's own. */
-  list: TimeoutList | undefined = undefined
-  before: Timed | undefined = undefined
-  after: Timed | undefined = undefined
-  deadline = 0
+export interface Timed {
+  /** Where its limit is noted. Written by `Timeouts` alone. */
+  timeout: Timeout | undefined
+  /** The time is over. */
+  expire(now: number): void
+  /** The client is closed. */
+  stop(error: LeaseholdError): void
+}
 
-  /** The time is over. It is out of its list already. */
-  abstract expire(now: number): void
-  /** The client is closed. It is out of its list already. */
-  abstract stop(error: LeaseholdError): void
+/** One limit: its place in the list of all limits of the same length. */
+interface Timeout {
+  readonly timed: Timed
+  readonly list: TimeoutList
+  readonly deadline: number
+  before: Timeout | undefined
+  after: Timeout | undefined
 }
 
 /**
@@ -28,34 +33,37 @@ export class Timeouts {
     this.#agenda = agenda
   }
 
+  /** Sets a limit, in place of the one that it may have had. */
   add(timed: Timed, ms: number): void {
+    this.remove(timed)
     let list = this.#lists.get(ms)
     if (list === undefined) {
       list = new TimeoutList(() => this.#lists.delete(ms))
       this.#lists.set(ms, list)
     }
-    list.append(timed, this.#agenda.now() + ms)
-    if (list.agendaAt === Infinity) this.#agenda.schedule(list, timed.deadline)
+    const deadline = this.#agenda.now() + ms
+    list.append(timed, deadline)
+    if (list.agendaAt === Infinity) this.#agenda.schedule(list, deadline)
   }
 
   remove(timed: Timed): void {
-    timed.list?.remove(timed)
+    if (timed.timeout !== undefined) timed.timeout.list.remove(timed.timeout)
   }
 
   stop(error: LeaseholdError): void {
     for (const list of [...this.#lists.values()]) {
       for (let first = list.first; first !== undefined; first = list.first) {
         list.remove(first)
-        first.stop(error)
+        first.timed.stop(error)
       }
     }
   }
 }
 
-export class TimeoutList implements Task {
+class TimeoutList implements Task {
   agendaAt = Infinity
-  first: Timed | undefined = undefined
-  #last: Timed | undefined = undefined
+  first: Timeout | undefined = undefined
+  #last: Timeout | undefined = undefined
   readonly #emptied: () => void
 
   constructor(emptied: () => void) {
@@ -63,30 +71,28 @@ export class TimeoutList implements Task {
   }
 
   append(timed: Timed, deadline: number): void {
-    timed.list = this
-    timed.deadline = deadline
-    timed.before = this.#last
-    timed.after = undefined
-    if (this.#last === undefined) this.first = timed
-    else this.#last.after = timed
-    this.#last = timed
+    const before = this.#last
+    const timeout: Timeout = { timed, list: this, deadline, before, after: undefined }
+    if (before === undefined) this.first = timeout
+    else before.after = timeout
+    this.#last = timeout
+    timed.timeout = timeout
   }
 
-  remove(timed: Timed): void {
-    if (timed.before === undefined) this.first = timed.after
-    else timed.before.after = timed.after
-    if (timed.after === undefined) this.#last = timed.before
-    else timed.after.before = timed.before
-    timed.list = undefined
-    timed.before = undefined
-    timed.after = undefined
+  remove(timeout: Timeout): void {
+    const { before, after } = timeout
+    if (before === undefined) this.first = after
+    else before.after = after
+    if (after === undefined) this.#last = before
+    else after.before = before
+    timeout.timed.timeout = undefined
   }
 
   run(now: number): number {
     for (let first = this.first; first !== undefined; first = this.first) {
       if (first.deadline > now) return first.deadline
       this.remove(first)
-      first.expire(now)
+      first.timed.expire(now)
     }
     this.#emptied()
     return Infinity

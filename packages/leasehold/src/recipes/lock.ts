@@ -74,7 +74,8 @@ export async function withLock<Result>(
 }
 
 function claimOf(key: Key, options: LockOptions | undefined): ClaimSpec {
-  if (options === undefined) return { key }
+  // Options that are none are refused by the client.
+  if (!options) return { key }
   const { mode, limit, value } = options
   return { key, mode, limit, value }
 }

@@ -16,9 +16,10 @@ import type {
   Token,
 } from '../port/index.ts'
 import type { Attempt } from './attempt.ts'
-import { Call } from './call.ts'
+import { carryOut, type Errand } from './call.ts'
 import type { ClientCore } from './core.ts'
 import { Keeper } from './keeper.ts'
+import { closedError } from './loss.ts'
 import type { Timing } from './timing.ts'
 
 /** The refusals that say that what was to be removed is not there. */
@@ -32,14 +33,15 @@ function endOf({ reason, by, why }: LeaseholdError): End | undefined {
 }
 
 /** Claims keys under a lease that is kept already. */
-export class ClaimCall extends Call<Claimed | Busy> {
+export class ClaimErrand implements Errand<Claimed | Busy> {
+  readonly #core: ClientCore
   readonly #attempt: Attempt
   readonly #keeper: Keeper
   readonly #request: ClaimRequest
   readonly #epoch: number
 
   constructor(core: ClientCore, attempt: Attempt, keeper: Keeper) {
-    super(core)
+    this.#core = core
     this.#attempt = attempt
     this.#keeper = keeper
     this.#request = {
@@ -51,17 +53,17 @@ export class ClaimCall extends Call<Claimed | Busy> {
     this.#epoch = keeper.beginCall()
   }
 
-  protected send(): Promise<Claimed | Busy> {
-    return this.core.store.claim(this.#request)
+  send(): Promise<Claimed | Busy> {
+    return this.#core.store.claim(this.#request)
   }
 
-  protected answered(answer: Claimed | Busy): void {
+  answered(answer: Claimed | Busy): void {
     if (answer.outcome === 'busy') this.#attempt.busy(answer)
     else this.#attempt.placed(this.#keeper, answer)
     this.#keeper.endCall(this.#epoch)
   }
 
-  protected failed(error: LeaseholdError): void {
+  failed(error: LeaseholdError): void {
     const keeper = this.#keeper
     if (GONE.has(error.code)) keeper.told(endOf(error))
     if (!keeper.alive) this.#attempt.restart(error)
@@ -72,19 +74,19 @@ export class ClaimCall extends Call<Claimed | Busy> {
     if (error.outcome === 'unknown') keeper.channel.open()
   }
 
-  protected overdue(error: LeaseholdError): void {
+  overdue(error: LeaseholdError): void {
     this.#attempt.fail(error)
   }
 
-  protected override rests(): void {
+  rests(): void {
     this.#attempt.stay()
   }
 
-  protected get repeatable(): boolean {
+  get repeatable(): boolean {
     return this.#request.request !== undefined
   }
 
-  protected get pointless(): boolean {
+  get pointless(): boolean {
     return !this.#keeper.alive
   }
 }
@@ -97,7 +99,8 @@ export interface Grantee {
 }
 
 /** Asks for a new lease. Its deadline counts from the first time that this was sent. */
-export class GrantCall extends Call<Granted | Busy> {
+export class GrantErrand implements Errand<Granted | Busy> {
+  readonly #core: ClientCore
   readonly #grantee: Grantee
   readonly #timing: Timing
   readonly #shared: boolean
@@ -112,7 +115,7 @@ export class GrantCall extends Call<Granted | Busy> {
     shared: boolean,
     request: Omit<GrantRequest, 'holder' | 'ttl' | 'grace' | 'request'>,
   ) {
-    super(core)
+    this.#core = core
     this.#grantee = grantee
     this.#timing = timing
     this.#shared = shared
@@ -126,42 +129,43 @@ export class GrantCall extends Call<Granted | Busy> {
     core.begin()
   }
 
-  protected send(): Promise<Granted | Busy> {
-    this.#firstSent ??= this.core.agenda.now()
-    return this.core.store.grant(this.#request)
+  send(): Promise<Granted | Busy> {
+    this.#firstSent ??= this.#core.agenda.now()
+    return this.#core.store.grant(this.#request)
   }
 
-  protected answered(answer: Granted | Busy): void {
-    this.core.end()
+  answered(answer: Granted | Busy): void {
+    this.#core.end()
     if (answer.outcome === 'busy') {
       if (!this.#late) this.#grantee.notFree(answer)
-    } else if (this.#late || this.core.closed) {
-      // Whoever asked for it was told that it is not to be had.
-      new RevokeCall(this.core, answer.lease, 'granted too late').start()
+    } else if (this.#late || this.#core.closed) {
+      // Whoever asked for it was told, or is told now, that it is not to be had.
+      revokeLease(this.#core, answer.lease, 'granted too late')
+      if (!this.#late) this.#grantee.notGranted(closedError())
     } else {
       const { maxLife } = this.#request
       const stamp = this.#firstSent!
-      const keeper = new Keeper(this.core, answer.lease, this.#timing, stamp, this.#shared)
+      const keeper = new Keeper(this.#core, answer.lease, this.#timing, stamp, this.#shared)
       if (maxLife !== undefined) keeper.cap(stamp, maxLife, undefined)
       this.#grantee.granted(keeper, answer)
     }
   }
 
-  protected failed(error: LeaseholdError): void {
-    this.core.end()
+  failed(error: LeaseholdError): void {
+    this.#core.end()
     if (!this.#late) this.#grantee.notGranted(error)
   }
 
-  protected overdue(error: LeaseholdError): void {
+  overdue(error: LeaseholdError): void {
     this.#late = true
     this.#grantee.notGranted(error)
   }
 
-  protected get repeatable(): boolean {
+  get repeatable(): boolean {
     return this.#request.request !== undefined
   }
 
-  protected get pointless(): boolean {
+  get pointless(): boolean {
     return false
   }
 }
@@ -170,7 +174,8 @@ export class GrantCall extends Call<Granted | Busy> {
  * Removes a claim. A claim that is not there any more counts as removed; any other failure is tried
  * again in the background, because a claim on a lease that is kept would stay for ever.
  */
-export class ReleaseCall extends Call<Changed> {
+export class ReleaseErrand implements Errand<Changed> {
+  readonly #core: ClientCore
   readonly #keeper: Keeper
   readonly #request: ReleaseRequest
   readonly #done: ((error?: LeaseholdError) => void) | undefined
@@ -182,74 +187,79 @@ export class ReleaseCall extends Call<Changed> {
     token: Token,
     done?: (error?: LeaseholdError) => void,
   ) {
-    super(core)
+    this.#core = core
     this.#keeper = keeper
     this.#request = { lease: keeper.lease, keys, token }
     this.#done = done
   }
 
-  protected send(): Promise<Changed> {
-    return this.core.store.release(this.#request)
+  send(): Promise<Changed> {
+    return this.#core.store.release(this.#request)
   }
 
-  protected answered(): void {
+  answered(): void {
     this.#done?.()
     this.#keeper.emptied()
   }
 
-  protected failed(error: LeaseholdError): void {
+  failed(error: LeaseholdError): void {
     this.#done?.(GONE.has(error.code) || !this.#keeper.alive ? undefined : error)
     this.#keeper.emptied()
   }
 
   /** Told at the client's closing too, when the whole lease is revoked. */
-  protected overdue(error: LeaseholdError): void {
-    this.#done?.(this.core.closed ? undefined : error)
+  overdue(error: LeaseholdError): void {
+    this.#done?.(this.#core.closed ? undefined : error)
   }
 
-  protected override insists(error: LeaseholdError): boolean {
+  insists(error: LeaseholdError): boolean {
     return !GONE.has(error.code) && error.code !== 'closed' && this.#keeper.alive
   }
 
-  protected get repeatable(): boolean {
+  get repeatable(): boolean {
     return true
   }
 
-  protected get pointless(): boolean {
+  get pointless(): boolean {
     return !this.#keeper.alive
   }
 }
 
 /** Ends one of the client's own leases, or with `after` gives it a last deadline. */
-export class RevokeCall extends Call<Revoked> {
+export function revokeLease(core: ClientCore, lease: LeaseId, why: string, after?: number): void {
+  carryOut(core, new RevokeErrand(core, lease, why, after))
+}
+
+class RevokeErrand implements Errand<Revoked> {
+  readonly #core: ClientCore
   readonly #request: RevokeRequest
 
   constructor(core: ClientCore, lease: LeaseId, why: string, after?: number) {
-    super(core)
+    this.#core = core
     const by = core.settings.holder
     this.#request = { target: { lease }, by, why, ...(after === undefined ? undefined : { after }) }
     core.begin()
   }
 
-  protected send(): Promise<Revoked> {
-    return this.core.store.revoke(this.#request)
+  send(): Promise<Revoked> {
+    return this.#core.store.revoke(this.#request)
   }
 
-  protected answered(): void {
-    this.core.end()
+  answered(): void {
+    this.#core.end()
   }
 
-  protected failed(): void {
-    this.core.end()
+  failed(): void {
+    this.#core.end()
   }
 
-  protected overdue(): void {}
+  overdue(): void {}
 
-  protected get repeatable(): boolean {
+  get repeatable(): boolean {
     return true
   }
 
-  protected get pointless(): boolean {
+  get pointless(): boolean {
     return false
   }
 }

@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest'
+import { isLeaseholdError, Leasehold } from '../../src/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+async function open() {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const leasehold = await Leasehold.open(store, { clock, holder: 'me' })
+  const rival = await Leasehold.open(store, { clock, holder: 'rival' })
+  return { clock, store, leasehold, rival }
+}
+
+describe('lock', () => {
+  it('has a token that rises with every hand-over', async () => {
+    const { leasehold } = await open()
+    const first = await leasehold.lock('k')
+    const { token } = first
+    await first.release()
+    const second = await leasehold.lock('k')
+    expect(second.token).toBeGreaterThan(token)
+  })
+
+  it('is released once, however often it is asked', async () => {
+    const { clock, store, leasehold } = await open()
+    const first = await leasehold.lock('k')
+    await Promise.all([first.release(), first.release()])
+    const second = await leasehold.lock('k')
+    await first.release()
+    await clock.settle()
+    expect(second.held).toBe(true)
+    expect((await store.read({ key: 'k' })).count).toBe(1)
+    expect(first.state).toBe('released')
+    expect(() => first.token).toThrowError(expect.objectContaining({ code: 'claim-not-found' }))
+  })
+
+  it('is released at the end of its block', async () => {
+    const { leasehold, rival } = await open()
+    {
+      await using lock = await leasehold.lock('k')
+      expect(lock.held).toBe(true)
+      expect((await rival.tryLock('k')).lock).toBeUndefined()
+    }
+    expect((await rival.tryLock('k')).lock?.held).toBe(true)
+  })
+
+  it('releases without complaint what is gone already', async () => {
+    const { clock, store, leasehold } = await open()
+    const a = await leasehold.lock('a')
+    const b = await leasehold.lock('b')
+    await store.revoke({ target: { key: 'a' } })
+    await a.release()
+    await clock.settle()
+    await store.revoke({ target: { lease: b.lease } })
+    await b.release()
+    await clock.settle()
+    await b.release()
+  })
+
+  it('shows its value to others', async () => {
+    const { leasehold, rival } = await open()
+    await leasehold.lock('k', { value: 'nightly report' })
+    const { conflict } = await rival.tryLock('k')
+    expect(conflict?.value).toBe('nightly report')
+  })
+})
+
+describe('tryLock', () => {
+  it('takes what is free', async () => {
+    const { leasehold } = await open()
+    const { lock, conflict } = await leasehold.tryLock('k')
+    expect(lock?.held).toBe(true)
+    expect(conflict).toBeUndefined()
+  })
+
+  it('tells who has it, since when and until when, and leaves no claim', async () => {
+    const { clock, store, leasehold, rival } = await open()
+    const held = await rival.lock('k', { ttl: '10s' })
+    rival.lock('k').catch(() => undefined)
+    const since = clock.now()
+    await clock.advance(1000)
+    const { lock, conflict } = await leasehold.tryLock('k')
+    expect(lock).toBeUndefined()
+    expect(conflict).toMatchObject({
+      key: 'k',
+      holder: 'rival',
+      token: held.token,
+      since,
+      ahead: 2,
+    })
+    expect(conflict!.until).toBe(since + 10_000)
+    expect((await store.read({ key: 'k' })).count).toBe(2)
+  })
+
+  it('is released at the end of its block, if there is something to release', async () => {
+    const { leasehold, rival } = await open()
+    {
+      await using mine = await leasehold.tryLock('k')
+      await using theirs = await rival.tryLock('k')
+      expect(mine.lock?.held).toBe(true)
+      expect(theirs.conflict?.holder).toBe('me')
+    }
+    expect((await rival.tryLock('k')).lock?.held).toBe(true)
+  })
+})
+
+describe('withLock', () => {
+  it('answers with the result of the work and releases', async () => {
+    const { leasehold, rival } = await open()
+    const result = await leasehold.withLock('k', async (lock) => {
+      expect(lock.held).toBe(true)
+      return 42
+    })
+    expect(result).toBe(42)
+    expect((await rival.tryLock('k')).lock?.held).toBe(true)
+  })
+
+  it('takes options, and work that is not asynchronous', async () => {
+    const { leasehold } = await open()
+    expect(
+      await leasehold.withLock('k', { ttl: '5s' }, (lock) => lock.remaining()),
+    ).toBeGreaterThan(4000)
+  })
+
+  it('fails with the error of the work, and releases', async () => {
+    const { leasehold, rival } = await open()
+    const work = leasehold.withLock('k', async () => {
+      throw new Error('bad work')
+    })
+    await expect(work).rejects.toThrow('bad work')
+    expect((await rival.tryLock('k')).lock?.held).toBe(true)
+  })
+
+  it('never reports work as done that ended after the loss', async () => {
+    const { clock, store, leasehold } = await open()
+    let finish = () => {}
+    const work = leasehold.withLock('k', () => new Promise<void>((resolve) => (finish = resolve)))
+    const failed = work.catch((error) => error)
+    await clock.settle()
+    await store.revoke({ target: { key: 'k' }, by: 'ops', why: 'stuck' })
+    await clock.settle()
+    finish()
+    expect(await failed).toMatchObject({ code: 'lost', reason: 'revoked', by: 'ops', why: 'stuck' })
+  })
+
+  it('never reports work as done that stalled past its lock, though no timer ran', async () => {
+    const { clock, leasehold } = await open()
+    const work = leasehold.withLock('k', { ttl: '1s' }, async () => {
+      clock.stall(2000)
+      return 'done'
+    })
+    await expect(work).rejects.toSatisfy((error) => isLeaseholdError(error, 'lost'))
+  })
+
+  it('fails with the error of the work also where the lock was lost', async () => {
+    const { clock, leasehold } = await open()
+    const work = leasehold.withLock('k', { ttl: '1s' }, async () => {
+      clock.stall(2000)
+      throw new Error('bad work')
+    })
+    await expect(work).rejects.toThrow('bad work')
+  })
+
+  it('leaves work alone that gave the lock back itself', async () => {
+    const { leasehold } = await open()
+    const work = leasehold.withLock('k', async (lock) => {
+      await lock.release()
+      return 'done'
+    })
+    expect(await work).toBe('done')
+  })
+})
