@@ -1,0 +1,184 @@
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runNode } from './commands.ts'
+import { filesUnder, lineAt, ROOT, readSource, type SourceFile } from './source-files.ts'
+
+/**
+ * What the documents show is run. A block of code that begins with \`\`\`ts run is a whole program;
+ * it is type-checked and run, and must print what stands in the next block, which begins with
+ * \`\`\`text. There is no other kind: code that cannot be run is not shown as code to run.
+ */
+interface Block {
+  readonly path: string
+  readonly line: number
+  /** All that stands behind the three ticks. */
+  readonly info: string
+  readonly text: string
+}
+
+function blocksOf({ path, text }: SourceFile): Block[] {
+  const found = text.matchAll(/^```(\S[^\n]*)\n(.*?)^```$/gms)
+  return [...found].map((match) => ({
+    path,
+    line: lineAt(text, match.index),
+    info: match[1]!,
+    text: match[2]!,
+  }))
+}
+
+interface Program {
+  readonly name: string
+  readonly code: string
+  readonly output: string | undefined
+}
+
+function programsOf(blocks: readonly Block[]): Program[] {
+  return blocks.flatMap((block, index) => {
+    if (block.info !== 'ts run') return []
+    const next = blocks[index + 1]
+    const output = next?.path === block.path && next.info === 'text' ? next.text : undefined
+    const name = `${block.path}:${block.line}`
+    return [{ name, code: block.text, output }]
+  })
+}
+
+const documents = [...filesUnder('docs', /\.md$/), ...filesAtTheTop()]
+const blocks = documents.flatMap(blocksOf)
+const programs = programsOf(blocks)
+
+function filesAtTheTop(): SourceFile[] {
+  return filesUnder('.', /\.md$/).filter((file) => !file.path.includes('/'))
+}
+
+describe('the programs in the documents', () => {
+  let folder: string
+  let compiled = ''
+
+  beforeAll(async () => {
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'leasehold-documents-')))
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+    for (const [index, { code }] of programs.entries()) {
+      await writeFile(join(folder, `program-${index}.ts`), code)
+    }
+    const { compilerOptions } = JSON.parse(readSource('tsconfig.base.json').text)
+    const config = {
+      compilerOptions: { ...compilerOptions, composite: false, declaration: false, outDir: 'out' },
+      include: ['program-*.ts'],
+    }
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    compiled = (await runNode([tsc, '--project', '.'], folder)).stdout
+  })
+
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  it('are there, and have the right types', () => {
+    expect(programs.length).toBeGreaterThan(0)
+    expect(compiled).toBe('')
+  })
+
+  it.each(programs)('$name prints what it says', async ({ name, output }) => {
+    expect(output, `a block \`\`\`text follows ${name}`).toBeDefined()
+    const index = programs.findIndex((program) => program.name === name)
+    const place = join(folder, `place-${index}`)
+    await mkdir(place)
+    const ran = await runNode([join(folder, `out/program-${index}.js`)], place)
+    expect(ran.stderr).toBe('')
+    expect(ran.stdout).toBe(output)
+    expect(ran.code).toBe(0)
+  })
+})
+
+describe('the documents', () => {
+  const CODE = /^(ts|js|typescript|javascript|tsx|jsx|mjs)\b/
+
+  it('show no code that is not run', () => {
+    const unrun = blocks.filter(({ info }) => CODE.test(info) && info !== 'ts run')
+    expect(unrun.map(({ path, line, info }) => `${path}:${line} ${info}`)).toEqual([])
+  })
+
+  it('show no command that does not exist', () => {
+    const { scripts } = JSON.parse(readSource('package.json').text) as {
+      scripts: Record<string, string>
+    }
+    const faults = blocks
+      .filter(({ info }) => info === 'sh')
+      .flatMap(({ path, line, text }) =>
+        commandsOf(text)
+          .filter((command) => !exists(command, scripts))
+          .map((command) => `${path}:${line} ${command}`),
+      )
+    expect(faults).toEqual([])
+  })
+
+  it('link only to what is there', () => {
+    const broken = documents.flatMap(({ path, text }) =>
+      [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+        .map((match) => match[1]!)
+        .filter((link) => !/^(https?:|#)/.test(link))
+        .filter((link) => !existsSync(join(ROOT, dirname(path), link.replace(/#.*/, ''))))
+        .map((link) => `${path} links to ${link}`),
+    )
+    expect(broken).toEqual([])
+  })
+})
+
+/** Without comments, one by one. */
+function commandsOf(text: string): string[] {
+  return text
+    .split('\n')
+    .flatMap((line) => line.replace(/(^|\s)#.*/, '').split('&&'))
+    .map((command) => command.trim())
+    .filter((command) => command !== '')
+}
+
+function exists(command: string, scripts: Record<string, string>): boolean {
+  const [program, first = '', second = ''] = command.split(/\s+/)
+  if (program !== 'npm') return program !== undefined && existsSync(join(ROOT, program))
+  if (first === 'ci' || first === 'install') return true
+  return Object.hasOwn(scripts, first === 'run' ? second : first)
+}
+
+describe('the readme', () => {
+  const readme = readSource('README.md')
+
+  it('opens with the two commands', () => {
+    const opening = readme.text.split(/^## /m)[0]!
+    const commands = blocksOf({ path: 'README.md', text: opening })
+      .filter(({ info }) => info === 'sh')
+      .flatMap(({ text }) => commandsOf(text))
+    expect(commands).toEqual(['npm ci', 'npm start', 'npm ci', 'npm test'])
+  })
+
+  it('is what the continuous integration runs', () => {
+    const lines = readSource('.ci/run').text.split('\n')
+    expect(lines).toContain("retry 'npm ci' npm ci")
+    expect(lines).toContain('npm test')
+  })
+})
+
+describe('the rules for documents', () => {
+  it('see an unknown command', () => {
+    const scripts = { test: '' }
+    expect(commandsOf('npm ci && npm test # both\n')).toEqual(['npm ci', 'npm test'])
+    expect(exists('npm test', scripts)).toBe(true)
+    expect(exists('npm run test', scripts)).toBe(true)
+    expect(exists('npm run tset', scripts)).toBe(false)
+    expect(exists('npm tset', scripts)).toBe(false)
+    expect(exists('.ci/run', scripts)).toBe(true)
+    expect(exists('.ci/walk', scripts)).toBe(false)
+  })
+
+  it('see a program and its output', () => {
+    const text = '```ts run\na()\n```\n\nprints\n\n```text\nb\n```\n\n```ts run\nc()\n```\n'
+    const found = programsOf(blocksOf({ path: 'a.md', text }))
+    expect(found).toEqual([
+      { name: 'a.md:1', code: 'a()\n', output: 'b\n' },
+      { name: 'a.md:11', code: 'c()\n', output: undefined },
+    ])
+  })
+})

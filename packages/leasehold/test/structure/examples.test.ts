@@ -1,0 +1,67 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { runNode } from './commands.ts'
+import { ROOT } from './source-files.ts'
+
+/** What each example must print, in this order. */
+const EXPECTED: Record<string, readonly RegExp[]> = {
+  'life-of-a-lease': [
+    /alice .* asks for reports\/nightly/,
+    /alice .* is GRANTED reports\/nightly with token 1$/,
+    /report .* accepted "page 1 by alice" with token 1$/,
+    /bob .* asks for reports\/nightly/,
+    /alice .* renews by a heartbeat/,
+    /alice .* is KILLED/,
+    /bob .* still waits/,
+    /store .* the lease of alice EXPIRED/,
+    /bob .* is GRANTED reports\/nightly with token 2$/,
+    /bob .* has token 2, which is higher than 1$/,
+    /report .* REFUSED "page \d+ by alice" with token 1: it has seen token 2$/,
+    /store .* the claim of bob with token 2 is released$/,
+    /store .* history: alice, token 1, held for .* s, expired$/,
+    /store .* history: bob, token 2, held for .* s, released$/,
+  ],
+  'moving-time': [
+    /^after an hour of heartbeats: held, token 1$/,
+    /^after a stall of 31 s: lost, expired$/,
+    /^whoever asks next: held, token \d+$/,
+  ],
+  'one-at-a-time': [
+    /^one: doing the job with token 1$/,
+    /^two: one does run 17 already$/,
+    /^three: one does run 17 already$/,
+    /^one: done$/,
+    /^four: my turn, with token 2$/,
+  ],
+}
+
+const examples = readdirSync(join(ROOT, 'examples'))
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -'.ts'.length))
+
+describe('examples', () => {
+  it('are all run here', () => {
+    expect(Object.keys(EXPECTED).sort()).toEqual(examples.sort())
+  })
+
+  it.concurrent.each(examples)('%s shows what it says', async (name) => {
+    const { code, stdout, stderr } = await runNode([`examples/dist/${name}.js`], ROOT)
+    expect(stderr).toBe('')
+    expect(missing(stdout, EXPECTED[name] ?? [])).toBeUndefined()
+    expect(stdout).not.toContain('\x1b')
+    expect(code).toBe(0)
+  })
+})
+
+/** The first of the patterns that no line matches after the line of the one before it. */
+function missing(output: string, patterns: readonly RegExp[]): string | undefined {
+  const lines = output.split('\n')
+  let from = 0
+  for (const pattern of patterns) {
+    const at = lines.findIndex((line, index) => index >= from && pattern.test(line))
+    if (at < 0) return `${pattern} after line ${from} of:\n${output}`
+    from = at + 1
+  }
+  return undefined
+}

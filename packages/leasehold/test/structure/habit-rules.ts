@@ -1,0 +1,107 @@
+import { posix } from 'node:path'
+import { lineAt, parse, type SourceFile, walk } from './source-files.ts'
+
+/** The habits of this repository, each as a function from a file to what it does against them. */
+export type Habit = (file: SourceFile) => string[]
+
+const FILE_LINES_MAX = 400
+const FUNCTION_LINES_MAX = 60
+const EXPLAINED = /\blong because /
+
+/** A long file is asked to explain itself, in a comment at its head. */
+export const shortFiles: Habit = ({ path, text }) => {
+  const lines = text.trimEnd().split('\n')
+  if (lines.length <= FILE_LINES_MAX || EXPLAINED.test(lines.slice(0, 10).join('\n'))) return []
+  return [
+    `${path} has ${lines.length} lines: divide it, or say in a comment at its head '// long because …'`,
+  ]
+}
+
+/** A long function too, in the comment right above it. */
+export const shortFunctions: Habit = (file) => {
+  const faults: string[] = []
+  walk(parse(file), (node) => {
+    if (!/^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)) {
+      return undefined
+    }
+    const line = lineAt(file.text, node.start)
+    const length = lineAt(file.text, node.end) - line + 1
+    if (length > FUNCTION_LINES_MAX && !EXPLAINED.test(commentAbove(file.text, line))) {
+      faults.push(
+        `${file.path}:${line} is a function of ${length} lines: divide it, or say above it '// long because …'`,
+      )
+    }
+    return undefined
+  })
+  return faults
+}
+
+function commentAbove(text: string, line: number): string {
+  const lines = text.split('\n')
+  let first = line - 1
+  while (first > 0 && /^\s*(\/\/|\/?\*)/.test(lines[first - 1]!)) first--
+  return lines.slice(first, line - 1).join('\n')
+}
+
+// Put together, so that this file does not break its own rules.
+const LEFT_TO_DO = new RegExp(
+  `\\b(${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK'].join('|')})\\b`,
+)
+
+/** What is left to do is done, or is written down where people look for it. */
+export const nothingLeftToDo: Habit = (file) =>
+  linesWith(file, LEFT_TO_DO).map((at) => `${at} leaves something to do`)
+
+const SKIPS = /\b(it|test|describe)(\.\w+)*\.(skip|todo|only|fails)\b/
+
+/**
+ * A test is left out only for a reason, which stands beside it (a condition, as in `skipIf`, is one);
+ * and none is ever run alone.
+ */
+export const reasonedSkips: Habit = ({ path, text }) => {
+  const lines = text.split('\n')
+  return lines.flatMap((line, index) => {
+    const kind = SKIPS.exec(line)?.[3]
+    if (!kind) return []
+    const near = `${commentAbove(text, index + 1)} ${line}`
+    const isReasoned = kind !== 'only' && /\/[/*].*\bbecause\b/is.test(near)
+    return isReasoned ? [] : [`${path}:${index + 1} has .${kind}: say '// because …' beside it`]
+  })
+}
+
+const PLACES = new RegExp(
+  [
+    // Folders of somebody's machine.
+    '(^|[^\\w.])/(home|root|Users|wor[k])/',
+    '\\b[A-Z]:\\\\\\\\',
+    // Where packages come from is the reader's choice.
+    `${'registry'}\\.(npmjs|yarnpkg)\\.`,
+    '^\\s*registry\\s*=',
+  ].join('|'),
+)
+
+/** Nothing here knows where it was written. */
+export const noPlaces: Habit = (file) =>
+  linesWith(file, PLACES).map((at) => `${at} names a place outside of the repository`)
+
+const VAGUE = /(^|[-/])(utils?|helpers?|misc|common|manager|service|impl)([-./]|$)/
+
+/** Files are named after what is in them, in one way. */
+export const plainNames: Habit = ({ path }) => {
+  const name = posix.basename(path)
+  const faults: string[] = []
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|config|d))?\.ts$/.test(name)) {
+    faults.push(`${path} is not in kebab-case`)
+  }
+  if (VAGUE.test(path)) faults.push(`${path} does not say what is in it`)
+  return faults
+}
+
+export const namedExports: Habit = (file) =>
+  linesWith(file, /^export default\b/).map((at) => `${at} has no name: use a named export`)
+
+function linesWith({ path, text }: SourceFile, pattern: RegExp): string[] {
+  return text
+    .split('\n')
+    .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}`] : []))
+}

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import {
+  type Habit,
+  namedExports,
+  noPlaces,
+  nothingLeftToDo,
+  plainNames,
+  reasonedSkips,
+  shortFiles,
+  shortFunctions,
+} from './habit-rules.ts'
+import { filesUnder, readSource } from './source-files.ts'
+
+const everything = filesUnder('.', /\.(ts|js|json|md|sh|yml)$|^run$|^\.npmrc$|^LICENSE$/)
+const code = everything.filter((file) => file.path.endsWith('.ts'))
+const tests = code.filter((file) => file.path.includes('/test/'))
+const sources = code.filter((file) => !file.path.includes('/test/'))
+const library = code.filter((file) => file.path.includes('/src/'))
+
+describe('the repository', () => {
+  it.each<[string, Habit, typeof code]>([
+    ['keeps files short', shortFiles, code],
+    ['keeps functions short', shortFunctions, sources],
+    ['leaves nothing to do', nothingLeftToDo, code],
+    ['gives a reason for each test that it leaves out', reasonedSkips, tests],
+    ['names its files plainly', plainNames, code],
+    ['exports by name', namedExports, library],
+    ['does not know where it was written', noPlaces, everything],
+  ])('%s', (_name, habit, files) => {
+    expect(files.length).toBeGreaterThan(2)
+    expect(files.flatMap(habit)).toEqual([])
+  })
+
+  it('locks packages by version and checksum, not by where they came from', () => {
+    const { packages } = JSON.parse(readSource('package-lock.json').text) as {
+      packages: Record<string, { resolved?: string; integrity?: string; link?: boolean }>
+    }
+    const faults = Object.entries(packages).filter(([path, { resolved, integrity, link }]) => {
+      const isFetched = path.startsWith('node_modules/') && !link
+      return isFetched
+        ? resolved !== undefined || integrity === undefined
+        : /:\/\//.test(resolved ?? '')
+    })
+    expect(faults).toEqual([])
+  })
+})
+
+describe('the rule that', () => {
+  const file = (text: string, path = 'packages/leasehold/src/port/a.ts') => ({ path, text })
+  const lines = (count: number) => 'a()\n'.repeat(count)
+
+  it('files are short sees a long one, unless it says why', () => {
+    expect(shortFiles(file(lines(401)))).toHaveLength(1)
+    expect(shortFiles(file(lines(400)))).toEqual([])
+    expect(shortFiles(file(`// long because it is a table\n${lines(401)}`))).toEqual([])
+    expect(shortFiles(file(`${lines(401)}// long because it is a table\n`))).toHaveLength(1)
+  })
+
+  it('functions are short sees a long one, unless it says why', () => {
+    const long = `function f() {\n${lines(60)}}\n`
+    expect(shortFunctions(file(long))).toHaveLength(1)
+    expect(shortFunctions(file(`export const f = () => {\n${lines(60)}}\n`))).toHaveLength(1)
+    expect(shortFunctions(file(`class A {\n  f() {\n${lines(60)}  }\n}`))).toHaveLength(1)
+    expect(shortFunctions(file(`function f() {\n${lines(58)}}\n`))).toEqual([])
+    expect(shortFunctions(file(`// long because it is a table\n${long}`))).toEqual([])
+  })
+
+  it('nothing is left to do sees what is', () => {
+    expect(nothingLeftToDo(file(`a()\n// ${'TO'}DO: later`))).toEqual([
+      'packages/leasehold/src/port/a.ts:2 leaves something to do',
+    ])
+  })
+
+  it('skips have reasons sees a bare one', () => {
+    const skip = `it.${'skip'}('x', () => {})`
+    expect(reasonedSkips(file(skip))).toHaveLength(1)
+    expect(reasonedSkips(file(`describe.${'todo'}('x')`))).toHaveLength(1)
+    expect(reasonedSkips(file(`// Left out because it needs a second disk.\n${skip}`))).toEqual([])
+    expect(reasonedSkips(file(`// Alone because I say so.\nit.${'only'}('x')`))).toHaveLength(1)
+  })
+
+  it('names are plain sees others', () => {
+    expect(plainNames(file('', 'src/leaseStore.ts'))).toHaveLength(1)
+    expect(plainNames(file('', 'src/helpers/a.ts'))).toHaveLength(1)
+    expect(plainNames(file('', 'src/lease-utils.ts'))).toHaveLength(1)
+    expect(plainNames(file('', 'src/lease-store.test.ts'))).toEqual([])
+  })
+
+  it('exports have names sees one without', () => {
+    expect(namedExports(file('export default 5'))).toHaveLength(1)
+  })
+
+  it('no place is named sees one', () => {
+    for (const place of ['ho' + 'me', 'ro' + 'ot', 'Use' + 'rs']) {
+      expect(noPlaces(file(`const folder = '/${place}/a/b'`))).toHaveLength(1)
+    }
+    expect(noPlaces(file(`${'registry'}=https://example.com/`))).toHaveLength(1)
+    expect(noPlaces(file(`"https://${'registry'}.npmjs.org/a"`))).toHaveLength(1)
+    expect(noPlaces(file(`see docs/home/a.md and ./root/a`))).toEqual([])
+  })
+})

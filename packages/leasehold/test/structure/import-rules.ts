@@ -1,0 +1,91 @@
+import { posix } from 'node:path'
+import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
+
+/**
+ * The layers, and which of them each may know. Imports point downwards only.
+ *
+ * `testing` is beside the others: it judges stores at the port and runs them with a clock of its
+ * own, so it knows the stores and what is below them. It does not know the client, because
+ * whoever writes a store should not have to load one; and nothing that is shipped for use may
+ * know `testing`.
+ */
+const MAY_KNOW: Record<string, readonly string[]> = {
+  port: [],
+  kernel: ['port'],
+  grantor: ['port', 'kernel'],
+  stores: ['port', 'kernel', 'grantor'],
+  client: ['port', 'stores'],
+  recipes: ['port', 'client'],
+  testing: ['port', 'kernel', 'grantor', 'stores'],
+  // The two files at the top: the front door, and what it exports.
+  '': ['port', 'stores', 'client', 'recipes'],
+}
+
+/** Layers that must run anywhere and the same way every time: no part of Node is for them. */
+const PURE = ['kernel', 'grantor', 'recipes']
+
+export interface Import {
+  readonly specifier: string
+  readonly line: number
+}
+
+export function importsOf(file: SourceFile): Import[] {
+  const found: Import[] = []
+  walk(parse(file), (node) => {
+    const source = node['source'] ?? (node.type === 'TSImportType' && node['argument'])
+    if (!isNode(source)) return undefined
+    const value = isNode(source['literal']) ? source['literal']['value'] : source['value']
+    if (typeof value === 'string') {
+      found.push({ specifier: value, line: lineAt(file.text, node.start) })
+    } else if (node.type === 'ImportExpression') {
+      found.push({ specifier: '(computed)', line: lineAt(file.text, node.start) })
+    }
+    return undefined
+  })
+  return found
+}
+
+/** What the imports of one source file do wrong. `src` is the folder of the sources. */
+export function importFaults(file: SourceFile, src: string): string[] {
+  const from = placeOf(posix.relative(src, file.path))
+  return importsOf(file).flatMap(({ specifier, line }) => {
+    const fault = faultOf(file, src, from, specifier)
+    return fault ? [`${file.path}:${line} imports ${specifier}: ${fault}`] : []
+  })
+}
+
+function faultOf(
+  file: SourceFile,
+  src: string,
+  from: Place,
+  specifier: string,
+): string | undefined {
+  if (specifier.startsWith('node:')) {
+    return PURE.includes(from.layer) ? `${from.layer} does without Node's modules` : undefined
+  }
+  if (!specifier.startsWith('.')) return 'the library depends on no package'
+  if (!specifier.endsWith('.ts')) return 'write the extension .ts'
+  const target = posix.relative(src, posix.join(posix.dirname(file.path), specifier))
+  if (target.startsWith('..')) return 'it lies outside of the sources'
+  const to = placeOf(target)
+  if (to.layer === from.layer) {
+    return to.room === from.room ? undefined : 'stores never know each other'
+  }
+  if (!MAY_KNOW[from.layer]?.includes(to.layer)) {
+    return `${from.layer || 'the top'} must not know ${to.layer || 'the top'}`
+  }
+  return to.file === 'index.ts' ? undefined : 'enter another folder by its index.ts'
+}
+
+interface Place {
+  readonly layer: string
+  /** The folder within the layer: which store it is. */
+  readonly room: string
+  readonly file: string
+}
+
+function placeOf(path: string): Place {
+  const parts = path.split('/')
+  const file = parts.pop()!
+  return { layer: parts[0] ?? '', room: parts.slice(1).join('/'), file }
+}

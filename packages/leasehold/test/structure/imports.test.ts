@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { importFaults } from './import-rules.ts'
+import { filesUnder } from './source-files.ts'
+
+const SRC = 'packages/leasehold/src'
+const sources = filesUnder(SRC, /\.ts$/)
+
+describe('imports', () => {
+  it('point downwards only, through the doors, to no package', () => {
+    expect(sources.length).toBeGreaterThan(50)
+    expect(sources.flatMap((file) => importFaults(file, SRC))).toEqual([])
+  })
+})
+
+describe('the rule for imports', () => {
+  const judge = (path: string, text: string) => importFaults({ path: `${SRC}/${path}`, text }, SRC)
+
+  it.each([
+    ['upwards', 'kernel/a.ts', `import { b } from '../client/index.ts'`, 'must not know client'],
+    ['types upwards', 'port/a.ts', `import type { b } from '../kernel/index.ts'`, 'must not know'],
+    ['upwards by export', 'port/a.ts', `export * from '../kernel/index.ts'`, 'must not know'],
+    ['upwards, later', 'kernel/a.ts', `await import('../stores/file/index.ts')`, 'must not know'],
+    ['a type in place', 'port/a.ts', `let a: import('../kernel/index.ts').B`, 'must not know'],
+    ['from a computed place', 'port/a.ts', 'await import(name)', 'depends on no package'],
+    ['another store', 'stores/file/a.ts', `import '../memory/index.ts'`, 'never know each other'],
+    ['a store from a recipe', 'recipes/a.ts', `import '../stores/file/index.ts'`, 'must not know'],
+    ['testing, in use', 'client/a.ts', `import '../testing/index.ts'`, 'must not know testing'],
+    ['the client in testing', 'testing/a.ts', `import '../client/index.ts'`, 'must not know'],
+    ['past the door', 'kernel/a.ts', `import { b } from '../port/errors.ts'`, 'by its index.ts'],
+    ['a package', 'client/a.ts', `import fc from 'fast-check'`, 'depends on no package'],
+    ['Node in the kernel', 'kernel/a.ts', `import 'node:fs'`, 'does without'],
+    ['the tests', 'port/a.ts', `import '../../test/a.ts'`, 'outside'],
+    ['without an extension', 'port/a.ts', `import './errors.js'`, 'extension'],
+  ])('refuses an import %s', (_name, path, text, fault) => {
+    const faults = judge(path, text)
+    expect(faults).toHaveLength(1)
+    expect(faults[0]).toContain(fault)
+  })
+
+  it('accepts what is right', () => {
+    expect(judge('kernel/a.ts', `import { b } from '../port/index.ts'\nimport './c.ts'`)).toEqual(
+      [],
+    )
+    expect(judge('stores/file/a.ts', `import 'node:fs'\nimport '../../port/index.ts'`)).toEqual([])
+    expect(judge('client/a.ts', `await import('../stores/file/index.ts')`)).toEqual([])
+    expect(judge('index.ts', `export * from './client/index.ts'`)).toEqual([])
+  })
+})

@@ -1,0 +1,157 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { run, runNode } from './commands.ts'
+import { ROOT, readSource } from './source-files.ts'
+
+const PACKAGE = join(ROOT, 'packages/leasehold')
+
+interface Target {
+  readonly types: string
+  readonly default: string
+}
+
+const manifest = JSON.parse(readSource('packages/leasehold/package.json').text) as {
+  readonly version: string
+  readonly exports: Record<string, Target | string>
+  readonly [field: string]: unknown
+}
+const subpaths = Object.entries(manifest.exports).filter(
+  (entry): entry is [string, Target] => typeof entry[1] === 'object',
+)
+const names = subpaths.map(([subpath]) => `leasehold${subpath.slice(1)}`)
+
+describe('the package', () => {
+  it('has no dependencies of any kind', () => {
+    const kinds = Object.keys(manifest).filter((field) => /dependenc/i.test(field))
+    expect(kinds).toEqual([])
+  })
+
+  it.each(subpaths)('has a file and types for %s', (_subpath, target) => {
+    expect(Object.keys(target)).toEqual(['types', 'default'])
+    for (const file of Object.values(target)) {
+      expect(existsSync(join(PACKAGE, file)), `${file} is made by the build`).toBe(true)
+    }
+    const source = target.default.replace(/^\.\/dist\//, 'src/').replace(/\.js$/, '.ts')
+    expect(existsSync(join(PACKAGE, source)), `${source} is where it is made from`).toBe(true)
+  })
+})
+
+/** A user's project: it has what `npm pack` made, installed, and nothing of this repository. */
+describe('a project that installs it', () => {
+  let project: string
+
+  beforeAll(async () => {
+    // A path without links: a link would make one file two modules to the compiler.
+    project = await realpath(await mkdtemp(join(tmpdir(), 'leasehold-consumer-')))
+    const packed = await run('npm', ['pack', '--silent', '--pack-destination', project], PACKAGE)
+    expect(packed.code, packed.stderr).toBe(0)
+    const own = { name: 'consumer', private: true, type: 'module' }
+    await writeFile(join(project, 'package.json'), JSON.stringify(own))
+    const file = `./leasehold-${manifest.version}.tgz`
+    const args = ['install', '--offline', '--no-audit', '--no-fund', '--no-package-lock', file]
+    const installed = await run('npm', args, project)
+    expect(installed.code, installed.stderr).toBe(0)
+  })
+
+  afterAll(() => rm(project, { recursive: true, force: true }))
+
+  it('gets the documents with it', async () => {
+    const files = await readdir(join(project, 'node_modules/leasehold'))
+    expect(files.sort()).toEqual(
+      ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json', 'src'].sort(),
+    )
+  })
+
+  it.each([
+    ['node16', 'Node16'],
+    ['nodenext', 'NodeNext'],
+    ['bundler', 'ESNext'],
+  ])('sees types with moduleResolution %s', async (moduleResolution, module) => {
+    const file = `types-${moduleResolution}.ts`
+    await writeFile(join(project, file), typedUse())
+    const options = {
+      target: 'ES2022',
+      lib: ['ES2022', 'ESNext.Disposable'],
+      module,
+      moduleResolution,
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      // The declarations that are shipped are checked too.
+      skipLibCheck: false,
+      types: ['node'],
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+      outDir: moduleResolution,
+      rootDir: '.',
+    }
+    const config = `tsconfig.${moduleResolution}.json`
+    const text = JSON.stringify({ compilerOptions: options, files: [file] })
+    await writeFile(join(project, config), text)
+    const compiled = await runNode([tsc(), '--project', config], project)
+    expect(compiled.stdout).toBe('')
+    expect(compiled.code).toBe(0)
+    const ran = await runNode([`${moduleResolution}/types-${moduleResolution}.js`], project)
+    expect(ran.stdout, ran.stderr).toBe('held with token 1\nlost: closed\n')
+  })
+
+  it('sees an error where it uses the types wrongly', async () => {
+    const wrong = `import { Leasehold } from 'leasehold'\nawait Leasehold.open(5)\n`
+    await writeFile(join(project, 'wrong.ts'), wrong)
+    const args = ['--noEmit', '--module', 'NodeNext', '--target', 'ES2022', '--ignoreConfig']
+    const compiled = await runNode([tsc(), ...args, 'wrong.ts'], project)
+    expect(compiled.stdout).toContain('wrong.ts(2,22): error TS2345')
+  })
+
+  it.each(names)('loads %s with import', async (name) => {
+    await writeFile(join(project, 'load.js'), `import * as it from '${name}'\n${COUNT}`)
+    const { stdout, stderr } = await runNode(['load.js'], project)
+    expect(Number(stdout), stderr).toBeGreaterThan(0)
+  })
+
+  // Left out before Node 20.19, because require() could not load modules until then.
+  const canRequire = 'require_module' in process.features
+  it.runIf(canRequire).each(names)('loads %s with require', async (name) => {
+    await writeFile(join(project, 'load.cjs'), `const it = require('${name}')\n${COUNT}`)
+    const { stdout, stderr } = await runNode(['load.cjs'], project)
+    expect(Number(stdout), stderr).toBeGreaterThan(0)
+  })
+
+  it('cannot reach what is not exported', async () => {
+    await writeFile(join(project, 'reach.js'), `import 'leasehold/dist/kernel/kernel.js'\n`)
+    const { stderr } = await runNode(['reach.js'], project)
+    expect(stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
+  })
+})
+
+const COUNT = 'console.log(Object.keys(it).length)\n'
+
+/** Uses every subpath, and what they give together as a user would. */
+function typedUse(): string {
+  const imports = names.map((name, index) => `import * as part${index} from '${name}'`)
+  const uses = names.map((_, index) => `part${index}`)
+  return `
+${imports.join('\n')}
+import { Leasehold, LeaseholdError, type Lock, type LossReason } from 'leasehold'
+import type { LeaseStore } from 'leasehold/port'
+import { memoryStore } from 'leasehold/memory'
+
+const store: LeaseStore = memoryStore()
+const leasehold: Leasehold = await Leasehold.open(store)
+const lock: Lock = await leasehold.lock('a/b', { ttl: '30s', wait: 1000 })
+const token: number = lock.token
+console.log(lock.state, 'with token', token)
+const { signal } = lock
+await leasehold.close()
+const error: unknown = signal.reason
+if (!(error instanceof LeaseholdError)) throw error
+const reason = error.reason as LossReason
+console.log(\`\${error.code}: \${reason}\`)
+if ([${uses.join(', ')}].some((part) => Object.keys(part).length === 0)) throw new Error('empty')
+`
+}
+
+function tsc(): string {
+  return join(ROOT, 'node_modules/typescript/bin/tsc')
+}

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import {
+  filesUnder,
+  isNode,
+  lineAt,
+  type Node,
+  parse,
+  type SourceFile,
+  walk,
+} from './source-files.ts'
+
+const SRC = 'packages/leasehold/src'
+
+/** The only places that may touch the machine's clock, timers or chance, and what of it. */
+const ALLOWED: Record<string, readonly string[]> = {
+  'port/system-clock.ts': ['Date', 'performance', 'setTimeout', 'setImmediate', 'uptime'],
+  'port/random.ts': ['Math.random', 'randomBytes'],
+  // What judges stores from outside sees real time pass, as any test does, and what moves a clock
+  // must let real promises settle; beside a test runner's fake timers.
+  'testing/': ['performance', 'setTimeout', 'setImmediate'],
+}
+
+const NAMES = new Set([
+  'Date',
+  'performance',
+  'setTimeout',
+  'setInterval',
+  'setImmediate',
+  'crypto',
+  'hrtime',
+  'uptime',
+  'randomBytes',
+  'randomUUID',
+  'randomInt',
+])
+const MEMBERS = new Set([
+  'Math.random',
+  'process.hrtime',
+  'process.uptime',
+  'AbortSignal.timeout',
+  'Atomics.wait',
+])
+/** Every use of the machine's time or chance in a file. */
+function usesOf(file: SourceFile): { readonly what: string; readonly line: number }[] {
+  const uses: { what: string; line: number }[] = []
+  walk(parse(file), (node) => {
+    const what = whatOf(node)
+    if (what) uses.push({ what, line: lineAt(file.text, node.start) })
+    return undefined
+  })
+  return uses
+}
+
+function whatOf(node: Node): string | undefined {
+  if (node.type === 'MemberExpression') {
+    const name = `${nameOf(node['object'])}.${nameOf(node['property'])}`
+    if (MEMBERS.has(name)) return name
+  }
+  const name = node.type === 'Identifier' ? String(node['name']) : ''
+  return NAMES.has(name) ? name : undefined
+}
+
+function nameOf(node: unknown): string {
+  return isNode(node) && node.type === 'Identifier' ? String(node['name']) : ''
+}
+
+function faultsOf(file: SourceFile): string[] {
+  const path = file.path.slice(SRC.length + 1)
+  const place = Object.keys(ALLOWED).find((allowed) => path.startsWith(allowed))
+  const allowed = place === undefined ? [] : ALLOWED[place]!
+  return usesOf(file)
+    .filter(({ what }) => !allowed.includes(what))
+    .map(({ what, line }) => `${file.path}:${line} uses ${what}: take a Clock or a Random instead`)
+}
+
+describe('time and chance are arguments', () => {
+  it('and only their own files touch the real ones', () => {
+    expect(filesUnder(SRC, /\.ts$/).flatMap(faultsOf)).toEqual([])
+  })
+
+  it('and the kernel promises nothing for later', () => {
+    const later = filesUnder(`${SRC}/kernel`, /\.ts$/).flatMap((file) => {
+      const found: string[] = []
+      walk(parse(file), (node) => {
+        const isLater = node['async'] === true || node.type === 'AwaitExpression'
+        if (isLater || nameOf(node) === 'Promise') {
+          found.push(`${file.path}:${lineAt(file.text, node.start)}`)
+        }
+        return undefined
+      })
+      return found
+    })
+    expect(later).toEqual([])
+  })
+})
+
+describe('the rule for time and chance', () => {
+  it.each([
+    'const now = Date.now()',
+    'const now = new Date()',
+    'performance.now()',
+    'globalThis.performance.now()',
+    'setTimeout(run, 5)',
+    'const later = setInterval',
+    'setImmediate(run)',
+    'Math.random()',
+    'process.hrtime.bigint()',
+    'crypto.randomUUID()',
+    'AbortSignal.timeout(5)',
+    `import { setTimeout as pause } from 'node:timers/promises'`,
+    `import { randomBytes } from 'node:crypto'`,
+  ])('refuses %s', (text) => {
+    expect(faultsOf({ path: `${SRC}/client/a.ts`, text })).not.toEqual([])
+  })
+
+  it('accepts a clock that is handed in, and words in comments', () => {
+    const text = '// Date.now() is not for us.\nclock.timer(clock.now() + 5, run)'
+    expect(faultsOf({ path: `${SRC}/client/a.ts`, text })).toEqual([])
+  })
+})
