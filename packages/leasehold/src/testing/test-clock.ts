@@ -1,7 +1,6 @@
+// Not the global one: a test runner's fake timers may have replaced it before this file is loaded.
+import { setImmediate as realSetImmediate } from 'node:timers'
 import type { Clock, Timer } from '../port/index.ts'
-
-/** Taken when this file is loaded, so that a test runner's fake timers do not replace it. */
-const realSetImmediate = setImmediate
 
 interface Pending {
   readonly time: number

@@ -1,0 +1,428 @@
+import assert from 'node:assert/strict'
+import type {
+  ErrorCode,
+  GrantRequest,
+  LeaseId,
+  LeaseStore,
+  Limits,
+  Token,
+} from '../../port/index.ts'
+import type { Scene } from './scene.ts'
+
+/** What a bad call is made on: a key that one lease holds, with an older token behind it. */
+export interface Stage {
+  readonly scene: Scene
+  readonly store: LeaseStore
+  readonly key: string
+  readonly lease: LeaseId
+  readonly token: Token
+  /** The token with which the same lease held the same key before. */
+  readonly oldToken: Token
+  /** A lease that was revoked. */
+  readonly ended: LeaseId
+}
+
+/** One wrong call: what it is refused with, and what the message must say. */
+export interface Row {
+  readonly name: string
+  readonly code: ErrorCode
+  /** The value, and the limit or the fix. */
+  readonly says: readonly (string | RegExp)[]
+  call(stage: Stage): unknown
+  /** What must be there for the call to be wrong. */
+  prepare?(stage: Stage): Promise<unknown>
+  readonly skip?: string | undefined
+  /** It is about leases under leases, which a store may do without. */
+  readonly family?: boolean | undefined
+}
+
+/** Makes the wrong call: it must be refused, with a message that helps, and change nothing. */
+export async function runRow(row: Row, scene: Scene): Promise<void> {
+  const key = scene.key()
+  const { lease, token: oldToken } = await scene.hold(key)
+  await scene.store.release({ lease, keys: [key], token: oldToken })
+  const { token } = await scene.claim(lease, { key, value: 'before' })
+  const ended = (await scene.grant()).lease
+  await scene.store.revoke({ target: { lease: ended }, by: 'admin', why: 'upgrade' })
+  if (row.family && !scene.store.guarantees.childLeases) {
+    await scene.refused('unsupported', () => scene.grant({ parent: lease }))
+    return
+  }
+  const stage: Stage = { scene, store: scene.store, key, lease, token, oldToken, ended }
+  await row.prepare?.(stage)
+  const before = await scene.everything([lease, ended])
+  const error = await scene.refused(row.code, async () => row.call(stage))
+  for (const said of row.says) {
+    const found = typeof said === 'string' ? error.message.includes(said) : said.test(error.message)
+    assert.ok(found, `the message does not say ${said}: ${error.message}`)
+  }
+  assert.deepEqual(await scene.everything([lease, ended]), before, 'the refused call left a trace')
+}
+
+const INVALID = 'invalid-argument'
+
+/** A call whose types are wrong, as plain JavaScript can make it. */
+function grant(stage: Stage, wrong: object): unknown {
+  const request = { holder: 'alice', ttl: 600_000, ...wrong } as GrantRequest
+  return stage.store.grant(request)
+}
+
+function claim({ store, lease }: Stage, claims: unknown): unknown {
+  return store.claim({ lease, claims: claims as [] })
+}
+
+function claimKey(stage: Stage, key: unknown): unknown {
+  return claim(stage, [{ key }])
+}
+
+function timings(limits: Limits): Row[] {
+  const ttl = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
+    name: `a ttl that is ${name}`,
+    code: INVALID,
+    says: ['ttl', ...says],
+    call: (stage) => grant(stage, { ttl: value }),
+  })
+  return [
+    ttl('0', 0, '0', /shortest|at least|from/),
+    ttl('negative', -5, '-5'),
+    ttl('not a number', Number.NaN, 'NaN', /number of milliseconds/),
+    ttl('a text', '30s', '30s', /number of milliseconds/),
+    ttl('missing', undefined, /missing|undefined/),
+    ttl('null', null, 'null'),
+    {
+      name: 'a ttl below the smallest that the store can keep',
+      code: INVALID,
+      says: ['ttl', /shortest|at least/],
+      call: (stage) => grant(stage, { ttl: stage.store.guarantees.ttl.min * 0.9 }),
+    },
+    {
+      name: 'a ttl above the largest',
+      code: INVALID,
+      says: ['ttl', /at most/],
+      call: (stage) => grant(stage, { ttl: stage.store.guarantees.ttl.max * 1.1 }),
+    },
+    {
+      name: 'a negative grace',
+      code: INVALID,
+      says: ['grace', '-1'],
+      call: (stage) => grant(stage, { grace: -1 }),
+    },
+    {
+      name: 'an infinite grace',
+      code: INVALID,
+      says: ['grace', /at most/],
+      call: (stage) => grant(stage, { grace: Infinity }),
+    },
+    {
+      name: 'a maximum life shorter than the ttl',
+      code: INVALID,
+      says: [/maxLife [\d.]+\w+/, /ttl [\d.]+\w+/],
+      call: (stage) => grant(stage, { ttl: 600_000, maxLife: 300_000 }),
+    },
+    {
+      name: 'a maximum life that is not a number',
+      code: INVALID,
+      says: ['maxLife', 'NaN'],
+      call: (stage) => grant(stage, { maxLife: Number.NaN }),
+    },
+    {
+      name: 'a break after a negative time',
+      code: INVALID,
+      says: ['after', '-1'],
+      call: ({ store, lease }) => store.revoke({ target: { lease }, after: -1 }),
+    },
+    {
+      name: 'a break with a period of claims, which have no time of their own',
+      code: INVALID,
+      says: ['after', '1000', /lease/],
+      call: ({ store, key }) => store.revoke({ target: { key }, after: 1000 }),
+    },
+    {
+      name: 'a page that is empty',
+      code: INVALID,
+      says: ['limit', '0', String(limits.page)],
+      call: ({ store, key }) => store.read({ key, limit: 0 }),
+    },
+    {
+      name: 'a page that is too long',
+      code: INVALID,
+      says: ['limit', String(limits.page + 1), String(limits.page)],
+      call: ({ store, key }) => store.read({ key, limit: limits.page + 1 }),
+    },
+    {
+      name: 'a watch from a revision that is none',
+      code: INVALID,
+      says: ['from', '-1', /revision/],
+      call: ({ store }) => store.watch({ prefix: '', from: -1 }, () => {}),
+    },
+  ]
+}
+
+function names(limits: Limits): Row[] {
+  const key = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
+    name: `a key that ${name}`,
+    code: INVALID,
+    says: ['key', ...says],
+    call: (stage) => claimKey(stage, value),
+  })
+  const long = limits.nameLength + 1
+  return [
+    key('is empty', '', /empty/),
+    key('is missing', undefined, 'undefined', /text/),
+    key('is a number', 5, '5', /text/),
+    key('is too long', 'k'.repeat(limits.keyLength + 1), `${limits.keyLength}`, '"kkk'),
+    key('has a control character', 'a\nb', 'a\\nb', /control/),
+    key('has a DEL', 'a\u007fb', /control/),
+    key('is half a character', 'a\ud800', /Unicode/),
+    {
+      name: 'an empty key in a release',
+      code: INVALID,
+      says: ['key', /empty/],
+      call: ({ store, lease, token }) => store.release({ lease, keys: [''], token }),
+    },
+    {
+      name: 'an empty key in an update',
+      code: INVALID,
+      says: ['key', /empty/],
+      call: ({ store, lease, token }) => store.update({ lease, key: '', token, value: 'x' }),
+    },
+    {
+      name: 'an empty key in a read',
+      code: INVALID,
+      says: ['key', /empty/],
+      call: ({ store }) => store.read({ key: '' }),
+    },
+    {
+      name: 'a prefix with a control character',
+      code: INVALID,
+      says: ['prefix', /control/],
+      call: ({ store }) => store.watch({ prefix: 'a\u0000' }, () => {}),
+    },
+    {
+      name: 'a holder without a name',
+      code: INVALID,
+      says: ['holder', /empty/],
+      call: (stage) => grant(stage, { holder: '' }),
+    },
+    {
+      name: 'a holder whose name is too long',
+      code: INVALID,
+      says: ['holder', String(long), String(limits.nameLength)],
+      call: (stage) => grant(stage, { holder: 'h'.repeat(long) }),
+    },
+    {
+      name: 'a label that is not a text',
+      code: INVALID,
+      says: ['zone', '5', /text/],
+      call: (stage) => grant(stage, { labels: { zone: 5 } }),
+    },
+    {
+      name: 'too many labels',
+      code: 'limit-exceeded',
+      says: ['labels', String(limits.labels), String(limits.labels + 1)],
+      call: (stage) => grant(stage, { labels: Object.fromEntries(numbers(limits.labels + 1)) }),
+    },
+    {
+      name: 'a request id that is too long',
+      code: INVALID,
+      says: ['request', String(long), String(limits.nameLength)],
+      call: (stage) => grant(stage, { request: 'r'.repeat(long) }),
+    },
+    {
+      name: 'an empty request id',
+      code: INVALID,
+      says: ['request', /empty/],
+      call: (stage) => grant(stage, { request: '' }),
+    },
+    {
+      name: 'a reason that is too long',
+      code: INVALID,
+      says: ['why', String(long), String(limits.nameLength)],
+      call: ({ store, lease }) => store.revoke({ target: { lease }, why: 'w'.repeat(long) }),
+    },
+  ]
+}
+
+function* numbers(count: number): Generator<[string, string]> {
+  for (let at = 0; at < count; at++) yield [`label-${at}`, 'x']
+}
+
+function claimsOf(limits: Limits): Row[] {
+  const big = 'ü'.repeat(Math.floor(limits.valueBytes / 2) + 1)
+  return [
+    {
+      name: 'a value that is too large',
+      code: 'limit-exceeded',
+      says: ['value', String(Buffer.byteLength(big)), String(limits.valueBytes)],
+      call: (stage) => claim(stage, [{ key: stage.scene.key(), value: big }]),
+    },
+    {
+      name: 'an update to a value that is too large',
+      code: 'limit-exceeded',
+      says: ['value', String(limits.valueBytes)],
+      call: ({ store, lease, key, token }) => store.update({ lease, key, token, value: big }),
+    },
+    {
+      name: 'a value that is not a text',
+      code: INVALID,
+      says: ['value', 'an object', /text/],
+      call: (stage) => claim(stage, [{ key: stage.scene.key(), value: {} }]),
+    },
+    {
+      name: 'a mode that is none',
+      code: INVALID,
+      says: ['mode', 'both', 'exclusive', 'shared'],
+      call: (stage) => claim(stage, [{ key: stage.scene.key(), mode: 'both' }]),
+    },
+    {
+      name: 'a limit on an exclusive claim',
+      code: INVALID,
+      says: ['limit', '2', 'exclusive', 'shared'],
+      call: (stage) => claim(stage, [{ key: stage.scene.key(), limit: 2 }]),
+    },
+    {
+      name: 'a limit of 0',
+      code: INVALID,
+      says: ['limit', '0', '1'],
+      call: (stage) => claim(stage, [{ key: stage.scene.key(), mode: 'shared', limit: 0 }]),
+    },
+    {
+      name: 'a limit that is not whole',
+      code: INVALID,
+      says: ['limit', '1.5', 'integer'],
+      call: (stage) => claim(stage, [{ key: stage.scene.key(), mode: 'shared', limit: 1.5 }]),
+    },
+    {
+      name: 'no claims at all',
+      code: INVALID,
+      says: ['claims', /empty/, 'at least one'],
+      call: (stage) => claim(stage, []),
+    },
+    {
+      name: 'claims that are no array',
+      code: INVALID,
+      says: ['claims', 'array'],
+      call: (stage) => claim(stage, 'all'),
+    },
+    {
+      name: 'a key named twice in one claim',
+      code: INVALID,
+      says: ['key', 'twice', 'once'],
+      call: (stage) => claim(stage, [{ key: stage.key }, { key: stage.key }]),
+    },
+    {
+      name: 'a key named twice in one release',
+      code: INVALID,
+      says: ['key', 'twice'],
+      call: ({ store, lease, key, token }) => store.release({ lease, keys: [key, key], token }),
+    },
+    {
+      name: 'a release of no keys',
+      code: INVALID,
+      says: ['keys', /empty/],
+      call: ({ store, lease, token }) => store.release({ lease, keys: [], token }),
+    },
+  ]
+}
+
+function leasesAndTokens(): Row[] {
+  const unknown: Row[] = (['claim', 'release', 'update', 'revoke', 'parent'] as const).flatMap(
+    (what): Row[] => [
+      {
+        name: `${what}: a lease that never was`,
+        code: 'lease-not-found',
+        says: ['no-such-lease', /new one/],
+        family: what === 'parent',
+        call: (stage) => withLease(stage, what, 'no-such-lease'),
+      },
+      {
+        name: `${what}: a lease that has ended`,
+        code: 'lease-ended',
+        says: ['revoked', 'admin', 'upgrade', /new one/],
+        family: what === 'parent',
+        call: (stage) => withLease(stage, what, stage.ended),
+      },
+      {
+        name: `${what}: a lease that is no text`,
+        code: INVALID,
+        says: [/lease|parent/, '5', /id/],
+        family: what === 'parent',
+        call: (stage) => withLease(stage, what, 5 as unknown as LeaseId),
+      },
+    ],
+  )
+  return [
+    ...unknown,
+    {
+      name: 'release: the token of an older grant',
+      code: 'claim-not-found',
+      says: [/token \d+/, /released|taken/],
+      call: ({ store, lease, key, oldToken }) =>
+        store.release({ lease, keys: [key], token: oldToken }),
+    },
+    {
+      name: 'update: the token of an older grant',
+      code: 'claim-not-found',
+      says: [/token \d+/],
+      call: ({ store, lease, key, oldToken }) =>
+        store.update({ lease, key, token: oldToken, value: 'late' }),
+    },
+    ...[0, -1, 1.5, '7', Number.NaN, undefined].map(
+      (token): Row => ({
+        name: `a token that is ${JSON.stringify(token) ?? 'missing'}`,
+        code: INVALID,
+        says: ['token', /integer/],
+        call: ({ store, lease, key }) =>
+          store.release({ lease, keys: [key], token: token as Token }),
+      }),
+    ),
+    {
+      name: 'leases to renew that are no array',
+      code: INVALID,
+      says: ['leases', 'array'],
+      call: ({ store, lease }) => store.renew(lease as unknown as LeaseId[]),
+    },
+    ...(['grant', 'claim', 'release', 'update', 'revoke', 'read'] as const).map(
+      (method): Row => ({
+        name: `${method} of nothing`,
+        code: INVALID,
+        says: ['undefined', 'object'],
+        call: ({ store }) => (store[method] as (nothing: undefined) => unknown)(undefined),
+      }),
+    ),
+    {
+      name: 'a revoke that names nothing',
+      code: INVALID,
+      says: ['lease', 'parent', 'prefix', 'key'],
+      call: ({ store }) => store.revoke({ target: {} as { key: string } }),
+    },
+    {
+      name: 'a read that names nothing',
+      code: INVALID,
+      says: ['key', 'prefix', 'lease', 'history'],
+      call: ({ store }) => store.read({} as { key: string }),
+    },
+    {
+      name: 'a watch that names nothing',
+      code: INVALID,
+      says: ['prefix', 'lease'],
+      call: ({ store }) => store.watch({} as { prefix: string }, () => {}),
+    },
+  ]
+}
+
+function withLease(
+  { store, key, token, scene }: Stage,
+  what: 'claim' | 'release' | 'update' | 'revoke' | 'parent',
+  lease: LeaseId,
+): unknown {
+  if (what === 'claim') return store.claim({ lease, claims: [{ key: scene.key() }] })
+  if (what === 'release') return store.release({ lease, keys: [key], token })
+  if (what === 'update') return store.update({ lease, key, token, value: 'x' })
+  if (what === 'revoke') return store.revoke({ target: { lease } })
+  return store.grant({ holder: 'a', ttl: 600_000, parent: lease })
+}
+
+export function badInput(limits: Limits): Row[] {
+  return [...timings(limits), ...names(limits), ...claimsOf(limits), ...leasesAndTokens()]
+}

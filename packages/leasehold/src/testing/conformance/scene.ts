@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import {
+  type Busy,
+  type Claimed,
+  type ClaimSpec,
+  type ErrorCode,
+  type Granted,
+  type GrantRequest,
+  type Key,
+  type KeyReading,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type Limits,
+  type Revision,
+} from '../../port/index.ts'
+import { Ear } from './ear.ts'
+
+/** A store that is open for one case. */
+export interface Opened {
+  readonly store: LeaseStore
+  /** Moves the store's clock, and is fulfilled when what was due has happened. */
+  readonly advance?: ((ms: number) => Promise<void>) | undefined
+  /** Lets go of what `open` took beside the store, which is closed before. */
+  readonly close?: (() => Promise<void>) | undefined
+}
+
+/** A case has this at hand: a store, names of its own, and short words for what all cases do. */
+export class Scene {
+  readonly store: LeaseStore
+  readonly limits: Limits
+  /** All keys of this case begin with this, so that cases can share an engine. */
+  readonly prefix: string
+  /** A ttl that is long enough for a call or two, and short enough to wait for. */
+  readonly ttl: number
+  /** Moves time exactly; only where the store's clock can be moved. */
+  readonly advance: ((ms: number) => Promise<void>) | undefined
+  /** Others use the engine too: its revision, and what leases it has, is not ours to compare. */
+  readonly #shared: boolean
+  readonly #ears: Ear[] = []
+  #names = 0
+
+  constructor(opened: Opened, prefix: string, limits: Limits, shared: boolean) {
+    this.#shared = shared
+    this.store = opened.store
+    this.advance = opened.advance
+    this.prefix = prefix
+    this.limits = limits
+    const { ttl, expiryLateness } = opened.store.guarantees
+    const wanted = Math.max(4 * ttl.min, 4 * expiryLateness, opened.advance ? 1000 : 300)
+    this.ttl = this.steps(wanted)
+  }
+
+  /** The shortest time that this store can count and that is not less than `ms`. */
+  steps(ms: number): number {
+    const { min, step } = this.store.guarantees.ttl
+    const least = Math.max(ms, min)
+    return step > 0 ? Math.ceil(least / step) * step : least
+  }
+
+  /** A key, or anything else that needs a name, of this case alone. */
+  key(name = 'key'): Key {
+    return `${this.prefix}${name}-${++this.#names}`
+  }
+
+  /** A lease that does not end by itself while the case runs. */
+  async grant(spec: Partial<GrantRequest> = {}): Promise<Granted> {
+    const answer = await this.store.grant({ holder: 'alice', ttl: 600_000, ...spec })
+    assert.equal(answer.outcome, 'granted', `not granted: ${JSON.stringify(answer)}`)
+    return answer as Granted
+  }
+
+  /** A lease with an exclusive claim on this key. */
+  hold(key: Key, spec: Partial<GrantRequest> = {}): Promise<Granted> {
+    return this.grant({ claims: [{ key }], ...spec })
+  }
+
+  async claim(lease: LeaseId, ...claims: (Key | ClaimSpec)[]): Promise<Claimed> {
+    const answer = await this.store.claim({ lease, claims: specs(claims) })
+    assert.equal(answer.outcome, 'claimed')
+    return answer as Claimed
+  }
+
+  async claimIfFree(lease: LeaseId, ...claims: (Key | ClaimSpec)[]): Promise<Claimed | Busy> {
+    return this.store.claim({ lease, claims: specs(claims), ifFree: true })
+  }
+
+  read(key: Key): Promise<KeyReading> {
+    return this.store.read({ key })
+  }
+
+  /** The tokens of those who hold a key, in order. */
+  async holders(key: Key): Promise<number[]> {
+    const { claims, holders } = await this.read(key)
+    return claims.slice(0, holders).map(({ token }) => token)
+  }
+
+  async lives(lease: LeaseId): Promise<boolean> {
+    return (await this.store.read({ lease })).lease !== undefined
+  }
+
+  async revision(): Promise<Revision> {
+    return (await this.read(`${this.prefix}nothing`)).revision
+  }
+
+  watchLease(lease: LeaseId): Ear {
+    return this.#listen(new Ear(this.store, { lease }))
+  }
+
+  watchPrefix(prefix: string, from?: Revision): Ear {
+    return this.#listen(new Ear(this.store, { prefix, from }))
+  }
+
+  /**
+   * Lets at least so much time pass on the store's clock, and little more. Where that clock cannot
+   * be moved, a lease is what measures it: no guess at how long is long enough.
+   */
+  async pass(ms: number): Promise<void> {
+    if (this.advance) return this.advance(ms)
+    const { lease } = await this.grant({ holder: 'timer', ttl: this.steps(ms) })
+    await this.untilGone(lease, ms)
+  }
+
+  /** Lets time pass until this lease, which nobody renews, is gone; fails where that is too late. */
+  async untilGone(lease: LeaseId, after: number): Promise<void> {
+    const ear = this.watchLease(lease)
+    if (this.advance) await this.advance(after + this.store.guarantees.expiryLateness)
+    while (ear.heard.at(-1)?.type !== 'gone') await ear.nextAny(after)
+    ear.close()
+  }
+
+  /** The call must be refused with this code; answers with the error. */
+  async refused(code: ErrorCode, call: () => Promise<unknown>): Promise<LeaseholdError> {
+    let answer: unknown
+    try {
+      answer = await call()
+    } catch (error) {
+      assert.ok(
+        error instanceof LeaseholdError,
+        `refused with something else than a LeaseholdError: ${error}`,
+      )
+      assert.equal(error.code, code, `refused with '${error.code}': ${error.message}`)
+      assert.equal(error.outcome, 'refused')
+      return error
+    }
+    return assert.fail(`it was not refused with '${code}' but answered ${JSON.stringify(answer)}`)
+  }
+
+  /** Everything that can be read: to see that nothing has changed, be it by a renewal. */
+  async everything(leases: readonly LeaseId[] = []): Promise<unknown> {
+    const { store } = this
+    const { revision, keys } = await store.read({ prefix: this.prefix })
+    const each = []
+    for (const lease of leases) each.push(await store.read({ lease }))
+    const histories = []
+    for (const { key } of keys) histories.push((await store.read({ history: key })).tenures)
+    if (this.#shared) return { keys, histories, each: each.map(withoutRevision) }
+    const all = await store.read({ leases: true })
+    return { revision, keys, histories, each, all }
+  }
+
+  closeEars(): void {
+    for (const ear of this.#ears) ear.close()
+  }
+
+  #listen(ear: Ear): Ear {
+    this.#ears.push(ear)
+    return ear
+  }
+}
+
+function withoutRevision<R extends { readonly revision: Revision }>(reading: R) {
+  return { ...reading, revision: undefined }
+}
+
+function specs(claims: readonly (Key | ClaimSpec)[]): ClaimSpec[] {
+  return claims.map((claim) => (typeof claim === 'string' ? { key: claim } : claim))
+}

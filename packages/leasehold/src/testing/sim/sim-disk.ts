@@ -1,0 +1,240 @@
+import { LeaseholdError } from '../../port/index.ts'
+import type { Disk, DiskFile, Lock } from '../../stores/file/index.ts'
+import type { SimNode } from './sim-node.ts'
+
+const SECTOR = 512
+
+export interface DiskFaults {
+  /** Least and greatest time that making something durable takes, in milliseconds. */
+  readonly sync: readonly [number, number]
+  /** The share of durable writes that fail with EIO. */
+  readonly failure: number
+}
+
+/**
+ * A disk that can lose power. What was written is readable at once but durable only after a sync;
+ * when the power fails, whatever was not durable may be there or not, sector by sector for
+ * contents, and from some moment on for names. When only the process dies nothing is lost but the
+ * write that was under way.
+ */
+export class SimDisk implements Disk {
+  readonly folder: string
+  readonly #node: SimNode
+  readonly #faults: DiskFaults
+  readonly #files = new Map<string, Contents>()
+  /** How to undo the changes of names that are not durable yet, the oldest first. */
+  #undoNames: (() => void)[] = []
+  #owned = false
+
+  constructor(node: SimNode, faults: DiskFaults) {
+    this.#node = node
+    this.#faults = faults
+    this.folder = `disk of ${node.name}`
+  }
+
+  /** The process on this machine has crashed; with `power` lost, the machine too. */
+  crashed(power: boolean): void {
+    const { random } = this.#node.world
+    this.#owned = false
+    if (power) {
+      const kept = random.integer(0, this.#undoNames.length)
+      for (const undo of this.#undoNames.slice(kept).reverse()) undo()
+      this.#undoNames = []
+    }
+    for (const file of this.#files.values()) file.crashed(power)
+  }
+
+  lock(): Promise<Lock> {
+    if (this.#owned) {
+      const message = `${this.folder} is owned by another process`
+      return Promise.reject(new LeaseholdError('storage-locked', message))
+    }
+    this.#owned = true
+    const release = async (): Promise<void> => {
+      this.#owned = false
+    }
+    return this.#after(0, () => ({ release }))
+  }
+
+  list(): Promise<string[]> {
+    return this.#after(0, () => [...this.#files.keys()])
+  }
+
+  open(name: string): Promise<DiskFile> {
+    return this.#after(0, () => {
+      const contents = this.#files.get(name)
+      if (!contents) throw fault('ENOENT', `${name} is not there`)
+      return new SimFile(this.#node, contents, this.#faults)
+    })
+  }
+
+  create(name: string): Promise<DiskFile> {
+    return this.#after(0, () => {
+      const contents = new Contents(this.#node)
+      this.#put(name, contents)
+      return new SimFile(this.#node, contents, this.#faults)
+    })
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return this.#after(0, () => {
+      const contents = this.#files.get(from)!
+      this.#put(to, contents)
+      this.#put(from, undefined)
+    })
+  }
+
+  remove(name: string): Promise<void> {
+    return this.#after(0, () => this.#put(name, undefined))
+  }
+
+  sync(): Promise<void> {
+    const durable = this.#undoNames.length
+    return this.#after(this.#syncTime(), () => {
+      this.#undoNames = this.#undoNames.slice(durable)
+    })
+  }
+
+  #put(name: string, contents: Contents | undefined): void {
+    const old = this.#files.get(name)
+    const set = (value: Contents | undefined): void => {
+      if (value) this.#files.set(name, value)
+      else this.#files.delete(name)
+    }
+    set(contents)
+    this.#undoNames.push(() => set(old))
+  }
+
+  #syncTime(): number {
+    return this.#node.world.random.between(...this.#faults.sync)
+  }
+
+  #after<T>(delay: number, act: () => T): Promise<T> {
+    return afterIn(this.#node, delay, act)
+  }
+}
+
+/** The bytes of a file, and what is not durable of them. */
+class Contents {
+  readonly #node: SimNode
+  bytes = new Uint8Array(0)
+  /** What stood where something was written that is not durable yet. */
+  #undo: { readonly position: number; readonly bytes: Uint8Array }[] = []
+  #underWay: { readonly position: number; readonly bytes: Uint8Array } | undefined
+
+  constructor(node: SimNode) {
+    this.#node = node
+  }
+
+  write(bytes: Uint8Array, position: number): void {
+    const end = position + bytes.length
+    if (end > this.bytes.length) {
+      const longer = new Uint8Array(end)
+      longer.set(this.bytes)
+      this.bytes = longer
+    }
+    this.#undo.push({ position, bytes: this.bytes.slice(position, end) })
+    this.bytes.set(bytes, position)
+  }
+
+  synced(): void {
+    this.#undo = []
+  }
+
+  begin(bytes: Uint8Array, position: number): void {
+    this.#underWay = { position, bytes: bytes.slice() }
+  }
+
+  /** The write under way has come to its end: all of it, or where it failed, some of it. */
+  finish(failed: boolean): void {
+    const write = this.#underWay
+    if (!write) return
+    this.#underWay = undefined
+    if (failed) this.#some(write.bytes, write.position)
+    else this.bytes.set(write.bytes, write.position)
+  }
+
+  crashed(power: boolean): void {
+    if (power) {
+      for (const { position, bytes } of this.#undo.reverse()) this.#some(bytes, position)
+      this.#undo = []
+    }
+    this.finish(true)
+  }
+
+  /** Puts some sectors of these bytes in place, and others not. */
+  #some(bytes: Uint8Array, position: number): void {
+    const { random } = this.#node.world
+    const end = position + bytes.length
+    for (let at = position; at < end; ) {
+      const next = Math.min(end, (Math.floor(at / SECTOR) + 1) * SECTOR)
+      if (random.chance(0.5)) this.bytes.set(bytes.subarray(at - position, next - position), at)
+      at = next
+    }
+  }
+}
+
+class SimFile implements DiskFile {
+  readonly #node: SimNode
+  readonly #contents: Contents
+  readonly #faults: DiskFaults
+
+  constructor(node: SimNode, contents: Contents, faults: DiskFaults) {
+    this.#node = node
+    this.#contents = contents
+    this.#faults = faults
+  }
+
+  size(): Promise<number> {
+    return afterIn(this.#node, 0, () => this.#contents.bytes.length)
+  }
+
+  read(position: number, length: number): Promise<Buffer> {
+    return afterIn(this.#node, 0, () =>
+      Buffer.from(this.#contents.bytes.slice(position, position + length)),
+    )
+  }
+
+  write(bytes: Uint8Array, position: number): Promise<void> {
+    return afterIn(this.#node, 0, () => this.#contents.write(bytes, position))
+  }
+
+  writeDurably(bytes: Uint8Array, position: number): Promise<void> {
+    const { random } = this.#node.world
+    const failed = random.chance(this.#faults.failure)
+    this.#contents.begin(bytes, position)
+    return afterIn(this.#node, random.between(...this.#faults.sync), () => {
+      this.#contents.finish(failed)
+      if (failed) throw fault('EIO', 'the disk could not write')
+    })
+  }
+
+  sync(): Promise<void> {
+    const delay = this.#node.world.random.between(...this.#faults.sync)
+    return afterIn(this.#node, delay, () => this.#contents.synced())
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+/** Settles in the process that asked, and never if that has crashed meanwhile. */
+function afterIn<T>(node: SimNode, delay: number, act: () => T): Promise<T> {
+  return new Promise((resolve, reject) => {
+    node.world.after(
+      delay,
+      node.guard(() => {
+        try {
+          resolve(act())
+        } catch (error) {
+          reject(error)
+        }
+      }),
+    )
+  })
+}
+
+function fault(code: string, message: string): Error {
+  return Object.assign(new Error(`${code}: ${message}`), { code })
+}

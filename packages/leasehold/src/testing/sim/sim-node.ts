@@ -1,0 +1,184 @@
+import type { Clock, Timer } from '../../port/index.ts'
+import type { SeededRandom } from './seeded-random.ts'
+import type { World } from './world.ts'
+
+export interface SimNodeOptions {
+  /** How fast its clock runs: 1.1 gains a tenth. */
+  readonly rate?: number | undefined
+  /** How far its clock is from true time at the beginning, in milliseconds. */
+  readonly offset?: number | undefined
+}
+
+/**
+ * A machine with one process. The process can be paused (it does nothing, its clock goes on), the
+ * machine suspended (its monotonic clock stands still too), and the process can crash and be
+ * started again: nothing of the old process is ever called after that.
+ */
+export class SimNode {
+  readonly name: string
+  readonly world: World
+  readonly random: SeededRandom
+  readonly #rate: number
+  readonly #offset: number
+  readonly #crashed = new Set<() => void>()
+  #incarnation = 0
+  #running = true
+  #pausedUntil = 0
+  #backlog: (() => void)[] = []
+  #asleep = 0
+  #wallShift = 0
+
+  constructor(world: World, name: string, options: SimNodeOptions) {
+    this.world = world
+    this.name = name
+    this.random = world.random.fork()
+    this.#rate = options.rate ?? 1
+    this.#offset = options.offset ?? 0
+  }
+
+  /** Whether it has a process, be it a paused one. */
+  get running(): boolean {
+    return this.#running
+  }
+
+  get paused(): boolean {
+    return this.world.now < this.#pausedUntil
+  }
+
+  /** Whose clock this is: a new one for each process. */
+  clock(): SimClock {
+    return new SimClock(this)
+  }
+
+  /** Monotonic time on this machine. */
+  monotonic(): number {
+    return this.world.now * this.#rate + this.#offset - this.#asleep * this.#rate
+  }
+
+  /** Time by the wall clock of this machine, which somebody may set. */
+  wall(): number {
+    return this.world.now * this.#rate + this.#offset + this.#wallShift
+  }
+
+  asleep(): number {
+    return this.#asleep * this.#rate
+  }
+
+  /** How long a span of this machine's time takes in true time. */
+  trueSpan(span: number): number {
+    return span / this.#rate
+  }
+
+  setWall(shift: number): void {
+    this.#wallShift += shift
+  }
+
+  /**
+   * Has something happen in the process that runs now: at once, or when it is no longer paused.
+   * If the process has crashed by then it does not happen.
+   */
+  guard(run: () => void): () => void {
+    const incarnation = this.#incarnation
+    return () => {
+      if (incarnation !== this.#incarnation || !this.#running) return
+      if (this.paused) this.#backlog.push(run)
+      else run()
+    }
+  }
+
+  /** The process does nothing for so long. Timers and messages wait. */
+  pause(ms: number): void {
+    if (!this.#running) return
+    const resume = this.world.now + ms
+    if (resume <= this.#pausedUntil) return
+    this.#pausedUntil = resume
+    this.world.at(resume, () => this.#resume())
+  }
+
+  /** The machine sleeps for so long: nothing happens, and its monotonic clock stands still. */
+  suspend(ms: number): void {
+    if (!this.#running || this.paused) return
+    this.pause(ms)
+    // It is put to the account at once: nobody can look before it wakes.
+    this.#asleep += ms
+  }
+
+  /** The process is gone. */
+  crash(): void {
+    if (!this.#running) return
+    this.#running = false
+    this.#incarnation++
+    this.#backlog = []
+    this.#pausedUntil = 0
+    const crashed = [...this.#crashed]
+    this.#crashed.clear()
+    for (const tell of crashed) tell()
+  }
+
+  /** A new process, in which `start` runs. */
+  start(start: () => void): void {
+    this.#running = true
+    start()
+  }
+
+  /** Called when the process that runs now crashes. */
+  onCrash(tell: () => void): void {
+    this.#crashed.add(tell)
+  }
+
+  #resume(): void {
+    if (this.paused) return
+    const backlog = this.#backlog
+    this.#backlog = []
+    // One at a time, as an event loop would: what the first brings about comes before the second.
+    for (const run of backlog) this.world.after(0, this.guard(run))
+  }
+}
+
+/** The clock of one process on a node. Its timers die with the process. */
+export class SimClock implements Clock {
+  readonly #node: SimNode
+
+  constructor(node: SimNode) {
+    this.#node = node
+  }
+
+  now(): number {
+    return this.#node.monotonic()
+  }
+
+  asleep(): number {
+    return this.#node.asleep()
+  }
+
+  /** What a program would read that trusts the wall clock. Nothing of ours does. */
+  wall(): number {
+    return this.#node.wall()
+  }
+
+  timer(time: number, run: () => void): Timer {
+    let cancelled = false
+    const arm = (): void => {
+      const delay = this.#node.trueSpan(Math.max(0, time - this.now()))
+      this.#node.world.after(
+        delay,
+        this.#node.guard(() => {
+          if (cancelled) return
+          // Spans are rounded, and the machine may have slept: a timer is never early.
+          if (this.now() < time) arm()
+          else run()
+        }),
+      )
+    }
+    if (time < Infinity) arm()
+    return {
+      cancel() {
+        cancelled = true
+      },
+    }
+  }
+
+  defer(run: () => void): void {
+    this.#node.world.after(0, this.#node.guard(run))
+  }
+}

@@ -1,0 +1,166 @@
+import {
+  type Busy,
+  type Changed,
+  type Claimed,
+  type ClaimRequest,
+  type Granted,
+  type GrantRequest,
+  type Guarantees,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type Notice,
+  type Observer,
+  type Query,
+  type Reading,
+  type ReleaseRequest,
+  type Renewed,
+  type Revoked,
+  type RevokeRequest,
+  type UpdateRequest,
+  type Watch,
+  type WatchTarget,
+} from '../../port/index.ts'
+import type { Network, Stream } from './network.ts'
+import type { SimNode } from './sim-node.ts'
+
+/** A store on a node of the world, reached by others over its network. It may be away for a time. */
+export class SimServer {
+  readonly node: SimNode
+  readonly network: Network
+  store: LeaseStore | undefined
+
+  constructor(node: SimNode, network: Network) {
+    this.node = node
+    this.network = network
+  }
+}
+
+type Method = 'grant' | 'renew' | 'revoke' | 'claim' | 'release' | 'update' | 'read'
+
+/**
+ * The store as a client on another node sees it: calls go over the network, and where a call or its
+ * answer gets lost no answer ever comes; the client's own time-outs must deal with that.
+ */
+export class SimStore implements LeaseStore {
+  readonly guarantees: Guarantees
+  readonly #client: SimNode
+  readonly #server: SimServer
+  #closed = false
+
+  constructor(client: SimNode, server: SimServer, guarantees: Guarantees) {
+    this.#client = client
+    this.#server = server
+    this.guarantees = { ...guarantees, inProcess: false }
+  }
+
+  grant(request: GrantRequest): Promise<Granted | Busy> {
+    return this.#call('grant', request)
+  }
+
+  renew(leases: readonly LeaseId[]): Promise<Renewed> {
+    return this.#call('renew', leases)
+  }
+
+  revoke(request: RevokeRequest): Promise<Revoked> {
+    return this.#call('revoke', request)
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed | Busy> {
+    return this.#call('claim', request)
+  }
+
+  release(request: ReleaseRequest): Promise<Changed> {
+    return this.#call('release', request)
+  }
+
+  update(request: UpdateRequest): Promise<Changed> {
+    return this.#call('update', request)
+  }
+
+  read<Q extends Query>(query: Q): Promise<Reading<Q>> {
+    return this.#call('read', query)
+  }
+
+  watch(target: WatchTarget, observer: Observer): Watch {
+    return new SimWatch(this.#client, this.#server, target, observer)
+  }
+
+  close(): Promise<void> {
+    this.#closed = true
+    return Promise.resolve()
+  }
+
+  #call<A>(method: Method, argument: unknown): Promise<A> {
+    const server = this.#server
+    const { network } = server
+    if (this.#closed) return Promise.reject(new LeaseholdError('closed', 'the store is closed'))
+    return new Promise((resolve, reject) => {
+      const answer = (deliver: () => void) => network.send(server.node, this.#client, deliver)
+      network.send(this.#client, server.node, () => {
+        const { store } = server
+        if (!store) return
+        const call = store[method] as (argument: unknown) => Promise<A>
+        call.call(store, argument).then(
+          (done) => answer(() => resolve(done)),
+          (error) => answer(() => reject(error)),
+        )
+      })
+    })
+  }
+}
+
+/** A watch over the network. When the connection breaks its observer is told, and it is over. */
+class SimWatch implements Watch {
+  readonly #client: SimNode
+  readonly #server: SimServer
+  readonly #observer: Observer
+  readonly #hears: (run: () => void) => () => void
+  #remote: Watch | undefined
+  #stream: Stream | undefined
+  #open = true
+
+  constructor(client: SimNode, server: SimServer, target: WatchTarget, observer: Observer) {
+    this.#client = client
+    this.#server = server
+    this.#observer = observer
+    this.#hears = (run) => client.guard(run)
+    client.onCrash(() => this.close())
+    const interrupt = this.#hears(() => this.#interrupted())
+    const asked = server.network.stream(client, server.node, interrupt)
+    asked.send(() => this.#begin(target))
+  }
+
+  close(): void {
+    this.#open = false
+    this.#stream?.close()
+    this.#remote?.close()
+  }
+
+  #begin(target: WatchTarget): void {
+    const { store, node, network } = this.#server
+    if (!this.#open) return
+    const interrupt = this.#hears(() => this.#interrupted())
+    if (!store) {
+      network.world.after(20, interrupt)
+      return
+    }
+    const stream = network.stream(node, this.#client, () => {
+      this.#remote?.close()
+      interrupt()
+    })
+    this.#stream = stream
+    this.#remote = store.watch(target, (notice) => stream.send(() => this.#hear(notice)))
+  }
+
+  #hear(notice: Notice): void {
+    if (this.#open) this.#observer(notice)
+  }
+
+  #interrupted(): void {
+    if (!this.#open) return
+    this.close()
+    const error = new LeaseholdError('unknown-outcome', 'the connection broke')
+    this.#observer({ type: 'interrupted', error })
+  }
+}

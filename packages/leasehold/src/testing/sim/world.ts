@@ -1,0 +1,162 @@
+import { SeededRandom } from './seeded-random.ts'
+import { SimNode, type SimNodeOptions } from './sim-node.ts'
+
+/** Taken when this file is loaded, so that a test runner's fake timers do not replace them. */
+const nextTick = process.nextTick
+const realSetImmediate = setImmediate
+
+/** After so many events the real event loop gets a turn, or nothing else could run. */
+const EVENTS_PER_TURN = 5000
+
+/** Where true time begins; any positive number would do. */
+const BEGINNING = 1_000_000
+
+interface Scheduled {
+  readonly time: number
+  readonly order: number
+  readonly run: () => void
+}
+
+/**
+ * A world with a time of its own, in which real code runs: its nodes have clocks that drift, its
+ * network loses and delays, its disks tear. Everything that happens is drawn from one seed, and
+ * the same seed gives the same history, to the last event.
+ *
+ * Time here is true time, which nobody in the world can read: nodes read their own clocks.
+ */
+export class World {
+  readonly seed: number
+  readonly random: SeededRandom
+  readonly nodes: SimNode[] = []
+  readonly #queue: Scheduled[] = []
+  #now = BEGINNING
+  #order = 0
+  #hash = 0x811c9dc5
+  #lines: string[] | undefined
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(seed: number, options: { readonly trace?: boolean } = {}) {
+    this.seed = seed
+    this.random = new SeededRandom(seed)
+    this.#lines = options.trace ? [] : undefined
+  }
+
+  /** True time, in milliseconds. */
+  get now(): number {
+    return this.#now
+  }
+
+  /** True time since the world began. */
+  get elapsed(): number {
+    return this.#now - BEGINNING
+  }
+
+  /** A number that two runs share only if they had the same history. */
+  get hash(): number {
+    return this.#hash >>> 0
+  }
+
+  /** What was traced, a line each, where that was asked for. */
+  get trace(): readonly string[] {
+    return this.#lines ?? []
+  }
+
+  node(name: string, options: SimNodeOptions = {}): SimNode {
+    const node = new SimNode(this, name, options)
+    this.nodes.push(node)
+    return node
+  }
+
+  /** Calls `run` at this true time, or now if that has passed. */
+  at(time: number, run: () => void): void {
+    push(this.#queue, { time: Math.max(time, this.#now), order: this.#order++, run })
+  }
+
+  after(delay: number, run: () => void): void {
+    this.at(this.#now + delay, run)
+  }
+
+  /**
+   * Notes that something happened. It goes into the hash, and into the trace if there is one; the
+   * text is only made where it is read.
+   */
+  note(who: string, what: string, detail?: () => string): void {
+    this.#mix(this.#now * 1000)
+    for (let at = 0; at < what.length; at++) this.#mix(what.charCodeAt(at))
+    if (!this.#lines) return
+    const time = `${(this.elapsed / 1000).toFixed(4).padStart(9)} s`
+    this.#lines.push(`${time}  ${who.padEnd(8)} ${what}${detail ? `  ${detail()}` : ''}`)
+  }
+
+  /** The world ends with this error. For checks that fail, and for code that should not have. */
+  fail(error: unknown): void {
+    this.#failure ??= { error }
+  }
+
+  /** Lets true time pass until `time`, or until nothing is left to happen. */
+  run(until: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let events = 0
+      const step = (): void => {
+        if (this.#failure) {
+          reject(this.#failure.error)
+          return
+        }
+        const next = this.#queue[0]
+        if (!next || next.time > until) {
+          this.#now = Math.max(this.#now, until)
+          resolve()
+          return
+        }
+        pop(this.#queue)
+        this.#now = next.time
+        try {
+          next.run()
+        } catch (error) {
+          this.fail(error)
+        }
+        if (++events % EVENTS_PER_TURN === 0) realSetImmediate(step)
+        // A tick that is asked for by a microtask comes when all microtasks are done, those too
+        // that others bring about: every promise has settled before the next event.
+        else queueMicrotask(() => nextTick(step))
+      }
+      realSetImmediate(step)
+    })
+  }
+
+  #mix(value: number): void {
+    this.#hash = Math.imul(this.#hash ^ (value | 0), 0x01000193)
+  }
+}
+
+function before(a: Scheduled, b: Scheduled): boolean {
+  return a.time < b.time || (a.time === b.time && a.order < b.order)
+}
+
+function push(heap: Scheduled[], entry: Scheduled): void {
+  let at = heap.length
+  heap.push(entry)
+  while (at > 0) {
+    const above = (at - 1) >>> 1
+    if (before(heap[above]!, entry)) break
+    heap[at] = heap[above]!
+    at = above
+  }
+  heap[at] = entry
+}
+
+function pop(heap: Scheduled[]): void {
+  const entry = heap.pop()!
+  const size = heap.length
+  if (size === 0) return
+  let at = 0
+  for (;;) {
+    let below = 2 * at + 1
+    if (below >= size) break
+    if (below + 1 < size && before(heap[below + 1]!, heap[below]!)) below++
+    if (!before(heap[below]!, entry)) break
+    heap[at] = heap[below]!
+    at = below
+  }
+  heap[at] = entry
+}
