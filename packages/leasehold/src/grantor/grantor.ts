@@ -129,7 +129,7 @@ export class Grantor implements LeaseStore {
   }
 
   watch(target: WatchTarget, observer: Observer): Watch {
-    const complaint = this.#closing ? CLOSED : checkWatch(target, this.kernel.limits)
+    const complaint = this.#closing ? CLOSED : checkWatch(target, observer, this.kernel.limits)
     if (complaint) throw LeaseholdError.from(complaint)
     if ('lease' in target) return this.#outbox.watchLease(target.lease, observer)
     return this.#outbox.watchPrefix(target.prefix, target.from, observer)

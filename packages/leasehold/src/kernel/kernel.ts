@@ -235,6 +235,11 @@ export class Kernel {
       )
     }
     if (specs) {
+      if (specs.length > this.limits.claimsPerLease) {
+        return exceeded(
+          `a lease has at most ${this.limits.claimsPerLease} claims, not ${specs.length}: claim fewer, or use several leases`,
+        )
+      }
       const complaint = this.#prepareKeys(specs, now)
       if (complaint) return refused(complaint)
       if (request.ifFree && !this.#allFree(specs)) return this.#busy(specs)

@@ -6,6 +6,7 @@ import type {
   GrantRequest,
   Key,
   LeaseId,
+  Observer,
   Query,
   ReleaseRequest,
   RevokeRequest,
@@ -112,16 +113,26 @@ export function checkQuery(query: Query, limits: Limits): Complaint {
     }
   }
   if ('key' in query) return checkKey(query.key, limits)
-  if ('prefix' in query) return checkPrefix(query.prefix, limits)
+  if ('prefix' in query)
+    return checkPrefix(query.prefix, limits) ?? checkAfterKey(query.after, limits)
   if ('lease' in query) return checkLeaseId('lease', query.lease)
   if ('history' in query) return checkKey(query.history, limits)
-  if ('leases' in query) return undefined
+  if ('leases' in query) {
+    return query.after === undefined ? undefined : checkLeaseId('after', query.after)
+  }
   return invalid('a query names one of key, prefix, lease, leases and history')
 }
 
-export function checkWatch(target: WatchTarget, limits: Limits): Complaint {
+function checkAfterKey(after: Key | undefined, limits: Limits): Complaint {
+  return after === undefined ? undefined : checkPrefix(after, limits, 'after')
+}
+
+export function checkWatch(target: WatchTarget, observer: Observer, limits: Limits): Complaint {
   const complaint = checkObject('target', target)
   if (complaint) return complaint
+  if (typeof observer !== 'function') {
+    return invalid(`observer is ${show(observer)}: give a function to call with each notice`)
+  }
   if ('lease' in target) return checkLeaseId('lease', target.lease)
   if (!('prefix' in target)) return invalid('a watch names a prefix or a lease')
   const { from } = target

@@ -6,7 +6,7 @@ import { conformance, testStore } from '../../src/testing/index.ts'
 /** Small enough that every limit can be reached. */
 const SMALL: Partial<Limits> = {
   keysPerClaim: 40,
-  claimsPerLease: 50,
+  claimsPerLease: 30,
   claimsPerKey: 40,
   childrenPerLease: 12,
   leaseDepth: 4,

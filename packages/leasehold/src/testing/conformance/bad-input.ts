@@ -150,6 +150,24 @@ function timings(limits: Limits): Row[] {
       call: ({ store, key }) => store.read({ key, limit: limits.page + 1 }),
     },
     {
+      name: 'a page of keys after what is no key',
+      code: INVALID,
+      says: ['after', '5', /text/],
+      call: ({ store }) => store.read({ prefix: '', after: 5 as unknown as string }),
+    },
+    {
+      name: 'a page of leases after what is no lease',
+      code: INVALID,
+      says: ['after', '5', /id/],
+      call: ({ store }) => store.read({ leases: true, after: 5 as unknown as LeaseId }),
+    },
+    {
+      name: 'a watch that nobody listens to',
+      code: INVALID,
+      says: ['observer', 'undefined', /function/],
+      call: ({ store }) => store.watch({ prefix: '' }, undefined as unknown as () => void),
+    },
+    {
       name: 'a watch from a revision that is none',
       code: INVALID,
       says: ['from', '-1', /revision/],
