@@ -224,7 +224,7 @@ export class Attempt implements Timed {
   #standInLine(keeper: Keeper, first: Ahead | undefined, holds: boolean, end?: End): void {
     this.stay()
     if (first !== undefined) this.#conflict = new Conflict(first)
-    keeper.waiting.set(this.claimToken, this)
+    keeper.standInLine(this.claimToken, this)
     if (end !== undefined) keeper.taken(this.claimToken, undefined, end)
     else if (holds) this.turn()
   }
@@ -240,7 +240,7 @@ export class Attempt implements Timed {
       revokeLease(core, keeper.lease, 'maxHold', maxHold)
     }
     const hold = new KeptHold(core, keeper, this.keys, this.claimToken, this.revision)
-    if (keeper.waiting.size > 0) keeper.waiting.delete(this.claimToken)
+    if (keeper.waiting.delete(this.claimToken)) keeper.steppedForward()
     keeper.holdIs(this.claimToken, hold)
     this.#finish()
     this.#resolve(hold)

@@ -49,6 +49,8 @@ export interface HoldOptions extends TimingOptions {
 const NO_OPTIONS: HoldOptions = {}
 /** How many combinations of options are remembered: a program uses few. */
 const KNOWN_MAX = 8
+/** With so many timings, those that are not in use are forgotten. */
+const SHARED_MAX = 256
 
 /** Options that share a lease, as they were given. */
 interface Known {
@@ -183,10 +185,17 @@ export class Client {
     const name = `${timing.ttl}/${timing.grace}/${timing.every}`
     let source = this.#shared.get(name)
     if (source === undefined) {
+      if (this.#shared.size >= SHARED_MAX) this.#forgetIdle()
       source = new SharedLease(this.#core, timing)
       this.#shared.set(name, source)
     }
     return source
+  }
+
+  /** A program that computes its ttls would otherwise leave one behind for each. */
+  #forgetIdle(): void {
+    this.#known = []
+    for (const [name, source] of this.#shared) if (source.idle) this.#shared.delete(name)
   }
 
   async #close(): Promise<void> {

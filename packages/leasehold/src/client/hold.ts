@@ -72,6 +72,9 @@ export interface Hold extends AsyncDisposable {
   release(): Promise<void>
 }
 
+/** A release that nobody awaits may fail unseen: it is tried again in the background anyway. */
+function ignore(): void {}
+
 /** A hold under a lease that a keeper keeps. It has no timer and, until asked for, no signal. */
 export class KeptHold implements Hold {
   readonly keys: readonly Key[]
@@ -154,7 +157,7 @@ export class KeptHold implements Hold {
   }
 
   touch(): void {
-    if (this.state === 'held' || this.state === 'lapsed') this.#keeper.touch()
+    if (this.#released === undefined && this.#loss === undefined) this.#keeper.touch()
   }
 
   release(): Promise<void> {
@@ -165,15 +168,21 @@ export class KeptHold implements Hold {
       const { keys, claimToken: token } = this
       this.#released = this.#core.store.release({ lease: this.lease, keys, token }).then(
         () => this.#keeper.emptied(),
-        (error) => this.#releaseBy((errand) => carryOn(this.#core, errand, storeError(error))),
+        (error) => {
+          this.#released?.catch(ignore)
+          return this.#releaseBy((errand) => carryOn(this.#core, errand, storeError(error)))
+        },
       )
-    } else this.#released = this.#releaseBy((errand) => carryOut(this.#core, errand))
+    } else {
+      this.#released = this.#releaseBy((errand) => carryOut(this.#core, errand))
+      this.#released.catch(ignore)
+    }
     return this.#released
   }
 
   /** Leaving a block must not hide the error that ended it: what is unknown is seen to behind. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => undefined)
+    await this.release().catch(ignore)
   }
 
   /** Called once, by its keeper. */

@@ -234,6 +234,20 @@ export class Keeper implements Task {
     if (this.alive) carryOut(this.#core, new ReleaseErrand(this.#core, this, keys, token))
   }
 
+  /** An attempt waits in line. Until it holds its lease is kept, whatever its strategy. */
+  standInLine(token: Token, attempt: Attempt): void {
+    this.#used = true
+    this.waiting.set(token, attempt)
+    if (this.#renewAt < Infinity) return
+    this.#renewAt = this.#planned(this.#sentAt)
+    this.#core.agenda.schedule(this, this.#next())
+  }
+
+  /** It came to hold after it had waited: its time counts from now on. */
+  steppedForward(): void {
+    if (this.timing.renewal !== 'automatic') this.#core.heartbeat.add(this)
+  }
+
   /** One claim was taken by force; the lease lives on. */
   taken(token: Token, key: Key | undefined, end: End | undefined): void {
     const entry = this.holds.get(token) ?? this.waiting.get(token)
@@ -348,8 +362,10 @@ export class Keeper implements Task {
 
   /** When to renew after a send at `stamp`: earlier by chance, and at a step shared with others. */
   #planned(stamp: number): number {
-    const { every, renewal } = this.timing
-    if (renewal !== 'automatic' || every === Infinity) return Infinity
+    const { ttl, renewal } = this.timing
+    const automatic = renewal === 'automatic'
+    if (ttl === Infinity || !(automatic || this.waiting.size > 0)) return Infinity
+    const every = automatic ? this.timing.every : ttl / 2
     const { settings, random, phase } = this.#core
     const at = stamp + every * (1 - settings.jitter * random.next())
     const step = 2 ** Math.floor(Math.log2(every * STEP_PART))

@@ -26,6 +26,11 @@ export class SharedLease implements LeaseSource, Grantee {
     this.#timing = timing
   }
 
+  /** Whether nothing would be lost by forgetting it. */
+  get idle(): boolean {
+    return !this.#granting && this.#keeper?.alive !== true
+  }
+
   get ready(): Keeper | undefined {
     const keeper = this.#keeper
     return keeper !== undefined && keeper.lastState === 'held' ? keeper : undefined

@@ -204,6 +204,19 @@ describe('strategies', () => {
     await expect(lock.renew()).rejects.toMatchObject({ code: 'lost' })
   })
 
+  it('reservation: is kept while it waits in line, and its time begins when it is held', async () => {
+    const { clock, leasehold } = await open()
+    const first = await leasehold.lock('k')
+    const second = leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
+    await clock.advance(64_000)
+    await first.release()
+    const lock = await second
+    await clock.settle()
+    expect(lock.remaining()).toBeGreaterThan(9500)
+    await clock.advance(10_000)
+    expect(lock.held).toBe(false)
+  })
+
   it('cache: is never renewed, and refuses to be', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { strategy: 'cache', ttl: '10s' })
