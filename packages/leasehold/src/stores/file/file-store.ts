@@ -3,6 +3,7 @@ import {
   type Clock,
   DEFAULT_LIMITS,
   type Guarantees,
+  LeaseholdError,
   type LeaseStore,
   type Limits,
   type Random,
@@ -10,7 +11,7 @@ import {
   systemRandom,
 } from '../../port/index.ts'
 import { Compactor } from './compactor.ts'
-import type { Disk, Lock } from './disk.ts'
+import { type Disk, isFull, type Lock } from './disk.ts'
 import { FileDurability } from './file-durability.ts'
 import { LogWriter } from './log-writer.ts'
 import { nodeDisk } from './node-disk.ts'
@@ -52,14 +53,36 @@ export async function fileStore(
   const { clock = systemClock, random = systemRandom } = options
   const { segmentBytes = SEGMENT_BYTES } = options
   checkSegmentBytes(segmentBytes)
+  checkSnapshotBytes(options.snapshotBytes)
   const disk = options.disk ?? (await nodeDisk(folder, clock, random))
-  const lock = await disk.lock()
+  let lock: Lock | undefined
   try {
+    lock = await disk.lock()
     return await open(disk, lock, { ...options, clock, random, segmentBytes })
   } catch (error) {
-    await lock.release()
-    throw error
+    await lock?.release().catch(() => {})
+    throw explained(disk.folder, error)
   }
+}
+
+/** What the disk says, as one of our own errors. */
+function explained(folder: string, error: unknown): LeaseholdError {
+  if (error instanceof LeaseholdError) return error
+  const what = error instanceof Error ? error.message : String(error)
+  const code = isFull(error) ? 'storage-full' : 'storage-failed'
+  return new LeaseholdError(
+    code,
+    `${folder} could not be opened (${what}): see to the disk and open it again; nothing in it was lost by this`,
+    { cause: error },
+  )
+}
+
+function checkSnapshotBytes(bytes: number | undefined): void {
+  if (bytes === undefined || (typeof bytes === 'number' && bytes >= 0)) return
+  throw new LeaseholdError(
+    'invalid-argument',
+    `snapshotBytes is ${bytes}: it must be a number of bytes from 0 on`,
+  )
 }
 
 interface OpenOptions extends FileStoreOptions {

@@ -2,7 +2,7 @@ import { close, constants, fdatasync, fstat, fsync, open, read, write } from 'no
 import { mkdir, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Clock, Random } from '../../port/index.ts'
+import { type Clock, LeaseholdError, type Random, show } from '../../port/index.ts'
 import type { Disk, DiskFile, Lock } from './disk.ts'
 import { lockFolder } from './node-lock.ts'
 
@@ -21,8 +21,22 @@ const SYNCHRONOUS = process.platform === 'linux' ? constants.O_DSYNC : 0
 
 /** A folder of the machine's file system. Made if it is not there. */
 export async function nodeDisk(folder: string, clock: Clock, random: Random): Promise<Disk> {
-  await mkdir(folder, { recursive: true })
-  return new NodeDisk(await realpath(folder), clock, random)
+  if (typeof folder !== 'string' || folder === '') {
+    throw new LeaseholdError(
+      'invalid-argument',
+      `folder is ${show(folder)}: give the path of a folder to keep the store in`,
+    )
+  }
+  try {
+    await mkdir(folder, { recursive: true })
+    return new NodeDisk(await realpath(folder), clock, random)
+  } catch (error) {
+    throw new LeaseholdError(
+      'invalid-argument',
+      `folder ${show(folder)} cannot be used (${(error as Error).message}): give one that this process may make or write to`,
+      { cause: error },
+    )
+  }
 }
 
 class NodeDisk implements Disk {

@@ -43,7 +43,6 @@ export async function recover<K extends Recovering>(
   makeKernel: (revision: Revision) => K,
 ): Promise<{ kernel: K; recovered: Recovered }> {
   let names = await disk.list()
-  for (const name of names) if (isTemporary(name)) await disk.remove(name)
   if (segmentNumbers(names).length === 0 && snapshotNumbers(names).length === 0) {
     await prepareSegment(disk, { storeId: random.id(), number: 1, bytes: segmentBytes })
     names = await disk.list()
@@ -58,6 +57,7 @@ export async function recover<K extends Recovering>(
   const segments = segmentNumbers(names)
   const end = await readLog(disk, segments, snapshot, journal, stamps)
   await wipe(disk, end.remains)
+  for (const name of names) if (isTemporary(name)) await disk.remove(name)
   await removeOutdated(disk, names, snapshot)
 
   const lastTime = Math.max(end.time ?? -Infinity, snapshot?.time ?? -Infinity)

@@ -3,6 +3,8 @@ import type { Disk } from './disk.ts'
 import { prepareSegment } from './segment.ts'
 
 const RETRY_MS = 1000
+/** Those who ask for it while the disk is full do not have it tried more often than this. */
+const PATIENCE_MS = 100
 
 /**
  * Prepares the segment after the current one while there is still room in that, so that no commit
@@ -17,6 +19,7 @@ export class SegmentSupply {
   #preparing: Promise<void> | undefined
   #timer: Timer | undefined
   #closed = false
+  #failedAt = 0
   /** Why the last try failed; nothing once one has succeeded. */
   fault: unknown
   /** Called when a try has failed, after those that wait for it were told. */
@@ -52,6 +55,7 @@ export class SegmentSupply {
   /** Prepares it in the background, and tries again and again if that fails. */
   want(number: number): void {
     if (this.#closed || this.#last >= number) return
+    if (this.fault !== undefined && this.#clock.now() < this.#failedAt + PATIENCE_MS) return
     this.need(number).catch(() => {
       if (this.#closed || this.#timer) return
       this.#timer = this.#clock.timer(this.#clock.now() + RETRY_MS, () => {
@@ -75,6 +79,7 @@ export class SegmentSupply {
       this.fault = undefined
     } catch (error) {
       this.fault = error
+      this.#failedAt = this.#clock.now()
       this.#clock.defer(() => this.onFault())
       throw error
     } finally {
