@@ -139,9 +139,8 @@ export class Keeper implements Task {
 
   /** The renewal that was sent at `stamp` was carried out. */
   renewed(stamp: number, capped: Capped | undefined): void {
-    const now = this.#core.agenda.now()
-    // An answer after the last deadline is too late: what was concluded here stays.
-    this.#check(now)
+    // An answer after the loss is too late. But where nobody has looked at the clock since the last
+    // deadline, as after a stall, nobody was told of a loss, and the answer proves that there is none.
     if (this.#state === 'lost') return
     if (capped !== undefined) this.#cap(stamp, capped.remaining, capped.end)
     if (stamp > this.#answeredAt) {
@@ -151,6 +150,9 @@ export class Keeper implements Task {
       this.#keptUntil = Math.min(stamp + this.timing.kept, this.#capAt)
       this.#renewAt = this.#planned(stamp)
     }
+    const now = this.#core.agenda.now()
+    this.#check(now)
+    if (!this.alive) return
     const { lease } = this
     this.#core.events.emit('renewed', { lease, ttl: this.timing.ttl })
     if (this.#state === 'lapsed' && now < this.#heldUntil) this.#recover()
