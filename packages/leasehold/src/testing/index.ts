@@ -1,4 +1,12 @@
 export {
+  type Command,
+  type CompareOptions,
+  commandSequences,
+  compareWithKernel,
+  type FastCheck,
+  type SequenceOptions,
+} from './commands/index.ts'
+export {
   type ConformanceCase,
   type ConformanceOptions,
   conformance,
@@ -6,3 +14,4 @@ export {
 } from './conformance/index.ts'
 export { TestClock } from './test-clock.ts'
 export { type TestStore, type TestStoreOptions, testStore } from './test-store.ts'
+export * from './sim/index.ts'

@@ -20,7 +20,7 @@ export interface DiskFaults {
 export class SimDisk implements Disk {
   readonly folder: string
   readonly #node: SimNode
-  readonly #faults: DiskFaults
+  #faults: DiskFaults
   readonly #files = new Map<string, Contents>()
   /** How to undo the changes of names that are not durable yet, the oldest first. */
   #undoNames: (() => void)[] = []
@@ -30,6 +30,12 @@ export class SimDisk implements Disk {
     this.#node = node
     this.#faults = faults
     this.folder = `disk of ${node.name}`
+  }
+
+  /** From now on nothing fails, and syncing takes as long as it did at least. */
+  calm(): void {
+    const [least] = this.#faults.sync
+    this.#faults = { sync: [least, 2 * least], failure: 0 }
   }
 
   /** The process on this machine has crashed; with `power` lost, the machine too. */
@@ -64,7 +70,7 @@ export class SimDisk implements Disk {
     return this.#after(0, () => {
       const contents = this.#files.get(name)
       if (!contents) throw fault('ENOENT', `${name} is not there`)
-      return new SimFile(this.#node, contents, this.#faults)
+      return new SimFile(this.#node, contents, () => this.#faults)
     })
   }
 
@@ -72,7 +78,7 @@ export class SimDisk implements Disk {
     return this.#after(0, () => {
       const contents = new Contents(this.#node)
       this.#put(name, contents)
-      return new SimFile(this.#node, contents, this.#faults)
+      return new SimFile(this.#node, contents, () => this.#faults)
     })
   }
 
@@ -177,9 +183,9 @@ class Contents {
 class SimFile implements DiskFile {
   readonly #node: SimNode
   readonly #contents: Contents
-  readonly #faults: DiskFaults
+  readonly #faults: () => DiskFaults
 
-  constructor(node: SimNode, contents: Contents, faults: DiskFaults) {
+  constructor(node: SimNode, contents: Contents, faults: () => DiskFaults) {
     this.#node = node
     this.#contents = contents
     this.#faults = faults
@@ -201,16 +207,16 @@ class SimFile implements DiskFile {
 
   writeDurably(bytes: Uint8Array, position: number): Promise<void> {
     const { random } = this.#node.world
-    const failed = random.chance(this.#faults.failure)
+    const failed = random.chance(this.#faults().failure)
     this.#contents.begin(bytes, position)
-    return afterIn(this.#node, random.between(...this.#faults.sync), () => {
+    return afterIn(this.#node, random.between(...this.#faults().sync), () => {
       this.#contents.finish(failed)
       if (failed) throw fault('EIO', 'the disk could not write')
     })
   }
 
   sync(): Promise<void> {
-    const delay = this.#node.world.random.between(...this.#faults.sync)
+    const delay = this.#node.world.random.between(...this.#faults().sync)
     return afterIn(this.#node, delay, () => this.#contents.synced())
   }
 

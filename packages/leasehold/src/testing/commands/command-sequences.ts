@@ -1,0 +1,199 @@
+import { KEYS } from './command.ts'
+
+/** What is used of fast-check. It is handed in, so that this package needs none. */
+export interface FastCheck {
+  constantFrom(...values: readonly unknown[]): unknown
+  integer(range: { min: number; max: number }): unknown
+  record(fields: never, constraints: { requiredKeys: never }): unknown
+  oneof(...choices: readonly never[]): unknown
+  array(each: never, constraints: { minLength?: number; maxLength?: number }): unknown
+  uniqueArray(each: never, constraints: object): unknown
+}
+
+export interface SequenceOptions {
+  /** How many commands at most; 40 if not given. */
+  readonly length?: number | undefined
+  /** Times are multiples of this, in milliseconds: small steps make deadlines meet. 10 if not given. */
+  readonly step?: number | undefined
+}
+
+/**
+ * Random sequences of commands, as an arbitrary of the caller's fast-check. Only the caller knows
+ * its type:
+ *
+ * ```ts
+ * const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
+ * await fc.assert(fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands)))
+ * ```
+ */
+export function commandSequences<A>(fc: FastCheck, options: SequenceOptions = {}): A {
+  const { length = 40, step = 10 } = options
+  const make = fc as unknown as Maker
+  const commands = weighted(make, [
+    [5, grants(make, step)],
+    [6, claims(make)],
+    [4, releases(make)],
+    [1, updates(make)],
+    [2, revokes(make, step)],
+    [2, renewals(make)],
+    [4, passing(make, step)],
+    [2, reads(make)],
+    [1, record(make, { do: make.constantFrom('repeat'), at: recent(make) }, ['do', 'at'])],
+  ])
+  return make.array(commands, { minLength: 1, maxLength: length }) as A
+}
+
+/** fast-check without its types, which are not ours to import. */
+interface Maker {
+  constantFrom(...values: readonly unknown[]): unknown
+  integer(range: { min: number; max: number }): unknown
+  record(fields: object, constraints: { requiredKeys: readonly string[] }): unknown
+  oneof(...choices: readonly unknown[]): unknown
+  array(each: unknown, constraints: object): unknown
+  uniqueArray(each: unknown, constraints: object): unknown
+}
+
+function record(make: Maker, fields: object, requiredKeys: readonly string[]): unknown {
+  return make.record(fields, { requiredKeys })
+}
+
+function weighted(make: Maker, choices: readonly [number, unknown][]): unknown {
+  return make.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+}
+
+function recent(make: Maker): unknown {
+  return make.integer({ min: 0, max: 9 })
+}
+
+function places(make: Maker): unknown {
+  const exclusive = record(
+    make,
+    { key: make.constantFrom(...KEYS), value: make.constantFrom('', 'x', 'ü') },
+    ['key'],
+  )
+  const shared = record(
+    make,
+    {
+      key: make.constantFrom(...KEYS),
+      mode: make.constantFrom('shared'),
+      limit: make.integer({ min: 1, max: 3 }),
+    },
+    ['key', 'mode'],
+  )
+  return make.uniqueArray(make.oneof(exclusive, shared), {
+    minLength: 1,
+    maxLength: 3,
+    selector: ({ key }: { key: string }) => key,
+  })
+}
+
+/** An optional field that is there rarely: most calls carry no request id and are not tries. */
+function seldom(make: Maker): unknown {
+  return make.constantFrom(true, false, false)
+}
+
+function grants(make: Maker, step: number): unknown {
+  const times = (most: number) => make.constantFrom(...multiples(step, most))
+  return record(
+    make,
+    {
+      do: make.constantFrom('grant'),
+      holder: make.constantFrom('alice', 'bob'),
+      ttl: make.constantFrom(...multiples(step, 6), Infinity),
+      grace: times(3),
+      maxLife: make.constantFrom(...multiples(step, 6).map((ms) => ms + 6 * step), Infinity),
+      parent: recent(make),
+      claims: places(make),
+      ifFree: seldom(make),
+      request: seldom(make),
+    },
+    ['do', 'holder', 'ttl'],
+  )
+}
+
+function multiples(step: number, most: number): number[] {
+  return Array.from({ length: most }, (_, at) => (at + 1) * step)
+}
+
+function claims(make: Maker): unknown {
+  return record(
+    make,
+    {
+      do: make.constantFrom('claim'),
+      lease: recent(make),
+      claims: places(make),
+      ifFree: seldom(make),
+      request: seldom(make),
+    },
+    ['do', 'lease', 'claims'],
+  )
+}
+
+function wrong(make: Maker): unknown {
+  return make.constantFrom(undefined, undefined, undefined, 'token', 'lease', 'key')
+}
+
+function releases(make: Maker): unknown {
+  return record(
+    make,
+    {
+      do: make.constantFrom('release'),
+      claim: recent(make),
+      some: seldom(make),
+      wrong: wrong(make),
+      request: seldom(make),
+    },
+    ['do', 'claim'],
+  )
+}
+
+function updates(make: Maker): unknown {
+  return record(
+    make,
+    {
+      do: make.constantFrom('update'),
+      claim: recent(make),
+      value: make.constantFrom('one', 'two', ''),
+      wrong: wrong(make),
+      request: seldom(make),
+    },
+    ['do', 'claim'],
+  )
+}
+
+function revokes(make: Maker, step: number): unknown {
+  return record(
+    make,
+    {
+      do: make.constantFrom('revoke'),
+      target: make.constantFrom('lease', 'lease', 'parent', 'prefix', 'key', 'claim'),
+      at: recent(make),
+      after: make.constantFrom(0, ...multiples(step, 3)),
+      request: seldom(make),
+    },
+    ['do', 'target', 'at'],
+  )
+}
+
+function renewals(make: Maker): unknown {
+  const leases = make.array(recent(make), { minLength: 1, maxLength: 4 })
+  return record(make, { do: make.constantFrom('renew'), leases }, ['do', 'leases'])
+}
+
+function passing(make: Maker, step: number): unknown {
+  const ms = make.constantFrom(0, step / 2, ...multiples(step, 4))
+  return record(make, { do: make.constantFrom('pass'), ms }, ['do', 'ms'])
+}
+
+function reads(make: Maker): unknown {
+  return record(
+    make,
+    {
+      do: make.constantFrom('read'),
+      what: make.constantFrom('key', 'prefix', 'lease', 'leases', 'history'),
+      at: recent(make),
+      limit: make.integer({ min: 1, max: 3 }),
+    },
+    ['do', 'what', 'at'],
+  )
+}

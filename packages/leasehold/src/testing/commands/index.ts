@@ -1,0 +1,3 @@
+export type { Command, Place, Wrong } from './command.ts'
+export { commandSequences, type FastCheck, type SequenceOptions } from './command-sequences.ts'
+export { type CompareOptions, compareWithKernel } from './compare-with-kernel.ts'
