@@ -76,6 +76,7 @@ export class PrefixWatchers {
   constructor(events: EventLog) {
     this.#events = events
     this.#told = events.next
+    events.announced(this.#told)
   }
 
   get size(): number {

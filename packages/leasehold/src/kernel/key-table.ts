@@ -146,27 +146,29 @@ const SHARDS = 256
  * second at a million entries; two hundred small ones do that one at a time.
  */
 class SlotsByName {
-  readonly #shards = Array.from({ length: SHARDS }, () => new Map<string, number>())
+  readonly #shards = new Array<Map<string, number> | undefined>(SHARDS).fill(undefined)
 
   get(name: string): number | undefined {
-    return this.#shard(name).get(name)
+    return this.#shards[shardOf(name)]?.get(name)
   }
 
   set(name: string, slot: number): void {
-    this.#shard(name).set(name, slot)
+    const shard = shardOf(name)
+    const names = this.#shards[shard] ?? new Map()
+    this.#shards[shard] = names.set(name, slot)
   }
 
   delete(name: string): void {
-    this.#shard(name).delete(name)
+    this.#shards[shardOf(name)]?.delete(name)
   }
+}
 
-  /** The ends of names differ more than their beginnings do. */
-  #shard(name: string): Map<string, number> {
-    const { length } = name
-    let hash = length
-    for (let at = length > 3 ? length - 3 : 0; at < length; at++) {
-      hash = (hash * 31 + name.charCodeAt(at)) | 0
-    }
-    return this.#shards[(hash ^ (hash >>> 8)) & (SHARDS - 1)]!
+/** The ends of names differ more than their beginnings do. */
+function shardOf(name: string): number {
+  const { length } = name
+  let hash = length
+  for (let at = length > 3 ? length - 3 : 0; at < length; at++) {
+    hash = (hash * 31 + name.charCodeAt(at)) | 0
   }
+  return (hash ^ (hash >>> 8)) & (SHARDS - 1)
 }

@@ -7,7 +7,7 @@
  * touches one of them touches most, and memory is fetched by the line. A table grows by a page at
  * a time, so that growing never copies and never pauses.
  */
-const PAGE_BITS = 14
+const PAGE_BITS = 10
 const PAGE = 1 << PAGE_BITS
 const MASK = PAGE - 1
 

@@ -12,6 +12,6 @@ export {
   conformance,
   type Opened,
 } from './conformance/index.ts'
+export * from './sim/index.ts'
 export { TestClock } from './test-clock.ts'
 export { type TestStore, type TestStoreOptions, testStore } from './test-store.ts'
-export * from './sim/index.ts'

@@ -95,15 +95,20 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
   const { clock, random, segmentBytes, limits, snapshotBytes = SNAPSHOT_BYTES } = options
   const durability = new FileDurability(clock)
   let grantor!: Grantor
-  const { kernel, recovered } = await recover(disk, clock, random, segmentBytes, (revision) => {
+  const { kernel, recovered } = await recover(disk, random, segmentBytes, (revision) => {
     const guarantees = fileGuarantees({ ...DEFAULT_LIMITS, ...limits })
     grantor = new Grantor({ clock, guarantees, limits, revision, durability })
     return grantor.kernel
   })
-  const { storeId, end, lastSegment, shift } = recovered
+  const { storeId, end, lastSegment, lastTime } = recovered
   const file = await disk.open(segmentName(end.position.segment))
   const supply = new SegmentSupply(disk, clock, storeId, segmentBytes, lastSegment)
   const log = new LogWriter(disk, supply, storeId, file, await file.size(), end.position)
+  // Not before there is nothing left to wait for: from now on a lease can be renewed, so from now
+  // on its full ttl counts.
+  const now = clock.now()
+  const shift = lastTime === -Infinity ? 0 : now - lastTime
+  kernel.settle(now, now - shift)
   const last = lastOf(recovered)
   const compactor = new Compactor(disk, clock, kernel, log, supply, durability, last, {
     storeId,

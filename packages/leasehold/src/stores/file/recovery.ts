@@ -1,5 +1,5 @@
 import type { Journal } from '../../kernel/index.ts'
-import type { Clock, Random, Revision } from '../../port/index.ts'
+import type { Random, Revision } from '../../port/index.ts'
 import { damaged } from './damage.ts'
 import type { Disk } from './disk.ts'
 import { LOG_BEGIN, type LogEnd, LogReader, wipe } from './log-reader.ts'
@@ -18,7 +18,6 @@ import { readSnapshot, readSnapshotInfo, type SnapshotInfo, Stamps } from './sna
 export interface Recovering {
   replay(): Journal
   startEvents(revision: Revision): void
-  settle(now: number, lastTime: number): void
 }
 
 export interface Recovered {
@@ -27,17 +26,17 @@ export interface Recovered {
   readonly snapshot: SnapshotInfo | undefined
   /** The number of the last segment, which may not be in use yet. */
   readonly lastSegment: number
-  /** What to take from a time of this process to get a time of the log. */
-  readonly shift: number
+  /** The last time that the log knows of; -Infinity where it knows none. */
+  readonly lastTime: number
 }
 
 /**
- * Rebuilds a kernel from the folder: the newest snapshot, then the log from where it began.
+ * Rebuilds a kernel from the folder: the newest snapshot, then the log from where it began. The
+ * kernel has yet to be settled.
  * `makeKernel` is called once, with the revision to start after.
  */
 export async function recover<K extends Recovering>(
   disk: Disk,
-  clock: Clock,
   random: Random,
   segmentBytes: number,
   makeKernel: (revision: Revision) => K,
@@ -61,11 +60,8 @@ export async function recover<K extends Recovering>(
   await removeOutdated(disk, names, snapshot)
 
   const lastTime = Math.max(end.time ?? -Infinity, snapshot?.time ?? -Infinity)
-  const now = clock.now()
-  const shift = lastTime === -Infinity ? 0 : now - lastTime
-  kernel.settle(now, now - shift)
   const lastSegment = segments.at(-1)!
-  return { kernel, recovered: { storeId: end.storeId, end, snapshot, lastSegment, shift } }
+  return { kernel, recovered: { storeId: end.storeId, end, snapshot, lastSegment, lastTime } }
 }
 
 async function readLog(

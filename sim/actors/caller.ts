@@ -1,0 +1,206 @@
+import { isLeaseholdError } from 'leasehold'
+import type { LeaseId, LeaseStore } from 'leasehold/port'
+import type { SeededRandom, SimNode } from 'leasehold/testing'
+import type { Call, CallAnswer } from '../history.js'
+import type { Scene } from '../scene.js'
+
+const KEYS = ['raw/a', 'raw/b']
+
+/**
+ * Speaks the port directly, and not always well: repeats requests, releases what is not its own,
+ * lets leases run out, reads in between.
+ */
+export class Caller {
+  readonly node: SimNode
+  readonly #scene: Scene
+  readonly #random: SeededRandom
+  #store: LeaseStore | undefined
+  #lease: { readonly id: LeaseId; readonly ttl: number } | undefined
+  #mine: { readonly key: string; readonly token: number }[] = []
+  #requests = 0
+  #stopping = false
+
+  constructor(scene: Scene, name: string) {
+    this.#scene = scene
+    this.node = scene.client(name)
+    this.#random = this.node.random
+  }
+
+  start(): void {
+    this.#store = this.#scene.store(this.node)
+    this.#lease = undefined
+    this.#mine = []
+    this.#later(this.#random.between(0, 300), () => this.#again())
+  }
+
+  crash(): void {
+    if (!this.node.running) return
+    this.#scene.world.note(this.node.name, 'is killed')
+    this.node.crash()
+    this.#scene.world.after(this.#random.between(10, 3000), () => this.restart())
+  }
+
+  restart(): void {
+    if (!this.node.running && !this.#stopping) this.node.start(() => this.start())
+  }
+
+  stop(): void {
+    this.#stopping = true
+  }
+
+  #again(): void {
+    if (this.#stopping) return
+    this.#step()
+    this.#later(this.#random.between(20, 700), () => this.#again())
+  }
+
+  #step(): void {
+    if (!this.#lease || this.#random.chance(0.05)) this.#grant()
+    else {
+      const dice = this.#random.next()
+      if (dice < 0.3) this.#claim(this.#lease)
+      else if (dice < 0.5) this.#release(this.#lease)
+      else if (dice < 0.8) this.#renew(this.#lease)
+      else if (dice < 0.92) this.#readKey()
+      else this.#readLease(this.#lease)
+    }
+  }
+
+  #grant(): void {
+    const ttl = this.#random.pick([400, 1000, 3000])
+    const request = this.#requestId()
+    const call = this.#call('grant', '', '', 0, ttl, request)
+    this.#send(call, async () => {
+      const answer = await this.#store!.grant({ holder: this.node.name, ttl, request })
+      if (answer.outcome === 'busy') return { type: 'busy', revision: answer.revision, token: 0 }
+      this.#lease = { id: answer.lease, ttl }
+      return { type: 'done', revision: answer.revision, token: 0, lease: answer.lease }
+    })
+  }
+
+  #claim(lease: { readonly id: LeaseId; readonly ttl: number }): void {
+    const key = this.#random.pick(KEYS)
+    const request = this.#requestId()
+    const call = this.#call('claim', key, lease.id, 0, lease.ttl, request)
+    this.#send(call, async () => {
+      const claims = [{ key }]
+      const answer = await this.#store!.claim({ lease: lease.id, claims, ifFree: true, request })
+      const { revision } = answer
+      if (answer.outcome === 'busy')
+        return { type: 'busy', revision, token: answer.ahead[0]!.first.token }
+      this.#mine.push({ key, token: answer.token })
+      return { type: 'done', revision, token: answer.token, lease: lease.id }
+    })
+  }
+
+  #release(lease: { readonly id: LeaseId; readonly ttl: number }): void {
+    // Mostly its own latest; sometimes one that it gave back before, or that was never its own.
+    const own = this.#mine.at(this.#random.chance(0.7) ? -1 : this.#random.integer(-3, -1))
+    if (!own) return
+    const token = this.#random.chance(0.1) ? own.token + 1 : own.token
+    const request = this.#requestId()
+    const call = this.#call('release', own.key, lease.id, token, lease.ttl, request)
+    this.#send(call, async () => {
+      const keys = [own.key]
+      const { revision } = await this.#store!.release({ lease: lease.id, keys, token, request })
+      return { type: 'done', revision, token, lease: lease.id }
+    })
+  }
+
+  #renew(lease: { readonly id: LeaseId; readonly ttl: number }): void {
+    const call = this.#call('renew', '', lease.id, 0, lease.ttl, undefined)
+    this.#send(call, async () => {
+      const { lost } = await this.#store!.renew([lease.id])
+      if (lost.length === 0) return { type: 'done', revision: 0, token: 0, lease: lease.id }
+      if (this.#lease?.id === lease.id) this.#lease = undefined
+      return { type: 'lost' }
+    })
+  }
+
+  #readKey(): void {
+    const key = this.#random.pick([...KEYS, 'job', 'gpu'])
+    const invoked = this.#scene.world.now
+    this.#store!.read({ key }).then(
+      ({ revision, claims, holders }) => {
+        const line = claims.map(({ token, mode }) => ({ token, exclusive: mode === 'exclusive' }))
+        this.#scene.keyRead({ key, revision, invoked, claims: line, holders })
+      },
+      () => undefined,
+    )
+  }
+
+  #readLease({ id, ttl }: { readonly id: LeaseId; readonly ttl: number }): void {
+    this.#store!.read({ lease: id }).then(
+      ({ lease, claims }) => {
+        if (!lease) return
+        const { grace, renewedAt, until } = lease
+        const tokens = claims.map(({ token }) => token)
+        this.#scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, held: [] })
+      },
+      () => undefined,
+    )
+  }
+
+  /** Sends a call, and where it has a request id perhaps again; each answer is recorded. */
+  #send(call: Call, ask: () => Promise<CallAnswer>): void {
+    const send = (): void => {
+      ask().then(
+        (answer) => this.#answered(call, answer),
+        (error: unknown) => {
+          if (isLeaseholdError(error) && error.outcome === 'refused') {
+            this.#answered(call, { type: 'refused', code: error.code })
+          }
+        },
+      )
+    }
+    send()
+    if (call.request === undefined) return
+    for (let repeat = this.#random.integer(0, 2); repeat > 0; repeat--) {
+      this.#later(this.#random.between(1, 3000), send)
+    }
+  }
+
+  #answered(call: Call, answer: CallAnswer): void {
+    if (call.answer) {
+      this.#scene.repeated({ ...call, answer })
+      return
+    }
+    call.answer = answer
+    call.answered = this.#scene.world.now
+    this.#scene.called(call)
+  }
+
+  #call(
+    kind: Call['kind'],
+    key: string,
+    lease: LeaseId,
+    token: number,
+    ttl: number,
+    request: string | undefined,
+  ): Call {
+    const invoked = this.#scene.world.now
+    const client = this.node.name
+    const call: Call = {
+      client,
+      kind,
+      key,
+      lease,
+      token,
+      ttl,
+      request,
+      invoked,
+      answered: Infinity,
+      answer: undefined,
+    }
+    this.#scene.calls.push(call)
+    return call
+  }
+
+  #requestId(): string {
+    return `${this.node.name}-${++this.#requests}`
+  }
+
+  #later(ms: number, run: () => void): void {
+    this.#scene.world.after(ms, this.node.guard(run))
+  }
+}

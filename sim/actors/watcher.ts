@@ -1,0 +1,51 @@
+import type { LeaseStore } from 'leasehold/port'
+import type { SimNode } from 'leasehold/testing'
+import type { WatchRecord } from '../history.js'
+import type { Scene } from '../scene.js'
+
+/** Watches every key, and where its line breaks goes on from where it was. */
+export class Watcher {
+  readonly node: SimNode
+  readonly #scene: Scene
+  readonly #store: LeaseStore
+  #record: WatchRecord | undefined
+  #revision: number | undefined
+
+  constructor(scene: Scene, name: string) {
+    this.#scene = scene
+    this.node = scene.client(name)
+    this.#store = scene.store(this.node)
+  }
+
+  start(): void {
+    const from = this.#revision
+    this.#store.watch({ prefix: '', from }, (notice) => {
+      if (notice.type === 'watching') this.#begin(notice.revision)
+      else if (notice.type === 'events') {
+        this.#revision = notice.revision
+        this.#record!.events.push(...notice.events)
+      } else if (notice.type === 'interrupted') this.#startLater()
+      else if (notice.type === 'compacted') {
+        // What happened meanwhile is not kept any more: this one ends and another begins.
+        this.#record = undefined
+        this.#revision = undefined
+        this.#startLater()
+      }
+    })
+  }
+
+  #begin(revision: number): void {
+    if (this.#record) return
+    this.#revision = revision
+    this.#record = { name: this.node.name, from: revision, events: [], broken: false }
+    this.#scene.watches.push(this.#record)
+  }
+
+  #startLater(): void {
+    const delay = this.node.random.between(5, 300)
+    this.#scene.world.after(
+      delay,
+      this.node.guard(() => this.start()),
+    )
+  }
+}

@@ -1,0 +1,71 @@
+import type { End, LeaseId } from 'leasehold/port'
+import type { Call, Family, Holding, LeaseRecord, WatchRecord, Write } from './history.js'
+
+/** What a checker may know of the world that no client can: how fast its clocks run. */
+export interface Truth {
+  readonly now: number
+  readonly serverRate: number
+  /** When the server's latest process began to serve. */
+  readonly serverStart: number
+  /** When the process before that came to its end. */
+  readonly serverEnd: number
+  readonly drift: number
+}
+
+/**
+ * Watches one invariant. It hears what clients are told, as they are told it; whatever it finds
+ * wrong it gives to `violated`.
+ */
+export interface Checker {
+  /** The invariant's number and what it says, in a few words. */
+  readonly name: string
+  held?(holding: Holding, others: readonly Holding[], truth: Truth): void
+  wrote?(write: Write): void
+  /** A client was told that its lease is gone. */
+  gone?(lease: LeaseRecord, end: End | undefined, truth: Truth): void
+  called?(call: Call, truth: Truth): void
+  /** A call that had been answered was answered once more. */
+  repeated?(call: Call): void
+  /** A client was told of a revision, by an answer to a call that it made at `invoked`. */
+  revision?(revision: number, invoked: number, truth: Truth): void
+  read?(reading: KeyRead, truth: Truth): void
+  leaseRead?(reading: LeaseRead): void
+  /** The system is whole again, and this took so long where at most `bound` was promised. */
+  progressed?(what: string, took: number, bound: number): void
+  /** All is over. */
+  finish?(history: History): void
+}
+
+export interface History {
+  readonly calls: readonly Call[]
+  readonly watches: readonly WatchRecord[]
+  readonly families: readonly Family[]
+}
+
+/** A key as a client read it. */
+export interface KeyRead {
+  readonly key: string
+  readonly revision: number
+  readonly invoked: number
+  readonly claims: readonly { readonly token: number; readonly exclusive: boolean }[]
+  readonly holders: number
+}
+
+/** A lease as its client read it, and the tokens that the client holds under it. */
+export interface LeaseRead {
+  readonly lease: LeaseId
+  readonly ttl: number
+  readonly grace: number
+  readonly renewedAt: number
+  readonly until: number
+  readonly tokens: readonly number[]
+  readonly held: readonly number[]
+}
+
+export interface Violation {
+  readonly checker: string
+  readonly message: string
+  readonly time: number
+}
+
+export type Violated = (message: string) => void

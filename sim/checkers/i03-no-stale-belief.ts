@@ -1,0 +1,18 @@
+import type { Checker, Violated } from '../checker.js'
+
+/** I3: when somebody is told that they hold a key, nobody with an older token believes so still. */
+export function noStaleBelief(violated: Violated): Checker {
+  return {
+    name: 'I3 no stale belief',
+    held(holding, others) {
+      if (holding.limit > 0) return
+      for (const other of others) {
+        if (other === holding || other.key !== holding.key || other.limit > 0) continue
+        if (other.token > holding.token || !other.awake() || !other.hold.held) continue
+        violated(
+          `${holding.key}: ${holding.client} holds token ${holding.token} while ${other.client} believes in token ${other.token} for ${other.hold.remaining().toFixed(1)} ms more`,
+        )
+      }
+    },
+  }
+}

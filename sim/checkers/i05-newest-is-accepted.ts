@@ -1,0 +1,16 @@
+import type { Checker, Violated } from '../checker.js'
+
+/** I5: a write with the newest token that anybody was given is never refused. */
+export function newestIsAccepted(violated: Violated): Checker {
+  const newest = new Map<string, number>()
+  return {
+    name: 'I5 newest is accepted',
+    held({ key, token }) {
+      newest.set(key, Math.max(newest.get(key) ?? 0, token))
+    },
+    wrote({ key, token, accepted }) {
+      if (accepted || token < (newest.get(key) ?? 0)) return
+      violated(`${key}: token ${token}, the newest, was refused`)
+    },
+  }
+}

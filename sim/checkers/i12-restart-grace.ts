@@ -1,0 +1,19 @@
+import type { Checker, Violated } from '../checker.js'
+
+/** I12: after a restart every lease lives for its full ttl again. */
+export function restartGrace(violated: Violated): Checker {
+  return {
+    name: 'I12 restart grace',
+    gone({ lease, ttl, grace, renewedFrom }, end, { now, serverRate, serverStart, serverEnd }) {
+      const span = (ttl + grace) / serverRate
+      // What may have expired before the crash is told after it.
+      if (end?.reason !== 'expired' || renewedFrom + span <= serverEnd) return
+      const early = serverStart + span - now
+      if (early > 0.001) {
+        violated(
+          `lease ${lease} expired ${early.toFixed(1)} ms before its ttl after a restart was over`,
+        )
+      }
+    },
+  }
+}

@@ -1,0 +1,135 @@
+import type { Checker, Truth, Violated } from '../checker.js'
+import type { Call } from '../history.js'
+
+/**
+ * I20: the calls on a key could have happened one after the other, each at some moment between its
+ * sending and its answer. A call that was not answered may have happened at any later moment, or
+ * not at all; a lease that could have run out may have.
+ *
+ * The search is that of Wing and Gong: try every call that may be next, and go back where it leads
+ * nowhere. What has been tried is remembered.
+ */
+export function linearizable(violated: Violated): Checker {
+  let truth: Truth | undefined
+  return {
+    name: 'I20 linearizable',
+    called(_call, now) {
+      truth = now
+    },
+    finish({ calls }) {
+      const renewals = calls.filter(({ kind }) => kind === 'renew' || kind === 'grant')
+      const byKey = new Map<string, Call[]>()
+      for (const call of calls) {
+        if (call.kind !== 'claim' && call.kind !== 'release') continue
+        byKey.set(call.key, [...(byKey.get(call.key) ?? []), call])
+      }
+      for (const [key, own] of byKey) {
+        const search = new Search(own, renewals, truth?.serverRate ?? 1)
+        if (!search.possible()) violated(`${key}: no order explains its ${own.length} calls`)
+      }
+    },
+  }
+}
+
+/** Who holds the key: the token and the lease, or nobody. */
+interface State {
+  readonly token: number
+  readonly lease: string
+}
+
+const FREE: State = { token: 0, lease: '' }
+const UNKNOWN = -1
+const STEPS_MAX = 200_000
+
+class Search {
+  readonly #calls: readonly Call[]
+  readonly #renewals: readonly Call[]
+  readonly #rate: number
+  readonly #tried = new Set<string>()
+  readonly #done: boolean[]
+  #steps = 0
+
+  constructor(calls: readonly Call[], renewals: readonly Call[], rate: number) {
+    this.#calls = [...calls].sort((a, b) => a.invoked - b.invoked)
+    this.#renewals = renewals
+    this.#rate = rate
+    this.#done = this.#calls.map(() => false)
+  }
+
+  possible(): boolean {
+    return this.#from(0, FREE)
+  }
+
+  /** Whether what is left could happen from here; the calls before `start` have all been placed. */
+  #from(start: number, state: State): boolean {
+    let first = start
+    while (first < this.#calls.length && this.#done[first]) first++
+    if (this.#allPlaced(first)) return true
+    const where = `${state.token} ${this.#done.slice(first).map(Number).join('')} ${first}`
+    // A search that takes too long is given up as undecided, never as a violation.
+    if (this.#tried.has(where) || ++this.#steps > STEPS_MAX) return this.#steps > STEPS_MAX
+    this.#tried.add(where)
+    const deadline = this.#firstAnswer(first)
+    for (let at = first; at < this.#calls.length; at++) {
+      const call = this.#calls[at]!
+      if (call.invoked > deadline) break
+      if (this.#done[at]) continue
+      for (const next of this.#after(call, state)) {
+        this.#done[at] = true
+        if (this.#from(first, next)) return true
+        this.#done[at] = false
+      }
+    }
+    return false
+  }
+
+  /** Calls that were never answered need not have happened. */
+  #allPlaced(first: number): boolean {
+    for (let at = first; at < this.#calls.length; at++) {
+      if (!this.#done[at] && this.#calls[at]!.answer) return false
+    }
+    return true
+  }
+
+  #firstAnswer(first: number): number {
+    let earliest = Infinity
+    for (let at = first; at < this.#calls.length; at++) {
+      if (!this.#done[at]) earliest = Math.min(earliest, this.#calls[at]!.answered)
+    }
+    return earliest
+  }
+
+  /** The states in which the key can be after this call, if it can be next. */
+  #after(call: Call, state: State): State[] {
+    const { answer } = call
+    const states = [state]
+    if (state !== FREE && this.#mayHaveExpired(state.lease, call)) states.push(FREE)
+    if (call.kind === 'claim') {
+      if (!answer) return states.includes(FREE) ? [{ token: UNKNOWN, lease: call.lease }] : []
+      if (answer.type === 'busy') return states.filter((one) => one !== FREE)
+      if (answer.type !== 'done') return states
+      const { token } = answer
+      const rises = token > state.token
+      return rises && states.includes(FREE) ? [{ token, lease: call.lease }] : []
+    }
+    if (!answer || answer.type === 'done') return isClaimOf(call, state) ? [FREE] : []
+    return states.filter((one) => !isClaimOf(call, one))
+  }
+
+  /** Whether the lease can have run out before the call was answered. */
+  #mayHaveExpired(lease: string, call: Call): boolean {
+    let latest = -Infinity
+    let ttl = Infinity
+    for (const renewal of this.#renewals) {
+      if (renewal.answer?.type !== 'done' || renewal.answer.lease !== lease) continue
+      ttl = renewal.ttl
+      if (renewal.answered <= call.invoked) latest = Math.max(latest, renewal.invoked)
+    }
+    return call.answered >= latest + ttl / this.#rate
+  }
+}
+
+/** Whether it is this claim that the release names; the token of an unanswered one is not known. */
+function isClaimOf({ lease, token }: Call, state: State): boolean {
+  return state.lease === lease && (state.token === token || state.token === UNKNOWN)
+}

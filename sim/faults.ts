@@ -1,0 +1,55 @@
+import type { DiskFaults, LinkFaults, SeededRandom } from 'leasehold/testing'
+
+/**
+ * What goes wrong in one world. Each seed draws its own mix: many seeds have few kinds of fault and
+ * some have all, because a bug that needs calm to show itself is as real as one that needs chaos.
+ */
+export interface Faults {
+  readonly link: LinkFaults
+  readonly disk: DiskFaults
+  /** No clock's rate is further from 1 than this. */
+  readonly drift: number
+  /** How often each happens, on average, in the time of trouble. */
+  readonly serverCrashes: number
+  readonly clientCrashes: number
+  readonly serverPauses: number
+  readonly clientPauses: number
+  readonly suspends: number
+  readonly cuts: number
+  readonly wallJumps: number
+  /** Whether a crash of the server may take the power with it. */
+  readonly powerLoss: boolean
+}
+
+export function drawFaults(random: SeededRandom): Faults {
+  const sometimes = (most: number): number => (random.chance(0.5) ? 0 : random.between(0, most))
+  return {
+    link: {
+      delay: random.pick([
+        [0.1, 1],
+        [0.5, 10],
+        [1, 60],
+      ]),
+      loss: random.pick([0, 0, 0.01, 0.1]),
+      duplication: random.pick([0, 0.02, 0.2]),
+      slow: random.pick([0, 0.02, 0.2]),
+    },
+    disk: {
+      sync: random.pick([
+        [0.1, 0.5],
+        [0.2, 8],
+        [5, 120],
+      ]),
+      failure: random.pick([0, 0, 0, 0.02]),
+    },
+    drift: random.pick([0, 0.001, 0.02, 0.1]),
+    serverCrashes: sometimes(3),
+    clientCrashes: sometimes(3),
+    serverPauses: sometimes(3),
+    clientPauses: sometimes(4),
+    suspends: sometimes(2),
+    cuts: sometimes(4),
+    wallJumps: sometimes(3),
+    powerLoss: random.chance(0.6),
+  }
+}

@@ -1,0 +1,88 @@
+import type { Hold } from 'leasehold'
+import type { Event, LeaseId } from 'leasehold/port'
+
+/**
+ * What clients were told, and when in true time: all that the checkers know. Each part of it is
+ * kept in the order in which it was told.
+ */
+
+/** A client holds a key, or did. */
+export interface Holding {
+  readonly client: string
+  readonly key: string
+  readonly token: number
+  readonly lease: LeaseId
+  readonly hold: Hold
+  readonly ttl: number
+  readonly grace: number
+  readonly limit: number
+  /** When it was asked for and when it was told. */
+  readonly invoked: number
+  readonly told: number
+  /** Whether the process that holds it can look at it now: it runs, and is not paused. */
+  readonly awake: () => boolean
+  /** When its client gave it back, or gave it up; `Infinity` while it has not. */
+  ended: number
+}
+
+/** A write to the protected resource, with the token of the moment in which it was sent. */
+export interface Write {
+  readonly key: string
+  readonly token: number
+  readonly sent: number
+  readonly arrived: number
+  readonly accepted: boolean
+}
+
+/** A lease as its client knows it. */
+export interface LeaseRecord {
+  readonly lease: LeaseId
+  readonly ttl: number
+  readonly grace: number
+  /** When the grant or renewal was sent that was last known to be carried out. */
+  renewedFrom: number
+  /** Whether its end was asked for by anyone. */
+  ended: boolean
+}
+
+/** One call of the port, by a client that speaks it directly. */
+export interface Call {
+  readonly client: string
+  readonly kind: 'grant' | 'claim' | 'release' | 'renew'
+  readonly key: string
+  readonly invoked: number
+  /** `Infinity` where no answer ever came. */
+  answered: number
+  readonly lease: LeaseId
+  readonly token: number
+  readonly ttl: number
+  readonly request: string | undefined
+  answer: CallAnswer | undefined
+}
+
+export type CallAnswer =
+  | {
+      readonly type: 'done'
+      readonly revision: number
+      readonly token: number
+      readonly lease: LeaseId
+    }
+  | { readonly type: 'busy'; readonly revision: number; readonly token: number }
+  | { readonly type: 'refused'; readonly code: string }
+  | { readonly type: 'lost' }
+
+/** One who watches a prefix from beginning to end, however often the line breaks. */
+export interface WatchRecord {
+  readonly name: string
+  /** Everything after this revision should be here. */
+  readonly from: number
+  readonly events: Event[]
+  /** It had to begin anew: what it has is only complete from here on. */
+  broken: boolean
+}
+
+/** A lease and those under it, each with a claim. */
+export interface Family {
+  readonly root: LeaseId
+  readonly members: ReadonlySet<LeaseId>
+}

@@ -1,0 +1,203 @@
+import { fileStore } from 'leasehold/file'
+import type { End, Guarantees, LeaseId } from 'leasehold/port'
+import { Network, SimDisk, type SimNode, SimServer, type SimStore, World } from 'leasehold/testing'
+import type { Checker, KeyRead, LeaseRead, Truth, Violation } from './checker.js'
+import { checkers } from './checkers/index.js'
+import { drawFaults, type Faults } from './faults.js'
+import type { Call, Family, Holding, LeaseRecord, WatchRecord, Write } from './history.js'
+import { RecordedStore } from './recorded-store.js'
+
+/** Small, so that a world is cheap and every limit is reached in it. */
+const LIMITS = {
+  events: 64,
+  history: 64,
+  historyPerKey: 4,
+  idleKeys: 16,
+  requests: 4096,
+  ended: 4096,
+}
+const SEGMENT_BYTES = 8192
+const SNAPSHOT_BYTES = 24_576
+
+/**
+ * One world with a server, its clients and those who check, and how they are told things. Actors
+ * call its methods with whatever they are told; it hands that to the checkers.
+ */
+export class Scene {
+  readonly world: World
+  readonly faults: Faults
+  readonly network: Network
+  readonly server: SimServer
+  readonly violations: Violation[] = []
+  readonly holdings: Holding[] = []
+  readonly calls: Call[] = []
+  readonly watches: WatchRecord[] = []
+  readonly families: Family[] = []
+  readonly leases = new Map<LeaseId, LeaseRecord>()
+  readonly #disk: SimDisk
+  readonly #checkers: readonly Checker[]
+  readonly #serverRate: number
+  #serverStart = 0
+  #serverEnd = 0
+  #guarantees: Guarantees | undefined
+
+  constructor(seed: number, trace: boolean) {
+    const world = new World(seed, { trace })
+    this.world = world
+    this.faults = drawFaults(world.random.fork())
+    this.network = new Network(world, this.faults.link)
+    this.#serverRate = this.rate()
+    const node = world.node('server', {
+      rate: this.#serverRate,
+      offset: world.random.between(0, 1e6),
+    })
+    this.server = new SimServer(node, this.network)
+    this.#disk = new SimDisk(node, this.faults.disk)
+    this.#checkers = checkers((checker, message) => this.#violated(checker, message), this)
+  }
+
+  get truth(): Truth {
+    const { now } = this.world
+    const { drift } = this.faults
+    return {
+      now,
+      serverRate: this.#serverRate,
+      serverStart: this.#serverStart,
+      serverEnd: this.#serverEnd,
+      drift,
+    }
+  }
+
+  /** How much faster the server's clock may run than a client's: what clients must allow for. */
+  get driftBound(): number {
+    const { drift } = this.faults
+    return 1 - (1 - drift) / (1 + drift)
+  }
+
+  rate(): number {
+    return 1 + this.world.random.between(-1, 1) * this.faults.drift
+  }
+
+  client(name: string): SimNode {
+    const { random } = this.world
+    return this.world.node(name, { rate: this.rate(), offset: random.between(0, 1e6) })
+  }
+
+  /** The store as a client sees it. Every lease that it is granted and renewed is recorded. */
+  store(client: SimNode): SimStore {
+    return new RecordedStore(this, client, this.server, this.#guarantees!)
+  }
+
+  async startServer(): Promise<void> {
+    const { node } = this.server
+    const clock = node.clock()
+    const options = {
+      clock,
+      random: node.random,
+      disk: this.#disk,
+      limits: LIMITS,
+      segmentBytes: SEGMENT_BYTES,
+      snapshotBytes: SNAPSHOT_BYTES,
+    }
+    const started = node.guard(() => {})
+    const store = await fileStore('sim', options)
+    started()
+    this.#guarantees = store.guarantees
+    this.#serverStart = this.world.now
+    this.server.store = store
+    this.world.note('server', 'serves')
+  }
+
+  crashServer(): void {
+    const { node } = this.server
+    if (!node.running) return
+    const power = this.faults.powerLoss && this.world.random.chance(0.5)
+    this.world.note('server', power ? 'loses power' : 'is killed')
+    this.server.store = undefined
+    this.#serverEnd = this.world.now
+    node.crash()
+    this.#disk.crashed(power)
+    this.world.after(this.world.random.between(1, 1500), () => this.restartServer())
+  }
+
+  calmDisk(): void {
+    this.#disk.calm()
+  }
+
+  restartServer(): void {
+    const { node } = this.server
+    if (node.running) return
+    node.start(() => {
+      this.startServer().catch((error) => this.world.fail(error))
+    })
+  }
+
+  held(holding: Holding): void {
+    this.world.note(holding.client, 'holds', () => `${holding.key} with token ${holding.token}`)
+    this.holdings.push(holding)
+    for (const checker of this.#checkers) checker.held?.(holding, this.holdings, this.truth)
+  }
+
+  wrote(write: Write): void {
+    this.world.note(
+      'resource',
+      write.accepted ? 'accepts' : 'refuses',
+      () => `${write.key} ${write.token}`,
+    )
+    for (const checker of this.#checkers) checker.wrote?.(write)
+  }
+
+  gone(lease: LeaseId, end: End | undefined): void {
+    const record = this.leases.get(lease)
+    this.world.note('lease', 'is gone', () => `${lease} ${end?.reason ?? 'unknown'}`)
+    if (!record) return
+    for (const checker of this.#checkers) checker.gone?.(record, end, this.truth)
+  }
+
+  /** A call was answered for the first time. */
+  called(call: Call): void {
+    this.world.note(call.client, `${call.kind} ${call.answer?.type}`, () => JSON.stringify(call))
+    for (const checker of this.#checkers) checker.called?.(call, this.truth)
+    const { answer } = call
+    if (answer && 'revision' in answer && answer.revision > 0) {
+      this.revision(answer.revision, call.invoked)
+    }
+  }
+
+  /** A call was answered once more. */
+  repeated(call: Call): void {
+    for (const checker of this.#checkers) checker.repeated?.(call)
+  }
+
+  revision(revision: number, invoked: number): void {
+    for (const checker of this.#checkers) checker.revision?.(revision, invoked, this.truth)
+  }
+
+  keyRead(reading: KeyRead): void {
+    this.revision(reading.revision, reading.invoked)
+    for (const checker of this.#checkers) checker.read?.(reading, this.truth)
+  }
+
+  leaseRead(reading: LeaseRead): void {
+    for (const checker of this.#checkers) checker.leaseRead?.(reading)
+  }
+
+  progressed(what: string, took: number, bound: number): void {
+    this.world.note(
+      'world',
+      'progress',
+      () => `${what} in ${took.toFixed(1)} ms of ${bound.toFixed(0)}`,
+    )
+    for (const checker of this.#checkers) checker.progressed?.(what, took, bound)
+  }
+
+  finish(): void {
+    for (const checker of this.#checkers) checker.finish?.(this)
+  }
+
+  #violated(checker: string, message: string): void {
+    this.world.note('CHECK', checker, () => message)
+    if (this.violations.length < 20)
+      this.violations.push({ checker, message, time: this.world.elapsed })
+  }
+}
