@@ -116,9 +116,10 @@ const alice = new Worker('alice', 100, (write) => {
 })
 const first = await alice.granted
 say('alice', `has it for ${TTL_MS / 1000} s, unless she renews`)
+while (report.highest < first) await pause(10)
 
 const bob = new Worker('bob', 2, (write) => report.write(write))
-while (alice.heartbeats < 2) await pause(10)
+while (alice.heartbeats < 2 || bob.heartbeats < 1) await pause(10)
 
 // From now on what Alice writes is slow to arrive, as on a network that is congested.
 congested = true
