@@ -40,7 +40,8 @@ export function commandSequences<A>(fc: FastCheck, options: SequenceOptions = {}
     [2, reads(make)],
     [1, record(make, { do: make.constantFrom('repeat'), at: recent(make) }, ['do', 'at'])],
   ])
-  return make.array(commands, { minLength: 1, maxLength: length }) as A
+  // Without a size, fast-check prefers lists so short that little ever meets in them.
+  return make.array(commands, { minLength: 1, maxLength: length, size: 'max' }) as A
 }
 
 /** fast-check without its types, which are not ours to import. */

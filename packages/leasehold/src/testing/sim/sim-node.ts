@@ -157,28 +157,43 @@ export class SimClock implements Clock {
   }
 
   timer(time: number, run: () => void): Timer {
-    let cancelled = false
-    const arm = (): void => {
-      const delay = this.#node.trueSpan(Math.max(0, time - this.now()))
-      this.#node.world.after(
-        delay,
-        this.#node.guard(() => {
-          if (cancelled) return
-          // Spans are rounded, and the machine may have slept: a timer is never early.
-          if (this.now() < time) arm()
-          else run()
-        }),
-      )
-    }
-    if (time < Infinity) arm()
-    return {
-      cancel() {
-        cancelled = true
-      },
-    }
+    return new SimTimer(this.#node, time, run)
   }
 
   defer(run: () => void): void {
     this.#node.world.after(0, this.#node.guard(run))
+  }
+}
+
+class SimTimer implements Timer {
+  readonly #node: SimNode
+  readonly #time: number
+  readonly #run: () => void
+  #scheduled: Timer | undefined
+  #cancelled = false
+
+  constructor(node: SimNode, time: number, run: () => void) {
+    this.#node = node
+    this.#time = time
+    this.#run = run
+    if (time < Infinity) this.#arm()
+  }
+
+  cancel(): void {
+    this.#cancelled = true
+    this.#scheduled?.cancel()
+  }
+
+  #arm(): void {
+    const delay = this.#node.trueSpan(Math.max(0, this.#time - this.#node.monotonic()))
+    const fire = this.#node.guard(() => this.#fire())
+    this.#scheduled = this.#node.world.after(delay, fire)
+  }
+
+  /** Spans are rounded, and the machine may have slept: a timer is never early. */
+  #fire(): void {
+    if (this.#cancelled) return
+    if (this.#node.monotonic() < this.#time) this.#arm()
+    else this.#run()
   }
 }

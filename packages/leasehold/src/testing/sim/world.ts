@@ -1,3 +1,4 @@
+import type { Timer } from '../../port/index.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { SimNode, type SimNodeOptions } from './sim-node.ts'
 
@@ -15,6 +16,7 @@ interface Scheduled {
   readonly time: number
   readonly order: number
   readonly run: () => void
+  cancelled: boolean
 }
 
 /**
@@ -68,12 +70,22 @@ export class World {
   }
 
   /** Calls `run` at this true time, or now if that has passed. */
-  at(time: number, run: () => void): void {
-    push(this.#queue, { time: Math.max(time, this.#now), order: this.#order++, run })
+  at(time: number, run: () => void): Timer {
+    const scheduled = {
+      time: Math.max(time, this.#now),
+      order: this.#order++,
+      run,
+      cancelled: false,
+      cancel() {
+        this.cancelled = true
+      },
+    }
+    push(this.#queue, scheduled)
+    return scheduled
   }
 
-  after(delay: number, run: () => void): void {
-    this.at(this.#now + delay, run)
+  after(delay: number, run: () => void): Timer {
+    return this.at(this.#now + delay, run)
   }
 
   /**
@@ -102,6 +114,7 @@ export class World {
           reject(this.#failure.error)
           return
         }
+        while (this.#queue[0]?.cancelled) pop(this.#queue)
         const next = this.#queue[0]
         if (!next || next.time > until) {
           this.#now = Math.max(this.#now, until)
