@@ -23,6 +23,9 @@ const { values } = parseArgs({
   },
 })
 
+// Errors are made by the thousand here, and where they came from is only read when tracing.
+if (!values.trace) Error.stackTraceLimit = 0
+
 if (values.mutants) process.exitCode = await runMutants(values.only)
 else if (values.seed !== undefined) process.exitCode = await one(Number(values.seed), values.trace)
 else process.exitCode = await many(Number(values.from), Number(values.seeds), Number(values.stop))

@@ -96,7 +96,7 @@ export class Locker {
     const permit = this.#random.chance(0.25)
     const key = permit ? PERMITS.key : this.#random.pick(KEYS)
     const limit = permit ? PERMITS.limit : 0
-    const ttl = this.#random.pick([300, 800, 2000])
+    const ttl = this.#random.pick([500, 1200, 3000])
     const grace = this.#random.pick([0, 0, 400])
     const invoked = this.#scene.world.now
     const options = {
@@ -136,7 +136,7 @@ export class Locker {
   async #use(key: string, hold: Hold): Promise<void> {
     const end = this.#scene.world.now + this.#random.between(5, 1800)
     while (this.#scene.world.now < end && hold.state !== 'lost' && !this.#stopping) {
-      await this.#rest(this.#random.between(5, 300))
+      await this.#rest(this.#random.between(10, 700))
       if (hold.held) this.#resource.write(this.node, key, hold.token)
     }
     for (const holding of this.#holdings) {

@@ -113,7 +113,7 @@ class Search {
       return rises && states.includes(FREE) ? [{ token, lease: call.lease }] : []
     }
     if (!answer || answer.type === 'done') return isClaimOf(call, state) ? [FREE] : []
-    return states.filter((one) => !isClaimOf(call, one))
+    return states.filter((one) => one.token !== call.token || one.lease !== call.lease)
   }
 
   /** Whether the lease can have run out before the call was answered. */

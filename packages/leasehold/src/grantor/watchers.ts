@@ -95,8 +95,9 @@ export class PrefixWatchers {
     return watcher
   }
 
-  /** Tells everyone the events below `number`. */
+  /** Tells everyone the events below `number`, if they have not been told more already. */
   tell(number: number): void {
+    if (number <= this.#told) return
     const touched = new Set<PrefixWatcher>()
     if (this.size > 0) {
       for (let at = this.#told; at < number; at++) this.#match(at, touched)
