@@ -105,6 +105,26 @@ describe('a claim that was not answered', () => {
   })
 })
 
+describe('claims that overlap', () => {
+  it('are each waited for before how things stand is held against them', async () => {
+    const { clock, store, leasehold, claims } = await open()
+    await leasehold.lock('other')
+    const delays = [200, 400]
+    store.fault = (call) => (call === 'claim' ? { back: delays.shift()! } : undefined)
+    const a = leasehold.lock('a')
+    await clock.advance(50)
+    store.interrupt()
+    await clock.advance(60)
+    const b = leasehold.lock('b')
+    await clock.advance(10)
+    // Both are strangers to what the line tells now; the first is answered long before the second.
+    store.interrupt()
+    await clock.advance(1000)
+    expect([(await a).held, (await b).held]).toEqual([true, true])
+    expect([await claims('a'), await claims('b')]).toEqual([1, 1])
+  })
+})
+
 describe('a grant that was not answered', () => {
   it('fails as unknown in the end, and leaves no lease behind', async () => {
     const { clock, store, leasehold, leases } = await open()
