@@ -69,7 +69,8 @@ function faultOf(
   if (target.startsWith('..')) return 'it lies outside of the sources'
   const to = placeOf(target)
   if (to.layer === from.layer) {
-    return to.room === from.room ? undefined : 'stores never know each other'
+    const isOther = from.layer === 'stores' && to.room !== from.room
+    return isOther ? 'stores never know each other' : undefined
   }
   if (!MAY_KNOW[from.layer]?.includes(to.layer)) {
     return `${from.layer || 'the top'} must not know ${to.layer || 'the top'}`

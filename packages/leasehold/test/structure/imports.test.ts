@@ -42,6 +42,7 @@ describe('the rule for imports', () => {
       [],
     )
     expect(judge('stores/file/a.ts', `import 'node:fs'\nimport '../../port/index.ts'`)).toEqual([])
+    expect(judge('testing/index.ts', `export * from './sim/index.ts'`)).toEqual([])
     expect(judge('client/a.ts', `await import('../stores/file/index.ts')`)).toEqual([])
     expect(judge('index.ts', `export * from './client/index.ts'`)).toEqual([])
   })
