@@ -1,13 +1,11 @@
 import { isLeaseholdError, Leasehold } from 'leasehold'
-import { memoryStore } from 'leasehold/memory'
-import { TestClock } from 'leasehold/testing'
+import { testStore } from 'leasehold/testing'
 
 /**
  * A test of one's own code need not wait: it moves the clock. Here a holder stalls for longer than
  * its ttl, and finds out on its first look at the lock.
  */
-const clock = new TestClock()
-const store = memoryStore({ clock })
+const { store, clock } = testStore()
 const first = await Leasehold.open(store, { clock, holder: 'first' })
 const second = await Leasehold.open(store, { clock, holder: 'second' })
 
