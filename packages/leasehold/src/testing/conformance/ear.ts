@@ -14,8 +14,10 @@ export class Ear {
   readonly #watch: Watch
   #taken = 0
   #wake: (() => void) | undefined
+  readonly #patience: number
 
-  constructor(store: LeaseStore, target: WatchTarget) {
+  constructor(store: LeaseStore, target: WatchTarget, patience = PATIENCE_MS) {
+    this.#patience = patience
     let returned = false
     this.#watch = store.watch(target, (notice) => {
       assert.ok(returned, 'an observer was called before watch had returned')
@@ -59,7 +61,7 @@ export class Ear {
   }
 
   async #until(done: () => boolean, what: string, patience = 0): Promise<void> {
-    const limit = PATIENCE_MS + patience
+    const limit = this.#patience + patience
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {

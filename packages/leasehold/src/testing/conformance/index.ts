@@ -27,6 +27,8 @@ export interface ConformanceOptions {
   readonly shared?: boolean | undefined
   /** The names of cases that are not to be run, each with the reason why not. */
   readonly exempt?: Readonly<Record<string, string>> | undefined
+  /** How long to wait for a notice before a case fails, in milliseconds. 15 seconds if not given. */
+  readonly patience?: number | undefined
   readonly random?: Random | undefined
 }
 
@@ -62,11 +64,12 @@ const TOPICS: Readonly<Record<string, Topic>> = {
  */
 export function conformance(options: ConformanceOptions): ConformanceCase[] {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const { random = systemRandom, shared = false, exempt = {} } = options
+  const { random = systemRandom, shared = false, exempt = {}, patience } = options
+  const setting = { limits, shared, patience }
   const run = async (number: number, body: (scene: Scene) => Promise<void>) => {
     const opened = await options.open()
     const prefix = `conformance/${random.id()}/${number}/`
-    const scene = new Scene(opened, prefix, limits, shared)
+    const scene = new Scene(opened, prefix, setting)
     try {
       await body(scene)
     } finally {

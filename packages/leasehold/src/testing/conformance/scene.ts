@@ -25,6 +25,13 @@ export interface Opened {
   readonly close?: (() => Promise<void>) | undefined
 }
 
+/** What is the same for all cases. */
+export interface Setting {
+  readonly limits: Limits
+  readonly shared: boolean
+  readonly patience: number | undefined
+}
+
 /** A case has this at hand: a store, names of its own, and short words for what all cases do. */
 export class Scene {
   readonly store: LeaseStore
@@ -37,15 +44,17 @@ export class Scene {
   readonly advance: ((ms: number) => Promise<void>) | undefined
   /** Others use the engine too: its revision, and what leases it has, is not ours to compare. */
   readonly #shared: boolean
+  readonly #patience: number | undefined
   readonly #ears: Ear[] = []
   #names = 0
 
-  constructor(opened: Opened, prefix: string, limits: Limits, shared: boolean) {
-    this.#shared = shared
+  constructor(opened: Opened, prefix: string, setting: Setting) {
     this.store = opened.store
     this.advance = opened.advance
     this.prefix = prefix
-    this.limits = limits
+    this.limits = setting.limits
+    this.#shared = setting.shared
+    this.#patience = setting.patience
     const { ttl, expiryLateness } = opened.store.guarantees
     const wanted = Math.max(4 * ttl.min, 4 * expiryLateness, opened.advance ? 1000 : 300)
     this.ttl = this.steps(wanted)
@@ -104,11 +113,11 @@ export class Scene {
   }
 
   watchLease(lease: LeaseId): Ear {
-    return this.#listen(new Ear(this.store, { lease }))
+    return this.#listen(new Ear(this.store, { lease }, this.#patience))
   }
 
   watchPrefix(prefix: string, from?: Revision): Ear {
-    return this.#listen(new Ear(this.store, { prefix, from }))
+    return this.#listen(new Ear(this.store, { prefix, from }, this.#patience))
   }
 
   /**

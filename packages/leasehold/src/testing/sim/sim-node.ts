@@ -86,6 +86,14 @@ export class SimNode {
     }
   }
 
+  /** The same for something that has yet to be told what. */
+  guardWith<A>(run: (argument: A) => void): (argument: A) => void {
+    const incarnation = this.#incarnation
+    return (argument) => {
+      if (incarnation === this.#incarnation) this.guard(() => run(argument))()
+    }
+  }
+
   /** The process does nothing for so long. Timers and messages wait. */
   pause(ms: number): void {
     if (!this.#running) return

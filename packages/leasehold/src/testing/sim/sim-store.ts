@@ -95,15 +95,18 @@ export class SimStore implements LeaseStore {
     const server = this.#server
     const { network } = server
     if (this.#closed) return Promise.reject(new LeaseholdError('closed', 'the store is closed'))
-    return new Promise((resolve, reject) => {
+    return new Promise<A>((resolve, reject) => {
+      // An answer is for the process that asked: it means nothing to one that was started since.
+      const done = this.#client.guardWith(resolve)
+      const failed = this.#client.guardWith(reject)
       const answer = (deliver: () => void) => network.send(server.node, this.#client, deliver)
       network.send(this.#client, server.node, () => {
         const { store } = server
         if (!store) return
         const call = store[method] as (argument: unknown) => Promise<A>
         call.call(store, argument).then(
-          (done) => answer(() => resolve(done)),
-          (error) => answer(() => reject(error)),
+          (result) => answer(() => done(result)),
+          (error) => answer(() => failed(error)),
         )
       })
     })
