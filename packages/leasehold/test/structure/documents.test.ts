@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
 import { runNode } from './commands.ts'
 import { filesUnder, lineAt, ROOT, readSource, type SourceFile } from './source-files.ts'
 
@@ -152,6 +153,26 @@ describe('the readme', () => {
       .filter(({ info }) => info === 'sh')
       .flatMap(({ text }) => commandsOf(text))
     expect(commands).toEqual(['npm ci', 'npm start', 'npm ci', 'npm test'])
+  })
+
+  it('promises what the stores say that they promise', async () => {
+    const memory = await Leasehold.open('memory:')
+    const folder = await mkdtemp(join(tmpdir(), 'leasehold-readme-'))
+    const file = await Leasehold.open(`file:${folder}`)
+    const promised = [memory.guarantees, file.guarantees]
+    await Promise.all([memory.close(), file.close()])
+    await rm(folder, { recursive: true })
+    const row = (begins: string) =>
+      readme.text
+        .split('\n')
+        .find((line) => line.startsWith(`| ${begins}`))
+        ?.split('|')
+        .slice(2, 4)
+        .map((cell) => cell.trim())
+    expect(row('How late an expiry')).toEqual(promised.map((it) => `${it.expiryLateness} ms`))
+    expect(row('Shortest ttl')).toEqual(promised.map((it) => `${it.ttl.min} ms`))
+    expect(promised.map((it) => it.durability)).toEqual(['process', 'disk'])
+    expect(promised.map((it) => it.tokensSurvive)).toEqual(['process', 'restart'])
   })
 
   it('is what the continuous integration runs', () => {

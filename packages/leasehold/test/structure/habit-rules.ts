@@ -11,15 +11,20 @@ const EXPLAINED = /\blong because /
 /** A long file is asked to explain itself, in a comment at its head. */
 export const shortFiles: Habit = ({ path, text }) => {
   const lines = text.trimEnd().split('\n')
-  if (lines.length <= FILE_LINES_MAX || EXPLAINED.test(lines.slice(0, 10).join('\n'))) return []
+  if (lines.length <= FILE_LINES_MAX || isExplained(text)) return []
   return [
     `${path} has ${lines.length} lines: divide it, or say in a comment at its head '// long because …'`,
   ]
 }
 
-/** A long function too, in the comment right above it. */
+function isExplained(text: string): boolean {
+  return EXPLAINED.test(text.split('\n', 10).join('\n'))
+}
+
+/** A long function too, in the comment right above it, unless its file has done so for it. */
 export const shortFunctions: Habit = (file) => {
   const faults: string[] = []
+  if (isExplained(file.text)) return faults
   walk(parse(file), (node) => {
     if (!/^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)) {
       return undefined

@@ -82,7 +82,9 @@ describe('the rule that', () => {
     expect(shortFunctions(file(`export const f = () => {\n${lines(60)}}\n`))).toHaveLength(1)
     expect(shortFunctions(file(`class A {\n  f() {\n${lines(60)}  }\n}`))).toHaveLength(1)
     expect(shortFunctions(file(`function f() {\n${lines(58)}}\n`))).toEqual([])
-    expect(shortFunctions(file(`// long because it is a table\n${long}`))).toEqual([])
+    expect(shortFunctions(file(`${lines(20)}// long because it is a table\n${long}`))).toEqual([])
+    expect(shortFunctions(file(`// long because it is a table\n${lines(20)}${long}`))).toEqual([])
+    expect(shortFunctions(file(`${lines(20)}// long because\n${lines(1)}${long}`))).toHaveLength(1)
   })
 
   it('nothing is left to do sees what is', () => {
