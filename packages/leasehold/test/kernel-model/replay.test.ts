@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { describe, it } from 'vitest'
+import { type Command, commandSequences } from '../../src/testing/index.ts'
+import { Pair } from './pair.ts'
+import { Description, rebuildFromJournal } from './rebuild.ts'
+
+const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
+const short: fc.Arbitrary<Command[]> = commandSequences(fc, { length: 12 })
+const downtimes = fc.constantFrom(0, 7, 1000)
+
+function runAll(pair: Pair, commands: readonly Command[]): void {
+  for (const command of commands) pair.run(command)
+}
+
+function grant(ttl: number, rest: Partial<Extract<Command, { do: 'grant' }>> = {}): Command {
+  return { do: 'grant', holder: 'alice', ttl, ...rest }
+}
+
+/** Without parents: see the test below that is known to fail. */
+function childless(commands: readonly Command[]): Command[] {
+  return commands.map((command) => {
+    if (command.do !== 'grant') return command
+    const { parent: _, ...rest } = command
+    return rest
+  })
+}
+
+const onA = { claims: [{ key: 'a' }] }
+
+describe('a kernel that is rebuilt', () => {
+  it('from its journal is the same, and goes on the same', () => {
+    fc.assert(
+      fc.property(sequences, sequences, downtimes, short, (before, after, downtime, last) => {
+        const pair = new Pair()
+        runAll(pair, before)
+        rebuildFromJournal(pair, 0)
+        runAll(pair, after)
+        rebuildFromJournal(pair, downtime)
+        runAll(pair, last)
+      }),
+      { numRuns: 150 },
+    )
+  }, 60_000)
+
+  it('from a description of it at one moment is the same, and goes on the same', () => {
+    fc.assert(
+      fc.property(sequences, downtimes, sequences, (before, downtime, after) => {
+        const pair = new Pair()
+        runAll(pair, before)
+        const description = new Description(pair)
+        while (description.unfinished) description.slice(3)
+        description.memory()
+        description.rebuild(downtime)
+        runAll(pair, after)
+      }),
+      { numRuns: 150 },
+    )
+  }, 60_000)
+
+  it('from a description made in slices while it went on changing is the same', () => {
+    const slices = fc.array(fc.tuple(fc.integer({ min: 1, max: 4 }), short), {
+      maxLength: 5,
+      size: 'max',
+    })
+    fc.assert(
+      fc.property(sequences, slices, short, short, (before, between, later, after) => {
+        const pair = new Pair()
+        runAll(pair, before)
+        const description = new Description(pair)
+        for (const [count, commands] of between) {
+          if (description.unfinished) description.slice(count)
+          runAll(pair, childless(commands))
+        }
+        while (description.unfinished) description.slice(2)
+        description.memory()
+        runAll(pair, later)
+        // When a claim came to hold is not known where the one before it left between two slices.
+        pair.tenuresExact = false
+        description.rebuild(0)
+        runAll(pair, after)
+      }),
+      { numRuns: 150 },
+    )
+  }, 60_000)
+
+  it('remembers no tenure of a claim that went together with the one before it', () => {
+    const pair = new Pair()
+    runAll(pair, [grant(100, onA), grant(100, onA), { do: 'revoke', target: 'key', at: 0 }])
+    rebuildFromJournal(pair, 0)
+  })
+
+  it('remembers no tenure of a child that waited for its parent and ended with it', () => {
+    const pair = new Pair()
+    runAll(pair, [grant(10, onA), grant(100, { ...onA, parent: 0 }), { do: 'pass', ms: 20 }])
+    rebuildFromJournal(pair, 0)
+  })
+
+  it('remembers since when a claim holds whose turn came before it was described', () => {
+    const pair = new Pair()
+    runAll(pair, [grant(10, onA), grant(100, onA), { do: 'pass', ms: 20 }])
+    const description = new Description(pair)
+    while (description.unfinished) description.slice(1)
+    description.memory()
+    description.rebuild(0)
+  })
+
+  // Known to fail: the child is put under the lease that is described, and when the log ends that
+  // one and tells the next in its slot, nobody puts the child under it.
+  it.fails('keeps a child under its parent, whose slot was described with the lease before it', () => {
+    const pair = new Pair()
+    runAll(pair, [grant(10)])
+    const description = new Description(pair)
+    description.slice(1)
+    runAll(pair, [{ do: 'pass', ms: 20 }, grant(100), grant(100, { parent: 0 })])
+    while (description.unfinished) description.slice(1)
+    description.memory()
+    description.rebuild(0)
+    runAll(pair, [{ do: 'revoke', target: 'lease', at: 1 }])
+  })
+})
