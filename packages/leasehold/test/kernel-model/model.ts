@@ -1,3 +1,4 @@
+// long because a model is checked by reading it, and is read best in one piece.
 import type {
   Claim,
   ClaimRequest,
@@ -9,7 +10,6 @@ import type {
   Lease,
   LeaseId,
   Limits,
-  Mode,
   Query,
   ReleaseRequest,
   RevokeRequest,
@@ -17,33 +17,7 @@ import type {
   UpdateRequest,
 } from '../../src/port/index.ts'
 import { CLAIMS_SHOWN, holders } from '../../src/port/index.ts'
-
-interface ModelLease {
-  readonly id: LeaseId
-  readonly spec: GrantRequest
-  readonly grantedAt: number
-  renewedAt: number
-  endOfLife: number
-  cappedBy: End | undefined
-}
-
-interface ModelClaim {
-  readonly key: string
-  readonly token: number
-  readonly lease: ModelLease
-  readonly mode: Mode
-  readonly limit: number | undefined
-  value: string | undefined
-  readonly claimedAt: number
-  heldSince: number | undefined
-}
-
-export interface ModelNotice {
-  readonly lease: LeaseId
-  readonly type: 'holds' | 'removed' | 'capped' | 'gone'
-  readonly token?: number
-  readonly key?: string
-}
+import type { ModelClaim, ModelLease, ModelNotice } from './model-state.ts'
 
 type Refused = { readonly code: ErrorCode; readonly end?: End | undefined }
 

@@ -9,7 +9,8 @@ import {
 } from '../../src/port/index.ts'
 import { type Call, Names } from '../../src/testing/commands/calls.ts'
 import { type Command, KEYS } from '../../src/testing/commands/command.ts'
-import { Model, type ModelNotice } from './model.ts'
+import { Model } from './model.ts'
+import type { ModelNotice } from './model-state.ts'
 import { Records } from './records.ts'
 
 /** Half a step of time passes unnoticed: nobody lets the kernel expire what is due. */

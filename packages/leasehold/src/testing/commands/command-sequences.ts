@@ -169,7 +169,7 @@ function revokes(make: Maker, step: number): unknown {
       do: make.constantFrom('revoke'),
       target: make.constantFrom('lease', 'lease', 'parent', 'prefix', 'key', 'claim'),
       at: recent(make),
-      after: make.constantFrom(0, ...multiples(step, 3)),
+      after: make.constantFrom(0, ...multiples(step, 3), 20 * step),
       request: seldom(make),
     },
     ['do', 'target', 'at'],

@@ -1,11 +1,12 @@
 import type { ClaimSpec, LeaseId, Limits } from '../../port/index.ts'
-import type { Row } from './bad-input.ts'
+import type { Row } from './row.ts'
 import type { Scene } from './scene.ts'
 
 /** A limit above this is not filled up to be tested. */
 const FILLED_MOST = 1000
 
 /** Limits that are reached by doing much of what is right. */
+// long because it is a table, one row for each wrong call.
 export function fullness(limits: Limits): Row[] {
   const tooLarge = (name: string, limit: number) =>
     limit <= FILLED_MOST

@@ -1,5 +1,6 @@
 import { DEFAULT_LIMITS, type Limits, type Random, systemRandom } from '../../port/index.ts'
-import { badInput, type Row, runRow } from './bad-input.ts'
+import { badReferences } from './bad-references.ts'
+import { badValues } from './bad-values.ts'
 import { claims } from './claims.ts'
 import { closing } from './closing.ts'
 import { families } from './families.ts'
@@ -8,6 +9,7 @@ import { leases } from './leases.ts'
 import { reads } from './reads.ts'
 import { requests } from './requests.ts'
 import { revoking } from './revoking.ts'
+import { type Row, runRow } from './row.ts'
 import { type Opened, Scene } from './scene.ts'
 import type { Topic } from './topic.ts'
 import { waiting } from './waiting.ts'
@@ -78,7 +80,10 @@ export function conformance(options: ConformanceOptions): ConformanceCase[] {
       await opened.close?.()
     }
   }
-  const cases = [...topicCases(), ...rowCases([...badInput(limits), ...fullness(limits)])]
+  const cases = [
+    ...topicCases(),
+    ...rowCases([...badValues(limits), ...badReferences(), ...fullness(limits)]),
+  ]
   checkExemptions(exempt, new Set(cases.map(({ name }) => name)))
   return cases.map(({ name, body, skip }, number) => ({
     name,

@@ -1,63 +1,5 @@
-import assert from 'node:assert/strict'
-import type {
-  ErrorCode,
-  GrantRequest,
-  LeaseId,
-  LeaseStore,
-  Limits,
-  Token,
-} from '../../port/index.ts'
-import type { Scene } from './scene.ts'
-
-/** What a bad call is made on: a key that one lease holds, with an older token behind it. */
-export interface Stage {
-  readonly scene: Scene
-  readonly store: LeaseStore
-  readonly key: string
-  readonly lease: LeaseId
-  readonly token: Token
-  /** The token with which the same lease held the same key before. */
-  readonly oldToken: Token
-  /** A lease that was revoked. */
-  readonly ended: LeaseId
-}
-
-/** One wrong call: what it is refused with, and what the message must say. */
-export interface Row {
-  readonly name: string
-  readonly code: ErrorCode
-  /** The value, and the limit or the fix. */
-  readonly says: readonly (string | RegExp)[]
-  call(stage: Stage): unknown
-  /** What must be there for the call to be wrong. */
-  prepare?(stage: Stage): Promise<unknown>
-  readonly skip?: string | undefined
-  /** It is about leases under leases, which a store may do without. */
-  readonly family?: boolean | undefined
-}
-
-/** Makes the wrong call: it must be refused, with a message that helps, and change nothing. */
-export async function runRow(row: Row, scene: Scene): Promise<void> {
-  const key = scene.key()
-  const { lease, token: oldToken } = await scene.hold(key)
-  await scene.store.release({ lease, keys: [key], token: oldToken })
-  const { token } = await scene.claim(lease, { key, value: 'before' })
-  const ended = (await scene.grant()).lease
-  await scene.store.revoke({ target: { lease: ended }, by: 'admin', why: 'upgrade' })
-  if (row.family && !scene.store.guarantees.childLeases) {
-    await scene.refused('unsupported', () => scene.grant({ parent: lease }))
-    return
-  }
-  const stage: Stage = { scene, store: scene.store, key, lease, token, oldToken, ended }
-  await row.prepare?.(stage)
-  const before = await scene.everything([lease, ended])
-  const error = await scene.refused(row.code, async () => row.call(stage))
-  for (const said of row.says) {
-    const found = typeof said === 'string' ? error.message.includes(said) : said.test(error.message)
-    assert.ok(found, `the message does not say ${said}: ${error.message}`)
-  }
-  assert.deepEqual(await scene.everything([lease, ended]), before, 'the refused call left a trace')
-}
+import type { GrantRequest, LeaseId, Limits } from '../../port/index.ts'
+import type { Row, Stage } from './row.ts'
 
 const INVALID = 'invalid-argument'
 
@@ -75,6 +17,7 @@ function claimKey(stage: Stage, key: unknown): unknown {
   return claim(stage, [{ key }])
 }
 
+// long because it is a table, one row for each wrong call.
 function timings(limits: Limits): Row[] {
   const ttl = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
     name: `a ttl that is ${name}`,
@@ -176,6 +119,7 @@ function timings(limits: Limits): Row[] {
   ]
 }
 
+// long because it is a table, one row for each wrong call.
 function names(limits: Limits): Row[] {
   const key = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
     name: `a key that ${name}`,
@@ -265,6 +209,7 @@ function* numbers(count: number): Generator<[string, string]> {
   for (let at = 0; at < count; at++) yield [`label-${at}`, 'x']
 }
 
+// long because it is a table, one row for each wrong call.
 function claimsOf(limits: Limits): Row[] {
   const big = 'ü'.repeat(Math.floor(limits.valueBytes / 2) + 1)
   return [
@@ -343,104 +288,7 @@ function claimsOf(limits: Limits): Row[] {
   ]
 }
 
-function leasesAndTokens(): Row[] {
-  const unknown: Row[] = (['claim', 'release', 'update', 'revoke', 'parent'] as const).flatMap(
-    (what): Row[] => [
-      {
-        name: `${what}: a lease that never was`,
-        code: 'lease-not-found',
-        says: ['no-such-lease', /new one/],
-        family: what === 'parent',
-        call: (stage) => withLease(stage, what, 'no-such-lease'),
-      },
-      {
-        name: `${what}: a lease that has ended`,
-        code: 'lease-ended',
-        says: ['revoked', 'admin', 'upgrade', /new one/],
-        family: what === 'parent',
-        call: (stage) => withLease(stage, what, stage.ended),
-      },
-      {
-        name: `${what}: a lease that is no text`,
-        code: INVALID,
-        says: [/lease|parent/, '5', /id/],
-        family: what === 'parent',
-        call: (stage) => withLease(stage, what, 5 as unknown as LeaseId),
-      },
-    ],
-  )
-  return [
-    ...unknown,
-    {
-      name: 'release: the token of an older grant',
-      code: 'claim-not-found',
-      says: [/token \d+/, /released|taken/],
-      call: ({ store, lease, key, oldToken }) =>
-        store.release({ lease, keys: [key], token: oldToken }),
-    },
-    {
-      name: 'update: the token of an older grant',
-      code: 'claim-not-found',
-      says: [/token \d+/],
-      call: ({ store, lease, key, oldToken }) =>
-        store.update({ lease, key, token: oldToken, value: 'late' }),
-    },
-    ...[0, -1, 1.5, '7', Number.NaN, undefined].map(
-      (token): Row => ({
-        name: `a token that is ${JSON.stringify(token) ?? 'missing'}`,
-        code: INVALID,
-        says: ['token', /integer/],
-        call: ({ store, lease, key }) =>
-          store.release({ lease, keys: [key], token: token as Token }),
-      }),
-    ),
-    {
-      name: 'leases to renew that are no array',
-      code: INVALID,
-      says: ['leases', 'array'],
-      call: ({ store, lease }) => store.renew(lease as unknown as LeaseId[]),
-    },
-    ...(['grant', 'claim', 'release', 'update', 'revoke', 'read'] as const).map(
-      (method): Row => ({
-        name: `${method} of nothing`,
-        code: INVALID,
-        says: ['undefined', 'object'],
-        call: ({ store }) => (store[method] as (nothing: undefined) => unknown)(undefined),
-      }),
-    ),
-    {
-      name: 'a revoke that names nothing',
-      code: INVALID,
-      says: ['lease', 'parent', 'prefix', 'key'],
-      call: ({ store }) => store.revoke({ target: {} as { key: string } }),
-    },
-    {
-      name: 'a read that names nothing',
-      code: INVALID,
-      says: ['key', 'prefix', 'lease', 'history'],
-      call: ({ store }) => store.read({} as { key: string }),
-    },
-    {
-      name: 'a watch that names nothing',
-      code: INVALID,
-      says: ['prefix', 'lease'],
-      call: ({ store }) => store.watch({} as { prefix: string }, () => {}),
-    },
-  ]
-}
-
-function withLease(
-  { store, key, token, scene }: Stage,
-  what: 'claim' | 'release' | 'update' | 'revoke' | 'parent',
-  lease: LeaseId,
-): unknown {
-  if (what === 'claim') return store.claim({ lease, claims: [{ key: scene.key() }] })
-  if (what === 'release') return store.release({ lease, keys: [key], token })
-  if (what === 'update') return store.update({ lease, key, token, value: 'x' })
-  if (what === 'revoke') return store.revoke({ target: { lease } })
-  return store.grant({ holder: 'a', ttl: 600_000, parent: lease })
-}
-
-export function badInput(limits: Limits): Row[] {
-  return [...timings(limits), ...names(limits), ...claimsOf(limits), ...leasesAndTokens()]
+/** Values that are wrong in themselves. */
+export function badValues(limits: Limits): Row[] {
+  return [...timings(limits), ...names(limits), ...claimsOf(limits)]
 }

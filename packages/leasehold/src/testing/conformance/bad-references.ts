@@ -1,0 +1,104 @@
+import type { LeaseId, Token } from '../../port/index.ts'
+import type { Row, Stage } from './row.ts'
+
+const INVALID = 'invalid-argument'
+
+/** Leases and tokens that are not what they must be, and calls that name nothing. */
+// long because it is a table, one row for each wrong call.
+export function badReferences(): Row[] {
+  const unknown: Row[] = (['claim', 'release', 'update', 'revoke', 'parent'] as const).flatMap(
+    (what): Row[] => [
+      {
+        name: `${what}: a lease that never was`,
+        code: 'lease-not-found',
+        says: ['no-such-lease', /new one/],
+        family: what === 'parent',
+        call: (stage) => withLease(stage, what, 'no-such-lease'),
+      },
+      {
+        name: `${what}: a lease that has ended`,
+        code: 'lease-ended',
+        says: ['revoked', 'admin', 'upgrade', /new one/],
+        family: what === 'parent',
+        call: (stage) => withLease(stage, what, stage.ended),
+      },
+      {
+        name: `${what}: a lease that is no text`,
+        code: INVALID,
+        says: [/lease|parent/, '5', /id/],
+        family: what === 'parent',
+        call: (stage) => withLease(stage, what, 5 as unknown as LeaseId),
+      },
+    ],
+  )
+  return [
+    ...unknown,
+    {
+      name: 'release: the token of an older grant',
+      code: 'claim-not-found',
+      says: [/token \d+/, /released|taken/],
+      call: ({ store, lease, key, oldToken }) =>
+        store.release({ lease, keys: [key], token: oldToken }),
+    },
+    {
+      name: 'update: the token of an older grant',
+      code: 'claim-not-found',
+      says: [/token \d+/],
+      call: ({ store, lease, key, oldToken }) =>
+        store.update({ lease, key, token: oldToken, value: 'late' }),
+    },
+    ...[0, -1, 1.5, '7', Number.NaN, undefined].map(
+      (token): Row => ({
+        name: `a token that is ${JSON.stringify(token) ?? 'missing'}`,
+        code: INVALID,
+        says: ['token', /integer/],
+        call: ({ store, lease, key }) =>
+          store.release({ lease, keys: [key], token: token as Token }),
+      }),
+    ),
+    {
+      name: 'leases to renew that are no array',
+      code: INVALID,
+      says: ['leases', 'array'],
+      call: ({ store, lease }) => store.renew(lease as unknown as LeaseId[]),
+    },
+    ...(['grant', 'claim', 'release', 'update', 'revoke', 'read'] as const).map(
+      (method): Row => ({
+        name: `${method} of nothing`,
+        code: INVALID,
+        says: ['undefined', 'object'],
+        call: ({ store }) => (store[method] as (nothing: undefined) => unknown)(undefined),
+      }),
+    ),
+    {
+      name: 'a revoke that names nothing',
+      code: INVALID,
+      says: ['lease', 'parent', 'prefix', 'key'],
+      call: ({ store }) => store.revoke({ target: {} as { key: string } }),
+    },
+    {
+      name: 'a read that names nothing',
+      code: INVALID,
+      says: ['key', 'prefix', 'lease', 'history'],
+      call: ({ store }) => store.read({} as { key: string }),
+    },
+    {
+      name: 'a watch that names nothing',
+      code: INVALID,
+      says: ['prefix', 'lease'],
+      call: ({ store }) => store.watch({} as { prefix: string }, () => {}),
+    },
+  ]
+}
+
+function withLease(
+  { store, key, token, scene }: Stage,
+  what: 'claim' | 'release' | 'update' | 'revoke' | 'parent',
+  lease: LeaseId,
+): unknown {
+  if (what === 'claim') return store.claim({ lease, claims: [{ key: scene.key() }] })
+  if (what === 'release') return store.release({ lease, keys: [key], token })
+  if (what === 'update') return store.update({ lease, key, token, value: 'x' })
+  if (what === 'revoke') return store.revoke({ target: { lease } })
+  return store.grant({ holder: 'a', ttl: 600_000, parent: lease })
+}

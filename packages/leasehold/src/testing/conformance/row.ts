@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import type { ErrorCode, LeaseId, LeaseStore, Token } from '../../port/index.ts'
+import type { Scene } from './scene.ts'
+
+/** What a bad call is made on: a key that one lease holds, with an older token behind it. */
+export interface Stage {
+  readonly scene: Scene
+  readonly store: LeaseStore
+  readonly key: string
+  readonly lease: LeaseId
+  readonly token: Token
+  /** The token with which the same lease held the same key before. */
+  readonly oldToken: Token
+  /** A lease that was revoked. */
+  readonly ended: LeaseId
+}
+
+/** One wrong call: what it is refused with, and what the message must say. */
+export interface Row {
+  readonly name: string
+  readonly code: ErrorCode
+  /** The value, and the limit or the fix. */
+  readonly says: readonly (string | RegExp)[]
+  call(stage: Stage): unknown
+  /** What must be there for the call to be wrong. */
+  prepare?(stage: Stage): Promise<unknown>
+  readonly skip?: string | undefined
+  /** It is about leases under leases, which a store may do without. */
+  readonly family?: boolean | undefined
+}
+
+/** Makes the wrong call: it must be refused, with a message that helps, and change nothing. */
+export async function runRow(row: Row, scene: Scene): Promise<void> {
+  const key = scene.key()
+  const { lease, token: oldToken } = await scene.hold(key)
+  await scene.store.release({ lease, keys: [key], token: oldToken })
+  const { token } = await scene.claim(lease, { key, value: 'before' })
+  const ended = (await scene.grant()).lease
+  await scene.store.revoke({ target: { lease: ended }, by: 'admin', why: 'upgrade' })
+  if (row.family && !scene.store.guarantees.childLeases) {
+    await scene.refused('unsupported', () => scene.grant({ parent: lease }))
+    return
+  }
+  const stage: Stage = { scene, store: scene.store, key, lease, token, oldToken, ended }
+  await row.prepare?.(stage)
+  const before = await scene.everything([lease, ended])
+  const error = await scene.refused(row.code, async () => row.call(stage))
+  for (const said of row.says) {
+    const found = typeof said === 'string' ? error.message.includes(said) : said.test(error.message)
+    assert.ok(found, `the message does not say ${said}: ${error.message}`)
+  }
+  assert.deepEqual(await scene.everything([lease, ended]), before, 'the refused call left a trace')
+}
