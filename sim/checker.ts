@@ -51,7 +51,7 @@ export interface KeyRead {
   readonly holders: number
 }
 
-/** A lease as its client read it, and the tokens that the client holds under it. */
+/** A lease as its client read it. */
 export interface LeaseRead {
   readonly lease: LeaseId
   readonly ttl: number
@@ -59,7 +59,8 @@ export interface LeaseRead {
   readonly renewedAt: number
   readonly until: number
   readonly tokens: readonly number[]
-  readonly held: readonly number[]
+  /** How many of its claims have not been answered, and may be among the tokens. */
+  readonly unanswered: number
 }
 
 export interface Violation {

@@ -12,6 +12,7 @@ export interface Faults {
   /** How often each happens, on average, in the time of trouble. */
   readonly serverCrashes: number
   readonly clientCrashes: number
+  readonly resourceRestarts: number
   readonly serverPauses: number
   readonly clientPauses: number
   readonly suspends: number
@@ -45,6 +46,7 @@ export function drawFaults(random: SeededRandom): Faults {
     drift: random.pick([0, 0.001, 0.02, 0.1]),
     serverCrashes: sometimes(3),
     clientCrashes: sometimes(3),
+    resourceRestarts: sometimes(4),
     serverPauses: sometimes(3),
     clientPauses: sometimes(4),
     suspends: sometimes(2),

@@ -53,6 +53,7 @@ async function play(scene: Scene): Promise<void> {
 }
 
 interface Cast {
+  readonly resource: Resource
   readonly lockers: readonly Locker[]
   readonly callers: readonly Caller[]
   readonly parent: Parent
@@ -67,7 +68,7 @@ function assemble(scene: Scene): Cast {
   const parent = new Parent(scene, 'pam')
   for (const locker of lockers) locker.start().catch((error) => scene.world.fail(error))
   for (const actor of [...callers, ...watchers, parent]) actor.start()
-  return { lockers, callers, parent, watchers }
+  return { resource, lockers, callers, parent, watchers }
 }
 
 function makeTrouble(scene: Scene, cast: Cast, end: number): void {
@@ -83,6 +84,7 @@ function makeTrouble(scene: Scene, cast: Cast, end: number): void {
   }
   several(faults.serverCrashes, () => scene.crashServer())
   several(faults.clientCrashes, () => random.pick(clients).crash())
+  several(faults.resourceRestarts, () => cast.resource.restart())
   several(faults.serverPauses, () => server.node.pause(random.between(10, 2500)))
   several(faults.clientPauses, () => random.pick(nodes).pause(random.between(10, 3000)))
   several(faults.suspends, () => random.pick(nodes).suspend(random.between(300, 4000)))

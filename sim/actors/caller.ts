@@ -135,7 +135,10 @@ export class Caller {
         if (!lease) return
         const { grace, renewedAt, until } = lease
         const tokens = claims.map(({ token }) => token)
-        this.#scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, held: [] })
+        const unanswered = this.#scene.calls.filter(
+          (call) => call.lease === id && !call.answer,
+        ).length
+        this.#scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, unanswered })
       },
       () => undefined,
     )

@@ -15,6 +15,12 @@ export class Resource {
     this.node = scene.client('resource')
   }
 
+  /** Its process dies and another is started; what it has seen is on its disk. */
+  restart(): void {
+    this.node.crash()
+    this.node.start(() => this.#restarted())
+  }
+
   write(from: SimNode, key: string, token: number): void {
     const sent = this.#scene.world.now
     this.#scene.network.send(from, this.node, () => {
@@ -22,5 +28,9 @@ export class Resource {
       if (accepted) this.#highest.set(key, token)
       this.#scene.wrote({ key, token, sent, arrived: this.#scene.world.now, accepted })
     })
+  }
+
+  #restarted(): void {
+    this.#scene.world.note('resource', 'restarts')
   }
 }

@@ -1,3 +1,126 @@
-export async function runMutants(_only: string | undefined): Promise<number> {
-  throw new Error('not yet')
+import { spawn } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { LISTED } from './listed.js'
+import type { Edit, Mutant } from './mutant.js'
+import { OWN } from './own.js'
+
+/** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
+const SEEDS = 3000
+const ENOUGH = 5
+
+const SIM = fileURLToPath(new URL('../', import.meta.url))
+const LIBRARY = fileURLToPath(new URL('../../../packages/leasehold/', import.meta.url))
+
+interface Caught {
+  readonly done: number
+  readonly failed: readonly { readonly seed: number; readonly checkers: readonly string[] }[]
+}
+
+/** Plants each bug in a copy of the build, runs worlds with it, and says who noticed. */
+export async function runMutants(only: string | undefined): Promise<number> {
+  const mutants = [...LISTED, ...OWN].filter(({ name }) => !only || name.includes(only))
+  const folder = await mkdtemp(join(tmpdir(), 'leasehold-mutants-'))
+  let missed = 0
+  try {
+    for (const [index, mutant] of mutants.entries()) {
+      const caught = await run(mutant, join(folder, String(index)))
+      const share = caught.failed.length / caught.done
+      if (caught.failed.length === 0) missed++
+      const how =
+        caught.failed.length === 0
+          ? `NOT CAUGHT in ${caught.done} seeds`
+          : `${(share * 100).toFixed(share < 0.1 ? 2 : 0)} % of seeds, by ${whoCaught(caught)}`
+      console.log(`${String(index + 1).padStart(2)}/${mutants.length} ${mutant.name}: ${how}`)
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  console.log(`\n${mutants.length - missed} passed, ${missed} failed`)
+  return missed > 0 ? 1 : 0
+}
+
+function whoCaught({ failed }: Caught): string {
+  const count = new Map<string, number>()
+  for (const { checkers } of failed) {
+    for (const checker of checkers) count.set(checker, (count.get(checker) ?? 0) + 1)
+  }
+  return [...count]
+    .sort((a, b) => b[1] - a[1])
+    .map(([checker]) => checker)
+    .join('; ')
+}
+
+async function run(mutant: Mutant, folder: string): Promise<Caught> {
+  const library = join(folder, 'node_modules', 'leasehold')
+  await mkdir(library, { recursive: true })
+  await cp(join(LIBRARY, 'package.json'), join(library, 'package.json'))
+  await cp(join(LIBRARY, 'dist'), join(library, 'dist'), { recursive: true })
+  await cp(SIM, join(folder, 'sim'), { recursive: true })
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+  for (const edit of mutant.edits) await plant(folder, edit, mutant)
+  const seeds = String(mutant.seeds ?? SEEDS)
+  const output = await node([
+    join(folder, 'sim', 'main.js'),
+    '--json',
+    '--seeds',
+    seeds,
+    '--stop',
+    String(ENOUGH),
+  ])
+  await rm(folder, { recursive: true, force: true })
+  return JSON.parse(output.trim().split('\n').at(-1)!)
+}
+
+async function plant(
+  folder: string,
+  { file, find, replace }: Edit,
+  { name }: Mutant,
+): Promise<void> {
+  const path = file.startsWith('sim/')
+    ? join(folder, file)
+    : join(folder, 'node_modules', 'leasehold', 'dist', file)
+  const text = await readFile(path, 'utf8')
+  const parts = text.split(find)
+  if (parts.length !== 2) {
+    throw new Error(
+      `"${name}" is out of date: its text stands ${parts.length - 1} times in ${file}`,
+    )
+  }
+  await writeFile(path, parts.join(replace))
+}
+
+function node(args: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    let errors = ''
+    child.stdout.on('data', (chunk) => {
+      output += chunk
+    })
+    child.stderr.on('data', (chunk) => {
+      errors += chunk
+    })
+    child.on('error', reject)
+    child.on('close', () => {
+      // A bug that takes the whole process down has been noticed, too.
+      if (output.includes('"done"')) resolve(output)
+      else
+        resolve(
+          JSON.stringify({
+            done: 1,
+            failed: [
+              {
+                seed: 0,
+                checkers: [
+                  `the process died: ${errors.split('\n').find((line) => /Error/.test(line)) ?? '?'}`,
+                ],
+              },
+            ],
+          }),
+        )
+    })
+  })
 }

@@ -142,8 +142,11 @@ export class Grantor implements LeaseStore {
 
   async #close(): Promise<void> {
     this.#timer?.cancel()
-    await this.#durability?.close()
-    this.#outbox.close(LeaseholdError.from(CLOSED))
+    try {
+      await this.#durability?.close()
+    } finally {
+      this.#outbox.close(LeaseholdError.from(CLOSED))
+    }
   }
 
   #obstacle(kind: 'grow' | 'shrink'): Refusal | undefined {

@@ -70,6 +70,7 @@ export class Kernel {
   readonly limits: Limits
   readonly reader: Reader
   readonly #ledger: Ledger
+  #replayer: Replayer | undefined
   readonly #knownKey = (key: Key) => this.#ledger.tables.keys.find(key) !== NONE
 
   constructor(options: KernelOptions = {}) {
@@ -199,7 +200,8 @@ export class Kernel {
 
   /** Rebuilds: tell the result what a journal was told, then call `settle`. */
   replay(): Journal {
-    return new Replayer(this.#ledger)
+    this.#replayer = new Replayer(this.#ledger)
+    return this.#replayer
   }
 
   /** During a replay: only what is told after this revision is kept as events. */
@@ -215,6 +217,8 @@ export class Kernel {
   settle(now: number, lastTime: number): void {
     const ledger = this.#ledger
     const { leases, claims, keys } = ledger.tables
+    this.#replayer?.finish()
+    this.#replayer = undefined
     leases.slots.recount((slot) => leases.born.get(slot) === 0)
     claims.slots.recount((slot) => claims.token.get(slot) === 0)
     for (let slot = 0; slot < leases.slots.end; slot++) {

@@ -104,10 +104,10 @@ export class Lines {
   }
 
   /**
-   * Works out anew who holds a key, after a claim was put in before others. Who comes to hold has
-   * held since `now`; who held before and still does keeps the time.
+   * Works out anew who holds a key, after a claim was put in before others. Who held before and
+   * still does keeps the time; `held` and `waits` are called with those for whom it changes.
    */
-  settle(key: number, now: number): void {
+  settle(key: number, held: (claim: number) => void, waits: (claim: number) => void): void {
     const { keys, claims } = this.#tables
     const heldBefore = keys.held.get(key)
     keys.held.set(key, 0)
@@ -116,11 +116,11 @@ export class Lines {
     for (; claim !== NONE && this.#holdsNext(key, claim); claim = claims.nextOnKey.get(claim)) {
       keys.lastHeld.set(key, claim)
       keys.held.add(key, 1)
-      if (claims.heldSince.get(claim) === 0) claims.heldSince.set(claim, now)
+      if (claims.heldSince.get(claim) === 0) held(claim)
     }
     // Whoever held before is among the first so many, and one more that was put in.
     for (let at = keys.held.get(key); claim !== NONE && at <= heldBefore; at++) {
-      claims.heldSince.set(claim, 0)
+      if (claims.heldSince.get(claim) !== 0) waits(claim)
       claim = claims.nextOnKey.get(claim)
     }
   }

@@ -18,6 +18,12 @@ export class Replayer implements Journal {
   readonly #ledger: Ledger
   /** Children whose parent has not been told yet, by the slot of the parent. */
   readonly #waiting = new Map<number, Set<number>>()
+  /** The keys that claims left in the revision that is being told, and when. */
+  #left: number[] = []
+  #leftAt: Time = 0
+  #revision: Revision = 0
+  /** Since when claims hold that were told to hold, and do not as far as has been told by now. */
+  readonly #heldSince = new Map<number, Time>()
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger
@@ -58,6 +64,7 @@ export class Replayer implements Journal {
     }
     this.#ledger.ended.set(leases.born.get(slot), end)
     this.#unadopt(slot)
+    this.#abandon(slot)
     leases.remove(slot)
   }
 
@@ -75,10 +82,11 @@ export class Replayer implements Journal {
     this.#join(slot, claim)
     this.#ledger.attach(slot, claim)
     this.#ledger.lines.insert(claim)
-    const since = told.heldSince || told.at
+    if (told.heldSince !== 0) this.#heldSince.set(claim, told.heldSince)
+    const key = claims.key.get(claim)
     const inOrder = claims.nextOnKey.get(claim) === NONE
-    if (inOrder) this.#ledger.lines.advance(claims.key.get(claim), since, ignore)
-    else this.#ledger.lines.settle(claims.key.get(claim), since)
+    if (inOrder) this.#ledger.lines.advance(key, told.at, this.#holds)
+    else this.#ledger.lines.settle(key, this.#holds, this.#waits)
     this.#event('claimed', revision, claim, told.at, undefined)
   }
 
@@ -114,21 +122,38 @@ export class Replayer implements Journal {
     this.#ledger.ended.set(bornOf(lease), end)
   }
 
+  /** A claim comes to hold: since the time that was told, or since the one before it left. */
+  readonly #holds = (claim: number): void => {
+    const { claims } = this.#ledger.tables
+    const told = this.#heldSince.get(claim)
+    this.#heldSince.delete(claim)
+    claims.heldSince.set(claim, told ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
+  }
+
+  /** A claim that seemed to hold does not: one that stands before it was told after it. */
+  readonly #waits = (claim: number): void => {
+    const { claims } = this.#ledger.tables
+    this.#heldSince.set(claim, claims.heldSince.get(claim))
+    claims.heldSince.set(claim, 0)
+  }
+
   #remove(revision: Revision, claim: number, at: Time, end: End): void {
     const ledger = this.#ledger
     const { claims } = ledger.tables
     const key = claims.key.get(claim)
     this.#event('removed', revision, claim, at, end)
-    if (claims.heldSince.get(claim) !== 0 && !ledger.tenures.has(claim)) {
-      ledger.tenures.add(claim, at, end)
-    }
+    // A description tells the tenures last: up to its last stamp all of them, and later ones too.
+    const isNew = revision > ledger.events.completeAfter && !ledger.tenures.has(claim)
+    if (claims.heldSince.get(claim) !== 0 && isNew) ledger.tenures.add(claim, at, end)
     ledger.detach(claims.lease.get(claim), claim)
     claims.leaveTogether(claim)
     ledger.lines.remove(claim)
     claims.value.set(claim, undefined)
     claims.token.set(claim, 0)
     claims.slots.give(claim)
-    ledger.lines.advance(key, at, ignore)
+    this.#heldSince.delete(claim)
+    this.#left.push(key)
+    this.#leftAt = at
   }
 
   #event(
@@ -162,14 +187,33 @@ export class Replayer implements Journal {
       leases.adopt(parent, child)
       return
     }
+    this.#await(parent, child)
+  }
+
+  #await(parent: number, child: number): void {
     const waiting = this.#waiting.get(parent) ?? new Set()
     this.#waiting.set(parent, waiting.add(child))
+  }
+
+  /**
+   * A lease leaves its slot while there are children under it: either they are told to have ended
+   * next, or they were described later and belong to the next lease in this slot.
+   */
+  #abandon(parent: number): void {
+    const { leases } = this.#ledger.tables
+    for (let child = leases.firstChild.get(parent); child !== NONE; ) {
+      leases.orphan(child)
+      this.#await(parent, child)
+      child = leases.firstChild.get(parent)
+    }
   }
 
   #unadopt(slot: number): void {
     const { leases } = this.#ledger.tables
     leases.orphan(slot)
-    for (const children of this.#waiting.values()) children.delete(slot)
+    for (const [parent, children] of this.#waiting) {
+      if (children.delete(slot) && children.size === 0) this.#waiting.delete(parent)
+    }
   }
 
   #living(slot: number): void {
@@ -188,12 +232,23 @@ export class Replayer implements Journal {
     throw new Error(`the lease in slot ${slot} has no claim with token ${token} on ${key}`)
   }
 
+  /** Lets those hold whose turn has come with the last revision that was told. */
+  finish(): void {
+    const left = this.#left
+    this.#left = []
+    for (const key of left) this.#ledger.lines.advance(key, this.#leftAt, this.#holds)
+  }
+
+  /**
+   * A change of this revision is told. What a revision removes it removes together, so nobody comes
+   * to hold before all of it has been told.
+   */
   #reached(revision: Revision): void {
+    if (revision !== this.#revision) this.finish()
+    this.#revision = revision
     if (revision > this.#ledger.revision) this.#ledger.revision = revision
   }
 }
-
-function ignore(): void {}
 
 /** Tells the living leases of a range of slots: see `Kernel.describe`. */
 export function describe(ledger: Ledger, from: number, to: number, journal: Journal): void {

@@ -1,0 +1,221 @@
+import { type Mutant, mutant } from './mutant.js'
+
+/** The bugs that others have had, as the guarantees list them. */
+export const LISTED: readonly Mutant[] = [
+  mutant(
+    'fence compared as strings',
+    'sim/actors/resource.js',
+    'const accepted = token >= (this.#highest.get(key) ?? 0);',
+    'const accepted = String(token) >= String(this.#highest.get(key) ?? 0);',
+  ),
+  mutant(
+    'renew bumps the token',
+    'kernel/kernel.js',
+    'leases.renewedAt.set(slot, now);\n            const endOfLife',
+    'leases.renewedAt.set(slot, now);\n            for (let c = leases.firstClaim.get(slot); c !== NONE; c = this.#ledger.tables.claims.nextOfLease.get(c)) this.#ledger.tables.claims.token.set(c, ++this.#ledger.revision);\n            const endOfLife',
+  ),
+  mutant(
+    'leases never expire after a restart',
+    'kernel/kernel.js',
+    'keys.tidy();\n        ledger.rescheduleAll();',
+    'keys.tidy();',
+  ),
+  mutant(
+    'an await between check and set',
+    'grantor/grantor.js',
+    'return this.#answer(this.kernel.claim(request, this.#clock.now()));',
+    `if (request.ifFree && this.kernel.reader.read({ key: request.claims[0].key }).count === 0) {
+            return new Promise((next) => this.#clock.timer(this.#clock.now() + 20, next)).then(() => {
+                const answer = this.kernel.claim({ ...request, ifFree: false }, this.#clock.now());
+                return this.#answer(answer.outcome === 'claimed' ? { ...answer, holds: true, ahead: [] } : answer);
+            });
+        }
+        return this.#answer(this.kernel.claim(request, this.#clock.now()));`,
+  ),
+  mutant(
+    'restart drops leases',
+    'kernel/kernel.js',
+    'keys.tidy();\n        ledger.rescheduleAll();',
+    `keys.tidy();
+        ledger.rescheduleAll();
+        for (let slot = 0; slot < leases.slots.end; slot += 2)
+            if (leases.born.get(slot) !== 0) ledger.endLeases(++ledger.revision, leases.family(slot), now, EXPIRED);`,
+  ),
+  mutant(
+    'no request deduplication',
+    'kernel/kernel.js',
+    'if (call.request === undefined)\n            return undefined;\n        return this.#ledger.requests.get(call.request);',
+    'return undefined;',
+  ),
+  mutant(
+    'token counter not persisted',
+    'kernel/kernel.js',
+    'keys.tidy();\n        ledger.rescheduleAll();',
+    `keys.tidy();
+        ledger.rescheduleAll();
+        ledger.revision = 0;
+        for (let slot = 0; slot < leases.slots.end; slot++) ledger.revision = Math.max(ledger.revision, leases.born.get(slot));`,
+  ),
+  mutant(
+    'release ignores the token',
+    'kernel/kernel.js',
+    'const claim = key === NONE ? NONE : this.#ledger.lines.find(key, token);\n        if (claim !== NONE && claims.lease.get(claim) === lease)',
+    'const claim = key === NONE ? NONE : keys.first.get(key);\n        if (claim !== NONE)',
+  ),
+  mutant(
+    'restart without grace',
+    'kernel/kernel.js',
+    'leases.renewedAt.set(slot, now);\n            leases.endOfLife',
+    'leases.endOfLife',
+  ),
+  {
+    name: 'deadline counted from the reply',
+    edits: [
+      {
+        file: 'client/errands.js',
+        find: 'const stamp = this.#firstSent;',
+        replace: 'const stamp = this.#core.agenda.now();',
+      },
+      {
+        file: 'client/heartbeat.js',
+        find: 'keeper.renewed(stamp, capped',
+        replace: 'keeper.renewed(this.#core.agenda.now(), capped',
+      },
+    ],
+  },
+  mutant(
+    'acknowledged before fsync',
+    'grantor/grantor.js',
+    'return this.#durability?.pending ? this.#durability.durable() : undefined;',
+    'return undefined;',
+  ),
+  {
+    name: 'server uses the wall clock',
+    edits: [
+      {
+        file: 'sim/scene.js',
+        find: 'const clock = node.clock();',
+        replace: 'const clock = node.clock(); clock.now = () => clock.wall();',
+      },
+    ],
+  },
+  mutant(
+    'deadline counted from the last retry',
+    'client/errands.js',
+    'this.#firstSent ??= this.#core.agenda.now();',
+    'this.#firstSent = this.#core.agenda.now();',
+  ),
+  mutant(
+    'renew sets blindly',
+    'kernel/kernel.js',
+    "const slot = typeof id === 'string' ? leases.find(id) : NONE;",
+    'const slot = Number.parseInt(id, 10);',
+  ),
+  mutant(
+    'negative answers not deduplicated',
+    'kernel/kernel.js',
+    'if (call.request !== undefined)\n            this.#ledger.remember',
+    "if (call.request !== undefined && answer.outcome !== 'busy' && answer.outcome !== 'refused')\n            this.#ledger.remember",
+  ),
+  {
+    name: 'no drift margin',
+    edits: [
+      {
+        file: 'client/timing.js',
+        find: 'const rate = 1 - caution.drift;',
+        replace: 'const rate = 1;',
+      },
+    ],
+  },
+  mutant(
+    'early expiry',
+    'kernel/lease-table.js',
+    'const end = this.renewedAt.get(slot) + this.ttl.get(slot) + this.grace.get(slot);',
+    'const end = this.renewedAt.get(slot) + this.ttl.get(slot) * 0.9 + this.grace.get(slot);',
+  ),
+  mutant(
+    'client uses the wall clock',
+    'client/agenda.js',
+    'return this.#clock.now() + this.#clock.asleep();',
+    'return this.#clock.wall();',
+  ),
+  mutant(
+    'renew accumulates ttl',
+    'kernel/kernel.js',
+    'leases.renewedAt.set(slot, now);\n            const endOfLife',
+    'leases.renewedAt.set(slot, leases.renewedAt.get(slot) + leases.ttl.get(slot));\n            const endOfLife',
+  ),
+  mutant(
+    'replay skips a release',
+    'kernel/replay.js',
+    'released(revision, slot, at, key, token, end) {',
+    'released(revision, slot, at, key, token, end) { if (token % 3 === 0) return;',
+  ),
+  mutant(
+    'fence not persisted',
+    'sim/actors/resource.js',
+    'this.#restarted();',
+    'this.#highest.clear();',
+  ),
+  {
+    name: 'renew by owner name instead of lease',
+    edits: [
+      {
+        file: 'kernel/kernel.js',
+        find: "const slot = typeof id === 'string' ? leases.find(id) : NONE;",
+        replace: `let slot = leases.find(id);
+            const owner = (this.owners ??= new Map()).get(id);
+            for (let other = 0; slot === NONE && other < leases.slots.end; other++)
+                if (owner !== undefined && leases.born.get(other) !== 0 && leases.holder.get(other) === owner) slot = other;`,
+      },
+      {
+        file: 'kernel/kernel.js',
+        find: 'const id = leases.id(lease);',
+        replace:
+          'const id = leases.id(lease); (this.owners ??= new Map()).set(id, request.holder);',
+      },
+    ],
+  },
+  mutant(
+    '"no" answered before fsync',
+    'grantor/grantor.js',
+    'const durable = this.#untilDurable();\n        if (durable)',
+    "const durable = this.#untilDurable();\n        if (durable && answer.outcome !== 'busy' && answer.outcome !== 'refused')",
+  ),
+  mutant(
+    'torn tail accepted',
+    'stores/file/frame.js',
+    'if (crc32(payload, seed) !== header.checksum)',
+    'if (false)',
+  ),
+  mutant(
+    'expiry not logged before it is announced',
+    'kernel/ledger.js',
+    'this.#journal?.ended(revision, slot, now, end);',
+    "if (end.reason !== 'expired') this.#journal?.ended(revision, slot, now, end);",
+  ),
+  mutant(
+    "waiter's lease not rechecked at grant",
+    'kernel/ledger.js',
+    'keys.push(claims.key.get(claim));\n                this.removeClaim(revision, claim, now, end);',
+    'keys.push(claims.key.get(claim));\n                if (claims.heldSince.get(claim) !== 0) this.removeClaim(revision, claim, now, end);',
+  ),
+  mutant(
+    'watch skips a revision after reconnect',
+    'grantor/outbox.js',
+    'events.after(from)',
+    'events.after(from + 1)',
+  ),
+  mutant(
+    'child lease survives its parent',
+    'kernel/kernel.js',
+    'this.#ledger.endLeases(++this.#ledger.revision, leases.family(slot), now, end);',
+    'for (let c = leases.firstChild.get(slot); c !== NONE; c = leases.firstChild.get(slot)) leases.orphan(c);\n        this.#ledger.endLeases(++this.#ledger.revision, [slot], now, end);',
+  ),
+  mutant(
+    'a pool permit granted twice',
+    'port/holds.js',
+    'held < (claim.limit ?? Infinity)',
+    'held <= (claim.limit ?? Infinity)',
+  ),
+]

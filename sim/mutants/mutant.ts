@@ -1,0 +1,22 @@
+/**
+ * A planted bug: a change of the built code that somebody could have made. It exists only in a copy
+ * of the build that is made for the run; no switch for it is anywhere in the product.
+ */
+export interface Mutant {
+  readonly name: string
+  /** In how many seeds, at the most, it must be caught. */
+  readonly seeds?: number
+  readonly edits: readonly Edit[]
+}
+
+export interface Edit {
+  /** A file of the library's build, or of the simulation's with `sim/` before it. */
+  readonly file: string
+  /** Text that stands there exactly once; where it does not, the mutant is out of date. */
+  readonly find: string
+  readonly replace: string
+}
+
+export function mutant(name: string, file: string, find: string, replace: string): Mutant {
+  return { name, edits: [{ file, find, replace }] }
+}

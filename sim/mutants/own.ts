@@ -1,0 +1,77 @@
+import { type Mutant, mutant } from './mutant.js'
+
+/** The bugs that we think we are most likely to make ourselves. */
+export const OWN: readonly Mutant[] = [
+  mutant(
+    'a late renewal revives what was lost',
+    'client/keeper.js',
+    'if (now >= this.#keptUntil)\n            this.#conclude();',
+    'if (now >= this.#keptUntil + 1000)\n            this.#conclude();',
+  ),
+  mutant(
+    'a suspended machine is not noticed',
+    'client/agenda.js',
+    'return this.#clock.now() + this.#clock.asleep();',
+    'return this.#clock.now();',
+  ),
+  mutant(
+    'an unanswered claim is forgotten by its client',
+    'client/keeper.js',
+    'if (this.alive)\n            carryOut(this.#core, new ReleaseErrand',
+    'if (false)\n            carryOut(this.#core, new ReleaseErrand',
+  ),
+  mutant(
+    'the news that a lease is gone is ignored',
+    'client/channel.js',
+    'this.#keeper.told(notice.end);',
+    ';',
+  ),
+  mutant(
+    'the key is handed to the one who came last',
+    'kernel/lines.js',
+    'const claim = last === NONE ? keys.first.get(key) : claims.nextOnKey.get(last);',
+    'const claim = last === NONE ? keys.last.get(key) : claims.nextOnKey.get(last);',
+  ),
+  mutant(
+    'nobody is told that it is their turn',
+    'grantor/outbox.js',
+    "this.#postAll(this.#leases.of(lease), { type: 'holds', revision, token });",
+    ';',
+  ),
+  mutant(
+    'a lease that was looked at once is never looked at again',
+    'kernel/ledger.js',
+    'if (leases.deadline(slot) <= now)\n            return slot;\n        this.schedule(slot);',
+    'if (leases.deadline(slot) <= now)\n            return slot;',
+  ),
+  mutant(
+    'what a snapshot has is replayed again',
+    'stores/file/recovery.js',
+    'revision > stamps.of(slot)',
+    'revision >= stamps.of(slot)',
+  ),
+  mutant(
+    'a snapshot forgets the answers to requests',
+    'kernel/replay.js',
+    'journal.answered(request, answer);',
+    ';',
+  ),
+  mutant(
+    'an old watch is told again what it was told',
+    'grantor/watchers.js',
+    'if (number <= this.#told)\n            return;',
+    ';',
+  ),
+  mutant(
+    'a write that failed is given up',
+    'stores/file/file-durability.js',
+    'this.#timer = this.#clock.timer(time, () => this.#retry());',
+    'this.#timer = undefined;',
+  ),
+  mutant(
+    'a repeated request is a new one each time',
+    'client/errands.js',
+    'return this.#core.store.grant(this.#request);',
+    'return this.#core.store.grant({ ...this.#request, request: this.#core.requestId() });',
+  ),
+]
