@@ -72,10 +72,12 @@ export class Agenda {
   }
 
   #wake(): void {
+    // That it was woken says that its time has come, even where the sum of two clocks is rounded to
+    // just before it: on a clock that only tests move it would otherwise never come.
+    const now = Math.max(this.now(), this.#wakeAt)
     this.#timer = undefined
     this.#wakeAt = Infinity
     this.#running = true
-    const now = this.now()
     for (let top = this.#heap[0]; top !== undefined && top.at <= now; top = this.#heap[0]) {
       this.#pop()
       const { task } = top

@@ -12,6 +12,11 @@ import type {
 } from '../port/index.ts'
 import { LeaseWatchers, PrefixWatchers, Watcher } from './watchers.ts'
 
+interface Post {
+  readonly watcher: Watcher
+  readonly notice: Notice
+}
+
 /**
  * What those who watch are to be told. Everything waits here until it is durable, and is then told
  * in order: an announced end is final.
@@ -21,7 +26,9 @@ export class Outbox implements Notices {
   readonly #durable: () => Promise<void> | undefined
   #prefixes: PrefixWatchers | undefined
   #kernel: Kernel | undefined
-  #queue: { readonly watcher: Watcher; readonly notice: Notice }[] = []
+  #queue: Post[] = []
+  /** What waits to be durable before it is told. */
+  #underWay: Post[] = []
   #telling = false
   #closed = false
 
@@ -73,7 +80,9 @@ export class Outbox implements Notices {
   /** Ends every watch. */
   close(error: LeaseholdError): void {
     this.#closed = true
-    for (const watcher of [...this.#leases.all(), ...this.#prefixes!.all()]) {
+    // Those who wait for their first notice, too; who has heard its last one hears no other.
+    const waiting = [...this.#underWay, ...this.#queue].map(({ watcher }) => watcher)
+    for (const watcher of [...waiting, ...this.#leases.all(), ...this.#prefixes!.all()]) {
       watcher.notify({ type: 'interrupted', error })
     }
   }
@@ -112,12 +121,13 @@ export class Outbox implements Notices {
   async #tell(): Promise<void> {
     const { events } = this.#kernel!
     do {
-      const queue = this.#queue
       const number = events.next
+      this.#underWay = this.#queue
       this.#queue = []
       await this.#untilDurable()
       if (this.#closed) return
-      for (const { watcher, notice } of queue) watcher.notify(notice)
+      for (const { watcher, notice } of this.#underWay) watcher.notify(notice)
+      this.#underWay = []
       this.#prefixes!.tell(number)
       this.#telling = this.#queue.length > 0 || events.next > number
     } while (this.#telling)

@@ -142,7 +142,8 @@ export class Kernel {
       leases.renewedAt.set(slot, now)
       const endOfLife = leases.endOfLife.get(slot)
       if (endOfLife !== Infinity && leases.deadline(slot) === endOfLife) {
-        capped.push({ lease: id, remaining: endOfLife - now, end: leases.cappedBy.get(slot) })
+        const remaining = Math.max(0, endOfLife - now)
+        capped.push({ lease: id, remaining, end: leases.cappedBy.get(slot) })
       }
     }
     return { lost, capped }
@@ -349,20 +350,20 @@ export class Kernel {
   }
 
   #allFree(specs: readonly ClaimSpec[]): boolean {
-    const { keys } = this.#ledger.tables
-    return specs.every((spec) => {
-      const key = keys.find(spec.key)
-      const mode = spec.mode ?? 'exclusive'
-      return key === NONE || this.#ledger.lines.wouldHold(key, mode, spec.limit ?? 0)
-    })
+    return specs.every((spec) => this.#isFree(spec))
+  }
+
+  #isFree({ key: name, mode = 'exclusive', limit = 0 }: ClaimSpec): boolean {
+    const key = this.#ledger.tables.keys.find(name)
+    return key === NONE || this.#ledger.lines.wouldHold(key, mode, limit)
   }
 
   #busy(specs: readonly ClaimSpec[]): Busy {
     const { keys } = this.#ledger.tables
     const ahead: Ahead[] = []
     for (const spec of specs) {
+      if (this.#isFree(spec)) continue
       const key = keys.find(spec.key)
-      if (key === NONE || keys.count.get(key) === 0) continue
       ahead.push(this.reader.ahead(key, keys.count.get(key)))
     }
     return { outcome: 'busy', revision: this.revision, ahead }

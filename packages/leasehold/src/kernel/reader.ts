@@ -8,8 +8,9 @@ import {
   type Query,
   type Reading,
 } from '../port/index.ts'
-import { bornOf } from './lease-id.ts'
+import { slotOf } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
+import { endOf } from './refusals.ts'
 import type { Refused } from './requests.ts'
 import { NONE } from './rows.ts'
 
@@ -113,10 +114,11 @@ export class Reader {
   }
 
   #leaseReading(id: string, most: number): Reading {
-    const { revision, tables, ended } = this.#ledger
+    const { revision, tables } = this.#ledger
     const { leases, claims } = tables
     const slot = leases.find(id)
-    if (slot === NONE) return { revision, lease: undefined, end: ended.get(bornOf(id)), claims: [] }
+    if (slot === NONE)
+      return { revision, lease: undefined, end: endOf(this.#ledger, id), claims: [] }
     const own: Claim[] = []
     let claim = leases.firstClaim.get(slot)
     for (; claim !== NONE && own.length < most; claim = claims.nextOfLease.get(claim)) {
@@ -129,10 +131,13 @@ export class Reader {
   #leases(after: string | undefined, most: number): Reading {
     const { leases } = this.#ledger.tables
     const page: Lease[] = []
-    let slot = after === undefined ? 0 : Number.parseInt(after, 10) + 1
-    for (; slot < leases.slots.end && page.length < most; slot++) {
-      if (leases.born.get(slot) !== 0) page.push(this.lease(slot))
+    let more = false
+    for (let slot = after === undefined ? 0 : slotOf(after) + 1; slot < leases.slots.end; slot++) {
+      if (leases.born.get(slot) === 0) continue
+      more = page.length === most
+      if (more) break
+      page.push(this.lease(slot))
     }
-    return { revision: this.#ledger.revision, leases: page, more: slot < leases.slots.end }
+    return { revision: this.#ledger.revision, leases: page, more }
   }
 }

@@ -1,5 +1,5 @@
 import { type End, type LeaseId, type Refusal, show } from '../port/index.ts'
-import { bornOf } from './lease-id.ts'
+import { bornOf, slotOf } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
 import type { Refused } from './requests.ts'
 
@@ -13,7 +13,8 @@ export function exceeded(message: string): Refused {
 
 /** How a lease ended, if that is still known. */
 export function endOf(ledger: Ledger, id: LeaseId): End | undefined {
-  return typeof id === 'string' ? ledger.ended.get(bornOf(id)) : undefined
+  const isOurs = typeof id === 'string' && slotOf(id) !== -1
+  return isOurs ? ledger.ended.get(bornOf(id)) : undefined
 }
 
 /** Why there is no such lease. */

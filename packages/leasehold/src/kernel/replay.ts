@@ -22,7 +22,7 @@ export class Replayer implements Journal {
   #left: number[] = []
   #leftAt: Time = 0
   #revision: Revision = 0
-  /** Since when claims hold that were told to hold, and do not as far as has been told by now. */
+  /** Since when claims hold that were told to hold by a description. */
   readonly #heldSince = new Map<number, Time>()
 
   constructor(ledger: Ledger) {
@@ -126,15 +126,12 @@ export class Replayer implements Journal {
   readonly #holds = (claim: number): void => {
     const { claims } = this.#ledger.tables
     const told = this.#heldSince.get(claim)
-    this.#heldSince.delete(claim)
     claims.heldSince.set(claim, told ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
   }
 
   /** A claim that seemed to hold does not: one that stands before it was told after it. */
   readonly #waits = (claim: number): void => {
-    const { claims } = this.#ledger.tables
-    this.#heldSince.set(claim, claims.heldSince.get(claim))
-    claims.heldSince.set(claim, 0)
+    this.#ledger.tables.claims.heldSince.set(claim, 0)
   }
 
   #remove(revision: Revision, claim: number, at: Time, end: End): void {

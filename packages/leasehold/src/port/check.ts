@@ -177,6 +177,12 @@ function checkRevokeTarget(request: RevokeRequest, limits: Limits): Complaint {
   const target = request.target
   const complaint = checkObject('target', target)
   if (complaint) return complaint
+  const named = ['lease', 'parent', 'prefix', 'key'].filter((name) => name in target)
+  if (named.length > 1) {
+    return invalid(
+      `a revoke names one of lease, parent, prefix and key, not ${named.join(' and ')}`,
+    )
+  }
   if ('lease' in target) return checkLeaseId('lease', target.lease)
   if ('parent' in target) return checkLeaseId('parent', target.parent)
   if (request.after !== undefined) {

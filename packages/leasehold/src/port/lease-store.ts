@@ -17,8 +17,8 @@ import type { Mode } from './holds.ts'
  * **Time.** The store alone decides when a lease expires, on its own monotonic clock, and never
  * before `ttl + grace` has passed since it carried out the grant or the last renewal. Expiry is an
  * act of the store and not a fact of the clock: until the store has carried it out, a renewal
- * still saves the lease. A claim that contends for a key makes the store carry out at once the
- * expiries that are due on that key. How late an expiry can otherwise be is in `guarantees`.
+ * still saves the lease. A claim on a key makes the store carry out at once the expiry of whoever is
+ * first in line there, if that is due. How late an expiry can otherwise be is in `guarantees`.
  *
  * **Revisions.** Every call that changes something does so in one step with a revision of its own,
  * and revisions only go up. Renewals change no revision. The end of a lease takes its claims and
@@ -103,8 +103,9 @@ export interface LeaseStore {
    * things stand and then tells only what concerns it: a claim of its own that came to hold, one
    * that was taken from it, its own end. Nobody is told of every change on a contended key.
    *
-   * The observer is never called before `watch` has returned, nor after `close` was called. After
-   * `ended` it is not called again: watch anew. Nothing is announced before it is as durable as
+   * The observer is never called before `watch` has returned, nor after its `close` was called. The
+   * notices `compacted`, `gone` and `interrupted` are a watch's last: watch anew. Arguments that are
+   * wrong, and a closed store, are thrown. Nothing is announced before it is as durable as
    * this store makes things.
    */
   watch(target: WatchTarget, observer: Observer): Watch
@@ -282,7 +283,10 @@ export interface Claim {
   readonly limit?: number | undefined
   readonly value?: string | undefined
   readonly claimedAt: Time
-  /** Since when it holds the key; `undefined` while it waits. */
+  /**
+   * Since when it holds the key; `undefined` while it waits. A store that was restarted may tell a
+   * time that is too early, but never one before it was claimed.
+   */
   readonly heldSince?: Time | undefined
   /** When it will be gone unless its lease is renewed, grace included. `Infinity` for never. */
   readonly until: Time

@@ -89,7 +89,11 @@ export class Model {
       }
       lease.renewedAt = now
       if (lease.endOfLife < Infinity && this.deadline(lease) === lease.endOfLife) {
-        capped.push({ lease: id, remaining: lease.endOfLife - now, end: lease.cappedBy })
+        capped.push({
+          lease: id,
+          remaining: Math.max(0, lease.endOfLife - now),
+          end: lease.cappedBy,
+        })
       }
     }
     return { lost, capped }
@@ -330,7 +334,7 @@ export class Model {
   }
 
   #busy(specs: readonly ClaimSpec[]): object {
-    const taken = specs.filter(({ key }) => this.#line(key).length > 0)
+    const taken = specs.filter((spec) => !this.#free([spec]))
     const ahead = taken.map(({ key }) => this.#ahead(key, this.#line(key).length))
     return { outcome: 'busy', revision: this.revision, ahead }
   }

@@ -14,6 +14,8 @@ interface Owner {
   readonly boot: string
   /** Process ids mean something only within it. */
   readonly pidNamespace: string
+  /** Whether it owns the folder, or only asks for it. */
+  readonly owns: boolean
 }
 
 interface Found {
@@ -29,8 +31,9 @@ interface JudgedOwner extends Owner {
 
 const NAME = /^owner-[\w-]+$/
 const UNFINISHED = /^owner-[\w-]+\.tmp$/
-const ATTEMPTS = 8
-const WAIT_MS = 20
+const ATTEMPTS = 40
+const WAIT_MS = 10
+const WAIT_MAX_MS = 500
 
 /**
  * Makes this process the owner of the folder.
@@ -45,50 +48,57 @@ const WAIT_MS = 20
  * Names are never used twice, so removing it cannot take away the file of a living one. (With one
  * name for all, between judging a file dead and removing it another opener may have replaced it.)
  *
- * Of those who come at once and find each other, the one whose name comes first leaves its file
- * where it is and looks again, and the others step back for a while: so one of them gets through.
- * An owner that stays is found every time, until the opener gives up.
+ * Whoever finds one that says it owns the folder gives up at once. Of those who only ask, come at
+ * once and find each other, the one whose name comes first leaves its file where it is and looks
+ * again, and the others step back, each time for longer: so the first one finds itself alone.
  */
 export async function lockFolder(folder: string, clock: Clock, random: Random): Promise<Lock> {
   const self = await describeSelf()
-  let name: string | undefined
+  const name = `owner-${random.id()}`
+  const path = join(folder, name)
+  let wait = WAIT_MS
   let found: Found | undefined
+  let isDown = false
+  let owned = false
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      if (attempt > 0) await pause(clock, WAIT_MS * (0.5 + random.next()))
-      name ??= await putDown(folder, `owner-${random.id()}`, self)
-      if (name === undefined) continue
+      if (attempt > 0) await pause(clock, wait * (0.5 + random.next()))
+      isDown ||= await putDown(path, self)
+      if (!isDown) continue
       const others = await readOthers(folder, name)
       const living = others.filter(({ owner }) => owner === undefined || mayLive(owner, self))
       if (living.length === 0) {
+        owned = await putDown(path, { ...self, owns: true })
+        if (!owned) continue
         await tidy(folder, others)
-        const path = join(folder, name)
-        name = undefined
         return { release: () => rm(path, { force: true }) }
       }
-      found = living.find(({ owner }) => owner !== undefined) ?? living[0]
-      if (living.some(({ file }) => file < name!)) {
-        await rm(join(folder, name), { force: true })
-        name = undefined
+      // One that does not say that it only asks must be taken for an owner.
+      const owner = living.find((other) => other.owner?.owns !== false)
+      found = owner ?? living[0]
+      if (owner) break
+      if (living.some(({ file }) => file < name)) {
+        await rm(path, { force: true })
+        isDown = false
+        wait = Math.min(2 * wait, WAIT_MAX_MS)
       }
     }
   } finally {
-    if (name !== undefined) await rm(join(folder, name), { force: true })
+    if (!owned) await rm(path, { force: true })
   }
   throw locked(folder, found, self)
 }
 
-/** The name, or nothing where one who had just become the owner tidied the unfinished file away. */
-async function putDown(folder: string, name: string, self: Owner): Promise<string | undefined> {
-  const path = join(folder, name)
+/** Whether it is down; not where one who had just become the owner tidied the unfinished file away. */
+async function putDown(path: string, self: Owner): Promise<boolean> {
   const temporary = `${path}.tmp`
   try {
     await writeFile(temporary, `${JSON.stringify(self)}\n`)
     await rename(temporary, path)
-    return name
+    return true
   } catch (error) {
     await rm(temporary, { force: true })
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     if (!isFull(error)) throw error
     throw new LeaseholdError(
       'storage-full',
@@ -137,6 +147,7 @@ async function describeSelf(): Promise<Owner> {
     host: hostname(),
     boot: await readOr('/proc/sys/kernel/random/boot_id'),
     pidNamespace: await readlink('/proc/self/ns/pid').catch(() => ''),
+    owns: false,
   }
 }
 

@@ -10,6 +10,12 @@ export interface SimNodeOptions {
 }
 
 /**
+ * No machine calls a timer in the very instant in which it was set, however close its time is. One
+ * that did could be set again and again without time passing, where a sum was rounded down.
+ */
+const TIMER_DELAY_MS = 0.001
+
+/**
  * A machine with one process. The process can be paused (it does nothing, its clock goes on), the
  * machine suspended (its monotonic clock stands still too), and the process can crash and be
  * started again: nothing of the old process is ever called after that.
@@ -193,7 +199,8 @@ class SimTimer implements Timer {
   }
 
   #arm(): void {
-    const delay = this.#node.trueSpan(Math.max(0, this.#time - this.#node.monotonic()))
+    const span = this.#node.trueSpan(this.#time - this.#node.monotonic())
+    const delay = Math.max(span, TIMER_DELAY_MS)
     const fire = this.#node.guard(() => this.#fire())
     this.#scheduled = this.#node.world.after(delay, fire)
   }

@@ -7,17 +7,13 @@ const nextTick = process.nextTick
 const realSetImmediate = setImmediate
 
 /** After so many events the real event loop gets a turn, or nothing else could run. */
-const EVENTS_PER_TURN = 5000
+const EVENTS_PER_TURN = 20_000
+
+/** More events than this at one instant, and time would never go on. */
+const EVENTS_PER_INSTANT = 20_000
 
 /** Where true time begins; any positive number would do. */
 const BEGINNING = 1_000_000
-
-interface Scheduled {
-  readonly time: number
-  readonly order: number
-  readonly run: () => void
-  cancelled: boolean
-}
 
 /**
  * A world with a time of its own, in which real code runs: its nodes have clocks that drift, its
@@ -30,7 +26,10 @@ export class World {
   readonly seed: number
   readonly random: SeededRandom
   readonly nodes: SimNode[] = []
-  readonly #queue: Scheduled[] = []
+  /** What is to happen later, and what is to happen at this instant, the oldest first. */
+  readonly #later = new Later()
+  #soon: Scheduled[] = []
+  #soonAt = 0
   #now = BEGINNING
   #order = 0
   #hash = 0x811c9dc5
@@ -71,16 +70,9 @@ export class World {
 
   /** Calls `run` at this true time, or now if that has passed. */
   at(time: number, run: () => void): Timer {
-    const scheduled = {
-      time: Math.max(time, this.#now),
-      order: this.#order++,
-      run,
-      cancelled: false,
-      cancel() {
-        this.cancelled = true
-      },
-    }
-    push(this.#queue, scheduled)
+    const scheduled = new Scheduled(time, this.#order++, run)
+    if (time > this.#now) this.#later.push(scheduled)
+    else this.#soon.push(scheduled)
     return scheduled
   }
 
@@ -109,32 +101,61 @@ export class World {
   run(until: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let events = 0
+      let ofInstant = 0
       const step = (): void => {
+        const before = this.#now
+        const next = this.#failure ? undefined : this.#next(until)
         if (this.#failure) {
           reject(this.#failure.error)
           return
         }
-        while (this.#queue[0]?.cancelled) pop(this.#queue)
-        const next = this.#queue[0]
-        if (!next || next.time > until) {
+        if (!next) {
           this.#now = Math.max(this.#now, until)
           resolve()
           return
         }
-        pop(this.#queue)
-        this.#now = next.time
+        ofInstant = this.#now === before ? ofInstant + 1 : 0
+        if (ofInstant > EVENTS_PER_INSTANT) this.fail(this.#standsStill(next))
         try {
           next.run()
         } catch (error) {
           this.fail(error)
         }
         if (++events % EVENTS_PER_TURN === 0) realSetImmediate(step)
-        // A tick that is asked for by a microtask comes when all microtasks are done, those too
-        // that others bring about: every promise has settled before the next event.
-        else queueMicrotask(() => nextTick(step))
+        else queueMicrotask(settled)
       }
+      // A tick that is asked for by a microtask comes when all microtasks are done, those too that
+      // others bring about: every promise has settled before the next event.
+      const settled = (): void => nextTick(step)
       realSetImmediate(step)
     })
+  }
+
+  /** Takes the next event that is not cancelled, and moves time to it. */
+  #next(until: number): Scheduled | undefined {
+    for (;;) {
+      const soon = this.#soon[this.#soonAt]
+      const later = this.#later.first
+      // What was planned for this instant before comes before what was asked for in it.
+      const next = soon && !(later && later.time <= this.#now) ? soon : later
+      if (!next || (next !== soon && next.time > until)) return undefined
+      if (next === soon) {
+        if (++this.#soonAt === this.#soon.length) {
+          this.#soon = []
+          this.#soonAt = 0
+        }
+      } else {
+        this.#later.pop()
+        if (!next.cancelled) this.#now = next.time
+      }
+      if (!next.cancelled) return next
+    }
+  }
+
+  #standsStill({ run }: Scheduled): Error {
+    return new Error(
+      `time stands still ${this.elapsed.toFixed(4)} ms after the beginning of seed ${this.seed}: more than ${EVENTS_PER_INSTANT} events at one instant, and the next is ${run.name || run.toString().slice(0, 200)}`,
+    )
   }
 
   #mix(value: number): void {
@@ -142,34 +163,62 @@ export class World {
   }
 }
 
+class Scheduled implements Timer {
+  readonly time: number
+  readonly order: number
+  readonly run: () => void
+  cancelled = false
+
+  constructor(time: number, order: number, run: () => void) {
+    this.time = time
+    this.order = order
+    this.run = run
+  }
+
+  cancel(): void {
+    this.cancelled = true
+  }
+}
+
 function before(a: Scheduled, b: Scheduled): boolean {
   return a.time < b.time || (a.time === b.time && a.order < b.order)
 }
 
-function push(heap: Scheduled[], entry: Scheduled): void {
-  let at = heap.length
-  heap.push(entry)
-  while (at > 0) {
-    const above = (at - 1) >>> 1
-    if (before(heap[above]!, entry)) break
-    heap[at] = heap[above]!
-    at = above
-  }
-  heap[at] = entry
-}
+/** A heap of what is to happen later, the earliest first. */
+class Later {
+  readonly #heap: Scheduled[] = []
 
-function pop(heap: Scheduled[]): void {
-  const entry = heap.pop()!
-  const size = heap.length
-  if (size === 0) return
-  let at = 0
-  for (;;) {
-    let below = 2 * at + 1
-    if (below >= size) break
-    if (below + 1 < size && before(heap[below + 1]!, heap[below]!)) below++
-    if (!before(heap[below]!, entry)) break
-    heap[at] = heap[below]!
-    at = below
+  get first(): Scheduled | undefined {
+    return this.#heap[0]
   }
-  heap[at] = entry
+
+  push(entry: Scheduled): void {
+    const heap = this.#heap
+    let at = heap.length
+    heap.push(entry)
+    while (at > 0) {
+      const above = (at - 1) >>> 1
+      if (before(heap[above]!, entry)) break
+      heap[at] = heap[above]!
+      at = above
+    }
+    heap[at] = entry
+  }
+
+  pop(): void {
+    const heap = this.#heap
+    const entry = heap.pop()!
+    const size = heap.length
+    if (size === 0) return
+    let at = 0
+    for (;;) {
+      let below = 2 * at + 1
+      if (below >= size) break
+      if (below + 1 < size && before(heap[below + 1]!, heap[below]!)) below++
+      if (!before(heap[below]!, entry)) break
+      heap[at] = heap[below]!
+      at = below
+    }
+    heap[at] = entry
+  }
 }
