@@ -1,11 +1,9 @@
 import {
-  type Ahead,
   type Busy,
   type Capped,
   type Changed,
   type Claimed,
   type ClaimRequest,
-  type ClaimSpec,
   type Complaint,
   checkClaim,
   checkGrant,
@@ -36,6 +34,7 @@ import type { EventLog } from './event-log.ts'
 import type { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
 import type { Notices } from './notices.ts'
+import { expireLease, NOTHING_AHEAD, Places } from './places.ts'
 import { Reader } from './reader.ts'
 import { endOf, exceeded, noLease, refused } from './refusals.ts'
 import { describe, describeMemory, Replayer } from './replay.ts'
@@ -43,10 +42,7 @@ import type { Answer, Refused } from './requests.ts'
 import { revoke } from './revoke.ts'
 import { NONE } from './rows.ts'
 
-const NOTHING_AHEAD: readonly Ahead[] = []
 const RELEASED: End = { reason: 'released' }
-const EXPIRED: End = { reason: 'expired' }
-const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
 
 export interface KernelOptions {
   readonly limits?: Partial<Limits> | undefined
@@ -70,6 +66,7 @@ export class Kernel {
   readonly limits: Limits
   readonly reader: Reader
   readonly #ledger: Ledger
+  readonly #places: Places
   #replayer: Replayer | undefined
   readonly #knownKey = (key: Key) => this.#ledger.tables.keys.find(key) !== NONE
 
@@ -77,6 +74,7 @@ export class Kernel {
     this.limits = { ...DEFAULT_LIMITS, ...options.limits }
     this.#ledger = new Ledger(this.limits, options.revision ?? 0, options.journal, options.notices)
     this.reader = new Reader(this.#ledger)
+    this.#places = new Places(this.#ledger, this.reader)
   }
 
   get revision(): Revision {
@@ -157,7 +155,7 @@ export class Kernel {
     for (let looked = 0; looked < most; looked++) {
       const slot = this.#ledger.nextDue(now)
       if (slot === undefined) return false
-      if (slot !== NONE) this.#expireLease(slot, now)
+      if (slot !== NONE) expireLease(this.#ledger, slot, now)
     }
     return this.nextDeadline <= now
   }
@@ -245,9 +243,9 @@ export class Kernel {
           `a lease has at most ${this.limits.claimsPerLease} claims, not ${specs.length}: claim fewer, or use several leases`,
         )
       }
-      const complaint = this.#prepareKeys(specs, now)
+      const complaint = this.#places.prepare(specs, now)
       if (complaint) return refused(complaint)
-      if (request.ifFree && !this.#allFree(specs)) return this.#busy(specs)
+      if (request.ifFree && !this.#places.areFree(specs)) return this.#places.busy(specs)
     }
     // Looked up last: making room on the keys may have ended the parent.
     const parent = request.parent === undefined ? NONE : leases.find(request.parent)
@@ -268,7 +266,7 @@ export class Kernel {
         ahead: NOTHING_AHEAD,
       }
     }
-    const ahead = this.#placed(ledger.addClaims(revision, lease, specs, now))
+    const ahead = this.#places.ahead(ledger.addClaims(revision, lease, specs, now))
     const holds = ahead.length === 0
     return { outcome: 'granted', lease: id, revision, token: revision, holds, ahead }
   }
@@ -277,7 +275,7 @@ export class Kernel {
     const ledger = this.#ledger
     const { leases } = ledger.tables
     const specs = request.claims
-    const complaint = this.#prepareKeys(specs, now)
+    const complaint = this.#places.prepare(specs, now)
     if (complaint) return refused(complaint)
     // Looked up last: making room on the keys may have ended this very lease.
     const lease = leases.findAgain(request.lease)
@@ -287,9 +285,9 @@ export class Kernel {
         `lease ${request.lease} has ${leases.claims.get(lease)} claims of at most ${this.limits.claimsPerLease}: release some, or use another lease`,
       )
     }
-    if (request.ifFree && !this.#allFree(specs)) return this.#busy(specs)
+    if (request.ifFree && !this.#places.areFree(specs)) return this.#places.busy(specs)
     const revision = ++ledger.revision
-    const ahead = this.#placed(ledger.addClaims(revision, lease, specs, now))
+    const ahead = this.#places.ahead(ledger.addClaims(revision, lease, specs, now))
     return { outcome: 'claimed', revision, token: revision, holds: ahead.length === 0, ahead }
   }
 
@@ -318,70 +316,6 @@ export class Kernel {
     const revision = ++this.#ledger.revision
     this.#ledger.updateClaim(revision, claim, request.value, now)
     return { revision }
-  }
-
-  #expireLease(slot: number, now: number): void {
-    const { leases } = this.#ledger.tables
-    const aged = leases.deadline(slot) === leases.endOfLife.get(slot)
-    const end = aged ? (leases.cappedBy.get(slot) ?? AGED) : EXPIRED
-    this.#ledger.endLeases(++this.#ledger.revision, leases.family(slot), now, end)
-  }
-
-  /** Ends what is overdue at the head of these keys, and sees whether their lines have room. */
-  #prepareKeys(specs: readonly ClaimSpec[], now: number): Complaint {
-    const { leases, claims, keys } = this.#ledger.tables
-    for (const spec of specs) {
-      for (;;) {
-        const key = keys.find(spec.key)
-        if (key === NONE) break
-        const first = keys.first.get(key)
-        if (first !== NONE && leases.deadline(claims.lease.get(first)) <= now) {
-          this.#expireLease(claims.lease.get(first), now)
-          continue
-        }
-        if (keys.count.get(key) < this.limits.claimsPerKey) break
-        return {
-          code: 'limit-exceeded',
-          message: `key ${show(spec.key)} has ${keys.count.get(key)} claims, the most that it may have: wait until some are released`,
-        }
-      }
-    }
-    return undefined
-  }
-
-  #allFree(specs: readonly ClaimSpec[]): boolean {
-    return specs.every((spec) => this.#isFree(spec))
-  }
-
-  #isFree({ key: name, mode = 'exclusive', limit = 0 }: ClaimSpec): boolean {
-    const key = this.#ledger.tables.keys.find(name)
-    return key === NONE || this.#ledger.lines.wouldHold(key, mode, limit)
-  }
-
-  #busy(specs: readonly ClaimSpec[]): Busy {
-    const { keys } = this.#ledger.tables
-    const ahead: Ahead[] = []
-    for (const spec of specs) {
-      if (this.#isFree(spec)) continue
-      const key = keys.find(spec.key)
-      ahead.push(this.reader.ahead(key, keys.count.get(key)))
-    }
-    return { outcome: 'busy', revision: this.revision, ahead }
-  }
-
-  /** What stands before claims that were just put at the ends of their lines. */
-  #placed(first: number): readonly Ahead[] {
-    const { claims, keys } = this.#ledger.tables
-    if (claims.allHold(first)) return NOTHING_AHEAD
-    const ahead: Ahead[] = []
-    for (let claim = first; ; ) {
-      if (claims.heldSince.get(claim) === 0) {
-        const key = claims.key.get(claim)
-        ahead.push(this.reader.ahead(key, keys.count.get(key) - 1))
-      }
-      claim = claims.together.get(claim)
-      if (claim === first) return ahead
-    }
   }
 
   #findClaim(id: LeaseId, name: Key, token: number): number | Refusal {

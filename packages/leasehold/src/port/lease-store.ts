@@ -1,3 +1,4 @@
+// long because it is half prose: what each method promises stands beside its types.
 import type { End, LeaseholdError } from './errors.ts'
 import type { Mode } from './holds.ts'
 

@@ -1,0 +1,99 @@
+import {
+  type Ahead,
+  type Busy,
+  type ClaimSpec,
+  type Complaint,
+  type End,
+  show,
+} from '../port/index.ts'
+import type { Ledger } from './ledger.ts'
+import type { Reader } from './reader.ts'
+import { NONE } from './rows.ts'
+
+const EXPIRED: End = { reason: 'expired' }
+const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
+
+export const NOTHING_AHEAD: readonly Ahead[] = []
+
+/** Ends a lease whose time is over, with all under it. */
+export function expireLease(ledger: Ledger, slot: number, now: number): void {
+  const { leases } = ledger.tables
+  const aged = leases.deadline(slot) === leases.endOfLife.get(slot)
+  const end = aged ? (leases.cappedBy.get(slot) ?? AGED) : EXPIRED
+  ledger.endLeases(++ledger.revision, leases.family(slot), now, end)
+}
+
+/** The places that claims would take, or have just taken, on their keys. */
+export class Places {
+  readonly #ledger: Ledger
+  readonly #reader: Reader
+
+  constructor(ledger: Ledger, reader: Reader) {
+    this.#ledger = ledger
+    this.#reader = reader
+  }
+
+  /** Ends what is overdue at the head of these keys, and sees whether their lines have room. */
+  prepare(specs: readonly ClaimSpec[], now: number): Complaint {
+    for (const spec of specs) {
+      const complaint = this.#prepareKey(spec.key, now)
+      if (complaint) return complaint
+    }
+    return undefined
+  }
+
+  areFree(specs: readonly ClaimSpec[]): boolean {
+    return specs.every((spec) => this.#isFree(spec))
+  }
+
+  /** The answer where they are not. */
+  busy(specs: readonly ClaimSpec[]): Busy {
+    const { keys } = this.#ledger.tables
+    const ahead: Ahead[] = []
+    for (const spec of specs) {
+      if (this.#isFree(spec)) continue
+      const key = keys.find(spec.key)
+      ahead.push(this.#reader.ahead(key, keys.count.get(key)))
+    }
+    return { outcome: 'busy', revision: this.#ledger.revision, ahead }
+  }
+
+  /** What stands before claims that were just put at the ends of their lines; `first` is one. */
+  ahead(first: number): readonly Ahead[] {
+    const { claims, keys } = this.#ledger.tables
+    if (claims.allHold(first)) return NOTHING_AHEAD
+    const ahead: Ahead[] = []
+    for (let claim = first; ; ) {
+      if (claims.heldSince.get(claim) === 0) {
+        const key = claims.key.get(claim)
+        ahead.push(this.#reader.ahead(key, keys.count.get(key) - 1))
+      }
+      claim = claims.together.get(claim)
+      if (claim === first) return ahead
+    }
+  }
+
+  #prepareKey(name: string, now: number): Complaint {
+    const { leases, claims, keys } = this.#ledger.tables
+    for (;;) {
+      const key = keys.find(name)
+      if (key === NONE) return undefined
+      const first = keys.first.get(key)
+      if (first === NONE) return undefined
+      const lease = claims.lease.get(first)
+      if (leases.deadline(lease) > now) break
+      expireLease(this.#ledger, lease, now)
+    }
+    const count = keys.count.get(keys.find(name))
+    if (count < this.#ledger.limits.claimsPerKey) return undefined
+    return {
+      code: 'limit-exceeded',
+      message: `key ${show(name)} has ${count} claims, the most that it may have: wait until some are released`,
+    }
+  }
+
+  #isFree({ key: name, mode = 'exclusive', limit = 0 }: ClaimSpec): boolean {
+    const key = this.#ledger.tables.keys.find(name)
+    return key === NONE || this.#ledger.lines.wouldHold(key, mode, limit)
+  }
+}
