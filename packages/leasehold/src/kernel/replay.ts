@@ -22,7 +22,7 @@ export class Replayer implements Journal {
   #left: number[] = []
   #leftAt: Time = 0
   #revision: Revision = 0
-  /** Since when claims hold that were told to hold by a description. */
+  /** Since when claims hold that were told to hold, and do not as far as has been told by now. */
   readonly #heldSince = new Map<number, Time>()
 
   constructor(ledger: Ledger) {
@@ -82,12 +82,15 @@ export class Replayer implements Journal {
     this.#join(slot, claim)
     this.#ledger.attach(slot, claim)
     this.#ledger.lines.insert(claim)
-    if (told.heldSince !== 0) this.#heldSince.set(claim, told.heldSince)
+    this.#event('claimed', revision, claim, told.at, undefined)
     const key = claims.key.get(claim)
     const inOrder = claims.nextOnKey.get(claim) === NONE
     if (inOrder) this.#ledger.lines.advance(key, told.at, this.#holds)
     else this.#ledger.lines.settle(key, this.#holds, this.#waits)
-    this.#event('claimed', revision, claim, told.at, undefined)
+    if (told.heldSince === 0) return
+    // It may have to wait still, as far as has been told by now.
+    if (claims.heldSince.get(claim) !== 0) claims.heldSince.set(claim, told.heldSince)
+    else this.#heldSince.set(claim, told.heldSince)
   }
 
   updated(
@@ -125,13 +128,15 @@ export class Replayer implements Journal {
   /** A claim comes to hold: since the time that was told, or since the one before it left. */
   readonly #holds = (claim: number): void => {
     const { claims } = this.#ledger.tables
-    const told = this.#heldSince.get(claim)
+    const told = this.#heldSince.size > 0 ? this.#heldSince.get(claim) : undefined
     claims.heldSince.set(claim, told ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
   }
 
   /** A claim that seemed to hold does not: one that stands before it was told after it. */
   readonly #waits = (claim: number): void => {
-    this.#ledger.tables.claims.heldSince.set(claim, 0)
+    const { claims } = this.#ledger.tables
+    this.#heldSince.set(claim, claims.heldSince.get(claim))
+    claims.heldSince.set(claim, 0)
   }
 
   #remove(revision: Revision, claim: number, at: Time, end: End): void {
@@ -148,7 +153,7 @@ export class Replayer implements Journal {
     claims.value.set(claim, undefined)
     claims.token.set(claim, 0)
     claims.slots.give(claim)
-    this.#heldSince.delete(claim)
+    if (this.#heldSince.size > 0) this.#heldSince.delete(claim)
     this.#left.push(key)
     this.#leftAt = at
   }

@@ -40,9 +40,15 @@ export class Tenures {
 
   /** Whether the tenure of this claim is known already. */
   has(claim: number): boolean {
-    const { claims } = this.#tables
+    const { claims, keys } = this.#tables
     const token = claims.token.get(claim)
-    return this.of(claims.key.get(claim)).some((tenure) => tenure.token === token)
+    let number = keys.tenure.get(claims.key.get(claim))
+    for (let seen = 0; this.#isKept(number) && seen < this.#perKey; seen++) {
+      const row = (number % this.#capacity) * NUMBERS
+      if (this.#numbers[row + TOKEN] === token) return true
+      number = this.#numbers[row + BEFORE]!
+    }
+    return false
   }
 
   /** Puts back a tenure that was read before. */
@@ -56,7 +62,7 @@ export class Tenures {
   of(key: number): Tenure[] {
     const tenures: Tenure[] = []
     let number = this.#tables.keys.tenure.get(key)
-    while (number > this.#last - this.#capacity && number > 0 && tenures.length < this.#perKey) {
+    while (this.#isKept(number) && tenures.length < this.#perKey) {
       const index = number % this.#capacity
       const row = index * NUMBERS
       tenures.push({
@@ -70,6 +76,10 @@ export class Tenures {
       number = this.#numbers[row + BEFORE]!
     }
     return tenures
+  }
+
+  #isKept(number: number): boolean {
+    return number > 0 && number > this.#last - this.#capacity
   }
 
   #put(

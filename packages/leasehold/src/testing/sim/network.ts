@@ -67,7 +67,7 @@ export class Network {
   }
 
   #arrive(from: SimNode, to: SimNode, receive: () => void): void {
-    if (to.running && !this.#isCut(from, to)) to.guard(receive)()
+    if (!this.#isCut(from, to)) to.deliver(receive)
   }
 
   #lost(from: SimNode, to: SimNode): boolean {

@@ -30,6 +30,8 @@ export class SimNode {
   #incarnation = 0
   #running = true
   #pausedUntil = 0
+  /** What came while it was paused: timers that went off, and everything else. */
+  #lateTimers: (() => void)[] = []
   #backlog: (() => void)[] = []
   #asleep = 0
   #wallShift = 0
@@ -79,25 +81,31 @@ export class SimNode {
     this.#wallShift += shift
   }
 
-  /**
-   * Has something happen in the process that runs now: at once, or when it is no longer paused.
-   * If the process has crashed by then it does not happen.
-   */
+  /** Which process runs here: another number after each crash. */
+  get incarnation(): number {
+    return this.#incarnation
+  }
+
+  /** Has something happen in the process that runs now, if any: at once, or after its pause. */
+  deliver(run: () => void): void {
+    if (!this.#running) return
+    if (this.paused) this.#backlog.push(run)
+    else run()
+  }
+
+  /** The same at some later time, and only if the process that runs now still runs then. */
   guard(run: () => void): () => void {
     const incarnation = this.#incarnation
     return () => {
-      if (incarnation !== this.#incarnation || !this.#running) return
-      if (this.paused) this.#backlog.push(run)
-      else run()
+      if (incarnation === this.#incarnation) this.deliver(run)
     }
   }
 
-  /** The same for something that has yet to be told what. */
-  guardWith<A>(run: (argument: A) => void): (argument: A) => void {
-    const incarnation = this.#incarnation
-    return (argument) => {
-      if (incarnation === this.#incarnation) this.guard(() => run(argument))()
-    }
+  /** A timer goes off: as an event loop does, it sees to its timers first after a pause. */
+  ring(incarnation: number, run: () => void): void {
+    if (incarnation !== this.#incarnation || !this.#running) return
+    if (this.paused) this.#lateTimers.push(run)
+    else run()
   }
 
   /** The process does nothing for so long. Timers and messages wait. */
@@ -123,6 +131,7 @@ export class SimNode {
     this.#running = false
     this.#incarnation++
     this.#backlog = []
+    this.#lateTimers = []
     this.#pausedUntil = 0
     const crashed = [...this.#crashed]
     this.#crashed.clear()
@@ -142,7 +151,8 @@ export class SimNode {
 
   #resume(): void {
     if (this.paused) return
-    const backlog = this.#backlog
+    const backlog = [...this.#lateTimers, ...this.#backlog]
+    this.#lateTimers = []
     this.#backlog = []
     // One at a time, as an event loop would: what the first brings about comes before the second.
     for (const run of backlog) this.world.after(0, this.guard(run))
@@ -183,6 +193,7 @@ class SimTimer implements Timer {
   readonly #node: SimNode
   readonly #time: number
   readonly #run: () => void
+  readonly #incarnation: number
   #scheduled: Timer | undefined
   #cancelled = false
 
@@ -190,6 +201,7 @@ class SimTimer implements Timer {
     this.#node = node
     this.#time = time
     this.#run = run
+    this.#incarnation = node.incarnation
     if (time < Infinity) this.#arm()
   }
 
@@ -201,12 +213,13 @@ class SimTimer implements Timer {
   #arm(): void {
     const span = this.#node.trueSpan(this.#time - this.#node.monotonic())
     const delay = Math.max(span, TIMER_DELAY_MS)
-    const fire = this.#node.guard(() => this.#fire())
-    this.#scheduled = this.#node.world.after(delay, fire)
+    this.#scheduled = this.#node.world.after(delay, () =>
+      this.#node.ring(this.#incarnation, this.#fire),
+    )
   }
 
   /** Spans are rounded, and the machine may have slept: a timer is never early. */
-  #fire(): void {
+  readonly #fire = (): void => {
     if (this.#cancelled) return
     if (this.#node.monotonic() < this.#time) this.#arm()
     else this.#run()

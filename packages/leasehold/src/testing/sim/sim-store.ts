@@ -97,16 +97,18 @@ export class SimStore implements LeaseStore {
     if (this.#closed) return Promise.reject(new LeaseholdError('closed', 'the store is closed'))
     return new Promise<A>((resolve, reject) => {
       // An answer is for the process that asked: it means nothing to one that was started since.
-      const done = this.#client.guardWith(resolve)
-      const failed = this.#client.guardWith(reject)
-      const answer = (deliver: () => void) => network.send(server.node, this.#client, deliver)
+      const asked = this.#client.incarnation
+      const answer = (deliver: () => void): void =>
+        network.send(server.node, this.#client, () => {
+          if (this.#client.incarnation === asked) deliver()
+        })
       network.send(this.#client, server.node, () => {
         const { store } = server
         if (!store) return
         const call = store[method] as (argument: unknown) => Promise<A>
         call.call(store, argument).then(
-          (result) => answer(() => done(result)),
-          (error) => answer(() => failed(error)),
+          (result) => answer(() => resolve(result)),
+          (error) => answer(() => reject(error)),
         )
       })
     })
