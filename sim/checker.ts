@@ -1,4 +1,4 @@
-import type { End, LeaseId } from 'leasehold/port'
+import type { Claim, End, LeaseId } from 'leasehold/port'
 import type { Call, Family, Holding, LeaseRecord, WatchRecord, Write } from './history.js'
 
 /** What a checker may know of the world that no client can: how fast its clocks run. */
@@ -10,6 +10,8 @@ export interface Truth {
   /** When the process before that came to its end. */
   readonly serverEnd: number
   readonly drift: number
+  /** The longest that a message can be under way. */
+  readonly delay: number
 }
 
 /**
@@ -28,6 +30,10 @@ export interface Checker {
   repeated?(call: Call): void
   /** A client was told of a revision, by an answer to a call that it made at `invoked`. */
   revision?(revision: number, invoked: number, truth: Truth): void
+  /** Leases were renewed, or told to be lost. */
+  renewed?(renewal: Renewal, truth: Truth): void
+  /** A second process tried to own the disk and was not refused as it should be. */
+  secondOwner?(outcome: string): void
   read?(reading: KeyRead, truth: Truth): void
   leaseRead?(reading: LeaseRead): void
   /** The system is whole again, and this took so long where at most `bound` was promised. */
@@ -42,12 +48,22 @@ export interface History {
   readonly families: readonly Family[]
 }
 
+/** One lease in the answer to a renewal. */
+export interface Renewal {
+  readonly lease: LeaseRecord
+  readonly sent: number
+  /** The lease's `renewedFrom` when this was sent. */
+  readonly knownAtSending: number
+  readonly lost: boolean
+  readonly end: End | undefined
+}
+
 /** A key as a client read it. */
 export interface KeyRead {
   readonly key: string
   readonly revision: number
   readonly invoked: number
-  readonly claims: readonly { readonly token: number; readonly exclusive: boolean }[]
+  readonly claims: readonly Pick<Claim, 'token' | 'lease' | 'mode'>[]
   readonly holders: number
 }
 

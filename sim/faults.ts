@@ -18,6 +18,8 @@ export interface Faults {
   readonly suspends: number
   readonly cuts: number
   readonly wallJumps: number
+  /** How often a second process tries to open the server's disk. */
+  readonly rivals: number
   /** Whether a crash of the server may take the power with it. */
   readonly powerLoss: boolean
 }
@@ -41,10 +43,10 @@ export function drawFaults(random: SeededRandom): Faults {
         [0.2, 8],
         [5, 120],
       ]),
-      failure: random.pick([0, 0, 0, 0.02]),
+      failure: random.pick([0, 0, 0, 0.03]),
     },
     drift: random.pick([0, 0.001, 0.02, 0.1]),
-    serverCrashes: sometimes(3),
+    serverCrashes: sometimes(4),
     clientCrashes: sometimes(3),
     resourceRestarts: sometimes(4),
     serverPauses: sometimes(3),
@@ -52,6 +54,12 @@ export function drawFaults(random: SeededRandom): Faults {
     suspends: sometimes(2),
     cuts: sometimes(4),
     wallJumps: sometimes(3),
+    rivals: random.chance(0.8) ? 0 : 2,
     powerLoss: random.chance(0.6),
   }
+}
+
+/** The longest that a message can be under way. */
+export function longestDelay({ delay, slow }: LinkFaults): number {
+  return delay[1] * (slow > 0 ? 10 : 1)
 }

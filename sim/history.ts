@@ -41,6 +41,8 @@ export interface LeaseRecord {
   readonly grace: number
   /** When the grant or renewal was sent that was last known to be carried out. */
   renewedFrom: number
+  /** Whether it was ever used to claim anything. */
+  claimed: boolean
   /** Whether its end was asked for by anyone. */
   ended: boolean
 }
@@ -77,8 +79,6 @@ export interface WatchRecord {
   /** Everything after this revision should be here. */
   readonly from: number
   readonly events: Event[]
-  /** It had to begin anew: what it has is only complete from here on. */
-  broken: boolean
 }
 
 /** A lease and those under it, each with a claim. */

@@ -1,5 +1,7 @@
 import type {
   Busy,
+  Claimed,
+  ClaimRequest,
   Granted,
   GrantRequest,
   Guarantees,
@@ -36,22 +38,35 @@ export class RecordedStore extends SimStore {
     const answer = await super.grant(request)
     if (answer.outcome === 'granted' && !this.#scene.leases.has(answer.lease)) {
       const { lease } = answer
-      const { ttl, grace = 0 } = request
-      this.#scene.leases.set(lease, { lease, ttl, grace, renewedFrom: sent, ended: false })
+      const { ttl, grace = 0, claims = [] } = request
+      const claimed = claims.length > 0
+      const record = { lease, ttl, grace, renewedFrom: sent, claimed, ended: false }
+      this.#scene.leases.set(lease, record)
     }
     return answer
   }
 
   override async renew(leases: readonly LeaseId[]): Promise<Renewed> {
-    const sent = this.#scene.world.now
+    const scene = this.#scene
+    const sent = scene.world.now
+    const known = leases.map((lease) => scene.leases.get(lease)?.renewedFrom ?? -Infinity)
     const answer = await super.renew(leases)
-    const lost = new Set(answer.lost.map(({ lease }) => lease))
-    for (const lease of leases) {
-      const record = this.#scene.leases.get(lease)
-      if (record && !lost.has(lease)) record.renewedFrom = Math.max(record.renewedFrom, sent)
+    for (const [at, id] of leases.entries()) {
+      const lease = scene.leases.get(id)
+      if (!lease) continue
+      const loss = answer.lost.find((one) => one.lease === id)
+      const end = loss?.end
+      scene.renewed({ lease, sent, knownAtSending: known[at]!, lost: loss !== undefined, end })
+      if (loss) scene.gone(id, end)
+      else lease.renewedFrom = Math.max(lease.renewedFrom, sent)
     }
-    for (const { lease, end } of answer.lost) this.#scene.gone(lease, end)
     return answer
+  }
+
+  override claim(request: ClaimRequest): Promise<Claimed | Busy> {
+    const record = this.#scene.leases.get(request.lease)
+    if (record) record.claimed = true
+    return super.claim(request)
   }
 
   override revoke(request: RevokeRequest): Promise<Revoked> {

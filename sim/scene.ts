@@ -1,9 +1,11 @@
+import { isLeaseholdError } from 'leasehold'
 import { fileStore } from 'leasehold/file'
 import type { End, Guarantees, LeaseId } from 'leasehold/port'
 import { Network, SimDisk, type SimNode, SimServer, type SimStore, World } from 'leasehold/testing'
-import type { Checker, KeyRead, LeaseRead, Truth, Violation } from './checker.js'
+import { type Casting, drawCasting } from './cast.js'
+import type { Checker, KeyRead, LeaseRead, Renewal, Truth, Violation } from './checker.js'
 import { checkers } from './checkers/index.js'
-import { drawFaults, type Faults } from './faults.js'
+import { drawFaults, type Faults, longestDelay } from './faults.js'
 import type { Call, Family, Holding, LeaseRecord, WatchRecord, Write } from './history.js'
 import { RecordedStore } from './recorded-store.js'
 
@@ -26,46 +28,44 @@ const SNAPSHOT_BYTES = 24_576
 export class Scene {
   readonly world: World
   readonly faults: Faults
+  readonly casting: Casting
   readonly network: Network
   readonly server: SimServer
   readonly violations: Violation[] = []
-  readonly holdings: Holding[] = []
+  /** How many times somebody held. */
+  held = 0
+  /** How long after the expiry of a dead holder's lease the next one held. */
+  lateness = -Infinity
   readonly calls: Call[] = []
   readonly watches: WatchRecord[] = []
   readonly families: Family[] = []
   readonly leases = new Map<LeaseId, LeaseRecord>()
   readonly #disk: SimDisk
   readonly #checkers: readonly Checker[]
-  readonly #serverRate: number
-  #serverStart = 0
-  #serverEnd = 0
+  readonly #truth: { -readonly [K in keyof Truth]: Truth[K] }
+  /** Those who hold and may believe so still. */
+  #holdings: Holding[] = []
   #guarantees: Guarantees | undefined
 
   constructor(seed: number, trace: boolean) {
     const world = new World(seed, { trace })
     this.world = world
     this.faults = drawFaults(world.random.fork())
+    this.casting = drawCasting(world.random.fork())
     this.network = new Network(world, this.faults.link)
-    this.#serverRate = this.rate()
-    const node = world.node('server', {
-      rate: this.#serverRate,
-      offset: world.random.between(0, 1e6),
-    })
+    const serverRate = this.rate()
+    const { drift, link } = this.faults
+    const delay = longestDelay(link)
+    this.#truth = { now: 0, serverRate, serverStart: 0, serverEnd: 0, drift, delay }
+    const node = world.node('server', { rate: serverRate, offset: world.random.between(0, 1e6) })
     this.server = new SimServer(node, this.network)
     this.#disk = new SimDisk(node, this.faults.disk)
     this.#checkers = checkers((checker, message) => this.#violated(checker, message), this)
   }
 
   get truth(): Truth {
-    const { now } = this.world
-    const { drift } = this.faults
-    return {
-      now,
-      serverRate: this.#serverRate,
-      serverStart: this.#serverStart,
-      serverEnd: this.#serverEnd,
-      drift,
-    }
+    this.#truth.now = this.world.now
+    return this.#truth
   }
 
   /** How much faster the server's clock may run than a client's: what clients must allow for. */
@@ -99,11 +99,9 @@ export class Scene {
       segmentBytes: SEGMENT_BYTES,
       snapshotBytes: SNAPSHOT_BYTES,
     }
-    const started = node.guard(() => {})
     const store = await fileStore('sim', options)
-    started()
     this.#guarantees = store.guarantees
-    this.#serverStart = this.world.now
+    this.#truth.serverStart = this.world.now
     this.server.store = store
     this.world.note('server', 'serves')
   }
@@ -114,7 +112,7 @@ export class Scene {
     const power = this.faults.powerLoss && this.world.random.chance(0.5)
     this.world.note('server', power ? 'loses power' : 'is killed')
     this.server.store = undefined
-    this.#serverEnd = this.world.now
+    this.#truth.serverEnd = this.world.now
     node.crash()
     this.#disk.crashed(power)
     this.world.after(this.world.random.between(1, 1500), () => this.restartServer())
@@ -128,14 +126,25 @@ export class Scene {
     const { node } = this.server
     if (node.running) return
     node.start(() => {
-      this.startServer().catch((error) => this.world.fail(error))
+      this.startServer().catch((error) => this.#notStarted(error))
     })
   }
 
-  held(holding: Holding): void {
+  /** A disk that fails keeps the server from starting; whoever looks after it tries again. */
+  #notStarted(error: unknown): void {
+    if (!isLeaseholdError(error, 'storage-failed')) this.world.fail(error)
+    else this.crashServer()
+  }
+
+  holds(holding: Holding): void {
+    const { now } = this.world
     this.world.note(holding.client, 'holds', () => `${holding.key} with token ${holding.token}`)
-    this.holdings.push(holding)
-    for (const checker of this.#checkers) checker.held?.(holding, this.holdings, this.truth)
+    this.held++
+    this.#holdings = this.#holdings.filter(
+      ({ ended, hold }) => ended > now && hold.state !== 'lost',
+    )
+    this.#holdings.push(holding)
+    for (const checker of this.#checkers) checker.held?.(holding, this.#holdings, this.truth)
   }
 
   wrote(write: Write): void {
@@ -178,8 +187,35 @@ export class Scene {
     for (const checker of this.#checkers) checker.read?.(reading, this.truth)
   }
 
+  renewed(renewal: Renewal): void {
+    for (const checker of this.#checkers) checker.renewed?.(renewal, this.truth)
+  }
+
   leaseRead(reading: LeaseRead): void {
     for (const checker of this.#checkers) checker.leaseRead?.(reading)
+  }
+
+  /** A dead holder's key was taken over, so long after its lease could have expired. */
+  tookOver(lateness: number): void {
+    this.lateness = lateness
+  }
+
+  /** A second process tries to own the disk, while the first lives. */
+  openTwice(): void {
+    const { node, store } = this.server
+    if (!store || !node.running) return
+    this.world.note('rival', 'opens the disk')
+    const rival = { clock: node.clock(), random: node.random, disk: this.#disk }
+    fileStore('sim', rival).then(
+      () => this.#secondOwner('opened'),
+      (error: unknown) => {
+        if (!isLeaseholdError(error, 'storage-locked')) this.#secondOwner(String(error))
+      },
+    )
+  }
+
+  #secondOwner(outcome: string): void {
+    for (const checker of this.#checkers) checker.secondOwner?.(outcome)
   }
 
   progressed(what: string, took: number, bound: number): void {

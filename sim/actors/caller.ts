@@ -51,7 +51,8 @@ export class Caller {
   #again(): void {
     if (this.#stopping) return
     this.#step()
-    this.#later(this.#random.between(20, 700), () => this.#again())
+    const rest = this.#random.between(20, 500) * this.#scene.casting.leisure
+    this.#later(rest, () => this.#again())
   }
 
   #step(): void {
@@ -122,8 +123,7 @@ export class Caller {
     const invoked = this.#scene.world.now
     this.#store!.read({ key }).then(
       ({ revision, claims, holders }) => {
-        const line = claims.map(({ token, mode }) => ({ token, exclusive: mode === 'exclusive' }))
-        this.#scene.keyRead({ key, revision, invoked, claims: line, holders })
+        this.#scene.keyRead({ key, revision, invoked, claims, holders })
       },
       () => undefined,
     )
@@ -135,9 +135,10 @@ export class Caller {
         if (!lease) return
         const { grace, renewedAt, until } = lease
         const tokens = claims.map(({ token }) => token)
-        const unanswered = this.#scene.calls.filter(
-          (call) => call.lease === id && !call.answer,
-        ).length
+        const unanswered = this.#scene.calls.reduce(
+          (count, call) => (call.lease === id && !call.answer ? count + 1 : count),
+          0,
+        )
         this.#scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, unanswered })
       },
       () => undefined,

@@ -14,11 +14,14 @@ export class Locker {
   readonly #scene: Scene
   readonly #resource: Resource
   readonly #random: SeededRandom
+  readonly #loops: number
   readonly #holdings = new Set<Holding>()
   #leasehold: Leasehold | undefined
   #stopping = false
 
-  constructor(scene: Scene, name: string, resource: Resource) {
+  /** It takes `loops` locks at a time, as long as there is trouble. */
+  constructor(scene: Scene, name: string, resource: Resource, loops: number) {
+    this.#loops = loops
     this.#scene = scene
     this.#resource = resource
     this.node = scene.client(name)
@@ -39,8 +42,7 @@ export class Locker {
       margin: this.#random.pick([0, 5, undefined]),
       callTimeout: this.#random.pick([200, 600]),
     })
-    const loops = this.#random.integer(1, 2)
-    for (let loop = 0; loop < loops; loop++) {
+    for (let loop = 0; loop < this.#loops; loop++) {
       world.after(
         this.#random.between(0, 500),
         this.node.guard(() => this.#again()),
@@ -87,8 +89,8 @@ export class Locker {
   #again(): void {
     if (this.#stopping) return
     this.#work().then(
-      () => this.#later(this.#random.between(1, 400), () => this.#again()),
-      () => this.#later(this.#random.between(20, 600), () => this.#again()),
+      () => this.#later(this.#rests(1, 400), () => this.#again()),
+      () => this.#later(this.#rests(20, 600), () => this.#again()),
     )
   }
 
@@ -129,14 +131,14 @@ export class Locker {
       ended: Infinity,
     }
     this.#holdings.add(holding)
-    this.#scene.held(holding)
+    this.#scene.holds(holding)
   }
 
   /** Works for a while, writing now and then, and gives the lock back, unless it is lost. */
   async #use(key: string, hold: Hold): Promise<void> {
     const end = this.#scene.world.now + this.#random.between(5, 1800)
     while (this.#scene.world.now < end && hold.state !== 'lost' && !this.#stopping) {
-      await this.#rest(this.#random.between(10, 700))
+      await this.#rest(this.#rests(10, 500))
       if (hold.held) this.#resource.write(this.node, key, hold.token)
     }
     for (const holding of this.#holdings) {
@@ -145,6 +147,10 @@ export class Locker {
       this.#holdings.delete(holding)
     }
     await hold.release().catch(() => undefined)
+  }
+
+  #rests(least: number, most: number): number {
+    return this.#random.between(least, most) * this.#scene.casting.leisure
   }
 
   #rest(ms: number): Promise<void> {

@@ -37,7 +37,7 @@ export class Watcher {
   #begin(revision: number): void {
     if (this.#record) return
     this.#revision = revision
-    this.#record = { name: this.node.name, from: revision, events: [], broken: false }
+    this.#record = { name: this.node.name, from: revision, events: [] }
     this.#scene.watches.push(this.#record)
   }
 

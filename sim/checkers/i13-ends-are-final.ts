@@ -1,20 +1,29 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I13: what was told to have ended never stands again. */
+/** I13: what was told to have ended never stands again, whatever crashes after that. */
 export function endsAreFinal(violated: Violated): Checker {
-  const removed = new Map<string, number>()
+  const released = new Map<string, number>()
+  const gone = new Map<string, number>()
   return {
     name: 'I13 ends are final',
-    called(call, { now }) {
-      if (call.kind === 'release' && call.answer?.type === 'done') {
-        removed.set(`${call.key} ${call.token}`, now)
+    called({ kind, key, token, answer }, { now }) {
+      if (kind === 'release' && answer?.type === 'done') released.set(`${key} ${token}`, now)
+    },
+    gone({ lease }, _end, { now }) {
+      if (!gone.has(lease)) gone.set(lease, now)
+    },
+    renewed({ lease: { lease }, sent, lost }) {
+      if (!lost && (gone.get(lease) ?? Infinity) < sent) {
+        violated(`lease ${lease} was told to be gone and was renewed after that`)
       }
     },
     read({ key, claims, invoked }) {
-      for (const { token } of claims) {
-        const at = removed.get(`${key} ${token}`)
-        if (at !== undefined && at < invoked) {
+      for (const { token, lease } of claims) {
+        if ((released.get(`${key} ${token}`) ?? Infinity) < invoked) {
           violated(`${key}: token ${token} was released and stands in line again`)
+        }
+        if ((gone.get(lease) ?? Infinity) < invoked) {
+          violated(`${key}: lease ${lease} is gone and its token ${token} stands in line`)
         }
       }
     },

@@ -6,12 +6,12 @@ export function endsTogether(violated: Violated): Checker {
     name: 'I15 ends together',
     finish({ families, watches }) {
       for (const { root, members } of families) {
-        for (const { name, events, broken } of watches) {
+        for (const { name, events } of watches) {
           const removed = events.filter(
             ({ type, lease }) => type === 'removed' && members.has(lease),
           )
           const rootEnd = removed.find(({ lease }) => lease === root)
-          if (!rootEnd || broken) continue
+          if (!rootEnd) continue
           for (const { lease, revision } of removed) {
             if (revision <= rootEnd.revision) continue
             violated(

@@ -11,7 +11,7 @@ export function firstInFirstOut(violated: Violated): Checker {
         }
       }
       if (claims.length > 0 && holders === 0) violated(`${key}: there is a line and nobody holds`)
-      if (claims[0]?.exclusive && holders > 1)
+      if (claims[0]?.mode === 'exclusive' && holders > 1)
         violated(`${key}: ${holders} hold beside an exclusive one`)
     },
   }

@@ -17,11 +17,13 @@ export function linearizable(violated: Violated): Checker {
       truth = now
     },
     finish({ calls }) {
-      const renewals = calls.filter(({ kind }) => kind === 'renew' || kind === 'grant')
+      const renewals = renewalsOf(calls)
       const byKey = new Map<string, Call[]>()
       for (const call of calls) {
         if (call.kind !== 'claim' && call.kind !== 'release') continue
-        byKey.set(call.key, [...(byKey.get(call.key) ?? []), call])
+        const own = byKey.get(call.key)
+        if (own) own.push(call)
+        else byKey.set(call.key, [call])
       }
       for (const [key, own] of byKey) {
         const search = new Search(own, renewals, truth?.serverRate ?? 1)
@@ -29,6 +31,20 @@ export function linearizable(violated: Violated): Checker {
       }
     },
   }
+}
+
+/** The grants and renewals that were answered, for each lease. */
+function renewalsOf(calls: readonly Call[]): Map<string, Call[]> {
+  const renewals = new Map<string, Call[]>()
+  for (const call of calls) {
+    if (call.kind !== 'renew' && call.kind !== 'grant') continue
+    if (call.answer?.type !== 'done') continue
+    const { lease } = call.answer
+    const own = renewals.get(lease)
+    if (own) own.push(call)
+    else renewals.set(lease, [call])
+  }
+  return renewals
 }
 
 /** Who holds the key: the token and the lease, or nobody. */
@@ -43,13 +59,17 @@ const STEPS_MAX = 200_000
 
 class Search {
   readonly #calls: readonly Call[]
-  readonly #renewals: readonly Call[]
+  readonly #renewals: ReadonlyMap<string, readonly Call[]>
   readonly #rate: number
   readonly #tried = new Set<string>()
   readonly #done: boolean[]
   #steps = 0
 
-  constructor(calls: readonly Call[], renewals: readonly Call[], rate: number) {
+  constructor(
+    calls: readonly Call[],
+    renewals: ReadonlyMap<string, readonly Call[]>,
+    rate: number,
+  ) {
     this.#calls = [...calls].sort((a, b) => a.invoked - b.invoked)
     this.#renewals = renewals
     this.#rate = rate
@@ -65,10 +85,9 @@ class Search {
     let first = start
     while (first < this.#calls.length && this.#done[first]) first++
     if (this.#allPlaced(first)) return true
-    const where = `${state.token} ${this.#done.slice(first).map(Number).join('')} ${first}`
     // A search that takes too long is given up as undecided, never as a violation.
-    if (this.#tried.has(where) || ++this.#steps > STEPS_MAX) return this.#steps > STEPS_MAX
-    this.#tried.add(where)
+    if (++this.#steps > STEPS_MAX) return true
+    if (this.#tried.size > 0 && this.#tried.has(this.#where(first, state))) return false
     const deadline = this.#firstAnswer(first)
     for (let at = first; at < this.#calls.length; at++) {
       const call = this.#calls[at]!
@@ -80,7 +99,15 @@ class Search {
         this.#done[at] = false
       }
     }
+    this.#tried.add(this.#where(first, state))
     return false
+  }
+
+  /** Made only where a way was found to lead nowhere; most histories are explained at once. */
+  #where(first: number, { token }: State): string {
+    let where = `${token} ${first} `
+    for (let at = first; at < this.#done.length; at++) where += this.#done[at] ? '1' : '0'
+    return where
   }
 
   /** Calls that were never answered need not have happened. */
@@ -120,8 +147,7 @@ class Search {
   #mayHaveExpired(lease: string, call: Call): boolean {
     let latest = -Infinity
     let ttl = Infinity
-    for (const renewal of this.#renewals) {
-      if (renewal.answer?.type !== 'done' || renewal.answer.lease !== lease) continue
+    for (const renewal of this.#renewals.get(lease) ?? []) {
       ttl = renewal.ttl
       if (renewal.answered <= call.invoked) latest = Math.max(latest, renewal.invoked)
     }

@@ -18,7 +18,9 @@ import { endsTogether } from './i15-ends-together.js'
 import { watchesMissNothing } from './i16-watches-miss-nothing.js'
 import { permitsWithinLimit } from './i17-permits-within-limit.js'
 import { firstInFirstOut } from './i18-first-in-first-out.js'
+import { oneOwner } from './i19-one-owner.js'
 import { linearizable } from './i20-linearizable.js'
+import { renewedInTime } from './i21-renewed-in-time.js'
 
 type Make = (violated: Violated, known: Known) => Checker
 
@@ -47,7 +49,11 @@ const MAKE: readonly Make[] = [
   watchesMissNothing,
   permitsWithinLimit,
   firstInFirstOut,
+  oneOwner,
   linearizable,
+  renewedInTime,
+  // I22, that self-preservation never delays an exclusive key, is about registrations, and there
+  // are none yet: nothing delays an eviction.
 ]
 
 /** All checkers. What one finds wrong is given to `violated` with its name. */

@@ -62,7 +62,8 @@ export class Network {
   transmit(from: SimNode, to: SimNode, notBefore: number, receive: () => void): number | undefined {
     if (this.#lost(from, to) || !to.running) return undefined
     const time = Math.max(notBefore, this.world.now + this.#delay())
-    this.world.at(time, () => this.#arrive(from, to, receive))
+    // A cut that begins while it is under way does not take it back: a stream has no gaps.
+    this.world.at(time, () => to.deliver(receive))
     return time
   }
 

@@ -159,7 +159,12 @@ class SimWatch implements Watch {
   }
 
   #hear(notice: Notice): void {
-    if (this.#open) this.#observer(notice)
+    if (!this.#open) return
+    // After one of these there is nothing more to hear, not even that the connection broke.
+    if (notice.type === 'gone' || notice.type === 'compacted' || notice.type === 'interrupted') {
+      this.close()
+    }
+    this.#observer(notice)
   }
 
   #interrupted(): void {

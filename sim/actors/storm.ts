@@ -1,0 +1,55 @@
+import type { LeaseId, LeaseStore } from 'leasehold/port'
+import type { SimNode } from 'leasehold/testing'
+import type { Scene } from '../scene.js'
+
+const TTL_MS = 1500
+/** So many are renewed, the others all run out together. */
+const KEPT = 3
+
+/** Is granted leases all at once and lets most of them run out, while it renews the others. */
+export class Storm {
+  readonly node: SimNode
+  readonly #scene: Scene
+  readonly #store: LeaseStore
+  readonly #leases: number
+  readonly #kept: LeaseId[] = []
+  #stopping = false
+
+  constructor(scene: Scene, name: string, leases: number) {
+    this.#leases = leases
+    this.#scene = scene
+    this.node = scene.client(name)
+    this.#store = scene.store(this.node)
+  }
+
+  start(): void {
+    this.#later(this.node.random.between(0, 8000), () => this.#begin())
+  }
+
+  stop(): void {
+    this.#stopping = true
+  }
+
+  #begin(): void {
+    for (let lease = 0; lease < this.#leases; lease++) {
+      const keep = lease < KEPT
+      this.#store.grant({ holder: this.node.name, ttl: TTL_MS }).then(
+        (answer) => {
+          if (keep && answer.outcome === 'granted') this.#kept.push(answer.lease)
+        },
+        () => undefined,
+      )
+    }
+    this.#later(TTL_MS / 3, () => this.#renew())
+  }
+
+  #renew(): void {
+    if (this.#stopping) return
+    if (this.#kept.length > 0) this.#store.renew([...this.#kept]).catch(() => undefined)
+    this.#later(TTL_MS / 3, () => this.#renew())
+  }
+
+  #later(ms: number, run: () => void): void {
+    this.#scene.world.after(ms, this.node.guard(run))
+  }
+}
