@@ -29,19 +29,19 @@ const CALLERS = ['dan', 'eve']
 const WATCHERS = ['wes', 'wim']
 
 export function drawCasting(random: SeededRandom): Casting {
-  const what = random.pick(['locks', 'locks', 'calls', 'calls', 'both'])
+  const what = random.pick(['locks', 'calls', 'both'])
   const locks = what !== 'calls'
   // Two users of the client are always there: one must die in the end and the other take over.
-  const count = locks ? random.integer(2, 3) : 2
+  const count = what === 'locks' ? random.integer(2, 3) : 2
   const loops: number[] = LOCKERS.slice(0, count).map(() => (locks ? 1 : 0))
-  if (locks && random.chance(0.3)) loops[0] = 2
+  if (locks && random.chance(0.2)) loops[0] = 2
   return {
     loops,
-    callers: what === 'locks' ? 0 : random.integer(1, 2),
-    watchers: random.pick([0, 1, 1, 2]),
+    callers: what === 'locks' ? 0 : what === 'both' ? 1 : 2,
+    watchers: random.pick([0, 0, 1, 2]),
     parents: random.chance(0.25) ? 1 : 0,
-    storm: random.chance(0.005) ? 1100 : random.pick([0, 0, 0, 5]),
-    leisure: random.pick([1, 2, 3, 4]),
+    storm: random.chance(0.002) ? 1100 : random.pick([0, 0, 0, 5]),
+    leisure: random.pick([1, 3, 5, 8]),
   }
 }
 

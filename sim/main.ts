@@ -18,6 +18,7 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     only: { type: 'string' },
+    within: { type: 'string' },
     json: { type: 'boolean', default: false },
     stop: { type: 'string', default: '10' },
   },
@@ -26,7 +27,11 @@ const { values } = parseArgs({
 // Errors are made by the thousand here, and where they came from is only read when tracing.
 if (!values.trace) Error.stackTraceLimit = 0
 
-if (values.mutants) process.exitCode = await runMutants(values.only)
+if (values.mutants)
+  process.exitCode = await runMutants({
+    only: values.only,
+    within: values.within === undefined ? undefined : Number(values.within),
+  })
 else if (values.seed !== undefined) process.exitCode = await one(Number(values.seed), values.trace)
 else process.exitCode = await many(Number(values.from), Number(values.seeds), Number(values.stop))
 

@@ -18,8 +18,8 @@ const LIMITS = {
   requests: 4096,
   ended: 4096,
 }
-const SEGMENT_BYTES = 8192
-const SNAPSHOT_BYTES = 24_576
+const SEGMENT_BYTES = 4096
+const SNAPSHOT_BYTES = 6000
 
 /**
  * One world with a server, its clients and those who check, and how they are told things. Actors

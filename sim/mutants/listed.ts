@@ -154,8 +154,8 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     'fence not persisted',
     'sim/actors/resource.js',
-    'this.#restarted();',
-    'this.#highest.clear();',
+    'this.node.start(() => this.#restarted());',
+    'this.node.start(() => this.#highest.clear());',
   ),
   {
     name: 'renew by owner name instead of lease',
@@ -208,9 +208,9 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'child lease survives its parent',
-    'kernel/kernel.js',
-    'this.#ledger.endLeases(++this.#ledger.revision, leases.family(slot), now, end);',
-    'for (let c = leases.firstChild.get(slot); c !== NONE; c = leases.firstChild.get(slot)) leases.orphan(c);\n        this.#ledger.endLeases(++this.#ledger.revision, [slot], now, end);',
+    'kernel/places.js',
+    'ledger.endLeases(++ledger.revision, leases.family(slot), now, end);',
+    'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.orphan(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
   ),
   mutant(
     'a pool permit granted twice',

@@ -4,8 +4,8 @@
  */
 export interface Mutant {
   readonly name: string
-  /** In how many seeds, at the most, it must be caught. */
-  readonly seeds?: number
+  /** Why it takes so many seeds to be caught that the tests leave it to the full run. */
+  readonly rare?: string
   readonly edits: readonly Edit[]
 }
 

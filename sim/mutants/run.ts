@@ -8,7 +8,7 @@ import type { Edit, Mutant } from './mutant.js'
 import { OWN } from './own.js'
 
 /** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
-const SEEDS = 3000
+const SEEDS = 8000
 const ENOUGH = 5
 
 const SIM = fileURLToPath(new URL('../', import.meta.url))
@@ -19,27 +19,48 @@ interface Caught {
   readonly failed: readonly { readonly seed: number; readonly checkers: readonly string[] }[]
 }
 
+/** So many run at a time. */
+const BESIDE = 2
+
+export interface MutantOptions {
+  /** Only those whose name has this in it. */
+  readonly only?: string | undefined
+  /** Only those that are known to be caught within so many seeds, and they must be. */
+  readonly within?: number | undefined
+}
+
 /** Plants each bug in a copy of the build, runs worlds with it, and says who noticed. */
-export async function runMutants(only: string | undefined): Promise<number> {
-  const mutants = [...LISTED, ...OWN].filter(({ name }) => !only || name.includes(only))
+export async function runMutants({ only, within }: MutantOptions): Promise<number> {
+  const mutants = [...LISTED, ...OWN]
+    .filter(({ name }) => only === undefined || name.includes(only))
+    .filter(({ rare }) => within === undefined || !rare)
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-mutants-'))
-  let missed = 0
-  try {
-    for (const [index, mutant] of mutants.entries()) {
-      const caught = await run(mutant, join(folder, String(index)))
-      const share = caught.failed.length / caught.done
-      if (caught.failed.length === 0) missed++
-      const how =
-        caught.failed.length === 0
-          ? `NOT CAUGHT in ${caught.done} seeds`
-          : `${(share * 100).toFixed(share < 0.1 ? 2 : 0)} % of seeds, by ${whoCaught(caught)}`
-      console.log(`${String(index + 1).padStart(2)}/${mutants.length} ${mutant.name}: ${how}`)
+  const waiting = [...mutants.entries()]
+  const missed: string[] = []
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const [index, mutant] = next
+      const caught = await run(mutant, join(folder, String(index)), within ?? SEEDS)
+      if (caught.failed.length === 0) missed.push(mutant.name)
+      const number = String(index + 1).padStart(2)
+      console.log(`${number}/${mutants.length} ${mutant.name}: ${describe(caught)}`)
     }
+  }
+  try {
+    await Promise.all(Array.from({ length: BESIDE }, work))
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-  console.log(`\n${mutants.length - missed} passed, ${missed} failed`)
-  return missed > 0 ? 1 : 0
+  console.log(`\n${mutants.length - missed.length} caught, ${missed.length} missed`)
+  for (const name of missed) console.log(`  npm run sim -- --mutants --only '${name}'`)
+  return missed.length > 0 ? 1 : 0
+}
+
+function describe(caught: Caught): string {
+  const { done, failed } = caught
+  if (failed.length === 0) return `NOT CAUGHT in ${done} seeds`
+  const share = (100 * failed.length) / done
+  return `${share.toFixed(share < 10 ? 2 : 0)} % of ${done} seeds, by ${whoCaught(caught)}`
 }
 
 function whoCaught({ failed }: Caught): string {
@@ -53,7 +74,7 @@ function whoCaught({ failed }: Caught): string {
     .join('; ')
 }
 
-async function run(mutant: Mutant, folder: string): Promise<Caught> {
+async function run(mutant: Mutant, folder: string, seeds: number): Promise<Caught> {
   const library = join(folder, 'node_modules', 'leasehold')
   await mkdir(library, { recursive: true })
   await cp(join(LIBRARY, 'package.json'), join(library, 'package.json'))
@@ -61,12 +82,11 @@ async function run(mutant: Mutant, folder: string): Promise<Caught> {
   await cp(SIM, join(folder, 'sim'), { recursive: true })
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   for (const edit of mutant.edits) await plant(folder, edit, mutant)
-  const seeds = String(mutant.seeds ?? SEEDS)
   const output = await node([
     join(folder, 'sim', 'main.js'),
     '--json',
     '--seeds',
-    seeds,
+    String(seeds),
     '--stop',
     String(ENOUGH),
   ])
