@@ -56,7 +56,10 @@ export class NumberField {
   }
 }
 
-/** The fields of a table that are small integers: slots of other rows, counts. */
+/**
+ * The fields of a table that are small integers: slots of other rows, counts. The same as for
+ * numbers, written out again, because one class for two kinds of array would be slow for both.
+ */
 export class IntegerRows implements Growing {
   readonly #pages: Int32Array[] = []
   readonly #width: number

@@ -66,15 +66,13 @@ describe('damaged files', () => {
 
   it('are refused when a file is cut off, wherever', async () => {
     for (const [name, bytes] of made.disk.files) {
-      // Each segment knows its size, so that beyond its header one length is as good as another.
-      const step = name.startsWith('log') ? 17 : 3
-      for (let length = 0; length < bytes.length; length += length < 256 ? 1 : step) {
+      for (let length = 0; length < bytes.length; length++) {
         const disk = made.disk.copy()
         disk.files.set(name, disk.files.get(name)!.subarray(0, length))
         expect(await judge(disk, made), `${name} cut to ${length}`).toBe('refused')
       }
     }
-  }, 60_000)
+  }, 120_000)
 
   it('are refused when a file that is needed is gone', async () => {
     const outcomes = []
