@@ -15,7 +15,12 @@ export class Watcher implements Watch {
   notify(notice: Notice): void {
     if (!this.#open) return
     if (isLast(notice)) this.close()
-    this.#observer(notice)
+    try {
+      this.#observer(notice)
+    } catch (error) {
+      // The others who watch must hear all the same; but the fault should not vanish either.
+      process.emitWarning(error instanceof Error ? error : new Error(String(error)))
+    }
   }
 
   close(): void {

@@ -1,0 +1,113 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { type Durability, Grantor } from '../../src/grantor/index.ts'
+import { type Journal, Kernel } from '../../src/kernel/index.ts'
+import type { Event, Guarantees, Notice } from '../../src/port/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+/** Keeps nothing, and makes durable only when the test says so. */
+class SlowDisk implements Durability {
+  readonly journal: Journal = new Kernel().replay()
+  pending = false
+  #promise: Promise<void> | undefined
+  #resolve: () => void = () => {}
+
+  constructor() {
+    // Every change is told to the journal; this one only notes that there was one.
+    this.journal = new Proxy(this.journal, {
+      get: () => () => {
+        this.pending = true
+      },
+    })
+  }
+
+  obstacle(): undefined {}
+
+  durable(): Promise<void> {
+    this.#promise ??= new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+    return this.#promise
+  }
+
+  sync(): void {
+    this.pending = false
+    this.#promise = undefined
+    this.#resolve()
+  }
+
+  async close(): Promise<void> {
+    this.sync()
+  }
+}
+
+function grantorOn(durability: Durability): Grantor {
+  const guarantees = memoryStore().guarantees as Guarantees
+  const grantor = new Grantor({ clock: new TestClock(), guarantees, durability })
+  grantor.start()
+  return grantor
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+afterEach(() => vi.restoreAllMocks())
+
+describe('those who watch', () => {
+  it('all hear, where one of them fails', async () => {
+    const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const store = memoryStore()
+    const heard: Notice[] = []
+    store.watch({ prefix: '' }, () => {
+      throw new Error('this one fails')
+    })
+    store.watch({ prefix: '' }, (notice) => heard.push(notice))
+    await store.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] })
+    await turn()
+    await store.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'l' }] })
+    await turn()
+    expect(heard.map(({ type }) => type)).toEqual(['watching', 'events', 'events'])
+    expect(warning).toHaveBeenCalledWith(expect.objectContaining({ message: 'this one fails' }))
+    await store.close()
+  })
+
+  it('hear of nothing before it is durable', async () => {
+    const disk = new SlowDisk()
+    const grantor = grantorOn(disk)
+    const heard: Event[] = []
+    grantor.watch({ prefix: '' }, (notice) => {
+      if (notice.type === 'events') heard.push(...notice.events)
+    })
+    await turn()
+    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] })
+    await turn()
+    expect(heard).toEqual([])
+    disk.sync()
+    await turn()
+    expect(heard.map(({ key }) => key)).toEqual(['k'])
+    await grantor.close()
+  })
+
+  it('hear nothing twice, after a time in which nobody watched', async () => {
+    const disk = new SlowDisk()
+    const grantor = grantorOn(disk)
+    const first = grantor.watch({ prefix: '' }, () => {})
+    await turn()
+    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'one' }] })
+    // Nobody watches any more while the first change is still being written, and a second is made.
+    first.close()
+    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'two' }] })
+    const heard: string[] = []
+    grantor.watch({ prefix: '', from: 0 }, (notice) => {
+      if (notice.type === 'events') heard.push(...notice.events.map(({ key }) => key))
+    })
+    await turn()
+    disk.sync()
+    await turn()
+    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'three' }] })
+    await turn()
+    disk.sync()
+    await turn()
+    expect(heard).toEqual(['one', 'two', 'three'])
+    await grantor.close()
+  })
+})
