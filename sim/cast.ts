@@ -41,7 +41,7 @@ export function drawCasting(random: SeededRandom): Casting {
     watchers: random.pick([0, 0, 1, 2]),
     parents: random.chance(0.25) ? 1 : 0,
     storm: random.chance(0.002) ? 1100 : random.pick([0, 0, 0, 5]),
-    leisure: random.pick([1, 3, 5, 8]),
+    leisure: random.pick([1, 4, 8, 8]),
   }
 }
 

@@ -38,6 +38,8 @@ export interface Checker {
   leaseRead?(reading: LeaseRead): void
   /** The system is whole again, and this took so long where at most `bound` was promised. */
   progressed?(what: string, took: number, bound: number): void
+  /** A lease that is still there in the end; without a record where nobody knows that they have it. */
+  remains?(lease: LeaseId, record: LeaseRecord | undefined, read: number, truth: Truth): void
   /** All is over. */
   finish?(history: History): void
 }

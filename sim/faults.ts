@@ -41,7 +41,7 @@ export function drawFaults(random: SeededRandom): Faults {
       sync: random.pick([
         [0.1, 0.5],
         [0.2, 8],
-        [5, 120],
+        [10, 200],
       ]),
       failure: random.pick([0, 0, 0, 0.03]),
     },

@@ -1,3 +1,4 @@
+import type { SimNode } from 'leasehold/testing'
 import type { Locker } from './actors/locker.js'
 import type { Cast } from './cast.js'
 import type { Scene } from './scene.js'
@@ -8,6 +9,9 @@ const SLACK_MS = 1500
 const LATENESS_MS = 10
 const TTL_MS = 700
 
+/** When everything that nobody renews has run out, counted from the healing. */
+const RUN_OUT_MS = 9000
+
 /** One dies with a lock, and another must get it in time; and everyone gets their turn. */
 export function checkProgress(scene: Scene, cast: Cast): void {
   const { world, faults } = scene
@@ -16,15 +20,27 @@ export function checkProgress(scene: Scene, cast: Cast): void {
   for (const actor of [...cast.lockers, ...cast.callers, ...cast.others]) actor.stop()
   // What was held in the time of trouble runs out first, on the slowest clock, after a restart.
   const leftovers = (3000 + 400) * (1 + faults.drift) + SLACK_MS
+  const notAtAll = (what: string, error: unknown): void =>
+    scene.progressed(`${what} (${error})`, Infinity, 0)
+  world.after(RUN_OUT_MS, () => {
+    lookAround(scene, last.node).catch((error) => world.fail(error))
+  })
   world.after(leftovers, () => {
-    takeOver(scene, first, second).catch((error) => world.fail(error))
+    takeOver(scene, first, second).catch((error) => notAtAll('the key of one who died', error))
     for (const old of ['job', 'report', 'gpu']) {
       last.once(old, 4000).then(
         (took) => scene.progressed(`${old}, held in the time of trouble,`, took, 400),
-        (error) => world.fail(error),
+        (error) => notAtAll(old, error),
       )
     }
   })
+}
+
+/** Sees which leases are left. */
+async function lookAround(scene: Scene, node: SimNode): Promise<void> {
+  const read = scene.world.now
+  const { leases } = await scene.store(node).read({ leases: true })
+  for (const { id } of leases) scene.remains(id, read)
 }
 
 async function takeOver(scene: Scene, first: Locker, second: Locker): Promise<void> {

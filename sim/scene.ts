@@ -46,6 +46,7 @@ export class Scene {
   /** Those who hold and may believe so still. */
   #holdings: Holding[] = []
   #guarantees: Guarantees | undefined
+  #calm = false
 
   constructor(seed: number, trace: boolean) {
     const world = new World(seed, { trace })
@@ -106,6 +107,17 @@ export class Scene {
     this.world.note('server', 'serves')
   }
 
+  /** Crashes it in the midst of its next write: what it has told then and not written is lost. */
+  crashServerWriting(): void {
+    const { node } = this.server
+    this.#disk.onNextWrite((duration) => {
+      const crash = node.guard(() => {
+        if (!this.#calm) this.crashServer()
+      })
+      this.world.after(duration * this.world.random.next(), crash)
+    })
+  }
+
   crashServer(): void {
     const { node } = this.server
     if (!node.running) return
@@ -119,6 +131,7 @@ export class Scene {
   }
 
   calmDisk(): void {
+    this.#calm = true
     this.#disk.calm()
   }
 
@@ -225,6 +238,12 @@ export class Scene {
       () => `${what} in ${took.toFixed(1)} ms of ${bound.toFixed(0)}`,
     )
     for (const checker of this.#checkers) checker.progressed?.(what, took, bound)
+  }
+
+  /** A lease was read after everything should have run out that nobody renews, at this time. */
+  remains(lease: LeaseId, read: number): void {
+    const record = this.leases.get(lease)
+    for (const checker of this.#checkers) checker.remains?.(lease, record, read, this.truth)
   }
 
   finish(): void {

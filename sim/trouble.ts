@@ -13,7 +13,9 @@ export function makeTrouble(scene: Scene, cast: Cast, end: number): void {
       world.at(random.between(now, end), happen)
     }
   }
-  several(faults.serverCrashes, () => scene.crashServer())
+  several(faults.serverCrashes, () =>
+    random.chance(0.4) ? scene.crashServer() : scene.crashServerWriting(),
+  )
   several(faults.clientCrashes, () => random.pick(clients).crash())
   several(faults.resourceRestarts, () => cast.resource.restart())
   several(faults.serverPauses, () => server.node.pause(random.between(10, 2500)))

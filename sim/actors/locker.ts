@@ -98,7 +98,7 @@ export class Locker {
     const permit = this.#random.chance(0.25)
     const key = permit ? PERMITS.key : this.#random.pick(KEYS)
     const limit = permit ? PERMITS.limit : 0
-    const ttl = this.#random.pick([500, 1200, 3000])
+    const ttl = this.#random.pick([500, 2000, 3000, 3000])
     const grace = this.#random.pick([0, 0, 400])
     const invoked = this.#scene.world.now
     const options = {

@@ -39,7 +39,7 @@ export const LISTED: readonly Mutant[] = [
     `keys.tidy();
         ledger.rescheduleAll();
         for (let slot = 0; slot < leases.slots.end; slot += 2)
-            if (leases.born.get(slot) !== 0) ledger.endLeases(++ledger.revision, leases.family(slot), now, EXPIRED);`,
+            if (leases.born.get(slot) !== 0) ledger.endLeases(++ledger.revision, leases.family(slot), now, { reason: 'expired' });`,
   ),
   mutant(
     'no request deduplication',

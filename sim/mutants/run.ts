@@ -16,7 +16,11 @@ const LIBRARY = fileURLToPath(new URL('../../../packages/leasehold/', import.met
 
 interface Caught {
   readonly done: number
-  readonly failed: readonly { readonly seed: number; readonly checkers: readonly string[] }[]
+  readonly failed: readonly {
+    readonly seed: number
+    readonly checkers: readonly string[]
+    readonly message?: string
+  }[]
 }
 
 /** So many run at a time. */
@@ -60,7 +64,9 @@ function describe(caught: Caught): string {
   const { done, failed } = caught
   if (failed.length === 0) return `NOT CAUGHT in ${done} seeds`
   const share = (100 * failed.length) / done
-  return `${share.toFixed(share < 10 ? 2 : 0)} % of ${done} seeds, by ${whoCaught(caught)}`
+  const [{ seed, message = '' }] = failed as [Caught['failed'][number]]
+  const example = `seed ${seed}: ${message.split('\n')[0]!.slice(0, 160)}`
+  return `${share.toFixed(share < 10 ? 2 : 0)} % of ${done} seeds, by ${whoCaught(caught)} (${example})`
 }
 
 function whoCaught({ failed }: Caught): string {

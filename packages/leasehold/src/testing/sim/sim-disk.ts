@@ -25,6 +25,7 @@ export class SimDisk implements Disk {
   /** How to undo the changes of names that are not durable yet, the oldest first. */
   #undoNames: (() => void)[] = []
   #owned = false
+  #tellNextWrite: ((duration: number) => void) | undefined
 
   constructor(node: SimNode, faults: DiskFaults) {
     this.#node = node
@@ -36,6 +37,12 @@ export class SimDisk implements Disk {
   calm(): void {
     const [least] = this.#faults.sync
     this.#faults = { sync: [least, 2 * least], failure: 0 }
+    this.#tellNextWrite = undefined
+  }
+
+  /** Calls this once, when the next durable write begins, with how long that will take. */
+  onNextWrite(tell: (duration: number) => void): void {
+    this.#tellNextWrite = tell
   }
 
   /** The process on this machine has crashed; with `power` lost, the machine too. */
@@ -70,7 +77,7 @@ export class SimDisk implements Disk {
     return this.#after(0, () => {
       const contents = this.#files.get(name)
       if (!contents) throw fault('ENOENT', `${name} is not there`)
-      return new SimFile(this.#node, contents, () => this.#faults)
+      return new SimFile(this.#node, contents, this.#durableWrite)
     })
   }
 
@@ -78,7 +85,7 @@ export class SimDisk implements Disk {
     return this.#after(0, () => {
       const contents = new Contents(this.#node)
       this.#put(name, contents)
-      return new SimFile(this.#node, contents, () => this.#faults)
+      return new SimFile(this.#node, contents, this.#durableWrite)
     })
   }
 
@@ -109,6 +116,16 @@ export class SimDisk implements Disk {
     }
     set(contents)
     this.#undoNames.push(() => set(old))
+  }
+
+  /** How long a durable write takes that begins now, and whether it fails. */
+  readonly #durableWrite = (): DurableWrite => {
+    const failed = this.#node.world.random.chance(this.#faults.failure)
+    const duration = this.#syncTime()
+    const tell = this.#tellNextWrite
+    this.#tellNextWrite = undefined
+    tell?.(duration)
+    return { failed, duration }
   }
 
   #syncTime(): number {
@@ -180,15 +197,20 @@ class Contents {
   }
 }
 
+interface DurableWrite {
+  readonly failed: boolean
+  readonly duration: number
+}
+
 class SimFile implements DiskFile {
   readonly #node: SimNode
   readonly #contents: Contents
-  readonly #faults: () => DiskFaults
+  readonly #durableWrite: () => DurableWrite
 
-  constructor(node: SimNode, contents: Contents, faults: () => DiskFaults) {
+  constructor(node: SimNode, contents: Contents, durableWrite: () => DurableWrite) {
     this.#node = node
     this.#contents = contents
-    this.#faults = faults
+    this.#durableWrite = durableWrite
   }
 
   size(): Promise<number> {
@@ -206,18 +228,16 @@ class SimFile implements DiskFile {
   }
 
   writeDurably(bytes: Uint8Array, position: number): Promise<void> {
-    const { random } = this.#node.world
-    const failed = random.chance(this.#faults().failure)
+    const { failed, duration } = this.#durableWrite()
     this.#contents.begin(bytes, position)
-    return afterIn(this.#node, random.between(...this.#faults().sync), () => {
+    return afterIn(this.#node, duration, () => {
       this.#contents.finish(failed)
       if (failed) throw fault('EIO', 'the disk could not write')
     })
   }
 
   sync(): Promise<void> {
-    const delay = this.#node.world.random.between(...this.#faults().sync)
-    return afterIn(this.#node, delay, () => this.#contents.synced())
+    return afterIn(this.#node, this.#durableWrite().duration, () => this.#contents.synced())
   }
 
   close(): Promise<void> {

@@ -1,0 +1,15 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { runNode } from '../structure/commands.ts'
+import { ROOT } from '../structure/source-files.ts'
+
+/** Bugs that show within so many seeds are planted here; `npm run sim -- --mutants` plants all. */
+const SEEDS = 300
+
+it('notices each planted bug that shows soon', async () => {
+  const args = ['--mutants', '--within', String(SEEDS)]
+  const { code, stdout, stderr } = await runNode([join(ROOT, 'sim/dist/main.js'), ...args], ROOT)
+  expect(stderr).toBe('')
+  expect(stdout.split('\n').filter((line) => line.includes('NOT CAUGHT'))).toEqual([])
+  expect(code).toBe(0)
+}, 120_000)
