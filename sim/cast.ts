@@ -32,7 +32,7 @@ export function drawCasting(random: SeededRandom): Casting {
   const what = random.pick(['locks', 'calls', 'both'])
   const locks = what !== 'calls'
   // Two users of the client are always there: one must die in the end and the other take over.
-  const count = what === 'locks' ? random.integer(2, 3) : 2
+  const count = what === 'locks' && random.chance(0.3) ? 3 : 2
   const loops: number[] = LOCKERS.slice(0, count).map(() => (locks ? 1 : 0))
   if (locks && random.chance(0.2)) loops[0] = 2
   return {
@@ -41,7 +41,7 @@ export function drawCasting(random: SeededRandom): Casting {
     watchers: random.pick([0, 0, 1, 2]),
     parents: random.chance(0.25) ? 1 : 0,
     storm: random.chance(0.002) ? 1100 : random.pick([0, 0, 0, 5]),
-    leisure: random.pick([1, 4, 8, 8]),
+    leisure: random.pick([2, 8, 16]),
   }
 }
 

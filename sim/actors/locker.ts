@@ -138,7 +138,7 @@ export class Locker {
   async #use(key: string, hold: Hold): Promise<void> {
     const end = this.#scene.world.now + this.#random.between(5, 1800)
     while (this.#scene.world.now < end && hold.state !== 'lost' && !this.#stopping) {
-      await this.#rest(this.#rests(10, 500))
+      await this.#rest(this.#random.between(10, 1200))
       if (hold.held) this.#resource.write(this.node, key, hold.token)
     }
     for (const holding of this.#holdings) {

@@ -10,10 +10,12 @@ export interface SimNodeOptions {
 }
 
 /**
- * No machine calls a timer in the very instant in which it was set, however close its time is. One
- * that did could be set again and again without time passing, where a sum was rounded down.
+ * No machine calls a timer in the very instant in which it was set. One that is due already takes a
+ * millisecond, as Node's do, and one that is not takes a moment at least: otherwise a timer could be
+ * set again and again without time passing, where a sum was rounded down.
  */
-const TIMER_DELAY_MS = 0.001
+const TIMER_DUE_MS = 1
+const TIMER_LEAST_MS = 0.001
 
 /**
  * A machine with one process. The process can be paused (it does nothing, its clock goes on), the
@@ -212,7 +214,7 @@ class SimTimer implements Timer {
 
   #arm(): void {
     const span = this.#node.trueSpan(this.#time - this.#node.monotonic())
-    const delay = Math.max(span, TIMER_DELAY_MS)
+    const delay = span > 0 ? Math.max(span, TIMER_LEAST_MS) : TIMER_DUE_MS
     this.#scheduled = this.#node.world.after(delay, () =>
       this.#node.ring(this.#incarnation, this.#fire),
     )
