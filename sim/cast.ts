@@ -15,6 +15,8 @@ import type { Scene } from './scene.js'
 export interface Casting {
   /** For each user of the client, how many locks it takes at a time. */
   readonly loops: readonly number[]
+  /** How many keys they lock: with one, everybody waits for everybody. */
+  readonly keys: number
   readonly callers: number
   readonly watchers: number
   readonly parents: number
@@ -37,6 +39,7 @@ export function drawCasting(random: SeededRandom): Casting {
   if (locks && random.chance(0.2)) loops[0] = 2
   return {
     loops,
+    keys: random.integer(1, 2),
     callers: what === 'locks' ? 0 : what === 'both' ? 1 : 2,
     watchers: random.pick([0, 0, 1, 2]),
     parents: random.chance(0.25) ? 1 : 0,

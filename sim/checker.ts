@@ -22,6 +22,8 @@ export interface Checker {
   /** The invariant's number and what it says, in a few words. */
   readonly name: string
   held?(holding: Holding, others: readonly Holding[], truth: Truth): void
+  /** A client saw that it had lost a lock, and later that it had not. */
+  revived?(client: string, state: string): void
   wrote?(write: Write): void
   /** A client was told that its lease is gone. */
   gone?(lease: LeaseRecord, end: End | undefined, truth: Truth): void

@@ -45,7 +45,7 @@ export function drawFaults(random: SeededRandom): Faults {
       ]),
       failure: random.pick([0, 0, 0, 0.03]),
     },
-    drift: random.pick([0, 0.001, 0.02, 0.1]),
+    drift: random.pick([0, 0.001, 0.05, 0.1]),
     serverCrashes: sometimes(4),
     clientCrashes: sometimes(3),
     resourceRestarts: sometimes(4),

@@ -1,6 +1,7 @@
 import type { SimNode } from 'leasehold/testing'
 import type { Locker } from './actors/locker.js'
 import type { Cast } from './cast.js'
+import type { Faults } from './faults.js'
 import type { Scene } from './scene.js'
 
 /** How long after the healing everything must work again, beside what leases take to run out. */
@@ -8,6 +9,12 @@ const SLACK_MS = 1500
 /** What a store in one process promises at most, as its guarantees say: `expiryLateness`. */
 const LATENESS_MS = 10
 const TTL_MS = 700
+const LONG_TTL_MS = 3000
+/** How long no answer comes, and how long at most it takes a client then to have asked again. */
+const LOST_MS = 300
+const ASK_AGAIN_MS = 1000
+/** What was begun before has come to its end by then. */
+const REST_MS = 1000
 
 /** When everything that nobody renews has run out, counted from the healing. */
 const RUN_OUT_MS = 9000
@@ -27,6 +34,10 @@ export function checkProgress(scene: Scene, cast: Cast): void {
   })
   world.after(leftovers, () => {
     takeOver(scene, first, second).catch((error) => notAtAll('the key of one who died', error))
+    revoke(scene, last).catch((error) => notAtAll('the news of a revocation', error))
+    world.after(REST_MS, () => {
+      loseAnswer(scene, last).catch((error) => notAtAll('a lock whose answer was lost', error))
+    })
     for (const old of ['job', 'report', 'gpu']) {
       last.once(old, 4000).then(
         (took) => scene.progressed(`${old}, held in the time of trouble,`, took, 400),
@@ -34,6 +45,33 @@ export function checkProgress(scene: Scene, cast: Cast): void {
       )
     }
   })
+}
+
+/** The answer to a claim is lost; the client asks again, and finds that it has what it asked for. */
+async function loseAnswer(scene: Scene, one: Locker): Promise<void> {
+  const { network, server, world } = scene
+  network.cut(server.node, one.node)
+  world.after(LOST_MS, () => network.heal(server.node, one.node))
+  const took = await one.once('asked twice', 4000, LONG_TTL_MS)
+  scene.progressed('a lock whose first answer was lost', took, LOST_MS + ASK_AGAIN_MS)
+}
+
+/** A lease is revoked, and its holder hears of it without having to ask. */
+async function revoke(scene: Scene, one: Locker): Promise<void> {
+  const { world, faults } = scene
+  const { lease, lost } = await one.take('revoked', LONG_TTL_MS)
+  const begun = world.now
+  await scene.store(one.node).revoke({ target: { lease }, by: 'the simulation' })
+  const bound = slackOf(faults)
+  world.after(bound, () => {
+    const took = lost() ? world.now - begun : Infinity
+    scene.progressed('the news of a revocation', took, 2 * bound)
+  })
+}
+
+/** Two writes at the most, each of which may need a new segment, and a message each way. */
+function slackOf({ disk, link }: Faults): number {
+  return LATENESS_MS + 4 * 2 * disk.sync[0] + 4 * 2 * link.delay[0]
 }
 
 /** Sees which leases are left. */
@@ -53,8 +91,6 @@ async function takeOver(scene: Scene, first: Locker, second: Locker): Promise<vo
   // The server granted after it was asked, so it could not end the lease before this.
   const expiry = asked + TTL_MS / scene.truth.serverRate
   scene.tookOver(world.now - expiry)
-  // Two writes at the most, each of which may need a new segment, and a message each way.
-  const slack = LATENESS_MS + 4 * 2 * faults.disk.sync[0] + 4 * 2 * faults.link.delay[0]
-  const bound = TTL_MS / (1 - faults.drift) + slack
+  const bound = TTL_MS / (1 - faults.drift) + slackOf(faults)
   scene.progressed('the key of one who died', world.now - died, bound)
 }

@@ -75,8 +75,11 @@ export class Scene {
     return 1 - (1 - drift) / (1 + drift)
   }
 
+  /** Half of all clocks are as fast or as slow as they may be: that is where margins are too small. */
   rate(): number {
-    return 1 + this.world.random.between(-1, 1) * this.faults.drift
+    const { random } = this.world
+    const extent = random.chance(0.5) ? random.pick([-1, 1]) : random.between(-1, 1)
+    return 1 + extent * this.faults.drift
   }
 
   client(name: string): SimNode {
@@ -158,6 +161,15 @@ export class Scene {
     )
     this.#holdings.push(holding)
     for (const checker of this.#checkers) checker.held?.(holding, this.#holdings, this.truth)
+  }
+
+  revived(client: string, state: string): void {
+    for (const checker of this.#checkers) checker.revived?.(client, state)
+  }
+
+  /** The client that was told last that it holds something, if it may still do. */
+  get holder(): string | undefined {
+    return this.#holdings.at(-1)?.client
   }
 
   wrote(write: Write): void {

@@ -29,15 +29,17 @@ export function makeTrouble(scene: Scene, cast: Cast, end: number): void {
 }
 
 /** Somebody is cut off from the server for a while, in one direction or in both. */
-function cut({ world, server, network }: Scene, { nodes }: Cast): void {
+function cut({ world, server, network, holder }: Scene, { nodes }: Cast): void {
   const { random } = world
-  const node = random.pick(nodes)
+  // It is one who holds that can do harm by not knowing what happens.
+  const holding = random.chance(0.6) && nodes.find(({ name }) => name === holder)
+  const node = holding || random.pick(nodes)
   const both = random.chance(0.5)
   const outward = random.chance(0.5)
   if (both || outward) network.cut(node, server.node)
   if (both || !outward) network.cut(server.node, node)
   world.note(node.name, both ? 'is cut off' : outward ? 'is not heard' : 'hears nothing')
-  world.after(random.between(50, 4000), () => {
+  world.after(random.between(50, 5000), () => {
     network.heal(node, server.node)
     network.heal(server.node, node)
   })

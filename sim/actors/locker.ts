@@ -1,4 +1,5 @@
 import { type Hold, Leasehold } from 'leasehold'
+import type { LeaseId } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
 import type { Holding } from '../history.js'
 import type { Scene } from '../scene.js'
@@ -71,12 +72,18 @@ export class Locker {
   }
 
   /** Takes a lock and gives it back, once; for when the system is whole. */
-  async once(key: string, wait: number): Promise<number> {
+  async once(key: string, wait: number, ttl = 1000): Promise<number> {
     const begun = this.#scene.world.now
-    const lock = await this.#leasehold!.lock(key, { ttl: 1000, wait })
+    const lock = await this.#leasehold!.lock(key, { ttl, wait })
     const took = this.#scene.world.now - begun
     await lock.release().catch(() => undefined)
     return took
+  }
+
+  /** Takes a lock that somebody is going to revoke. Answers with its lease, and how it stands. */
+  async take(key: string, ttl: number): Promise<{ lease: LeaseId; lost: () => boolean }> {
+    const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
+    return { lease: lock.lease, lost: () => lock.state === 'lost' }
   }
 
   /** Takes a lock, and dies with it. */
@@ -96,7 +103,7 @@ export class Locker {
 
   async #work(): Promise<void> {
     const permit = this.#random.chance(0.25)
-    const key = permit ? PERMITS.key : this.#random.pick(KEYS)
+    const key = permit ? PERMITS.key : KEYS[this.#random.integer(1, this.#scene.casting.keys) - 1]!
     const limit = permit ? PERMITS.limit : 0
     const ttl = this.#random.pick([500, 2000, 3000, 3000])
     const grace = this.#random.pick([0, 0, 400])
@@ -141,12 +148,19 @@ export class Locker {
       await this.#rest(this.#random.between(10, 1200))
       if (hold.held) this.#resource.write(this.node, key, hold.token)
     }
+    if (hold.state === 'lost') await this.#lookAgain(hold)
     for (const holding of this.#holdings) {
       if (holding.hold !== hold) continue
       holding.ended = this.#scene.world.now
       this.#holdings.delete(holding)
     }
     await hold.release().catch(() => undefined)
+  }
+
+  /** It stopped its work because the lock was lost: it must not be told then that it is not. */
+  async #lookAgain(hold: Hold): Promise<void> {
+    await this.#rest(this.#random.between(10, 1000))
+    if (hold.state !== 'lost') this.#scene.revived(this.name, hold.state)
   }
 
   #rests(least: number, most: number): number {

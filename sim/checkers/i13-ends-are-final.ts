@@ -12,6 +12,9 @@ export function endsAreFinal(violated: Violated): Checker {
     gone({ lease }, _end, { now }) {
       if (!gone.has(lease)) gone.set(lease, now)
     },
+    revived(client, state) {
+      violated(`${client} had lost a lock, and then it was ${state}`)
+    },
     renewed({ lease: { lease }, sent, lost }) {
       if (!lost && (gone.get(lease) ?? Infinity) < sent) {
         violated(`lease ${lease} was told to be gone and was renewed after that`)

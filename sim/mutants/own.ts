@@ -74,4 +74,33 @@ export const OWN: readonly Mutant[] = [
     'return this.#core.store.grant(this.#request);',
     'return this.#core.store.grant({ ...this.#request, request: this.#core.requestId() });',
   ),
+  {
+    // A bug that we had: the time that opening took was taken from every lease.
+    name: 'after a restart the ttl counts from before the store can be reached',
+    edits: [
+      {
+        file: 'stores/file/file-store.js',
+        find: 'const file = await disk.open(segmentName(end.position.segment));',
+        replace:
+          'const early = clock.now(); const file = await disk.open(segmentName(end.position.segment)); await disk.sync();',
+      },
+      {
+        file: 'stores/file/file-store.js',
+        find: 'kernel.settle(now, now - shift);',
+        replace: 'kernel.settle(early, early - shift);',
+      },
+    ],
+  },
+  mutant(
+    'a second owner of the disk is let in',
+    'stores/file/file-store.js',
+    'lock = await disk.lock();',
+    'lock = await disk.lock().catch(() => ({ release: () => Promise.resolve() }));',
+  ),
+  mutant(
+    'what is overdue after a stall ends before the renewals are read',
+    'grantor/grantor.js',
+    'this.#sweeping = true;\n        this.#clock.defer(() => this.#sweep());',
+    'this.#sweeping = true;\n        this.#sweep();',
+  ),
 ]
