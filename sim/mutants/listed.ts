@@ -197,8 +197,13 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     "waiter's lease not rechecked at grant",
     'kernel/ledger.js',
-    'keys.push(claims.key.get(claim));\n                this.removeClaim(revision, claim, now, end);',
-    'keys.push(claims.key.get(claim));\n                if (claims.heldSince.get(claim) !== 0) this.removeClaim(revision, claim, now, end);',
+    'if (leases.deadline(slot) <= now)\n            return slot;',
+    `if (leases.deadline(slot) <= now) {
+            const claim = leases.firstClaim.get(slot);
+            if (claim === NONE || this.tables.claims.heldSince.get(claim) !== 0)
+                return slot;
+            leases.renewedAt.set(slot, now);
+        }`,
   ),
   mutant(
     'watch skips a revision after reconnect',
