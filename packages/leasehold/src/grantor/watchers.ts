@@ -67,6 +67,8 @@ export class PrefixWatcher extends Watcher {
   }
 }
 
+const NOBODY: ReadonlySet<PrefixWatcher> = new Set()
+
 /**
  * Those who watch prefixes. Finding who watches a key costs one look-up for each length of prefix
  * that is watched, however many watch.
@@ -103,10 +105,7 @@ export class PrefixWatchers {
   /** Tells everyone the events below `number`, if they have not been told more already. */
   tell(number: number): void {
     if (number <= this.#told) return
-    const touched = new Set<PrefixWatcher>()
-    if (this.size > 0) {
-      for (let at = this.#told; at < number; at++) this.#match(at, touched)
-    }
+    const touched = this.size > 0 ? this.#queueUpTo(number) : NOBODY
     this.#told = number
     this.#events.announced(number)
     for (const watcher of touched) watcher.flush()
@@ -114,6 +113,13 @@ export class PrefixWatchers {
 
   all(): Watcher[] {
     return [...this.#byPrefix.values()].flatMap((watchers) => [...watchers])
+  }
+
+  /** Queues the events below `number` for those whom they concern. */
+  #queueUpTo(number: number): Set<PrefixWatcher> {
+    const touched = new Set<PrefixWatcher>()
+    for (let at = this.#told; at < number; at++) this.#match(at, touched)
+    return touched
   }
 
   #match(number: number, touched: Set<PrefixWatcher>): void {

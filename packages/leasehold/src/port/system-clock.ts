@@ -21,7 +21,8 @@ const NOTICEABLE_MS = 200
  */
 export class SystemClock implements Clock {
   #asleep = 0
-  #wallAhead = this.#readWallAhead()
+  #wall = Date.now()
+  #wallAhead = this.#wall - performance.now()
   #uptimeAhead = this.#readUptimeAhead()
 
   now(): number {
@@ -29,14 +30,11 @@ export class SystemClock implements Clock {
   }
 
   asleep(): number {
-    const wallAhead = this.#readWallAhead()
-    if (Math.abs(wallAhead - this.#wallAhead) > NOTICEABLE_MS) {
-      this.#wallAhead = wallAhead
-      const uptimeAhead = this.#readUptimeAhead()
-      if (uptimeAhead - this.#uptimeAhead > NOTICEABLE_MS) {
-        this.#asleep += uptimeAhead - this.#uptimeAhead
-        this.#uptimeAhead = uptimeAhead
-      }
+    const wall = Date.now()
+    // Where the wall clock has hardly moved, the machine has hardly slept.
+    if (wall < this.#wall || wall - this.#wall > NOTICEABLE_MS) {
+      this.#wall = wall
+      this.#compare(wall)
     }
     return this.#asleep
   }
@@ -49,8 +47,14 @@ export class SystemClock implements Clock {
     setImmediate(run)
   }
 
-  #readWallAhead(): number {
-    return Date.now() - performance.now()
+  #compare(wall: number): void {
+    const wallAhead = wall - performance.now()
+    if (Math.abs(wallAhead - this.#wallAhead) <= NOTICEABLE_MS) return
+    this.#wallAhead = wallAhead
+    const uptimeAhead = this.#readUptimeAhead()
+    if (uptimeAhead - this.#uptimeAhead <= NOTICEABLE_MS) return
+    this.#asleep += uptimeAhead - this.#uptimeAhead
+    this.#uptimeAhead = uptimeAhead
   }
 
   #readUptimeAhead(): number {
