@@ -1,5 +1,5 @@
 import type { SimNode } from 'leasehold/testing'
-import type { Locker } from './actors/locker.js'
+import { Locker } from './actors/locker.js'
 import type { Cast } from './cast.js'
 import type { Faults } from './faults.js'
 import type { Scene } from './scene.js'
@@ -13,11 +13,12 @@ const LONG_TTL_MS = 3000
 /** How long no answer comes, and how long at most it takes a client then to have asked again. */
 const LOST_MS = 300
 const ASK_AGAIN_MS = 1000
+const CUT_OFF_TTL_MS = 2000
 /** What was begun before has come to its end by then. */
-const REST_MS = 1000
+const REST_MS = 500
 
 /** When everything that nobody renews has run out, counted from the healing. */
-const RUN_OUT_MS = 9000
+const RUN_OUT_MS = 9500
 
 /** One dies with a lock, and another must get it in time; and everyone gets their turn. */
 export function checkProgress(scene: Scene, cast: Cast): void {
@@ -36,7 +37,10 @@ export function checkProgress(scene: Scene, cast: Cast): void {
     takeOver(scene, first, second).catch((error) => notAtAll('the key of one who died', error))
     revoke(scene, last).catch((error) => notAtAll('the news of a revocation', error))
     world.after(REST_MS, () => {
-      loseAnswer(scene, last).catch((error) => notAtAll('a lock whose answer was lost', error))
+      const next = new Locker(scene, 'zoe', cast.resource, 0)
+      loseAnswer(scene, last, next).catch((error) =>
+        notAtAll('a lock whose answer was lost', error),
+      )
     })
     for (const old of ['job', 'report', 'gpu']) {
       last.once(old, 4000).then(
@@ -47,13 +51,24 @@ export function checkProgress(scene: Scene, cast: Cast): void {
   })
 }
 
-/** The answer to a claim is lost; the client asks again, and finds that it has what it asked for. */
-async function loseAnswer(scene: Scene, one: Locker): Promise<void> {
+/**
+ * The answer to a claim is lost; the client asks again, and finds that it has what it asked for.
+ * Then it is cut off: it must have stopped believing when the next one is told, though it heard
+ * long after the store had begun to count.
+ */
+async function loseAnswer(scene: Scene, one: Locker, next: Locker): Promise<void> {
   const { network, server, world } = scene
+  const begun = world.now
   network.cut(server.node, one.node)
   world.after(LOST_MS, () => network.heal(server.node, one.node))
-  const took = await one.once('asked twice', 4000, LONG_TTL_MS)
-  scene.progressed('a lock whose first answer was lost', took, LOST_MS + ASK_AGAIN_MS)
+  await one.take('asked twice', CUT_OFF_TTL_MS)
+  scene.progressed('a lock whose answer was lost', world.now - begun, LOST_MS + ASK_AGAIN_MS)
+  network.cut(one.node, server.node)
+  network.cut(server.node, one.node)
+  await next.start()
+  await next.take('asked twice', TTL_MS)
+  network.heal(one.node, server.node)
+  network.heal(server.node, one.node)
 }
 
 /** A lease is revoked, and its holder hears of it without having to ask. */

@@ -72,17 +72,19 @@ export class Locker {
   }
 
   /** Takes a lock and gives it back, once; for when the system is whole. */
-  async once(key: string, wait: number, ttl = 1000): Promise<number> {
+  async once(key: string, wait: number): Promise<number> {
     const begun = this.#scene.world.now
-    const lock = await this.#leasehold!.lock(key, { ttl, wait })
+    const lock = await this.#leasehold!.lock(key, { ttl: 1000, wait })
     const took = this.#scene.world.now - begun
     await lock.release().catch(() => undefined)
     return took
   }
 
-  /** Takes a lock that somebody is going to revoke. Answers with its lease, and how it stands. */
+  /** Takes a lock and keeps it. Answers with its lease, and how it stands. */
   async take(key: string, ttl: number): Promise<{ lease: LeaseId; lost: () => boolean }> {
+    const invoked = this.#scene.world.now
     const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
+    this.#held({ key, limit: 0, ttl, grace: 0, invoked }, lock)
     return { lease: lock.lease, lost: () => lock.state === 'lost' }
   }
 
@@ -127,8 +129,13 @@ export class Locker {
     const { node, name } = this
     // A lease may be over before its first user gets to look at it; then it was never believed.
     if (!hold.held) return
+    const { key, limit, ttl, grace, invoked } = about
     const holding: Holding = {
-      ...about,
+      key,
+      limit,
+      ttl,
+      grace,
+      invoked,
       client: name,
       token: hold.token,
       lease: hold.lease,

@@ -20,3 +20,8 @@ export interface Edit {
 export function mutant(name: string, file: string, find: string, replace: string): Mutant {
   return { name, edits: [{ file, find, replace }] }
 }
+
+/** Marks one that shows itself so seldom that only the full run waits for it. */
+export function rare(why: string, one: Mutant): Mutant {
+  return { ...one, rare: why }
+}

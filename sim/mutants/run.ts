@@ -44,7 +44,12 @@ export async function runMutants({ only, within }: MutantOptions): Promise<numbe
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const [index, mutant] = next
-      const caught = await run(mutant, join(folder, String(index)), within ?? SEEDS)
+      const caught = await run(
+        mutant,
+        join(folder, String(index)),
+        within ?? SEEDS,
+        within === undefined ? ENOUGH : 1,
+      )
       if (caught.failed.length === 0) missed.push(mutant.name)
       const number = String(index + 1).padStart(2)
       console.log(`${number}/${mutants.length} ${mutant.name}: ${describe(caught)}`)
@@ -80,7 +85,7 @@ function whoCaught({ failed }: Caught): string {
     .join('; ')
 }
 
-async function run(mutant: Mutant, folder: string, seeds: number): Promise<Caught> {
+async function run(mutant: Mutant, folder: string, seeds: number, enough: number): Promise<Caught> {
   const library = join(folder, 'node_modules', 'leasehold')
   await mkdir(library, { recursive: true })
   await cp(join(LIBRARY, 'package.json'), join(library, 'package.json'))
@@ -94,7 +99,7 @@ async function run(mutant: Mutant, folder: string, seeds: number): Promise<Caugh
     '--seeds',
     String(seeds),
     '--stop',
-    String(ENOUGH),
+    String(enough),
   ])
   await rm(folder, { recursive: true, force: true })
   return JSON.parse(output.trim().split('\n').at(-1)!)
