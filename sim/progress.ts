@@ -15,7 +15,7 @@ const LOST_MS = 300
 const ASK_AGAIN_MS = 1000
 const CUT_OFF_TTL_MS = 2000
 /** What was begun before has come to its end by then. */
-const REST_MS = 500
+const REST_MS = 1000
 
 /** When everything that nobody renews has run out, counted from the healing. */
 const RUN_OUT_MS = 9500

@@ -1,4 +1,4 @@
-import { type Mutant, mutant } from './mutant.js'
+import { type Mutant, mutant, rare } from './mutant.js'
 
 /** The bugs that others have had, as the guarantees list them. */
 export const LISTED: readonly Mutant[] = [
@@ -20,17 +20,20 @@ export const LISTED: readonly Mutant[] = [
     'keys.tidy();\n        ledger.rescheduleAll();',
     'keys.tidy();',
   ),
-  mutant(
-    'an await between check and set',
-    'grantor/grantor.js',
-    'return this.#answer(this.kernel.claim(request, this.#clock.now()));',
-    `if (request.ifFree && this.kernel.reader.read({ key: request.claims[0].key }).count === 0) {
+  rare(
+    'Two claims must meet within a few milliseconds.',
+    mutant(
+      'an await between check and set',
+      'grantor/grantor.js',
+      'return this.#answer(this.kernel.claim(request, this.#clock.now()));',
+      `if (request.ifFree && this.kernel.reader.read({ key: request.claims[0].key }).count === 0) {
             return new Promise((next) => this.#clock.timer(this.#clock.now() + 20, next)).then(() => {
                 const answer = this.kernel.claim({ ...request, ifFree: false }, this.#clock.now());
                 return this.#answer(answer.outcome === 'claimed' ? { ...answer, holds: true, ahead: [] } : answer);
             });
         }
         return this.#answer(this.kernel.claim(request, this.#clock.now()));`,
+    ),
   ),
   mutant(
     'restart drops leases',
@@ -151,11 +154,14 @@ export const LISTED: readonly Mutant[] = [
     'released(revision, slot, at, key, token, end) {',
     'released(revision, slot, at, key, token, end) { if (token % 3 === 0) return;',
   ),
-  mutant(
-    'fence not persisted',
-    'sim/actors/resource.js',
-    'this.node.start(() => this.#restarted());',
-    'this.node.start(() => this.#highest.clear());',
+  rare(
+    'A write of an old holder must come after a restart of the resource.',
+    mutant(
+      'fence not persisted',
+      'sim/actors/resource.js',
+      'this.node.start(() => this.#restarted());',
+      'this.node.start(() => this.#highest.clear());',
+    ),
   ),
   {
     name: 'renew by owner name instead of lease',
@@ -176,11 +182,14 @@ export const LISTED: readonly Mutant[] = [
       },
     ],
   },
-  mutant(
-    '"no" answered before fsync',
-    'grantor/grantor.js',
-    'const durable = this.#untilDurable();\n        if (durable)',
-    "const durable = this.#untilDurable();\n        if (durable && answer.outcome !== 'busy' && answer.outcome !== 'refused')",
+  rare(
+    'The server must crash while it writes what a refusal rests on.',
+    mutant(
+      '"no" answered before fsync',
+      'grantor/grantor.js',
+      'const durable = this.#untilDurable();\n        if (durable)',
+      "const durable = this.#untilDurable();\n        if (durable && answer.outcome !== 'busy' && answer.outcome !== 'refused')",
+    ),
   ),
   mutant(
     'torn tail accepted',
@@ -194,16 +203,19 @@ export const LISTED: readonly Mutant[] = [
     'this.#journal?.ended(revision, slot, now, end);',
     "if (end.reason !== 'expired') this.#journal?.ended(revision, slot, now, end);",
   ),
-  mutant(
-    "waiter's lease not rechecked at grant",
-    'kernel/ledger.js',
-    'if (leases.deadline(slot) <= now)\n            return slot;',
-    `if (leases.deadline(slot) <= now) {
+  rare(
+    'Somebody must die while they wait in line.',
+    mutant(
+      "waiter's lease not rechecked at grant",
+      'kernel/ledger.js',
+      'if (leases.deadline(slot) <= now)\n            return slot;',
+      `if (leases.deadline(slot) <= now) {
             const claim = leases.firstClaim.get(slot);
             if (claim === NONE || this.tables.claims.heldSince.get(claim) !== 0)
                 return slot;
             leases.renewedAt.set(slot, now);
         }`,
+    ),
   ),
   mutant(
     'watch skips a revision after reconnect',
@@ -217,10 +229,13 @@ export const LISTED: readonly Mutant[] = [
     'ledger.endLeases(++ledger.revision, leases.family(slot), now, end);',
     'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.orphan(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
   ),
-  mutant(
-    'a pool permit granted twice',
-    'port/holds.js',
-    'held < (claim.limit ?? Infinity)',
-    'held <= (claim.limit ?? Infinity)',
+  rare(
+    'Three must want a permit at once.',
+    mutant(
+      'a pool permit granted twice',
+      'port/holds.js',
+      'held < (claim.limit ?? Infinity)',
+      'held <= (claim.limit ?? Infinity)',
+    ),
   ),
 ]

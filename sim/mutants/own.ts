@@ -1,4 +1,4 @@
-import { type Mutant, mutant } from './mutant.js'
+import { type Mutant, mutant, rare } from './mutant.js'
 
 /** The bugs that we think we are most likely to make ourselves. */
 export const OWN: readonly Mutant[] = [
@@ -44,23 +44,32 @@ export const OWN: readonly Mutant[] = [
     'if (leases.deadline(slot) <= now)\n            return slot;\n        this.schedule(slot);',
     'if (leases.deadline(slot) <= now)\n            return slot;',
   ),
-  mutant(
-    'what a snapshot has is replayed again',
-    'stores/file/recovery.js',
-    'revision > stamps.of(slot)',
-    'revision >= stamps.of(slot)',
+  rare(
+    'A crash must follow a snapshot that was taken amid changes.',
+    mutant(
+      'what a snapshot has is replayed again',
+      'stores/file/recovery.js',
+      'revision > stamps.of(slot)',
+      'revision >= stamps.of(slot)',
+    ),
   ),
-  mutant(
-    'a snapshot forgets the answers to requests',
-    'kernel/replay.js',
-    'journal.answered(request, answer);',
-    ';',
+  rare(
+    'A request must be repeated after a snapshot and a restart.',
+    mutant(
+      'a snapshot forgets the answers to requests',
+      'kernel/replay.js',
+      'journal.answered(request, answer);',
+      ';',
+    ),
   ),
-  mutant(
-    'an old watch is told again what it was told',
-    'grantor/watchers.js',
-    'if (number <= this.#told)\n            return;',
-    ';',
+  rare(
+    'All must stop watching while a change is being written.',
+    mutant(
+      'an old watch is told again what it was told',
+      'grantor/watchers.js',
+      'if (number <= this.#told)\n            return;',
+      ';',
+    ),
   ),
   mutant(
     'a write that failed is given up',
@@ -77,6 +86,7 @@ export const OWN: readonly Mutant[] = [
   {
     // A bug that we had: the time that opening took was taken from every lease.
     name: 'after a restart the ttl counts from before the store can be reached',
+    rare: 'A slow disk, and a lease that nobody renews after the restart.',
     edits: [
       {
         file: 'stores/file/file-store.js',

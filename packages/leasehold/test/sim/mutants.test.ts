@@ -4,7 +4,7 @@ import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
 
 /** Bugs that show within so many seeds are planted here; `npm run sim -- --mutants` plants all. */
-const SEEDS = 300
+const SEEDS = 400
 
 it('notices each planted bug that shows soon', async () => {
   const args = ['--mutants', '--within', String(SEEDS)]
