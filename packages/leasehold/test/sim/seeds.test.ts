@@ -33,12 +33,13 @@ function replays({ failed }: Outcome): string[] {
   )
 }
 
-/** Seeds that once failed, and why; what was wrong has been put right. */
+/**
+ * Seeds in which a fault shows that we had and have mended, and why. What a seed draws changes with
+ * the worlds, so each of these faults is also planted again by the full run of mutants.
+ */
 const FIXED: readonly { readonly seed: number; readonly why: string }[] = [
-  { seed: 33, why: 'a sum of two clocks was rounded to just before a timer, which never came' },
-  { seed: 4832, why: 'a watch that had been told "compacted" was told of a broken line too' },
-  { seed: 5988, why: 'a stream lost what was under way when its line was cut, and went on' },
-  { seed: 1012, why: 'a disk that failed while the server started kept it down for good' },
+  { seed: 1540, why: 'whoever watched after everybody had stopped was told of a change twice' },
+  { seed: 315, why: 'a restart took the time that opening needed from the ttl of every lease' },
 ]
 
 describe('the simulation', () => {
