@@ -7,17 +7,22 @@ export interface Ran {
 }
 
 /** Runs a program to its end. Never fails by itself: what became of it is in the answer. */
-export function run(program: string, args: readonly string[], cwd: string): Promise<Ran> {
+export function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  timeout = 60_000,
+): Promise<Ran> {
   return new Promise((resolve) => {
     // A test runner marks its environment, and programs should not behave differently for it.
     const { NODE_ENV: _, VITEST: __, NODE_OPTIONS: ___, FORCE_COLOR: ____, ...env } = process.env
-    execFile(program, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
+    execFile(program, args, { cwd, env, timeout }, (error, stdout, stderr) => {
       const code = error ? Number(error.code ?? 1) : 0
       resolve({ code, stdout, stderr })
     })
   })
 }
 
-export function runNode(args: readonly string[], cwd: string): Promise<Ran> {
-  return run(process.execPath, args, cwd)
+export function runNode(args: readonly string[], cwd: string, timeout?: number): Promise<Ran> {
+  return run(process.execPath, args, cwd, timeout)
 }
