@@ -1,5 +1,5 @@
 import type { Mode } from '../port/index.ts'
-import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
+import { IntegerRows, NumberRows, ReferenceField, Slots } from './rows.ts'
 
 /** A claim's standing is one number: that it is exclusive, that it is shared, or the limit. */
 export const EXCLUSIVE = -1
@@ -53,15 +53,6 @@ export class ClaimTable {
       if (this.heldSince.get(at) === 0) return false
       at = this.together.get(at)
       if (at === slot) return true
-    }
-  }
-
-  /** The claim made together with `slot` on this key, itself included, or NONE. */
-  sibling(slot: number, key: number): number {
-    for (let at = slot; ; ) {
-      if (this.key.get(at) === key) return at
-      at = this.together.get(at)
-      if (at === slot) return NONE
     }
   }
 }
