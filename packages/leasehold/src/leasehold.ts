@@ -11,6 +11,7 @@ import {
   type LockOptions,
   type LockTry,
   lock,
+  reclaim,
   tryLock,
   withLock,
 } from './recipes/index.ts'
@@ -70,32 +71,40 @@ export class Leasehold implements AsyncDisposable {
     return this.#client.on(name, listener)
   }
 
-  /** Waits in line, first in first out, until the lock is held. */
-  lock(key: Key, options?: LockOptions): Promise<Lock> {
-    return lock(this.#client, key, options)
+  /** Waits in line, first in first out, until the lock is held. Several keys: all or none. */
+  lock(keys: Key | readonly Key[], options?: LockOptions): Promise<Lock> {
+    return lock(this.#client, keys, options)
   }
 
   /** Takes the lock if it is free now; otherwise tells who has it. */
-  tryLock(key: Key, options?: LockOptions): Promise<LockTry> {
-    return tryLock(this.#client, key, options)
+  tryLock(keys: Key | readonly Key[], options?: LockOptions): Promise<LockTry> {
+    return tryLock(this.#client, keys, options)
+  }
+
+  /** Takes back a lock that was lost, if nobody else has held its keys meanwhile. */
+  reclaim(lost: Lock, options?: LockOptions): Promise<LockTry> {
+    return reclaim(this.#client, lost, options)
   }
 
   /** Does some work under the lock. Work that outlived the lock fails with `lost`. */
-  withLock<Result>(key: Key, work: (lock: Lock) => Promise<Result> | Result): Promise<Result>
   withLock<Result>(
-    key: Key,
+    keys: Key | readonly Key[],
+    work: (lock: Lock) => Promise<Result> | Result,
+  ): Promise<Result>
+  withLock<Result>(
+    keys: Key | readonly Key[],
     options: LockOptions,
     work: (lock: Lock) => Promise<Result> | Result,
   ): Promise<Result>
   withLock<Result>(
-    key: Key,
+    keys: Key | readonly Key[],
     optionsOrWork: LockOptions | ((lock: Lock) => Promise<Result> | Result),
     work?: (lock: Lock) => Promise<Result> | Result,
   ): Promise<Result> {
     if (typeof optionsOrWork === 'function') {
-      return withLock(this.#client, key, undefined, optionsOrWork)
+      return withLock(this.#client, keys, undefined, optionsOrWork)
     }
-    return withLock(this.#client, key, optionsOrWork, work!)
+    return withLock(this.#client, keys, optionsOrWork, work!)
   }
 
   /** Gives back all that is held, ends all waits, and closes the store that was opened here. */

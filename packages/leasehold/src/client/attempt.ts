@@ -92,6 +92,7 @@ export class Attempt implements Timed {
   #conflict: Conflict | undefined = undefined
   #myTurn = false
   #restarts = 0
+  readonly #begunAt: number
 
   constructor(
     core: ClientCore,
@@ -100,6 +101,7 @@ export class Attempt implements Timed {
     reject: (error: LeaseholdError) => void,
   ) {
     this.#core = core
+    this.#begunAt = core.agenda.now()
     this.#source = aim.source
     this.claims = aim.claims
     this.keys = keysOf(aim.claims)
@@ -241,7 +243,7 @@ export class Attempt implements Timed {
     }
     const hold = new KeptHold(core, keeper, this.keys, this.claimToken, this.revision)
     if (keeper.waiting.delete(this.claimToken)) keeper.steppedForward()
-    keeper.holdIs(this.claimToken, hold)
+    keeper.holdIs(this.claimToken, hold, core.agenda.now() - this.#begunAt)
     this.#finish()
     this.#resolve(hold)
   }

@@ -1,14 +1,15 @@
 import {
   type ClaimSpec,
+  type Clock,
   type Duration,
   type Guarantees,
+  type Key,
   type Labels,
   LeaseholdError,
   type LeaseId,
   type LeaseStore,
   milliseconds,
-  type Query,
-  type Reading,
+  type Random,
   show,
 } from '../port/index.ts'
 import {
@@ -21,13 +22,15 @@ import {
 } from './attempt.ts'
 import { claimAtOnce } from './claim-at-once.ts'
 import { ClientCore } from './core.ts'
-import type { ClientEvents } from './emitter.ts'
+import type { ClientEvents, RecipeNews } from './emitter.ts'
 import { revokeLease } from './errands.ts'
 import type { Hold } from './hold.ts'
 import { OwnLease, SharedLease } from './lease-sources.ts'
 import { closedError } from './loss.ts'
+import type { PatientStore } from './patient-store.ts'
 import { type ClientOptions, settingsOf } from './settings.ts'
 import { type Timing, type TimingOptions, timingOf } from './timing.ts'
+import { View } from './view.ts'
 
 export interface HoldOptions extends TimingOptions {
   /**
@@ -69,6 +72,8 @@ interface Known {
  * infinite ttl) get a lease of their own.
  */
 export class Client {
+  /** The store, for what no hold stands for: see `PatientStore`. */
+  readonly store: PatientStore
   readonly #core: ClientCore
   readonly #closesStore: boolean
   readonly #shared = new Map<string, SharedLease>()
@@ -78,6 +83,7 @@ export class Client {
   /** `closesStore`: closing the client closes the store too. */
   constructor(store: LeaseStore, options: ClientOptions = {}, closesStore = false) {
     this.#core = new ClientCore(store, settingsOf(options))
+    this.store = this.#core.calls
     this.#closesStore = closesStore
   }
 
@@ -97,8 +103,31 @@ export class Client {
     return this.#core.events.on(name, listener)
   }
 
-  read<Q extends Query>(query: Q): Promise<Reading<Q>> {
-    return this.#core.store.read(query)
+  /** Time and chance, as recipes must use them too. */
+  get clock(): Clock {
+    return this.#core.clock
+  }
+
+  get random(): Random {
+    return this.#core.random
+  }
+
+  /**
+   * Time as a holder must count it: it goes on while the machine is suspended, as the store's does.
+   */
+  now(): number {
+    return this.#core.agenda.now()
+  }
+
+  /** Tells those who listen to `news` of what happened in a recipe. */
+  tell(news: RecipeNews): void {
+    this.#core.events.emit('news', news)
+  }
+
+  /** Shows all claims under a prefix, now and from now on; `changed` is called with their keys. */
+  view(prefix: string, changed: (keys: ReadonlySet<Key>) => void = () => {}): View {
+    if (this.#core.closed) throw closedError()
+    return new View(this.#core, prefix, changed)
   }
 
   /**
@@ -201,6 +230,7 @@ export class Client {
   async #close(): Promise<void> {
     const core = this.#core
     core.closed = true
+    for (const view of [...core.views]) view.close()
     const leases = [...core.keepers].map((keeper) => keeper.lease)
     for (const keeper of [...core.keepers]) {
       keeper.abandon({ reason: 'closed', detail: 'the client was closed' })

@@ -4,8 +4,10 @@ import { type ClientEvents, Emitter } from './emitter.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { KeepAlive } from './keep-alive.ts'
 import type { Keeper } from './keeper.ts'
+import { PatientStore } from './patient-store.ts'
 import type { Settings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
+import type { View } from './view.ts'
 
 /** What the parts of one client have in common. */
 export class ClientCore {
@@ -18,8 +20,12 @@ export class ClientCore {
   readonly heartbeat: Heartbeat
   readonly keepAlive: KeepAlive
   readonly events = new Emitter<ClientEvents>()
+  /** The store, asked again until it answers. */
+  readonly calls: PatientStore
   /** The leases that are kept. */
   readonly keepers = new Set<Keeper>()
+  /** What is shown to recipes, to be closed with the client. */
+  readonly views = new Set<View>()
   closed = false
   /** Where this client's renewals fall between their steps: not where every other's do. */
   readonly phase: number
@@ -40,6 +46,7 @@ export class ClientCore {
     this.timeouts = new Timeouts(this.agenda)
     this.heartbeat = new Heartbeat(this)
     this.keepAlive = new KeepAlive(this.clock)
+    this.calls = new PatientStore(this)
     this.phase = this.random.next()
     this.#requestPrefix = this.random.id()
   }

@@ -14,8 +14,39 @@ export interface LossNews {
   readonly error: LeaseholdError
 }
 
-/** What a client tells about its leases. */
+/** Something was taken, or given back. */
+export interface HoldNews {
+  readonly lease: LeaseId
+  readonly keys: readonly Key[]
+  readonly token: Token
+}
+
+export interface AcquiredNews extends HoldNews {
+  /** How many milliseconds it took from asking to holding. */
+  readonly waited: number
+}
+
+/** Something that happened in a recipe, such as an election won or a check failed. */
+export interface RecipeNews {
+  /** Which recipe: `election`, `registry`, `pool`, … */
+  readonly recipe: string
+  /** What happened, in one word, such as `elected`. */
+  readonly event: string
+  readonly key: Key
+  readonly token?: Token | undefined
+  /** A sentence for people. */
+  readonly detail?: string | undefined
+  /** How much it matters; `info` if not given. */
+  readonly level?: 'debug' | 'info' | 'warn' | 'error' | undefined
+}
+
+/** What a client tells about its leases, what is held under them, and the recipes on top. */
 export interface ClientEvents {
+  /** What was asked for is held. */
+  acquired: AcquiredNews
+  /** What was held is being given back by its holder. */
+  released: HoldNews
+  news: RecipeNews
   /** A lease was granted; several locks may share it. */
   leased: LeaseNews
   /** The store gave a lease its full ttl again. */

@@ -46,6 +46,8 @@ export interface Hold extends AsyncDisposable {
    * throws `lapsed` or `lost` where it must not be used, and `claim-not-found` after a release.
    */
   readonly token: Token
+  /** The token that it was granted with, whatever became of it: to show, never to write with. */
+  readonly claimToken: Token
   readonly state: HoldState
   /** Whether the state is `held`. */
   readonly held: boolean
@@ -66,6 +68,12 @@ export interface Hold extends AsyncDisposable {
   /** Says that it is in use, which keeps it where its strategy is to be kept by activity. */
   touch(): void
   /**
+   * Replaces the text that others can read, on the first key or the one that is named. Several
+   * updates are carried out in the order in which they were asked for. Rejected with `lapsed` or
+   * `lost` where it is not held, and with `unknown-outcome` where the store does not answer.
+   */
+  update(value: string | undefined, key?: Key): Promise<void>
+  /**
    * Gives it back. Doing so twice, or after it was lost, does nothing. Rejected only where the store
    * did not answer: it is then tried again in the background, and ends with its lease at the latest.
    */
@@ -85,6 +93,7 @@ export class KeptHold implements Hold {
   #loss: Loss | undefined = undefined
   #released: Promise<void> | undefined = undefined
   #controller: AbortController | undefined = undefined
+  #updates: Promise<void> | undefined = undefined
 
   constructor(
     core: ClientCore,
@@ -160,10 +169,19 @@ export class KeptHold implements Hold {
     if (this.#released === undefined && this.#loss === undefined) this.#keeper.touch()
   }
 
+  update(value: string | undefined, key: Key = this.key): Promise<void> {
+    // One after the other, since the store takes whatever comes last.
+    const before = this.#updates ?? Promise.resolve()
+    const updated = before.then(() => this.#update(value, key))
+    this.#updates = updated.catch(ignore)
+    return updated
+  }
+
   release(): Promise<void> {
     if (this.#released !== undefined) return this.#released
     if (this.#loss !== undefined || !this.#keeper.alive) return Promise.resolve()
     this.#keeper.holds.delete(this.claimToken)
+    this.#tellRelease()
     if (this.#core.inProcess) {
       const { keys, claimToken: token } = this
       this.#released = this.#core.store.release({ lease: this.lease, keys, token }).then(
@@ -189,6 +207,23 @@ export class KeptHold implements Hold {
   lose(loss: Loss): void {
     this.#loss = loss
     this.#controller?.abort(this.#lostError())
+  }
+
+  async #update(value: string | undefined, key: Key): Promise<void> {
+    this.assertHeld()
+    const { lease, claimToken: token } = this
+    try {
+      await this.#core.calls.update({ lease, key, token, value })
+    } catch (error) {
+      if (this.state === 'lost') this.assertHeld()
+      throw error
+    }
+  }
+
+  #tellRelease(): void {
+    const { events } = this.#core
+    if (!events.heard('released')) return
+    events.emit('released', { lease: this.lease, keys: this.keys, token: this.claimToken })
   }
 
   #releaseBy(begin: (errand: ReleaseErrand) => void): Promise<void> {

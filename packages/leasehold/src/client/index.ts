@@ -1,8 +1,17 @@
 export { Conflict } from './attempt.ts'
 export { Client, type HoldOptions } from './client.ts'
-export type { ClientEvents, LeaseNews, LossNews } from './emitter.ts'
+export type {
+  AcquiredNews,
+  ClientEvents,
+  HoldNews,
+  LeaseNews,
+  LossNews,
+  RecipeNews,
+} from './emitter.ts'
+export { Emitter } from './emitter.ts'
 export type { Hold, HoldState } from './hold.ts'
 export { openStore } from './open-store.ts'
+export type { PatientStore } from './patient-store.ts'
 export { type ClientOptions, settingsOf } from './settings.ts'
 export {
   type Renewal,
@@ -11,3 +20,4 @@ export {
   type StrategyName,
   type TimingOptions,
 } from './timing.ts'
+export type { Place, View } from './view.ts'

@@ -197,9 +197,12 @@ export class Keeper implements Task {
 
   // Claims.
 
-  holdIs(token: Token, hold: KeptHold): void {
+  holdIs(token: Token, hold: KeptHold, waited = 0): void {
     this.#used = true
     this.holds.set(token, hold)
+    const { events } = this.#core
+    if (!events.heard('acquired')) return
+    events.emit('acquired', { lease: this.lease, keys: hold.keys, token, waited })
   }
 
   /** A claim is on its way. Its end must be told with the number that this answers with. */

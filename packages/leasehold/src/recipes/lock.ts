@@ -1,8 +1,11 @@
 import { type Client, Conflict, type Hold, type HoldOptions } from '../client/index.ts'
 import { type ClaimSpec, type Key, LeaseholdError, type Mode, show } from '../port/index.ts'
+import { inner } from './inner-lock.ts'
 
 /**
  * The lock: one key, held by one holder at a time; or by several that only read, with mode `shared`.
+ * Several keys are locked together: all of them or none, in one place in line on each, so that two
+ * who want the same keys in another order cannot wait for each other.
  *
  * A paused holder may outlive its lock: it finds out at its first look at the lock, but a write that
  * it had already begun goes on. So send `lock.token` with every write, and have the resource refuse
@@ -17,11 +20,22 @@ export interface LockOptions extends HoldOptions {
   readonly limit?: number | undefined
   /** A text that others can read: what it is held for, or where its holder can be reached. */
   readonly value?: string | undefined
+  /**
+   * A lock that is held already and has these keys: the new one is part of it, with the same token,
+   * and releasing it leaves the outer one held. Without this a second lock on the same key waits
+   * for the first, also within one process.
+   */
+  readonly within?: Lock | undefined
 }
 
 /** Waits in line, first in first out, until the lock is held. */
-export function lock(client: Client, key: Key, options?: LockOptions): Promise<Lock> {
-  return client.hold([claimOf(key, options)], options)
+export async function lock(
+  client: Client,
+  keys: Key | readonly Key[],
+  options?: LockOptions,
+): Promise<Lock> {
+  if (options?.within !== undefined) return inner(keys, options)
+  return client.hold(claimsOf(keys, options), options)
 }
 
 /**
@@ -35,13 +49,41 @@ export type LockTry = AsyncDisposable &
   )
 
 /** Takes the lock if it is free now. Never waits in line, and leaves no claim where it is not free. */
-export async function tryLock(client: Client, key: Key, options?: LockOptions): Promise<LockTry> {
-  const result = await client.tryHold([claimOf(key, options)], options)
-  if (result instanceof Conflict) {
-    return { lock: undefined, conflict: result, [Symbol.asyncDispose]: async () => {} }
+export async function tryLock(
+  client: Client,
+  keys: Key | readonly Key[],
+  options?: LockOptions,
+): Promise<LockTry> {
+  if (options?.within !== undefined) return tried(inner(keys, options))
+  return tried(await client.tryHold(claimsOf(keys, options), options))
+}
+
+/**
+ * Takes back a lock that was lost, if nobody else has held its keys meanwhile: what its holder knew
+ * of the resource is then still true, and it may go on where it was stopped, with the new lock's
+ * token. Where somebody has it now the answer is the conflict; where somebody had it, and has given
+ * it back, this fails with `lost` and the reason `superseded`.
+ */
+export async function reclaim(client: Client, lost: Lock, options?: LockOptions): Promise<LockTry> {
+  if (lost.state !== 'lost') {
+    throw invalid(`${show(lost.key)} is ${lost.state}: only a lock that was lost can be taken back`)
   }
-  const release = () => result[Symbol.asyncDispose]()
-  return { lock: result, conflict: undefined, [Symbol.asyncDispose]: async () => release() }
+  const attempt = await tryLock(client, lost.keys, options)
+  if (attempt.lock === undefined) return attempt
+  for (const key of lost.keys) {
+    // It is held again, so that nobody can come in between this reading and its use.
+    const { tenures } = await client.store.read({ history: key })
+    const [last] = tenures
+    if (last?.token === lost.claimToken) continue
+    await attempt.lock[Symbol.asyncDispose]()
+    const who = last === undefined ? 'it is not known who' : show(last.holder)
+    throw new LeaseholdError(
+      'lost',
+      `${show(key)} (token ${lost.claimToken}) was held by another since (${who}): begin anew with a new lock`,
+      { reason: 'superseded', by: last?.holder },
+    )
+  }
+  return attempt
 }
 
 /**
@@ -52,17 +94,14 @@ export async function tryLock(client: Client, key: Key, options?: LockOptions): 
  */
 export async function withLock<Result>(
   client: Client,
-  key: Key,
+  keys: Key | readonly Key[],
   options: LockOptions | undefined,
   work: (lock: Lock) => Promise<Result> | Result,
 ): Promise<Result> {
   if (typeof work !== 'function') {
-    throw new LeaseholdError(
-      'invalid-argument',
-      `the work under ${show(key)} is ${show(work)}: give a function`,
-    )
+    throw invalid(`the work under ${show(keys)} is ${show(work)}: give a function`)
   }
-  const held = await lock(client, key, options)
+  const held = await lock(client, keys, options)
   try {
     const result = await work(held)
     // Looked at before the release, which would hide a loss.
@@ -73,9 +112,29 @@ export async function withLock<Result>(
   }
 }
 
+function tried(result: Lock | Conflict): LockTry {
+  if (result instanceof Conflict) {
+    return { lock: undefined, conflict: result, [Symbol.asyncDispose]: async () => {} }
+  }
+  const release = () => result[Symbol.asyncDispose]()
+  return { lock: result, conflict: undefined, [Symbol.asyncDispose]: async () => release() }
+}
+
+function claimsOf(
+  keys: Key | readonly Key[],
+  options: LockOptions | undefined,
+): readonly ClaimSpec[] {
+  if (Array.isArray(keys)) return keys.map((key) => claimOf(key, options))
+  return [claimOf(keys as Key, options)]
+}
+
 function claimOf(key: Key, options: LockOptions | undefined): ClaimSpec {
   // Options that are none are refused by the client.
   if (!options) return { key }
   const { mode, limit, value } = options
   return { key, mode, limit, value }
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
 }
