@@ -1,15 +1,21 @@
 export {
+  type AcquiredNews,
   type ClientEvents,
   Conflict,
   type Hold,
+  type HoldNews,
   type HoldOptions,
   type HoldState,
   type LeaseNews,
+  type Logger,
   type LossNews,
+  openTelemetry,
+  type RecipeNews,
   type Renewal,
   STRATEGIES,
   type Strategy,
   type StrategyName,
+  type Telemetry,
   type TimingOptions,
 } from './client/index.ts'
 export { Leasehold, type LeaseholdOptions } from './leasehold.ts'

@@ -12,14 +12,8 @@ import {
   type Random,
   show,
 } from '../port/index.ts'
-import {
-  type Aim,
-  Attempt,
-  abortedError,
-  type Conflict,
-  keysOf,
-  type LeaseSource,
-} from './attempt.ts'
+import { type Aim, Attempt, abortedError, Conflict, keysOf, type LeaseSource } from './attempt.ts'
+import { storeError } from './call.ts'
 import { claimAtOnce } from './claim-at-once.ts'
 import { ClientCore } from './core.ts'
 import type { ClientEvents, RecipeNews } from './emitter.ts'
@@ -29,6 +23,7 @@ import { OwnLease, SharedLease } from './lease-sources.ts'
 import { closedError } from './loss.ts'
 import type { PatientStore } from './patient-store.ts'
 import { type ClientOptions, settingsOf } from './settings.ts'
+import type { Acquisition } from './telemetry.ts'
 import { type Timing, type TimingOptions, timingOf } from './timing.ts'
 import { View } from './view.ts'
 
@@ -171,6 +166,13 @@ export class Client {
     } catch (error) {
       return Promise.reject(error)
     }
+    const { telemetry } = core.settings
+    if (telemetry === undefined) return this.#pursue(aim)
+    return measured(telemetry.acquiring(aim.claims.map(({ key }) => key)), this.#pursue(aim))
+  }
+
+  #pursue(aim: Aim): Promise<Hold | Conflict> {
+    const core = this.#core
     const keeper = core.inProcess ? aim.source.ready : undefined
     if (keeper !== undefined) return claimAtOnce(core, aim, keeper)
     return new Promise((resolve, reject) => {
@@ -240,6 +242,22 @@ export class Client {
     await core.settled()
     core.agenda.stop()
     if (this.#closesStore) await core.store.close()
+  }
+}
+
+async function measured(
+  ended: (acquisition: Acquisition) => void,
+  result: Promise<Hold | Conflict>,
+): Promise<Hold | Conflict> {
+  try {
+    const held = await result
+    if (held instanceof Conflict) ended({ outcome: 'busy' })
+    else ended({ outcome: 'held', lease: held.lease, token: held.claimToken })
+    return held
+  } catch (error) {
+    const { code } = storeError(error)
+    ended({ outcome: 'failed', code, error })
+    throw error
   }
 }
 

@@ -4,6 +4,7 @@ import { type ClientEvents, Emitter } from './emitter.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { KeepAlive } from './keep-alive.ts'
 import type { Keeper } from './keeper.ts'
+import { logTo } from './logging.ts'
 import { PatientStore } from './patient-store.ts'
 import type { Settings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
@@ -49,6 +50,9 @@ export class ClientCore {
     this.calls = new PatientStore(this)
     this.phase = this.random.next()
     this.#requestPrefix = this.random.id()
+    const { logger, telemetry } = settings
+    if (logger !== undefined) logTo(logger, this.events)
+    telemetry?.begin(this.events, () => this.agenda.now())
   }
 
   /**

@@ -10,9 +10,12 @@ export type {
 } from './emitter.ts'
 export { Emitter } from './emitter.ts'
 export type { Hold, HoldState } from './hold.ts'
+export type { Logger } from './logging.ts'
 export { openStore } from './open-store.ts'
+export { type OpenTelemetryApi, openTelemetry } from './open-telemetry.ts'
 export type { PatientStore } from './patient-store.ts'
 export { type ClientOptions, settingsOf } from './settings.ts'
+export type { Acquisition, Telemetry } from './telemetry.ts'
 export {
   type Renewal,
   STRATEGIES,

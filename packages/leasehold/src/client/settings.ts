@@ -9,6 +9,8 @@ import {
   systemClock,
   systemRandom,
 } from '../port/index.ts'
+import { checkLogger, type Logger } from './logging.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { Caution } from './timing.ts'
 
 export interface ClientOptions {
@@ -26,6 +28,10 @@ export interface ClientOptions {
   readonly callTimeout?: Duration | undefined
   /** By how much, as a part, renewals come earlier by chance, to spread the load. 0.1 if not given. */
   readonly jitter?: number | undefined
+  /** Where to write what happens: pino, or anything of its shape. Nothing is written if not given. */
+  readonly logger?: Logger | undefined
+  /** What measures: `openTelemetry(api)`. Nothing is measured if not given. */
+  readonly telemetry?: Telemetry | undefined
   /** Time and chance, for tests. The machine's if not given. */
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
@@ -35,6 +41,8 @@ export interface Settings extends Caution {
   readonly holder: string
   readonly callTimeout: number
   readonly jitter: number
+  readonly logger: Logger | undefined
+  readonly telemetry: Telemetry | undefined
   readonly clock: Clock
   readonly random: Random
 }
@@ -45,6 +53,8 @@ export function settingsOf(options: ClientOptions): Settings {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options is ${show(options)}: it must be an object`)
   }
+  const { logger, telemetry } = options
+  checkLogger(logger)
   const { margin, callTimeout, clock = systemClock, random = systemRandom } = options
   return {
     holder: holderOf(options.holder, random),
@@ -52,6 +62,8 @@ export function settingsOf(options: ClientOptions): Settings {
     margin: margin === undefined ? undefined : finite('margin', margin),
     callTimeout: callTimeout === undefined ? 5000 : positive('callTimeout', callTimeout),
     jitter: partOf('jitter', options.jitter, 0.1),
+    logger,
+    telemetry,
     clock,
     random,
   }
