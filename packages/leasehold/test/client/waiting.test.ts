@@ -18,6 +18,25 @@ describe.each([
   ['in this process', true],
   ['elsewhere', false],
 ])('waiting in line on a store %s', (_name, inProcess) => {
+  it('costs nothing but heartbeats: fifty who wait ask nothing, and come in order', async () => {
+    const { clock, store, leasehold, rival } = await open(inProcess)
+    const held = await rival.lock('k')
+    const order: number[] = []
+    const waits = Array.from({ length: 50 }, (_, i) =>
+      leasehold.withLock('k', () => void order.push(i)),
+    )
+    await clock.settle()
+    const before = store.calls.length
+    await clock.advance(60_000)
+    const asked = store.calls.slice(before)
+    expect(asked.filter((call) => call !== 'renew')).toEqual([])
+    expect(asked.length).toBeLessThanOrEqual(6)
+    await held.release()
+    await clock.advance(0)
+    await Promise.all(waits)
+    expect(order).toEqual(Array.from({ length: 50 }, (_, i) => i))
+  })
+
   it('is first in, first out, with rising tokens', async () => {
     const { leasehold, rival } = await open(inProcess)
     const order: string[] = []
