@@ -38,4 +38,25 @@ export {
   type Timer,
   type Token,
 } from './port/index.ts'
-export type { Lock, LockOptions, LockTry } from './recipes/index.ts'
+export type {
+  BrakeOptions,
+  Change,
+  CheckSpec,
+  CheckStatus,
+  Discovery,
+  Filter,
+  Instance,
+  InstanceSpec,
+  LeftReason,
+  Lock,
+  LockOptions,
+  LockTry,
+  PickOptions,
+  PickStrategy,
+  PresenceEvents,
+  RegisterOptions,
+  Registration,
+  Registry,
+  Status,
+  WatchOptions,
+} from './recipes/index.ts'

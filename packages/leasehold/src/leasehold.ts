@@ -11,6 +11,7 @@ import {
   type LockOptions,
   type LockTry,
   lock,
+  Registry,
   reclaim,
   tryLock,
   withLock,
@@ -25,10 +26,13 @@ export type LeaseholdOptions = ClientOptions
  * `Leasehold` is closed. None of this keeps the process running; only a pending wait does.
  */
 export class Leasehold implements AsyncDisposable {
+  /** Services and their instances: registering them, finding them, choosing one. */
+  readonly registry: Registry
   readonly #client: Client
 
   private constructor(client: Client) {
     this.#client = client
+    this.registry = new Registry(client)
   }
 
   /**

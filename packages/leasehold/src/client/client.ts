@@ -3,7 +3,6 @@ import {
   type Clock,
   type Duration,
   type Guarantees,
-  type Key,
   type Labels,
   LeaseholdError,
   type LeaseId,
@@ -25,7 +24,7 @@ import type { PatientStore } from './patient-store.ts'
 import { type ClientOptions, settingsOf } from './settings.ts'
 import type { Acquisition } from './telemetry.ts'
 import { type Timing, type TimingOptions, timingOf } from './timing.ts'
-import { View } from './view.ts'
+import { type Changed, View } from './view.ts'
 
 export interface HoldOptions extends TimingOptions {
   /**
@@ -120,7 +119,7 @@ export class Client {
   }
 
   /** Shows all claims under a prefix, now and from now on; `changed` is called with their keys. */
-  view(prefix: string, changed: (keys: ReadonlySet<Key>) => void = () => {}): View {
+  view(prefix: string, changed: Changed = () => {}): View {
     if (this.#core.closed) throw closedError()
     return new View(this.#core, prefix, changed)
   }

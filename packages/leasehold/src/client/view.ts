@@ -29,6 +29,12 @@ export interface Place {
   readonly claimedAt: Time
 }
 
+/**
+ * Called with the keys whose claims have changed, and with how claims ended, as far as the store has
+ * told: where everything had to be read again, what is missing ended unseen.
+ */
+export type Changed = (keys: ReadonlySet<Key>, ended: readonly Event[]) => void
+
 /** The claims of one key. News of revisions up to the one that it was read at are old. */
 interface Line {
   readonly places: readonly Place[]
@@ -36,6 +42,7 @@ interface Line {
 }
 
 const NOBODY: readonly Place[] = []
+const NONE_SEEN: readonly Event[] = []
 const REST_MIN_MS = 50
 const REST_MAX_MS = 5000
 /** How often a store across a line is asked whether it is still there. */
@@ -61,9 +68,11 @@ export class View implements Task {
   readonly ready: Promise<void>
   readonly #core: ClientCore
   readonly #prefix: string
-  readonly #changed: (keys: ReadonlySet<Key>) => void
+  readonly #changed: Changed
   #lines = new Map<Key, Line>()
   #watch: Watch | undefined = undefined
+  /** Whether the store has answered to this watch: until then nobody knows whether it is there. */
+  #isHeard = false
   /** Everything up to here has been seen; `undefined` where everything must be read again. */
   #seen: Revision | undefined = undefined
   #heardAt = -Infinity
@@ -72,7 +81,7 @@ export class View implements Task {
   #isReady: (() => void) | undefined = undefined
   #isNot: ((error: LeaseholdError) => void) | undefined = undefined
 
-  constructor(core: ClientCore, prefix: string, changed: (keys: ReadonlySet<Key>) => void) {
+  constructor(core: ClientCore, prefix: string, changed: Changed) {
     this.#core = core
     this.#prefix = prefix
     this.#changed = changed
@@ -103,7 +112,7 @@ export class View implements Task {
 
   /** Whether the store's news come in. */
   get live(): boolean {
-    return this.#watch !== undefined
+    return this.#watch !== undefined && this.#isHeard
   }
 
   /** How many milliseconds ago the store was last heard of; 0 for a live one in this process. */
@@ -162,6 +171,7 @@ export class View implements Task {
   }
 
   #open(from: Revision): void {
+    this.#isHeard = false
     try {
       const watch = this.#core.calls.watch({ prefix: this.#prefix, from }, (notice) => {
         if (this.#watch === watch) this.#hear(notice)
@@ -174,6 +184,7 @@ export class View implements Task {
 
   #hear(notice: Notice): void {
     this.#heardAt = this.#core.agenda.now()
+    this.#isHeard = true
     if (notice.type === 'watching') {
       this.#failures = 0
       this.#isReady?.()
@@ -191,14 +202,16 @@ export class View implements Task {
 
   #apply(events: readonly Event[]): void {
     const changed = new Set<Key>()
+    const ended: Event[] = []
     for (const event of events) {
       const line = this.#lines.get(event.key)
       // What was read is newer than the news of how it came about.
       if (line !== undefined && event.revision <= line.revision) continue
       this.#note(line, event)
       changed.add(event.key)
+      if (event.type === 'removed') ended.push(event)
     }
-    if (changed.size > 0) this.#changed(changed)
+    if (changed.size > 0) this.#changed(changed, ended)
   }
 
   #note(line: Line | undefined, event: Event): void {
@@ -219,7 +232,7 @@ export class View implements Task {
     }
     for (const key of this.#lines.keys()) if (!lines.has(key)) changed.add(key)
     this.#lines = lines
-    if (changed.size > 0) this.#changed(changed)
+    if (changed.size > 0) this.#changed(changed, NONE_SEEN)
   }
 
   /** A line that went dead without a word is found by asking. */

@@ -1,0 +1,92 @@
+import { type Duration, LeaseholdError, milliseconds, show } from '../../port/index.ts'
+
+/** What is asked of every text, list and number that a registration is made of. */
+
+export const NAME_MAX = 128
+const LIST_MAX = 64
+const CONTROL = /\p{Cc}/u
+
+export function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}
+
+/** A name that becomes a part of a key: a slash would make it two parts. */
+export function keyPart(name: string, value: unknown): string {
+  const text = textOf(name, value, NAME_MAX)
+  if (!/[\s/]/.test(text)) return text
+  throw invalid(`${name} is ${show(text)}: it must have no slash and no space`)
+}
+
+export function textOf(name: string, value: unknown, max: number): string {
+  if (typeof value !== 'string') throw invalid(`${name} is ${show(value)}: it must be a text`)
+  if (value.length === 0) throw invalid(`${name} is empty: give it at least one character`)
+  if (value.length > max) {
+    throw invalid(`${name} has ${value.length} characters: at most ${max} are allowed`)
+  }
+  if (CONTROL.test(value) || !value.isWellFormed()) {
+    throw invalid(`${name} is ${show(value)}: use printable characters only`)
+  }
+  return value
+}
+
+/** A list of names without repetitions, in the order in which they were given. */
+export function namesOf(name: string, value: unknown): readonly string[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw invalid(`${name} is ${show(value)}: give an array of texts`)
+  if (value.length > LIST_MAX) {
+    throw invalid(`${name} has ${value.length} entries: at most ${LIST_MAX} are allowed`)
+  }
+  return [...new Set(value.map((entry) => textOf(`an entry of ${name}`, entry, NAME_MAX)))]
+}
+
+export function recordOf(
+  name: string,
+  value: unknown,
+  max: number,
+): Readonly<Record<string, string>> {
+  if (value === undefined) return {}
+  const entries = Object.entries(objectOf(name, value))
+  if (entries.length > LIST_MAX) {
+    throw invalid(`${name} has ${entries.length} entries: at most ${LIST_MAX} are allowed`)
+  }
+  // By way of entries, so that a name such as __proto__ is a name like any other.
+  return Object.fromEntries(
+    entries.map(([key, text]) => [
+      textOf(`a name in ${name}`, key, NAME_MAX),
+      text === '' ? '' : textOf(`${name}.${key}`, text, max),
+    ]),
+  )
+}
+
+export function objectOf(name: string, value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Readonly<Record<string, unknown>>
+  }
+  throw invalid(`${name} is ${show(value)}: it must be an object`)
+}
+
+export function numberOf(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value === 'number' && value >= min && value <= max) return value
+  throw invalid(`${name} is ${show(value)}: it must be a number from ${min} to ${max}`)
+}
+
+export function countOf(name: string, value: unknown, min: number, max: number): number {
+  if (Number.isInteger(value)) return numberOf(name, value, min, max)
+  throw invalid(`${name} is ${show(value)}: it must be an integer from ${min} to ${max}`)
+}
+
+/** A duration within bounds, both of them allowed; they are named as they stand in the message. */
+export function spanOf(name: string, value: unknown, min: Duration, max: Duration): number {
+  const ms = milliseconds(value as Duration, name)
+  if (ms >= milliseconds(min, name) && ms <= milliseconds(max, name)) return ms
+  throw invalid(`${name} is ${show(value)}: it must be from ${min} to ${max}`)
+}
+
+export function oneOf<Choice extends string>(
+  name: string,
+  value: unknown,
+  choices: readonly Choice[],
+): Choice {
+  if (choices.includes(value as Choice)) return value as Choice
+  throw invalid(`${name} is ${show(value)}: it must be one of ${choices.map(show).join(', ')}`)
+}

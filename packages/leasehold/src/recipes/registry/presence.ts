@@ -1,0 +1,174 @@
+import { type Client, Emitter, type Hold, type HoldOptions } from '../../client/index.ts'
+import {
+  isLeaseholdError,
+  type Key,
+  LeaseholdError,
+  type LeaseId,
+  show,
+  type Timer,
+  type Token,
+} from '../../port/index.ts'
+
+/**
+ * - `present`: others see it.
+ * - `absent`: its lease was lost without anybody's will, as in an outage; it comes back by itself.
+ * - `ended`: it was released, taken away by force, or its client was closed. Final.
+ */
+export type PresenceState = 'present' | 'absent' | 'ended'
+
+export interface PresenceEvents {
+  /** It cannot be seen any more, and tries to come back. */
+  absent: { readonly error: LeaseholdError }
+  /** It can be seen again, under a new lease and a new token. */
+  returned: { readonly token: Token }
+  /** It was taken away by force, or its client was closed. Not told of a release. */
+  ended: { readonly error: LeaseholdError }
+}
+
+/** What a presence is made of; asked for anew each time that it enters. */
+export interface PresencePlan {
+  readonly key: Key
+  /** What others read. */
+  text(): string
+  options(): HoldOptions
+}
+
+const REST_MIN_MS = 100
+const REST_MAX_MS = 5000
+/** After these nothing is gained by trying again. */
+const HOPELESS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsupported'])
+
+/**
+ * A key of one's own that is kept claimed, with a text that others read.
+ *
+ * **Promised.** Where its lease runs out, as in an outage of the store or a stall of this process, it
+ * is claimed again as soon as the store can be reached, with the text as it is then. Where it was
+ * revoked it stays away: whoever did that meant it.
+ */
+export class Presence {
+  readonly events = new Emitter<PresenceEvents>()
+  readonly #client: Client
+  readonly #plan: PresencePlan
+  readonly #ending = new AbortController()
+  #hold: Hold | undefined = undefined
+  #state: PresenceState = 'absent'
+  #said = ''
+  #failures = 0
+  #timer: Timer | undefined = undefined
+  /** Aborted when it has ended for another reason than a release. */
+  readonly #ended = new AbortController()
+
+  constructor(client: Client, plan: PresencePlan) {
+    this.#client = client
+    this.#plan = plan
+  }
+
+  get state(): PresenceState {
+    // The lease is asked, because a timer is late after a stall.
+    if (this.#state === 'present' && !this.#hold!.held) return 'absent'
+    return this.#state
+  }
+
+  get lease(): LeaseId | undefined {
+    return this.#hold?.lease
+  }
+
+  get token(): Token | undefined {
+    return this.#hold?.claimToken
+  }
+
+  get signal(): AbortSignal {
+    return this.#ended.signal
+  }
+
+  /** Enters for the first time: fails where it cannot. */
+  async enter(options: Pick<HoldOptions, 'wait' | 'signal'>): Promise<this> {
+    await this.#claim(options)
+    return this
+  }
+
+  /** Tells others the text as it is now. Where that fails they will be told when it returns. */
+  async publish(): Promise<void> {
+    const { key } = this.#plan
+    if (this.#hold === undefined || this.#state !== 'present') {
+      const fate = this.#state === 'absent' ? 'it will be told when it returns' : 'it has ended'
+      throw new LeaseholdError('lost', `${show(key)} is not registered now: ${fate}`)
+    }
+    const text = this.#plan.text()
+    this.#said = text
+    await this.#hold.update(text)
+  }
+
+  async release(): Promise<void> {
+    if (this.#state === 'ended') return
+    this.#end()
+    await this.#hold?.release()
+  }
+
+  #end(): void {
+    this.#state = 'ended'
+    this.#timer?.cancel()
+    this.#ending.abort()
+  }
+
+  async #claim(options: Pick<HoldOptions, 'wait' | 'signal'>): Promise<void> {
+    const { key } = this.#plan
+    const value = this.#plan.text()
+    const hold = await this.#client.hold([{ key, value }], { ...this.#plan.options(), ...options })
+    if (this.#state === 'ended') {
+      await hold[Symbol.asyncDispose]()
+      return
+    }
+    this.#hold = hold
+    this.#said = value
+    this.#state = 'present'
+    this.#failures = 0
+    const { signal } = hold
+    signal.addEventListener('abort', () => this.#lost(hold, signal.reason), { once: true })
+    if (signal.aborted) this.#lost(hold, signal.reason)
+    else if (this.#plan.text() !== this.#said) await this.publish().catch(() => {})
+  }
+
+  #lost(hold: Hold, error: LeaseholdError): void {
+    if (this.#hold !== hold || this.#state !== 'present') return
+    this.#state = 'absent'
+    if (error.reason === 'expired' || error.reason === 'unreachable') {
+      this.#tell('absent', error.message, hold.claimToken)
+      this.events.emit('absent', { error })
+      void this.#return()
+    } else this.#fail(error)
+  }
+
+  async #return(): Promise<void> {
+    try {
+      await this.#claim({ signal: this.#ending.signal })
+      if (this.#state !== 'present') return
+      const token = this.#hold!.claimToken
+      this.#tell('returned', 'it is registered again', token)
+      this.events.emit('returned', { token })
+    } catch (error) {
+      if (this.#state === 'ended') return
+      if (isLeaseholdError(error) && HOPELESS.has(error.code)) this.#fail(error)
+      else this.#returnLater()
+    }
+  }
+
+  #returnLater(): void {
+    const { clock, random } = this.#client
+    const rest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
+    const time = clock.now() + rest * (0.5 + 0.5 * random.next())
+    this.#timer = clock.timer(time, () => void this.#return())
+  }
+
+  #fail(error: LeaseholdError): void {
+    this.#end()
+    this.#tell('ended', error.message, this.#hold?.claimToken)
+    this.#ended.abort(error)
+    this.events.emit('ended', { error })
+  }
+
+  #tell(event: string, detail: string, token: Token | undefined): void {
+    const level = event === 'returned' ? 'info' : 'warn'
+    this.#client.tell({ recipe: 'registry', event, key: this.#plan.key, token, detail, level })
+  }
+}

@@ -1,0 +1,209 @@
+import type { Client, HoldOptions } from '../../client/index.ts'
+import type { Duration, Key, LeaseId, Timer, Token } from '../../port/index.ts'
+import { invalid, keyPart } from './arguments.ts'
+import type { CheckStatus } from './check.ts'
+import {
+  type Condition,
+  type Description,
+  describe,
+  type InstanceSpec,
+  textOfDescription,
+} from './description.ts'
+import { servicesKey } from './instance.ts'
+import { Presence, type PresenceEvents, type PresenceState } from './presence.ts'
+
+/** How long a registration or a node lives without its heartbeat, unless it says so itself. */
+export const PRESENCE_TTL_MS = 15_000
+/** A load that changes all the time is told at most so often. */
+const LOAD_EVERY_MS = 1000
+
+/** How a registration is kept. */
+export interface PresenceOptions
+  extends Pick<HoldOptions, 'grace' | 'renewEvery' | 'wait' | 'signal'> {
+  /** How long it is seen after its process died. 15 s if not given. */
+  readonly ttl?: Duration | undefined
+}
+
+export interface RegisterOptions extends InstanceSpec, PresenceOptions {
+  /** Unique within the service. A random one if not given. Somebody else's is waited for in line. */
+  readonly id?: string | undefined
+}
+
+/** The lease that something is registered under, where it is under one: a node's. */
+export interface Ground {
+  readonly node: string
+  /** Asked for each time, since a node that came back has another lease. */
+  lease(): LeaseId | undefined
+}
+
+export function presenceTiming(options: PresenceOptions): HoldOptions {
+  const { ttl = PRESENCE_TTL_MS, grace, renewEvery } = options
+  return { strategy: 'election', ttl, grace, renewEvery }
+}
+
+/**
+ * One instance of a service, registered for as long as its process keeps its lease alive.
+ *
+ * It has a lease of its own, so that taking that away takes the registration, whatever was put under
+ * it, and nothing else. Leaving the block that it was declared in with `await using` takes it
+ * out of discovery at once; a process that dies is out when its ttl is over.
+ */
+export class Registration implements AsyncDisposable {
+  readonly service: string
+  readonly id: string
+  readonly #client: Client
+  readonly #presence: Presence
+  #spec: InstanceSpec
+  #condition: Condition
+  #reports = 0
+  #reportedAt = -Infinity
+  #loadTimer: Timer | undefined = undefined
+  #loadAt = -Infinity
+
+  private constructor(client: Client, service: string, options: RegisterOptions, ground?: Ground) {
+    this.#client = client
+    this.service = keyPart('service', service)
+    this.id = options.id === undefined ? client.random.id().slice(0, 12) : keyPart('id', options.id)
+    this.#spec = specOf(options)
+    this.#condition = { node: ground?.node }
+    textOfDescription(describe(this.#spec, this.#condition))
+    const labels = { service: this.service, instance: this.id }
+    this.#presence = new Presence(client, {
+      key: this.key,
+      text: () => textOfDescription(this.description),
+      options: () => ({ ...presenceTiming(options), labels, parent: ground?.lease() }),
+    })
+  }
+
+  static async begin(
+    client: Client,
+    service: string,
+    options: RegisterOptions,
+    ground?: Ground,
+  ): Promise<Registration> {
+    if (typeof options !== 'object' || options === null) {
+      throw invalid('a registration needs an object that describes the instance, if only {}')
+    }
+    const registration = new Registration(client, service, options, ground)
+    const { wait, signal } = options
+    await registration.#presence.enter({ wait, signal })
+    return registration
+  }
+
+  get key(): Key {
+    return servicesKey(this.service, this.id)
+  }
+
+  /** What others are told, or will be when they can be told again. */
+  get description(): Description {
+    return describe(this.#spec, this.#condition)
+  }
+
+  get state(): PresenceState {
+    return this.#presence.state
+  }
+
+  get lease(): LeaseId | undefined {
+    return this.#presence.lease
+  }
+
+  get token(): Token | undefined {
+    return this.#presence.token
+  }
+
+  /** Aborted when it was taken away by force, with who did it and why; not by an outage. */
+  get signal(): AbortSignal {
+    return this.#presence.signal
+  }
+
+  on<Name extends keyof PresenceEvents>(
+    name: Name,
+    listener: (news: PresenceEvents[Name]) => void,
+  ): () => void {
+    return this.#presence.events.on(name, listener)
+  }
+
+  /**
+   * Changes what is given and leaves the rest. Rejected with `lost` while it is absent: others are
+   * told when it returns.
+   */
+  update(changes: InstanceSpec): Promise<void> {
+    return this.#change({ ...this.#spec, ...specOf(changes) }, this.#condition)
+  }
+
+  /** Takes it out of use, or puts it back, without ending the registration. */
+  maintenance(on: boolean, why = ''): Promise<void> {
+    const maintenance = on ? why : undefined
+    return this.#change(this.#spec, { ...this.#condition, maintenance })
+  }
+
+  /**
+   * Says how it is. With a ttl check this must be said at least once per ttl; what has not changed
+   * is written at most three times per ttl, so it may be said as often as is convenient.
+   */
+  async report(status: CheckStatus, note?: string): Promise<void> {
+    const { report, check } = this.description
+    const now = this.#client.clock.now()
+    const isFresh = check?.ttl === undefined || now - this.#reportedAt < check.ttl / 3
+    if (report?.status === status && report.note === note && isFresh) return
+    const next = { status, note, count: ++this.#reports }
+    const told = this.#change(this.#spec, { ...this.#condition, report: next })
+    this.#reportedAt = now
+    await told
+  }
+
+  /**
+   * Says how busy it is, for callers that pick the least loaded. Told to others at most once a
+   * second, the latest value last; what cannot be told is left to the next.
+   */
+  reportLoad(load: number): void {
+    const condition = { ...this.#condition, load }
+    describe(this.#spec, condition)
+    this.#condition = condition
+    if (this.#loadTimer !== undefined || this.state === 'ended') return
+    const { clock } = this.#client
+    const time = Math.max(clock.now(), this.#loadAt + LOAD_EVERY_MS)
+    this.#loadTimer = clock.timer(time, () => {
+      this.#loadTimer = undefined
+      this.#loadAt = clock.now()
+      this.#presence.publish().catch(() => {})
+    })
+  }
+
+  /** Leaves discovery at once. Doing so twice does nothing. */
+  async release(): Promise<void> {
+    this.#loadTimer?.cancel()
+    await this.#presence.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => {})
+  }
+
+  async #change(spec: InstanceSpec, condition: Condition): Promise<void> {
+    // All of it is judged before any of it is kept.
+    textOfDescription(describe(spec, condition))
+    this.#spec = spec
+    this.#condition = condition
+    await this.#presence.publish()
+  }
+}
+
+const FIELDS = [
+  'address',
+  'endpoints',
+  'capabilities',
+  'tags',
+  'metadata',
+  'weight',
+  'zone',
+  'check',
+] as const satisfies readonly (keyof InstanceSpec)[]
+
+/** What describes the instance, of what was given: a field that is not there is left as it is. */
+function specOf(options: InstanceSpec): InstanceSpec {
+  if (typeof options !== 'object' || options === null) throw invalid('give an object with changes')
+  return Object.fromEntries(
+    FIELDS.filter((field) => field in options).map((field) => [field, options[field]]),
+  )
+}

@@ -1,0 +1,48 @@
+import type { Client } from '../../client/index.ts'
+import { keyPart } from './arguments.ts'
+import { Discovery, type WatchOptions } from './discovery.ts'
+import { find, services } from './find.ts'
+import type { Filter, Instance } from './instance.ts'
+import { type RegisterOptions, Registration } from './registration.ts'
+
+/**
+ * A registry of services and their instances.
+ *
+ * An instance is a claim on a key of its own, `services/<service>/<id>`, that says what it is, under
+ * a lease that its process keeps alive. It is found for as long as that lease lives: it leaves at
+ * once when it is released or revoked, and when its ttl is over if its process has died.
+ *
+ * **Promised.** An instance that is registered is found by everyone who can reach the store. One id
+ * stands for one registration at a time. Nothing that anybody writes into an entry harms those who
+ * read the others.
+ *
+ * **Not promised.** That what is found still answers: a process is dead for up to its ttl before
+ * anybody knows. Health checks and callers' own retries are for that.
+ */
+export class Registry {
+  readonly #client: Client
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  /** Registers an instance and keeps it registered until it is released. */
+  register(service: string, options: RegisterOptions): Promise<Registration> {
+    return Registration.begin(this.#client, service, options)
+  }
+
+  /** The instances of a service as they are now, asked of the store. */
+  find(service: string, filter?: Filter): Promise<readonly Instance[]> {
+    return find(this.#client, service, filter)
+  }
+
+  /** The names of all services that have an instance. */
+  services(): Promise<readonly string[]> {
+    return services(this.#client)
+  }
+
+  /** The instances of a service, kept up to date: for whoever asks more than once. */
+  watch(service: string, options?: WatchOptions): Discovery {
+    return new Discovery(this.#client, keyPart('service', service), options)
+  }
+}
