@@ -4,11 +4,11 @@ import type { Settings } from './settings.ts'
 
 /**
  * The store that a URL names: `memory:` for a new one in this process, `file:./data` for the one in
- * a folder. Stores are loaded when they are asked for, so that nobody pays for those they do not use.
+ * a folder, `http://host:7420` for the one of a server. Stores are loaded when they are asked for, so that nobody pays for those they do not use.
  */
 export async function openStore(
   url: string,
-  { clock }: Pick<Settings, 'clock'>,
+  { clock, random, callTimeout }: Pick<Settings, 'clock' | 'random' | 'callTimeout'>,
 ): Promise<LeaseStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/.exec(url)?.[1]
   if (scheme === 'memory') {
@@ -20,13 +20,11 @@ export async function openStore(
     const { fileStore } = await import('../stores/file/index.ts')
     return fileStore(folderOf(url))
   }
-  if (scheme === 'http' || scheme === 'https') {
-    throw new LeaseholdError(
-      'unsupported',
-      `store ${show(url)} is a server, which this version cannot reach: use 'memory:', 'file:./folder' or a store object`,
-    )
+  if (/^(https?|wss?)$/.test(scheme ?? '')) {
+    const { remoteStore } = await import('../stores/remote/index.ts')
+    return remoteStore(url, { clock, random, timeout: callTimeout })
   }
-  throw invalid(url, "write 'memory:', 'file:./folder', or give a store object")
+  throw invalid(url, "write 'memory:', 'file:./folder', 'http://host:7420', or give a store object")
 }
 
 /** `file:./data` and `file:data` are relative to the working directory, `file:///data` is absolute. */

@@ -124,7 +124,13 @@ describe('a wrong argument of a lock is refused, and nothing is changed', () => 
 })
 
 const wrongOpens: [string, Anything, Anything, string, RegExp][] = [
-  ['a server', 'http://localhost:7420', {}, 'unsupported', /localhost.*'memory:'/],
+  [
+    'a server that is not there',
+    'http://127.0.0.1:9',
+    { callTimeout: 50 },
+    'timeout',
+    /127.0.0.1:9.*50 ms.*ECONNREFUSED.*leasehold serve/,
+  ],
   ['another scheme', 'ftp://x', {}, 'invalid-argument', /"ftp:\/\/x".*'memory:'/],
   ['no scheme', './data', {}, 'invalid-argument', /"\.\/data".*'file:/],
   ['an empty text', '', {}, 'invalid-argument', /""/],

@@ -78,6 +78,31 @@ function faultOf(
   return to.file === 'index.ts' ? undefined : 'enter another folder by its index.ts'
 }
 
+/** What the imports of one file of the server do wrong. `allowed` are the server's dependencies. */
+export function serverImportFaults(file: SourceFile, allowed: readonly string[]): string[] {
+  return importsOf(file).flatMap(({ specifier, line }) => {
+    const fault = serverFaultOf(file, specifier, allowed)
+    return fault ? [`${file.path}:${line} imports ${specifier}: ${fault}`] : []
+  })
+}
+
+function serverFaultOf(
+  file: SourceFile,
+  specifier: string,
+  allowed: readonly string[],
+): string | undefined {
+  if (specifier.startsWith('node:')) return undefined
+  if (specifier.startsWith('.')) {
+    if (!specifier.endsWith('.ts')) return 'write the extension .ts'
+    const target = posix.join(posix.dirname(file.path), specifier)
+    const isInside = target.startsWith('packages/leasehold-server/src/')
+    return isInside ? undefined : 'it lies outside of the sources'
+  }
+  if (/^leasehold(\/[a-z]+)?$/.test(specifier)) return undefined
+  if (specifier.startsWith('leasehold/')) return 'use the public subpaths of the library'
+  return allowed.includes(specifier) ? undefined : 'it is no dependency of the server'
+}
+
 interface Place {
   readonly layer: string
   /** The folder within the layer: which store it is. */

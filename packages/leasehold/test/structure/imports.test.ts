@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { importFaults } from './import-rules.ts'
-import { filesUnder } from './source-files.ts'
+import { importFaults, serverImportFaults } from './import-rules.ts'
+import { filesUnder, readSource } from './source-files.ts'
 
 const SRC = 'packages/leasehold/src'
 const sources = filesUnder(SRC, /\.ts$/)
@@ -9,6 +9,29 @@ describe('imports', () => {
   it('point downwards only, through the doors, to no package', () => {
     expect(sources.length).toBeGreaterThan(50)
     expect(sources.flatMap((file) => importFaults(file, SRC))).toEqual([])
+  })
+})
+
+describe('imports of the server', () => {
+  const server = filesUnder('packages/leasehold-server/src', /\.ts$/)
+  const { dependencies } = JSON.parse(readSource('packages/leasehold-server/package.json').text)
+  const allowed = Object.keys(dependencies)
+
+  it('reach the library by its public subpaths, and no package that is not a dependency', () => {
+    expect(server.length).toBeGreaterThan(5)
+    expect(server.flatMap((file) => serverImportFaults(file, allowed))).toEqual([])
+  })
+
+  it.each([
+    ['past the door', `import '../../leasehold/src/port/index.ts'`, 'outside'],
+    ['what is not exported', `import 'leasehold/dist/port/index.js'`, 'public'],
+    ['a stranger', `import 'left-pad'`, 'no dependency'],
+    ['without an extension', `import './server.js'`, 'extension'],
+  ])('are refused %s', (_name, text, fault) => {
+    const path = 'packages/leasehold-server/src/a.ts'
+    const faults = serverImportFaults({ path, text }, allowed)
+    expect(faults).toHaveLength(1)
+    expect(faults[0]).toContain(fault)
   })
 })
 

@@ -1,0 +1,10 @@
+export {
+  createServer,
+  DEFAULT_HOST,
+  DEFAULT_PORT,
+  type LeaseServer,
+  type ServerOptions,
+} from './server.ts'
+export { epochOf, type OpenedStore, openStore } from './stores.ts'
+export { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
+export type { StreamStats } from './stream/surroundings.ts'

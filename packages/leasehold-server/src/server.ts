@@ -1,0 +1,92 @@
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
+import {
+  type Clock,
+  DEFAULT_LIMITS,
+  type LeaseStore,
+  type Limits,
+  type Random,
+  systemClock,
+  systemRandom,
+} from 'leasehold/port'
+import { type Logger, pino } from 'pino'
+import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
+import { StreamServer } from './stream/stream-server.ts'
+import type { StreamStats } from './stream/surroundings.ts'
+
+export const DEFAULT_HOST = '127.0.0.1'
+export const DEFAULT_PORT = 7420
+
+export interface ServerOptions {
+  /** What is served. It is not closed with the server. */
+  readonly store: LeaseStore
+  /** The limits that the store was opened with, where they are not the default ones. */
+  readonly limits?: Partial<Limits> | undefined
+  /** 127.0.0.1 if not given. */
+  readonly host?: string | undefined
+  /** 7420 if not given, and 0 for any that is free. */
+  readonly port?: number | undefined
+  /** Says nothing if not given. */
+  readonly logger?: Logger | undefined
+  /** The limits of a stream. */
+  readonly stream?: Partial<StreamOptions> | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: Random | undefined
+}
+
+export interface LeaseServer {
+  /** Where it listens, as `http://127.0.0.1:7420`. */
+  readonly url: string
+  readonly stats: Readonly<StreamStats>
+  /**
+   * Stops: carries out nothing more, answers what is under way, tells the clients to connect again,
+   * and lets go of the port. Stopping twice does nothing more.
+   */
+  close(): Promise<void>
+}
+
+/** Serves a store over the network. Fulfilled when it listens. */
+export async function createServer(options: ServerOptions): Promise<LeaseServer> {
+  const { store, clock = systemClock, random = systemRandom } = options
+  const { ttl } = store.guarantees
+  const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
+  const log = options.logger ?? pino({ level: 'silent' })
+  const stream = { ...DEFAULT_STREAM, ...options.stream }
+  const streams = new StreamServer({ store, limits, clock, random, log, options: stream })
+  let closing: Promise<void> | undefined
+  const app = buildApp(log, () => closing === undefined)
+  app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
+  const close = async () => {
+    await streams.close()
+    await app.close()
+  }
+  try {
+    const { host = DEFAULT_HOST, port = DEFAULT_PORT } = options
+    const url = await app.listen({ host, port, listenTextResolver: (address) => address })
+    return {
+      url,
+      stats: streams.stats,
+      close: () => {
+        closing ??= close()
+        return closing
+      },
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function buildApp(log: Logger, isReady: () => boolean): FastifyInstance {
+  const app = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    forceCloseConnections: true,
+    requestTimeout: 30_000,
+  })
+  app.get('/healthz', async () => ({ status: 'alive' }))
+  app.get('/readyz', async (_request, reply) => {
+    if (isReady()) return { status: 'ready' }
+    return reply.code(503).send({ status: 'stopping' })
+  })
+  return app
+}

@@ -1,0 +1,51 @@
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fileStore } from 'leasehold/file'
+import { memoryStore } from 'leasehold/memory'
+import { type Clock, LeaseholdError, type LeaseStore, show, systemClock } from 'leasehold/port'
+
+/** A store that was opened by its address, and what to say of it. */
+export interface OpenedStore {
+  readonly store: LeaseStore
+  /** In one word or two, and where its data is. */
+  readonly name: string
+  readonly data: string
+}
+
+export async function openStore(url: string, clock: Clock = systemClock): Promise<OpenedStore> {
+  if (url === 'memory:') {
+    const store = memoryStore({ clock, tokensAbove: epochOf(clock.now()) })
+    return { store, name: 'memory', data: 'nowhere, it is lost when the server stops' }
+  }
+  if (url.startsWith('file:') && url.length > 'file:'.length) {
+    const folder = url.startsWith('file://') ? fileURLToPath(url) : url.slice('file:'.length)
+    const store = await fileStore(folder, { clock })
+    return { store, name: 'file, durable', data: resolve(folder) }
+  }
+  throw new LeaseholdError(
+    'invalid-argument',
+    `store ${show(url)} cannot be opened: write 'file:./data' or 'memory:'`,
+  )
+}
+
+/** How many changes a memory store may make in a millisecond, on average over its life. */
+const CHANGES_PER_MS = 2048
+
+/**
+ * Where the tokens of a memory store begin, that forgets them with its process while its clients and
+ * their fences live on.
+ *
+ * The time of the start in milliseconds, times 2048. The store that was there before had started at
+ * an earlier time t, and has made n changes since: its last token is 2048·t + n. The next one's first
+ * is higher as long as n < 2048·(now − t), that is, as long as it has made fewer than two million
+ * changes a second on the average of its whole life. That is several times what a stream
+ * can carry and more than the kernel can do, so the tokens cannot meet; and they stay safe integers
+ * until the year 2109. Lease ids hold the revision of their grant, so they do not meet either: a
+ * lease of the old store is unknown to the new one, never another's.
+ *
+ * It rests on the machine's clock. Where that is set back, between two starts, by more than the
+ * first store had lived, tokens repeat: hence a memory store promises tokens only for its process.
+ */
+export function epochOf(now: number): number {
+  return Math.floor(now) * CHANGES_PER_MS
+}

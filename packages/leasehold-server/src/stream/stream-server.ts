@@ -1,0 +1,140 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Clock, LeaseStore, Limits, Random, Timer } from 'leasehold/port'
+import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
+import type { Logger } from 'pino'
+import { WebSocketServer } from 'ws'
+import { Connection } from './connection.ts'
+import type { StreamOptions } from './options.ts'
+import type { StreamStats, Surroundings } from './surroundings.ts'
+import { Ties } from './ties.ts'
+
+export interface StreamServerOptions {
+  readonly store: LeaseStore
+  readonly limits: Limits
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly options: StreamOptions
+}
+
+/** The streams of one server: takes them in, looks whether they still live, and ends them. */
+export class StreamServer {
+  readonly stats: StreamStats = {
+    connections: 0,
+    connected: 0,
+    requests: 0,
+    notices: 0,
+    dropped: 0,
+    malformed: 0,
+  }
+  readonly #clock: Clock
+  readonly #options: StreamOptions
+  readonly #sockets: WebSocketServer
+  readonly #ties: Ties
+  readonly #around: Surroundings
+  readonly #connections = new Set<Connection>()
+  readonly #newest = new Map<string, Connection>()
+  #timer: Timer | undefined
+  #draining = false
+
+  constructor({ store, limits, clock, random, log, options }: StreamServerOptions) {
+    this.#clock = clock
+    this.#options = options
+    this.#sockets = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: options.frameBytes,
+    })
+    this.#ties = new Ties(store, clock, log)
+    const { frameBytes, frameMessages, inFlight, watches, silence } = options
+    const stream = { frameBytes, frameMessages, inFlight, watches, silence }
+    const { guarantees } = store
+    const welcome: Welcome = { server: random.id(), guarantees, limits, stream }
+    this.#around = {
+      ...{ store, clock, log, options, ties: this.#ties, stats: this.stats },
+      welcome: JSON.stringify(['welcome', PROTOCOL, welcome]),
+      greeted: (connection, client) => this.#greeted(connection, client),
+      left: (connection) => this.#left(connection),
+    }
+    this.#look()
+  }
+
+  /** Takes the connection over from the HTTP server. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy())
+    const refusal = this.#refusal(request)
+    if (refusal !== undefined) {
+      socket.end(`HTTP/1.1 ${refusal}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      return
+    }
+    this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
+      const connection = new Connection(webSocket, this.#around)
+      this.#connections.add(connection)
+      this.stats.connections++
+      this.stats.connected++
+      const { clock, options } = this.#around
+      clock.timer(clock.now() + options.greeting, () => {
+        if (!connection.greeted) connection.close(CLOSE.malformed, 'there was no hello')
+      })
+    })
+  }
+
+  /** Ends all streams, when what is under way has been answered, or is late. */
+  async close(): Promise<void> {
+    this.#draining = true
+    this.#timer?.cancel()
+    this.#ties.stop()
+    const drained = Promise.all([...this.#connections].map((connection) => connection.drain()))
+    let timer: Timer | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = this.#clock.timer(this.#clock.now() + this.#options.drain, resolve, true)
+    })
+    await Promise.race([drained, late])
+    timer?.cancel()
+    for (const connection of this.#connections) {
+      connection.close(CLOSE.goingAway, 'the server stops: connect again')
+    }
+  }
+
+  #refusal({ url, headers }: IncomingMessage): string | undefined {
+    if (url?.split('?')[0] !== STREAM_PATH) return '404 Not Found'
+    if (this.#draining || this.#connections.size >= this.#options.connections) {
+      return '503 Service Unavailable'
+    }
+    // A page in somebody's browser must not reach a server that only their machine can.
+    const { origin, host } = headers
+    if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host)) {
+      return '403 Forbidden'
+    }
+    return undefined
+  }
+
+  #greeted(connection: Connection, client: string): void {
+    const older = this.#newest.get(client)
+    this.#newest.set(client, connection)
+    older?.close(CLOSE.superseded, 'the same client has connected again')
+  }
+
+  #left(connection: Connection): boolean {
+    this.#connections.delete(connection)
+    this.stats.connections--
+    const { client } = connection
+    if (client === undefined || this.#newest.get(client) !== connection) return false
+    return this.#newest.delete(client)
+  }
+
+  /** One look at all of them, twice in the time for which a client may be silent. */
+  #look(): void {
+    const { silence } = this.#options
+    const now = this.#clock.now()
+    for (const connection of this.#connections) {
+      const quiet = now - connection.heardAt
+      if (quiet >= silence) {
+        connection.close(CLOSE.silent, `nothing was heard for ${Math.round(quiet)} ms`)
+      } else if (quiet >= silence / 3) connection.ping()
+    }
+    this.#timer = this.#clock.timer(now + silence / 3, () => this.#look())
+  }
+}

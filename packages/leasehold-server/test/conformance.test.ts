@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { memoryStore } from 'leasehold/memory'
+import type { Limits } from 'leasehold/port'
+import { remoteStore } from 'leasehold/remote'
+import {
+  type Command,
+  commandSequences,
+  compareWithKernel,
+  conformance,
+  type Opened,
+} from 'leasehold/testing'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { createServer, type LeaseServer } from '../src/index.ts'
+import { Place, type ServerProcess } from './server-process.ts'
+
+const place = new Place()
+afterAll(() => place.clean())
+
+/**
+ * The suite makes its leases four times as long as an expiry can be late. Here several processes
+ * share a machine that may be busy with something else.
+ */
+async function open(server: ServerProcess): Promise<Opened> {
+  const store = await remoteStore(server.url)
+  const guarantees = { ...store.guarantees, expiryLateness: 400 }
+  return { store: Object.assign(store, { guarantees }) }
+}
+
+describe('the remote store, on a server process with a file store', { concurrent: true }, () => {
+  let server: ServerProcess
+  beforeAll(async () => {
+    server = await place.server()
+  })
+  const cases = conformance({ open: () => open(server), shared: true })
+  for (const { name, skip, run } of cases) it.skipIf(skip)(name, run)
+})
+
+describe('the remote store, on a server process with a memory store', { concurrent: true }, () => {
+  let server: ServerProcess
+  beforeAll(async () => {
+    server = await place.server('memory:')
+  })
+  const cases = conformance({ open: () => open(server), shared: true })
+  for (const { name, skip, run } of cases) it.skipIf(skip)(name, run)
+})
+
+/** Small enough that every limit can be reached. */
+const SMALL: Partial<Limits> = {
+  keysPerClaim: 40,
+  claimsPerLease: 30,
+  claimsPerKey: 40,
+  childrenPerLease: 12,
+  leaseDepth: 4,
+  events: 64,
+  historyPerKey: 4,
+}
+
+async function openSmall(): Promise<Opened> {
+  const inner = memoryStore({ limits: SMALL })
+  const server: LeaseServer = await createServer({ store: inner, limits: SMALL, port: 0 })
+  const store = await remoteStore(server.url)
+  const close = async () => {
+    await server.close()
+    await inner.close()
+  }
+  return { store, close }
+}
+
+describe('the remote store, on a server of its own with small limits', { concurrent: true }, () => {
+  // What depends on time is seen above, where nothing else runs in the server's process.
+  const untimed = conformance({ open: openSmall, limits: SMALL }).filter(
+    ({ name }) => !/^(leases|families|revoking|waiting)/.test(name),
+  )
+  for (const { name, skip, run } of untimed) it.skipIf(skip)(name, run)
+})
+
+describe('the remote store, given random commands', () => {
+  let server: ServerProcess
+  beforeAll(async () => {
+    server = await place.server('memory:')
+  })
+
+  it('does what the kernel does', async () => {
+    const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
+    await fc.assert(
+      fc.asyncProperty(sequences, (commands) => compareWithKernel(() => open(server), commands)),
+      { numRuns: 20 },
+    )
+  }, 60_000)
+})

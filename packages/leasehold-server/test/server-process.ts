@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const MAIN = fileURLToPath(new URL('../bin/leasehold.js', import.meta.url))
+
+/** `leasehold serve`, as a process of its own that can be killed, stopped and started again. */
+export class ServerProcess {
+  readonly store: string
+  url = ''
+  /** 0 until it was started: then the one that it was given. */
+  port = 0
+  /** All that it printed when it was ready. */
+  lines: string[] = []
+  #child: ChildProcess | undefined
+
+  constructor(store: string) {
+    this.store = store
+  }
+
+  /** Fulfilled when it listens; on the same port as before where it was started before. */
+  async start(): Promise<this> {
+    const args = ['serve', '--store', this.store, '--port', String(this.port)]
+    const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = child
+    let errors = ''
+    child.stderr?.on('data', (text) => {
+      errors += text
+    })
+    this.lines = []
+    for await (const line of createInterface({ input: child.stdout! })) {
+      this.lines.push(line)
+      if (this.lines.length === 3) break
+    }
+    if (this.lines.length < 3) throw new Error(`the server did not start: ${errors}`)
+    this.url = /http:\S+/.exec(this.lines[0]!)![0]
+    this.port = Number(new URL(this.url).port)
+    return this
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal)
+  }
+
+  /** Ends it, and answers with its exit code, or the signal that ended it. */
+  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | string> {
+    const child = this.#child
+    if (child === undefined) return 0
+    this.#child = undefined
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal)
+      await once(child, 'exit')
+    }
+    return child.exitCode ?? child.signalCode!
+  }
+}
+
+/** A folder for one test file, and what was started in it; `clean` ends and removes all. */
+export class Place {
+  readonly #folders: string[] = []
+  readonly #servers: ServerProcess[] = []
+
+  async folder(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'leasehold-server-'))
+    this.#folders.push(folder)
+    return folder
+  }
+
+  /** A server with a store in a new folder, or `memory:`. */
+  async server(store?: 'memory:'): Promise<ServerProcess> {
+    const server = new ServerProcess(store ?? `file:${await this.folder()}`)
+    this.#servers.push(server)
+    return server.start()
+  }
+
+  async clean(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.end()))
+    for (const folder of this.#folders) await rm(folder, { recursive: true, force: true })
+  }
+}

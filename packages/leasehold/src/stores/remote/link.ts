@@ -1,0 +1,173 @@
+import type { SecureContextOptions } from 'node:tls'
+import { type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
+import { errorFrom } from './answers.ts'
+import {
+  CLOSE,
+  type Hello,
+  PROTOCOL,
+  type PushMessage,
+  type ServerMessage,
+  type Welcome,
+} from './protocol.ts'
+import { WebSocketClient } from './web-socket.ts'
+
+const REST_MIN_MS = 20
+const REST_MAX_MS = 2000
+/** A stream that was open for so long was a good one: the next trouble is a new one. */
+const GOOD_MS = 1000
+/** A page of 10,000 keys with their values fits in; more is a server gone mad. */
+const MESSAGE_BYTES = 1 << 30
+
+export interface LinkOptions {
+  readonly url: URL
+  readonly clock: Clock
+  readonly random: Random
+  readonly timeout: number
+  readonly silence: number
+  readonly headers: Readonly<Record<string, string>> | undefined
+  readonly tls: SecureContextOptions | undefined
+  readonly hello: Hello
+}
+
+export interface LinkEvents {
+  /** The stream is open, and the server has said who it is. */
+  up(welcome: Welcome): void
+  /** It was up, and is no more; what was sent and not answered on it never will be. */
+  down(): void
+  answers(messages: readonly ServerMessage[]): void
+  /** There is room to send again. */
+  drained(): void
+  /** There will never be a stream: the server does not want us as we are. */
+  refused(error: LeaseholdError): void
+}
+
+/**
+ * Keeps a stream to the server: when one breaks it opens another, with the same identity, after
+ * longer and longer rests with chance in them, so that the clients of a server that restarts do not
+ * all come back at once.
+ */
+export class Link {
+  /** Why there is no stream. */
+  trouble = 'it was not tried yet'
+  readonly #options: LinkOptions
+  readonly #events: LinkEvents
+  #socket: WebSocketClient | undefined
+  #timer: Timer | undefined
+  #state: 'connecting' | 'up' | 'leaving' | 'over' = 'connecting'
+  #upSince = 0
+  #failures = 0
+  #everUp = false
+  #ended: (() => void) | undefined
+
+  constructor(options: LinkOptions, events: LinkEvents) {
+    this.#options = options
+    this.#events = events
+  }
+
+  /** Whether something can be sent. */
+  get isUp(): boolean {
+    return this.#state === 'up'
+  }
+
+  connect(): void {
+    const { url, clock, random, timeout, silence, headers, tls } = this.#options
+    const keepAlive = !this.#everUp
+    const limits = { timeout, silence, messageBytes: MESSAGE_BYTES, keepAlive }
+    const socket = new WebSocketClient(
+      url,
+      { clock, random, headers, tls, ...limits },
+      {
+        opened: () => this.#greet(),
+        text: (text) => this.#hear(text),
+        drained: () => this.#events.drained(),
+        closed: (code, reason) => this.#closed(code, reason),
+      },
+    )
+    this.#socket = socket
+  }
+
+  /** Sends a frame. False where there is no room for another one yet: wait for `drained`. */
+  send(messages: string): boolean {
+    return this.#socket?.send(messages) ?? false
+  }
+
+  /** Fulfilled when the stream is closed. */
+  close(): Promise<void> {
+    this.#timer?.cancel()
+    const isThere = this.#socket !== undefined
+    this.#state = 'over'
+    if (!isThere) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#ended = resolve
+      this.#socket?.close(CLOSE.done, 'the client was closed')
+    })
+  }
+
+  #greet(): void {
+    this.#socket?.send(JSON.stringify([['hello', PROTOCOL, this.#options.hello]]))
+    const { clock, timeout } = this.#options
+    this.#timer = clock.timer(clock.now() + timeout, () =>
+      this.#socket?.close(CLOSE.malformed, 'there was no welcome'),
+    )
+  }
+
+  #hear(text: string): void {
+    let messages: readonly ServerMessage[]
+    try {
+      messages = JSON.parse(text)
+    } catch {
+      this.#socket?.close(CLOSE.malformed, 'a frame is not JSON')
+      return
+    }
+    if (this.#state === 'connecting') this.#hearFirst(messages)
+    else {
+      this.#events.answers(messages)
+      // It is the last message of its frame: nothing is carried out that is sent after it.
+      if (this.#state === 'up' && messages.at(-1)?.[0] === 'bye') this.#state = 'leaving'
+    }
+  }
+
+  #hearFirst(messages: readonly ServerMessage[]): void {
+    const [first, ...others] = messages as readonly PushMessage[]
+    this.#timer?.cancel()
+    if (first?.[0] === 'welcome' && first[1] === PROTOCOL) {
+      this.#state = 'up'
+      this.#everUp = true
+      this.#upSince = this.#options.clock.now()
+      this.#events.up(first[2])
+      if (others.length > 0) this.#events.answers(others)
+    } else if (first?.[0] === 'refused') {
+      this.#state = 'over'
+      this.#events.refused(errorFrom(first[1], first[2]))
+      this.#socket?.close(CLOSE.done, '')
+    } else this.#socket?.close(CLOSE.malformed, 'there was no welcome')
+  }
+
+  #closed(code: number, reason: string): void {
+    const { clock } = this.#options
+    const wasUp = this.#state === 'up' || this.#state === 'leaving'
+    this.#timer?.cancel()
+    this.#socket = undefined
+    this.trouble = reason || `it was closed with ${code}`
+    if (this.#state === 'over') {
+      this.#ended?.()
+      return
+    }
+    this.#state = 'connecting'
+    if (wasUp && clock.now() - this.#upSince >= GOOD_MS) this.#failures = 0
+    this.#timer = clock.timer(clock.now() + this.#rest(), () => this.connect(), !this.#everUp)
+    if (wasUp) this.#events.down()
+  }
+
+  #rest(): number {
+    const longest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
+    return longest * (0.5 + 0.5 * this.#options.random.next())
+  }
+}
+
+export function unreachable(where: string, trouble: string, ms: number): LeaseholdError {
+  return new LeaseholdError(
+    'timeout',
+    `no lease server was reached at ${where} within ${ms} ms (${trouble}): start one with 'leasehold serve', or correct the address`,
+  )
+}

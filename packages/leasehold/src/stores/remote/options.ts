@@ -1,0 +1,84 @@
+import type { SecureContextOptions } from 'node:tls'
+import {
+  type Clock,
+  type Duration,
+  LeaseholdError,
+  milliseconds,
+  type Random,
+  show,
+  systemClock,
+  systemRandom,
+} from '../../port/index.ts'
+import type { LinkOptions } from './link.ts'
+import { STREAM_PATH } from './protocol.ts'
+
+export interface RemoteStoreOptions {
+  /** How long to look for the server at first, and how long a call may take. 5 s if not given. */
+  readonly timeout?: Duration | undefined
+  /**
+   * The leases that are granted through this store are tied to its connection: when the connection
+   * is closed, as by the death of this process, the server revokes them at once instead of letting
+   * them run out. With `linger` it waits so long for this store to connect again first.
+   *
+   * Revoking is not safe in the way that expiry is. Where the connection breaks and the process
+   * lives on, somebody else may hold before it has learnt of that; the token then keeps them apart.
+   * A longer linger makes this rarer.
+   */
+  readonly tied?: boolean | { readonly linger: Duration } | undefined
+  /** When nothing was heard of the server for so long it is asked, and given up after as long again. */
+  readonly silence?: Duration | undefined
+  /** Sent with the request that opens the stream, such as `authorization`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** For `https:`, what Node's `tls.connect` takes: `ca`, `cert`, `key`. */
+  readonly tls?: SecureContextOptions | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: Random | undefined
+}
+
+export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): LinkOptions {
+  const { clock = systemClock, random = systemRandom, headers, tls } = options
+  return {
+    url: streamOf(url),
+    clock,
+    random,
+    timeout: positive('timeout', options.timeout ?? 5000),
+    silence: positive('silence', options.silence ?? 5000),
+    headers,
+    tls,
+    hello: { client: random.id(), tied: lingerOf(options.tied) },
+  }
+}
+
+/** Where the stream is, on the server that this names. A path before it is a proxy's. */
+function streamOf(text: string | URL): URL {
+  const url = URL.canParse(String(text)) ? new URL(text) : undefined
+  if (url === undefined || !/^(https?|wss?):$/.test(url.protocol)) {
+    throw new LeaseholdError(
+      'invalid-argument',
+      `server ${show(String(text))} is no address: write 'http://host:7420', or https:`,
+    )
+  }
+  const secure = url.protocol === 'https:' || url.protocol === 'wss:'
+  const path = url.pathname.replace(/\/+$/, '') + STREAM_PATH
+  return new URL(`${secure ? 'https' : 'http'}://${url.host}${path}`)
+}
+
+function lingerOf(tied: RemoteStoreOptions['tied']): number | undefined {
+  if (tied === undefined || tied === false) return undefined
+  if (tied === true) return 0
+  const linger = milliseconds(tied.linger, 'linger')
+  if (linger < Infinity) return linger
+  throw new LeaseholdError(
+    'invalid-argument',
+    "linger is infinite: give a finite one, such as '2s'",
+  )
+}
+
+function positive(name: string, value: Duration): number {
+  const ms = milliseconds(value, name)
+  if (ms > 0 && ms < Infinity) return ms
+  throw new LeaseholdError(
+    'invalid-argument',
+    `${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`,
+  )
+}

@@ -1,0 +1,226 @@
+import { createHash } from 'node:crypto'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
+import type { Clock, Random, Timer } from '../../port/index.ts'
+import {
+  closing,
+  controlFrame,
+  FrameError,
+  type FrameEvents,
+  FrameReader,
+  OPCODE,
+  textFrame,
+} from './frames.ts'
+
+/** How long the other side may take to say goodbye too. */
+const FAREWELL_MS = 1000
+const NOTHING = Buffer.alloc(0)
+/** RFC 6455: what the server adds to our key to show that it has understood. */
+const SALT = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+export interface WebSocketOptions {
+  readonly clock: Clock
+  readonly random: Random
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly tls?: SecureContextOptions | undefined
+  /** How long the server may take until the stream is open. */
+  readonly timeout: number
+  /** Bytes in one message from the server. */
+  readonly messageBytes: number
+  /** Nothing was heard for so long: ask whether anybody is there, and after as long again, give up. */
+  readonly silence: number
+  /** Keeps the process running until the stream is open; an open one never does. */
+  readonly keepAlive: boolean
+}
+
+export interface WebSocketEvents {
+  opened(): void
+  text(text: string): void
+  /** There is room again, after `send` has said that there was none. */
+  drained(): void
+  /** Called once, and nothing after it. Before `opened` where the stream could not be opened. */
+  closed(code: number, reason: string): void
+}
+
+/**
+ * The client's end of a WebSocket. Node 20 has none, and this library depends on no package: so this
+ * is as much of one as the stream protocol needs. It says when nobody is there any more.
+ */
+export class WebSocketClient {
+  readonly #options: WebSocketOptions
+  readonly #events: WebSocketEvents
+  readonly #request: ClientRequest
+  #socket: Socket | undefined
+  #timer: Timer | undefined
+  #masks: Buffer = NOTHING
+  #heardAt: number
+  #closed = false
+  /** We have said goodbye. */
+  #leaving = false
+
+  constructor(url: URL, options: WebSocketOptions, events: WebSocketEvents) {
+    this.#options = options
+    this.#events = events
+    this.#heardAt = options.clock.now()
+    this.#request = this.#ask(url)
+    this.#timer = this.#after(options.timeout, () =>
+      this.#end(1006, `it did not answer within ${options.timeout} ms`),
+    )
+  }
+
+  /** Sends a text. False where the network is slower than we are: wait for `drained`. */
+  send(text: string): boolean {
+    return this.#socket?.write(textFrame(text, this.#mask())) ?? false
+  }
+
+  /** Says goodbye, and closes when the other side has done so too, or after a while. */
+  close(code: number, reason: string): void {
+    if (this.#closed || this.#leaving) return
+    if (this.#socket === undefined) {
+      this.#end(code, reason)
+      return
+    }
+    this.#leaving = true
+    this.#control(OPCODE.close, closing(code, reason))
+    this.#timer?.cancel()
+    this.#timer = this.#after(FAREWELL_MS, () => this.#end(code, reason), true)
+  }
+
+  #ask(url: URL): ClientRequest {
+    const { headers, tls, keepAlive } = this.#options
+    const key = this.#chance().subarray(0, 16).toString('base64')
+    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
+      ...tls,
+      // A connection of its own, that no agent waits to use again.
+      agent: false,
+      headers: {
+        ...headers,
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-key': key,
+        'sec-websocket-version': '13',
+      },
+    })
+    request.on('upgrade', (response, socket, head) => this.#open(key, response, socket, head))
+    request.on('response', (response) => {
+      response.resume()
+      this.#end(1006, `it answered with ${response.statusCode} instead of a stream`)
+    })
+    request.on('error', (error) => this.#end(1006, said(error)))
+    if (!keepAlive) request.on('socket', (socket) => socket.unref())
+    request.end()
+    return request
+  }
+
+  #open(key: string, response: IncomingMessage, socket: Socket, head: Buffer): void {
+    const expected = createHash('sha1')
+      .update(key + SALT)
+      .digest('base64')
+    if (response.headers['sec-websocket-accept'] !== expected || this.#closed) {
+      socket.destroy()
+      this.#end(1006, 'it does not speak WebSocket')
+      return
+    }
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.unref()
+    const reader = new FrameReader(this.#frameEvents(), this.#options.messageBytes)
+    socket.on('data', (bytes) => this.#hear(reader, bytes))
+    socket.on('drain', () => this.#events.drained())
+    socket.on('error', (error) => this.#end(1006, said(error)))
+    socket.on('close', () => this.#end(1006, 'the connection was closed'))
+    this.#heardAt = this.#options.clock.now()
+    this.#timer?.cancel()
+    this.#listen(false)
+    this.#events.opened()
+    if (head.length > 0) this.#hear(reader, head)
+  }
+
+  #hear(reader: FrameReader, bytes: Buffer): void {
+    this.#heardAt = this.#options.clock.now()
+    if (this.#closed) return
+    try {
+      reader.read(bytes)
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error
+      this.#control(OPCODE.close, closing(error.code, error.message))
+      this.#end(error.code, error.message)
+    }
+  }
+
+  #frameEvents(): FrameEvents {
+    return {
+      text: (text) => {
+        if (!this.#closed) this.#events.text(text)
+      },
+      ping: (content) => this.#control(OPCODE.pong, content),
+      pong: () => {},
+      close: (code, reason) => {
+        if (!this.#leaving) this.#control(OPCODE.close, closing(code === 1005 ? 1000 : code, ''))
+        this.#end(code, reason)
+      },
+    }
+  }
+
+  /** Looks after a while whether something was heard meanwhile. */
+  #listen(asked: boolean): void {
+    const { clock, silence } = this.#options
+    const since = this.#heardAt
+    const from = asked ? clock.now() : since
+    this.#timer = clock.timer(from + silence, () => {
+      if (this.#heardAt > since) this.#listen(false)
+      else if (asked) this.#end(1006, `nothing was heard of it for ${2 * silence} ms`)
+      else {
+        this.#control(OPCODE.ping, NOTHING)
+        this.#listen(true)
+      }
+    })
+  }
+
+  #control(opcode: number, content: Buffer): void {
+    if (!this.#closed) this.#socket?.write(controlFrame(opcode, content, this.#mask()))
+  }
+
+  #end(code: number, reason: string): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#timer?.cancel()
+    this.#request.on('error', () => {})
+    if (this.#socket === undefined) this.#request.destroy()
+    else this.#letGo(this.#socket)
+    this.#events.closed(code, reason)
+  }
+
+  /** What was written last, our goodbye, still leaves; but nobody waits for it for long. */
+  #letGo(socket: Socket): void {
+    socket.on('error', () => {})
+    socket.destroySoon()
+    this.#after(FAREWELL_MS, () => socket.destroy())
+  }
+
+  /** A mask that nobody can foresee, as the standard wants it. */
+  #mask(): number {
+    if (this.#masks.length < 4) this.#masks = this.#chance()
+    const mask = this.#masks.readInt32LE(0)
+    this.#masks = this.#masks.subarray(4)
+    return mask
+  }
+
+  #chance(): Buffer {
+    return createHash('sha256').update(this.#options.random.id()).digest()
+  }
+
+  #after(ms: number, run: () => void, keepAlive = false): Timer {
+    const { clock } = this.#options
+    return clock.timer(clock.now() + ms, run, keepAlive)
+  }
+}
+
+/** Where several addresses were tried, the error itself says nothing. */
+function said(
+  error: Error & { readonly code?: string; readonly errors?: readonly Error[] },
+): string {
+  return error.message || error.errors?.map(({ message }) => message).join(', ') || `${error.code}`
+}
