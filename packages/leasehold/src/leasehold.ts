@@ -11,6 +11,9 @@ import {
   type LockOptions,
   type LockTry,
   lock,
+  type Pool,
+  type PoolDefinition,
+  Pools,
   Registry,
   reclaim,
   tryLock,
@@ -29,10 +32,12 @@ export class Leasehold implements AsyncDisposable {
   /** Services and their instances: registering them, finding them, choosing one. */
   readonly registry: Registry
   readonly #client: Client
+  readonly #pools: Pools
 
   private constructor(client: Client) {
     this.#client = client
     this.registry = new Registry(client)
+    this.#pools = new Pools(client)
   }
 
   /**
@@ -109,6 +114,14 @@ export class Leasehold implements AsyncDisposable {
       return withLock(this.#client, keys, undefined, optionsOrWork)
     }
     return withLock(this.#client, keys, optionsOrWork, work!)
+  }
+
+  /**
+   * Resources shared fairly by tenants. The definition is published in the store with the first use,
+   * so that one process gives it and the others need not.
+   */
+  pool(name: string, definition?: PoolDefinition): Pool {
+    return this.#pools.get(name, definition)
   }
 
   /** Gives back all that is held, ends all waits, and closes the store that was opened here. */

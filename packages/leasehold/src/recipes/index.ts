@@ -1,2 +1,3 @@
 export * from './lock.ts'
+export * from './pool/index.ts'
 export * from './registry/index.ts'

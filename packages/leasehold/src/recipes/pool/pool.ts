@@ -1,0 +1,227 @@
+import { type Client, Conflict, type View } from '../../client/index.ts'
+import { type Key, LeaseholdError, show, type Token } from '../../port/index.ts'
+import { Books } from './books.ts'
+import { type Definition, type PoolDefinition, unitsOf, weightOf } from './definition.ts'
+import { expectedHold } from './estimate.ts'
+import { HeldPermit, type Permit, type PermitOffice } from './permit.ts'
+import { Publication } from './publication.ts'
+import { permitText, type Request, requestOf, type TakeOptions } from './request.ts'
+import { keysOf, type PoolKeys, type PoolStanding, standingOf } from './standing.ts'
+import { suiting, turn, type Waiter, wholeLine } from './turn.ts'
+import { Waiting, type WaitingRoom } from './waiting.ts'
+import { conditionText } from './where.ts'
+
+/** What became of a try: the permit, or the reason why there is none now. */
+export type PermitTry = AsyncDisposable &
+  (
+    | { readonly permit: Permit; readonly why: undefined }
+    | { readonly permit: undefined; readonly why: string }
+  )
+
+/**
+ * A pool of scarce resources, shared fairly by tenants.
+ *
+ * One key is the line, and each resource has keys of its own: to wait is to have a place in line, to
+ * hold is to hold the resource's keys. Whose turn it is is a pure function of what everyone sees
+ * (`turn.ts`), and who is served is decided by the store alone, since taking is claiming keys that
+ * must be free.
+ *
+ * **Promised.** Never more is held than there is, and every permit has a token of its own, whatever
+ * any process believes. Each tenant that wants something is served up to its guaranteed share before
+ * others are beyond theirs, and no request is passed over for ever: see `turn.ts`. Several
+ * resources are taken together or not at all. A waiter that died is out of the way with its lease.
+ * Nobody polls.
+ *
+ * **Not promised.** That a holder returns what it has: without `maxHold` or a `ttl` that runs out a
+ * permit may be held for ever. The order is that of what was seen: of two who join in the same
+ * instant either may be the first.
+ */
+export class Pool {
+  readonly name: string
+  readonly #client: Client
+  readonly #keys: PoolKeys
+  readonly #books: Books
+  readonly #publication: Publication
+  readonly #room: WaitingRoom
+  readonly #waiting = new Set<Waiting>()
+  readonly #permits = new Set<HeldPermit>()
+  #view: View | undefined = undefined
+  #seen = 0
+
+  constructor(client: Client, name: string) {
+    this.#client = client
+    this.name = name
+    this.#keys = keysOf(name)
+    this.#books = new Books(client, this.#keys.books)
+    this.#publication = new Publication(client, name, this.#keys.definition)
+    const seen = () => this.#seen
+    this.#room = {
+      client,
+      name,
+      lineKey: this.#keys.line,
+      get seen() {
+        return seen()
+      },
+      look: () => this.#look(),
+      take: (request, units, line) => this.#take(request, units, line),
+      left: (waiting) => void this.#waiting.delete(waiting),
+    }
+  }
+
+  /** Waits in line until what is asked for is held. */
+  async take(options: TakeOptions): Promise<Permit> {
+    const waiting = new Waiting(this.#room, requestOf(options))
+    void this.#begin(waiting)
+    return waiting.outcome
+  }
+
+  /**
+   * Takes what is asked for if it is free and nobody else's turn. Never waits in line. Goes by what
+   * this process has seen: what was returned elsewhere in this instant may be missed.
+   */
+  async tryTake(options: TakeOptions): Promise<PermitTry> {
+    const asked = requestOf(options)
+    await this.#ready()
+    this.#check(asked)
+    const standing = this.#standing()
+    const request = withBooking(asked, standing)
+    const self: Waiter = { ...request, token: Number.MAX_SAFE_INTEGER }
+    const decisions = wholeLine<Waiter>({ ...standing, waiters: [...standing.waiters, self] })
+    const at = decisions.findIndex(({ waiter }) => waiter === self)
+    const units = decisions[at]?.units
+    if (units === undefined) {
+      return refused(`nothing that suits is free now, and ${at} in line come before`)
+    }
+    const taken = await this.#take(request, units, undefined)
+    if (taken instanceof Conflict) return refused(`${taken.key} was just taken by ${taken.holder}`)
+    const release = () => taken[Symbol.asyncDispose]()
+    return { permit: taken, why: undefined, [Symbol.asyncDispose]: release }
+  }
+
+  /**
+   * Replaces the published definition, for all processes. What is held stays held, also where its
+   * resource is no longer part of the pool.
+   */
+  async redefine(definition: PoolDefinition): Promise<void> {
+    await this.#publication.replace(definition)
+    this.#look()
+  }
+
+  /** The definition that this process brings. It is published with the first use of the pool. */
+  define(definition: Definition): void {
+    this.#publication.want(definition)
+  }
+
+  async #begin(waiting: Waiting): Promise<void> {
+    try {
+      await this.#ready()
+      this.#check(waiting.request)
+    } catch (error) {
+      return waiting.fail(error)
+    }
+    if (waiting.settled) return
+    waiting.request = withBooking(waiting.request, this.#standing())
+    this.#waiting.add(waiting)
+    await waiting.join()
+  }
+
+  async #ready(): Promise<void> {
+    if (this.#view === undefined) {
+      const view = this.#client.view(this.#keys.prefix, () => {
+        this.#seen++
+        this.#publication.seen(view)
+        this.#look()
+      })
+      this.#view = view
+    }
+    await this.#view.ready
+    await this.#publication.ready()
+  }
+
+  /** Refuses what can never be served. */
+  #check(request: Request): void {
+    const definition = this.#definition
+    if (weightOf(definition, request.tenant) === undefined) {
+      throw invalid(
+        `tenant ${show(request.tenant)} is not one of pool ${show(this.name)}: its tenants are ${Object.keys(definition.tenants!).map(show).join(', ')}`,
+      )
+    }
+    const suit = suiting(definition, request)
+    if (suit >= request.count) return
+    const { where, shares, count } = request
+    const conditions = where.map(conditionText)
+    if (shares !== undefined) conditions.push(`at least ${shares} shares`)
+    const what = conditions.length === 0 ? 'in all' : `with ${conditions.join(', ')}`
+    throw invalid(
+      `pool ${show(this.name)} has ${suit} of ${definition.resources.length} resources ${what}, but ${count} are asked for`,
+    )
+  }
+
+  get #definition(): Definition {
+    return this.#publication.known!
+  }
+
+  #standing(): PoolStanding {
+    return standingOf(this.#view!, this.name, this.#keys, this.#definition)
+  }
+
+  /** Decides whose turn it is; and where it is the turn of one who waits here, takes. */
+  #look(): void {
+    const own = new Map<Token, Waiting>()
+    for (const waiting of this.#waiting) {
+      if (waiting.line !== undefined) own.set(waiting.line, waiting)
+    }
+    if (own.size === 0) return
+    for (const { waiter, units } of turn(this.#standing())) {
+      if (units !== undefined) void own.get(waiter.token)?.take(units)
+    }
+  }
+
+  async #take(
+    request: Request,
+    units: readonly Key[],
+    line: Token | undefined,
+  ): Promise<HeldPermit | Conflict> {
+    const definition = this.#definition
+    const value = permitText(request, line)
+    const { strategy, grace } = request
+    const maxHold = definition.maxHold === 0 ? undefined : definition.maxHold
+    const ttl = Math.min(request.ttl, maxHold ?? Infinity)
+    const claims = units.map((key) => ({ key, value }))
+    const hold = await this.#client.tryHold(claims, { strategy, ttl, grace, maxHold })
+    if (hold instanceof Conflict) return hold
+    const taken = new Set(units)
+    const parts = definition.resources.flatMap((resource) => {
+      const held = unitsOf(this.name, resource).filter((key) => taken.has(key)).length
+      return held === 0 ? [] : [{ name: resource.name, cost: held / resource.shares }]
+    })
+    const resources = parts.map(({ name }) => name)
+    const cost = parts.reduce((sum, part) => sum + part.cost, 0)
+    const permit = new HeldPermit(this.#office(), { hold, request, line, resources, cost })
+    this.#permits.add(permit)
+    return permit
+  }
+
+  #office(): PermitOffice {
+    return {
+      client: this.#client,
+      books: this.#books,
+      halfLife: this.#definition.halfLife,
+      ended: (permit) => void this.#permits.delete(permit),
+    }
+  }
+}
+
+/** What is kept by a heartbeat is booked for as long as its kind is usually held. */
+function withBooking(request: Request, { books }: PoolStanding): Request {
+  if (request.strategy === 'reservation') return request
+  return { ...request, booked: Math.round(expectedHold(books, request.kind) ?? request.ttl) }
+}
+
+function refused(why: string): PermitTry {
+  return { permit: undefined, why, [Symbol.asyncDispose]: async () => {} }
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}

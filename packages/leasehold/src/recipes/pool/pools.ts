@@ -1,0 +1,25 @@
+import type { Client } from '../../client/index.ts'
+import { checkName, definitionOf, type PoolDefinition } from './definition.ts'
+import { Pool } from './pool.ts'
+
+/** The pools of one client: each is looked at through one window, however often it is asked for. */
+export class Pools {
+  readonly #client: Client
+  readonly #pools = new Map<string, Pool>()
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  get(name: string, definition?: PoolDefinition): Pool {
+    checkName("the pool's name", name)
+    const wanted = definition === undefined ? undefined : definitionOf(definition)
+    let pool = this.#pools.get(name)
+    if (pool === undefined) {
+      pool = new Pool(this.#client, name)
+      this.#pools.set(name, pool)
+    }
+    if (wanted !== undefined) pool.define(wanted)
+    return pool
+  }
+}

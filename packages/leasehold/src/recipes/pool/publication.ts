@@ -1,0 +1,98 @@
+import type { Client, View } from '../../client/index.ts'
+import { type Key, LeaseholdError, show } from '../../port/index.ts'
+import {
+  type Definition,
+  definitionFrom,
+  definitionOf,
+  type PoolDefinition,
+  textOf,
+} from './definition.ts'
+
+/**
+ * What a pool is, agreed upon by all processes: a text in the store, under a lease that nobody keeps
+ * and that does not end. The first definition is published; another that differs is refused, since
+ * it is more often a mistake than a wish; and replaced it is by an explicit call only.
+ */
+export class Publication {
+  readonly #client: Client
+  readonly #pool: string
+  readonly #key: Key
+  #wanted: Definition | undefined
+  #known: Definition | undefined = undefined
+  #published: Promise<void> | undefined = undefined
+
+  constructor(client: Client, pool: string, key: Key) {
+    this.#client = client
+    this.#pool = pool
+    this.#key = key
+  }
+
+  /** What is published, as far as is known here. */
+  get known(): Definition | undefined {
+    return this.#known
+  }
+
+  /** The definition that this process brings: a second one must be the same. */
+  want(definition: Definition): void {
+    if (this.#wanted === undefined) this.#published = undefined
+    else if (textOf(this.#wanted) !== textOf(definition)) throw this.#otherwise()
+    this.#wanted = definition
+  }
+
+  seen(view: View): void {
+    this.#known = definitionFrom(view.holders(this.#key)[0]?.value) ?? this.#known
+  }
+
+  /** Sees to it that there is a definition, and that it is the one that this process brought. */
+  ready(): Promise<void> {
+    this.#published ??= this.#publish().catch((error) => {
+      this.#published = undefined
+      throw error
+    })
+    return this.#published
+  }
+
+  async replace(given: PoolDefinition): Promise<void> {
+    const next = definitionOf(given)
+    const { store, holder } = this.#client
+    const claims = [{ key: this.#key, value: textOf(next) }]
+    const granted = await store.grant({ holder, ttl: Infinity, claims })
+    // It stands behind the old ones, and takes effect in the step that removes the last of these.
+    const { claims: all } = await store.read({ key: this.#key })
+    for (const { token } of all) {
+      if (granted.outcome === 'busy' || token >= granted.token) continue
+      const target = { key: this.#key, token }
+      await store.revoke({ target, by: holder, why: 'the pool was defined anew' })
+    }
+    this.#wanted = next
+    this.#known = next
+    this.#published = Promise.resolve()
+  }
+
+  async #publish(): Promise<void> {
+    if (this.#wanted === undefined) {
+      if (this.#known !== undefined) return
+      throw invalid(
+        `pool ${show(this.#pool)} is not defined: give its resources once, as in leasehold.pool(${show(this.#pool)}, { resources: [{ name: 'gpu-0' }] })`,
+      )
+    }
+    const { store, holder } = this.#client
+    const value = textOf(this.#wanted)
+    const claims = [{ key: this.#key, value }]
+    const granted = await store.grant({ holder, ttl: Infinity, claims, ifFree: true })
+    if (granted.outcome === 'busy' && granted.ahead[0]?.first.value !== value) {
+      throw this.#otherwise()
+    }
+    this.#known = this.#wanted
+  }
+
+  #otherwise(): LeaseholdError {
+    return invalid(
+      `pool ${show(this.#pool)} is already defined otherwise: leave the definition out to use what is published, or replace it for all with redefine()`,
+    )
+  }
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}

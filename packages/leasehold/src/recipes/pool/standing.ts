@@ -1,0 +1,86 @@
+import type { Place, View } from '../../client/index.ts'
+import type { Key, Time, Token } from '../../port/index.ts'
+import { type Definition, POOL_PREFIX, unitsOf } from './definition.ts'
+import { objectFrom, type Permitted, permittedFrom, type Queued, queuedFrom } from './request.ts'
+import type { Standing } from './turn.ts'
+import { type Book, EMPTY_BOOK, usageOf } from './usage.ts'
+
+/** The keys of a pool. */
+export interface PoolKeys {
+  readonly prefix: string
+  readonly definition: Key
+  readonly line: Key
+  readonly books: Key
+  readonly notice: string
+}
+
+export function keysOf(pool: string): PoolKeys {
+  const prefix = `${POOL_PREFIX}${pool}/`
+  return {
+    prefix,
+    definition: `${prefix}definition`,
+    line: `${prefix}line`,
+    books: `${prefix}books`,
+    notice: `${prefix}notice/`,
+  }
+}
+
+/** A pool as its keys show it. */
+export interface PoolStanding extends Standing<Queued, Permitted> {
+  readonly books: readonly Book[]
+  /**
+   * The latest time that is written anywhere in the pool. It stands for now, because a decision by
+   * one's own clock would differ from that of others who see the same.
+   */
+  readonly latest: Time
+}
+
+export function standingOf(
+  view: View,
+  pool: string,
+  keys: PoolKeys,
+  definition: Definition,
+): PoolStanding {
+  const occupants = occupantsOf(view, pool, definition)
+  const waiters = view.places(keys.line).flatMap((place) => queuedFrom(place) ?? [])
+  const books = view.places(keys.books).map(({ value }) => bookFrom(value))
+  const latest = latestOf(waiters, occupants, books)
+  const usage = usageOf(books, occupants, latest, definition.halfLife)
+  return { pool, definition, waiters, occupants, usage, books, latest }
+}
+
+/** Reads a book; one that cannot be read is empty. */
+export function bookFrom(text: string | undefined): Book {
+  const read = objectFrom(text)
+  if (read === undefined) return EMPTY_BOOK
+  return { ...EMPTY_BOOK, ...(read as Partial<Book>) }
+}
+
+function occupantsOf(view: View, pool: string, definition: Definition): Permitted[] {
+  const found = new Map<Token, { place: Place; keys: Key[]; cost: number }>()
+  for (const resource of definition.resources) {
+    for (const key of unitsOf(pool, resource)) {
+      const place = view.places(key)[0]
+      if (place === undefined) continue
+      const permit = found.get(place.token) ?? { place, keys: [], cost: 0 }
+      permit.keys.push(key)
+      permit.cost += 1 / resource.shares
+      found.set(place.token, permit)
+    }
+  }
+  return [...found.values()].map(({ place, keys, cost }) => permittedFrom(place, keys, cost))
+}
+
+function latestOf(
+  waiters: readonly Queued[],
+  occupants: readonly Permitted[],
+  books: readonly Book[],
+): Time {
+  let latest = 0
+  for (const { since } of waiters) latest = Math.max(latest, since)
+  for (const { since } of occupants) latest = Math.max(latest, since)
+  for (const { accounts } of books) {
+    for (const { at } of Object.values(accounts)) latest = Math.max(latest, at)
+  }
+  return latest
+}

@@ -1,0 +1,211 @@
+import {
+  type Definition,
+  definitionOf,
+  type PoolDefinition,
+} from '../../src/recipes/pool/definition.ts'
+import { costOf, type Occupant, turn, type Waiter } from '../../src/recipes/pool/turn.ts'
+import { type Account, addTo, charge, EMPTY_BOOK, usageOf } from '../../src/recipes/pool/usage.ts'
+import type { SeededRandom } from '../../src/testing/sim/index.ts'
+
+/** A request as a tenant of the simulated world makes it. */
+export interface Job {
+  readonly count: number
+  /** How long it will be held; others know only what was booked. */
+  readonly takes: number
+  readonly booked: number
+  readonly priority?: number
+}
+
+/** When a tenant asks for what: called when it asked last, answers with when it asks again. */
+export interface Behaviour {
+  /** How many jobs to add to the line at this time, given how many it has there. */
+  ask(now: number, inLine: number, random: SeededRandom): { jobs: readonly Job[]; again: number }
+}
+
+interface Running extends Occupant {
+  readonly since: number
+  readonly booked: number
+  readonly cost: number
+  readonly ends: number
+}
+
+interface Queued extends Waiter {
+  readonly job: Job
+  readonly since: number
+}
+
+/** What a tenant got, in resources times milliseconds, and how long it waited. */
+export interface Outcome {
+  readonly tenant: string
+  readonly weight: number
+  received: number
+  /** What it would have got were everything divisible and movable at once. */
+  deserved: number
+  /** The most that it was ever behind what it deserved. */
+  behind: number
+  served: number
+  longestWait: number
+  meanWait: number
+  /** The longest time for which it had work in line and was given nothing at all. */
+  longestDrought: number
+}
+
+/**
+ * A pool in a world of its own: the decision of the real one, with requests and returns from a list
+ * of events instead of a store. Days pass in milliseconds.
+ */
+export class PoolWorld {
+  readonly definition: Definition
+  readonly outcomes = new Map<string, Outcome>()
+  readonly #behaviours: ReadonlyMap<string, Behaviour>
+  readonly #random: SeededRandom
+  readonly #asks = new Map<string, number>()
+  readonly #lastServed = new Map<string, number>()
+  /** What is left to do of all that was asked for, in the ideal. */
+  readonly #work = new Map<string, number>()
+  #now = 0
+  #token = 0
+  #line: Queued[] = []
+  #running: Running[] = []
+  #accounts: Record<string, Account> = {}
+
+  constructor(pool: PoolDefinition, behaviours: Record<string, Behaviour>, random: SeededRandom) {
+    this.definition = definitionOf(pool)
+    this.#behaviours = new Map(Object.entries(behaviours))
+    this.#random = random
+    for (const tenant of this.#behaviours.keys()) {
+      this.#asks.set(tenant, 0)
+      this.outcomes.set(tenant, {
+        tenant,
+        weight: this.definition.tenants?.[tenant] ?? 1,
+        received: 0,
+        deserved: 0,
+        behind: 0,
+        served: 0,
+        longestWait: 0,
+        meanWait: 0,
+        longestDrought: 0,
+      })
+    }
+  }
+
+  run(duration: number): readonly Outcome[] {
+    while (this.#now < duration) {
+      this.#askAll()
+      this.#serve()
+      const next = Math.min(
+        duration,
+        ...this.#running.map(({ ends }) => ends),
+        ...this.#asks.values(),
+      )
+      this.#pass(Math.max(next, this.#now + 1))
+    }
+    return [...this.outcomes.values()]
+  }
+
+  get held(): number {
+    return this.#running.reduce((sum, { cost }) => sum + cost, 0)
+  }
+
+  #askAll(): void {
+    for (const [tenant, behaviour] of this.#behaviours) {
+      if (this.#asks.get(tenant)! > this.#now) continue
+      const inLine = this.#line.filter((it) => it.tenant === tenant).length
+      const { jobs, again } = behaviour.ask(this.#now, inLine, this.#random)
+      this.#asks.set(tenant, Math.max(again, this.#now + 1))
+      if (inLine === 0) this.#lastServed.set(tenant, this.#now)
+      for (const job of jobs) {
+        const { count, booked, priority = 0 } = job
+        const token = ++this.#token
+        this.#work.set(tenant, (this.#work.get(tenant) ?? 0) + count * job.takes)
+        this.#line.push({
+          token,
+          tenant,
+          count,
+          booked,
+          priority,
+          where: [],
+          job,
+          since: this.#now,
+        })
+      }
+    }
+  }
+
+  #serve(): void {
+    const { definition } = this
+    const books = [{ ...EMPTY_BOOK, accounts: this.#accounts }]
+    const usage = usageOf(books, this.#running, this.#now, definition.halfLife)
+    const standing = { pool: 'p', definition, waiters: this.#line, occupants: this.#running, usage }
+    const served = new Set<Waiter>()
+    for (const { waiter, units } of turn(standing)) {
+      if (units === undefined) continue
+      served.add(waiter)
+      this.#start(waiter, units)
+    }
+    this.#line = this.#line.filter((waiter) => !served.has(waiter))
+  }
+
+  #start(waiter: Queued, keys: readonly string[]): void {
+    const { tenant, booked, job, since } = waiter
+    const taken = new Set(this.#running.flatMap((it) => it.keys))
+    if (keys.some((key) => taken.has(key))) throw new Error('a resource was given twice')
+    const cost = costOf(this.definition, waiter)
+    const ends = this.#now + job.takes
+    this.#running.push({ token: ++this.#token, tenant, keys, cost, booked, since: this.#now, ends })
+    const outcome = this.outcomes.get(tenant)!
+    const waited = this.#now - since
+    outcome.meanWait = (outcome.meanWait * outcome.served + waited) / ++outcome.served
+    outcome.longestWait = Math.max(outcome.longestWait, waited)
+    this.#noteDrought(tenant)
+    this.#lastServed.set(tenant, this.#now)
+  }
+
+  #noteDrought(tenant: string): void {
+    const outcome = this.outcomes.get(tenant)!
+    const drought = this.#now - this.#lastServed.get(tenant)!
+    outcome.longestDrought = Math.max(outcome.longestDrought, drought)
+  }
+
+  #pass(to: number): void {
+    this.#account(to - this.#now)
+    this.#now = to
+    const waiting = new Set(this.#line.map(({ tenant }) => tenant))
+    for (const tenant of waiting) this.#noteDrought(tenant)
+    const { halfLife } = this.definition
+    for (const { tenant, cost, since, ends } of this.#running) {
+      if (ends > to) continue
+      const used = { used: charge(cost, to - since, halfLife), at: to }
+      this.#accounts[tenant] = addTo(this.#accounts[tenant], used, halfLife)
+    }
+    this.#running = this.#running.filter(({ ends }) => ends > to)
+  }
+
+  /** What was received in this time, and what was deserved. */
+  #account(time: number): void {
+    for (const { tenant, cost } of this.#running) {
+      this.outcomes.get(tenant)!.received += cost * time
+    }
+    this.#flow(time)
+    for (const outcome of this.outcomes.values()) {
+      outcome.behind = Math.max(outcome.behind, outcome.deserved - outcome.received)
+    }
+  }
+
+  /** The ideal: all who have work left share by weight, as if work were water. */
+  #flow(time: number): void {
+    for (let left = time; left > 0; ) {
+      const open = [...this.#work].filter(([, work]) => work > 1e-6)
+      if (open.length === 0) return
+      const weights = open.reduce((sum, [tenant]) => sum + this.outcomes.get(tenant)!.weight, 0)
+      const rate = (tenant: string) =>
+        (this.definition.resources.length * this.outcomes.get(tenant)!.weight) / weights
+      const step = Math.min(left, ...open.map(([tenant, work]) => work / rate(tenant)))
+      for (const [tenant, work] of open) {
+        this.#work.set(tenant, work - rate(tenant) * step)
+        this.outcomes.get(tenant)!.deserved += rate(tenant) * step
+      }
+      left -= step
+    }
+  }
+}
