@@ -273,7 +273,7 @@ function checkValue(value: string | undefined, limits: Limits): Complaint {
   return undefined
 }
 
-function checkToken(token: number): Complaint {
+export function checkToken(token: number): Complaint {
   if (Number.isSafeInteger(token) && token > 0) return undefined
   return invalid(`token is ${show(token)}: it must be the integer that the claim was answered with`)
 }

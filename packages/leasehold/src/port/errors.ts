@@ -18,6 +18,10 @@ export const ERRORS = {
     outcome: 'refused',
     meaning: 'The lease has no claim with this token on this key: it was released or replaced.',
   },
+  'stale-token': {
+    outcome: 'refused',
+    meaning: 'The resource has seen a higher token: somebody else has held it since.',
+  },
   'storage-full': { outcome: 'refused', meaning: 'There is no space to write to; reads go on.' },
   'storage-failed': { outcome: 'unknown', meaning: 'Writing failed; the store keeps trying.' },
   'storage-locked': { outcome: 'refused', meaning: 'Another process owns this folder.' },
@@ -62,6 +66,8 @@ export interface ErrorDetails {
   readonly reason?: LossReason | EndReason | undefined
   readonly by?: string | undefined
   readonly why?: string | undefined
+  readonly token?: number | undefined
+  readonly highest?: number | undefined
   readonly cause?: unknown
 }
 
@@ -74,6 +80,9 @@ export class LeaseholdError extends Error {
   readonly by: string | undefined
   /** For a forced end: the reason that was given. */
   readonly why: string | undefined
+  /** For `stale-token`: the token that was refused, and the highest that the resource has seen. */
+  readonly token: number | undefined
+  readonly highest: number | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -81,6 +90,8 @@ export class LeaseholdError extends Error {
     this.reason = details.reason
     this.by = details.by
     this.why = details.why
+    this.token = details.token
+    this.highest = details.highest
   }
 
   get outcome(): 'refused' | 'unknown' {

@@ -7,7 +7,8 @@ import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
  * `testing` is beside the others: it judges stores at the port and runs them with a clock of its
  * own, so it knows the stores and what is below them. It does not know the client, because
  * whoever writes a store should not have to load one; and nothing that is shipped for use may
- * know `testing`.
+ * know `testing`. `fence` is beside the others too: it guards the resource, which knows tokens and
+ * neither stores nor clients; and nobody who holds a lease needs it.
  */
 const MAY_KNOW: Record<string, readonly string[]> = {
   port: [],
@@ -16,6 +17,7 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   stores: ['port', 'kernel', 'grantor'],
   client: ['port', 'stores'],
   recipes: ['port', 'client'],
+  fence: ['port'],
   testing: ['port', 'kernel', 'grantor', 'stores'],
   // The two files at the top: the front door, and what it exports.
   '': ['port', 'stores', 'client', 'recipes'],

@@ -49,6 +49,8 @@ describe('the rule for imports', () => {
     ['a store from a recipe', 'recipes/a.ts', `import '../stores/file/index.ts'`, 'must not know'],
     ['testing, in use', 'client/a.ts', `import '../testing/index.ts'`, 'must not know testing'],
     ['the client in testing', 'testing/a.ts', `import '../client/index.ts'`, 'must not know'],
+    ['the client in a fence', 'fence/a.ts', `import '../client/index.ts'`, 'must not know client'],
+    ['a fence in a recipe', 'recipes/a.ts', `import '../fence/index.ts'`, 'must not know fence'],
     ['past the door', 'kernel/a.ts', `import { b } from '../port/errors.ts'`, 'by its index.ts'],
     ['a package', 'client/a.ts', `import fc from 'fast-check'`, 'depends on no package'],
     ['Node in the kernel', 'kernel/a.ts', `import 'node:fs'`, 'does without'],

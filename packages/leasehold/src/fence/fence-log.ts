@@ -1,0 +1,268 @@
+import {
+  close,
+  closeSync,
+  constants,
+  fdatasync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { LeaseholdError, type Random, type Token } from '../port/index.ts'
+import { type FenceRecord, formatRecord, parseRecord } from './fence-record.ts'
+
+const syncData = promisify(fdatasync)
+
+const NAME = /^fence-(\d{8})\.log$/
+const UNFINISHED = /^fence-(\d{8})\.log\..*\.tmp$/
+/** A log is sealed when it has so many records more than twice the resources that it is about. */
+const SPARE_RECORDS = 10_000
+/** Far more than it can take: each further attempt means that a log was sealed at that moment. */
+const ATTEMPTS = 100
+
+/**
+ * The highest token of each resource, in a folder that any number of processes of this machine use
+ * at once, without locks: a process that is paused or killed anywhere in here holds up nobody.
+ *
+ * **Why it is right.** A log is only ever appended to, and the system puts each record whole behind
+ * the one before (`O_APPEND`), so that all see the same records in the same order. The highest token
+ * of a resource is the highest in the log. Whoever wants to raise it appends first and reads the log
+ * to its end afterwards: of two that do so at once, whoever reads later sees both, so the higher
+ * token is never overlooked by a lower one that comes after it.
+ *
+ * **Why it stays small.** When a log is long, anybody appends the record `sealed`: what comes after it
+ * counts for nothing, so what the log says is settled, and whoever finds the seal can write the next
+ * log (the highest token of each resource) under another name and link it into its place, which
+ * only the first succeeds with; all would have written the same. The old log is then replaced by one
+ * that says only `moved`. No name is ever free again, or somebody who was paused before linking would
+ * begin a second history.
+ *
+ * Reading, appending and deciding are synchronous: within one process nothing comes between them.
+ * They touch memory of the system only. What takes its time, the disk, is waited for in `durable`.
+ */
+export class FenceLog {
+  readonly #folder: string
+  readonly #random: Random
+  readonly #highest = new Map<string, Token>()
+  #number: number
+  #descriptor: number
+  /** How far this log has been read, in bytes, and how many of its records were about tokens. */
+  #position = 0
+  #records = 0
+  /** How far it is known to be on the disk. */
+  #synced = 0
+  #syncing: Promise<void> | undefined
+  #failure: LeaseholdError | undefined
+
+  constructor(folder: string, random: Random) {
+    this.#folder = folder
+    this.#random = random
+    const names = readdirSync(folder)
+    this.#number = Math.max(1, ...names.map((name) => Number(NAME.exec(name)?.[1] ?? 0)))
+    this.#descriptor = this.#open(this.#number, constants.O_CREAT)
+    this.#syncFolder()
+    for (const name of names) {
+      const match = UNFINISHED.exec(name)
+      if (match && Number(match[1]) <= this.#number) rmSync(join(folder, name), { force: true })
+    }
+    this.#catchUp()
+  }
+
+  /** The highest token that the resource has seen until now, in whichever process; 0 for none. */
+  highest(resource: string): Token {
+    if (this.#failure) throw this.#failure
+    this.#catchUp()
+    return this.#highest.get(resource) ?? 0
+  }
+
+  /** Makes the highest token at least this one, and answers with it. Not durable yet. */
+  raise(resource: string, token: Token): Token {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const highest = this.highest(resource)
+      if (highest >= token) return highest
+      this.#append([resource, token])
+      if (this.#records > 2 * this.#highest.size + SPARE_RECORDS) this.#append('sealed')
+    }
+    throw new LeaseholdError('storage-failed', `${this.#path(this.#number)} is sealed all the time`)
+  }
+
+  /** Fulfilled when all that was read or raised until now is on the disk. Many share one sync. */
+  async durable(): Promise<void> {
+    const number = this.#number
+    const position = this.#position
+    // What has moved to a next log was made durable with that.
+    while (number === this.#number && this.#synced < position) {
+      this.#syncing ??= this.#sync().finally(() => {
+        this.#syncing = undefined
+      })
+      await this.#syncing
+    }
+    if (this.#failure) throw this.#failure
+  }
+
+  async close(): Promise<void> {
+    this.#failure ??= new LeaseholdError('closed', `the fence in ${this.#folder} was closed`)
+    await this.#syncing?.catch(() => {})
+    if (this.#descriptor >= 0) closeSync(this.#descriptor)
+    this.#descriptor = -1
+  }
+
+  async #sync(): Promise<void> {
+    const number = this.#number
+    const position = this.#position
+    try {
+      await syncData(this.#descriptor)
+    } catch (error) {
+      // What the system could not write it may have dropped, and a second sync would not say so.
+      this.#failure = new LeaseholdError(
+        'storage-failed',
+        `${this.#path(number)} could not be made durable (${(error as Error).message}): what was admitted last may be lost. Look after the disk and open the fence again`,
+        { cause: error },
+      )
+      throw this.#failure
+    }
+    if (number === this.#number) this.#synced = position
+  }
+
+  #append(record: FenceRecord): void {
+    const bytes = Buffer.from(formatRecord(record))
+    if (writeSync(this.#descriptor, bytes) === bytes.length) return
+    throw new LeaseholdError(
+      'storage-full',
+      `${this.#path(this.#number)} has no room for a record: free some space and ask again`,
+    )
+  }
+
+  /** Reads what has been appended, by whomever, and follows the log to the next where it is sealed. */
+  #catchUp(): void {
+    for (;;) {
+      const size = fstatSync(this.#descriptor).size
+      if (size < this.#position) throw this.#damaged('it has become shorter')
+      if (size === this.#position) return
+      const bytes = Buffer.alloc(size - this.#position)
+      const count = readSync(this.#descriptor, bytes, 0, bytes.length, this.#position)
+      // A line without its end is being written just now.
+      const end = bytes.subarray(0, count).lastIndexOf(0x0a) + 1
+      if (end === 0) return
+      const last = this.#apply(bytes.toString('utf8', 0, end).split('\n'))
+      this.#position += end
+      if (last === undefined) return
+      this.#moveOn(last)
+    }
+  }
+
+  /** Answers with the record that ends the log, if there is one; nothing after it counts. */
+  #apply(lines: readonly string[]): 'sealed' | 'moved' | undefined {
+    for (const line of lines) {
+      const record = line === '' ? 'cut' : parseRecord(line)
+      if (record === 'sealed' || record === 'moved') return record
+      if (record === 'cut') continue
+      if (record === 'damaged') throw this.#damaged(`it has the line ${JSON.stringify(line)}`)
+      const [resource, token] = record
+      this.#records++
+      if (token > (this.#highest.get(resource) ?? 0)) this.#highest.set(resource, token)
+    }
+    return undefined
+  }
+
+  #moveOn(last: 'sealed' | 'moved'): void {
+    const next = this.#number + 1
+    const descriptor = this.#openNext(next, last)
+    // The next log, and its name, may have been written by one who died before making them durable.
+    fsyncSync(descriptor)
+    this.#syncFolder()
+    if (last === 'sealed') this.#replace(this.#number, ['moved'])
+    this.#retire(this.#descriptor)
+    this.#descriptor = descriptor
+    this.#number = next
+    this.#position = 0
+    this.#records = 0
+    this.#synced = fstatSync(descriptor).size
+  }
+
+  #openNext(next: number, last: 'sealed' | 'moved'): number {
+    try {
+      return this.#open(next)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      if (last === 'moved') throw this.#damaged(`${this.#path(next)}, which follows it, is missing`)
+    }
+    const temporary = this.#write(next, this.#highest.entries())
+    try {
+      linkSync(temporary, this.#path(next))
+    } catch (error) {
+      // Somebody else was first; and may have tidied this one away.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' && !isMissing(error)) throw error
+    } finally {
+      rmSync(temporary, { force: true })
+    }
+    return this.#open(next)
+  }
+
+  /** To save space only: whoever cannot do it, or does it again, does no harm. */
+  #replace(number: number, records: Iterable<FenceRecord>): void {
+    const temporary = this.#write(number, records)
+    try {
+      renameSync(temporary, this.#path(number))
+    } catch {
+      rmSync(temporary, { force: true })
+    }
+  }
+
+  /** Writes records to a file of their own, durably, and answers with its path. */
+  #write(number: number, records: Iterable<FenceRecord>): string {
+    const path = `${this.#path(number)}.${this.#random.id()}.tmp`
+    const bytes = Buffer.from([...records].map(formatRecord).join(''))
+    const descriptor = openSync(path, 'wx')
+    try {
+      for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done)
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+    return path
+  }
+
+  /** A sync may be under way on it. */
+  #retire(descriptor: number): void {
+    const ended = this.#syncing ?? Promise.resolve()
+    void ended.catch(() => {}).then(() => close(descriptor, () => {}))
+  }
+
+  #open(number: number, more = 0): number {
+    return openSync(this.#path(number), constants.O_RDWR | constants.O_APPEND | more, 0o644)
+  }
+
+  #syncFolder(): void {
+    // Windows cannot open a folder, and has no need to: its names are durable with the files.
+    if (process.platform === 'win32') return
+    const descriptor = openSync(this.#folder, 'r')
+    try {
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+  }
+
+  #path(number: number): string {
+    return join(this.#folder, `fence-${String(number).padStart(8, '0')}.log`)
+  }
+
+  #damaged(what: string): LeaseholdError {
+    return new LeaseholdError(
+      'storage-damaged',
+      `${this.#path(this.#number)} is damaged: ${what}. Which tokens were seen is not known any more: restore the folder from a copy no older than the last hand-over, or, when nobody holds a lock on what it guards, move it away and let every holder take its lock anew`,
+    )
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT'
+}

@@ -1,0 +1,6 @@
+export type { Fence } from './fence.ts'
+export * from './file-fence.ts'
+export * from './http-fence.ts'
+export * from './memory-fence.ts'
+export * from './postgres-fence.ts'
+export * from './redis-fence.ts'

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { LeaseholdError, show, type Token } from '../port/index.ts'
+import { checkAdmission, type Fence, refuseStale, unanswered } from './fence.ts'
+
+/** What is asked of `ioredis`. */
+export interface IoRedisClient {
+  eval(script: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
+  evalsha(digest: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
+}
+
+/** What is asked of `redis` (node-redis). */
+export interface NodeRedisClient {
+  eval(script: string, options: ScriptArguments): Promise<unknown>
+  evalSha(digest: string, options: ScriptArguments): Promise<unknown>
+}
+
+interface ScriptArguments {
+  keys: string[]
+  arguments: string[]
+}
+
+export type RedisClient = IoRedisClient | NodeRedisClient
+
+export interface RedisFenceOptions {
+  /** What the fence's own keys begin with, `leasehold:fence:` if not given. */
+  readonly prefix?: string | undefined
+}
+
+/**
+ * A fence in Redis: one key for each resource, with the highest token seen, that never expires.
+ *
+ * It remembers as well as Redis does. With `appendonly yes` and `appendfsync always` what was
+ * admitted survives a crash of the process and of the machine. With `everysec`, the default of the
+ * append-only file, a crash may forget the last second, and without it everything since the last
+ * snapshot: a stale holder is then admitted again. So it is after the failover to a replica that
+ * had not yet heard. The policy for a full memory must be `noeviction` (or one of `volatile-*`):
+ * any of `allkeys-*` throws the fence's keys away.
+ */
+export interface RedisFence extends Fence {
+  /**
+   * Checks the token and sets a key to a value, in one step that nothing can come between. In a
+   * cluster both keys must be in one slot: give the resource and the key the same part in braces.
+   */
+  set(resource: string, token: Token, key: string, value: string): Promise<void>
+}
+
+/**
+ * Answers with the highest token that the resource has seen, this one included. Numbers in Lua are
+ * doubles: exact for every token, which is a safe integer; and as text they would lose digits, so
+ * tokens are kept and answered as the text that came.
+ */
+const SCRIPT = `
+local seen = redis.call('GET', KEYS[1])
+if seen then
+  if not string.match(seen, '^[1-9]%d*$') then
+    return redis.error_reply('ERR ' .. KEYS[1] .. ' does not hold a token')
+  end
+  if tonumber(seen) > tonumber(ARGV[1]) then return seen end
+end
+if seen ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end
+if KEYS[2] then redis.call('SET', KEYS[2], ARGV[2]) end
+return ARGV[1]
+`
+const DIGEST = createHash('sha1').update(SCRIPT).digest('hex')
+
+export function redisFence(client: RedisClient, options: RedisFenceOptions = {}): RedisFence {
+  const { prefix = 'leasehold:fence:' } = options
+  if (typeof prefix !== 'string') {
+    throw new LeaseholdError('invalid-argument', `prefix is ${show(prefix)}: it must be a text`)
+  }
+
+  async function judge(
+    resource: string,
+    token: Token,
+    keys: string[] = [],
+    values: string[] = [],
+  ): Promise<void> {
+    checkAdmission(resource, token)
+    const answer = run(client, [prefix + resource, ...keys], [String(token), ...values])
+    const highest = await answer.catch((error: unknown) => {
+      throw unanswered('Redis', resource, error)
+    })
+    refuseStale(resource, token, Number(highest))
+  }
+
+  return {
+    admit: (resource, token) => judge(resource, token),
+    async set(resource, token, key, value) {
+      if (typeof key !== 'string' || typeof value !== 'string') {
+        throw new LeaseholdError(
+          'invalid-argument',
+          `key is ${show(key)} and value is ${show(value)}: both must be texts`,
+        )
+      }
+      await judge(resource, token, [key], [value])
+    },
+  }
+}
+
+/** By digest, which is short; with the whole script where Redis does not know it (any more). */
+async function run(client: RedisClient, keys: string[], values: string[]): Promise<unknown> {
+  try {
+    return await ('evalSha' in client
+      ? client.evalSha(DIGEST, { keys, arguments: values })
+      : client.evalsha(DIGEST, keys.length, ...keys, ...values))
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+  }
+  return 'evalSha' in client
+    ? client.eval(SCRIPT, { keys, arguments: values })
+    : client.eval(SCRIPT, keys.length, ...keys, ...values)
+}

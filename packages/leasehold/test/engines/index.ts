@@ -1,0 +1,3 @@
+export { describeWith, Engine, type EngineSpec } from './engine.ts'
+export { POSTGRES, POSTGRES_CRASH, postgresUrl } from './postgres.ts'
+export { REDIS } from './redis.ts'

@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process'
+import { dirname, join } from 'node:path'
+import { type EngineSpec, findProgram, foldersIn } from './engine.ts'
+
+const program = findProgram(
+  'postgres',
+  foldersIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin')),
+)
+
+/** PostgreSQL with its default settings, in which a commit is on the disk before it is answered. */
+export const POSTGRES: EngineSpec = {
+  name: 'postgres',
+  program,
+  user: 'postgres',
+  prepare: (folder, user) => {
+    const initdb = join(dirname(program!), 'initdb')
+    const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
+    execFileSync(initdb, [...args, '--no-locale', '--no-sync'], {
+      ...user,
+      cwd: folder,
+      stdio: 'pipe',
+    })
+  },
+  args: (folder, port) =>
+    [
+      ['-D', join(folder, 'data'), '-p', String(port)],
+      ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
+    ].flat(),
+  ready: /database system is ready to accept connections/,
+}
+
+/** Its kind of crash: every process ends at once, nothing is tidied, and the log is replayed. */
+export const POSTGRES_CRASH: NodeJS.Signals = 'SIGQUIT'
+
+export function postgresUrl(port: number): string {
+  return `postgres://postgres@127.0.0.1:${port}/postgres`
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Sees to it that the engines which tests run against are on this machine, from Debian's packages,
+# and is done at once where they are. Starts none of them: each test starts its own, on a port of
+# its own (packages/leasehold/test/engines).
+#
+#   scripts/engines.sh           all of them
+#   scripts/engines.sh redis     only that one
+#
+# Where one cannot be had the tests that need it are left out, and say so. With CI=true that is a
+# failure instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/retry.sh
+
+engines=("$@")
+[ ${#engines[@]} -gt 0 ] || engines=(redis postgres)
+
+is_there() {
+  case "$1" in
+    redis) command -v redis-server > /dev/null ;;
+    postgres) command -v initdb > /dev/null || ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 ;;
+    *) echo "engines: there is no engine called $1, only redis and postgres" >&2; exit 2 ;;
+  esac
+}
+
+package_of() {
+  case "$1" in
+    redis) echo redis-server ;;
+    postgres) echo postgresql ;;
+  esac
+}
+
+missing=()
+packages=()
+for engine in "${engines[@]}"; do
+  if is_there "$engine"; then continue; fi
+  missing+=("$engine")
+  packages+=("$(package_of "$engine")")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+give_up() {
+  echo "engines: without ${missing[*]}: $1. Install ${packages[*]} to run their tests." >&2
+  [ "${CI:-}" != true ] || exit 1
+  exit 0
+}
+
+command -v apt-get > /dev/null || give_up 'this machine has no apt-get'
+[ "$(id -u)" = 0 ] || give_up 'only root may install packages'
+
+# A package of a server starts it, on its standard port, unless this file says no.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' > "$policy"
+  chmod +x "$policy"
+  trap 'rm -f "$policy"' EXIT
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+wait_for_others='DPkg::Lock::Timeout=300'
+fetch() {
+  apt-get update -qq -o "$wait_for_others" &&
+    apt-get install -y -qq --no-install-recommends -o "$wait_for_others" "${packages[@]}" > /dev/null
+}
+echo "engines: installing ${packages[*]}"
+retry "install ${packages[*]}" fetch || give_up 'they could not be installed'
