@@ -53,7 +53,8 @@ export class FenceLog {
   readonly #highest = new Map<string, Token>()
   #number: number
   #descriptor: number
-  /** How far this log has been read, in bytes, and how many of its records were about tokens. */
+  /** How far this log has been read, in bytes; of that, whole lines; and records about tokens. */
+  #end = 0
   #position = 0
   #records = 0
   /** How far it is known to be on the disk. */
@@ -96,9 +97,9 @@ export class FenceLog {
   /** Fulfilled when all that was read or raised until now is on the disk. Many share one sync. */
   async durable(): Promise<void> {
     const number = this.#number
-    const position = this.#position
+    const end = this.#end
     // What has moved to a next log was made durable with that.
-    while (number === this.#number && this.#synced < position) {
+    while (number === this.#number && this.#synced < end) {
       this.#syncing ??= this.#sync().finally(() => {
         this.#syncing = undefined
       })
@@ -116,7 +117,7 @@ export class FenceLog {
 
   async #sync(): Promise<void> {
     const number = this.#number
-    const position = this.#position
+    const end = this.#end
     try {
       await syncData(this.#descriptor)
     } catch (error) {
@@ -128,7 +129,7 @@ export class FenceLog {
       )
       throw this.#failure
     }
-    if (number === this.#number) this.#synced = position
+    if (number === this.#number) this.#synced = end
   }
 
   #append(record: FenceRecord): void {
@@ -148,13 +149,12 @@ export class FenceLog {
       if (size === this.#position) return
       const bytes = Buffer.alloc(size - this.#position)
       const count = readSync(this.#descriptor, bytes, 0, bytes.length, this.#position)
-      // A line without its end is being written just now.
-      const end = bytes.subarray(0, count).lastIndexOf(0x0a) + 1
-      if (end === 0) return
-      const last = this.#apply(bytes.toString('utf8', 0, end).split('\n'))
-      this.#position += end
-      if (last === undefined) return
-      this.#moveOn(last)
+      const last = this.#apply(bytes.toString('utf8', 0, count).split('\n'))
+      this.#end = this.#position + count
+      // A line without its end may be one that is being written just now: it is read again.
+      this.#position += bytes.subarray(0, count).lastIndexOf(0x0a) + 1
+      if (last !== undefined) this.#moveOn(last)
+      else if (count === bytes.length) return
     }
   }
 
@@ -175,6 +175,7 @@ export class FenceLog {
   #moveOn(last: 'sealed' | 'moved'): void {
     const next = this.#number + 1
     const descriptor = this.#openNext(next, last)
+    const { size } = fstatSync(descriptor)
     // The next log, and its name, may have been written by one who died before making them durable.
     fsyncSync(descriptor)
     this.#syncFolder()
@@ -182,9 +183,10 @@ export class FenceLog {
     this.#retire(this.#descriptor)
     this.#descriptor = descriptor
     this.#number = next
+    this.#end = 0
     this.#position = 0
     this.#records = 0
-    this.#synced = fstatSync(descriptor).size
+    this.#synced = size
   }
 
   #openNext(next: number, last: 'sealed' | 'moved'): number {

@@ -29,17 +29,17 @@ const CUT_BEFORE_TEXT = /^(\d{0,6}|\d{1,6} [0-9a-f]{0,8})$/
  * disk can make a whole line look like that: it would have to change both.
  */
 export function parseRecord(line: string): FenceRecord | 'cut' | 'damaged' {
-  const whole = WHOLE.exec(line)
+  // After a power failure there may be zeros where the rest should be.
+  const found = line.replace(/\0+$/, '')
+  const whole = WHOLE.exec(found)
   if (whole) {
     const [, length, sum, text] = whole as unknown as [string, string, string, string]
     const isRight = Buffer.byteLength(text) === Number(length) && sum === checksum(length, text)
     return isRight ? (JSON.parse(text) as FenceRecord) : 'damaged'
   }
-  // After a power failure there may be zeros where the rest should be.
-  const rest = line.replace(/\0+$/, '')
-  const cut = CUT_IN_TEXT.exec(rest)
-  const isCut = cut ? Buffer.byteLength(cut[2]!) <= Number(cut[1]) : CUT_BEFORE_TEXT.test(rest)
-  return isCut && !rest.endsWith(';') ? 'cut' : 'damaged'
+  const cut = CUT_IN_TEXT.exec(found)
+  const isCut = cut ? Buffer.byteLength(cut[2]!) <= Number(cut[1]) : CUT_BEFORE_TEXT.test(found)
+  return isCut && !found.endsWith(';') ? 'cut' : 'damaged'
 }
 
 function checksum(length: number | string, text: string): string {

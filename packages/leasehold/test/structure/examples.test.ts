@@ -22,6 +22,17 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /store .* history: alice, token 1, held for .* s, expired$/,
     /store .* history: bob, token 2, held for .* s, released$/,
   ],
+  'late-writer': [
+    /^alice looks at her lock: she holds reports\/nightly with token 1$/,
+    /^alice is paused, before she could write$/,
+    /^the lease of alice has expired: bob holds reports\/nightly with token \d+$/,
+    /^bob writes both files$/,
+    /^alice wakes up and writes both files, as she was about to$/,
+    /^the fence says: token 1 for "reports\/nightly" is stale: it has seen token \d+, so somebody/,
+    /^alice looks at her lock again: lost$/,
+    /^unguarded.txt {2}written by alice with token 1$/,
+    /^guarded.txt {4}written by bob with token \d+$/,
+  ],
   'moving-time': [
     /^after an hour of heartbeats: held, token 1$/,
     /^after a stall of 31 s: lost, expired$/,

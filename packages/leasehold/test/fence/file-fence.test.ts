@@ -1,0 +1,291 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  appendFileSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { formatRecord } from '../../src/fence/fence-record.ts'
+import { type FileFence, type FileFenceOptions, fileFence } from '../../src/fence/index.ts'
+import { systemRandom } from '../../src/port/index.ts'
+import { fallsIn, itIsAFence, type Try } from './fence-cases.ts'
+
+const CHILD = fileURLToPath(new URL('./file-fence-child.ts', import.meta.url))
+const FIRST = 'fence-00000001.log'
+const SECOND = 'fence-00000002.log'
+
+let folder: string
+let opened: FileFence[]
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'leasehold-fence-'))
+  opened = []
+})
+
+afterEach(async () => {
+  await Promise.all(opened.map((fence) => fence.close()))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function open(at = folder, options?: FileFenceOptions): Promise<FileFence> {
+  const fence = await fileFence(at, options)
+  opened.push(fence)
+  return fence
+}
+
+const stale = (highest: number) => ({ code: 'stale-token', highest })
+
+describe('a fence in a folder', () => {
+  let fences: FileFence[]
+  let turn = 0
+
+  beforeEach(async () => {
+    fences = [await open(), await open(), await open()]
+  })
+
+  // As if each were another process: they have nothing in common but the folder.
+  itIsAFence(() => fences[turn++ % fences.length]!)
+
+  it('remembers across its own end', async () => {
+    await fences[0]!.admit('a', 9)
+    await fences[1]!.admit('a', 10)
+    await Promise.all(fences.map((fence) => fence.close()))
+    await expect(fences[0]!.admit('a', 11)).rejects.toMatchObject({ code: 'closed' })
+    const again = await open()
+    await expect(again.admit('a', 9)).rejects.toMatchObject(stale(10))
+    await again.admit('a', 10)
+  })
+
+  it('refuses a folder that is none', async () => {
+    await expect(fileFence('')).rejects.toMatchObject({ code: 'invalid-argument' })
+    writeFileSync(join(folder, 'file'), '')
+    const refused = fileFence(join(folder, 'file'))
+    await expect(refused).rejects.toMatchObject({ code: 'storage-failed' })
+  })
+})
+
+describe('processes that share a fence in a folder', () => {
+  /** A process that asks as hard as it can and is killed in the midst of it; what it said. */
+  async function live(name: string, ms: number): Promise<Try[]> {
+    const file = join(folder, `${name}.said`)
+    // What was written to a file is there even if the writer dies at once.
+    const output = openSync(file, 'w')
+    const args = ['--import', 'tsx', CHILD, join(folder, 'fence'), 'shared']
+    const child = spawn(process.execPath, args, { stdio: ['ignore', output, 'pipe'] })
+    let complaint = ''
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      complaint += text
+    })
+    const ended = once(child, 'close')
+    while (statSync(file).size === 0 && child.exitCode === null) await pause(5)
+    await pause(ms)
+    child.kill('SIGKILL')
+    const [, signal] = await ended
+    closeSync(output)
+    expect({ signal, complaint }).toEqual({ signal: 'SIGKILL', complaint: '' })
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+    return lines.map((line) => JSON.parse(line) as Try)
+  }
+
+  it('admit no token that goes down, though they are killed and followed by others', async () => {
+    const lanes = [0, 1, 2].map(async (lane) => {
+      const said: Try[] = []
+      for (let life = 0; life < 4; life++) {
+        said.push(...(await live(`${lane}-${life}`, 200 + Math.random() * 400)))
+      }
+      return said
+    })
+    const tries = (await Promise.all(lanes)).flat()
+    expect(fallsIn(tries)).toEqual([])
+    const admitted = tries.filter((each) => each.admitted)
+    expect(admitted.length).toBeGreaterThan(500)
+    expect(tries.length - admitted.length).toBeGreaterThan(500)
+    const highest = Math.max(...admitted.map((each) => each.token))
+    const fence = await open(join(folder, 'fence'))
+    await expect(fence.admit('shared', highest - 1)).rejects.toMatchObject({ code: 'stale-token' })
+  }, 90_000)
+})
+
+describe('the log of a fence', () => {
+  const files = () => readdirSync(folder).sort()
+
+  async function raiseMany(fence: FileFence, from: number, count: number): Promise<void> {
+    const tokens = Array.from({ length: count }, (_, index) => from + index)
+    await Promise.all(tokens.map((token) => fence.admit('many', token)))
+  }
+
+  it('is followed by a short one when it is long, and everybody goes along', async () => {
+    const one = await open()
+    const two = await open()
+    await two.admit('few', 7)
+    await raiseMany(one, 1, 10_100)
+    expect(files()).toEqual([FIRST, SECOND])
+    expect(statSync(join(folder, FIRST)).size).toBeLessThan(100)
+    expect(statSync(join(folder, SECOND)).size).toBeLessThan(20_000)
+    // This one has not looked since; what it appends goes to the old log, where nothing counts.
+    await two.admit('many', 20_000)
+    await expect(one.admit('many', 19_999)).rejects.toMatchObject(stale(20_000))
+    await expect(one.admit('few', 6)).rejects.toMatchObject(stale(7))
+    await raiseMany(two, 30_000, 10_100)
+    const three = await open()
+    for (const fence of [one, two, three]) {
+      await expect(fence.admit('many', 40_098)).rejects.toMatchObject(stale(40_099))
+      await expect(fence.admit('few', 6)).rejects.toMatchObject(stale(7))
+    }
+    expect(files()).toHaveLength(3)
+  })
+
+  it('is continued by whoever finds it sealed, though nobody has written the next', async () => {
+    await (await open()).admit('a', 10)
+    appendFileSync(join(folder, FIRST), formatRecord('sealed'))
+    writeFileSync(join(folder, `${SECOND}.left-by-a-dead-one.tmp`), 'half')
+    const [one, two] = [await open(), await open()]
+    for (const fence of [one, two]) {
+      await expect(fence.admit('a', 9)).rejects.toMatchObject(stale(10))
+    }
+    await one.admit('a', 11)
+    await expect(two.admit('a', 10)).rejects.toMatchObject(stale(11))
+    await open()
+    expect(files()).toEqual([FIRST, SECOND])
+  })
+
+  it('is refused where the next is missing that everything has moved to', async () => {
+    const fence = await open()
+    await raiseMany(fence, 1, 10_100)
+    rmSync(join(folder, SECOND))
+    await expect(open()).rejects.toMatchObject({ code: 'storage-damaged' })
+  })
+
+  /** A log with two records, the last of them of the higher token; and where that begins. */
+  async function twoRecords(): Promise<{ whole: Buffer; last: number }> {
+    const fence = await open()
+    await fence.admit('a/ü', 9)
+    const last = statSync(join(folder, FIRST)).size
+    await fence.admit('a/ü', 10)
+    await fence.close()
+    return { whole: readFileSync(join(folder, FIRST)), last }
+  }
+
+  it('may be cut short anywhere: what was whole counts, and it goes on', async () => {
+    const { whole, last } = await twoRecords()
+    for (let length = 0; length <= whole.length; length++) {
+      for (const filling of ['', '\0'.repeat(40)]) {
+        const copy = join(folder, `cut-${length}-${filling.length}`)
+        cpSync(join(folder, FIRST), join(copy, FIRST))
+        truncateSync(join(copy, FIRST), length)
+        appendFileSync(join(copy, FIRST), filling)
+        const fence = await open(copy)
+        // A record that lacks no more than its end of line is whole.
+        const highest = length >= whole.length - 1 ? 10 : length >= last - 1 ? 9 : 0
+        if (highest > 0) {
+          await expect(fence.admit('a/ü', 8)).rejects.toMatchObject(stale(highest))
+        }
+        await fence.admit('a/ü', 11)
+        await expect((await open(copy)).admit('a/ü', 10)).rejects.toMatchObject(stale(11))
+      }
+    }
+  })
+
+  it('is refused, or has lost nothing, whichever bit of it has changed', async () => {
+    const { whole } = await twoRecords()
+    let refused = 0
+    for (let bit = 0; bit < whole.length * 8; bit++) {
+      const copy = join(folder, `bit-${bit}`)
+      const bytes = Buffer.from(whole)
+      bytes[bit >> 3]! ^= 1 << (bit & 7)
+      cpSync(join(folder, FIRST), join(copy, FIRST))
+      writeFileSync(join(copy, FIRST), bytes)
+      const fence = await fileFence(copy).catch((error: unknown) => {
+        expect(error).toMatchObject({ code: 'storage-damaged' })
+        refused++
+      })
+      if (!fence) continue
+      const judged = await fence.admit('a/ü', 9).catch((error: { code: string }) => error.code)
+      expect(['stale-token', 'storage-damaged'], `bit ${bit}`).toContain(judged)
+      await fence.close()
+    }
+    expect(refused).toBeGreaterThan(whole.length * 7)
+  })
+
+  it('that has become shorter under it is refused', async () => {
+    const fence = await open()
+    await fence.admit('a', 9)
+    truncateSync(join(folder, FIRST), 5)
+    await expect(fence.admit('a', 10)).rejects.toMatchObject({ code: 'storage-damaged' })
+  })
+})
+
+describe('a file that is written under a token', () => {
+  it('is not replaced by a writer that wakes up late', async () => {
+    const fence = await open(join(folder, 'fence'))
+    const path = join(folder, 'report.txt')
+    await fence.writeFile('report', 9, path, 'by nine')
+    await fence.writeFile('report', 10, path, Buffer.from('by ten'))
+    const late = fence.writeFile('report', 9, path, 'late')
+    await expect(late).rejects.toMatchObject(stale(10))
+    expect(readFileSync(path, 'utf8')).toBe('by ten')
+    await fence.writeFile('report', 10, path, 'by ten again')
+    expect(readFileSync(path, 'utf8')).toBe('by ten again')
+    expect(readdirSync(folder).sort()).toEqual(['fence', 'report.txt'])
+  })
+
+  it('is not replaced by one that was admitted and then overtaken while it wrote', async () => {
+    const newer = await open(join(folder, 'fence'))
+    let overtaking: Promise<void> | undefined
+    const id = () => {
+      // Asked for the name of the file aside: it has been admitted, and has not begun to write.
+      overtaking = newer.admit('report', 10)
+      return systemRandom.id()
+    }
+    const older = await open(join(folder, 'fence'), { random: { next: systemRandom.next, id } })
+    const path = join(folder, 'report.txt')
+    const late = older.writeFile('report', 9, path, 'by nine')
+    await expect(late).rejects.toMatchObject(stale(10))
+    await overtaking
+    expect(existsSync(path)).toBe(false)
+    expect(readdirSync(folder)).toEqual(['fence'])
+  })
+
+  it('holds what the newest of many wrote, and never goes back', async () => {
+    const path = join(folder, 'report.txt')
+    const fences = [await open(join(folder, 'fence')), await open(join(folder, 'fence'))]
+    const count = 60
+    let isOver = false
+    const read: number[] = []
+    const reading = (async () => {
+      while (!isOver) {
+        if (existsSync(path)) read.push(Number(readFileSync(path, 'utf8')))
+        await pause(0)
+      }
+    })()
+    const tokens = Array.from({ length: count }, (_, index) => index + 1)
+    const writes = tokens.map((token) =>
+      fences[token % 2]!.writeFile('report', token, path, String(token)),
+    )
+    await Promise.allSettled(writes)
+    isOver = true
+    await reading
+    expect(readFileSync(path, 'utf8')).toBe(String(count))
+    expect(read).toEqual([...read].sort((a, b) => a - b))
+  })
+
+  it('says so where it cannot be written', async () => {
+    const fence = await open(join(folder, 'fence'))
+    const failed = fence.writeFile('report', 9, join(folder, 'nowhere/report.txt'), 'text')
+    await expect(failed).rejects.toMatchObject({ code: 'storage-failed', outcome: 'unknown' })
+  })
+})

@@ -1,0 +1,17 @@
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { obstacle, runOnSmallDisk } from '../file/small-disk.ts'
+
+const child = fileURLToPath(new URL('./full-disk-child.ts', import.meta.url))
+
+describe('a fence in a folder of a disk that is really full', () => {
+  if (obstacle) console.warn(`skipped: a fence on a disk that is really full (${obstacle})`)
+
+  it.skipIf(obstacle)(
+    'refuses clearly, still refuses what is stale, recovers, and has forgotten nothing',
+    async () => {
+      expect(await runOnSmallDisk(child, '1m')).toBe('all is there\n')
+    },
+    40_000,
+  )
+})
