@@ -1,6 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Fence } from '../../src/fence/index.ts'
-import { Leasehold, LeaseholdError } from '../../src/index.ts'
+import { isLeaseholdError, Leasehold } from '../../src/index.ts'
 import { testStore } from '../../src/testing/index.ts'
 
 /** One try to be admitted, with the times before it was asked and after it was answered. */
@@ -36,7 +37,7 @@ export async function attempt(fence: Fence, resource: string, token: number): Pr
   const admitted = await fence.admit(resource, token).then(
     () => true,
     (error: unknown) => {
-      if (!(error instanceof LeaseholdError) || error.code !== 'stale-token') throw error
+      if (!isLeaseholdError(error, 'stale-token')) throw error
       expect(error.token).toBe(token)
       expect(error.highest).toBeGreaterThan(token)
       return false
@@ -148,4 +149,54 @@ export function itIsAFence(open: () => Fence): void {
     expect(admitted).toBeLessThan(count)
     await expect(open().admit(resource, count - 1)).rejects.toMatchObject(stale(count - 1, count))
   })
+}
+
+/** An engine that a fence is kept in, as the test of its crashes needs it. */
+export interface Crashing {
+  /** The fence, by each of the clients that can be used for it. */
+  readonly fences: readonly Fence[]
+  readonly lives: number
+  crash(): Promise<void>
+  restart(): Promise<void>
+}
+
+/** Asks as hard as it can while the engine crashes: what it has admitted it must remember. */
+export async function remembersAcrossCrashes(engine: Crashing): Promise<void> {
+  const resource = newResource()
+  const tries: Try[] = []
+  let token = 0
+  let isOver = false
+  const lane = async (fence: Fence, late: number) => {
+    while (!isOver) {
+      token++
+      const mine = Math.max(1, token - late)
+      try {
+        tries.push(await attempt(fence, resource, mine))
+      } catch (error) {
+        // While the engine is down nobody knows; anything else is a fault.
+        if (!isLeaseholdError(error, 'unknown-outcome')) throw error
+        await pause(5)
+      }
+    }
+  }
+  for (let life = 0; life < engine.lives; life++) {
+    isOver = false
+    const lates = [0, 0, 0, 0, 40, 40]
+    const lanes = lates.map((late, at) => lane(engine.fences[at % engine.fences.length]!, late))
+    const enough = tries.length + 300
+    const failed = Promise.all(lanes)
+    for (let ms = 0; tries.length < enough && ms < 15_000; ms += 5) {
+      await Promise.race([pause(5), failed])
+    }
+    await engine.crash()
+    isOver = true
+    await engine.restart()
+    await failed
+    const highest = Math.max(...tries.filter((each) => each.admitted).map((each) => each.token))
+    const late = engine.fences[0]!.admit(resource, highest - 1)
+    await expect(late).rejects.toMatchObject({ code: 'stale-token' })
+  }
+  expect(fallsIn(tries)).toEqual([])
+  expect(tries.length).toBeGreaterThan(engine.lives * 300)
+  expect(tries.filter((each) => !each.admitted).length).toBeGreaterThan(20)
 }

@@ -5,14 +5,7 @@ import { type PostgresFence, postgresFence } from '../../src/fence/index.ts'
 import { describeWith, Engine, POSTGRES, POSTGRES_CRASH, postgresUrl } from '../engines/index.ts'
 import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
-import {
-  attempt,
-  fallsIn,
-  itIsAFence,
-  nearlyInOrder,
-  newResource,
-  type Try,
-} from './fence-cases.ts'
+import { itIsAFence, nearlyInOrder, newResource, remembersAcrossCrashes } from './fence-cases.ts'
 
 describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
   let engine: Engine
@@ -162,32 +155,12 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
   })
 
   it('remembers what it admitted when PostgreSQL crashes under load, again and again', async () => {
-    const resource = newResource()
-    const tries: Try[] = []
-    let token = 0
-    for (let life = 0; life < 2; life++) {
-      let isOver = false
-      const lanes = Array.from({ length: 6 }, async (_, lane) => {
-        const fence = postgresFence(lane % 2 === 0 ? pool : sql)
-        while (!isOver) {
-          // A holder of now, and one that comes late.
-          const mine = Math.max(1, lane < 4 ? ++token : token - 40)
-          const done = await attempt(fence, resource, mine).catch(() => undefined)
-          if (done) tries.push(done)
-        }
-      })
-      const enough = tries.length + 300
-      while (tries.length < enough) await new Promise((resolve) => setTimeout(resolve, 5))
-      await engine.kill(POSTGRES_CRASH)
-      isOver = true
-      await Promise.all(lanes)
-      await engine.restart()
-      const highest = Math.max(...tries.filter((each) => each.admitted).map((each) => each.token))
-      const late = postgresFence(pool).admit(resource, highest - 1)
-      await expect(late).rejects.toMatchObject({ code: 'stale-token' })
-    }
-    expect(fallsIn(tries)).toEqual([])
-    expect(tries.filter((each) => !each.admitted).length).toBeGreaterThan(20)
+    await remembersAcrossCrashes({
+      fences: [postgresFence(pool), postgresFence(sql)],
+      lives: 2,
+      crash: () => engine.kill(POSTGRES_CRASH),
+      restart: () => engine.restart(),
+    })
   }, 60_000)
 
   it('is used as the example shows', async () => {

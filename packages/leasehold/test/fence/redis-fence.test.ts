@@ -5,7 +5,7 @@ import { type RedisFence, redisFence } from '../../src/fence/index.ts'
 import { describeWith, Engine, REDIS } from '../engines/index.ts'
 import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
-import { attempt, fallsIn, itIsAFence, newResource, type Try } from './fence-cases.ts'
+import { itIsAFence, newResource, remembersAcrossCrashes } from './fence-cases.ts'
 
 function nodeRedis(port: number) {
   return createClient({
@@ -94,32 +94,12 @@ describeWith(REDIS, 'a fence in Redis', () => {
   })
 
   it('remembers what it admitted when Redis is killed under load, again and again', async () => {
-    const resource = newResource()
-    const tries: Try[] = []
-    let token = 0
-    for (let life = 0; life < 3; life++) {
-      let isOver = false
-      const lanes = Array.from({ length: 8 }, async (_, lane) => {
-        const fence = redisFence(lane % 2 === 0 ? io : node)
-        while (!isOver) {
-          // A holder of now, and one that comes late.
-          const mine = Math.max(1, lane < 6 ? ++token : token - 40)
-          const done = await attempt(fence, resource, mine).catch(() => undefined)
-          if (done) tries.push(done)
-        }
-      })
-      const enough = tries.length + 300
-      while (tries.length < enough) await new Promise((resolve) => setTimeout(resolve, 5))
-      await engine.kill()
-      isOver = true
-      await engine.restart()
-      await Promise.all(lanes)
-      const highest = Math.max(...tries.filter((each) => each.admitted).map((each) => each.token))
-      const late = redisFence(io).admit(resource, highest - 1)
-      await expect(late).rejects.toMatchObject({ code: 'stale-token' })
-    }
-    expect(fallsIn(tries)).toEqual([])
-    expect(tries.filter((each) => !each.admitted).length).toBeGreaterThan(20)
+    await remembersAcrossCrashes({
+      fences: [redisFence(io), redisFence(node)],
+      lives: 3,
+      crash: () => engine.kill(),
+      restart: () => engine.restart(),
+    })
   }, 60_000)
 
   it('is used as the example shows', async () => {
