@@ -1,0 +1,197 @@
+import { isLeaseholdError, Leasehold } from 'leasehold'
+import { fileStore } from 'leasehold/file'
+import type { Guarantees } from 'leasehold/port'
+import { Network, SimDisk, type SimNode, SimServer, SimStore, World } from 'leasehold/testing'
+import type { Violation } from '../checker.js'
+import { drawFaults, type Faults } from '../faults.js'
+
+/** Events that are no longer kept are part of life, so that views must read everything again. */
+const LIMITS = { events: 64, history: 256, idleKeys: 64, requests: 4096, ended: 4096 }
+
+/** Somebody in a drama: a process on a machine of its own, which may die and come back. */
+export interface Player {
+  readonly node: SimNode
+  /** Begins in a new process, with a client of its own. */
+  start(leasehold: Leasehold): void
+}
+
+/**
+ * Where a recipe is played: a server with its disk, a network, and players who use the recipe
+ * through a real client. Trouble is drawn for each seed; afterwards all is healed, and what the
+ * recipe promises must come about.
+ */
+export class Stage {
+  readonly world: World
+  readonly faults: Faults
+  readonly violations: Violation[] = []
+  readonly players: Player[] = []
+  /** How often something worth seeing happened: a drama must not be idle. */
+  acts = 0
+  readonly #network: Network
+  readonly #server: SimServer
+  readonly #disk: SimDisk
+  #guarantees: Guarantees | undefined
+  #healed = false
+
+  constructor(seed: number, trace: boolean) {
+    this.world = new World(seed, { trace })
+    this.faults = drawFaults(this.world.random.fork())
+    this.#network = new Network(this.world, this.faults.link)
+    const node = this.world.node('server', { rate: this.#rate() })
+    this.#server = new SimServer(node, this.#network)
+    this.#disk = new SimDisk(node, this.faults.disk)
+  }
+
+  get healed(): boolean {
+    return this.#healed
+  }
+
+  /** A machine for a player. */
+  machine(name: string): SimNode {
+    return this.world.node(name, { rate: this.#rate(), offset: this.world.random.between(0, 1e6) })
+  }
+
+  async begin(): Promise<void> {
+    this.#startServer()
+    // A recipe is looked at with its store there; that a store may be late is the client's concern.
+    await this.world.run(this.world.now + 1500)
+  }
+
+  enter(player: Player): void {
+    this.players.push(player)
+    this.#open(player)
+  }
+
+  note(who: string, what: string, detail?: () => string): void {
+    this.world.note(who, what, detail)
+  }
+
+  violated(checker: string, message: string): void {
+    this.world.note('CHECK', checker, () => message)
+    if (this.violations.length < 20) {
+      this.violations.push({ checker, message, time: this.world.elapsed })
+    }
+  }
+
+  /** Plans all that goes wrong from now until `end`. */
+  makeTrouble(end: number): void {
+    const { world, faults } = this
+    const { random } = world
+    const several = (times: number, happen: () => void): void => {
+      for (let left = times + random.next() - 0.5; left > 0; left--) {
+        world.at(random.between(world.now, end), happen)
+      }
+    }
+    const someone = () => random.pick(this.players)
+    several(faults.serverCrashes / 2, () => this.#crashServer())
+    several(faults.serverPauses, () => this.#server.node.pause(random.between(10, 2500)))
+    several(faults.clientCrashes, () => this.crash(someone()))
+    several(faults.clientPauses, () => someone().node.pause(random.between(10, 3000)))
+    several(faults.suspends, () => someone().node.suspend(random.between(300, 4000)))
+    several(faults.cuts, () => this.#cut(someone().node))
+  }
+
+  /** Its process dies, and another comes after a while. */
+  crash(player: Player): void {
+    if (!player.node.running) return
+    this.note(player.node.name, 'is killed')
+    player.node.crash()
+    this.world.after(this.world.random.between(10, 4000), () => this.#open(player))
+  }
+
+  /** From now on nothing goes wrong, and whoever is down comes up again. */
+  heal(): void {
+    this.#healed = true
+    this.note('world', 'is healed')
+    this.#network.calm()
+    this.#disk.calm()
+    if (!this.#server.node.running) this.#server.node.start(() => this.#startServer())
+    for (const player of this.players) this.#open(player)
+  }
+
+  /** Calls `run` in the player's process after a while, unless that has died. */
+  later(node: SimNode, ms: number, run: () => void): void {
+    this.world.after(ms, node.guard(run))
+  }
+
+  rest(node: SimNode, ms: number): Promise<void> {
+    return new Promise((resolve) => this.later(node, ms, resolve))
+  }
+
+  #open(player: Player): void {
+    const { node } = player
+    if (node.running && this.#opened.has(player)) return
+    this.#opened.add(player)
+    node.onCrash(() => this.#opened.delete(player))
+    const open = () => {
+      Leasehold.open(new SimStore(node, this.#server, this.#guarantees!), {
+        holder: node.name,
+        clock: node.clock(),
+        random: node.random,
+        drift: this.#driftBound(),
+        callTimeout: node.random.pick([200, 600]),
+      }).then(
+        (leasehold) => player.start(leasehold),
+        (error) => this.world.fail(error),
+      )
+    }
+    if (node.running) open()
+    else node.start(open)
+  }
+
+  readonly #opened = new Set<Player>()
+
+  #cut(node: SimNode): void {
+    const { random } = this.world
+    const server = this.#server.node
+    const both = random.chance(0.5)
+    const outward = random.chance(0.5)
+    if (both || outward) this.#network.cut(node, server)
+    if (both || !outward) this.#network.cut(server, node)
+    this.note(node.name, both ? 'is cut off' : outward ? 'is not heard' : 'hears nothing')
+    this.world.after(random.between(50, 5000), () => {
+      this.#network.heal(node, server)
+      this.#network.heal(server, node)
+    })
+  }
+
+  #crashServer(): void {
+    const { node } = this.#server
+    if (!node.running || this.#healed) return
+    this.note('server', 'is killed')
+    this.#server.store = undefined
+    node.crash()
+    this.#disk.crashed(false)
+    this.world.after(this.world.random.between(1, 1500), () => {
+      if (!node.running) node.start(() => this.#startServer())
+    })
+  }
+
+  #startServer(): void {
+    const { node } = this.#server
+    const { random } = node
+    const options = { clock: node.clock(), random, disk: this.#disk, limits: LIMITS }
+    fileStore('sim', { ...options, segmentBytes: 16_384, snapshotBytes: 32_768 }).then(
+      (store) => {
+        this.#guarantees = store.guarantees
+        this.#server.store = store
+        this.note('server', 'serves')
+      },
+      (error) => {
+        if (isLeaseholdError(error, 'storage-failed')) this.#crashServer()
+        else this.world.fail(error)
+      },
+    )
+  }
+
+  #driftBound(): number {
+    const { drift } = this.faults
+    return 1 - (1 - drift) / (1 + drift)
+  }
+
+  #rate(): number {
+    const { random } = this.world
+    const extent = random.chance(0.5) ? random.pick([-1, 1]) : random.between(-1, 1)
+    return 1 + extent * this.faults.drift
+  }
+}
