@@ -9,6 +9,7 @@ import {
   systemRandom,
 } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
+import { Access, type Audit, noAudit } from './access/index.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import { StreamServer } from './stream/stream-server.ts'
 import type { StreamStats } from './stream/surroundings.ts'
@@ -27,6 +28,10 @@ export interface ServerOptions {
   readonly port?: number | undefined
   /** Says nothing if not given. */
   readonly logger?: Logger | undefined
+  /** Where it is written down what somebody did by force, or tried to. Nowhere if not given. */
+  readonly audit?: Audit | undefined
+  /** The key of lease secrets, at least 32 bytes: the same for all servers on one store. */
+  readonly secretsKey?: Buffer | undefined
   /** The limits of a stream. */
   readonly stream?: Partial<StreamOptions> | undefined
   readonly clock?: Clock | undefined
@@ -36,6 +41,8 @@ export interface ServerOptions {
 export interface LeaseServer {
   /** Where it listens, as `http://127.0.0.1:7420`. */
   readonly url: string
+  /** Who may do what: tokens are made and ended here. */
+  readonly access: Access
   readonly stats: Readonly<StreamStats>
   /**
    * Stops: carries out nothing more, answers what is under way, tells the clients to connect again,
@@ -51,19 +58,23 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
   const log = options.logger ?? pino({ level: 'silent' })
   const stream = { ...DEFAULT_STREAM, ...options.stream }
-  const streams = new StreamServer({ store, limits, clock, random, log, options: stream })
+  const { audit = noAudit, secretsKey } = options
+  const access = await Access.open({ store, limits, audit, clock, secretsKey })
+  const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
   let closing: Promise<void> | undefined
   const app = buildApp(log, () => closing === undefined)
   app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
   const close = async () => {
     await streams.close()
     await app.close()
+    access.close()
   }
   try {
     const { host = DEFAULT_HOST, port = DEFAULT_PORT } = options
     const url = await app.listen({ host, port, listenTextResolver: (address) => address })
     return {
       url,
+      access,
       stats: streams.stats,
       close: () => {
         closing ??= close()

@@ -9,6 +9,7 @@ import {
   writeNotice,
 } from 'leasehold/remote'
 import type { WebSocket } from 'ws'
+import type { Admission } from '../access/index.ts'
 import { MalformedError, parseFrame, parseHello } from './messages.ts'
 import { asLeaseholdError, carryOut, refusal } from './operations.ts'
 import { Outgoing } from './outgoing.ts'
@@ -30,6 +31,7 @@ export class Connection {
   client: string | undefined
   readonly #socket: WebSocket
   readonly #around: Surroundings
+  readonly #admission: Admission
   readonly #store: LeaseStore
   readonly #out: Outgoing
   readonly #watches = new Map<number, Watch>()
@@ -40,10 +42,12 @@ export class Connection {
   #over = false
   #idle: (() => void) | undefined
 
-  constructor(socket: WebSocket, around: Surroundings) {
+  constructor(socket: WebSocket, around: Surroundings, admission: Admission) {
     this.#socket = socket
     this.#around = around
-    this.#store = around.store
+    this.#admission = admission
+    this.#store = admission.store
+    admission.ended = (error) => this.close(CLOSE.unauthenticated, error.message)
     this.heardAt = around.clock.now()
     this.#out = new Outgoing(socket, around, {
       tooSlow: (bytes) =>
@@ -160,7 +164,10 @@ export class Connection {
   }
 
   readonly #granted = (lease: string): void => {
-    if (this.#bond !== undefined) this.#around.ties.tie(this.#bond, lease)
+    if (this.#bond === undefined) return
+    // A lease that is not one's own must not end with one's connection.
+    const own = this.#admission.ownLease(lease)
+    if (own !== undefined) this.#around.ties.tie(this.#bond, own)
   }
 
   #tie(message: RequestMessage): void {

@@ -4,6 +4,7 @@ import type { Clock, LeaseStore, Limits, Random, Timer } from 'leasehold/port'
 import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
 import type { Logger } from 'pino'
 import { WebSocketServer } from 'ws'
+import { type Access, type Admission, credentialsOf } from '../access/index.ts'
 import { Connection } from './connection.ts'
 import type { StreamOptions } from './options.ts'
 import type { StreamStats, Surroundings } from './surroundings.ts'
@@ -11,6 +12,7 @@ import { Ties } from './ties.ts'
 
 export interface StreamServerOptions {
   readonly store: LeaseStore
+  readonly access: Access
   readonly limits: Limits
   readonly clock: Clock
   readonly random: Random
@@ -28,6 +30,7 @@ export class StreamServer {
     dropped: 0,
     malformed: 0,
   }
+  readonly #access: Access
   readonly #clock: Clock
   readonly #options: StreamOptions
   readonly #sockets: WebSocketServer
@@ -38,7 +41,9 @@ export class StreamServer {
   #timer: Timer | undefined
   #draining = false
 
-  constructor({ store, limits, clock, random, log, options }: StreamServerOptions) {
+  constructor(made: StreamServerOptions) {
+    const { store, access, limits, clock, random, log, options } = made
+    this.#access = access
     this.#clock = clock
     this.#options = options
     this.#sockets = new WebSocketServer({
@@ -53,7 +58,7 @@ export class StreamServer {
     const { guarantees } = store
     const welcome: Welcome = { server: random.id(), guarantees, limits, stream }
     this.#around = {
-      ...{ store, clock, log, options, ties: this.#ties, stats: this.stats },
+      ...{ clock, log, options, ties: this.#ties, stats: this.stats },
       welcome: JSON.stringify(['welcome', PROTOCOL, welcome]),
       greeted: (connection, client) => this.#greeted(connection, client),
       left: (connection) => this.#left(connection),
@@ -64,13 +69,14 @@ export class StreamServer {
   /** Takes the connection over from the HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy())
-    const refusal = this.#refusal(request)
-    if (refusal !== undefined) {
-      socket.end(`HTTP/1.1 ${refusal}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+    const admission = this.#admit(request)
+    if (typeof admission === 'string') {
+      socket.end(`HTTP/1.1 ${admission}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
       return
     }
+    socket.once('close', () => admission.leave())
     this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection(webSocket, this.#around)
+      const connection = new Connection(webSocket, this.#around, admission)
       this.#connections.add(connection)
       this.stats.connections++
       this.stats.connected++
@@ -98,7 +104,9 @@ export class StreamServer {
     }
   }
 
-  #refusal({ url, headers }: IncomingMessage): string | undefined {
+  /** Lets a client in, or says with which status it is turned away. */
+  #admit(request: IncomingMessage): Admission | string {
+    const { url, headers } = request
     if (url?.split('?')[0] !== STREAM_PATH) return '404 Not Found'
     if (this.#draining || this.#connections.size >= this.#options.connections) {
       return '503 Service Unavailable'
@@ -108,7 +116,13 @@ export class StreamServer {
     if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host)) {
       return '403 Forbidden'
     }
-    return undefined
+    try {
+      return this.#access.admit(credentialsOf(request))
+    } catch (error) {
+      const { message } = error as Error
+      const said = message.replaceAll('"', "'").replaceAll(/[^ -~]/g, '?')
+      return `401 Unauthorized\r\nwww-authenticate: Bearer error_description="${said}"`
+    }
   }
 
   #greeted(connection: Connection, client: string): void {

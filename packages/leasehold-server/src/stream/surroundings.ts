@@ -1,4 +1,4 @@
-import type { Clock, LeaseStore } from 'leasehold/port'
+import type { Clock } from 'leasehold/port'
 import type { Logger } from 'pino'
 import type { Connection } from './connection.ts'
 import type { StreamOptions } from './options.ts'
@@ -19,7 +19,6 @@ export interface StreamStats {
 
 /** What the connections of one server have in common. */
 export interface Surroundings {
-  readonly store: LeaseStore
   readonly clock: Clock
   readonly log: Logger
   readonly options: StreamOptions

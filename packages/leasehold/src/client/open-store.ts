@@ -8,7 +8,12 @@ import type { Settings } from './settings.ts'
  */
 export async function openStore(
   url: string,
-  { clock, random, callTimeout }: Pick<Settings, 'clock' | 'random' | 'callTimeout'>,
+  {
+    clock,
+    random,
+    callTimeout,
+    token,
+  }: Pick<Settings, 'clock' | 'random' | 'callTimeout' | 'token'>,
 ): Promise<LeaseStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/.exec(url)?.[1]
   if (scheme === 'memory') {
@@ -22,7 +27,7 @@ export async function openStore(
   }
   if (/^(https?|wss?)$/.test(scheme ?? '')) {
     const { remoteStore } = await import('../stores/remote/index.ts')
-    return remoteStore(url, { clock, random, timeout: callTimeout })
+    return remoteStore(url, { clock, random, timeout: callTimeout, token })
   }
   throw invalid(url, "write 'memory:', 'file:./folder', 'http://host:7420', or give a store object")
 }

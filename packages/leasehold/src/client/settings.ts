@@ -24,6 +24,8 @@ export interface ClientOptions {
   readonly drift?: number | undefined
   /** How much sooner than it must the client stops believing. 50 ms or 5 % of the ttl if not given. */
   readonly margin?: Duration | undefined
+  /** For the URL of a server that wants to know who this is: see `leasehold token create`. */
+  readonly token?: string | undefined
   /** How long one call of the store may take before it is sent again or given up. 5 s if not given. */
   readonly callTimeout?: Duration | undefined
   /** By how much, as a part, renewals come earlier by chance, to spread the load. 0.1 if not given. */
@@ -41,6 +43,7 @@ export interface Settings extends Caution {
   readonly holder: string
   readonly callTimeout: number
   readonly jitter: number
+  readonly token: string | undefined
   readonly logger: Logger | undefined
   readonly telemetry: Telemetry | undefined
   readonly clock: Clock
@@ -53,7 +56,7 @@ export function settingsOf(options: ClientOptions): Settings {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options is ${show(options)}: it must be an object`)
   }
-  const { logger, telemetry } = options
+  const { logger, telemetry, token } = options
   checkLogger(logger)
   const { margin, callTimeout, clock = systemClock, random = systemRandom } = options
   return {
@@ -62,6 +65,7 @@ export function settingsOf(options: ClientOptions): Settings {
     margin: margin === undefined ? undefined : finite('margin', margin),
     callTimeout: callTimeout === undefined ? 5000 : positive('callTimeout', callTimeout),
     jitter: partOf('jitter', options.jitter, 0.1),
+    token,
     logger,
     telemetry,
     clock,

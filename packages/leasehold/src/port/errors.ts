@@ -26,6 +26,8 @@ export const ERRORS = {
   'storage-failed': { outcome: 'unknown', meaning: 'Writing failed; the store keeps trying.' },
   'storage-locked': { outcome: 'refused', meaning: 'Another process owns this folder.' },
   'storage-damaged': { outcome: 'refused', meaning: 'The files do not hold what was written.' },
+  unauthenticated: { outcome: 'refused', meaning: 'The server does not know who asks.' },
+  forbidden: { outcome: 'refused', meaning: 'Whoever asks has no right to that.' },
   closed: { outcome: 'refused', meaning: 'The store or client was closed.' },
   timeout: { outcome: 'refused', meaning: 'The wait was longer than the caller allowed.' },
   aborted: { outcome: 'refused', meaning: "The caller's AbortSignal was aborted." },

@@ -153,6 +153,11 @@ export class Link {
       this.#ended?.()
       return
     }
+    if (code === CLOSE.unauthenticated) {
+      this.#state = 'over'
+      this.#events.refused(new LeaseholdError('unauthenticated', reason))
+      return
+    }
     this.#state = 'connecting'
     if (wasUp && clock.now() - this.#upSince >= GOOD_MS) this.#failures = 0
     this.#timer = clock.timer(clock.now() + this.#rest(), () => this.connect(), !this.#everUp)

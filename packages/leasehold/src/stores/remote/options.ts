@@ -27,7 +27,9 @@ export interface RemoteStoreOptions {
   readonly tied?: boolean | { readonly linger: Duration } | undefined
   /** When nothing was heard of the server for so long it is asked, and given up after as long again. */
   readonly silence?: Duration | undefined
-  /** Sent with the request that opens the stream, such as `authorization`. */
+  /** Who this is to a server that wants to know: what `leasehold token create` printed. */
+  readonly token?: string | undefined
+  /** Sent with the request that opens the stream, for a proxy on the way. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** For `https:`, what Node's `tls.connect` takes: `ca`, `cert`, `key`. */
   readonly tls?: SecureContextOptions | undefined
@@ -36,7 +38,8 @@ export interface RemoteStoreOptions {
 }
 
 export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): LinkOptions {
-  const { clock = systemClock, random = systemRandom, headers, tls } = options
+  const { clock = systemClock, random = systemRandom, token, tls } = options
+  const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) }
   return {
     url: streamOf(url),
     clock,

@@ -32,6 +32,8 @@ export const CLOSE = {
   slow: 4003,
   /** Nothing was heard of the client for too long. */
   silent: 4004,
+  /** The server does not know who connects, or not any more. Connecting again does not help. */
+  unauthenticated: 4005,
 } as const
 
 /** The first message of a client: `["hello", PROTOCOL, Hello]`. */

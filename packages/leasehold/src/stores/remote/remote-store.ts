@@ -44,6 +44,7 @@ import { Link, type LinkOptions, unreachable } from './link.ts'
 import { linkOptionsOf, type RemoteStoreOptions } from './options.ts'
 import type { AnswerMessage, ServerMessage, Welcome } from './protocol.ts'
 import { writeClaim, writeObject, writeRelease, writeRenew, writeTie } from './requests.ts'
+import { SecretKeeper } from './secret-keeper.ts'
 import { Watches } from './watches.ts'
 
 /**
@@ -59,7 +60,9 @@ export async function remoteStore(
   url: string | URL,
   options: RemoteStoreOptions = {},
 ): Promise<LeaseStore> {
-  return RemoteStore.open(linkOptionsOf(url, options))
+  const store = await RemoteStore.open(linkOptionsOf(url, options))
+  const isKnown = options.token !== undefined || options.tls?.cert !== undefined
+  return isKnown ? new SecretKeeper(store) : store
 }
 
 class RemoteStore implements LeaseStore {

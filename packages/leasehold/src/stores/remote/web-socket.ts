@@ -1,5 +1,10 @@
 import { createHash } from 'node:crypto'
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
@@ -13,6 +18,7 @@ import {
   OPCODE,
   textFrame,
 } from './frames.ts'
+import { CLOSE } from './protocol.ts'
 
 /** How long the other side may take to say goodbye too. */
 const FAREWELL_MS = 1000
@@ -105,8 +111,10 @@ export class WebSocketClient {
     })
     request.on('upgrade', (response, socket, head) => this.#open(key, response, socket, head))
     request.on('response', (response) => {
+      const { statusCode, headers: answered } = response
       response.resume()
-      this.#end(1006, `it answered with ${response.statusCode} instead of a stream`)
+      if (statusCode === 401) this.#end(CLOSE.unauthenticated, refusalIn(answered))
+      else this.#end(1006, `it answered with ${statusCode} instead of a stream`)
     })
     request.on('error', (error) => this.#end(1006, said(error)))
     if (!keepAlive) request.on('socket', (socket) => socket.unref())
@@ -223,4 +231,10 @@ function said(
   error: Error & { readonly code?: string; readonly errors?: readonly Error[] },
 ): string {
   return error.message || error.errors?.map(({ message }) => message).join(', ') || `${error.code}`
+}
+
+/** What the server says of why it does not let us in. */
+function refusalIn(headers: IncomingHttpHeaders): string {
+  const said = /error_description="([^"]*)"/.exec(headers['www-authenticate'] ?? '')?.[1]
+  return said ?? 'the server wants a token'
 }

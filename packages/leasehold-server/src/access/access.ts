@@ -1,0 +1,154 @@
+import {
+  type Clock,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type Limits,
+} from 'leasehold/port'
+import type { Audit } from './audit.ts'
+import { AuditedStore } from './audited-store.ts'
+import { type Counted, GuardedStore, type Surroundings } from './guarded-store.ts'
+import { everybody, type Principal } from './principal.ts'
+import { Usage } from './quota.ts'
+import { LeaseSecrets } from './secrets.ts'
+import { TokenBook } from './token-book.ts'
+
+export interface AccessOptions {
+  readonly store: LeaseStore
+  readonly limits: Limits
+  readonly audit: Audit
+  readonly clock: Clock
+  /** The key of the lease secrets. Servers that share a store must share it. */
+  readonly secretsKey?: Buffer | undefined
+}
+
+/** What somebody shows to prove who they are. */
+export interface Credentials {
+  /** The value of the header Authorization. */
+  readonly authorization?: string | undefined
+  /** The common name of a client certificate that was verified. */
+  readonly certificate?: string | undefined
+}
+
+/** Somebody who is let in: the store as they may use it, until `ended` is called. */
+export interface Admission {
+  readonly principal: Principal
+  readonly store: LeaseStore
+  /** Called once when they may do nothing any more; connections must then be closed. */
+  ended: (error: LeaseholdError) => void
+  /** The plain id of a lease that is theirs, as they showed by its secret; else nothing. */
+  ownLease(given: LeaseId): LeaseId | undefined
+  /** They have left. */
+  leave(): void
+}
+
+/** What is used on behalf of one principal, over all that it has open. */
+interface Account {
+  readonly usage: Usage
+  readonly counted: Counted
+}
+
+/** Who may come in, and with which rights: the one door of the server, whatever they come by. */
+export class Access {
+  readonly tokens: TokenBook
+  readonly #around: Surroundings
+  readonly #everybody = everybody()
+  readonly #openStore: LeaseStore
+  readonly #accounts = new Map<string, Account>()
+  readonly #inside = new Set<{ readonly admission: Admission; readonly guarded?: GuardedStore }>()
+
+  private constructor(
+    tokens: TokenBook,
+    { store, limits, audit, clock, secretsKey }: AccessOptions,
+  ) {
+    this.tokens = tokens
+    this.#around = { store, limits, audit, clock, secrets: new LeaseSecrets(secretsKey) }
+    this.#openStore = new AuditedStore(store, audit)
+    tokens.changed = (principal) => this.#changed(principal)
+  }
+
+  static async open(options: AccessOptions): Promise<Access> {
+    return new Access(await TokenBook.open(options.store, options.clock), options)
+  }
+
+  /** How much each principal uses. */
+  usage(): ReadonlyMap<string, Usage> {
+    return new Map([...this.#accounts].map(([name, { usage }]) => [name, usage]))
+  }
+
+  /** Lets somebody in, or refuses with `unauthenticated`. */
+  admit(credentials: Credentials): Admission {
+    const principal = this.identify(credentials)
+    if (principal === this.#everybody) return this.#enter(principal, this.#openStore)
+    const { usage, counted } = this.#accountOf(principal.name)
+    const guarded = new GuardedStore(this.#around, principal, usage, counted)
+    return this.#enter(principal, guarded, guarded)
+  }
+
+  identify({ authorization, certificate }: Credentials): Principal {
+    if (this.tokens.isEmpty) return this.#everybody
+    if (authorization === undefined && certificate !== undefined) {
+      return this.tokens.byCertificate(certificate)
+    }
+    return this.tokens.byToken(bearerOf(authorization))
+  }
+
+  close(): void {
+    this.tokens.close()
+  }
+
+  #enter(principal: Principal, store: LeaseStore, guarded?: GuardedStore): Admission {
+    const admission: Admission = {
+      principal,
+      store,
+      ended: () => {},
+      ownLease: (given) => {
+        if (guarded === undefined) return given
+        const { lease, proven } = this.#around.secrets.open(given)
+        return proven ? lease : undefined
+      },
+      leave: () => {
+        if (!this.#inside.delete(member)) return
+        void guarded?.close()
+      },
+    }
+    const member = { admission, ...(guarded && { guarded }) }
+    this.#inside.add(member)
+    return admission
+  }
+
+  #changed(principal: Principal | undefined): void {
+    for (const member of [...this.#inside]) {
+      const { admission, guarded } = member
+      const own = admission.principal
+      if (principal !== undefined && own !== principal) continue
+      if (principal === undefined && own !== this.#everybody) continue
+      const ended = principal === undefined ? 'this server wants a token now' : own.ended
+      if (ended === undefined) guarded?.rightsChanged()
+      else {
+        this.#inside.delete(member)
+        admission.ended(new LeaseholdError('unauthenticated', ended))
+        void guarded?.close()
+      }
+    }
+  }
+
+  #accountOf(name: string): Account {
+    let account = this.#accounts.get(name)
+    if (account === undefined) {
+      account = { usage: new Usage(), counted: new Map() }
+      this.#accounts.set(name, account)
+    }
+    return account
+  }
+}
+
+function bearerOf(authorization: string | undefined): string | undefined {
+  if (authorization === undefined) return undefined
+  const [scheme, token, more] = authorization.split(' ')
+  if (scheme?.toLowerCase() === 'bearer' && token && more === undefined) return token
+  throw new LeaseholdError(
+    'unauthenticated',
+    'the header Authorization is not of the form "Bearer lh_…"',
+  )
+}

@@ -1,0 +1,7 @@
+export * from './access.ts'
+export * from './audit.ts'
+export { credentialsOf } from './credentials.ts'
+export type { Principal } from './principal.ts'
+export { QUOTA_NAMES, type Quota, type Usage } from './quota.ts'
+export { parseRight, type Right, VERBS, type Verb, writeRight } from './rights.ts'
+export type { TokenEntry, TokenSpec } from './token-book.ts'

@@ -1,0 +1,69 @@
+import { type Clock, formatDuration, LeaseholdError, show } from 'leasehold/port'
+
+/** What one principal may use at most. What is not given is bounded by the store's limits alone. */
+export interface Quota {
+  /** Leases at a time. */
+  readonly leases?: number | undefined
+  /** Claims at a time: what is held and what waits. */
+  readonly claims?: number | undefined
+  /** Watches at a time. */
+  readonly watches?: number | undefined
+  /** Calls a second, on average; a second's worth may come at once. */
+  readonly callsPerSecond?: number | undefined
+  /** Bytes of one value. */
+  readonly valueBytes?: number | undefined
+  /** The shortest and the longest ttl, in milliseconds. */
+  readonly ttlMin?: number | undefined
+  readonly ttlMax?: number | undefined
+}
+
+export const QUOTA_NAMES = [
+  'leases',
+  'claims',
+  'watches',
+  'callsPerSecond',
+  'valueBytes',
+  'ttlMin',
+  'ttlMax',
+] as const satisfies readonly (keyof Quota)[]
+
+/** The use that one principal makes, over all its connections to this server. */
+export class Usage {
+  leases = 0
+  claims = 0
+  watches = 0
+  calls = 0
+  refused = 0
+  #tokens = Infinity
+  #filledAt = -Infinity
+
+  /** Counts a call, and refuses it where there are too many. */
+  call(name: string, quota: Quota, clock: Clock): void {
+    this.calls++
+    const rate = quota.callsPerSecond
+    if (rate === undefined) return
+    const now = clock.now()
+    const since = (now - this.#filledAt) / 1000
+    this.#filledAt = now
+    this.#tokens = Math.min(rate, this.#tokens + since * rate)
+    if (this.#tokens >= 1) {
+      this.#tokens--
+      return
+    }
+    this.refused++
+    throw exceeded(name, `${rate} calls a second`, 'send fewer, or batch renewals')
+  }
+}
+
+export function exceeded(name: string, limit: string, fix: string): LeaseholdError {
+  return new LeaseholdError('limit-exceeded', `${show(name)} may use at most ${limit}: ${fix}`)
+}
+
+export function checkTtl(name: string, { ttlMin, ttlMax }: Quota, ttl: number): void {
+  if (ttlMin !== undefined && ttl < ttlMin) {
+    throw exceeded(name, `ttls of ${formatDuration(ttlMin)} and more`, 'make it longer')
+  }
+  if (ttlMax !== undefined && ttl > ttlMax) {
+    throw exceeded(name, `ttls up to ${formatDuration(ttlMax)}`, 'make it shorter')
+  }
+}

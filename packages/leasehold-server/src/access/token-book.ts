@@ -1,0 +1,278 @@
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  type Clock,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  show,
+  type Timer,
+  type Watch,
+} from 'leasehold/port'
+import type { Principal } from './principal.ts'
+import { QUOTA_NAMES, type Quota } from './quota.ts'
+import { OWN_PREFIX, parseRight, type Right, writeRight } from './rights.ts'
+import { sameText } from './secrets.ts'
+
+const PREFIX = `${OWN_PREFIX}tokens/`
+const FORM = /^lh_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})$/
+const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/
+const RETRY_MS = 1000
+/** A timer cannot wait longer; when it has, it looks again. */
+const TIMER_MAX_MS = 2 ** 31 - 1
+
+export interface TokenSpec {
+  /** Who has it: letters, digits and dashes. One name has one token. */
+  readonly name: string
+  readonly rights: readonly Right[]
+  readonly quota?: Quota | undefined
+  /** When it ends, in milliseconds since 1970; never if not given. */
+  readonly expiresAt?: number | undefined
+  /** The common name of a client certificate that stands for the token, for mutual TLS. */
+  readonly certificate?: string | undefined
+}
+
+export interface TokenEntry extends TokenSpec {
+  readonly createdAt: number
+}
+
+interface Stored {
+  readonly hash: string
+  readonly rights: readonly string[]
+  readonly quota: Quota
+  readonly createdAt: number
+  readonly expiresAt?: number | undefined
+  readonly certificate?: string | undefined
+}
+
+interface Known {
+  readonly entry: TokenEntry
+  readonly hash: string
+  readonly lease: LeaseId
+  readonly principal: Principal
+}
+
+/**
+ * The tokens that a server accepts, kept in its store, hashed: several servers on one store accept
+ * the same, and a change made through one reaches all. While there is none, everybody may do
+ * everything; from the first on, nobody may do anything without one.
+ */
+export class TokenBook {
+  /** Called with who has lost or changed its rights, and with nobody when the first token came. */
+  changed: (principal: Principal | undefined) => void = () => {}
+  readonly #store: LeaseStore
+  readonly #clock: Clock
+  #known = new Map<string, Known>()
+  #watch: Watch | undefined = undefined
+  #timer: Timer | undefined = undefined
+  #closed = false
+
+  private constructor(store: LeaseStore, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  static async open(store: LeaseStore, clock: Clock): Promise<TokenBook> {
+    const book = new TokenBook(store, clock)
+    await book.#load()
+    return book
+  }
+
+  /** Whether there is no token, so that everybody may do everything. */
+  get isEmpty(): boolean {
+    return this.#known.size === 0
+  }
+
+  list(): readonly TokenEntry[] {
+    return [...this.#known.values()].map(({ entry }) => entry)
+  }
+
+  /** Who has this token. */
+  byToken(token: string | undefined): Principal {
+    if (token === undefined) {
+      throw unauthenticated('this server wants a token: send it as Authorization: Bearer lh_…')
+    }
+    const parts = FORM.exec(token)
+    const known = parts === null ? undefined : this.#known.get(parts[1]!)
+    // Compared even where nobody has this name, so that the time taken does not tell.
+    const same = sameText(known?.hash ?? '', hashOf(parts?.[2] ?? ''))
+    if (known === undefined || !same) throw unauthenticated('this token is not known here')
+    return this.#unended(known)
+  }
+
+  /** Who this client certificate, whose chain was verified, stands for. */
+  byCertificate(name: string): Principal {
+    for (const known of this.#known.values()) {
+      if (known.entry.certificate === name) return this.#unended(known)
+    }
+    throw unauthenticated(`nobody here has a certificate for ${show(name)}`)
+  }
+
+  /** Makes a token, and shows it this once. */
+  async create(spec: TokenSpec): Promise<string> {
+    checkSpec(spec, this.#clock.now())
+    const { name, rights, quota = {}, expiresAt, certificate } = spec
+    const secret = randomBytes(32).toString('base64url')
+    const stored: Stored = {
+      hash: hashOf(secret),
+      rights: rights.map(writeRight),
+      quota,
+      createdAt: this.#clock.now(),
+      expiresAt,
+      certificate,
+    }
+    const claims = [{ key: PREFIX + name, value: JSON.stringify(stored) }]
+    const granted = await this.#store.grant({
+      holder: 'leasehold',
+      ttl: Infinity,
+      claims,
+      ifFree: true,
+    })
+    if (granted.outcome === 'busy') {
+      throw new LeaseholdError(
+        'invalid-argument',
+        `${show(name)} has a token already: revoke it first, or take another name`,
+      )
+    }
+    await this.#load()
+    return `lh_${name}_${secret}`
+  }
+
+  /** Ends a token; whoever uses it is cut off. Answers whether there was one. */
+  async revoke(name: string, by: string): Promise<boolean> {
+    const known = this.#known.get(name)
+    if (known === undefined) return false
+    const target = { lease: known.lease }
+    await this.#store.revoke({ target, by, why: 'token revoked' }).catch((error: unknown) => {
+      if (!isLeaseholdError(error, 'lease-ended')) throw error
+    })
+    await this.#load()
+    return true
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#watch?.close()
+    this.#timer?.cancel()
+  }
+
+  async #load(): Promise<void> {
+    const known = new Map<string, Known>()
+    let after: string | undefined
+    let revision = 0
+    for (let more = true; more; ) {
+      const page = await this.#store.read({ prefix: PREFIX, after })
+      revision ||= page.revision
+      for (const { key, claims } of page.keys) {
+        const [claim] = claims
+        if (claim?.value === undefined) continue
+        const name = key.slice(PREFIX.length)
+        known.set(name, this.#read(name, claim.value, claim.lease))
+      }
+      more = page.more
+      after = page.keys.at(-1)?.key
+    }
+    if (this.#closed) return
+    this.#replace(known)
+    this.#watchFrom(revision)
+  }
+
+  /** The principal of a name stays the same object, so that whoever has it sees the change. */
+  #read(name: string, text: string, lease: LeaseId): Known {
+    const stored = JSON.parse(text) as Stored
+    const { hash, quota, createdAt, expiresAt, certificate } = stored
+    const rights = stored.rights.map(parseRight)
+    const before = this.#known.get(name)
+    const principal =
+      before?.lease === lease ? before.principal : { name, rights, quota, ended: undefined }
+    const entry = { name, rights, quota, createdAt, expiresAt, certificate }
+    return { entry, hash, lease, principal }
+  }
+
+  #replace(known: Map<string, Known>): void {
+    const before = this.#known
+    this.#known = known
+    if (before.size === 0 && known.size > 0) this.changed(undefined)
+    for (const [name, { principal, lease }] of before) {
+      if (known.get(name)?.lease === lease) continue
+      principal.ended = 'its token was revoked'
+      this.changed(principal)
+    }
+    this.#endExpired()
+  }
+
+  #endExpired(): void {
+    const now = this.#clock.now()
+    let next = Infinity
+    for (const { entry, principal } of this.#known.values()) {
+      const { expiresAt = Infinity } = entry
+      if (expiresAt > now) next = Math.min(next, expiresAt)
+      else if (principal.ended === undefined) {
+        principal.ended = 'its token has run out'
+        this.changed(principal)
+      }
+    }
+    this.#timer?.cancel()
+    if (next === Infinity || this.#closed) return
+    const at = Math.min(next, now + TIMER_MAX_MS)
+    this.#timer = this.#clock.timer(at, () => this.#endExpired())
+  }
+
+  #watchFrom(revision: number): void {
+    this.#watch?.close()
+    const watch = this.#store.watch({ prefix: PREFIX, from: revision }, ({ type }) => {
+      if (this.#watch !== watch || type === 'watching') return
+      const later = type === 'interrupted' ? RETRY_MS : 0
+      this.#watch = undefined
+      this.#clock.timer(this.#clock.now() + later, () => void this.#reload())
+    })
+    this.#watch = watch
+  }
+
+  async #reload(): Promise<void> {
+    try {
+      if (!this.#closed) await this.#load()
+    } catch {
+      // The store is away. What is known goes on to hold until it answers again.
+      if (!this.#closed) this.#clock.timer(this.#clock.now() + RETRY_MS, () => void this.#reload())
+    }
+  }
+
+  #unended({ principal }: Known): Principal {
+    if (principal.ended !== undefined) throw unauthenticated(principal.ended)
+    return principal
+  }
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url')
+}
+
+function checkSpec({ name, rights, quota = {}, expiresAt }: TokenSpec, now: number): void {
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    throw invalid(`name is ${show(name)}: use up to 64 letters, digits and dashes`)
+  }
+  if (rights.length === 0) {
+    throw invalid(
+      `${show(name)} would have no rights: give at least one, such as 'claim,read:jobs/'`,
+    )
+  }
+  for (const [limit, value] of Object.entries(quota)) {
+    const known = (QUOTA_NAMES as readonly string[]).includes(limit)
+    if (!known) throw invalid(`quota ${show(limit)} is unknown: use ${QUOTA_NAMES.join(', ')}`)
+    if (value !== undefined && !(typeof value === 'number' && value >= 0)) {
+      throw invalid(`quota ${limit} is ${show(value)}: it must be a number that is not negative`)
+    }
+  }
+  if (expiresAt !== undefined && !(expiresAt > now)) {
+    throw invalid(`the token of ${show(name)} would have run out already: give a later time`)
+  }
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}
+
+function unauthenticated(message: string): LeaseholdError {
+  return new LeaseholdError('unauthenticated', message)
+}

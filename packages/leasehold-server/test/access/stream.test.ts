@@ -1,0 +1,125 @@
+import { Leasehold } from 'leasehold'
+import { memoryStore } from 'leasehold/memory'
+import type { LeaseStore, RevokeRequest } from 'leasehold/port'
+import { remoteStore } from 'leasehold/remote'
+import { conformance } from 'leasehold/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseRight } from '../../src/access/index.ts'
+import { createServer, type LeaseServer } from '../../src/index.ts'
+import { refused } from './scene.ts'
+
+/** Servers and stores of one test, ended with it. */
+const opened: { close(): Promise<void> }[] = []
+afterAll(async () => {
+  for (const it of opened.reverse()) await it.close()
+})
+
+async function serve(): Promise<LeaseServer> {
+  const store = memoryStore()
+  const server = await createServer({ store, port: 0 })
+  opened.push(store, server)
+  return server
+}
+
+async function connect(server: LeaseServer, token?: string): Promise<LeaseStore> {
+  const store = await remoteStore(server.url, { token, timeout: 2000 })
+  opened.push(store)
+  return store
+}
+
+const token = (server: LeaseServer, name: string, ...rights: string[]) =>
+  server.access.tokens.create({ name, rights: rights.map(parseRight) })
+
+describe('a stream with a token', { concurrent: true }, () => {
+  let server: LeaseServer
+  let all: string
+  beforeAll(async () => {
+    server = await serve()
+    all = await token(server, 'all', 'all:')
+  })
+  const open = async () => {
+    const store = await remoteStore(server.url, { token: all })
+    const guarantees = { ...store.guarantees, expiryLateness: 400 }
+    const revoke = store.revoke.bind(store)
+    // Ending what others hold needs a reason here.
+    const reasoned = (request: RevokeRequest) =>
+      revoke(isObject(request) ? { why: 'a test', ...request } : request)
+    return {
+      store: Object.defineProperties(store, {
+        guarantees: { value: guarantees },
+        revoke: { value: reasoned },
+      }),
+    }
+  }
+  const exempt = {
+    "watches: a lease's watch tells of a claim that is taken by force, and not of its own releases":
+      'the server names who did it, and asks for a reason',
+  }
+  // A server that gives secrets is a store like any other to whoever was granted the leases.
+  for (const { name, skip, run } of conformance({ open, shared: true, exempt })) {
+    it.skipIf(skip)(name, run)
+  }
+})
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+describe('a server with tokens', () => {
+  it('turns away who has none, or a wrong one, and says why', async () => {
+    const server = await serve()
+    await token(server, 'ann', 'all:')
+    await expect(remoteStore(server.url)).rejects.toThrowError(refused('unauthenticated'))
+    await expect(remoteStore(server.url)).rejects.toThrowError(/wants a token/)
+    await expect(remoteStore(server.url, { token: 'lh_ann_wrong' })).rejects.toThrowError(
+      /not known here/,
+    )
+    await expect(Leasehold.open(server.url)).rejects.toThrowError(refused('unauthenticated'))
+  })
+
+  it('cuts off whoever uses a token that is revoked, and tells their calls and watches', async () => {
+    const server = await serve()
+    const root = await connect(server, await token(server, 'root', 'all:'))
+    const ann = await connect(server, await token(server, 'ann', 'claim,watch:jobs/'))
+    const ended = new Promise((resolve) => {
+      ann.watch({ prefix: 'jobs/' }, (notice) => {
+        if (notice.type === 'interrupted') resolve(notice.error)
+      })
+    })
+    await ann.grant({ holder: 'ann', ttl: 60_000, claims: [{ key: 'jobs/1' }] })
+    await server.access.tokens.revoke('ann', 'root')
+    expect(await ended).toMatchObject({ code: 'unauthenticated' })
+    await expect(ann.read({ key: 'jobs/1' })).rejects.toThrowError(refused('unauthenticated'))
+    expect((await root.read({ key: 'jobs/1' })).count).toBe(1)
+  })
+
+  it('lets a client hold, wait and hand over with no more than the right to claim', async () => {
+    const server = await serve()
+    const first = await token(server, 'first', 'claim:jobs/')
+    const second = await token(server, 'second', 'claim:jobs/')
+    const a = await Leasehold.open(server.url, { token: first, holder: 'a' })
+    const b = await Leasehold.open(server.url, { token: second, holder: 'b' })
+    opened.push(a, b)
+    const held = await a.lock('jobs/1')
+    const waiting = b.lock('jobs/1', { wait: '5s' })
+    expect((await b.tryLock('jobs/1')).conflict?.holder).toBe('a')
+    await expect(b.lock('other')).rejects.toThrowError(refused('forbidden'))
+    await held.release()
+    expect((await waiting).held).toBe(true)
+  })
+
+  it('does not end the lease of another with the connection of one who ties it', async () => {
+    const server = await serve()
+    const ann = await connect(server, await token(server, 'ann', 'all:'))
+    const eve = await remoteStore(server.url, {
+      token: await token(server, 'eve', 'claim:'),
+      tied: true,
+    })
+    const mine = await ann.grant({ holder: 'ann', ttl: 60_000, claims: [{ key: 'k' }] })
+    const own = await eve.grant({ holder: 'eve', ttl: 60_000, claims: [{ key: 'e' }] })
+    expect([mine.outcome, own.outcome]).toEqual(['granted', 'granted'])
+    await eve.close()
+    await expect.poll(async () => (await ann.read({ key: 'e' })).count).toBe(0)
+    expect((await ann.read({ key: 'k' })).count).toBe(1)
+  })
+})
