@@ -16,7 +16,12 @@ import {
   Pools,
   Registry,
   reclaim,
+  Sessions,
+  type SessionsOptions,
+  sessionStore,
   tryLock,
+  type WebSessionStore,
+  type WebStoreOptions,
   withLock,
 } from './recipes/index.ts'
 
@@ -122,6 +127,18 @@ export class Leasehold implements AsyncDisposable {
    */
   pool(name: string, definition?: PoolDefinition): Pool {
     return this.#pools.get(name, definition)
+  }
+
+  /** Sessions: data that lives while it is used. `main` where no name is given. */
+  sessions<Data = unknown>(name?: string, options?: SessionsOptions): Sessions<Data> {
+    return new Sessions<Data>(this.#client, name, options)
+  }
+
+  /** A store for express-session (give it `{ Store: session.Store }`) and for @fastify/session. */
+  sessionStore<Base extends object = object>(
+    options?: WebStoreOptions<Base>,
+  ): WebSessionStore & Base {
+    return sessionStore(this.#client, options)
   }
 
   /** Gives back all that is held, ends all waits, and closes the store that was opened here. */

@@ -17,6 +17,7 @@ import { claimAtOnce } from './claim-at-once.ts'
 import { ClientCore } from './core.ts'
 import type { ClientEvents, RecipeNews } from './emitter.ts'
 import { revokeLease } from './errands.ts'
+import { Following, type Listener } from './following.ts'
 import type { Hold } from './hold.ts'
 import { OwnLease, SharedLease } from './lease-sources.ts'
 import { closedError } from './loss.ts'
@@ -122,6 +123,12 @@ export class Client {
   view(prefix: string, changed: Changed = () => {}): View {
     if (this.#core.closed) throw closedError()
     return new View(this.#core, prefix, changed)
+  }
+
+  /** Tells what happens under a prefix from now on, event by event, and keeps nothing of it. */
+  follow(prefix: string, listener: Listener): Following {
+    if (this.#core.closed) throw closedError()
+    return new Following(this.#core, prefix, listener)
   }
 
   /**

@@ -8,7 +8,6 @@ import { logTo } from './logging.ts'
 import { PatientStore } from './patient-store.ts'
 import type { Settings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
-import type { View } from './view.ts'
 
 /** What the parts of one client have in common. */
 export class ClientCore {
@@ -25,8 +24,8 @@ export class ClientCore {
   readonly calls: PatientStore
   /** The leases that are kept. */
   readonly keepers = new Set<Keeper>()
-  /** What is shown to recipes, to be closed with the client. */
-  readonly views = new Set<View>()
+  /** What recipes look at the store through, to be closed with the client. */
+  readonly views = new Set<{ close(): void }>()
   closed = false
   /** Where this client's renewals fall between their steps: not where every other's do. */
   readonly phase: number

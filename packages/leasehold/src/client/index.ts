@@ -9,6 +9,7 @@ export type {
   RecipeNews,
 } from './emitter.ts'
 export { Emitter } from './emitter.ts'
+export type { Following, Listener } from './following.ts'
 export type { Hold, HoldState } from './hold.ts'
 export type { Logger } from './logging.ts'
 export { openStore } from './open-store.ts'

@@ -1,5 +1,6 @@
 export * from './check.ts'
 export * from './clock.ts'
+export * from './digest.ts'
 export * from './duration.ts'
 export * from './errors.ts'
 export * from './holds.ts'

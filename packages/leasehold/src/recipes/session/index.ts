@@ -1,0 +1,3 @@
+export * from './sessions.ts'
+export type { SessionEvent, SessionListener, SessionWatch } from './watch.ts'
+export * from './web-store.ts'

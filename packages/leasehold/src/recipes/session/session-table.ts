@@ -1,0 +1,266 @@
+import type { Client } from '../../client/index.ts'
+import {
+  type Claim,
+  type End,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  sha256,
+  type Time,
+  type Token,
+} from '../../port/index.ts'
+import { storing } from '../json.ts'
+import { isDue, newSight, noteReading, RENEWAL_PART, type Sight, Sights } from './activity.ts'
+import { decode, encode, SessionKeys, type SessionRecord } from './record.ts'
+
+/** A session as it was when it was last read or written. */
+export interface Stored {
+  readonly ref: string
+  readonly lease: LeaseId
+  readonly token: Token
+  readonly record: SessionRecord
+}
+
+/** What only the store can tell, on its own clock. */
+export interface StoredTimes extends Stored {
+  readonly createdAt: Time
+  readonly until: Time
+}
+
+const PAGE = 1000
+/** How many calls are on their way at a time where many sessions are meant. */
+const AT_ONCE = 64
+/** Told with the end of a lease whose session goes on under another. */
+export const REPLACED = 'replaced'
+
+/**
+ * The sessions of one name in the store. A session is the newest claim on its key; there is but
+ * one, except for the instant in which one lease replaces another.
+ */
+export class SessionTable {
+  readonly keys: SessionKeys
+  readonly #client: Client
+  readonly #sights = new Sights()
+
+  constructor(client: Client, name: string) {
+    this.#client = client
+    this.keys = new SessionKeys(name)
+  }
+
+  /** The name that a session has in keys and events, where its id must not be seen. */
+  refOf(id: string): string {
+    return sha256(id)
+  }
+
+  async find(ref: string): Promise<StoredTimes | undefined> {
+    const sentAt = this.#client.now()
+    const { claims } = await this.#client.store.read({ key: this.keys.ofId(ref) })
+    const claim = claims.at(-1)
+    if (claim === undefined) {
+      this.#sights.delete(ref)
+      return undefined
+    }
+    return this.#seen(ref, claim, sentAt)
+  }
+
+  /** Begins a session, unless there is one already: then that is the answer. */
+  async create(ref: string, record: SessionRecord): Promise<Stored> {
+    const sentAt = this.#client.now()
+    const granted = await this.#grant(ref, record, true)
+    if (granted.outcome === 'busy') return this.#stored(ref, granted.ahead[0]!.first)
+    this.#sights.set(ref, newSight(granted.lease, sentAt))
+    this.#tell('created', ref, granted.token, record.user)
+    return { ref, lease: granted.lease, token: granted.token, record }
+  }
+
+  /**
+   * Gives a session another ttl or user, which takes another lease. The new claim counts as soon as
+   * it is there, and only then the old lease is ended: there is no instant without the session.
+   */
+  async replace(old: StoredTimes, record: SessionRecord): Promise<Stored> {
+    const { ref } = old
+    const sentAt = this.#client.now()
+    const since = old.record.since ?? old.createdAt
+    const granted = await this.#grant(ref, { ...record, since }, false)
+    if (granted.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
+    this.#sights.set(ref, newSight(granted.lease, sentAt))
+    await this.#revoke(old.lease, REPLACED)
+    return { ref, lease: granted.lease, token: granted.token, record }
+  }
+
+  /** Stores new data. Whatever was stored before is gone: the last write wins. */
+  async save(stored: Stored, data: string): Promise<Stored> {
+    const { ref, lease, token } = stored
+    const record = { ...stored.record, data }
+    const request = { lease, key: this.keys.ofId(ref), token, value: encode(record) }
+    try {
+      await storing('the data of the session', this.#client.store.update(request))
+    } catch (error) {
+      throw isGone(error) ? await this.#ended(stored) : error
+    }
+    return { ref, lease, token, record }
+  }
+
+  /** Tells the store that the session is in use, unless it was told a short while ago. */
+  touch(stored: Stored): Promise<void> {
+    const { ref, lease, record } = stored
+    const sight = this.#sights.get(ref, lease) ?? this.#sights.set(ref, newSight(lease, -Infinity))
+    if (sight.pending !== undefined) return sight.pending
+    if (!isDue(sight, record.ttl, this.#client.now())) return Promise.resolve()
+    sight.pending = this.#renew(stored, sight).finally(() => {
+      sight.pending = undefined
+    })
+    return sight.pending
+  }
+
+  /** The same for a session that was seen before; asks nothing where nothing is due. */
+  async touchRef(ref: string, ttl: number): Promise<void> {
+    const sight = this.#sights.last(ref)
+    if (sight !== undefined && !isDue(sight, ttl, this.#client.now())) return
+    const stored = await this.find(ref)
+    if (stored !== undefined) await this.touch(stored)
+  }
+
+  /** Ends the session, with all that hangs on its leases. Whether there was one. */
+  async end(ref: string, why: string): Promise<boolean> {
+    const { claims } = await this.#client.store.read({ key: this.keys.ofId(ref) })
+    this.#sights.delete(ref)
+    const ends = await Promise.all(claims.map(({ lease }) => this.#revoke(lease, why)))
+    const last = claims.at(-1)
+    if (last !== undefined && ends.at(-1)) this.#tell('ended', ref, last.token, undefined, why)
+    return ends.includes(true)
+  }
+
+  /** The names of all sessions, or of those of one user, page by page. */
+  async *refs(user?: string): AsyncGenerator<readonly string[]> {
+    const prefix = user === undefined ? this.keys.ids : this.keys.ofUser(user)
+    let after: string | undefined
+    for (let more = true; more; ) {
+      const page = await this.#client.store.read({ prefix, after, limit: PAGE })
+      yield page.keys.map(({ key }) => this.keys.refOf(key))
+      more = page.more
+      after = page.keys.at(-1)?.key
+    }
+  }
+
+  /** All sessions, or those of one user, at most `limit` of them. */
+  async list(user: string | undefined, limit: number): Promise<StoredTimes[]> {
+    const found: StoredTimes[] = []
+    for await (const refs of this.refs(user)) {
+      const wanted = refs.slice(0, limit - found.length)
+      const sessions = await inTurn(wanted, (ref) => this.find(ref))
+      for (const session of sessions) if (session !== undefined) found.push(session)
+      if (found.length >= limit) break
+    }
+    return found
+  }
+
+  /** Ends all sessions, or those of one user; those that begin meanwhile may live on. */
+  async endAll(user: string | undefined, except: string | undefined, why: string): Promise<number> {
+    let ended = 0
+    for await (const refs of this.refs(user)) {
+      const ends = await inTurn(refs, (ref) => (ref === except ? false : this.end(ref, why)))
+      ended += ends.filter((wasThere) => wasThere).length
+    }
+    return ended
+  }
+
+  /** Whether a session of this name has ended, as far as the store remembers. */
+  async hasEnded(ref: string): Promise<boolean> {
+    const { tenures } = await this.#client.store.read({ history: this.keys.ofId(ref) })
+    return tenures.length > 0
+  }
+
+  #grant(ref: string, record: SessionRecord, ifFree: boolean) {
+    const { user, ttl, max } = record
+    const [id, ...others] = this.keys.all(ref, user)
+    const claims = [{ key: id!, value: encode(record) }, ...others.map((key) => ({ key }))]
+    const granted = this.#client.store.grant({
+      holder: user?.slice(0, HOLDER_MAX) ?? 'nobody',
+      ttl,
+      // Renewals come up to a part of the ttl late: without it a session would end too soon.
+      grace: ttl === Infinity ? 0 : ttl * RENEWAL_PART,
+      maxLife: max,
+      claims,
+      ifFree,
+    })
+    return storing('the data of the session', granted)
+  }
+
+  async #renew(stored: Stored, sight: Sight): Promise<void> {
+    const sentAt = this.#client.now()
+    const { lost } = await this.#client.store.renew([stored.lease])
+    if (lost.length > 0) {
+      this.#sights.delete(stored.ref)
+      throw endedError(stored, lost[0]!.end)
+    }
+    sight.renewedAfter = sentAt
+  }
+
+  /** Whether there was something to end. */
+  async #revoke(lease: LeaseId, why: string): Promise<boolean> {
+    try {
+      await this.#client.store.revoke({ target: { lease }, by: this.#client.holder, why })
+      return true
+    } catch (error) {
+      if (isGone(error)) return false
+      throw error
+    }
+  }
+
+  #seen(ref: string, claim: Claim, sentAt: number): StoredTimes {
+    const { lease, until } = claim
+    const sight = this.#sights.get(ref, lease) ?? newSight(lease, -Infinity)
+    noteReading(this.#sights.set(ref, sight), until, sentAt)
+    const stored = this.#stored(ref, claim)
+    return { ...stored, createdAt: stored.record.since ?? claim.claimedAt, until }
+  }
+
+  #stored(ref: string, claim: Claim): Stored {
+    return { ref, lease: claim.lease, token: claim.token, record: decode(claim) }
+  }
+
+  async #ended(stored: Stored): Promise<LeaseholdError> {
+    this.#sights.delete(stored.ref)
+    const { end } = await this.#client.store.read({ lease: stored.lease })
+    return endedError(stored, end)
+  }
+
+  #tell(event: string, ref: string, token: Token, user: string | undefined, why?: string): void {
+    const whose = user === undefined ? '' : ` of ${user}`
+    const detail = `a session${whose} was ${event}${why === undefined ? '' : `: ${why}`}`
+    this.#client.tell({ recipe: 'session', event, key: this.keys.ofId(ref), token, detail })
+  }
+}
+
+/** As the store limits the name of a holder. */
+const HOLDER_MAX = 256
+
+function isGone(error: unknown): boolean {
+  return (
+    isLeaseholdError(error, 'lease-ended') ||
+    isLeaseholdError(error, 'lease-not-found') ||
+    isLeaseholdError(error, 'claim-not-found')
+  )
+}
+
+function endedError({ ref }: Stored, end: End | undefined): LeaseholdError {
+  const how = end === undefined ? '' : `: ${end.reason}${end.why ? ` (${end.why})` : ''}`
+  return new LeaseholdError(
+    'lease-ended',
+    `the session ${ref.slice(0, 8)}… has ended${how}; begin a new one`,
+    end,
+  )
+}
+
+/** Does it for each, a bounded number at a time. */
+async function inTurn<From, To>(
+  from: readonly From[],
+  act: (item: From) => Promise<To> | To,
+): Promise<To[]> {
+  const results: To[] = []
+  for (let at = 0; at < from.length; at += AT_ONCE) {
+    results.push(...(await Promise.all(from.slice(at, at + AT_ONCE).map(act))))
+  }
+  return results
+}

@@ -1,0 +1,72 @@
+import type { Client, Following } from '../../client/index.ts'
+import type { Event, Time } from '../../port/index.ts'
+import { goesOn, type SessionKeys } from './record.ts'
+import { REPLACED } from './session-table.ts'
+
+export type SessionEvent =
+  | {
+      readonly type: 'created'
+      readonly ref: string
+      readonly user: string | undefined
+      readonly at: Time
+    }
+  | {
+      readonly type: 'ended'
+      readonly ref: string
+      readonly user: string | undefined
+      readonly at: Time
+      /** `expired` for want of activity or at its maximum, `ended` where somebody ended it. */
+      readonly reason: 'expired' | 'ended'
+      readonly by: string | undefined
+      readonly why: string | undefined
+    }
+  /** After an outage that was too long: sessions may have begun and ended unseen. */
+  | { readonly type: 'missed' }
+
+export type SessionListener = (event: SessionEvent) => void
+
+export interface SessionWatch {
+  /** Fulfilled when it listens: what happens after that is told. */
+  readonly ready: Promise<void>
+  close(): void
+}
+
+export function watchSessions(
+  client: Client,
+  keys: SessionKeys,
+  listener: SessionListener,
+): SessionWatch {
+  const following: Following = client.follow(keys.prefix, {
+    events: (events) => {
+      for (const event of sessionEvents(keys, events)) listener(event)
+    },
+    missed: () => listener({ type: 'missed' }),
+  })
+  return following
+}
+
+/** What the events of the store mean for sessions. */
+export function sessionEvents(keys: SessionKeys, events: readonly Event[]): SessionEvent[] {
+  // All claims of a session are made, and go, in one revision: there its user's key names the user.
+  const users = new Map<string, string>()
+  for (const { key, revision } of events) {
+    const user = keys.userOf(key)
+    if (user !== undefined) users.set(`${revision} ${keys.refOf(key)}`, user)
+  }
+  return events.flatMap((event) => {
+    if (!event.key.startsWith(keys.ids)) return []
+    const ref = keys.refOf(event.key)
+    const user = users.get(`${event.revision} ${ref}`)
+    return meaningOf(event, ref, user)
+  })
+}
+
+function meaningOf(event: Event, ref: string, user: string | undefined): SessionEvent[] {
+  const { type, at, end } = event
+  if (type === 'claimed') {
+    return goesOn(event.value) ? [] : [{ type: 'created', ref, user, at }]
+  }
+  if (type !== 'removed' || end?.why === REPLACED) return []
+  const reason = end?.reason === 'expired' ? 'expired' : 'ended'
+  return [{ type: 'ended', ref, user, at, reason, by: end?.by, why: end?.why }]
+}

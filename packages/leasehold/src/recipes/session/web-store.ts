@@ -1,0 +1,209 @@
+import type { Client } from '../../client/index.ts'
+import {
+  type Duration,
+  isLeaseholdError,
+  LeaseholdError,
+  milliseconds,
+  show,
+} from '../../port/index.ts'
+import { checkInstance, jsonOf } from '../json.ts'
+import type { SessionRecord } from './record.ts'
+import { SessionTable } from './session-table.ts'
+
+/**
+ * A store for express-session and for @fastify/session, and for whatever else calls stores as they
+ * do. Neither is needed by this library: what they want of a store is written down here.
+ *
+ * **Promised.** What `Sessions` promises. A request that changes nothing in its session costs at most
+ * one renewal in a tenth of the ttl and no other write, also where the framework saves it with every
+ * response (`resave`, or @fastify/session's `rolling`). A request that was under way while its
+ * session was ended cannot bring it back, for as long as the store remembers the end. A store that
+ * cannot be reached gives an error and never "no session", which would log everybody out.
+ *
+ * **Not promised.** Two requests that change one session at the same time: the last write wins.
+ *
+ * The ttl is the `maxAge` of the session's cookie, or `ttl` where that has none. Where an application
+ * changes it, or the user, the session goes on under another lease, and its `max` begins anew.
+ */
+export interface WebSessionStore {
+  get(id: string, callback: (error: unknown, session?: WebSession | null) => void): void
+  set(id: string, session: object, callback?: (error?: unknown) => void): void
+  destroy(id: string, callback?: (error?: unknown) => void): void
+  touch(id: string, session: object, callback?: (error?: unknown) => void): void
+  /** All sessions there are, without their ids, which nobody knows. At most 10,000. */
+  all(callback: (error: unknown, sessions?: WebSession[]) => void): void
+  length(callback: (error: unknown, length?: number) => void): void
+  clear(callback?: (error?: unknown) => void): void
+}
+
+/**
+ * A session as frameworks know it: the application's data beside its cookie. Which fields it has is
+ * between them and the application.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: their own types say what is in it, each another thing
+export type WebSession = any
+
+export interface WebStoreOptions<Base extends object = object> {
+  /** The `Store` of express-session, which wants its stores to be made from it: `session.Store`. */
+  readonly Store?: (abstract new () => Base) | undefined
+  /** The name of these sessions, for `leasehold.sessions(name)`. `web` if not given. */
+  readonly name?: string | undefined
+  /** How long a session lives whose cookie has no `maxAge`. A day if not given. */
+  readonly ttl?: Duration | undefined
+  /** How long any session lives at most. No limit if not given. */
+  readonly max?: Duration | undefined
+  /** Whose a session is: its users can then be listed, and logged out everywhere. */
+  readonly user?: ((session: WebSession) => string | undefined) | undefined
+}
+
+const DAY_MS = 86_400_000
+const ALL_MAX = 10_000
+
+export function sessionStore<Base extends object>(
+  client: Client,
+  options: WebStoreOptions<Base> = {},
+): WebSessionStore & Base {
+  const calls = new WebCalls(client, options)
+  const { Store: Made = Object as unknown as abstract new () => Base } = options
+  if (typeof Made !== 'function') {
+    throw invalid(`Store is ${show(Made)}: give the class, session.Store`)
+  }
+  const store: WebSessionStore = {
+    get: (id, callback) => answer(calls.get(id), callback),
+    set: (id, session, callback) => answer(calls.set(id, session), callback),
+    destroy: (id, callback) => answer(calls.destroy(id), callback),
+    touch: (id, session, callback) => answer(calls.touch(id, session), callback),
+    all: (callback) => answer(calls.all(), callback),
+    length: (callback) => answer(calls.length(), callback),
+    clear: (callback) => answer(calls.clear(), callback),
+  }
+  const Concrete = Made as unknown as new () => Base
+  return Object.assign(new Concrete(), store)
+}
+
+/** Calls back once, outside of the promise: what a callback throws is its own. */
+function answer<Value>(
+  promise: Promise<Value>,
+  callback: ((error: unknown, value?: Value) => void) | undefined,
+): void {
+  promise.then(
+    (value) => queueMicrotask(() => callback?.(null, value)),
+    (error) => queueMicrotask(() => callback?.(error)),
+  )
+}
+
+class WebCalls {
+  readonly #client: Client
+  readonly #table: SessionTable
+  readonly #ttl: number
+  readonly #max: number
+  readonly #user: (session: WebSession) => string | undefined
+
+  constructor(client: Client, options: WebStoreOptions) {
+    const { name = 'web', ttl = DAY_MS, max = Infinity, user = () => undefined } = options
+    this.#client = client
+    this.#table = new SessionTable(client, checkInstance('session store', name))
+    this.#ttl = milliseconds(ttl, 'ttl')
+    this.#max = milliseconds(max, 'max')
+    if (typeof user !== 'function') throw invalid(`user is ${show(user)}: give a function`)
+    this.#user = user
+  }
+
+  async get(id: string): Promise<WebSession | null> {
+    const stored = await this.#table.find(this.#refOf(id))
+    return stored === undefined ? null : JSON.parse(stored.record.data)
+  }
+
+  async set(id: string, session: object): Promise<void> {
+    const ref = this.#refOf(id)
+    const record = this.#recordOf(session)
+    const old = await this.#table.find(ref)
+    if (old === undefined) return this.#begin(ref, record)
+    if (old.record.ttl !== record.ttl || old.record.user !== record.user) {
+      await this.#table.replace(old, record)
+      return
+    }
+    if (old.record.data !== record.data) await quietly(this.#table.save(old, record.data))
+    await quietly(this.#table.touch(old))
+  }
+
+  async touch(id: string, session: object): Promise<void> {
+    await quietly(this.#table.touchRef(this.#refOf(id), this.#ttlOf(session)))
+  }
+
+  async destroy(id: string): Promise<void> {
+    await this.#table.end(this.#refOf(id), 'destroyed')
+  }
+
+  async all(): Promise<WebSession[]> {
+    const stored = await this.#table.list(undefined, ALL_MAX)
+    return stored.map(({ record }) => JSON.parse(record.data))
+  }
+
+  async length(): Promise<number> {
+    let count = 0
+    for await (const refs of this.#table.refs()) count += refs.length
+    return count
+  }
+
+  async clear(): Promise<void> {
+    await this.#table.endAll(undefined, undefined, 'cleared')
+  }
+
+  async #begin(ref: string, record: SessionRecord): Promise<void> {
+    // Frameworks make a new id for every new session, so one that has ended was ended meanwhile.
+    if (await this.#table.hasEnded(ref)) {
+      const key = this.#table.keys.ofId(ref)
+      const detail = 'a request saved a session that had ended; it stays ended'
+      this.#client.tell({ recipe: 'session', event: 'refused', key, detail, level: 'warn' })
+      return
+    }
+    const stored = await this.#table.create(ref, record)
+    if (stored.record.data !== record.data) await quietly(this.#table.save(stored, record.data))
+  }
+
+  #refOf(id: string): string {
+    if (typeof id === 'string') return this.#table.refOf(id)
+    throw invalid(`the session's id is ${show(id)}: it must be a text`)
+  }
+
+  #recordOf(session: object): SessionRecord {
+    const data = jsonOf(session, 'the session')
+    const plain = JSON.parse(data) as WebSession
+    const user = this.#user(plain) ?? undefined
+    const ttl = this.#ttlOf(session)
+    const text = hasMaxAge(plain) ? jsonOf(withoutExpiry(plain), 'the session') : data
+    return { user, ttl, max: this.#max, since: undefined, data: text }
+  }
+
+  #ttlOf(session: WebSession): number {
+    const ttl = hasMaxAge(session) ? session.cookie.originalMaxAge : this.#ttl
+    return Math.min(Math.max(ttl, this.#client.guarantees.ttl.min), this.#max)
+  }
+}
+
+/** For a session that sessions end elsewhere while a request is under way, which is no fault. */
+async function quietly(call: Promise<unknown>): Promise<void> {
+  try {
+    await call
+  } catch (error) {
+    if (!isLeaseholdError(error, 'lease-ended')) throw error
+  }
+}
+
+function hasMaxAge(session: WebSession): boolean {
+  return typeof session?.cookie?.originalMaxAge === 'number'
+}
+
+/**
+ * The session without the moment at which its cookie expires. That moves with every request, so it
+ * would make every request a write; and both frameworks work it out again from `maxAge`.
+ */
+function withoutExpiry(session: WebSession): WebSession {
+  const { expires: _, originalExpires: __, ...cookie } = session.cookie
+  return { ...session, cookie: { ...cookie, maxAge: cookie.originalMaxAge } }
+}
+
+function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}
