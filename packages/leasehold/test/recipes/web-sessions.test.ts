@@ -350,6 +350,20 @@ describe('a session store', () => {
     expect(() => leasehold.sessionStore({ name: 'a/b' })).toThrow(/without '\/'/)
   })
 
+  it('goes on under another lease where the ttl changes, which is no beginning and no end', async () => {
+    const { leasehold, inner, clock } = await place()
+    const store = leasehold.sessionStore()
+    const told: string[] = []
+    await leasehold.sessions('web').watch(({ type }) => told.push(type)).ready
+    await call((done) => store.set('one', { cookie: { originalMaxAge: HOUR } }, done))
+    await call((done) => store.set('one', { cookie: { originalMaxAge: 2 * HOUR } }, done))
+    await clock.settle()
+    expect((await inner.read({ prefix: 'session/web/id/' })).keys[0]!.count).toBe(1)
+    await call((done) => store.destroy('one', done))
+    await clock.settle()
+    expect(told).toEqual(['created', 'ended'])
+  })
+
   it('saves what two begin at the same time as one session', async () => {
     const { leasehold, inner, clock } = await place()
     const other = await Leasehold.open(inner, { clock })
