@@ -7,7 +7,8 @@ import { Leasehold, type Sessions } from 'leasehold'
 
 /**
  * A login session with nothing but node:http. Sessions live in a file store: they survive a restart
- * of the server, end when they are not used for two seconds, and can be ended everywhere at once.
+ * of the server, end when they are not used, sooner on a public computer, and can be ended
+ * everywhere at once.
  */
 interface Visits {
   readonly count: number
@@ -22,7 +23,8 @@ async function respond(
   const url = new URL(request.url ?? '/', 'http://localhost')
   if (url.pathname === '/login') {
     const user = url.searchParams.get('user') ?? 'nobody'
-    const session = await sessions.create({ user, data: { count: 0 } })
+    const ttl = url.searchParams.has('public') ? '1s' : '20m'
+    const session = await sessions.create({ user, data: { count: 0 }, ttl })
     response.setHeader('set-cookie', `sid=${session.id}; HttpOnly; SameSite=Strict`)
     say(200, `hello ${user}`)
     return
@@ -48,7 +50,7 @@ interface Site {
 
 async function start(folder: string): Promise<Site> {
   const leasehold = await Leasehold.open(`file:${folder}`, { holder: 'site' })
-  const sessions = leasehold.sessions<Visits>('login', { ttl: '2s', max: '8h' })
+  const sessions = leasehold.sessions<Visits>('login', { max: '8h' })
   const server = createServer((request, response) => {
     // A store that cannot be reached must not look like a logout.
     respond(sessions, request, response).catch(() => response.writeHead(503).end('try again'))
@@ -101,10 +103,10 @@ console.log(`GET /  on her phone     → ${await phone(site, 'GET', '/')}`)
 console.log(`POST /logout-everywhere → ${await phone(site, 'POST', '/logout-everywhere')}`)
 console.log(`GET /  on her laptop    → ${await laptop(site, 'GET', '/')}`)
 
-console.log(`POST /login as bob      → ${await bob(site, 'POST', '/login?user=bob')}`)
 const expired = new Promise<void>((resolve) => {
   site.sessions.watch((event) => event.type === 'ended' && event.user === 'bob' && resolve())
 })
+console.log(`POST /login as bob      → ${await bob(site, 'POST', '/login?user=bob&public')}`)
 // He does nothing for longer than the ttl.
 const waiting = setInterval(() => {}, 1000)
 await expired
