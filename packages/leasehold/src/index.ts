@@ -1,4 +1,12 @@
 export {
+  type AdaptiveOptions,
+  AdaptiveTtl,
+  type Choice,
+  type Expected,
+  type HoldEnd,
+  type Observation,
+} from './adaptive/index.ts'
+export {
   type AcquiredNews,
   type ClientEvents,
   Conflict,

@@ -16,15 +16,16 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   grantor: ['port', 'kernel'],
   stores: ['port', 'kernel', 'grantor'],
   client: ['port', 'stores'],
-  recipes: ['port', 'client'],
+  adaptive: ['port'],
+  recipes: ['port', 'client', 'adaptive'],
   fence: ['port'],
   testing: ['port', 'kernel', 'grantor', 'stores'],
   // The two files at the top: the front door, and what it exports.
-  '': ['port', 'stores', 'client', 'recipes'],
+  '': ['port', 'stores', 'client', 'adaptive', 'recipes'],
 }
 
 /** Layers that must run anywhere and the same way every time: no part of Node is for them. */
-const PURE = ['kernel', 'grantor', 'recipes']
+const PURE = ['kernel', 'grantor', 'adaptive', 'recipes']
 
 export interface Import {
   readonly specifier: string
