@@ -1,0 +1,39 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { runNode } from '../structure/commands.ts'
+import { ROOT } from '../structure/source-files.ts'
+
+/** A share of what `npm run bench -- adaptive` plays. */
+const SEEDS = 5
+const PATIENCE_MS = 120_000
+/** How much dearer than hindsight it may be: in the median of the seeds, and in the worst. */
+const MEDIAN_MAX = 1.25
+const WORST_MAX = 1.5
+
+interface Row {
+  readonly name: string
+  readonly value: number
+  readonly spread: readonly [number, number]
+}
+
+describe('against the best fixed ttl, chosen with hindsight', () => {
+  it(
+    'costs little more on every workload, and less where the work changes',
+    async () => {
+      const program = join(ROOT, 'bench/dist/adaptive/ttl.js')
+      const { code, stdout, stderr } = await runNode([program, String(SEEDS)], ROOT, PATIENCE_MS)
+      expect(stderr).toBe('')
+      expect(code).toBe(0)
+      const rows = JSON.parse(stdout) as Row[]
+      const costs = rows.filter(({ name }) => name.endsWith(': cost'))
+      expect(costs.length).toBe(7)
+      expect(costs.filter(({ value }) => value > MEDIAN_MAX)).toEqual([])
+      expect(costs.filter(({ spread }) => spread[1] > WORST_MAX)).toEqual([])
+      const figure = (name: string) => rows.find((row) => row.name === name)!.value
+      expect(figure('adaptive ttl, changes abruptly: cost')).toBeLessThan(0.9)
+      // Without deaths hindsight would renew never; a fixed ttl of 30 s renews four times.
+      expect(figure('adaptive ttl, never dies: renewals')).toBeLessThan(2)
+    },
+    PATIENCE_MS,
+  )
+})
