@@ -1,10 +1,10 @@
 export {
   type AdaptiveOptions,
   AdaptiveTtl,
-  type Choice,
-  type Expected,
+  type ExpectedCost,
   type HoldEnd,
-  type Observation,
+  type ObservedHold,
+  type TtlChoice,
 } from './adaptive/index.ts'
 export {
   type AcquiredNews,

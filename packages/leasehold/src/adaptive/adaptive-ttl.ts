@@ -1,5 +1,5 @@
 import { type Duration, milliseconds, show } from '../port/index.ts'
-import { type Choice, choiceOf } from './choice.ts'
+import { choiceOf, type TtlChoice } from './choice.ts'
 import { Memory } from './experience.ts'
 import {
   type AdaptiveOptions,
@@ -21,7 +21,7 @@ import { memoryOf, textOf } from './text.ts'
  */
 export type HoldEnd = 'released' | 'died' | 'outlived'
 
-export interface Observation {
+export interface ObservedHold {
   /** For how long the resource was held; of one that died, until the store ended its lease. */
   readonly held: Duration
   readonly ended: HoldEnd
@@ -47,7 +47,7 @@ export interface Observation {
 export class AdaptiveTtl {
   readonly #settings: AdaptiveSettings
   #memory = new Memory()
-  #choice: Choice | undefined = undefined
+  #choice: TtlChoice | undefined = undefined
   #damage: string | undefined = undefined
 
   constructor(options: AdaptiveOptions) {
@@ -82,7 +82,7 @@ export class AdaptiveTtl {
     return this.#damage
   }
 
-  observe(observation: Observation): void {
+  observe(observation: ObservedHold): void {
     const { held, ended, ttl } = observed(observation)
     const died = ended === 'died'
     // On average a holder dies in the middle between two renewals.
@@ -117,7 +117,7 @@ export class AdaptiveTtl {
     return textOf(this.kind, this.#memory)
   }
 
-  choose(): Choice {
+  choose(): TtlChoice {
     this.#choice ??= choiceOf(this.#memory.all, this.#settings, this.#damage)
     return this.#choice
   }
@@ -125,7 +125,7 @@ export class AdaptiveTtl {
 
 const ENDS: readonly string[] = ['released', 'died', 'outlived'] satisfies HoldEnd[]
 
-function observed(observation: Observation) {
+function observed(observation: ObservedHold) {
   checkNames('observation', observation, ['held', 'ended', 'ttl'])
   const { ended } = observation
   const held = finite('held', observation.held)

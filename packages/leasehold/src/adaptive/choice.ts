@@ -1,10 +1,10 @@
-import { type Expected, expectedCost } from './cost.ts'
+import { type ExpectedCost, expectedCost } from './cost.ts'
 import type { Experience } from './experience.ts'
 import { type AdaptiveSettings, wholeSteps } from './settings.ts'
 import { BUCKETS, borderOf, bucketOf } from './sketch.ts'
 import { spokenMore, spokenNumber, spokenTime } from './words.ts'
 
-export interface Choice {
+export interface TtlChoice {
   readonly ttl: number
   readonly renewEvery: number
   /** In words and numbers, for people. */
@@ -14,7 +14,7 @@ export interface Choice {
   /** How many holds it rests on. */
   readonly holds: number
   /** What a hold is expected to cost with this ttl; nothing is expected before it has learnt. */
-  readonly expected: Expected | undefined
+  readonly expected: ExpectedCost | undefined
 }
 
 /** What the caller expects of deaths weighs as much as so many holds. */
@@ -25,11 +25,11 @@ export function choiceOf(
   experience: Experience,
   settings: AdaptiveSettings,
   damage: string | undefined,
-): Choice {
+): TtlChoice {
   const { held } = experience
   const holds = held.weight
   const floor = floorOf(experience, settings)
-  const choice = (ttl: number, why: string, expected?: Expected): Choice => ({
+  const choice = (ttl: number, why: string, expected?: ExpectedCost): TtlChoice => ({
     ttl,
     renewEvery: ttl * settings.part,
     why: why + (ttl === floor ? whyFloor(experience) : ''),
@@ -99,8 +99,8 @@ function whyInitial(
 }
 
 function whyBest(
-  best: Expected,
-  others: readonly Expected[],
+  best: ExpectedCost,
+  others: readonly ExpectedCost[],
   { held }: Experience,
   { kind, min, max }: AdaptiveSettings,
   deathRate: number,

@@ -2,7 +2,7 @@ import type { AdaptiveSettings } from './settings.ts'
 import type { Bar } from './sketch.ts'
 
 /** What a hold is expected to cost with some ttl, on average. */
-export interface Expected {
+export interface ExpectedCost {
   readonly ttl: number
   readonly renewals: number
   /** Milliseconds for which the resource is blocked because its holder is dead. */
@@ -25,7 +25,7 @@ export function expectedCost(
   bars: readonly Bar[],
   deathRate: number,
   settings: AdaptiveSettings,
-): Expected {
+): ExpectedCost {
   const every = ttl * settings.part
   let weights = 0
   let renewals = 0

@@ -1,4 +1,4 @@
-export { AdaptiveTtl, type HoldEnd, type Observation } from './adaptive-ttl.ts'
-export type { Choice } from './choice.ts'
-export type { Expected } from './cost.ts'
+export { AdaptiveTtl, type HoldEnd, type ObservedHold } from './adaptive-ttl.ts'
+export type { TtlChoice } from './choice.ts'
+export type { ExpectedCost } from './cost.ts'
 export type { AdaptiveOptions } from './settings.ts'

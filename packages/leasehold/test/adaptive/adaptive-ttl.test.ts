@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type AdaptiveOptions, AdaptiveTtl, type Observation } from '../../src/index.ts'
+import { type AdaptiveOptions, AdaptiveTtl, type ObservedHold } from '../../src/index.ts'
 import { SeededRandom } from '../../src/testing/index.ts'
 
 const SECOND = 1000
@@ -11,7 +11,7 @@ function learner(options: Partial<AdaptiveOptions> = {}): AdaptiveTtl {
 }
 
 function learnt(
-  holds: readonly Observation[],
+  holds: readonly ObservedHold[],
   options: Partial<AdaptiveOptions> = {},
 ): AdaptiveTtl {
   const made = learner(options)
@@ -20,7 +20,7 @@ function learnt(
 }
 
 /** Holds of about this length, of which one in so many dies. */
-function holds(count: number, length: number, oneIn = Infinity): Observation[] {
+function holds(count: number, length: number, oneIn = Infinity): ObservedHold[] {
   const random = new SeededRandom(count)
   return Array.from({ length: count }, (_, index) => ({
     held: length * random.between(0.5, 1.5),
@@ -28,7 +28,7 @@ function holds(count: number, length: number, oneIn = Infinity): Observation[] {
   }))
 }
 
-const observations: fc.Arbitrary<Observation[]> = fc.array(
+const observations: fc.Arbitrary<ObservedHold[]> = fc.array(
   fc.record({
     held: fc.double({ min: 0, max: 1e9, noNaN: true }),
     ended: fc.constantFrom('released', 'died', 'outlived'),
@@ -130,7 +130,7 @@ describe('what it chooses', () => {
 
   it('does not take the time that a holder was dead for work', () => {
     const works = holds(100, 10 * SECOND)
-    const dead: Observation[] = Array.from({ length: 100 }, () => ({
+    const dead: ObservedHold[] = Array.from({ length: 100 }, () => ({
       held: 10 * SECOND + 225 * SECOND,
       ended: 'died',
       ttl: 300 * SECOND,
@@ -139,7 +139,7 @@ describe('what it chooses', () => {
   })
 })
 
-function meanOf(seen: readonly Observation[]): number {
+function meanOf(seen: readonly ObservedHold[]): number {
   return seen.reduce((sum, { held }) => sum + Number(held), 0) / seen.length
 }
 
@@ -166,7 +166,7 @@ describe('when the work changes', () => {
 })
 
 describe('a lease that was outlived', () => {
-  const outlived: Observation = { held: MINUTE, ended: 'outlived', ttl: 20 * SECOND }
+  const outlived: ObservedHold = { held: MINUTE, ended: 'outlived', ttl: 20 * SECOND }
 
   it('is no death, but makes the ttl twice as long, until that is forgotten', () => {
     const seen = holds(100, MINUTE, 5)

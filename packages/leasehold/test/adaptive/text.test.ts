@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { checksum } from '../../src/adaptive/text.ts'
-import { AdaptiveTtl, type Observation } from '../../src/index.ts'
+import { AdaptiveTtl, type ObservedHold } from '../../src/index.ts'
 
 const options = { kind: 'fine|tune\u2028 "1"' }
 
-const observations: fc.Arbitrary<Observation[]> = fc.array(
+const observations: fc.Arbitrary<ObservedHold[]> = fc.array(
   fc.record({
     held: fc.double({ min: 0, max: 1e9, noNaN: true }),
     ended: fc.constantFrom('released', 'died', 'outlived'),
@@ -14,7 +14,7 @@ const observations: fc.Arbitrary<Observation[]> = fc.array(
   { maxLength: 300, size: 'max' },
 )
 
-function textOf(seen: readonly Observation[]): string {
+function textOf(seen: readonly ObservedHold[]): string {
   const made = new AdaptiveTtl(options)
   for (const hold of seen) made.observe(hold)
   return made.toText()
