@@ -20,6 +20,8 @@ import type { Bond } from './ties.ts'
 const FAREWELL_MS = 1000
 /** A close frame has no room for more. */
 const REASON_BYTES = 120
+/** An answer to a reading may be large, so that few are made before one has left. */
+const READS_MAX = 16
 
 /**
  * One client's stream. Requests are carried out in the order in which they come, and answered as
@@ -36,7 +38,11 @@ export class Connection {
   readonly #out: Outgoing
   readonly #watches = new Map<number, Watch>()
   #bond: Bond | undefined
+  /** Requests that have come and are yet to be carried out, from the number `#next` on. */
+  #inbox: RequestMessage[] = []
+  #next = 0
   #inFlight = 0
+  #reads = 0
   #paused = false
   #draining = false
   #over = false
@@ -52,7 +58,7 @@ export class Connection {
     this.#out = new Outgoing(socket, around, {
       tooSlow: (bytes) =>
         this.close(CLOSE.slow, `${bytes} bytes were not read: read faster, or watch less`),
-      roomChanged: () => this.#pace(),
+      left: () => this.#goOn(),
     })
     socket.on('message', (data: Buffer, isBinary) => this.#hear(data, isBinary))
     socket.on('ping', () => this.#alive())
@@ -106,14 +112,54 @@ export class Connection {
         this.#greet(messages[0])
         from = 1
       }
-      for (let at = from; at < messages.length && !this.#over; at++) {
-        this.#handle(messages[at] as RequestMessage)
+      for (let at = from; at < messages.length; at++) {
+        this.#inbox.push(messages[at] as RequestMessage)
       }
     } catch (error) {
-      if (!(error instanceof MalformedError)) throw error
-      this.#around.stats.malformed++
-      this.close(CLOSE.malformed, error.message)
+      this.#malformed(error)
     }
+    this.#goOn()
+  }
+
+  /**
+   * Carries out what has come, as far as it may: so much at a time, and nothing while the client
+   * does not read its answers. Where something must wait, nothing more is read from the client.
+   */
+  #goOn(): void {
+    try {
+      while (this.#next < this.#inbox.length && !this.#over && this.#mayGoOn()) {
+        this.#handle(this.#inbox[this.#next++]!)
+      }
+    } catch (error) {
+      this.#malformed(error)
+    }
+    const waits = this.#next < this.#inbox.length && !this.#over
+    if (!waits && this.#next > 0) {
+      this.#inbox = []
+      this.#next = 0
+    }
+    if (waits !== this.#paused) this.#pause(waits)
+  }
+
+  #mayGoOn(): boolean {
+    if (this.#inFlight >= this.#around.options.inFlight || this.#out.isFull) return false
+    return this.#reads < READS_MAX || this.#inbox[this.#next]![1] !== 'read'
+  }
+
+  #pause(pause: boolean): void {
+    this.#paused = pause
+    if (pause) this.#socket.pause()
+    else {
+      // Whoever was not read could not be heard.
+      this.#alive()
+      this.#socket.resume()
+    }
+  }
+
+  #malformed(error: unknown): void {
+    if (!(error instanceof MalformedError)) throw error
+    this.#around.stats.malformed++
+    this.close(CLOSE.malformed, error.message)
   }
 
   #greet(message: unknown): void {
@@ -145,7 +191,6 @@ export class Connection {
   #carryOut(message: RequestMessage): void {
     this.#around.stats.requests++
     this.#inFlight++
-    if (this.#inFlight >= this.#around.options.inFlight) this.#pace()
     let answer: Promise<string> | undefined
     try {
       answer = carryOut(this.#store, message, this.#granted)
@@ -153,13 +198,21 @@ export class Connection {
       answer = Promise.reject(error)
     }
     if (answer === undefined) throw new MalformedError(`there is no operation ${show(message[1])}`)
-    answer.then(this.#answered, (error) => this.#answered(refusal(message[0], error)))
+    const isRead = message[1] === 'read'
+    if (isRead) this.#reads++
+    const done = isRead ? this.#answeredRead : this.#answered
+    answer.then(done, (error) => done(refusal(message[0], error)))
+  }
+
+  readonly #answeredRead = (text: string): void => {
+    this.#reads--
+    this.#answered(text)
   }
 
   readonly #answered = (text: string): void => {
     this.#out.push(text)
     this.#inFlight--
-    if (this.#paused) this.#pace()
+    if (this.#paused) this.#goOn()
     if (this.#inFlight === 0) this.#idle?.()
   }
 
@@ -201,20 +254,6 @@ export class Connection {
   #unwatch(id: number): void {
     this.#watches.get(id)?.close()
     this.#watches.delete(id)
-  }
-
-  /** Reads on or not: by how much is being carried out, and how much waits to be read. */
-  #pace(): void {
-    const { inFlight } = this.#around.options
-    const tooMuch = this.#inFlight >= (this.#paused ? inFlight / 2 : inFlight) || this.#out.isFull
-    if (tooMuch === this.#paused || this.#over) return
-    this.#paused = tooMuch
-    if (tooMuch) this.#socket.pause()
-    else {
-      // Whoever was not read could not be heard.
-      this.#alive()
-      this.#socket.resume()
-    }
   }
 
   #alive(): void {

@@ -7,13 +7,12 @@ const FRAME_CHARACTERS = 512 * 1024
 export interface OutgoingEvents {
   /** The client does not read, and more waits for it than may. */
   tooSlow(bytes: number): void
-  roomChanged(): void
+  /** Something has left: there may be room again. */
+  left(): void
 }
 
 /** What is to be sent to one client: gathered for one turn of the event loop, and sent together. */
 export class Outgoing {
-  /** So much waits to be read that nothing should be added to it. */
-  isFull = false
   readonly #socket: WebSocket
   readonly #around: Surroundings
   readonly #events: OutgoingEvents
@@ -26,6 +25,11 @@ export class Outgoing {
     this.#socket = socket
     this.#around = around
     this.#events = events
+  }
+
+  /** So much waits to be read that no answer should be added to it. */
+  get isFull(): boolean {
+    return this.#size + this.#socket.bufferedAmount > this.#around.options.highWater
   }
 
   push(text: string): void {
@@ -52,24 +56,13 @@ export class Outgoing {
   }
 
   #send(): void {
-    const { highWater, buffered } = this.#around.options
     const frame = `[${this.#texts.join(',')}]`
     this.#texts = []
     this.#size = 0
-    this.#socket.send(frame, this.#sent)
+    this.#socket.send(frame, this.#events.left)
     const waiting = this.#socket.bufferedAmount
-    if (waiting > buffered) {
-      this.#around.stats.dropped++
-      this.#events.tooSlow(waiting)
-    } else if (waiting > highWater && !this.isFull) {
-      this.isFull = true
-      this.#events.roomChanged()
-    }
-  }
-
-  readonly #sent = (): void => {
-    if (!this.isFull || this.#socket.bufferedAmount > this.#around.options.highWater / 2) return
-    this.isFull = false
-    this.#events.roomChanged()
+    if (waiting <= this.#around.options.buffered) return
+    this.#around.stats.dropped++
+    this.#events.tooSlow(waiting)
   }
 }
