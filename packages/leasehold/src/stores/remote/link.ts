@@ -106,9 +106,9 @@ export class Link {
   #greet(): void {
     this.#socket?.send(JSON.stringify([['hello', PROTOCOL, this.#options.hello]]))
     const { clock, timeout } = this.#options
-    this.#timer = clock.timer(clock.now() + timeout, () =>
-      this.#socket?.close(CLOSE.malformed, 'there was no welcome'),
-    )
+    const giveUp = () => this.#socket?.close(CLOSE.malformed, 'there was no welcome')
+    // Somebody waits for the first stream to be open; an open one keeps no process running.
+    this.#timer = clock.timer(clock.now() + timeout, giveUp, !this.#everUp)
   }
 
   #hear(text: string): void {
