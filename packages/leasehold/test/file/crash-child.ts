@@ -11,6 +11,9 @@ const [folder = '', life = '0'] = process.argv.slice(2)
 const WORKERS = 12
 const KEYS = 6
 
+// Whoever runs the test may be killed too, and nobody would kill this one then.
+process.stdin.resume().on('end', () => process.exit())
+
 function say(line: Line): void {
   writeSync(1, `${JSON.stringify(line)}\n`)
 }

@@ -28,7 +28,7 @@ async function live(folder: string, life: string): Promise<Line[]> {
   // What was written to a file is there even if the writer dies at once; and it never has to wait.
   const output = openSync(file, 'w+')
   const child = spawn(process.execPath, ['--import', 'tsx', CHILD, folder, life], {
-    stdio: ['ignore', output, 'pipe'],
+    stdio: ['pipe', output, 'pipe'],
   })
   let complaint = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
