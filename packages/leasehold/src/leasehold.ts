@@ -41,7 +41,11 @@ export class Leasehold implements AsyncDisposable {
 
   private constructor(client: Client) {
     this.#client = client
-    this.registry = new Registry(client)
+    // Loaded when somebody checks: others do not pay for what goes over the network.
+    this.registry = new Registry(client, async (settings) => {
+      const { networkProbe } = await import('./probes/index.ts')
+      return networkProbe(settings)
+    })
     this.#pools = new Pools(client)
   }
 

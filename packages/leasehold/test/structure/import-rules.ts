@@ -9,6 +9,7 @@ import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
  * whoever writes a store should not have to load one; and nothing that is shipped for use may
  * know `testing`. `fence` is beside the others too: it guards the resource, which knows tokens and
  * neither stores nor clients; and nobody who holds a lease needs it.
+ * `probes` goes over the network for the recipes, which do without Node's modules.
  */
 const MAY_KNOW: Record<string, readonly string[]> = {
   port: [],
@@ -19,9 +20,10 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   adaptive: ['port'],
   recipes: ['port', 'client', 'adaptive'],
   fence: ['port'],
+  probes: ['port', 'recipes'],
   testing: ['port', 'kernel', 'grantor', 'stores'],
   // The two files at the top: the front door, and what it exports.
-  '': ['port', 'stores', 'client', 'adaptive', 'recipes'],
+  '': ['port', 'stores', 'client', 'adaptive', 'recipes', 'probes'],
 }
 
 /** Layers that must run anywhere and the same way every time: no part of Node is for them. */

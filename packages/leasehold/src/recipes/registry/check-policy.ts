@@ -80,7 +80,7 @@ function complaintAboutHost(host: string): string | undefined {
 
 function neverAllowed(kind: AddressKind): string | undefined {
   if (!NEVER.includes(kind)) return undefined
-  return `a health check never goes to a ${kind} address: give the address that the instance serves at`
+  return `a health check never goes to ${kind} addresses: give the address that the instance serves at`
 }
 
 export interface CheckedPolicy {

@@ -76,6 +76,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   #all: readonly Instance[] | undefined = undefined
   #timer: Timer | undefined = undefined
   #turn = 0
+  #isReady = false
   #closed = false
 
   constructor(client: Client, service: string, options: WatchOptions = {}) {
@@ -87,7 +88,11 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     if (options.strategy !== undefined) oneOf('strategy', options.strategy, PICK_STRATEGIES)
     this.#services = client.view(servicesKey(service), (keys, ended) => this.#look(keys, ended))
     this.#health = client.view(healthKey(service), (keys) => this.#look(keys, []))
-    this.ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {})
+    // Nothing is shown before both are known: a sick instance must not look well for a moment.
+    this.ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
+      this.#isReady = true
+      this.#look(new Set(this.#services.keys()), [])
+    })
     // Whoever does not wait for it need not catch it.
     this.ready.catch(() => {})
   }
@@ -173,6 +178,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   }
 
   #look(keys: ReadonlySet<Key>, ended: readonly Event[]): void {
+    if (!this.#isReady || this.#closed) return
     for (const key of keys) {
       const id = partsOfKey(key)?.id
       if (id !== undefined) this.#lookAt(id, ended)

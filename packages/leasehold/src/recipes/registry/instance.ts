@@ -61,8 +61,13 @@ export interface Entry {
   readonly claimedAt: Time
 }
 
-export function textOfHealth(health: Health): string {
-  return JSON.stringify(health)
+/** A note is cut and cleaned here, since it may tell of an error that has any text. */
+export function textOfHealth({ status, note, of }: Health): string {
+  const clean = note
+    .replace(/\p{Cc}+/gu, ' ')
+    .slice(0, NOTE_MAX)
+    .toWellFormed()
+  return JSON.stringify({ status, note: clean, of })
 }
 
 /**

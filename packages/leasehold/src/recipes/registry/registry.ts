@@ -1,8 +1,10 @@
 import type { Client } from '../../client/index.ts'
 import { keyPart } from './arguments.ts'
+import { Checker, type CheckerOptions } from './checker.ts'
 import { Discovery, type WatchOptions } from './discovery.ts'
 import { find, services } from './find.ts'
 import type { Filter, Instance } from './instance.ts'
+import type { ProbeMaker } from './probe.ts'
 import { type RegisterOptions, Registration } from './registration.ts'
 
 /**
@@ -21,9 +23,12 @@ import { type RegisterOptions, Registration } from './registration.ts'
  */
 export class Registry {
   readonly #client: Client
+  readonly #probes: ProbeMaker
 
-  constructor(client: Client) {
+  /** `probes` makes what looks at instances over the network. */
+  constructor(client: Client, probes: ProbeMaker) {
     this.#client = client
+    this.#probes = probes
   }
 
   /** Registers an instance and keeps it registered until it is released. */
@@ -44,5 +49,10 @@ export class Registry {
   /** The instances of a service, kept up to date: for whoever asks more than once. */
   watch(service: string, options?: WatchOptions): Discovery {
     return new Discovery(this.#client, keyPart('service', service), options)
+  }
+
+  /** Runs the health checks that instances ask for, as long as it is this checker's turn. */
+  checker(options: CheckerOptions = {}): Checker {
+    return new Checker(this.#client, options, this.#probes)
   }
 }

@@ -1,0 +1,1 @@
+export { networkProbe } from './network-probe.ts'

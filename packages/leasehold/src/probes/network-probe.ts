@@ -1,0 +1,84 @@
+import { lookup as lookUp } from 'node:dns/promises'
+import { isLeaseholdError } from '../port/index.ts'
+import {
+  complaintAboutAddress,
+  complaintAboutTarget,
+  type Lookup,
+  type Probe,
+  type ProbeResult,
+  type ProbeSettings,
+  parseAddress,
+  type Target,
+} from '../recipes/index.ts'
+import { connectTo, Refused } from './connection.ts'
+import { askGrpc } from './grpc.ts'
+import { askHttp } from './http.ts'
+
+/**
+ * Looks at instances over the network.
+ *
+ * **Promised.** A host is looked up once for each look, every address that it has is judged, and the
+ * connection goes to the very address that was judged: a name that answers differently the second
+ * time is not asked a second time. Redirects are not followed, proxies of the environment are not
+ * used, nothing is run, and nothing that an instance answers beyond its status is read or passed
+ * on; so whoever registers an address learns at most whether something healthy is there.
+ */
+export function networkProbe(settings: ProbeSettings): Probe {
+  return async (target, signal) => {
+    try {
+      return await look(target, settings, signal)
+    } catch (error) {
+      if (error instanceof Refused) return { status: 'critical', note: error.message }
+      return { status: 'critical', note: reasonOf(error) }
+    }
+  }
+}
+
+async function look(
+  target: Target,
+  { policy, lookup = systemLookup, ca }: ProbeSettings,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  const complaint = complaintAboutTarget(target, policy)
+  if (complaint !== undefined) throw new Refused(complaint)
+  const addresses = await addressesOf(target.host, lookup)
+  for (const address of addresses) {
+    const wrong = complaintAboutAddress(address, policy)
+    // One bad address among good ones is how a name gets past those who look at the first only.
+    if (wrong !== undefined) throw new Refused(`${target.host} is ${address}: ${wrong}`)
+  }
+  signal.throwIfAborted()
+  const socket = await connectTo(target, addresses[0]!, ca, signal)
+  try {
+    if (target.scheme === 'tcp') return { status: 'passing', note: '' }
+    const ask = target.scheme === 'http' || target.scheme === 'https' ? askHttp : askGrpc
+    return await ask(socket, target, signal)
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function addressesOf(host: string, lookup: Lookup): Promise<readonly string[]> {
+  if (parseAddress(host) !== undefined) return [host]
+  const addresses = await lookup(host)
+  if (addresses.length === 0) throw new Refused(`${host} has no address`)
+  return addresses
+}
+
+const systemLookup: Lookup = async (host) => {
+  const found = await lookUp(host, { all: true, verbatim: true })
+  return found.map(({ address }) => address)
+}
+
+/** What went wrong, in a few words: the system's code where it has one. */
+function reasonOf(error: unknown): string {
+  if (isLeaseholdError(error)) return error.message
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown }
+  const known: Record<string, string> = {
+    ECONNREFUSED: 'the connection was refused',
+    ECONNRESET: 'the connection was reset',
+    ENOTFOUND: 'its host is not known',
+    EHOSTUNREACH: 'its host cannot be reached',
+  }
+  return known[String(code)] ?? String(code ?? message ?? 'it failed')
+}

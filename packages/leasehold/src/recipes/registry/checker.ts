@@ -1,0 +1,154 @@
+import { type Client, Emitter, type Hold } from '../../client/index.ts'
+import { type Duration, isLeaseholdError, type Key } from '../../port/index.ts'
+import { countOf, keyPart, objectOf, spanOf } from './arguments.ts'
+import { type BrakeLimits, type BrakeOptions, brakeLimits } from './brake.ts'
+import { type CheckPolicy, checkedPolicy } from './check-policy.ts'
+import type { Lookup, Probe, ProbeMaker } from './probe.ts'
+import { type CheckNews, Rounds } from './rounds.ts'
+
+export interface CheckerOptions {
+  /** Checks only this service's instances. Those of all services if not given. */
+  readonly service?: string | undefined
+  /** Where checks may go. */
+  readonly allow?: CheckPolicy | undefined
+  /** How hosts are looked up. The machine's own way if not given. */
+  readonly lookup?: Lookup | undefined
+  /** Certificates, in PEM, of those who may vouch for instances. The usual ones if not given. */
+  readonly ca?: string | readonly string[] | undefined
+  /** Looks at instances in another way than over the network; the rules in `allow` are then its own. */
+  readonly probe?: Probe | undefined
+  /** How many are looked at at the same time at most. 32 if not given. */
+  readonly concurrency?: number | undefined
+  /** Nobody is checked more often, whatever they ask for. 1 s if not given. */
+  readonly everyMin?: Duration | undefined
+  /** How long the duty stays with a checker that has died. 10 s if not given. */
+  readonly ttl?: Duration | undefined
+  /** The brake on mass eviction, per service; `false` for none. */
+  readonly brake?: BrakeOptions | false | undefined
+}
+
+export interface CheckerEvents {
+  /** It has the duty now, or has it no more. */
+  active: { readonly key: Key }
+  idle: { readonly key: Key }
+  /** What the checks of an instance have come to has changed. */
+  changed: CheckNews
+}
+
+const REST_MS = 1000
+
+/**
+ * Runs the health checks that instances ask for, and writes down what it found where everyone who
+ * looks for instances sees it.
+ *
+ * **Promised.** Of all checkers for the same services one works at a time, in whatever process; when
+ * it dies another takes over, from where it was. An instance goes down and comes up only after as
+ * many results in a row as it asked for. Checks go only where they may: see `CheckPolicy`.
+ *
+ * **Not promised.** That a critical instance is never used: whoever looks it up in the moment before
+ * the news arrive still finds it.
+ */
+export class Checker implements AsyncDisposable {
+  readonly key: Key
+  readonly #client: Client
+  readonly #options: CheckerOptions
+  readonly #maker: ProbeMaker
+  readonly #brake: BrakeLimits
+  readonly #events = new Emitter<CheckerEvents>()
+  readonly #closing = new AbortController()
+  readonly #done: Promise<void>
+  #duty: Hold | undefined = undefined
+
+  constructor(client: Client, options: CheckerOptions, maker: ProbeMaker) {
+    this.#client = client
+    this.#options = objectOf('options', options)
+    this.#maker = maker
+    const { service } = options
+    this.key = service === undefined ? 'checkers/all' : `checkers/of/${keyPart('service', service)}`
+    this.#brake = brakeLimits(options.brake)
+    checkedPolicy(options.allow)
+    countOf('concurrency', options.concurrency ?? 32, 1, 1000)
+    spanOf('everyMin', options.everyMin ?? '1s', '1ms', '1h')
+    spanOf('ttl', options.ttl ?? '10s', '10ms', '1h')
+    this.#done = this.#work()
+  }
+
+  /** Whether this is the checker that works. */
+  get active(): boolean {
+    return this.#duty?.held === true
+  }
+
+  on<Name extends keyof CheckerEvents>(
+    name: Name,
+    listener: (news: CheckerEvents[Name]) => void,
+  ): () => void {
+    return this.#events.on(name, listener)
+  }
+
+  /** Stops checking and gives the duty to the next. What was found stands until then. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#done
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #work(): Promise<void> {
+    const { ttl, allow, lookup, ca } = this.#options
+    const { signal } = this.#closing
+    const probe =
+      this.#options.probe ?? (await this.#maker({ policy: checkedPolicy(allow), lookup, ca }))
+    const claims = [{ key: this.key, value: this.#client.holder }]
+    while (!signal.aborted) {
+      try {
+        const duty = await this.#client.hold(claims, { strategy: 'election', ttl, signal })
+        await this.#serve(duty, probe)
+      } catch (error) {
+        if (signal.aborted || isLeaseholdError(error, 'closed')) return
+        const detail = `the duty cannot be had: ${String(error)}`
+        this.#client.tell({
+          recipe: 'registry',
+          event: 'idle',
+          key: this.key,
+          detail,
+          level: 'warn',
+        })
+        await this.#rest()
+      }
+    }
+  }
+
+  async #serve(duty: Hold, probe: Probe): Promise<void> {
+    const { service, concurrency = 32, everyMin = '1s' } = this.#options
+    this.#duty = duty
+    const rounds = new Rounds(this.#client, {
+      service,
+      probe,
+      concurrency,
+      everyMin: spanOf('everyMin', everyMin, '1ms', '1h'),
+      brake: this.#brake,
+      assertOnDuty: () => duty.assertHeld(),
+      tell: (news) => this.#events.emit('changed', news),
+    })
+    this.#events.emit('active', { key: this.key })
+    await Promise.race([aborted(duty.signal), aborted(this.#closing.signal)])
+    rounds.stop()
+    this.#events.emit('idle', { key: this.key })
+    await duty[Symbol.asyncDispose]()
+  }
+
+  async #rest(): Promise<void> {
+    const { clock } = this.#client
+    const rested = new Promise<void>((resolve) => clock.timer(clock.now() + REST_MS, resolve))
+    await Promise.race([rested, aborted(this.#closing.signal)])
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

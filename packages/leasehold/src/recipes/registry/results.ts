@@ -1,0 +1,172 @@
+import type { Client } from '../../client/index.ts'
+import {
+  isLeaseholdError,
+  type Key,
+  type LeaseId,
+  type Timer,
+  type Token,
+} from '../../port/index.ts'
+
+/** How long what a checker has found stands after it. */
+const RESULTS_TTL_MS = 30_000
+const RENEW_EVERY_MS = RESULTS_TTL_MS / 3
+const RETRY_MS = 1000
+const WRITES_MAX = 16
+
+interface Said {
+  readonly lease: LeaseId
+  readonly token: Token
+  readonly text: string
+}
+
+/**
+ * Where a checker writes what it has found: claims of its own, so that an instance's own claim stays
+ * its own.
+ *
+ * They are under leases that nobody keeps but this, and that it does not end: when a checker stops,
+ * its results stand until the next one, which has read them, has written them again. They are
+ * shared claims, and the newest counts, so the next one need not wait for the old ones to go; and
+ * one that was cut off and comes back late writes where nobody looks any more.
+ */
+export class Results {
+  readonly #client: Client
+  readonly #assertOnDuty: () => void
+  readonly #leases = new Set<LeaseId>()
+  readonly #said = new Map<Key, Said>()
+  /** What is to be written, or removed. */
+  readonly #wanted = new Map<Key, string | undefined>()
+  readonly #busy = new Set<Key>()
+  #lease: Promise<LeaseId> | undefined = undefined
+  #timer: Timer | undefined = undefined
+  #retry: Timer | undefined = undefined
+  #stopped = false
+
+  /** `assertOnDuty` throws where this must not write any more: a late claim would be the newest. */
+  constructor(client: Client, assertOnDuty: () => void) {
+    this.#client = client
+    this.#assertOnDuty = assertOnDuty
+    this.#renewLater()
+  }
+
+  set(key: Key, text: string): void {
+    if (!this.#wanted.has(key) && this.#said.get(key)?.text === text) return
+    this.#wanted.set(key, text)
+    this.#pump()
+  }
+
+  drop(key: Key): void {
+    this.#wanted.set(key, undefined)
+    this.#pump()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#wanted.clear()
+    this.#timer?.cancel()
+    this.#retry?.cancel()
+  }
+
+  #pump(): void {
+    for (const key of this.#wanted.keys()) {
+      if (this.#stopped || this.#busy.size >= WRITES_MAX) return
+      if (!this.#busy.has(key)) void this.#write(key)
+    }
+  }
+
+  async #write(key: Key): Promise<void> {
+    const text = this.#wanted.get(key)
+    this.#wanted.delete(key)
+    this.#busy.add(key)
+    try {
+      this.#assertOnDuty()
+      if (text === undefined) await this.#remove(key)
+      else await this.#say(key, text)
+    } catch (error) {
+      this.#learn(key, error)
+      if (!this.#wanted.has(key) && !this.#stopped) this.#wanted.set(key, text)
+      this.#retryLater()
+      return
+    } finally {
+      this.#busy.delete(key)
+    }
+    this.#pump()
+  }
+
+  async #say(key: Key, text: string): Promise<void> {
+    const { store } = this.#client
+    const said = this.#said.get(key)
+    if (said === undefined) {
+      this.#lease ??= this.#grant()
+      const lease = await this.#lease
+      const claims = [{ key, mode: 'shared', value: text }] as const
+      const { token } = (await store.claim({ lease, claims })) as { readonly token: Token }
+      this.#said.set(key, { lease, token, text })
+    } else if (said.text !== text) {
+      await store.update({ lease: said.lease, key, token: said.token, value: text })
+      this.#said.set(key, { ...said, text })
+    }
+  }
+
+  async #remove(key: Key): Promise<void> {
+    const said = this.#said.get(key)
+    if (said === undefined) return
+    this.#said.delete(key)
+    await this.#client.store.release({ lease: said.lease, keys: [key], token: said.token })
+  }
+
+  async #grant(): Promise<LeaseId> {
+    const { holder, store } = this.#client
+    const { min } = store.guarantees.ttl
+    const ttl = Math.max(RESULTS_TTL_MS, min)
+    const { lease } = (await store.grant({ holder, ttl })) as { readonly lease: LeaseId }
+    this.#leases.add(lease)
+    return lease
+  }
+
+  /** What a failure says about the lease or the claim, so that the next try does better. */
+  #learn(key: Key, error: unknown): void {
+    const code = isLeaseholdError(error) ? error.code : undefined
+    const lease = this.#said.get(key)?.lease
+    this.#said.delete(key)
+    if (code === 'lease-ended' || code === 'lease-not-found') this.#forget(lease)
+    // Whatever it was, a lease that was full or never came is of no use for what comes next.
+    if (lease === undefined) this.#lease = undefined
+  }
+
+  /** A lease is gone, and all that was said under it: it is said again. */
+  #forget(lease: LeaseId | undefined): void {
+    if (lease === undefined) return
+    this.#leases.delete(lease)
+    this.#lease = undefined
+    for (const [key, said] of this.#said) {
+      if (said.lease !== lease) continue
+      this.#said.delete(key)
+      if (!this.#wanted.has(key)) this.#wanted.set(key, said.text)
+    }
+  }
+
+  #renewLater(): void {
+    const { clock } = this.#client
+    this.#timer = clock.timer(clock.now() + RENEW_EVERY_MS, () => void this.#renew())
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      const { lost } = await this.#client.store.renew([...this.#leases])
+      for (const { lease } of lost) this.#forget(lease)
+      this.#pump()
+    } catch {
+      // Unanswered: what it means for the leases is seen at the next renewal.
+    }
+    if (!this.#stopped) this.#renewLater()
+  }
+
+  #retryLater(): void {
+    if (this.#stopped || this.#retry !== undefined) return
+    const { clock } = this.#client
+    this.#retry = clock.timer(clock.now() + RETRY_MS, () => {
+      this.#retry = undefined
+      this.#pump()
+    })
+  }
+}

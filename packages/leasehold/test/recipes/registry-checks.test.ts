@@ -1,0 +1,317 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import {
+  type CheckerOptions,
+  type CheckNews,
+  type CheckStatus,
+  Leasehold,
+  type Probe,
+} from '../../src/index.ts'
+import { nextState } from '../../src/recipes/index.ts'
+import { SeededRandom, testStore } from '../../src/testing/index.ts'
+
+const OK = { status: 'passing', note: '' } as const
+const BAD = { status: 'critical', note: 'bad' } as const
+
+async function scene() {
+  const { store, clock } = testStore()
+  const open = (holder: string) =>
+    Leasehold.open(store, { holder, clock, random: new SeededRandom(3) })
+  const leasehold = await open('a')
+  const checking = (options: CheckerOptions) => {
+    const checker = leasehold.registry.checker({ brake: false, ...options })
+    const news: CheckNews[] = []
+    checker.on('changed', (change) => news.push(change))
+    return { checker, news }
+  }
+  return { store, clock, open, leasehold, registry: leasehold.registry, checking }
+}
+
+describe('thresholds', () => {
+  const play = (results: string, { down = 3, up = 2 } = {}) => {
+    const meaning: Record<string, CheckStatus> = { o: 'passing', w: 'warning', x: 'critical' }
+    let state = { status: 'passing' as CheckStatus, against: 0 }
+    return [...results]
+      .map((letter) => {
+        state = nextState(state, meaning[letter]!, { down, up })
+        return { passing: 'o', warning: 'w', critical: 'x' }[state.status]
+      })
+      .join('')
+  }
+
+  it.each([
+    ['xxx', 'oox'],
+    ['xxoxxoxxo', 'ooooooooo'],
+    ['xxxoxoxoxx', 'ooxxxxxxxx'],
+    ['xxxoo', 'ooxxo'],
+    ['owowxw', 'owowww'],
+    ['xxxww', 'ooxxw'],
+  ])('turn %s into %s', (results, states) => {
+    expect(play(results)).toBe(states)
+  })
+
+  it('of one follow every result', () => {
+    expect(play('xoxo', { down: 1, up: 1 })).toBe('xoxo')
+  })
+})
+
+describe('a checker', () => {
+  it('checks at the interval asked for, with jitter, but never more often than it allows', async () => {
+    const { clock, registry, checking } = await scene()
+    const times: Record<string, number[]> = { slow: [], fast: [] }
+    const { checker } = checking({
+      probe: async ({ host }) => {
+        times[host]!.push(clock.now())
+        return OK
+      },
+    })
+    for (const [id, every] of [
+      ['slow', '10s'],
+      ['fast', '10ms'],
+    ] as const) {
+      await registry.register('s', { id, address: `${id}:8080`, check: { tcp: true, every } })
+    }
+    await clock.advance(100_000)
+    const gaps = (list: number[]) => list.slice(1).map((time, i) => time - list[i]!)
+    expect(times['slow']!.length).toBeGreaterThanOrEqual(10)
+    expect(times['slow']![0]! - 1_000_000).toBeLessThan(2100)
+    for (const gap of gaps(times['slow']!)) {
+      expect(gap).toBeGreaterThanOrEqual(9000)
+      expect(gap).toBeLessThanOrEqual(11_000)
+    }
+    expect(new Set(gaps(times['slow']!)).size).toBeGreaterThan(5)
+    expect(Math.min(...gaps(times['fast']!))).toBeGreaterThanOrEqual(900)
+    await checker.close()
+  })
+
+  it('looks at no more at a time than it may, and leaves nobody out', async () => {
+    const { clock, registry, checking } = await scene()
+    let now = 0
+    let most = 0
+    const looks: Record<string, number> = {}
+    const probe: Probe = async ({ host }) => {
+      looks[host] = (looks[host] ?? 0) + 1
+      most = Math.max(most, ++now)
+      await new Promise<void>((resolve) => void clock.timer(clock.now() + 300, resolve))
+      now--
+      return OK
+    }
+    const { checker } = checking({ probe, concurrency: 5 })
+    for (let i = 0; i < 40; i++) {
+      const address = `h${i}:8080`
+      await registry.register('s', { address, check: { tcp: true, every: '1s' } })
+    }
+    await clock.advance(30_000)
+    expect(most).toBe(5)
+    // 40 that want a look each second, but five looks of 300 ms: about twelve each in 30 s.
+    expect(Object.keys(looks)).toHaveLength(40)
+    expect(Math.min(...Object.values(looks))).toBeGreaterThan(9)
+    await checker.close()
+  })
+
+  it('counts a look that takes too long as failed, even if the probe never ends', async () => {
+    const { clock, registry, checking } = await scene()
+    const aborted: boolean[] = []
+    const probe: Probe = (_, signal) => {
+      signal.addEventListener('abort', () => aborted.push(true))
+      return new Promise(() => {})
+    }
+    const { checker, news } = checking({ probe })
+    const check = { tcp: true, every: '5s', timeout: '1s', down: 1 } as const
+    await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(20_000)
+    expect(aborted.length).toBeGreaterThan(2)
+    expect(news).toMatchObject([{ id: 'i', status: 'critical', note: 'no answer within 1000 ms' }])
+    await checker.close()
+  })
+
+  it('survives a probe that throws', async () => {
+    const { clock, registry, checking } = await scene()
+    const probe: Probe = async () => {
+      throw new Error('oh\nno')
+    }
+    const { checker } = checking({ probe })
+    const check = { tcp: true, down: 1 } as const
+    await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(20_000)
+    const [found] = await registry.find('s', { status: 'critical' })
+    expect(found?.note).toBe('the probe failed: Error: oh no')
+    await checker.close()
+  })
+
+  it('writes down a change and nothing else', async () => {
+    const { store, clock, registry, checking } = await scene()
+    const { checker } = checking({ probe: async () => OK })
+    const check = { tcp: true, every: '1s' } as const
+    await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(10_000)
+    const { revision } = await store.read({ prefix: 'health/' })
+    await clock.advance(600_000)
+    const after = await store.read({ prefix: 'health/' })
+    expect(after.revision).toBe(revision)
+    expect(after.keys).toHaveLength(1)
+    await checker.close()
+  })
+
+  it('forgets those that leave, and what it knew of them', async () => {
+    const { store, clock, registry, checking } = await scene()
+    const { checker } = checking({ probe: async () => BAD })
+    const check = { tcp: true, down: 1 } as const
+    const me = await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(10_000)
+    await me.release()
+    await clock.advance(10)
+    expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
+    // Another that has the same id begins anew.
+    await registry.register('s', { id: 'i', address: 'a:8080', check: { tcp: true, down: 100 } })
+    await clock.advance(10_000)
+    expect(await registry.find('s')).toMatchObject([{ id: 'i', status: 'passing' }])
+    await checker.close()
+  })
+
+  it('checks an instance anew when it asks for another check, and not when it asks for none', async () => {
+    const { clock, registry, checking } = await scene()
+    const paths: string[] = []
+    const { checker } = checking({
+      probe: async ({ path }) => {
+        paths.push(path)
+        return OK
+      },
+    })
+    const check = { http: '/a', every: '1s' } as const
+    const me = await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(5000)
+    await me.update({ check: { http: '/b', every: '1s' } })
+    await clock.advance(5000)
+    await me.update({ check: undefined })
+    const { length } = paths
+    await clock.advance(60_000)
+    expect([...new Set(paths)]).toEqual(['/a', '/b'])
+    expect(paths).toHaveLength(length)
+    await checker.close()
+  })
+
+  it('of one service leaves the others alone', async () => {
+    const { clock, registry, checking } = await scene()
+    const hosts = new Set<string>()
+    const probe: Probe = async ({ host }) => {
+      hosts.add(host)
+      return OK
+    }
+    const { checker } = checking({ probe, service: 's' })
+    await registry.register('s', { address: 'a:8080', check: { tcp: true } })
+    await registry.register('st', { address: 'b:8080', check: { tcp: true } })
+    await clock.advance(30_000)
+    expect([...hosts]).toEqual(['a'])
+    await checker.close()
+  })
+
+  it('hands its duty over at once when it is closed, and what it found stands meanwhile', async () => {
+    const { clock, open, registry, checking } = await scene()
+    const { checker } = checking({ probe: async () => BAD })
+    const other = (await open('b')).registry.checker({ probe: async () => BAD, brake: false })
+    const check = { tcp: true, down: 1, every: '1h' } as const
+    await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(10_000)
+    expect([checker.active, other.active]).toEqual([true, false])
+    const statuses = new Set<string>()
+    const watch = registry.watch('s', { status: 'any' })
+    for (const type of ['joined', 'changed'] as const) {
+      watch.on(type, ({ instance }) => statuses.add(instance.status))
+    }
+    await checker.close()
+    await clock.advance(100)
+    expect([checker.active, other.active]).toEqual([false, true])
+    // Long after what the first had written is gone, and long before the next check is due.
+    await clock.advance(50 * 60_000)
+    expect(watch.all).toMatchObject([{ status: 'critical' }])
+    expect([...statuses]).toEqual(['critical'])
+    await other.close()
+  })
+
+  it('ends with its client', async () => {
+    const { clock, leasehold, checking } = await scene()
+    const { checker } = checking({ probe: async () => OK })
+    await clock.advance(10)
+    await leasehold.close()
+    await clock.advance(10_000)
+    await checker.close()
+    expect(checker.active).toBe(false)
+  })
+
+  it.each([
+    [{ concurrency: 0 }, /concurrency is 0/],
+    [{ everyMin: 'often' }, /everyMin is "often"/],
+    [{ allow: { schemes: ['ftp'] } }, /"ftp"/],
+    [{ allow: { ports: [0] } }, /a port in allow.ports is 0/],
+    [{ brake: { share: 2 } }, /brake.share is 2/],
+    [{ ttl: 0 }, /ttl is 0/],
+    [{ service: 'a/b' }, /no slash/],
+  ])('refuses %j', async (options, message) => {
+    const { registry } = await scene()
+    expect(() => registry.checker(options as never)).toThrowError(message)
+  })
+})
+
+describe('an instance that asks for a check', () => {
+  it('counts as it says until the first look', async () => {
+    const { registry } = await scene()
+    const check = { tcp: true, initially: 'critical' } as const
+    await registry.register('s', { id: 'doubted', address: 'a:8080', check })
+    await registry.register('s', { id: 'trusted', address: 'a:8080', check: { tcp: true } })
+    expect((await registry.find('s')).map(({ id }) => id)).toEqual(['trusted'])
+  })
+
+  it('may report by ttl as often as it likes: little of it is written', async () => {
+    const { store, clock, registry } = await scene()
+    const me = await registry.register('s', { id: 'i', check: { ttl: '30s' } })
+    const { revision } = await store.read({ prefix: '' })
+    for (let i = 0; i < 600; i++) {
+      await me.report('passing')
+      await clock.advance(100)
+    }
+    expect((await store.read({ prefix: '' })).revision - revision).toBeLessThanOrEqual(7)
+  })
+})
+
+describe('all of it, in real time and over a real network', () => {
+  it('takes out an instance whose server fails, and puts it back', async () => {
+    let code = 200
+    const server = createServer((_, response) => response.writeHead(code).end())
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    await using leasehold = await Leasehold.open('memory:')
+    const { registry } = leasehold
+    const { port } = server.address() as AddressInfo
+    await registry.register('s', {
+      address: `127.0.0.1:${port}`,
+      check: { http: '/health', every: '20ms', down: 2, up: 2 },
+    })
+    const watch = registry.watch('s')
+    await watch.ready
+    await using _ = registry.checker({ allow: { loopback: true }, everyMin: '10ms', brake: false })
+    const left = new Promise((resolve) => watch.on('left', resolve))
+    code = 500
+    expect(await left).toMatchObject({ instance: { status: 'critical', note: 'HTTP 500' } })
+    const joined = new Promise((resolve) => watch.on('joined', resolve))
+    code = 200
+    expect(await joined).toMatchObject({ instance: { status: 'passing' } })
+    server.close()
+  })
+
+  it('finds a loopback address critical where that is not allowed', async () => {
+    await using leasehold = await Leasehold.open('memory:')
+    const { registry } = leasehold
+    const check = { tcp: true, every: '20ms', down: 1 } as const
+    await registry.register('s', { address: '127.0.0.1:8080', check })
+    const watch = registry.watch('s')
+    await watch.ready
+    await using _ = registry.checker({ everyMin: '10ms' })
+    const change = await new Promise((resolve) => watch.on('left', resolve))
+    expect(change).toMatchObject({
+      instance: { note: expect.stringMatching(/loopback addresses are not allowed here/) },
+    })
+  })
+})
