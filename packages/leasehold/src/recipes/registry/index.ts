@@ -22,6 +22,15 @@ export {
   type WatchOptions,
 } from './discovery.ts'
 export { type Filter, type Instance, STATUSES, type Status } from './instance.ts'
+export {
+  type ExpectedNode,
+  NodeHeartbeat,
+  type NodeInfo,
+  type NodeOptions,
+  NodesWatch,
+  type NodesWatchOptions,
+  type Stop,
+} from './nodes.ts'
 export { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './pick.ts'
 export type { PresenceEvents, PresenceState } from './presence.ts'
 export type { Lookup, Probe, ProbeMaker, ProbeResult, ProbeSettings } from './probe.ts'

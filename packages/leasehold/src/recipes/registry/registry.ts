@@ -4,6 +4,7 @@ import { Checker, type CheckerOptions } from './checker.ts'
 import { Discovery, type WatchOptions } from './discovery.ts'
 import { find, services } from './find.ts'
 import type { Filter, Instance } from './instance.ts'
+import { NodeHeartbeat, type NodeOptions, NodesWatch, type NodesWatchOptions } from './nodes.ts'
 import type { ProbeMaker } from './probe.ts'
 import { type RegisterOptions, Registration } from './registration.ts'
 
@@ -54,5 +55,15 @@ export class Registry {
   /** Runs the health checks that instances ask for, as long as it is this checker's turn. */
   checker(options: CheckerOptions = {}): Checker {
     return new Checker(this.#client, options, this.#probes)
+  }
+
+  /** Begins the heartbeat of a node: what is registered through it ends with it. */
+  node(id: string, options: NodeOptions = {}): Promise<NodeHeartbeat> {
+    return NodeHeartbeat.begin(this.#client, id, options)
+  }
+
+  /** The nodes, for a controller that acts when the heartbeat of one stops. */
+  readonly nodes = {
+    watch: (options?: NodesWatchOptions): NodesWatch => new NodesWatch(this.#client, options),
   }
 }

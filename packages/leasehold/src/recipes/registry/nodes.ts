@@ -1,0 +1,292 @@
+import type { Client, View } from '../../client/index.ts'
+import {
+  type Event,
+  type Key,
+  LeaseholdError,
+  type LeaseId,
+  show,
+  type Token,
+} from '../../port/index.ts'
+import { invalid, keyPart, namesOf, objectOf, recordOf, textOf } from './arguments.ts'
+import type { LeftReason } from './discovery.ts'
+import { Presence, type PresenceEvents, type PresenceState } from './presence.ts'
+import {
+  type PresenceOptions,
+  presenceTiming,
+  type RegisterOptions,
+  Registration,
+} from './registration.ts'
+
+/** What a node says of itself. */
+export interface NodeOptions extends PresenceOptions {
+  readonly address?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+}
+
+const nodeKey = (id: string): Key => `nodes/${id}`
+
+/**
+ * A node, such as a machine: a lease with a heartbeat of its own, on the key `nodes/<id>`. What is
+ * registered through it ends with it: in one revision where the store has leases under leases, and
+ * otherwise as soon as this process, or the ttl of each, sees to it.
+ */
+export class NodeHeartbeat implements AsyncDisposable {
+  readonly id: string
+  readonly #client: Client
+  readonly #presence: Presence
+  readonly #services = new Set<Registration>()
+
+  private constructor(client: Client, id: string, options: NodeOptions) {
+    this.#client = client
+    this.id = keyPart('id', id)
+    const text = textOfNode(options)
+    const labels = { node: this.id }
+    this.#presence = new Presence(client, {
+      key: this.key,
+      text: () => text,
+      options: () => ({ ...presenceTiming(options), labels }),
+    })
+    this.#presence.events.on('ended', () => this.#releaseServices())
+  }
+
+  static async begin(client: Client, id: string, options: NodeOptions): Promise<NodeHeartbeat> {
+    objectOf('options', options)
+    const node = new NodeHeartbeat(client, id, options)
+    const { wait, signal } = options
+    await node.#presence.enter({ wait, signal })
+    return node
+  }
+
+  get key(): Key {
+    return nodeKey(this.id)
+  }
+
+  get state(): PresenceState {
+    return this.#presence.state
+  }
+
+  get lease(): LeaseId | undefined {
+    return this.#presence.lease
+  }
+
+  get token(): Token | undefined {
+    return this.#presence.token
+  }
+
+  get signal(): AbortSignal {
+    return this.#presence.signal
+  }
+
+  on<Name extends keyof PresenceEvents>(
+    name: Name,
+    listener: (news: PresenceEvents[Name]) => void,
+  ): () => void {
+    return this.#presence.events.on(name, listener)
+  }
+
+  /** Registers an instance of a service that runs on this node and ends with it. */
+  async register(service: string, options: RegisterOptions): Promise<Registration> {
+    const ground = { node: this.id, lease: () => this.#ground() }
+    const registration = await Registration.begin(this.#client, service, options, ground)
+    for (const other of this.#services) if (other.state === 'ended') this.#services.delete(other)
+    this.#services.add(registration)
+    return registration
+  }
+
+  /** Ends the node and all that is registered on it. Doing so twice does nothing. */
+  async release(): Promise<void> {
+    this.#releaseServices()
+    await this.#presence.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => {})
+  }
+
+  /** The lease to register under. While the node is away nothing can be on it. */
+  #ground(): LeaseId | undefined {
+    if (this.state !== 'present') {
+      throw new LeaseholdError(
+        'lost',
+        `node ${show(this.id)} is ${this.state}: nothing can be on it`,
+      )
+    }
+    return this.#client.guarantees.childLeases ? this.lease : undefined
+  }
+
+  #releaseServices(): void {
+    for (const registration of this.#services) registration.release().catch(() => {})
+    this.#services.clear()
+  }
+}
+
+/** A node as others see it. */
+export interface NodeInfo {
+  readonly id: string
+  readonly address: string | undefined
+  readonly metadata: Readonly<Record<string, string>>
+  readonly holder: string
+  readonly lease: LeaseId
+  readonly token: Token
+}
+
+/** How a node's heartbeat stopped. */
+export interface Stop {
+  /** `absent`: it was expected, and was not there when the watch began. */
+  readonly reason: Exclude<LeftReason, 'unwanted'> | 'absent'
+  readonly by?: string | undefined
+  readonly why?: string | undefined
+}
+
+export interface NodesWatchOptions {
+  /** A heartbeat has stopped. Of one that was only expected, nothing but the id is known. */
+  readonly onStopped?: ((node: NodeInfo | ExpectedNode, stop: Stop) => unknown) | undefined
+  /** A node that had stopped is back. */
+  readonly onReturned?: ((node: NodeInfo) => unknown) | undefined
+  /** A node is there that had not been seen before. */
+  readonly onStarted?: ((node: NodeInfo) => unknown) | undefined
+  /** Ids that ought to be there: those that are not when the watch begins have stopped before it. */
+  readonly expected?: readonly string[] | undefined
+}
+
+export interface ExpectedNode {
+  readonly id: string
+}
+
+/** So many stopped nodes are remembered, to know one that returns from one that is new. */
+const STOPPED_MAX = 10_000
+
+/**
+ * Tells a controller when the heartbeat of a node stops.
+ *
+ * **Promised.** Each stop of each node that was seen or expected is told once to this watch, and after
+ * an outage of the store too, during which a node may have stopped, or stopped and returned: a
+ * heartbeat is known by its token, and each token that was seen is told to have stopped once.
+ *
+ * **Not promised.** That one of several controllers acts: each of them is told. Have them elect one.
+ */
+export class NodesWatch implements Disposable {
+  readonly ready: Promise<void>
+  readonly #client: Client
+  readonly #options: NodesWatchOptions
+  readonly #expected: readonly string[]
+  readonly #view: View
+  readonly #nodes = new Map<string, NodeInfo>()
+  readonly #stopped = new Set<string>()
+  #isReady = false
+  #closed = false
+
+  constructor(client: Client, options: NodesWatchOptions = {}) {
+    this.#client = client
+    this.#options = objectOf('options', options)
+    this.#expected = namesOf('expected', options.expected)
+    for (const name of ['onStopped', 'onReturned', 'onStarted'] as const) {
+      const given = options[name]
+      if (given !== undefined && typeof given !== 'function') {
+        throw invalid(`${name} is ${show(given)}: give a function`)
+      }
+    }
+    this.#view = client.view('nodes/', (keys, ended) => this.#look(keys, ended))
+    this.ready = this.#view.ready.then(() => this.#begin())
+    this.ready.catch(() => {})
+  }
+
+  /** The nodes whose hearts beat, by id. */
+  get nodes(): readonly NodeInfo[] {
+    return [...this.#nodes.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  get live(): boolean {
+    return this.#view.live
+  }
+
+  age(): number {
+    return this.#view.age()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#view.close()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  #begin(): void {
+    this.#isReady = true
+    this.#look(new Set(this.#view.keys()), [])
+    for (const id of this.#expected) {
+      if (this.#nodes.has(id)) continue
+      this.#remember(id)
+      this.#call('onStopped', { id }, { reason: 'absent' })
+    }
+  }
+
+  #look(keys: ReadonlySet<Key>, ended: readonly Event[]): void {
+    if (!this.#isReady || this.#closed) return
+    for (const key of keys) this.#lookAt(key, ended)
+  }
+
+  #lookAt(key: Key, ended: readonly Event[]): void {
+    const [place] = this.#view.places(key)
+    const id = key.slice(nodeKey('').length)
+    const before = this.#nodes.get(id)
+    if (before !== undefined && before.token !== place?.token) {
+      const end = ended.find(({ token, key: its }) => its === key && token === before.token)?.end
+      this.#nodes.delete(id)
+      this.#remember(id)
+      this.#call('onStopped', before, end ?? { reason: 'unseen' })
+    }
+    if (place === undefined || place.token === before?.token) return
+    const { holder, lease, token, value } = place
+    const node = { id, ...parseNode(value), holder, lease, token }
+    this.#nodes.set(id, node)
+    if (this.#stopped.delete(id)) this.#call('onReturned', node)
+    else this.#call('onStarted', node)
+  }
+
+  #remember(id: string): void {
+    this.#stopped.add(id)
+    if (this.#stopped.size <= STOPPED_MAX) return
+    for (const oldest of this.#stopped) {
+      this.#stopped.delete(oldest)
+      return
+    }
+  }
+
+  /** A controller that fails is told of in the news: it harms neither this nor the next call. */
+  async #call<Name extends 'onStopped' | 'onReturned' | 'onStarted'>(
+    name: Name,
+    ...news: Parameters<NonNullable<NodesWatchOptions[Name]>>
+  ): Promise<void> {
+    const listener = this.#options[name] as ((...args: typeof news) => unknown) | undefined
+    const key = nodeKey(news[0].id)
+    try {
+      await listener?.(...news)
+    } catch (error) {
+      const detail = `${name} failed: ${String(error)}`
+      this.#client.tell({ recipe: 'registry', event: 'failed', key, detail, level: 'error' })
+    }
+  }
+}
+
+function textOfNode({ address, metadata }: NodeOptions): string {
+  return JSON.stringify({
+    address: address === undefined ? undefined : textOf('address', address, 512),
+    metadata: recordOf('metadata', metadata, 1024),
+  })
+}
+
+/** What a node said of itself, as far as it can be read. */
+function parseNode(text: string | undefined): Pick<NodeInfo, 'address' | 'metadata'> {
+  try {
+    const { address, metadata } = objectOf('node', JSON.parse(text ?? ''))
+    return {
+      address: address === undefined ? undefined : textOf('address', address, 512),
+      metadata: recordOf('metadata', metadata, 1024),
+    }
+  } catch {
+    return { address: undefined, metadata: {} }
+  }
+}

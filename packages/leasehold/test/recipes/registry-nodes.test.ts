@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
+import { testStore } from '../../src/testing/index.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+import { SCENES, type Scene } from './scene.ts'
+
+/** A controller that writes down what it is told. */
+function controller() {
+  const told: string[] = []
+  return {
+    told,
+    onStarted: ({ id }: { id: string }) => told.push(`${id} started`),
+    onReturned: ({ id }: { id: string }) => told.push(`${id} returned`),
+    onStopped: ({ id }: { id: string }, { reason }: { reason: string }) =>
+      told.push(`${id} stopped: ${reason}`),
+  }
+}
+
+describe.each(SCENES)('nodes on $name', ({ make }) => {
+  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
+    const scene = await make()
+    try {
+      await play(scene)
+    } finally {
+      await scene.close()
+    }
+  }
+
+  it(
+    'are told to a controller when they start, stop and return, once each',
+    inScene(async (scene) => {
+      const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
+      const { told, ...listeners } = controller()
+      const released = await a.registry.node('released', { address: 'r:1' })
+      await b.registry.node('killed', { ttl: '2s', metadata: { rack: '7' } })
+      const revoked = await a.registry.node('revoked')
+      const watch = c.registry.nodes.watch(listeners)
+      await watch.ready
+      expect(watch.nodes).toMatchObject([
+        { id: 'killed', metadata: { rack: '7' }, holder: 'b' },
+        { id: 'released', address: 'r:1' },
+        { id: 'revoked' },
+      ])
+      told.splice(0)
+      await released.release()
+      await scene.store.revoke({ target: { lease: revoked.lease! } })
+      scene.kill(b)
+      await scene.until('all have stopped', () => watch.nodes.length === 0)
+      await scene.pass(100)
+      expect(told.sort()).toEqual([
+        'killed stopped: expired',
+        'released stopped: released',
+        'revoked stopped: revoked',
+      ])
+      told.splice(0)
+      await a.registry.node('killed')
+      await a.registry.node('new')
+      await scene.until('two have started', () => watch.nodes.length === 2)
+      expect(told).toEqual(['killed returned', 'new started'])
+      watch.close()
+    }),
+  )
+
+  it(
+    'take the services that run on them along, whether they are released, revoked or die',
+    inScene(async (scene) => {
+      const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
+      const released = await a.registry.node('released')
+      const revoked = await a.registry.node('revoked')
+      const killed = await b.registry.node('killed', { ttl: '2s' })
+      for (const node of [released, revoked, killed]) {
+        await node.register('s', { id: node.id, ttl: '1h' })
+      }
+      expect(await c.registry.find('s')).toMatchObject([
+        { id: 'killed', node: 'killed' },
+        { id: 'released', node: 'released' },
+        { id: 'revoked', node: 'revoked' },
+      ])
+      const isGone = async (id: string) =>
+        (await c.registry.find('s')).every((instance) => instance.id !== id)
+      await released.release()
+      await scene.until('one is gone', () => isGone('released'))
+      await scene.store.revoke({ target: { lease: revoked.lease! } })
+      await scene.until('two are gone', () => isGone('revoked'))
+      if (!scene.store.guarantees.childLeases) return
+      scene.kill(b)
+      await scene.until('all are gone', () => isGone('killed'))
+    }),
+  )
+})
+
+describe('a watch of nodes', () => {
+  it('tells once of what stopped, and what stopped and returned, while the store was out of reach', async () => {
+    const { store, clock } = testStore()
+    const line = new FaultyStore(store, clock)
+    const near = await Leasehold.open(store, { clock })
+    const far = await Leasehold.open(line, { clock })
+    const [one, two] = [await near.registry.node('one'), await near.registry.node('two')]
+    const { told, ...listeners } = controller()
+    const watch = far.registry.nodes.watch(listeners)
+    await clock.advance(10)
+    await watch.ready
+    told.splice(0)
+    line.freeze()
+    await one.release()
+    await two.release()
+    await near.registry.node('two')
+    await clock.advance(30_000)
+    expect(told).toEqual([])
+    line.thaw()
+    await clock.advance(10_000)
+    expect(told.sort()).toEqual(['one stopped: released', 'two returned', 'two stopped: released'])
+    await clock.advance(60_000)
+    expect(told).toHaveLength(3)
+  })
+
+  it('tells of nodes that were expected and are not there', async () => {
+    const { store, clock } = testStore()
+    const leasehold = await Leasehold.open(store, { clock })
+    await leasehold.registry.node('here')
+    const { told, ...listeners } = controller()
+    const watch = leasehold.registry.nodes.watch({ ...listeners, expected: ['here', 'gone'] })
+    await clock.advance(10)
+    await watch.ready
+    await leasehold.registry.node('gone')
+    await clock.advance(10)
+    expect(told).toEqual(['here started', 'gone stopped: absent', 'gone returned'])
+  })
+
+  it('goes on when the controller fails, and says so', async () => {
+    const { store, clock } = testStore()
+    const leasehold = await Leasehold.open(store, { clock })
+    const news: unknown[] = []
+    leasehold.on('news', ({ detail }) => news.push(detail))
+    leasehold.registry.nodes.watch({
+      onStarted: () => {
+        throw new Error('at once')
+      },
+      onStopped: () => Promise.reject(new Error('later')),
+    })
+    await clock.advance(10)
+    const node = await leasehold.registry.node('n')
+    await clock.advance(10)
+    await node.release()
+    await clock.advance(10)
+    expect(news).toEqual(['onStarted failed: Error: at once', 'onStopped failed: Error: later'])
+    const wrong = { onStopped: 'call me' as never }
+    expect(() => leasehold.registry.nodes.watch(wrong)).toThrowError(/onStopped is "call me"/)
+  })
+})
+
+describe('a node that was cut off', () => {
+  it('returns with its services on it, under its new lease', async () => {
+    const { store, clock } = testStore()
+    const line = new FaultyStore(store, clock)
+    const near = await Leasehold.open(store, { clock })
+    const far = await Leasehold.open(line, { clock })
+    const node = await far.registry.node('n', { ttl: '5s' })
+    const service = await node.register('s', { id: 'i', ttl: '1h' })
+    const before = node.lease
+    line.freeze()
+    await clock.advance(20_000)
+    expect(await near.registry.find('s', { status: 'any' })).toEqual([])
+    line.thaw()
+    await clock.advance(30_000)
+    expect(node.state).toBe('present')
+    expect(node.lease).not.toBe(before)
+    expect(service.state).toBe('present')
+    expect(await near.registry.find('s')).toMatchObject([{ id: 'i', node: 'n' }])
+    const { lease } = await store.read({ lease: service.lease! })
+    expect(lease?.parent).toBe(node.lease)
+  })
+})
