@@ -24,7 +24,16 @@ export interface Casting {
   readonly storm: number
   /** How many times longer than the shortest everybody rests between what they do. */
   readonly leisure: number
+  /** What is tried once the world is healed, beside the death of a holder. */
+  readonly finale: Finale
 }
+
+/**
+ * - `old keys`: what was held in the time of trouble can be had.
+ * - `revocation`: a holder hears that its lease was revoked.
+ * - `lost answer`: a claim whose answer was lost, and then its holder is cut off.
+ */
+export type Finale = 'old keys' | 'revocation' | 'lost answer'
 
 const LOCKERS = ['ann', 'ben', 'cat']
 const CALLERS = ['dan', 'eve']
@@ -44,7 +53,8 @@ export function drawCasting(random: SeededRandom): Casting {
     watchers: random.pick([0, 0, 1, 2]),
     parents: random.chance(0.25) ? 1 : 0,
     storm: random.chance(0.002) ? 1100 : random.pick([0, 0, 0, 5]),
-    leisure: random.pick([2, 8, 16]),
+    leisure: random.pick([2, 12, 24, 24]),
+    finale: random.pick(['old keys', 'revocation', 'lost answer']),
   }
 }
 

@@ -16,11 +16,10 @@ const ASK_AGAIN_MS = 1000
 const CUT_OFF_TTL_MS = 2000
 /** What was begun before has come to its end by then. */
 const REST_MS = 1000
-
 /** When everything that nobody renews has run out, counted from the healing. */
 const RUN_OUT_MS = 9500
 
-/** One dies with a lock, and another must get it in time; and everyone gets their turn. */
+/** One dies with a lock, and another must get it in time; and one of the other things is tried. */
 export function checkProgress(scene: Scene, cast: Cast): void {
   const { world, faults } = scene
   const [first, second] = cast.lockers as readonly [Locker, Locker]
@@ -35,18 +34,23 @@ export function checkProgress(scene: Scene, cast: Cast): void {
   })
   world.after(leftovers, () => {
     takeOver(scene, first, second).catch((error) => notAtAll('the key of one who died', error))
-    revoke(scene, last).catch((error) => notAtAll('the news of a revocation', error))
-    world.after(REST_MS, () => {
-      const next = new Locker(scene, 'zoe', cast.resource, 0)
-      loseAnswer(scene, last, next).catch((error) =>
-        notAtAll('a lock whose answer was lost', error),
-      )
-    })
-    for (const old of ['job', 'report', 'gpu']) {
-      last.once(old, 4000).then(
-        (took) => scene.progressed(`${old}, held in the time of trouble,`, took, 400),
-        (error) => notAtAll(old, error),
-      )
+    const { finale } = scene.casting
+    if (finale === 'revocation') {
+      revoke(scene, last).catch((error) => notAtAll('the news of a revocation', error))
+    } else if (finale === 'lost answer') {
+      world.after(REST_MS, () => {
+        const next = new Locker(scene, 'zoe', cast.resource, 0)
+        loseAnswer(scene, last, next).catch((error) =>
+          notAtAll('a lock whose answer was lost', error),
+        )
+      })
+    } else {
+      for (const old of ['job', 'report', 'gpu']) {
+        last.once(old, 4000).then(
+          (took) => scene.progressed(`${old}, held in the time of trouble,`, took, 400),
+          (error) => notAtAll(old, error),
+        )
+      }
     }
   })
 }

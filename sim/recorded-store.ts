@@ -30,37 +30,40 @@ export class RecordedStore extends SimStore {
     this.#scene = scene
   }
 
-  override async grant(request: GrantRequest): Promise<Granted | Busy> {
+  override grant(request: GrantRequest): Promise<Granted | Busy> {
     // A repeated request may be answered for its first sending.
     const { request: id = '' } = request
     const sent = this.#firstSent.get(id) ?? this.#scene.world.now
     if (id) this.#firstSent.set(id, sent)
-    const answer = await super.grant(request)
-    if (answer.outcome === 'granted' && !this.#scene.leases.has(answer.lease)) {
-      const { lease } = answer
-      const { ttl, grace = 0, claims = [] } = request
-      const claimed = claims.length > 0
-      const record = { lease, ttl, grace, renewedFrom: sent, claimed, ended: false }
-      this.#scene.leases.set(lease, record)
-    }
-    return answer
+    return super.grant(request).then((answer) => {
+      if (answer.outcome === 'granted' && !this.#scene.leases.has(answer.lease)) {
+        const { lease } = answer
+        const { ttl, grace = 0, claims } = request
+        const claimed = claims !== undefined && claims.length > 0
+        const record = { lease, ttl, grace, renewedFrom: sent, claimed, ended: false }
+        this.#scene.leases.set(lease, record)
+      }
+      return answer
+    })
   }
 
-  override async renew(leases: readonly LeaseId[]): Promise<Renewed> {
+  override renew(leases: readonly LeaseId[]): Promise<Renewed> {
     const scene = this.#scene
     const sent = scene.world.now
     const known = leases.map((lease) => scene.leases.get(lease)?.renewedFrom ?? -Infinity)
-    const answer = await super.renew(leases)
-    for (const [at, id] of leases.entries()) {
-      const lease = scene.leases.get(id)
-      if (!lease) continue
-      const loss = answer.lost.find((one) => one.lease === id)
-      const end = loss?.end
-      scene.renewed({ lease, sent, knownAtSending: known[at]!, lost: loss !== undefined, end })
-      if (loss) scene.gone(id, end)
-      else lease.renewedFrom = Math.max(lease.renewedFrom, sent)
-    }
-    return answer
+    return super.renew(leases).then((answer) => {
+      for (let at = 0; at < leases.length; at++) {
+        const id = leases[at]!
+        const lease = scene.leases.get(id)
+        if (!lease) continue
+        const loss = answer.lost.find((one) => one.lease === id)
+        const end = loss?.end
+        scene.renewed({ lease, sent, knownAtSending: known[at]!, lost: loss !== undefined, end })
+        if (loss) scene.gone(id, end)
+        else lease.renewedFrom = Math.max(lease.renewedFrom, sent)
+      }
+      return answer
+    })
   }
 
   override claim(request: ClaimRequest): Promise<Claimed | Busy> {

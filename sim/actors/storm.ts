@@ -5,6 +5,8 @@ import type { Scene } from '../scene.js'
 const TTL_MS = 1500
 /** So many are renewed, the others all run out together. */
 const KEPT = 3
+/** How often they are renewed: until the others have run out, after a restart too. */
+const RENEWALS = 9
 
 /** Is granted leases all at once and lets most of them run out, while it renews the others. */
 export class Storm {
@@ -40,13 +42,13 @@ export class Storm {
         () => undefined,
       )
     }
-    this.#later(TTL_MS / 3, () => this.#renew())
+    this.#later(TTL_MS / 3, () => this.#renew(RENEWALS))
   }
 
-  #renew(): void {
-    if (this.#stopping) return
+  #renew(left: number): void {
+    if (this.#stopping || left === 0) return
     if (this.#kept.length > 0) this.#store.renew([...this.#kept]).catch(() => undefined)
-    this.#later(TTL_MS / 3, () => this.#renew())
+    this.#later(TTL_MS / 3, () => this.#renew(left - 1))
   }
 
   #later(ms: number, run: () => void): void {

@@ -6,8 +6,8 @@
  * has then. So a heartbeat costs nothing here, however many there are.
  */
 export class Deadlines {
-  #times = new Float64Array(1024)
-  #slots = new Int32Array(1024)
+  #times = new Float64Array(64)
+  #slots = new Int32Array(64)
   #size = 0
 
   get size(): number {

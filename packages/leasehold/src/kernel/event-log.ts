@@ -3,7 +3,9 @@ import { EXCLUSIVE } from './claim-table.ts'
 import { leaseId } from './lease-id.ts'
 import type { Tables } from './tables.ts'
 
-const PAGE = 1024
+/** So many events are in a page at most; no more than are kept, where that is less. */
+const PAGE_MAX = 1024
+const PAGE_MIN = 64
 const TYPES = ['claimed', 'updated', 'removed'] as const
 
 /** An event is a row of numbers, */
@@ -21,6 +23,7 @@ const [KEY, HOLDER, VALUE, END, REFERENCES] = [0, 1, 2, 3, 4] as const
 export class EventLog {
   readonly #tables: Tables
   readonly #keep: number
+  readonly #page: number
   /** The pages from that with the number `#dropped` on. */
   readonly #pages: EventPage[] = []
   #spare: EventPage | undefined
@@ -33,6 +36,7 @@ export class EventLog {
   constructor(tables: Tables, keep: number, revision: Revision) {
     this.#tables = tables
     this.#keep = keep
+    this.#page = Math.min(Math.max(keep, PAGE_MIN), PAGE_MAX)
     this.#completeAfter = revision
   }
 
@@ -65,7 +69,7 @@ export class EventLog {
   ): void {
     const { claims, leases, keys } = this.#tables
     const page = this.#pageForNext()
-    const index = this.#next++ % PAGE
+    const index = this.#next++ % this.#page
     const lease = claims.lease.get(claim)
     const { numbers, references } = page
     const first = index * NUMBERS
@@ -90,7 +94,7 @@ export class EventLog {
 
   /** The number of the first event after `revision`, which must not be before `completeAfter`. */
   after(revision: Revision): number {
-    let low = this.#dropped * PAGE
+    let low = this.#dropped * this.#page
     let high = this.#next
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
@@ -122,21 +126,21 @@ export class EventLog {
   }
 
   #number(number: number, field: number): number {
-    return this.#page(number).numbers[(number % PAGE) * NUMBERS + field]!
+    return this.#pageOf(number).numbers[(number % this.#page) * NUMBERS + field]!
   }
 
   #reference(number: number, field: number): unknown {
-    return this.#page(number).references[(number % PAGE) * REFERENCES + field]
+    return this.#pageOf(number).references[(number % this.#page) * REFERENCES + field]
   }
 
-  #page(number: number): EventPage {
-    return this.#pages[Math.floor(number / PAGE) - this.#dropped]!
+  #pageOf(number: number): EventPage {
+    return this.#pages[Math.floor(number / this.#page) - this.#dropped]!
   }
 
   #pageForNext(): EventPage {
-    if (this.#next % PAGE === 0) {
+    if (this.#next % this.#page === 0) {
       this.#drop()
-      this.#pages.push(this.#spare ?? new EventPage())
+      this.#pages.push(this.#spare ?? new EventPage(this.#page))
       this.#spare = undefined
     }
     return this.#pages[this.#pages.length - 1]!
@@ -144,16 +148,21 @@ export class EventLog {
 
   /** Drops the oldest page if enough are left. A page is used again: it is large. */
   #drop(): void {
-    const end = (this.#dropped + 1) * PAGE
+    const end = (this.#dropped + 1) * this.#page
     if (this.#next - end < this.#keep || end > this.#announced) return
     const page = this.#pages.shift()!
-    this.#completeAfter = page.numbers[(PAGE - 1) * NUMBERS + REVISION]!
+    this.#completeAfter = page.numbers[(this.#page - 1) * NUMBERS + REVISION]!
     this.#dropped++
     this.#spare = page
   }
 }
 
 class EventPage {
-  readonly numbers = new Float64Array(PAGE * NUMBERS)
-  readonly references = new Array<string | End | undefined>(PAGE * REFERENCES).fill(undefined)
+  readonly numbers: Float64Array
+  readonly references: (string | End | undefined)[]
+
+  constructor(events: number) {
+    this.numbers = new Float64Array(events * NUMBERS)
+    this.references = new Array<string | End | undefined>(events * REFERENCES).fill(undefined)
+  }
 }

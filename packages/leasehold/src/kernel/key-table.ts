@@ -110,7 +110,7 @@ export class KeyTable {
 
 /** First in, first out, in a ring that doubles when it is full. */
 class Fifo {
-  #ring = new Int32Array(1024)
+  #ring = new Int32Array(64)
   #first = 0
   #size = 0
 

@@ -5,14 +5,17 @@
  * collector a million things to walk. As numbers in large arrays they cost what the numbers cost,
  * and the collector sees a few dozen arrays. The numbers of one row lie side by side, because what
  * touches one of them touches most, and memory is fetched by the line. A table grows by a page at
- * a time, so that growing never copies and never pauses.
+ * a time, so that growing never copies and never pauses. Only its first page begins small and
+ * doubles: most stores have a handful of leases, and should cost as little.
  */
 const PAGE_BITS = 10
 const PAGE = 1 << PAGE_BITS
 const MASK = PAGE - 1
+const ROWS_AT_FIRST = 32
 
 interface Growing {
-  grow(): void
+  /** Makes room for so many rows: up to a page, or one page more than before. */
+  grow(rows: number): void
 }
 
 /** The fields of a table that are times, revisions, tokens. */
@@ -30,8 +33,13 @@ export class NumberRows implements Growing {
     return new NumberField(this.#pages, this.#width, this.#fields++)
   }
 
-  grow(): void {
-    this.#pages.push(new Float64Array(PAGE * this.#width))
+  grow(rows: number): void {
+    if (rows > PAGE) this.#pages.push(new Float64Array(PAGE * this.#width))
+    else {
+      const first = new Float64Array(rows * this.#width)
+      if (this.#pages[0]) first.set(this.#pages[0])
+      this.#pages[0] = first
+    }
   }
 }
 
@@ -74,8 +82,13 @@ export class IntegerRows implements Growing {
     return new IntegerField(this.#pages, this.#width, this.#fields++)
   }
 
-  grow(): void {
-    this.#pages.push(new Int32Array(PAGE * this.#width))
+  grow(rows: number): void {
+    if (rows > PAGE) this.#pages.push(new Int32Array(PAGE * this.#width))
+    else {
+      const first = new Int32Array(rows * this.#width)
+      if (this.#pages[0]) first.set(this.#pages[0])
+      this.#pages[0] = first
+    }
   }
 }
 
@@ -119,8 +132,12 @@ export class ReferenceField<T> implements Growing {
     this.#pages[slot >>> PAGE_BITS]![slot & MASK] = value
   }
 
-  grow(): void {
-    this.#pages.push(new Array<T | undefined>(PAGE).fill(undefined))
+  grow(rows: number): void {
+    if (rows > PAGE) this.#pages.push(new Array<T | undefined>(PAGE).fill(undefined))
+    else {
+      this.#pages[0] ??= []
+      for (let row = this.#pages[0].length; row < rows; row++) this.#pages[0].push(undefined)
+    }
   }
 }
 
@@ -156,8 +173,9 @@ export class Slots {
   /** Makes room for this slot without giving it out. */
   reach(slot: number): void {
     while (this.#capacity <= slot) {
-      for (const part of this.#growing) part.grow()
-      this.#capacity += PAGE
+      if (this.#capacity >= PAGE) this.#capacity += PAGE
+      else this.#capacity = Math.max(2 * this.#capacity, ROWS_AT_FIRST)
+      for (const part of this.#growing) part.grow(this.#capacity)
     }
     if (this.#end <= slot) this.#end = slot + 1
   }

@@ -12,6 +12,9 @@ const SETTLED = Promise.resolve()
 /** After so many events the real event loop gets a turn, or nothing else could run. */
 const EVENTS_PER_TURN = 20_000
 
+/** Events of all worlds since that turn: worlds may be so short that none has so many. */
+let eventsSinceTurn = 0
+
 /** More events than this at one instant, and time would never go on. */
 const EVENTS_PER_INSTANT = 20_000
 
@@ -103,7 +106,6 @@ export class World {
   /** Lets true time pass until `time`, or until nothing is left to happen. */
   run(until: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      let events = 0
       let ofInstant = 0
       const step = (): void => {
         const before = this.#now
@@ -124,13 +126,16 @@ export class World {
         } catch (error) {
           this.fail(error)
         }
-        if (++events % EVENTS_PER_TURN === 0) realSetImmediate(step)
-        else void SETTLED.then(settled)
+        if (++eventsSinceTurn < EVENTS_PER_TURN) void SETTLED.then(settled)
+        else {
+          eventsSinceTurn = 0
+          realSetImmediate(step)
+        }
       }
       // A tick that is asked for by a microtask comes when all microtasks are done, those too that
       // others bring about: every promise has settled before the next event.
       const settled = (): void => nextTick(step)
-      realSetImmediate(step)
+      void SETTLED.then(settled)
     })
   }
 
