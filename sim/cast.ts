@@ -13,6 +13,8 @@ import type { Scene } from './scene.js'
  * in a crowd.
  */
 export interface Casting {
+  /** Which store the server has. One in memory promises nothing beyond its process: it never dies. */
+  readonly store: 'file' | 'memory'
   /** For each user of the client, how many locks it takes at a time. */
   readonly loops: readonly number[]
   /** How many keys they lock: with one, everybody waits for everybody. */
@@ -47,6 +49,7 @@ export function drawCasting(random: SeededRandom): Casting {
   const loops: number[] = LOCKERS.slice(0, count).map(() => (locks ? 1 : 0))
   if (locks && random.chance(0.2)) loops[0] = 2
   return {
+    store: random.chance(0.2) ? 'memory' : 'file',
     loops,
     keys: random.integer(1, 2),
     callers: what === 'locks' ? 0 : what === 'both' ? 1 : 2,

@@ -1,7 +1,6 @@
 import type { SimNode } from 'leasehold/testing'
 import { Locker } from './actors/locker.js'
 import type { Cast } from './cast.js'
-import type { Faults } from './faults.js'
 import type { Scene } from './scene.js'
 
 /** How long after the healing everything must work again, beside what leases take to run out. */
@@ -77,11 +76,11 @@ async function loseAnswer(scene: Scene, one: Locker, next: Locker): Promise<void
 
 /** A lease is revoked, and its holder hears of it without having to ask. */
 async function revoke(scene: Scene, one: Locker): Promise<void> {
-  const { world, faults } = scene
+  const { world } = scene
   const { lease, lost } = await one.take('revoked', LONG_TTL_MS)
   const begun = world.now
   await scene.store(one.node).revoke({ target: { lease }, by: 'the simulation' })
-  const bound = slackOf(faults)
+  const bound = slackOf(scene)
   world.after(bound, () => {
     const took = lost() ? world.now - begun : Infinity
     scene.progressed('the news of a revocation', took, 2 * bound)
@@ -89,8 +88,9 @@ async function revoke(scene: Scene, one: Locker): Promise<void> {
 }
 
 /** Two writes at the most, each of which may need a new segment, and a message each way. */
-function slackOf({ disk, link }: Faults): number {
-  return LATENESS_MS + 4 * 2 * disk.sync[0] + 4 * 2 * link.delay[0]
+function slackOf({ casting, faults: { disk, link } }: Scene): number {
+  const writes = casting.store === 'memory' ? 0 : 4 * 2 * disk.sync[0]
+  return LATENESS_MS + writes + 4 * 2 * link.delay[0]
 }
 
 /** Sees which leases are left. */
@@ -110,6 +110,6 @@ async function takeOver(scene: Scene, first: Locker, second: Locker): Promise<vo
   // The server granted after it was asked, so it could not end the lease before this.
   const expiry = asked + TTL_MS / scene.truth.serverRate
   scene.tookOver(world.now - expiry)
-  const bound = TTL_MS / (1 - faults.drift) + slackOf(faults)
+  const bound = TTL_MS / (1 - faults.drift) + slackOf(scene)
   scene.progressed('the key of one who died', world.now - died, bound)
 }

@@ -1,6 +1,7 @@
 import { isLeaseholdError } from 'leasehold'
 import { fileStore } from 'leasehold/file'
-import type { End, Guarantees, LeaseId } from 'leasehold/port'
+import { memoryStore } from 'leasehold/memory'
+import type { Clock, End, Guarantees, LeaseId, LeaseStore } from 'leasehold/port'
 import { Network, SimDisk, type SimNode, SimServer, type SimStore, World } from 'leasehold/testing'
 import { type Casting, drawCasting } from './cast.js'
 import type { Checker, KeyRead, LeaseRead, Renewal, Truth, Violation } from './checker.js'
@@ -95,19 +96,23 @@ export class Scene {
   async startServer(): Promise<void> {
     const { node } = this.server
     const clock = node.clock()
-    const options = {
-      clock,
-      random: node.random,
-      disk: this.#disk,
-      limits: LIMITS,
-      segmentBytes: SEGMENT_BYTES,
-      snapshotBytes: SNAPSHOT_BYTES,
-    }
-    const store = await fileStore('sim', options)
+    const store = await this.#openStore(clock)
     this.#guarantees = store.guarantees
     this.#truth.serverStart = this.world.now
     this.server.store = store
     this.world.note('server', 'serves')
+  }
+
+  #openStore(clock: Clock): LeaseStore | Promise<LeaseStore> {
+    if (this.casting.store === 'memory') return memoryStore({ clock, limits: LIMITS })
+    return fileStore('sim', {
+      clock,
+      random: this.server.node.random,
+      disk: this.#disk,
+      limits: LIMITS,
+      segmentBytes: SEGMENT_BYTES,
+      snapshotBytes: SNAPSHOT_BYTES,
+    })
   }
 
   /** Crashes it in the midst of its next write: what it has told then and not written is lost. */
@@ -123,7 +128,7 @@ export class Scene {
 
   crashServer(): void {
     const { node } = this.server
-    if (!node.running) return
+    if (!node.running || this.casting.store === 'memory') return
     const power = this.faults.powerLoss && this.world.random.chance(0.5)
     this.world.note('server', power ? 'loses power' : 'is killed')
     this.server.store = undefined
@@ -228,7 +233,7 @@ export class Scene {
   /** A second process tries to own the disk, while the first lives. */
   openTwice(): void {
     const { node, store } = this.server
-    if (!store || !node.running) return
+    if (!store || !node.running || this.casting.store === 'memory') return
     this.world.note('rival', 'opens the disk')
     const rival = { clock: node.clock(), random: node.random, disk: this.#disk }
     fileStore('sim', rival).then(

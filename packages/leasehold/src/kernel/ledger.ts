@@ -94,6 +94,12 @@ export class Ledger {
     const { claims } = this.tables
     this.events.add('removed', revision, claim, now, end)
     if (claims.heldSince.get(claim) !== 0) this.tenures.add(claim, now, end)
+    this.takeOut(claim)
+  }
+
+  /** Takes a claim out of its lease, its call and its line, and its row is free. */
+  takeOut(claim: number): void {
+    const { claims } = this.tables
     this.detach(claims.lease.get(claim), claim)
     claims.leaveTogether(claim)
     this.lines.remove(claim)

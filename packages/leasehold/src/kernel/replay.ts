@@ -147,12 +147,9 @@ export class Replayer implements Journal {
     // A description tells the tenures last: up to its last stamp all of them, and later ones too.
     const isNew = revision > ledger.events.completeAfter && !ledger.tenures.has(claim)
     if (claims.heldSince.get(claim) !== 0 && isNew) ledger.tenures.add(claim, at, end)
-    ledger.detach(claims.lease.get(claim), claim)
-    claims.leaveTogether(claim)
-    ledger.lines.remove(claim)
-    claims.value.set(claim, undefined)
+    ledger.takeOut(claim)
+    // By this it is known to be free when all has been told.
     claims.token.set(claim, 0)
-    claims.slots.give(claim)
     if (this.#heldSince.size > 0) this.#heldSince.delete(claim)
     this.#left.push(key)
     this.#leftAt = at
