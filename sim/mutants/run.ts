@@ -8,7 +8,7 @@ import type { Edit, Mutant } from './mutant.js'
 import { OWN } from './own.js'
 
 /** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
-const SEEDS = 8000
+const SEEDS = 20_000
 const ENOUGH = 5
 
 const SIM = fileURLToPath(new URL('../', import.meta.url))
