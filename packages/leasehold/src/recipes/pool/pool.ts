@@ -1,12 +1,22 @@
 import { type Client, Conflict, type View } from '../../client/index.ts'
-import { type Key, LeaseholdError, show, type Token } from '../../port/index.ts'
+import {
+  isLeaseholdError,
+  type Key,
+  LeaseholdError,
+  show,
+  type Time,
+  type Token,
+} from '../../port/index.ts'
 import { Books } from './books.ts'
 import { type Definition, type PoolDefinition, unitsOf, weightOf } from './definition.ts'
 import { expectedHold } from './estimate.ts'
+import { noticeFrom, noticeKey } from './notice.ts'
 import { HeldPermit, type Permit, type PermitOffice } from './permit.ts'
+import { preemptions } from './preemption.ts'
 import { Publication } from './publication.ts'
 import { permitText, type Request, requestOf, type TakeOptions } from './request.ts'
 import { keysOf, type PoolKeys, type PoolStanding, standingOf } from './standing.ts'
+import { type PoolStatus, statusOf } from './status.ts'
 import { suiting, turn, type Waiter, wholeLine } from './turn.ts'
 import { Waiting, type WaitingRoom } from './waiting.ts'
 import { conditionText } from './where.ts'
@@ -17,6 +27,13 @@ export type PermitTry = AsyncDisposable &
     | { readonly permit: Permit; readonly why: undefined }
     | { readonly permit: undefined; readonly why: string }
   )
+
+interface Watcher {
+  readonly listener: (status: PoolStatus) => void
+  telling: boolean
+  /** Something has changed since the last was put together. */
+  again: boolean
+}
 
 /**
  * A pool of scarce resources, shared fairly by tenants.
@@ -45,6 +62,7 @@ export class Pool {
   readonly #room: WaitingRoom
   readonly #waiting = new Set<Waiting>()
   readonly #permits = new Set<HeldPermit>()
+  readonly #watchers = new Set<Watcher>()
   #view: View | undefined = undefined
   #seen = 0
 
@@ -59,9 +77,11 @@ export class Pool {
       client,
       name,
       lineKey: this.#keys.line,
+      noticePrefix: this.#keys.notice,
       get seen() {
         return seen()
       },
+      noticePeriod: () => this.#definition.notice,
       look: () => this.#look(),
       take: (request, units, line) => this.#take(request, units, line),
       left: (waiting) => void this.#waiting.delete(waiting),
@@ -98,6 +118,33 @@ export class Pool {
     return { permit: taken, why: undefined, [Symbol.asyncDispose]: release }
   }
 
+  /** Who holds what, who waits, and how long that will probably take. */
+  async status(): Promise<PoolStatus> {
+    await this.#ready()
+    const untils = new Map<Key, Time>()
+    const prefix = `${this.#keys.prefix}r/`
+    for (let after: Key | undefined, more = true; more; ) {
+      const page = await this.#client.store.read({ prefix, after })
+      for (const { key, claims } of page.keys) untils.set(key, claims[0]!.until)
+      after = page.keys.at(-1)?.key
+      more = page.more && after !== undefined
+    }
+    const standing = this.#standing()
+    const now = Math.max(standing.latest, this.#client.now())
+    return statusOf(standing, this.#view!, this.#keys.notice, now, untils)
+  }
+
+  /**
+   * Calls with the status now and after every change, one after the other; changes that come while
+   * one is being put together are told together. Answers with a function that ends it.
+   */
+  watch(listener: (status: PoolStatus) => void): () => void {
+    const watcher = { listener, telling: false, again: false }
+    this.#watchers.add(watcher)
+    void this.#tell(watcher)
+    return () => void this.#watchers.delete(watcher)
+  }
+
   /**
    * Replaces the published definition, for all processes. What is held stays held, also where its
    * resource is no longer part of the pool.
@@ -131,6 +178,8 @@ export class Pool {
         this.#seen++
         this.#publication.seen(view)
         this.#look()
+        this.#heed(view)
+        for (const watcher of this.#watchers) void this.#tell(watcher)
       })
       this.#view = view
     }
@@ -172,8 +221,40 @@ export class Pool {
       if (waiting.line !== undefined) own.set(waiting.line, waiting)
     }
     if (own.size === 0) return
-    for (const { waiter, units } of turn(this.#standing())) {
+    const standing = this.#standing()
+    for (const { waiter, units } of turn(standing)) {
       if (units !== undefined) void own.get(waiter.token)?.take(units)
+    }
+    const asked = preemptions(standing)
+    for (const [token, waiting] of own) waiting.askBack(asked.get(token) ?? [])
+  }
+
+  /** Tells those whose permits are asked back. */
+  #heed(view: View): void {
+    for (const permit of this.#permits) {
+      const place = view.places(noticeKey(this.#keys.notice, { token: permit.claimToken }))[0]
+      const notice = place && noticeFrom(place.holder, place.value)
+      if (notice !== undefined) permit.announce(notice)
+    }
+  }
+
+  async #tell(watcher: Watcher): Promise<void> {
+    watcher.again = true
+    if (watcher.telling) return
+    watcher.telling = true
+    try {
+      while (watcher.again && this.#watchers.has(watcher)) {
+        watcher.again = false
+        const status = await this.status()
+        if (this.#watchers.has(watcher)) watcher.listener(status)
+      }
+    } catch (error) {
+      // It is told with the next change.
+      const detail = `the status could not be told: ${error}`
+      const level = isLeaseholdError(error, 'closed') ? 'debug' : 'warn'
+      this.#client.tell({ recipe: 'pool', event: 'watch', key: this.#keys.prefix, detail, level })
+    } finally {
+      watcher.telling = false
     }
   }
 
@@ -199,6 +280,9 @@ export class Pool {
     const cost = parts.reduce((sum, part) => sum + part.cost, 0)
     const permit = new HeldPermit(this.#office(), { hold, request, line, resources, cost })
     this.#permits.add(permit)
+    const detail = `${request.tenant} has ${resources.join(', ')} for ${request.kind}`
+    const key = units[0]!
+    this.#client.tell({ recipe: 'pool', event: 'taken', key, token: hold.claimToken, detail })
     return permit
   }
 

@@ -140,7 +140,7 @@ export function suiting(definition: Definition, wish: Wish): number {
   return definition.resources.filter((resource) => suits(resource, wish)).length
 }
 
-function suits(resource: Definition['resources'][number], wish: Wish): boolean {
+export function suits(resource: Definition['resources'][number], wish: Wish): boolean {
   return (wish.shares ?? 1) <= resource.shares && meets(resource.attributes, wish.where)
 }
 

@@ -8,8 +8,9 @@ import {
   type Timer,
   type Token,
 } from '../../port/index.ts'
+import { Notice } from './notice.ts'
 import type { HeldPermit } from './permit.ts'
-import { lineText, type Request } from './request.ts'
+import { lineText, type Permitted, type Request } from './request.ts'
 
 /** How soon a waiter that died is out of the way. */
 const LINE_TTL_MS = 15_000
@@ -21,6 +22,8 @@ export interface WaitingRoom {
   readonly client: Client
   readonly name: string
   readonly lineKey: Key
+  readonly noticePrefix: string
+  noticePeriod(): number
   /** Counts the changes that were seen: a decision that failed is not repeated on the same sight. */
   readonly seen: number
   /** Decides anew, for all who wait here. */
@@ -42,6 +45,7 @@ export class Waiting {
   readonly outcome: Promise<HeldPermit>
   request: Request
   readonly #room: WaitingRoom
+  readonly #notices = new Map<Token, Notice>()
   #place: Hold | undefined = undefined
   #taking = false
   #settled = false
@@ -113,6 +117,22 @@ export class Waiting {
     }
   }
 
+  /** These permits are to be asked back for it, and no others any more. */
+  askBack(permits: readonly Permitted[]): void {
+    if (this.#settled) return
+    for (const [token, notice] of this.#notices) {
+      if (permits.some((permit) => permit.token === token)) continue
+      notice.withdraw()
+      this.#notices.delete(token)
+    }
+    const { client, noticePrefix: prefix } = this.#room
+    for (const permit of permits) {
+      if (this.#notices.has(permit.token)) continue
+      const board = { client, prefix, period: this.#room.noticePeriod() }
+      this.#notices.set(permit.token, new Notice(board, permit, this.request))
+    }
+  }
+
   fail(error: unknown): void {
     if (this.#settled) return
     this.#leave()
@@ -130,6 +150,7 @@ export class Waiting {
     this.#rest?.cancel()
     this.request.signal?.removeEventListener('abort', this.#abort)
     void this.#place?.[Symbol.asyncDispose]()
+    for (const notice of this.#notices.values()) notice.withdraw()
     this.#room.left(this)
   }
 

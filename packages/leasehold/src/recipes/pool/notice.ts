@@ -1,0 +1,96 @@
+import { type Client, Conflict, type Hold } from '../../client/index.ts'
+import type { Key, Timer } from '../../port/index.ts'
+import type { PreemptionNotice } from './permit.ts'
+import { objectFrom, type Permitted, type Request } from './request.ts'
+
+/** A notice ends with whoever asks, soon after its process died. */
+const NOTICE_TTL_MS = 15_000
+const REST_MS = 1000
+
+/** Who gives notice, and where. */
+export interface NoticeBoard {
+  readonly client: Client
+  readonly prefix: string
+  readonly period: number
+}
+
+/**
+ * Asks for one permit back: a claim where its holder sees it, and when the period is over its keys
+ * are revoked. The notice is held by the waiter that asks: where that gives up or dies the notice is
+ * gone, and the permit stays.
+ */
+export class Notice {
+  readonly #board: NoticeBoard
+  readonly #permit: Permitted
+  readonly #request: Request
+  #hold: Hold | undefined = undefined
+  #timer: Timer | undefined = undefined
+  #withdrawn = false
+
+  constructor(board: NoticeBoard, permit: Permitted, request: Request) {
+    this.#board = board
+    this.#permit = permit
+    this.#request = request
+    void this.#give()
+  }
+
+  withdraw(): void {
+    this.#withdrawn = true
+    this.#timer?.cancel()
+    void this.#hold?.[Symbol.asyncDispose]()
+  }
+
+  async #give(): Promise<void> {
+    const { client, period } = this.#board
+    const { tenant, priority } = this.#request
+    const key = noticeKey(this.#board.prefix, this.#permit)
+    const value = JSON.stringify({ tenant, priority, period })
+    try {
+      const hold = await client.tryHold([{ key, value }], { ttl: NOTICE_TTL_MS })
+      // Somebody else has asked for it already.
+      if (hold instanceof Conflict) return
+      this.#hold = hold
+      if (this.#withdrawn) return this.withdraw()
+      this.#in(period, () => this.#revoke())
+      const detail = `${tenant} (priority ${priority}) asks ${this.#permit.holder} for it back`
+      client.tell({ recipe: 'pool', event: 'notice', key, token: this.#permit.token, detail })
+    } catch {
+      if (!this.#withdrawn) this.#in(REST_MS, () => this.#give())
+    }
+  }
+
+  async #revoke(): Promise<void> {
+    const { client } = this.#board
+    const { token, keys } = this.#permit
+    const { tenant, priority } = this.#request
+    const why = `asked back for tenant ${tenant}, priority ${priority}`
+    try {
+      for (const key of keys) {
+        await client.store.revoke({ target: { key, token }, by: client.holder, why })
+      }
+    } catch {
+      if (!this.#withdrawn) this.#in(REST_MS, () => this.#revoke())
+    }
+  }
+
+  #in(ms: number, run: () => Promise<void>): void {
+    const { clock } = this.#board.client
+    this.#timer = clock.timer(clock.now() + ms, () => void run())
+  }
+}
+
+export function noticeKey(prefix: string, permit: { readonly token: number }): Key {
+  return `${prefix}${permit.token}`
+}
+
+export function noticeFrom(by: string, value: string | undefined): PreemptionNotice | undefined {
+  const read = objectFrom(value)
+  if (read === undefined) return undefined
+  const { tenant, priority, period } = read
+  return {
+    by,
+    tenant: String(tenant),
+    priority: Number(priority),
+    period: Number(period),
+  }
+}

@@ -1,0 +1,117 @@
+import type { View } from '../../client/index.ts'
+import type { Key, Time, Token } from '../../port/index.ts'
+import { unitsOf } from './definition.ts'
+import { type Forecast, forecast } from './estimate.ts'
+import { noticeKey } from './notice.ts'
+import type { Permitted } from './request.ts'
+import type { PoolStanding } from './standing.ts'
+import { guaranteedShares, holdings, wholeLine } from './turn.ts'
+import type { Attributes } from './where.ts'
+
+/** Who holds what, who waits, and how long that will probably take. Times are the store's. */
+export interface PoolStatus {
+  readonly resources: readonly ResourceStatus[]
+  /** In the order in which they would be served if nobody else came. */
+  readonly line: readonly LineStatus[]
+  readonly tenants: readonly TenantStatus[]
+  /** How many milliseconds ago the store was last heard of. */
+  readonly age: number
+}
+
+export interface ResourceStatus {
+  readonly name: string
+  readonly attributes: Attributes
+  readonly shares: number
+  /** How many shares are free. */
+  readonly free: number
+  readonly permits: readonly PermitStatus[]
+}
+
+export interface PermitStatus {
+  readonly token: Token
+  readonly holder: string
+  readonly tenant: string
+  readonly kind: string
+  readonly priority: number
+  readonly preemptible: boolean
+  /** How many shares of this resource it holds. */
+  readonly shares: number
+  readonly since: Time
+  /** When it ends unless it is extended or kept; `undefined` where it ended while this was read. */
+  readonly until: Time | undefined
+  /** Somebody has asked for it back. */
+  readonly noticed: boolean
+}
+
+export interface LineStatus {
+  readonly token: Token
+  readonly holder: string
+  readonly tenant: string
+  readonly kind: string
+  readonly priority: number
+  readonly count: number
+  readonly since: Time
+  /** `undefined` for those far behind. */
+  readonly forecast: Forecast | undefined
+}
+
+export interface TenantStatus {
+  readonly tenant: string
+  /** Resources held now, and guaranteed among those who hold or want something now. */
+  readonly holds: number
+  readonly guaranteed: number
+  readonly waiting: number
+  /** The part of all that was used lately (see `halfLife`) and is booked now, from 0 to 1. */
+  readonly used: number
+}
+
+export function statusOf(
+  standing: PoolStanding,
+  view: View,
+  notices: string,
+  now: Time,
+  untils: ReadonlyMap<Key, Time>,
+): PoolStatus {
+  const forecasts = forecast(standing, now)
+  const holderOf = new Map<Key, Permitted>()
+  for (const permit of standing.occupants) for (const key of permit.keys) holderOf.set(key, permit)
+  return {
+    resources: standing.definition.resources.map(({ name, shares, attributes }) => {
+      const units = unitsOf(standing.pool, { name, shares })
+      const held = new Set(units.flatMap((key) => holderOf.get(key) ?? []))
+      const permits = [...held].map((permit): PermitStatus => {
+        const { token, holder, tenant, kind, priority, preemptible, since, keys } = permit
+        const shared = units.filter((key) => keys.includes(key)).length
+        const until = untils.get(keys[0]!)
+        const noticed = view.places(noticeKey(notices, permit)).length > 0
+        const who = { token, holder, tenant, kind, priority, preemptible }
+        return { ...who, shares: shared, since, until, noticed }
+      })
+      const free = units.filter((key) => !holderOf.has(key)).length
+      return { name, attributes, shares, free, permits }
+    }),
+    line: wholeLine(standing).map(({ waiter }) => {
+      const { token, holder, tenant, kind, priority, count, since } = waiter
+      const who = { token, holder, tenant, kind, priority, count, since }
+      return { ...who, forecast: forecasts.get(token) }
+    }),
+    tenants: tenantsOf(standing),
+    age: view.age(),
+  }
+}
+
+function tenantsOf(standing: PoolStanding): TenantStatus[] {
+  const { definition, usage, waiters, occupants } = standing
+  const guaranteed = guaranteedShares(standing)
+  const held = holdings(standing)
+  const answered = new Set(occupants.map(({ line }) => line))
+  const names = new Set([...Object.keys(definition.tenants ?? {}), ...guaranteed.keys()])
+  const sum = [...usage.values()].reduce((total, used) => total + used, 0)
+  return [...names].sort().map((tenant) => ({
+    tenant,
+    holds: held.get(tenant) ?? 0,
+    guaranteed: guaranteed.get(tenant) ?? 0,
+    waiting: waiters.filter((it) => it.tenant === tenant && !answered.has(it.token)).length,
+    used: sum > 0 ? (usage.get(tenant) ?? 0) / sum : 0,
+  }))
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold, type Permit } from '../../src/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+import { SeededRandom } from '../../src/testing/sim/index.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+const gpus = (count: number) => ({
+  resources: Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` })),
+})
+
+describe('a pool behind bad lines', () => {
+  it.each([1, 2, 3, 4, 5])(
+    'has no more permits than resources and serves everybody (seed %i)',
+    async (seed) => {
+      const random = new SeededRandom(seed)
+      const clock = new TestClock()
+      const store = memoryStore({ clock })
+      const clients = await Promise.all(
+        ['a', 'b', 'c'].map((holder) => {
+          const line = new FaultyStore(store, clock)
+          line.fault = () => ({
+            there: random.between(0, 300),
+            back: random.between(0, 300),
+            ...(random.chance(0.05) && { lost: random.pick(['request', 'reply'] as const) }),
+          })
+          return Leasehold.open(line, { holder, clock, callTimeout: '2s' })
+        }),
+      )
+      const held = new Map<string, number>()
+      let served = 0
+      const use = async (client: Leasehold, tenant: string) => {
+        const permit: Permit = await client.pool('gpu', gpus(2)).take({
+          tenant,
+          count: random.integer(1, 2),
+          strategy: 'lock',
+          ttl: '20s',
+        })
+        for (const resource of permit.resources) {
+          expect(held.get(resource)).toBeUndefined()
+          held.set(resource, permit.token)
+        }
+        await new Promise<void>((resolve) => void clock.timer(clock.now() + 500, resolve))
+        for (const resource of permit.resources) held.delete(resource)
+        served++
+        await permit.release().catch(() => {})
+      }
+      const all = clients.flatMap((client, i) => [0, 1, 2, 3].map(() => use(client, `t${i}`)))
+      for (let i = 0; i < 600 && served < all.length; i++) await clock.advance(1000)
+      expect(served).toBe(all.length)
+      for (const client of clients) void client.close()
+      await clock.advance(60_000)
+      await Promise.allSettled(all)
+    },
+  )
+
+  it('keeps its waiters in line through an outage that is longer than their lease', async () => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const line = new FaultyStore(store, clock)
+    const near = await Leasehold.open(store, { holder: 'near', clock })
+    const far = await Leasehold.open(line, { holder: 'far', clock })
+    const first = await near.pool('gpu', gpus(1)).take({ tenant: 'x' })
+    const waits = far.pool('gpu').take({ tenant: 'y' })
+    await clock.advance(1000)
+    line.freeze()
+    await clock.advance(60_000)
+    expect((await store.read({ key: 'pool/gpu/line' })).count).toBe(0)
+    line.thaw()
+    await clock.advance(20_000)
+    await first.release()
+    await clock.advance(20_000)
+    expect((await waits).held).toBe(true)
+    await Promise.all([near.close(), far.close()])
+  })
+
+  it('asks nothing of the store while it waits, but for its heartbeat', async () => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const line = new FaultyStore(store, clock, true)
+    const client = await Leasehold.open(line, { holder: 'a', clock })
+    const pool = client.pool('gpu', gpus(1))
+    await pool.take({ tenant: 'x', ttl: '2h' })
+    const waits = Array.from({ length: 20 }, () => pool.take({ tenant: 'x' }))
+    for (const wait of waits) wait.catch(() => {})
+    await clock.advance(1000)
+    const before = line.calls.length
+    await clock.advance(60 * 60_000)
+    const calls = line.calls.slice(before)
+    expect(new Set(calls)).toEqual(new Set(['renew']))
+    expect(calls.length).toBeLessThan(600)
+    await client.close()
+  })
+})
