@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { SeededRandom } from '../../src/testing/sim/index.ts'
+import { readSource } from '../structure/source-files.ts'
 import { type Behaviour, type Outcome, PoolWorld } from './pool-world.ts'
 
 const MINUTE = 60_000
@@ -45,7 +46,8 @@ describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', (
     const pool = { resources: gpus(8), tenants: WEIGHTS }
     const world = new PoolWorld(pool, { greedy, bursty, small }, new SeededRandom(7))
     const outcomes = world.run(30 * DAY)
-    console.log(tableOf(outcomes))
+    // What people read is what was simulated.
+    expect(readSource('docs/pool.md').text).toContain(tableOf(outcomes))
     for (const { received, deserved } of outcomes) {
       expect(received / deserved).toBeGreaterThan(0.95)
     }
@@ -55,6 +57,21 @@ describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', (
     expect(two!.longestDrought).toBeLessThan(6 * HOUR)
     // Short jobs of the tenant with the greatest weight pass the two hundred that came before.
     expect(four!.longestWait).toBeLessThan(3 * HOUR)
+  })
+
+  it('are told how long they will wait: half of the forecasts are off by less than a third', () => {
+    const pool = { resources: gpus(8), tenants: WEIGHTS }
+    const world = new PoolWorld(pool, { greedy, bursty, small }, new SeededRandom(7))
+    world.foresees = true
+    const foretold = world.run(15 * DAY).flatMap((it) => it.foretold)
+    const off = foretold.map(({ wait, waited }) => Math.abs(wait - waited) / Math.max(wait, waited))
+    off.sort((a, b) => a - b)
+    const part = (share: number) => off[Math.floor(off.length * share)]!
+    console.log(
+      `${off.length} forecasts; half are off by less than ${part(0.5).toFixed(2)}, nine tenths by ${part(0.9).toFixed(2)}`,
+    )
+    expect(off.length).toBeGreaterThan(50)
+    expect(part(0.5)).toBeLessThan(0.33)
   })
 
   it('get 1/7, 2/7 and 4/7 where all of them are greedy', () => {

@@ -3,8 +3,17 @@ import {
   definitionOf,
   type PoolDefinition,
 } from '../../src/recipes/pool/definition.ts'
+import { forecast } from '../../src/recipes/pool/estimate.ts'
+import { observed } from '../../src/recipes/pool/hold-times.ts'
 import { costOf, type Occupant, turn, type Waiter } from '../../src/recipes/pool/turn.ts'
-import { type Account, addTo, charge, EMPTY_BOOK, usageOf } from '../../src/recipes/pool/usage.ts'
+import {
+  type Account,
+  addTo,
+  charge,
+  EMPTY_BOOK,
+  type HoldTimes,
+  usageOf,
+} from '../../src/recipes/pool/usage.ts'
 import type { SeededRandom } from '../../src/testing/sim/index.ts'
 
 /** A request as a tenant of the simulated world makes it. */
@@ -23,6 +32,7 @@ export interface Behaviour {
 }
 
 interface Running extends Occupant {
+  readonly kind: string
   readonly since: number
   readonly booked: number
   readonly cost: number
@@ -30,6 +40,8 @@ interface Running extends Occupant {
 }
 
 interface Queued extends Waiter {
+  readonly kind: string
+  foretold?: { readonly wait: number; readonly at: number }
   readonly job: Job
   readonly since: number
 }
@@ -48,6 +60,8 @@ export interface Outcome {
   meanWait: number
   /** The longest time for which it had work in line and was given nothing at all. */
   longestDrought: number
+  /** Of some waits: how long they were foretold to be, and were. */
+  readonly foretold: { readonly wait: number; readonly waited: number }[]
 }
 
 /**
@@ -57,6 +71,8 @@ export interface Outcome {
 export class PoolWorld {
   readonly definition: Definition
   readonly outcomes = new Map<string, Outcome>()
+  /** Whether waits are foretold, now and then; it takes time. */
+  foresees = false
   readonly #behaviours: ReadonlyMap<string, Behaviour>
   readonly #random: SeededRandom
   readonly #asks = new Map<string, number>()
@@ -68,6 +84,7 @@ export class PoolWorld {
   #line: Queued[] = []
   #running: Running[] = []
   #accounts: Record<string, Account> = {}
+  #kinds: Record<string, HoldTimes> = {}
 
   constructor(pool: PoolDefinition, behaviours: Record<string, Behaviour>, random: SeededRandom) {
     this.definition = definitionOf(pool)
@@ -85,6 +102,7 @@ export class PoolWorld {
         longestWait: 0,
         meanWait: 0,
         longestDrought: 0,
+        foretold: [],
       })
     }
   }
@@ -92,6 +110,7 @@ export class PoolWorld {
   run(duration: number): readonly Outcome[] {
     while (this.#now < duration) {
       this.#askAll()
+      if (this.foresees && this.#random.chance(0.03)) this.#foretell()
       this.#serve()
       const next = Math.min(
         duration,
@@ -125,6 +144,7 @@ export class PoolWorld {
           booked,
           priority,
           where: [],
+          kind: tenant,
           job,
           since: this.#now,
         })
@@ -132,11 +152,24 @@ export class PoolWorld {
     }
   }
 
-  #serve(): void {
+  #standing() {
     const { definition } = this
-    const books = [{ ...EMPTY_BOOK, accounts: this.#accounts }]
+    const books = [{ ...EMPTY_BOOK, accounts: this.#accounts, kinds: this.#kinds }]
     const usage = usageOf(books, this.#running, this.#now, definition.halfLife)
-    const standing = { pool: 'p', definition, waiters: this.#line, occupants: this.#running, usage }
+    const [waiters, occupants] = [this.#line, this.#running]
+    return { pool: 'p', definition, waiters, occupants, usage, books }
+  }
+
+  /** Foretells how long one who waits will wait from now. */
+  #foretell(): void {
+    if (this.#line.length === 0) return
+    const one = this.#random.pick(this.#line)
+    const told = forecast(this.#standing(), this.#now).get(one.token)
+    if (told?.basis === 'observed') one.foretold ??= { wait: told.wait, at: this.#now }
+  }
+
+  #serve(): void {
+    const standing = this.#standing()
     const served = new Set<Waiter>()
     for (const { waiter, units } of turn(standing)) {
       if (units === undefined) continue
@@ -152,10 +185,23 @@ export class PoolWorld {
     if (keys.some((key) => taken.has(key))) throw new Error('a resource was given twice')
     const cost = costOf(this.definition, waiter)
     const ends = this.#now + job.takes
-    this.#running.push({ token: ++this.#token, tenant, keys, cost, booked, since: this.#now, ends })
+    this.#running.push({
+      token: ++this.#token,
+      tenant,
+      kind: tenant,
+      keys,
+      cost,
+      booked,
+      since: this.#now,
+      ends,
+    })
     const outcome = this.outcomes.get(tenant)!
     const waited = this.#now - since
     outcome.meanWait = (outcome.meanWait * outcome.served + waited) / ++outcome.served
+    const { foretold } = waiter
+    if (foretold !== undefined) {
+      outcome.foretold.push({ wait: foretold.wait, waited: this.#now - foretold.at })
+    }
     outcome.longestWait = Math.max(outcome.longestWait, waited)
     this.#noteDrought(tenant)
     this.#lastServed.set(tenant, this.#now)
@@ -177,6 +223,7 @@ export class PoolWorld {
       if (ends > to) continue
       const used = { used: charge(cost, to - since, halfLife), at: to }
       this.#accounts[tenant] = addTo(this.#accounts[tenant], used, halfLife)
+      this.#kinds[tenant] = observed(this.#kinds[tenant], to - since)
     }
     this.#running = this.#running.filter(({ ends }) => ends > to)
   }

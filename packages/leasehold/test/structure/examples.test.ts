@@ -6,6 +6,16 @@ import { ROOT } from './source-files.ts'
 
 /** What each example must print, in this order. */
 const EXPECTED: Record<string, readonly RegExp[]> = {
+  'gpu-pool': [
+    /^08:00 {2}night .* batch-3 runs on h100-1, token \d+$/,
+    /^08:33 {2}pool .* h100-0 night \| h100-1 night$/,
+    /^08:33 {2}pool .* in line: research train, 2 GPU, in about 2\.5 h \(booked\)$/,
+    /^08:37 {2}night .* saves its work and goes: research needs the GPU$/,
+    /^08:37 {2}research {2}train runs on h100-0 and h100-1, token \d+$/,
+    /^10:42 {2}vision .* label runs on a100-0, token \d+$/,
+    /^12:13 {2}research {2}train is done$/,
+    /^research .* 49 %$/,
+  ],
   'life-of-a-lease': [
     /alice .* asks for reports\/nightly/,
     /alice .* is GRANTED reports\/nightly with token 1$/,

@@ -1,7 +1,8 @@
 import { type Client, Conflict, type Hold } from '../../client/index.ts'
-import type { Key, Timer } from '../../port/index.ts'
+import type { Key, Timer, Token } from '../../port/index.ts'
 import type { PreemptionNotice } from './permit.ts'
 import { objectFrom, type Permitted, type Request } from './request.ts'
+import type { AskedBack } from './turn.ts'
 
 /** A notice ends with whoever asks, soon after its process died. */
 const NOTICE_TTL_MS = 15_000
@@ -23,12 +24,14 @@ export class Notice {
   readonly #board: NoticeBoard
   readonly #permit: Permitted
   readonly #request: Request
+  readonly #line: Token
   #hold: Hold | undefined = undefined
   #timer: Timer | undefined = undefined
   #withdrawn = false
 
-  constructor(board: NoticeBoard, permit: Permitted, request: Request) {
+  constructor(board: NoticeBoard, permit: Permitted, request: Request, line: Token) {
     this.#board = board
+    this.#line = line
     this.#permit = permit
     this.#request = request
     void this.#give()
@@ -44,7 +47,8 @@ export class Notice {
     const { client, period } = this.#board
     const { tenant, priority } = this.#request
     const key = noticeKey(this.#board.prefix, this.#permit)
-    const value = JSON.stringify({ tenant, priority, period })
+    const { token: permit, keys } = this.#permit
+    const value = JSON.stringify({ tenant, priority, period, permit, line: this.#line, keys })
     try {
       const hold = await client.tryHold([{ key, value }], { ttl: NOTICE_TTL_MS })
       // Somebody else has asked for it already.
@@ -79,7 +83,7 @@ export class Notice {
   }
 }
 
-export function noticeKey(prefix: string, permit: { readonly token: number }): Key {
+export function noticeKey(prefix: string, permit: { readonly token: Token }): Key {
   return `${prefix}${permit.token}`
 }
 
@@ -93,4 +97,14 @@ export function noticeFrom(by: string, value: string | undefined): PreemptionNot
     priority: Number(priority),
     period: Number(period),
   }
+}
+
+/** What was asked back for whom, or `undefined` where the text is not one that this program wrote. */
+export function askedFrom(value: string | undefined): AskedBack | undefined {
+  const read = objectFrom(value)
+  if (read === undefined) return undefined
+  const { permit, line, keys } = read
+  if (typeof permit !== 'number' || typeof line !== 'number' || !Array.isArray(keys))
+    return undefined
+  return { permit, line, keys: keys as Key[] }
 }

@@ -226,7 +226,9 @@ export class Pool {
       if (units !== undefined) void own.get(waiter.token)?.take(units)
     }
     const asked = preemptions(standing)
-    for (const [token, waiting] of own) waiting.askBack(asked.get(token) ?? [])
+    const alive = new Set(standing.occupants.map(({ token }) => token))
+    const isGone = (permit: Token) => !alive.has(permit)
+    for (const [token, waiting] of own) waiting.askBack(asked.get(token) ?? [], isGone)
   }
 
   /** Tells those whose permits are asked back. */

@@ -25,7 +25,8 @@ export interface Preemptible extends Occupant {
  * these the ones of the lowest priority first, and then the youngest, which lose the least work.
  * Another tenant's permit is asked back only while that tenant is left with its guaranteed share:
  * a tenant cannot gain by giving all its requests a high priority. Where all that may be asked back
- * would not be enough, nothing is; nor for a waiter behind another that would get what is returned.
+ * would not be enough, nothing is. What is returned is for the one who asked, also where others are
+ * before it in line: without its asking there would be nothing to have.
  */
 export function preemptions<W extends Waiter, P extends Preemptible>(
   standing: Standing<W, P>,
@@ -39,13 +40,13 @@ export function preemptions<W extends Waiter, P extends Preemptible>(
   const guaranteed = guaranteedShares(standing)
   const isLeftEnough = ({ tenant, cost }: P) =>
     (held.get(tenant) ?? 0) - cost >= (guaranteed.get(tenant) ?? 0) - 1e-9
-  const before: W[] = []
   for (const decision of wholeLine(standing)) {
     const { waiter } = decision
     if (decision.units !== undefined) continue
     const victims: P[] = []
-    for (const permit of before.some((it) => meet(standing, it, waiter)) ? [] : candidates) {
+    for (const permit of candidates) {
       if (permit.priority >= waiter.priority || isAsked(asked, permit)) continue
+      if (isForAnother(standing, permit, waiter)) continue
       if (permit.tenant !== waiter.tenant && !isLeftEnough(permit)) continue
       victims.push(permit)
       held.set(permit.tenant, (held.get(permit.tenant) ?? 0) - permit.cost)
@@ -56,14 +57,15 @@ export function preemptions<W extends Waiter, P extends Preemptible>(
       held.set(tenant, (held.get(tenant) ?? 0) + cost)
     }
     if (needed.length > 0) asked.set(waiter.token, needed)
-    else before.push(waiter)
   }
   return asked
 }
 
-/** Whether the two could be served by the same resource: what one asks back the other may get. */
-function meet({ definition }: Standing, a: Waiter, b: Waiter): boolean {
-  return definition.resources.some((resource) => suits(resource, a) && suits(resource, b))
+/** Who has been given notice for one waiter is not given notice for another. */
+function isForAnother({ asked = [], waiters }: Standing, permit: Preemptible, waiter: Waiter) {
+  const before = asked.find((it) => it.permit === permit.token)
+  if (before === undefined || before.line === waiter.token) return false
+  return waiters.some(({ token }) => token === before.line)
 }
 
 function isAsked<P extends Preemptible>(asked: ReadonlyMap<Token, readonly P[]>, permit: P) {

@@ -1,8 +1,9 @@
 import type { Place, View } from '../../client/index.ts'
 import type { Key, Time, Token } from '../../port/index.ts'
 import { type Definition, POOL_PREFIX, unitsOf } from './definition.ts'
+import { askedFrom } from './notice.ts'
 import { objectFrom, type Permitted, permittedFrom, type Queued, queuedFrom } from './request.ts'
-import type { Standing } from './turn.ts'
+import type { AskedBack, Standing } from './turn.ts'
 import { type Book, EMPTY_BOOK, usageOf } from './usage.ts'
 
 /** The keys of a pool. */
@@ -44,9 +45,20 @@ export function standingOf(
   const occupants = occupantsOf(view, pool, definition)
   const waiters = view.places(keys.line).flatMap((place) => queuedFrom(place) ?? [])
   const books = view.places(keys.books).map(({ value }) => bookFrom(value))
+  const asked = askedBack(view, keys)
   const latest = latestOf(waiters, occupants, books)
   const usage = usageOf(books, occupants, latest, definition.halfLife)
-  return { pool, definition, waiters, occupants, usage, books, latest }
+  return { pool, definition, waiters, occupants, usage, asked, books, latest }
+}
+
+function askedBack(view: View, keys: PoolKeys): AskedBack[] {
+  const asked: AskedBack[] = []
+  for (const key of view.keys()) {
+    if (!key.startsWith(keys.notice)) continue
+    const one = askedFrom(view.places(key)[0]?.value)
+    if (one !== undefined) asked.push(one)
+  }
+  return asked
 }
 
 /** Reads a book; one that cannot be read is empty. */

@@ -37,6 +37,15 @@ export interface Standing<W extends Waiter = Waiter, O extends Occupant = Occupa
   readonly occupants: readonly O[]
   /** What each tenant has used, and has booked with what it holds: see `usage.ts`. */
   readonly usage: ReadonlyMap<string, number>
+  /** Permits that were asked back: what they return is for those who asked. */
+  readonly asked?: readonly AskedBack[] | undefined
+}
+
+/** That a permit is asked back for somebody in line. */
+export interface AskedBack {
+  readonly permit: Token
+  readonly line: Token
+  readonly keys: readonly Key[]
 }
 
 export interface Decision<W extends Waiter = Waiter> {
@@ -144,43 +153,55 @@ export function suits(resource: Definition['resources'][number], wish: Wish): bo
   return (wish.shares ?? 1) <= resource.shares && meets(resource.attributes, wish.where)
 }
 
-/** What is free of one resource. */
+/** What is free of one resource, and for whom, where it is not for everybody. */
 interface Free {
   readonly resource: Definition['resources'][number]
+  readonly reserved: ReadonlyMap<Key, Token>
   units: readonly Key[]
 }
 
-function freeUnits({ pool, definition, occupants }: Standing): Free[] {
+function freeUnits(standing: Standing): Free[] {
+  const { pool, definition, occupants, asked = [] } = standing
   const taken = new Set(occupants.flatMap(({ keys }) => keys))
+  const reserved = new Map(asked.flatMap(({ keys, line }) => keys.map((key) => [key, line])))
   return definition.resources.map((resource) => ({
     resource,
+    reserved,
     units: unitsOf(pool, resource).filter((key) => !taken.has(key)),
   }))
+}
+
+function unitsFor({ units, reserved }: Free, { token }: Waiter): readonly Key[] {
+  if (reserved.size === 0) return units
+  return units.filter((key) => (reserved.get(key) ?? token) === token)
 }
 
 function need(free: Free, wish: Wish): number {
   return wish.shares ?? free.resource.shares
 }
 
-/** Takes what the wish needs from what is free, or nothing. */
-function take(free: readonly Free[], wish: Wish): readonly Key[] | undefined {
-  const enough = free.filter((it) => suits(it.resource, wish) && it.units.length >= need(it, wish))
-  if (enough.length < wish.count) return undefined
+/** Takes what the waiter needs from what is free, or nothing. */
+function take(free: readonly Free[], waiter: Waiter): readonly Key[] | undefined {
+  const enough = free.filter(
+    (it) => suits(it.resource, waiter) && unitsFor(it, waiter).length >= need(it, waiter),
+  )
+  if (enough.length < waiter.count) return undefined
   // Shares are taken where the least is left, so that whole resources stay whole.
-  if (wish.shares !== undefined) enough.sort((a, b) => a.units.length - b.units.length)
-  return enough.slice(0, wish.count).flatMap((it) => remove(it, need(it, wish)))
+  if (waiter.shares !== undefined) enough.sort((a, b) => a.units.length - b.units.length)
+  return enough.slice(0, waiter.count).flatMap((it) => remove(it, waiter))
 }
 
-/** Puts aside what suits the wish, where the most of it is free. */
-function keep(free: readonly Free[], wish: Wish): readonly Key[] {
-  const some = free.filter((it) => it.units.length > 0 && suits(it.resource, wish))
-  some.sort((a, b) => need(a, wish) - a.units.length - (need(b, wish) - b.units.length))
-  return some.slice(0, wish.count).flatMap((it) => remove(it, need(it, wish)))
+/** Puts aside what suits the waiter, where the least is missing. */
+function keep(free: readonly Free[], waiter: Waiter): readonly Key[] {
+  const missing = (it: Free) => need(it, waiter) - unitsFor(it, waiter).length
+  const some = free.filter((it) => suits(it.resource, waiter) && unitsFor(it, waiter).length > 0)
+  some.sort((a, b) => missing(a) - missing(b))
+  return some.slice(0, waiter.count).flatMap((it) => remove(it, waiter))
 }
 
-function remove(free: Free, count: number): readonly Key[] {
-  const taken = free.units.slice(0, count)
-  free.units = free.units.slice(count)
+function remove(free: Free, waiter: Waiter): readonly Key[] {
+  const taken = unitsFor(free, waiter).slice(0, need(free, waiter))
+  free.units = free.units.filter((key) => !taken.includes(key))
   return taken
 }
 

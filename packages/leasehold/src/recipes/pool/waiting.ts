@@ -117,19 +117,22 @@ export class Waiting {
     }
   }
 
-  /** These permits are to be asked back for it, and no others any more. */
-  askBack(permits: readonly Permitted[]): void {
+  /**
+   * These permits are to be asked back for it, and no others any more; but what is gone already was
+   * returned for it, and the notice says so to others until it is taken.
+   */
+  askBack(permits: readonly Permitted[], isGone: (permit: Token) => boolean): void {
     if (this.#settled) return
     for (const [token, notice] of this.#notices) {
-      if (permits.some((permit) => permit.token === token)) continue
+      if (permits.some((permit) => permit.token === token) || isGone(token)) continue
       notice.withdraw()
       this.#notices.delete(token)
     }
     const { client, noticePrefix: prefix } = this.#room
     for (const permit of permits) {
-      if (this.#notices.has(permit.token)) continue
+      if (this.line === undefined || this.#notices.has(permit.token)) continue
       const board = { client, prefix, period: this.#room.noticePeriod() }
-      this.#notices.set(permit.token, new Notice(board, permit, this.request))
+      this.#notices.set(permit.token, new Notice(board, permit, this.request, this.line))
     }
   }
 
@@ -157,6 +160,8 @@ export class Waiting {
   #placeLost(error: unknown): void {
     if (this.#settled) return
     this.#place = undefined
+    // They named the place that is lost.
+    this.askBack([], () => false)
     const reason = isLeaseholdError(error) ? error.reason : undefined
     if (reason === 'expired' || reason === 'unreachable') void this.join()
     else this.fail(reason === 'closed' ? this.#closedError() : error)
