@@ -67,9 +67,6 @@ describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', (
     const off = foretold.map(({ wait, waited }) => Math.abs(wait - waited) / Math.max(wait, waited))
     off.sort((a, b) => a - b)
     const part = (share: number) => off[Math.floor(off.length * share)]!
-    console.log(
-      `${off.length} forecasts; half are off by less than ${part(0.5).toFixed(2)}, nine tenths by ${part(0.9).toFixed(2)}`,
-    )
     expect(off.length).toBeGreaterThan(50)
     expect(part(0.5)).toBeLessThan(0.33)
   })
