@@ -34,6 +34,10 @@ export interface User {
 const START_MS = 60_000
 const TAKEN = /address already in use/i
 
+/** Whoever runs the tests may be killed: the engine then ends with them, where the system can do that. */
+const setpriv = findProgram('setpriv')
+const WITH_US = setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL']
+
 export class Engine {
   readonly folder: string
   port = 0
@@ -101,7 +105,8 @@ export class Engine {
   /** Fulfilled when it is ready, or with what it said before it ended. */
   #run(): Promise<string | undefined> {
     const { program, args, ready } = this.#spec
-    const child = spawn(program!, args(this.folder, this.port), {
+    const command = [...WITH_US, program!, ...args(this.folder, this.port)]
+    const child = spawn(command[0]!, command.slice(1), {
       ...this.#user,
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -8,6 +8,9 @@ import { fileFence } from '../../src/fence/index.ts'
 import { isLeaseholdError } from '../../src/port/index.ts'
 
 const [folder = '', resource = ''] = process.argv.slice(2)
+// Whoever runs the test may be killed too, and nobody would kill this one then.
+process.stdin.resume().on('end', () => process.exit())
+
 const fence = await fileFence(folder)
 const now = () => Number(process.hrtime.bigint() / 1000n)
 

@@ -85,7 +85,7 @@ describe('processes that share a fence in a folder', () => {
     // What was written to a file is there even if the writer dies at once.
     const output = openSync(file, 'w')
     const args = ['--import', 'tsx', CHILD, join(folder, 'fence'), 'shared']
-    const child = spawn(process.execPath, args, { stdio: ['ignore', output, 'pipe'] })
+    const child = spawn(process.execPath, args, { stdio: ['pipe', output, 'pipe'] })
     let complaint = ''
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       complaint += text
