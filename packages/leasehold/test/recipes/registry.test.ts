@@ -102,6 +102,21 @@ describe('a registration', () => {
     expect((await store.read({ prefix: 'services/' })).keys).toEqual([])
   })
 
+  it('comes back when it was revoked, if it was told to, but not when its client is closed', async () => {
+    const { store, clock, open } = await scene()
+    const near = await open('near')
+    const me = await near.registry.register('s', { id: 'i', onRevoked: 'return' })
+    const first = me.token!
+    await store.revoke({ target: { lease: me.lease! } })
+    await clock.advance(1000)
+    expect(me.state).toBe('present')
+    expect(me.token).toBeGreaterThan(first)
+    await near.close()
+    expect(me.state).toBe('ended')
+    const wrong = { onRevoked: 'sulk' as never }
+    await expect(near.registry.register('s', wrong)).rejects.toThrowError(/onRevoked is "sulk"/)
+  })
+
   it('has a lease of its own: ending it ends no lock of the same process', async () => {
     const { store, clock, open } = await scene()
     const near = await open('near')

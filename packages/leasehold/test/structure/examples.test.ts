@@ -6,6 +6,19 @@ import { ROOT } from './source-files.ts'
 
 /** What each example must print, in this order. */
 const EXPECTED: Record<string, readonly RegExp[]> = {
+  'agent-fleet': [
+    /^ada has joined: translate, summarise$/,
+    /^bo has joined: summarise$/,
+    /^cy has joined: summarise$/,
+    /^who can translate: ada$/,
+    /^ada has worked on \/summary$/,
+    /^bo has worked on \/summary$/,
+    /^cy has worked on \/summary$/,
+    /^cy has left: critical, HTTP 500; its process and its lease live on$/,
+    /^bo has left: killed, and gone within two seconds$/,
+    /^left to ask: ada$/,
+    /^ada has left: stopped; to pick from: nobody$/,
+  ],
   'gpu-pool': [
     /^08:00 {2}night .* batch-3 runs on h100-1, token \d+$/,
     /^08:33 {2}pool .* h100-0 night \| h100-1 night$/,

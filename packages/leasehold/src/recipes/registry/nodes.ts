@@ -45,6 +45,7 @@ export class NodeHeartbeat implements AsyncDisposable {
       key: this.key,
       text: () => text,
       options: () => ({ ...presenceTiming(options), labels }),
+      onRevoked: options.onRevoked,
     })
     this.#presence.events.on('ended', () => this.#releaseServices())
   }

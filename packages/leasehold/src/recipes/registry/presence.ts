@@ -8,6 +8,7 @@ import {
   type Timer,
   type Token,
 } from '../../port/index.ts'
+import { oneOf } from './arguments.ts'
 
 /**
  * - `present`: others see it.
@@ -25,12 +26,15 @@ export interface PresenceEvents {
   ended: { readonly error: LeaseholdError }
 }
 
+export type OnRevoked = 'end' | 'return'
+
 /** What a presence is made of; asked for anew each time that it enters. */
 export interface PresencePlan {
   readonly key: Key
   /** What others read. */
   text(): string
   options(): HoldOptions
+  readonly onRevoked?: OnRevoked | undefined
 }
 
 const REST_MIN_MS = 100
@@ -43,7 +47,7 @@ const HOPELESS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsup
  *
  * **Promised.** Where its lease runs out, as in an outage of the store or a stall of this process, it
  * is claimed again as soon as the store can be reached, with the text as it is then. Where it was
- * revoked it stays away: whoever did that meant it.
+ * revoked it stays away, since whoever did that meant it, unless it was told to come back.
  */
 export class Presence {
   readonly events = new Emitter<PresenceEvents>()
@@ -61,6 +65,7 @@ export class Presence {
   constructor(client: Client, plan: PresencePlan) {
     this.#client = client
     this.#plan = plan
+    oneOf('onRevoked', plan.onRevoked ?? 'end', ['end', 'return'])
   }
 
   get state(): PresenceState {
@@ -132,11 +137,16 @@ export class Presence {
   #lost(hold: Hold, error: LeaseholdError): void {
     if (this.#hold !== hold || this.#state !== 'present') return
     this.#state = 'absent'
-    if (error.reason === 'expired' || error.reason === 'unreachable') {
+    if (this.#mayReturn(error)) {
       this.#tell('absent', error.message, hold.claimToken)
       this.events.emit('absent', { error })
       void this.#return()
     } else this.#fail(error)
+  }
+
+  #mayReturn({ reason }: LeaseholdError): boolean {
+    if (reason === 'expired' || reason === 'unreachable') return true
+    return reason !== 'closed' && this.#plan.onRevoked === 'return'
   }
 
   async #return(): Promise<void> {

@@ -10,7 +10,7 @@ import {
   textOfDescription,
 } from './description.ts'
 import { servicesKey } from './instance.ts'
-import { Presence, type PresenceEvents, type PresenceState } from './presence.ts'
+import { type OnRevoked, Presence, type PresenceEvents, type PresenceState } from './presence.ts'
 
 /** How long a registration or a node lives without its heartbeat, unless it says so itself. */
 export const PRESENCE_TTL_MS = 15_000
@@ -22,6 +22,12 @@ export interface PresenceOptions
   extends Pick<HoldOptions, 'grace' | 'renewEvery' | 'wait' | 'signal'> {
   /** How long it is seen after its process died. 15 s if not given. */
   readonly ttl?: Duration | undefined
+  /**
+   * What it does when it was taken away by force: it stays away (`end`), since whoever did that meant
+   * it, or comes back as after an outage (`return`). The latter is for leases that are tied to a
+   * connection, which the server revokes when that breaks. `end` if not given.
+   */
+  readonly onRevoked?: OnRevoked | undefined
 }
 
 export interface RegisterOptions extends InstanceSpec, PresenceOptions {
@@ -72,6 +78,7 @@ export class Registration implements AsyncDisposable {
       key: this.key,
       text: () => textOfDescription(this.description),
       options: () => ({ ...presenceTiming(options), labels, parent: ground?.lease() }),
+      onRevoked: options.onRevoked,
     })
   }
 
