@@ -15,7 +15,7 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /^bo has worked on \/summary$/,
     /^cy has worked on \/summary$/,
     /^cy has left: critical, HTTP 500; its process and its lease live on$/,
-    /^bo has left: killed, and gone within two seconds$/,
+    /^bo has left: killed, long before its lease would run out$/,
     /^left to ask: ada$/,
     /^ada has left: stopped; to pick from: nobody$/,
   ],
