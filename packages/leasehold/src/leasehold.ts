@@ -7,6 +7,8 @@ import {
 } from './client/index.ts'
 import { type Guarantees, type Key, LeaseholdError, type LeaseStore, show } from './port/index.ts'
 import {
+  Election,
+  type ElectionOptions,
   type Lock,
   type LockOptions,
   type LockTry,
@@ -143,6 +145,11 @@ export class Leasehold implements AsyncDisposable {
     options?: WebStoreOptions<Base>,
   ): WebSessionStore & Base {
     return sessionStore(this.#client, options)
+  }
+
+  /** Stands for election, leads, or follows who does: one leader at a time under this name. */
+  election(name: string, options?: ElectionOptions): Election {
+    return new Election(this.#client, name, options)
   }
 
   /** Gives back all that is held, ends all waits, and closes the store that was opened here. */

@@ -114,6 +114,11 @@ export class Client {
     return this.#core.agenda.now()
   }
 
+  /** Aborted when the client is closed: whoever waits for something else than the store ends then. */
+  get closing(): AbortSignal {
+    return this.#core.closing.signal
+  }
+
   /** Tells those who listen to `news` of what happened in a recipe. */
   tell(news: RecipeNews): void {
     this.#core.events.emit('news', news)
@@ -244,6 +249,7 @@ export class Client {
       keeper.abandon({ reason: 'closed', detail: 'the client was closed' })
     }
     core.timeouts.stop(closedError())
+    core.closing.abort(closedError())
     for (const lease of leases) revokeLease(core, lease, 'closed')
     await core.settled()
     core.agenda.stop()

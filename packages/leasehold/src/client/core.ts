@@ -27,6 +27,7 @@ export class ClientCore {
   /** What recipes look at the store through, to be closed with the client. */
   readonly views = new Set<{ close(): void }>()
   closed = false
+  readonly closing = new AbortController()
   /** Where this client's renewals fall between their steps: not where every other's do. */
   readonly phase: number
   readonly inProcess: boolean

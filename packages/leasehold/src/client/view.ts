@@ -27,6 +27,8 @@ export interface Place {
   readonly limit?: number | undefined
   readonly value?: string | undefined
   readonly claimedAt: Time
+  /** Since when it holds the key, on the store's clock; `undefined` while it waits. */
+  readonly heldSince?: Time | undefined
 }
 
 /**
@@ -222,7 +224,7 @@ export class View implements Task {
     else if (type === 'claimed') places = [...old, placeOfEvent(event)]
     else places = old.map((place) => (place.token === token ? { ...place, value } : place))
     if (places.length === 0) this.#lines.delete(key)
-    else this.#lines.set(key, { places, revision: line?.revision ?? 0 })
+    else this.#lines.set(key, { places: dated(places, event.at), revision: line?.revision ?? 0 })
   }
 
   #replace(lines: Map<Key, Line>): void {
@@ -268,12 +270,22 @@ export class View implements Task {
   }
 }
 
-function placeOf({ key, token, lease, holder, mode, limit, value, claimedAt }: Claim): Place {
-  return { key, token, lease, holder, mode, limit, value, claimedAt }
+function placeOf(claim: Claim): Place {
+  const { key, token, lease, holder, mode, limit, value, claimedAt, heldSince } = claim
+  return { key, token, lease, holder, mode, limit, value, claimedAt, heldSince }
 }
 
 function placeOfEvent({ key, token, lease, holder, mode, limit, value, at }: Event): Place {
   return { key, token, lease, holder, mode, limit, value, claimedAt: at }
+}
+
+/** Notes the time for those who have come to hold by what happened then: they are the last to hold. */
+function dated(places: readonly Place[], at: Time): readonly Place[] {
+  const held = holders(places)
+  if (held === 0 || places[held - 1]!.heldSince !== undefined) return places
+  return places.map((place, i) =>
+    i < held && place.heldSince === undefined ? { ...place, heldSince: at } : place,
+  )
 }
 
 function sameAs(a: readonly Place[], b: readonly Place[]): boolean {

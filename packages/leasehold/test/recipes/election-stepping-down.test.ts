@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import { KEY, leading, place } from './election-place.ts'
+
+describe('stepping down', () => {
+  it('waits for the work under the term to end', async () => {
+    const { clock, open } = place()
+    const a = await open('a')
+    const b = await open('b')
+    const term = await a.leasehold.election('boss').campaign()
+    const next = leading(b.leasehold)
+    let finish = () => {}
+    const work = term.run(async ({ token }) => {
+      await new Promise<void>((resolve) => (finish = resolve))
+      return token
+    })
+    await clock.advance(100)
+    const handing = term.handOver('b', { within: '5s' })
+    await clock.advance(3000)
+    expect(term.asked.aborted).toBe(true)
+    expect(term.signal.aborted).toBe(false)
+    expect(term.leading).toBe(true)
+    expect(next.terms).toHaveLength(0)
+    finish()
+    expect(await work).toBe(term.number)
+    await clock.advance(100)
+    expect(await handing).toMatchObject({ outcome: 'handed-over' })
+    expect(next.terms[0]?.leading).toBe(true)
+  })
+
+  it('ends the term here before the store hears of it', async () => {
+    const { clock, open } = place()
+    const a = await open('a')
+    const b = await open('b')
+    const term = await a.leasehold.election('boss').campaign()
+    const next = leading(b.leasehold)
+    await clock.advance(100)
+    a.line.fault = (call) => (call === 'release' ? { back: 500 } : undefined)
+    let resigned = false
+    const resigning = term.resign().then(() => {
+      resigned = true
+    })
+    expect(term.leading).toBe(false)
+    expect(term.signal.aborted).toBe(true)
+    await clock.advance(200)
+    expect(next.terms[0]?.leading).toBe(true)
+    expect(resigned).toBe(false)
+    await clock.advance(400)
+    await resigning
+  })
+
+  it('stops work that takes longer than the limit, before anybody else leads', async () => {
+    const { clock, open } = place()
+    const a = await open('a')
+    const b = await open('b')
+    const term = await a.leasehold.election('boss', { drain: '1s' }).campaign()
+    const next = leading(b.leasehold)
+    let stopped = -1
+    const work = term
+      .run(async ({ signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        stopped = next.terms.length
+      })
+      .catch((error: unknown) => error)
+    await clock.advance(100)
+    const resigned = term.resign()
+    await clock.advance(990)
+    expect(term.leading).toBe(true)
+    await clock.advance(20)
+    await resigned
+    expect(stopped).toBe(0)
+    expect(await work).toMatchObject({ code: 'lost', reason: 'released' })
+    expect(next.terms[0]?.leading).toBe(true)
+  })
+
+  it('for a preferred candidate ends a term whose body does not listen', async () => {
+    const { clock, open } = place()
+    const a = await open('a')
+    const b = await open('b')
+    const term = await a.leasehold.election('boss', { drain: '3s' }).campaign()
+    const next = leading(b.leasehold, { priority: 1, preempt: true })
+    await clock.advance(2900)
+    expect(term.asked.reason).toMatchObject({ reason: 'superseded', by: 'b' })
+    expect(term.leading).toBe(true)
+    await clock.advance(200)
+    expect(term.signal.reason).toMatchObject({ reason: 'superseded', by: 'b' })
+    expect(next.terms[0]?.leading).toBe(true)
+    expect(a.events.slice(-2)).toEqual(['asked', 'preempted'])
+  })
+
+  it('falls back to the line where the successor leaves it meanwhile', async () => {
+    const { clock, open } = place()
+    const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
+    const term = await a.leasehold.election('boss').campaign()
+    const second = leading(b.leasehold)
+    await clock.advance(100)
+    leading(c.leasehold)
+    await clock.advance(100)
+    let finish = () => {}
+    const work = term.run(() => new Promise<void>((resolve) => (finish = resolve)))
+    await clock.advance(0)
+    const handing = term.handOver('c', { within: '5s' })
+    await clock.advance(100)
+    await c.leasehold.close()
+    finish()
+    await work
+    await clock.advance(1000)
+    expect(await handing).toMatchObject({ outcome: 'passed-on', leader: { candidate: 'b' } })
+    expect(second.terms[0]?.leading).toBe(true)
+  })
+
+  it('says that it is not known whether the successor leads, where nothing is heard of it', async () => {
+    const { clock, store, open } = place()
+    const a = await open('a')
+    const b = await open('b')
+    const term = await a.leasehold.election('boss').campaign()
+    leading(b.leasehold, { ttl: '60s' })
+    await clock.advance(100)
+    b.line.freeze()
+    const handing = term.handOver('b', { within: '2s' })
+    await clock.advance(2100)
+    expect(await handing).toEqual({ outcome: 'unconfirmed', leader: undefined })
+    expect(term.state).toBe('over')
+    expect((await store.read({ key: 'election/boss/successor' })).count).toBe(0)
+  })
+
+  it('in favour of a named one goes before priorities', async () => {
+    const { clock, open } = place()
+    const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
+    const term = await a.leasehold.election('boss').campaign()
+    const high = leading(b.leasehold, { priority: 9 })
+    await clock.advance(100)
+    const named = leading(c.leasehold)
+    await clock.advance(100)
+    const handing = term.handOver('c')
+    await clock.advance(100)
+    expect(await handing).toMatchObject({ outcome: 'handed-over' })
+    expect(named.terms[0]?.leading).toBe(true)
+    expect(high.terms).toHaveLength(0)
+  })
+
+  it('ends a loop whose signal is aborted when its body has come to its end', async () => {
+    const { clock, store, open } = place()
+    const { leasehold } = await open('a')
+    const stop = new AbortController()
+    const loop = leading(leasehold, {}, stop.signal)
+    await clock.advance(100)
+    stop.abort()
+    await loop.ended
+    expect(loop.terms).toHaveLength(1)
+    expect((await store.read({ key: KEY })).count).toBe(0)
+  })
+})
