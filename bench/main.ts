@@ -9,6 +9,7 @@ import { format, met, type Row } from './rows.js'
 
 const SUITES: Record<string, readonly string[]> = {
   kernel: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],
+  remote: ['pairs', 'renewals', 'round-trip'],
   adaptive: ['ttl'],
 }
 

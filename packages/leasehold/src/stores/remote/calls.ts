@@ -1,5 +1,6 @@
 import { type Clock, LeaseholdError, type Timer } from '../../port/index.ts'
 import { readError } from './answers.ts'
+import { CallRing } from './call-ring.ts'
 import type { Link } from './link.ts'
 import { AGAIN, type AnswerMessage, DONE, type StreamLimits } from './protocol.ts'
 
@@ -34,12 +35,11 @@ export class Calls {
   readonly #timeout: number
   readonly #link: Link
   /** In the order of their deadlines, since all have the same time-out. */
-  readonly #calls = new Map<number, Call>()
+  readonly #calls = new CallRing<Call>()
   #waiting: Call[] = []
   /** Messages that nobody waits for an answer to. */
   #posts: string[] = []
   #limits: StreamLimits | undefined
-  #lastId = 0
   #inFlight = 0
   #flushing = false
   #hasRoom = true
@@ -55,7 +55,7 @@ export class Calls {
   }
 
   nextId(): number {
-    return ++this.#lastId
+    return this.#calls.next()
   }
 
   /** Sends a request, and is fulfilled with its answer. */
@@ -75,7 +75,7 @@ export class Calls {
       const deadline = this.#deadline
       const state = { sent: false, over: false }
       const call: Call = { id, text, repeatable, deadline, read, resolve, reject, ...state }
-      this.#calls.set(id, call)
+      this.#calls.add(call)
       this.#waiting.push(call)
     })
   }
@@ -99,7 +99,7 @@ export class Calls {
     this.#posts = []
     this.#inFlight = 0
     const waiting: Call[] = []
-    for (const call of this.#calls.values()) {
+    for (const call of this.#calls.all()) {
       if (call.sent && !call.repeatable) this.#fail(call, unanswered(trouble))
       else {
         call.sent = false
@@ -138,7 +138,7 @@ export class Calls {
 
   /** Fails what was not sent, with this; fulfilled when what was sent has been answered or is late. */
   close(error: LeaseholdError): Promise<void> {
-    for (const call of [...this.#calls.values()]) if (!call.sent) this.#fail(call, error)
+    for (const call of this.#calls.all()) if (!call.sent) this.#fail(call, error)
     this.#rest()
     if (this.#calls.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
@@ -188,7 +188,7 @@ export class Calls {
   #end(call: Call): void {
     call.over = true
     if (call.sent) this.#inFlight--
-    this.#calls.delete(call.id)
+    this.#calls.remove(call.id)
   }
 
   #fail(call: Call, error: LeaseholdError): void {
@@ -199,7 +199,7 @@ export class Calls {
   /** One timer for all: for the oldest, which is the first. */
   #arm(): void {
     if (this.#timer !== undefined) return
-    const [oldest] = this.#calls.values()
+    const oldest = this.#calls.oldest()
     if (oldest === undefined) return
     this.#timer = this.#clock.timer(oldest.deadline, () => this.#expire(), true)
   }
@@ -207,8 +207,9 @@ export class Calls {
   #expire(): void {
     this.#timer = undefined
     const now = this.#clock.now()
-    for (const call of this.#calls.values()) {
-      if (call.deadline > now) break
+    for (;;) {
+      const call = this.#calls.oldest()
+      if (call === undefined || call.deadline > now) break
       this.#fail(call, call.sent ? late(this.#timeout) : unsent(this.#timeout, this.#link.trouble))
     }
     this.#arm()
