@@ -49,6 +49,8 @@ export {
 export type {
   Attribute,
   BrakeOptions,
+  Cache,
+  CacheOptions,
   CampaignOptions,
   Change,
   Checker,
@@ -72,6 +74,8 @@ export type {
   LeadOptions,
   LeftReason,
   ListedSession,
+  Loader,
+  LoaderContext,
   Lock,
   LockOptions,
   LockTry,
@@ -115,3 +119,4 @@ export type {
   WebStoreOptions,
   Where,
 } from './recipes/index.ts'
+export { LoadError } from './recipes/index.ts'

@@ -7,6 +7,8 @@ import {
 } from './client/index.ts'
 import { type Guarantees, type Key, LeaseholdError, type LeaseStore, show } from './port/index.ts'
 import {
+  Cache,
+  type CacheOptions,
   Election,
   type ElectionOptions,
   type Lock,
@@ -133,6 +135,11 @@ export class Leasehold implements AsyncDisposable {
    */
   pool(name: string, definition?: PoolDefinition): Pool {
     return this.#pools.get(name, definition)
+  }
+
+  /** A cache that all processes share, in which one of them loads what is missing. */
+  cache<Value = unknown>(name: string, options?: CacheOptions): Cache<Value> {
+    return new Cache<Value>(this.#client, name, options)
   }
 
   /** Sessions: data that lives while it is used. `main` where no name is given. */

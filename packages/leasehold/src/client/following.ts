@@ -10,6 +10,8 @@ export interface Listener {
   events(events: readonly Event[]): void
   /** Something may have happened that will not be told: the store no longer knows it. */
   missed(): void
+  /** Nothing more will be told, because its client was closed. */
+  closed?(): void
 }
 
 const REST_MIN_MS = 50
@@ -63,6 +65,7 @@ export class Following implements Task {
     this.#core.agenda.drop(this)
     this.#core.views.delete(this)
     this.#isNot(closedError())
+    if (this.#core.closed) this.#listener.closed?.()
   }
 
   /** Its time has come: to watch again, or to ask whether the store is there. */

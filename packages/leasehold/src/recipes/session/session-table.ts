@@ -2,13 +2,13 @@ import type { Client } from '../../client/index.ts'
 import {
   type Claim,
   type End,
-  isLeaseholdError,
   LeaseholdError,
   type LeaseId,
   sha256,
   type Time,
   type Token,
 } from '../../port/index.ts'
+import { isGone } from '../gone.ts'
 import { storing } from '../json.ts'
 import { isDue, newSight, noteReading, RENEWAL_PART, type Sight, Sights } from './activity.ts'
 import { decode, encode, SessionKeys, type SessionRecord } from './record.ts'
@@ -235,14 +235,6 @@ export class SessionTable {
 
 /** As the store limits the name of a holder. */
 const HOLDER_MAX = 256
-
-function isGone(error: unknown): boolean {
-  return (
-    isLeaseholdError(error, 'lease-ended') ||
-    isLeaseholdError(error, 'lease-not-found') ||
-    isLeaseholdError(error, 'claim-not-found')
-  )
-}
 
 function endedError({ ref }: Stored, end: End | undefined): LeaseholdError {
   const how = end === undefined ? '' : `: ${end.reason}${end.why ? ` (${end.why})` : ''}`

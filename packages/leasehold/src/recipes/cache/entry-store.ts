@@ -1,0 +1,142 @@
+import type { Client, Hold } from '../../client/index.ts'
+import { isLeaseholdError, LeaseholdError, type LeaseId, type Token } from '../../port/index.ts'
+import { isGone } from '../gone.ts'
+import { storing } from '../json.ts'
+import { type EntryKeys, type EntryState, entryState, FAILED, type Mark } from './entry-state.ts'
+
+const MESSAGE_MAX = 500
+
+/** How long entries live, in milliseconds. */
+export interface EntryLife {
+  readonly ttl: number
+  /** How much longer a value is served while it is loaded again. */
+  readonly stale: number
+}
+
+/** The entries of a cache in the store: read, written by their loaders, set and removed. */
+export class EntryStore {
+  readonly #client: Client
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  async state(keys: EntryKeys): Promise<EntryState> {
+    const { load, values } = await this.#marks(keys)
+    return entryState(load, values)
+  }
+
+  /**
+   * Stores a loaded value, if its loader still is the loader: `false` where it is not.
+   *
+   * First the claims are made, without the value, and the store's answer says whether the loader's
+   * own claim stood before them at that revision. Whoever takes its place later removes them before
+   * loading. So when the value is put on them, and the store does that only while they are there,
+   * nobody has loaded, set or deleted since.
+   */
+  async commit(keys: EntryKeys, hold: Hold, text: string, life: EntryLife): Promise<boolean> {
+    const { values } = await this.#marks(keys)
+    let lease: LeaseId | undefined
+    try {
+      const made = await this.#claim(keys, undefined, life)
+      lease = made.lease
+      if (made.behind !== hold.claimToken) throw overtaken()
+      const update = { lease, key: keys.value, token: made.token, value: text }
+      await storing('the value', this.#client.store.update(update))
+    } catch (error) {
+      // What is unknown is left alone: it may be stored, and if not it is in nobody's way for long.
+      const isRefused = isLeaseholdError(error) && error.outcome === 'refused'
+      if (lease !== undefined && isRefused) await this.#revoke(lease)
+      if (isGone(error)) return false
+      throw error
+    }
+    for (const old of values) await this.#revoke(old.lease)
+    return true
+  }
+
+  /** Says that loading failed, so that nobody tries again for a while. */
+  async fail(keys: EntryKeys, message: string, ttl: number): Promise<void> {
+    const value = FAILED + message.slice(0, MESSAGE_MAX).toWellFormed()
+    const { holder } = this.#client
+    const claims = [{ key: keys.load, mode: 'shared', value } as const]
+    await this.#client.store.grant({ holder, ttl, claims })
+  }
+
+  /** Stores a value whatever is there: it is the newest at once, and then all else goes. */
+  async set(keys: EntryKeys, text: string, life: EntryLife): Promise<void> {
+    const { token } = await this.#claim(keys, text, life)
+    const { load, values } = await this.#marks(keys)
+    await this.#removeBefore(keys.load, load, token)
+    await this.#removeBefore(keys.value, values, token)
+  }
+
+  /** Removes the value, and the right to store one that is being loaded. */
+  async delete(keys: EntryKeys): Promise<void> {
+    await this.#client.store.revoke({ target: { prefix: keys.base }, why: 'deleted' })
+  }
+
+  /** Removes what a dead loader left behind. */
+  async clear(keys: EntryKeys, marks: readonly Mark[]): Promise<void> {
+    for (const { lease, token } of marks) {
+      await this.#client.store.revoke({ target: { key: keys.load, token }, why: 'abandoned' })
+      await this.#revoke(lease)
+    }
+  }
+
+  /** Claims both keys for a value; with the token of what stands before the mark, if anything. */
+  async #claim(
+    keys: EntryKeys,
+    text: string | undefined,
+    { ttl, stale }: EntryLife,
+  ): Promise<{ lease: LeaseId; token: Token; behind: Token | undefined }> {
+    const { store, holder } = this.#client
+    const value = { key: keys.value, mode: 'shared', value: text } as const
+    const mark = { key: keys.load, mode: 'shared' } as const
+    const claims = stale > 0 ? [value] : [value, mark]
+    const granted = await storing('the value', store.grant({ holder, ttl: ttl + stale, claims }))
+    if (granted.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
+    const { lease, token } = granted
+    if (stale === 0) return { lease, token, behind: behindOf(granted.ahead) }
+    const marked = await store.grant({
+      holder,
+      ttl,
+      parent: lease,
+      claims: [{ ...mark, value: lease }],
+    })
+    return { lease, token, behind: behindOf(marked.ahead) }
+  }
+
+  async #removeBefore(key: string, marks: readonly Mark[], token: Token): Promise<void> {
+    for (const mark of marks) {
+      if (mark.token >= token) continue
+      await this.#client.store.revoke({ target: { key, token: mark.token }, why: 'superseded' })
+    }
+  }
+
+  async #marks(keys: EntryKeys): Promise<{ load: readonly Mark[]; values: readonly Mark[] }> {
+    const { keys: found } = await this.#client.store.read({ prefix: keys.base })
+    const claims = (key: string) => found.find((entry) => entry.key === key)?.claims ?? []
+    return { load: claims(keys.load), values: claims(keys.value) }
+  }
+
+  /** What has ended already need not be ended. */
+  async #revoke(lease: LeaseId): Promise<void> {
+    try {
+      await this.#client.store.revoke({ target: { lease }, why: 'replaced' })
+    } catch (error) {
+      if (!isGone(error)) throw error
+    }
+  }
+}
+
+/** The one claim that the mark waits behind; nothing where there is none, or where there are more. */
+function behindOf(
+  ahead: readonly { readonly count: number; readonly first: Mark }[],
+): Token | undefined {
+  const [line] = ahead
+  return line?.count === 1 ? line.first.token : undefined
+}
+
+function overtaken(): LeaseholdError {
+  return new LeaseholdError('claim-not-found', 'another has the right to load now')
+}

@@ -1,0 +1,43 @@
+import type { Client, Following } from '../../client/index.ts'
+import type { LeaseholdError, Timer } from '../../port/index.ts'
+
+/** Wakes one who waits when something under a prefix has changed. Nothing is asked meanwhile. */
+export class Wakes {
+  readonly #following: Following
+  readonly #timer: Timer
+  readonly #overdue: () => LeaseholdError
+  #isOverdue = false
+  #waiting: { resolve: () => void; reject: (error: LeaseholdError) => void } | undefined = undefined
+
+  /** With `wait` milliseconds in all; then waiting fails with `overdue`. */
+  constructor(client: Client, prefix: string, wait: number, overdue: () => LeaseholdError) {
+    this.#overdue = overdue
+    const wake = () => this.#waiting?.resolve()
+    // One whose client is closed wakes too, to find that out.
+    this.#following = client.follow(prefix, { events: wake, missed: wake, closed: wake })
+    // What happened before anybody listened is not told.
+    this.#following.ready.then(wake, wake)
+    this.#timer = client.clock.timer(client.clock.now() + wait, () => this.#end(), true)
+  }
+
+  /** Fulfilled with the next change after this call. */
+  next(): Promise<void> {
+    if (this.#isOverdue) return Promise.reject(this.#overdue())
+    const next = new Promise<void>((resolve, reject) => {
+      this.#waiting = { resolve, reject }
+    })
+    // Whoever found what it wanted meanwhile does not wait for it.
+    next.catch(() => {})
+    return next
+  }
+
+  close(): void {
+    this.#timer.cancel()
+    this.#following.close()
+  }
+
+  #end(): void {
+    this.#isOverdue = true
+    this.#waiting?.reject(this.#overdue())
+  }
+}
