@@ -55,6 +55,25 @@ describe('a loader that was too slow', () => {
     ])
   })
 
+  it.each(['0s', '1m'] as const)(
+    'is not heard of while another loads in its place (stale: %s)',
+    async (stale) => {
+      const { clock, store, a, b } = await twoProcesses()
+      slow(a.line, 'update', 1)
+      const late = a.leasehold.cache<string>('c', { stale }).get('k', () => 'old')
+      await clock.advance(100)
+      await store.revoke({ target: { key: 'cache/c/k/load', token: 1 } })
+      let finish: (value: string) => void = () => {}
+      const theirs = b.leasehold.cache<string>('c', { stale })
+      const next = theirs.get('k', () => new Promise<string>((resolve) => (finish = resolve)))
+      await clock.advance(10_000)
+      expect(await late).toBe('old')
+      expect(await theirs.peek('k')).toBeUndefined()
+      finish('new')
+      expect(await next).toBe('new')
+    },
+  )
+
   it('does not bring back what was deleted meanwhile', async () => {
     const { clock, a, b } = await twoProcesses()
     slow(a.line, 'update', 1)

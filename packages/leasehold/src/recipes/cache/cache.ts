@@ -135,7 +135,7 @@ export class Cache<Value = unknown> {
     const state = await this.#entries.state(keys)
     if (state.type === 'fresh') return this.#keep(key, state.text)
     if (state.type === 'failed') throw new LoadError(key, state.holder, state.message)
-    if (state.type === 'orphaned') await this.#entries.clear(keys, state.marks)
+    if (state.type === 'orphaned') await this.#entries.clear(state.marks)
     const { loadTtl, loadMax } = this.#settings
     const claim = { key: keys.load }
     const hold = await this.#client.tryHold([claim], { ttl: loadTtl, maxHold: loadMax })

@@ -75,12 +75,10 @@ export class EntryStore {
     await this.#client.store.revoke({ target: { prefix: keys.base }, why: 'deleted' })
   }
 
-  /** Removes what a dead loader left behind. */
-  async clear(keys: EntryKeys, marks: readonly Mark[]): Promise<void> {
-    for (const { lease, token } of marks) {
-      await this.#client.store.revoke({ target: { key: keys.load, token }, why: 'abandoned' })
-      await this.#revoke(lease)
-    }
+  /** Removes what a dead loader left behind, so that it cannot store anything if it is not dead. */
+  async clear(marks: readonly Mark[]): Promise<void> {
+    // A mark under a lease of its own names the lease of the value, which takes both.
+    for (const { lease, value } of marks) await this.#revoke(value ?? lease)
   }
 
   /** Claims both keys for a value; with the token of what stands before the mark, if anything. */
