@@ -88,6 +88,17 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /^after a stall of 31 s: lost, expired$/,
     /^whoever asks next: held, token \d+$/,
   ],
+  'run-once': [
+    /^one has the lock with token 1; 0 of 4 are sent$/,
+    /^one sends the invoice of ada$/,
+    /^two and three wait in line$/,
+    /^one is KILLED in the middle of the job$/,
+    /^(two|three) has the lock with token \d+; 1 of 4 are sent$/,
+    /^(two|three) sends the invoice of bob$/,
+    /^(two|three) has done the job$/,
+    /^(two|three) finds the job done by (two|three)$/,
+    /^sent, each once: ada, bob, eve, joe$/,
+  ],
   'one-at-a-time': [
     /^one: doing the job with token 1$/,
     /^two: one does run 17 already$/,

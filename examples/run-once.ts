@@ -1,0 +1,97 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Leasehold } from 'leasehold'
+import { memoryStore } from 'leasehold/memory'
+import { borrowStore, lendStore } from './life-of-a-lease/store-over-ipc.ts'
+
+/**
+ * A job that runs once in a fleet. Three workers, each a process of its own, start at the same time
+ * and all want last night's invoices to be sent. One does it under the lock, and is killed in the
+ * middle. Its lock expires, the next one sees that the job is not done, and does it, from where the
+ * first had come; the last one finds it done.
+ *
+ * The lock lets one work at a time. That the job is not done twice is the other half: whoever has the
+ * lock first looks at what has been done.
+ */
+const INVOICES = ['ada', 'bob', 'eve', 'joe']
+
+if (process.argv[2] === undefined) await fleet()
+else await worker(process.argv[2], process.argv[3]!)
+
+async function worker(name: string, folder: string): Promise<void> {
+  // A worker without its parent has no store to ask.
+  process.on('disconnect', () => process.exit())
+  const say = (text: string) => process.send!({ says: `${name} ${text}` })
+  const [sent, done] = [join(folder, 'sent'), join(folder, 'done')]
+  await using leasehold = await Leasehold.open(await borrowStore(), { holder: name })
+  await leasehold.withLock('jobs/invoices/2026-11-15', { ttl: '1s' }, async (lock) => {
+    const by = await read(done)
+    if (by !== '') {
+      say(`finds the job done by ${by}`)
+      return
+    }
+    const before = (await read(sent)).split('\n').filter((line) => line !== '')
+    say(`has the lock with token ${lock.token}; ${before.length} of ${INVOICES.length} are sent`)
+    for (const invoice of INVOICES.slice(before.length)) {
+      // Never write on a lock that is lost: this throws, and the work ends here.
+      lock.assertHeld()
+      await appendFile(sent, `${invoice}\n`)
+      say(`sends the invoice of ${invoice}`)
+      if (name === process.argv[4]) await new Promise(() => {})
+    }
+    // It appears whole or not at all, however its writer dies.
+    await writeFile(`${done}.${name}`, name)
+    await rename(`${done}.${name}`, done)
+    say('has done the job')
+  })
+  process.disconnect()
+}
+
+async function read(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch(() => '')
+}
+
+async function fleet(): Promise<void> {
+  const store = memoryStore()
+  const folder = await mkdtemp(join(tmpdir(), 'run-once-'))
+  const file = fileURLToPath(import.meta.url)
+  const start = (name: string, stuck = ''): ChildProcess => {
+    const child = fork(file, [name, folder, stuck], { serialization: 'advanced' })
+    lendStore(store, child, () => {})
+    child.on('message', ({ says }: { says?: string }) => {
+      if (says === undefined) return
+      console.log(says)
+    })
+    return child
+  }
+
+  // The first one gets stuck in its work, so that it can be killed in the middle of it.
+  const first = start('one', 'one')
+  await said(first, /sends the invoice/)
+  const others = [start('two'), start('three')]
+  while ((await store.read({ key: 'jobs/invoices/2026-11-15' })).count < 3) {
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  console.log('two and three wait in line')
+  first.kill('SIGKILL')
+  await once(first, 'exit')
+  console.log('one is KILLED in the middle of the job')
+  await Promise.all(others.map((child) => once(child, 'exit')))
+
+  const sent = (await readFile(join(folder, 'sent'), 'utf8')).trim().split('\n')
+  console.log(`sent, each once: ${sent.join(', ')}`)
+  await store.close()
+  await rm(folder, { recursive: true })
+}
+
+function said(child: ChildProcess, pattern: RegExp): Promise<void> {
+  return new Promise((resolve) => {
+    child.on('message', ({ says }: { says?: string }) => {
+      if (says !== undefined && pattern.test(says)) resolve()
+    })
+  })
+}
