@@ -231,6 +231,20 @@ describe('a checker', () => {
     await other.close()
   })
 
+  it('is believed before the one whose place it took, while the old results still stand', async () => {
+    const { clock, open, registry, checking } = await scene()
+    const { checker } = checking({ probe: async () => BAD })
+    const check = { tcp: true, down: 1, up: 1, every: '2s' } as const
+    await registry.register('s', { id: 'i', address: 'a:8080', check })
+    await clock.advance(5000)
+    await checker.close()
+    const next = (await open('b')).registry.checker({ probe: async () => OK, brake: false })
+    await clock.advance(5000)
+    // The old result stands for half a minute; it says critical.
+    expect(await registry.find('s')).toMatchObject([{ id: 'i', status: 'passing' }])
+    await next.close()
+  })
+
   it('ends with its client', async () => {
     const { clock, leasehold, checking } = await scene()
     const { checker } = checking({ probe: async () => OK })
