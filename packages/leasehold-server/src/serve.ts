@@ -1,33 +1,44 @@
-import { pino } from 'pino'
-import { createServer } from './server.ts'
-import { openStore } from './stores.ts'
-
-export interface ServeOptions {
-  readonly store: string
-  readonly host: string
-  readonly port: number
-  readonly logLevel: string
-}
+import { join } from 'node:path'
+import { type Clock, systemClock } from 'leasehold/port'
+import { type Logger, pino } from 'pino'
+import { TokenBook } from './access/index.ts'
+import {
+  AuditLog,
+  type Config,
+  checkExposure,
+  type Flags,
+  keepSecretsKey,
+  loadConfig,
+  NONE,
+  readSecretsKey,
+  readTls,
+} from './config/index.ts'
+import { createServer, type LeaseServer } from './server.ts'
+import { type OpenedStore, openStore } from './stores.ts'
 
 /** Serves until the process is told to stop, by SIGTERM or SIGINT; a second one stops it at once. */
-export async function serve(options: ServeOptions): Promise<void> {
-  const logger = pino({ level: options.logLevel, name: 'leasehold' }, pino.destination(2))
-  const { store, name, data } = await openStore(options.store)
-  const { host, port } = options
-  const server = await createServer({ store, host, port, logger }).catch(async (error) => {
+export async function serve(flags: Flags): Promise<void> {
+  const config = loadConfig(flags, process.env)
+  const logger = pino({ level: config.values.logLevel, name: 'leasehold' }, pino.destination(2))
+  const opened = await openStore(config.values.store)
+  const { store, name, data } = opened
+  const { server, audit } = await begin(config, opened, logger).catch(async (error) => {
     await store.close()
-    throw explained(error, host, port)
+    throw explained(error, config)
   })
   const stop = async (signal: string) => {
     logger.info({ signal }, 'stopping')
     await server.close()
     await store.close()
+    audit?.close()
     logger.info('stopped')
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => void stop(signal).catch(fail))
   }
+  process.on('SIGHUP', () => renew(config, server, audit, logger))
   process.stdout.write(`Leasehold listens on ${server.url}\n  store: ${name}\n  data:  ${data}\n`)
+  logger.info({ url: server.url, store: name, data }, 'listening')
 }
 
 /** Says what went wrong, in one line, and ends. */
@@ -36,12 +47,75 @@ export function fail(error: unknown): never {
   process.exit(1)
 }
 
-function explained(error: NodeJS.ErrnoException, host: string, port: number): Error {
+async function begin(
+  config: Config,
+  { store, folder }: OpenedStore,
+  logger: Logger,
+): Promise<{ readonly server: LeaseServer; readonly audit: AuditLog | undefined }> {
+  const { host, port, connections, drain } = config.values
+  const tls = readTls(config)
+  const tokens = await TokenBook.open(store, systemClock)
+  tokens.close()
+  checkExposure(config, !tokens.isEmpty)
+  const secretsKey = secretsKeyOf(config, folder)
+  const audit = auditOf(config, folder, systemClock, logger)
+  const stream = { connections, drain }
+  const made = { store, host, port, logger, tls, secretsKey, audit, stream }
+  try {
+    return { server: await createServer(made), audit }
+  } catch (error) {
+    audit?.close()
+    throw error
+  }
+}
+
+function secretsKeyOf({ values, origins }: Config, folder: string | undefined): Buffer | undefined {
+  const { secretsKeyFile } = values
+  if (secretsKeyFile !== undefined) return readSecretsKey(secretsKeyFile, origins.secretsKeyFile)
+  return folder === undefined ? undefined : keepSecretsKey(join(folder, 'secrets.key'))
+}
+
+function auditOf(
+  { values, origins }: Config,
+  folder: string | undefined,
+  clock: Clock,
+  logger: Logger,
+): AuditLog | undefined {
+  const file = values.audit ?? (folder === undefined ? NONE : join(folder, 'audit.log'))
+  if (file === NONE) return undefined
+  return new AuditLog(file, origins.audit, clock, (error) => {
+    logger.error({ err: error, file }, 'the audit could not be written')
+  })
+}
+
+/** What a running server takes up anew: certificates that were renewed, an audit that was moved away. */
+function renew(
+  config: Config,
+  server: LeaseServer,
+  audit: AuditLog | undefined,
+  logger: Logger,
+): void {
+  try {
+    audit?.reopen()
+    const tls = readTls(config)
+    if (tls !== undefined) server.renewTls(tls)
+    logger.info('certificates and audit were opened anew')
+  } catch (error) {
+    logger.error({ err: error }, 'what there is could not be opened anew: it goes on with the old')
+  }
+}
+
+function explained(error: NodeJS.ErrnoException, { values, origins }: Config): Error {
+  const { host, port } = values
   if (error.code === 'EADDRINUSE') {
-    return new Error(`${host}:${port} is in use already: stop what listens there, or give --port`)
+    return new Error(
+      `${host}:${port} is in use already: stop what listens there, or give --port (it is from ${origins.port})`,
+    )
   }
   if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') {
-    return new Error(`${host} is no address of this machine: give another --host`)
+    return new Error(
+      `${host} is no address of this machine: give another --host (it is from ${origins.host})`,
+    )
   }
   return error
 }

@@ -1,3 +1,4 @@
+import { Server as HttpsServer } from 'node:https'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import {
   type Clock,
@@ -32,10 +33,19 @@ export interface ServerOptions {
   readonly audit?: Audit | undefined
   /** The key of lease secrets, at least 32 bytes: the same for all servers on one store. */
   readonly secretsKey?: Buffer | undefined
+  /** TLS, if given; with `ca`, only clients with a certificate that it signed are let in. */
+  readonly tls?: ServerTls | undefined
   /** The limits of a stream. */
   readonly stream?: Partial<StreamOptions> | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
+}
+
+/** The server's certificate and its key, and the authorities of its clients' certificates, in PEM. */
+export interface ServerTls {
+  readonly cert: Buffer
+  readonly key: Buffer
+  readonly ca?: Buffer | undefined
 }
 
 export interface LeaseServer {
@@ -44,6 +54,8 @@ export interface LeaseServer {
   /** Who may do what: tokens are made and ended here. */
   readonly access: Access
   readonly stats: Readonly<StreamStats>
+  /** New certificates, for the connections that come from now on. Only where it has TLS already. */
+  renewTls(tls: ServerTls): void
   /**
    * Stops: carries out nothing more, answers what is under way, tells the clients to connect again,
    * and lets go of the port. Stopping twice does nothing more.
@@ -62,7 +74,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const access = await Access.open({ store, limits, audit, clock, secretsKey })
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
   let closing: Promise<void> | undefined
-  const app = buildApp(log, () => closing === undefined)
+  const app = buildApp(log, options.tls, () => closing === undefined)
   app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
   const close = async () => {
     await streams.close()
@@ -76,6 +88,9 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
       url,
       access,
       stats: streams.stats,
+      renewTls: (tls) => {
+        if (app.server instanceof HttpsServer) app.server.setSecureContext(secureOptions(tls))
+      },
       close: () => {
         closing ??= close()
         return closing
@@ -87,8 +102,13 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   }
 }
 
-function buildApp(log: Logger, isReady: () => boolean): FastifyInstance {
+function buildApp(
+  log: Logger,
+  tls: ServerTls | undefined,
+  isReady: () => boolean,
+): FastifyInstance {
   const app = fastify({
+    ...(tls && { https: secureOptions(tls) }),
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: true,
@@ -100,4 +120,8 @@ function buildApp(log: Logger, isReady: () => boolean): FastifyInstance {
     return reply.code(503).send({ status: 'stopping' })
   })
   return app
+}
+
+function secureOptions({ cert, key, ca }: ServerTls) {
+  return { cert, key, ...(ca && { ca, requestCert: true, rejectUnauthorized: true }) }
 }

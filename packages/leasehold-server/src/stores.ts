@@ -10,6 +10,8 @@ export interface OpenedStore {
   /** In one word or two, and where its data is. */
   readonly name: string
   readonly data: string
+  /** The folder of its data, where it has one. */
+  readonly folder?: string | undefined
 }
 
 export async function openStore(url: string, clock: Clock = systemClock): Promise<OpenedStore> {
@@ -20,7 +22,8 @@ export async function openStore(url: string, clock: Clock = systemClock): Promis
   if (url.startsWith('file:') && url.length > 'file:'.length) {
     const folder = url.startsWith('file://') ? fileURLToPath(url) : url.slice('file:'.length)
     const store = await fileStore(folder, { clock })
-    return { store, name: 'file, durable', data: resolve(folder) }
+    const data = resolve(folder)
+    return { store, name: 'file, durable', data, folder: data }
   }
   throw new LeaseholdError(
     'invalid-argument',

@@ -11,35 +11,55 @@ const MAIN = fileURLToPath(new URL('../bin/leasehold.js', import.meta.url))
 /** `leasehold serve`, as a process of its own that can be killed, stopped and started again. */
 export class ServerProcess {
   readonly store: string
+  readonly #more: readonly string[]
   url = ''
   /** 0 until it was started: then the one that it was given. */
   port = 0
   /** All that it printed when it was ready. */
   lines: string[] = []
+  /** All that it has written to standard error. */
+  errors = ''
+  readonly #looks = new Set<() => void>()
   #child: ChildProcess | undefined
 
-  constructor(store: string) {
+  /** `more` are further arguments of `leasehold serve`. */
+  constructor(store: string, more: readonly string[] = []) {
     this.store = store
+    this.#more = more
   }
 
   /** Fulfilled when it listens; on the same port as before where it was started before. */
   async start(): Promise<this> {
-    const args = ['serve', '--store', this.store, '--port', String(this.port)]
+    const args = ['serve', '--store', this.store, '--port', String(this.port), ...this.#more]
     const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
-    let errors = ''
+    this.errors = ''
     child.stderr?.on('data', (text) => {
-      errors += text
+      this.errors += text
+      for (const look of [...this.#looks]) look()
     })
     this.lines = []
     for await (const line of createInterface({ input: child.stdout! })) {
       this.lines.push(line)
       if (this.lines.length === 3) break
     }
-    if (this.lines.length < 3) throw new Error(`the server did not start: ${errors}`)
-    this.url = /http:\S+/.exec(this.lines[0]!)![0]
+    if (this.lines.length < 3) throw new Error(`the server did not start: ${this.errors}`)
+    this.url = /https?:\S+/.exec(this.lines[0]!)![0]
     this.port = Number(new URL(this.url).port)
     return this
+  }
+
+  /** Fulfilled when it has written this to standard error. */
+  said(pattern: RegExp): Promise<void> {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!pattern.test(this.errors)) return
+        this.#looks.delete(look)
+        resolve()
+      }
+      this.#looks.add(look)
+      look()
+    })
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -71,10 +91,15 @@ export class Place {
   }
 
   /** A server with a store in a new folder, or `memory:`. */
-  async server(store?: 'memory:'): Promise<ServerProcess> {
-    const server = new ServerProcess(store ?? `file:${await this.folder()}`)
+  async server(store?: 'memory:', more: readonly string[] = []): Promise<ServerProcess> {
+    return this.serverOn(store ?? `file:${await this.folder()}`, more).start()
+  }
+
+  /** One that is yet to be started. */
+  serverOn(store: string, more: readonly string[] = []): ServerProcess {
+    const server = new ServerProcess(store, more)
     this.#servers.push(server)
-    return server.start()
+    return server
   }
 
   async clean(): Promise<void> {

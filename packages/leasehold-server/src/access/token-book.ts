@@ -134,7 +134,7 @@ export class TokenBook {
         `${show(name)} has a token already: revoke it first, or take another name`,
       )
     }
-    await this.#load()
+    await this.#loadIfLetIn()
     return `lh_${name}_${secret}`
   }
 
@@ -146,7 +146,7 @@ export class TokenBook {
     await this.#store.revoke({ target, by, why: 'token revoked' }).catch((error: unknown) => {
       if (!isLeaseholdError(error, 'lease-ended')) throw error
     })
-    await this.#load()
+    await this.#loadIfLetIn()
     return true
   }
 
@@ -175,6 +175,18 @@ export class TokenBook {
     if (this.#closed) return
     this.#replace(known)
     this.#watchFrom(revision)
+  }
+
+  /**
+   * Over the network the change that was just made may have cut off whoever made it: everybody by the
+   * first token, oneself by revoking one's own. It is made all the same, and a token must be shown.
+   */
+  async #loadIfLetIn(): Promise<void> {
+    try {
+      await this.#load()
+    } catch (error) {
+      if (!isLeaseholdError(error)) throw error
+    }
   }
 
   /** The principal of a name stays the same object, so that whoever has it sees the change. */

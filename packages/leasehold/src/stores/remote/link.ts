@@ -155,6 +155,8 @@ export class Link {
     }
     if (code === CLOSE.unauthenticated) {
       this.#state = 'over'
+      // What was sent will not be answered: it is settled now, and not when it is late.
+      if (wasUp) this.#events.down()
       this.#events.refused(new LeaseholdError('unauthenticated', reason))
       return
     }

@@ -1,0 +1,7 @@
+export { AuditLog } from './audit-log.ts'
+export { checkExposure, isLoopback } from './exposure.ts'
+export { type Config, type Environment, type Flags, loadConfig } from './load-config.ts'
+export { keepSecretsKey, readSecretsKey } from './secrets-key.ts'
+export { fileNameOf, flagOf, helpOf, type Setting, variableOf } from './setting.ts'
+export { CONFIG_FLAG, NONE, SETTING_NAMES, SETTINGS } from './settings.ts'
+export { readTls } from './tls.ts'
