@@ -4,6 +4,7 @@
  *   npm run sim -- --seeds 2000           the seeds from 1 to 2000
  *   npm run sim -- --from 5000 --seeds 9  nine seeds from 5000 on
  *   npm run sim -- --seed 42 --trace      one seed, with all that happened in it
+ *   npm run sim -- --recipe pool --seeds 200   worlds in which that recipe is used
  *   npm run sim -- --mutants              plants each known bug, and sees whether it is caught
  *   npm run sim -- --mutants --only text  only those with this text in their names
  *
@@ -12,6 +13,7 @@
  */
 import { parseArgs } from 'node:util'
 import { runMutants } from './mutants/run.js'
+import { RECIPES, runRecipe } from './recipes/run-recipe.js'
 import { runSeed, type SeedResult } from './run-seed.js'
 import { Tally } from './tally.js'
 
@@ -20,6 +22,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
+    recipe: { type: 'string' },
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     only: { type: 'string' },
@@ -28,6 +31,15 @@ const { values } = parseArgs({
     stop: { type: 'string', default: '10' },
   },
 })
+
+const { recipe } = values
+if (recipe !== undefined && !Object.hasOwn(RECIPES, recipe)) {
+  console.error(`recipe is '${recipe}': it must be one of ${Object.keys(RECIPES).join(', ')}`)
+  process.exit(2)
+}
+/** The world of a seed: of the recipe that was asked for, or of locks and calls. */
+const play = (seed: number, trace = false): Promise<SeedResult> =>
+  recipe === undefined ? runSeed(seed, trace) : runRecipe(recipe, seed, trace)
 
 // Errors are made by the thousand here, and where they came from is only read when tracing.
 if (!values.trace) Error.stackTraceLimit = 0
@@ -42,7 +54,7 @@ if (values.mutants) {
 }
 
 async function one(seed: number, trace: boolean): Promise<number> {
-  const result = await runSeed(seed, trace)
+  const result = await play(seed, trace)
   for (const line of result.trace) console.log(line)
   report(result)
   const { held, calls, hash } = result
@@ -53,7 +65,7 @@ async function one(seed: number, trace: boolean): Promise<number> {
 async function many(from: number, count: number, stop: number): Promise<number> {
   const tally = new Tally(count)
   for (let seed = from; seed < from + count && tally.failed.length < stop; seed++) {
-    const result = await runSeed(seed)
+    const result = await play(seed)
     tally.add(result)
     if (values.json) continue
     report(result)
@@ -68,5 +80,6 @@ function report({ seed, violations }: SeedResult): void {
   for (const { checker, message, time } of violations) {
     console.log(`seed ${seed}, ${(time / 1000).toFixed(3)} s: ${checker}: ${message}`)
   }
-  if (violations.length > 0) console.log(`  npm run sim -- --seed ${seed} --trace`)
+  const which = recipe === undefined ? '' : `--recipe ${recipe} `
+  if (violations.length > 0) console.log(`  npm run sim -- ${which}--seed ${seed} --trace`)
 }

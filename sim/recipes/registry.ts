@@ -1,0 +1,98 @@
+import type { Leasehold } from 'leasehold'
+import type { SimNode } from 'leasehold/testing'
+import type { Drama, MakeDrama } from './drama.js'
+import type { Player, Stage } from './stage.js'
+
+const AGENTS = ['ann', 'ben', 'cat']
+const SERVICE = 'embedder'
+/** When all is healed, what consumers see must be the truth after this: the longest ttl, and the
+ * longest that a cache keeps what lapsed together with others. */
+const SETTLED_MS = 12_000
+
+/**
+ * Agents register, deregister and die; a consumer watches. An id never stands for two live
+ * registrations at once, and when all is healed the consumer sees exactly those who are there.
+ */
+export const registry: MakeDrama = (stage) => new RegistryDrama(stage)
+
+class RegistryDrama implements Drama {
+  readonly #stage: Stage
+  readonly #registered = new Map<string, { readonly held: () => boolean; readonly node: SimNode }>()
+  #seen: (() => readonly string[]) | undefined
+  #healedAt = Infinity
+
+  constructor(stage: Stage) {
+    this.#stage = stage
+    for (const name of AGENTS) stage.enter(this.#agent(name))
+    stage.enter(this.#consumer('eve'))
+  }
+
+  look(): void {}
+
+  healed(): void {
+    this.#healedAt = this.#stage.world.now
+  }
+
+  finish(): void {
+    const stage = this.#stage
+    if (stage.world.now - this.#healedAt < SETTLED_MS) return
+    const there = [...this.#registered]
+      .filter(([, { held, node }]) => node.running && held())
+      .map(([id]) => id)
+      .sort()
+    const seen = [...(this.#seen?.() ?? [])].sort()
+    if (there.length !== AGENTS.length) {
+      stage.violated('all come back', `only ${there.join(', ') || 'nobody'} is registered`)
+    }
+    if (there.join() !== seen.join()) {
+      stage.violated('discovery converges', `there: ${there.join(', ')}; seen: ${seen.join(', ')}`)
+    }
+  }
+
+  #agent(name: string): Player {
+    const node = this.#stage.machine(name)
+    const start = (leasehold: Leasehold): void => {
+      this.#registered.delete(name)
+      this.#serve(leasehold, node).catch((error) => this.#stage.world.fail(error))
+    }
+    return { node, start }
+  }
+
+  async #serve(leasehold: Leasehold, node: SimNode): Promise<void> {
+    const stage = this.#stage
+    const { random } = node
+    for (;;) {
+      const options = {
+        id: node.name,
+        address: `http://${node.name}:80`,
+        ttl: random.pick([800, 2000] as const),
+      }
+      const registration = await leasehold.registry
+        .register(SERVICE, options)
+        .catch(() => undefined)
+      if (registration === undefined) {
+        await stage.rest(node, random.between(50, 500))
+        continue
+      }
+      stage.acts++
+      stage.note(node.name, 'is registered')
+      this.#registered.set(node.name, { held: () => registration.state === 'present', node })
+      const end = stage.world.now + random.between(500, 6000)
+      while (registration.state !== 'ended') {
+        if (!stage.healed && stage.world.now > end) break
+        await stage.rest(node, random.between(50, 400))
+      }
+      this.#registered.delete(node.name)
+      await registration.release().catch(() => undefined)
+    }
+  }
+
+  #consumer(name: string): Player {
+    const node = this.#stage.machine(name)
+    const start = (leasehold: Leasehold): void => {
+      const discovery = leasehold.registry.watch(SERVICE)
+      this.#seen = () => discovery.instances.map(({ id }) => id)
+    }
+    return { node, start }
+  }
+}

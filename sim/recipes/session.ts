@@ -1,0 +1,112 @@
+import type { Leasehold } from 'leasehold'
+import { isLeaseholdError } from 'leasehold'
+import type { SimNode } from 'leasehold/testing'
+import type { Drama, MakeDrama } from './drama.js'
+import type { Player, Stage } from './stage.js'
+
+const PROCESSES = ['ann', 'ben', 'cat']
+const TTL_MS = 3000
+
+/** What is known of a session from outside: all processes of a service share its id. */
+interface Known {
+  readonly id: string
+  /** It was read as gone, or its end was acknowledged. */
+  gone: boolean
+  /** The latest moment at which a touch that reached the store can have been sent. */
+  touchedAt: number
+}
+
+/**
+ * Several processes use the same sessions, touch them, save to them and end them. What has ended
+ * stays ended for everybody, and a session that nobody touches is gone when its time is over.
+ */
+export const session: MakeDrama = (stage) => new SessionDrama(stage)
+
+class SessionDrama implements Drama {
+  readonly #stage: Stage
+  readonly #sessions: Known[] = []
+  #leaseholds: { readonly leasehold: Leasehold; readonly node: SimNode }[] = []
+
+  constructor(stage: Stage) {
+    this.#stage = stage
+    for (const name of PROCESSES) stage.enter(this.#process(name))
+  }
+
+  look(): void {}
+
+  healed(): void {
+    // Nobody touches anything any more: in the end all must be gone, and known to be.
+    this.#stage.world.after(TTL_MS * 3, () => this.#lookForRest())
+  }
+
+  finish(): void {}
+
+  #lookForRest(): void {
+    const one = this.#leaseholds.find(({ node }) => node.running && !node.paused)
+    if (one === undefined) return
+    for (const known of this.#sessions) {
+      one.leasehold
+        .sessions('users')
+        .get(known.id)
+        .then(
+          (found) => {
+            if (found !== undefined) {
+              this.#stage.violated('sessions end', `a session lives untouched for too long`)
+            }
+          },
+          () => undefined,
+        )
+    }
+  }
+
+  #process(name: string): Player {
+    const node = this.#stage.machine(name)
+    const start = (leasehold: Leasehold): void => {
+      this.#leaseholds = this.#leaseholds.filter((other) => other.node !== node)
+      this.#leaseholds.push({ leasehold, node })
+      this.#serve(leasehold, node).catch((error) => this.#stage.world.fail(error))
+    }
+    return { node, start }
+  }
+
+  async #serve(leasehold: Leasehold, node: SimNode): Promise<void> {
+    const stage = this.#stage
+    const { random } = node
+    const sessions = leasehold.sessions<{ count: number }>('users', { ttl: TTL_MS, max: 10_000 })
+    while (!stage.healed) {
+      await stage.rest(node, random.between(20, 600))
+      try {
+        if (this.#sessions.length < 3 || random.chance(0.1)) {
+          const made = await sessions.create({ user: 'u', data: { count: 0 } })
+          this.#sessions.push({ id: made.id, gone: false, touchedAt: stage.world.now })
+          stage.acts++
+          continue
+        }
+        await this.#use(random.pick(this.#sessions.slice(-4)), sessions, node)
+      } catch (error) {
+        if (!isLeaseholdError(error)) throw error
+      }
+    }
+  }
+
+  async #use(
+    known: Known,
+    sessions: ReturnType<Leasehold['sessions']>,
+    node: SimNode,
+  ): Promise<void> {
+    const { random } = node
+    const wasGone = known.gone
+    const found = await sessions.get(known.id)
+    if (found === undefined) {
+      known.gone = true
+      return
+    }
+    if (wasGone) this.#stage.violated('what has ended stays ended', 'a session came back')
+    if (random.chance(0.1)) {
+      await found.end()
+      known.gone = true
+    } else if (random.chance(0.5)) await found.touch()
+    else await found.save({ count: 1 })
+    known.touchedAt = this.#stage.world.now
+  }
+}
