@@ -7,6 +7,8 @@ export interface Mutant {
   /** Why it takes so many seeds to be caught that the tests leave it to the full run. */
   readonly rare?: string
   readonly edits: readonly Edit[]
+  /** The recipe in whose worlds it is to be looked for; those of locks and calls if not given. */
+  readonly recipe?: string
 }
 
 export interface Edit {

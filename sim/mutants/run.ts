@@ -6,10 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { LISTED } from './listed.js'
 import type { Edit, Mutant } from './mutant.js'
 import { OWN } from './own.js'
+import { IN_RECIPES } from './recipes.js'
 
 /** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
 const SEEDS = 20_000
 const ENOUGH = 5
+/** Worlds of recipes are longer and busier: a bug in one must show in fewer of them. */
+const RECIPE_SEEDS = 200
 
 const SIM = fileURLToPath(new URL('../', import.meta.url))
 const LIBRARY = fileURLToPath(new URL('../../../packages/leasehold/', import.meta.url))
@@ -35,7 +38,7 @@ export interface MutantOptions {
 
 /** Plants each bug in a copy of the build, runs worlds with it, and says who noticed. */
 export async function runMutants({ only, within }: MutantOptions): Promise<number> {
-  const mutants = [...LISTED, ...OWN]
+  const mutants = [...LISTED, ...OWN, ...IN_RECIPES]
     .filter(({ name }) => only === undefined || name.includes(only))
     .filter(({ rare }) => within === undefined || !rare)
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-mutants-'))
@@ -47,7 +50,7 @@ export async function runMutants({ only, within }: MutantOptions): Promise<numbe
       const caught = await run(
         mutant,
         join(folder, String(index)),
-        within ?? SEEDS,
+        Math.min(within ?? SEEDS, mutant.recipe === undefined ? SEEDS : RECIPE_SEEDS),
         within === undefined ? ENOUGH : 1,
       )
       if (caught.failed.length === 0) missed.push(mutant.name)
@@ -100,6 +103,7 @@ async function run(mutant: Mutant, folder: string, seeds: number, enough: number
     String(seeds),
     '--stop',
     String(enough),
+    ...(mutant.recipe === undefined ? [] : ['--recipe', mutant.recipe]),
   ])
   await rm(folder, { recursive: true, force: true })
   return JSON.parse(output.trim().split('\n').at(-1)!)

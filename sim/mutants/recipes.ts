@@ -1,0 +1,45 @@
+import { type Mutant, mutant } from './mutant.js'
+
+/** Bugs in recipes, each looked for in worlds where that recipe is used. */
+function inRecipe(recipe: string, one: Mutant): Mutant {
+  return { ...one, recipe }
+}
+
+export const IN_RECIPES: readonly Mutant[] = [
+  inRecipe(
+    'pool',
+    mutant(
+      'who was served stays in line',
+      'recipes/pool/waiting.js',
+      'void this.#place?.[Symbol.asyncDispose]();',
+      ';',
+    ),
+  ),
+  inRecipe(
+    'registry',
+    mutant(
+      'an instance that was lost does not come back',
+      'recipes/registry/presence.js',
+      'this.#timer = clock.timer(time, () => void this.#return());',
+      ';',
+    ),
+  ),
+  inRecipe(
+    'session',
+    mutant(
+      'a session is ended for its process alone',
+      'recipes/session/session-table.js',
+      'const ends = await Promise.all(claims.map(({ lease }) => this.#revoke(lease, why)));',
+      'const ends = claims.map(() => true);',
+    ),
+  ),
+  inRecipe(
+    'pool',
+    mutant(
+      'a view does not see what is removed',
+      'client/view.js',
+      "if (type === 'removed')\n            places = old.filter((place) => place.token !== token);",
+      "if (type === 'removed')\n            places = old;",
+    ),
+  ),
+]
