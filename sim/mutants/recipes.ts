@@ -7,6 +7,24 @@ function inRecipe(recipe: string, one: Mutant): Mutant {
 
 export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
+    'election',
+    mutant(
+      'a term that was lost is believed in until it is resigned',
+      'recipes/election/term.js',
+      "if (this.#end !== undefined)\n            return 'over';",
+      "if (this.#resigned !== undefined)\n            return 'over';",
+    ),
+  ),
+  inRecipe(
+    'election',
+    mutant(
+      'a candidate gives up after the first failure',
+      'recipes/election/election.js',
+      'await this.#rest(restAfter(failures++, this.#client), until, signal, error);',
+      'throw error;',
+    ),
+  ),
+  inRecipe(
     'pool',
     mutant(
       'who was served stays in line',

@@ -1,5 +1,6 @@
 import type { SeedResult } from '../run-seed.js'
 import type { MakeDrama } from './drama.js'
+import { election } from './election.js'
 import { pool } from './pool.js'
 import { registry } from './registry.js'
 import { session } from './session.js'
@@ -11,6 +12,7 @@ const HEALED_MS = 30_000
 const LOOK_EVERY_MS = 20
 
 export const RECIPES: Readonly<Record<string, MakeDrama>> = {
+  election,
   pool,
   registry,
   session,

@@ -1,0 +1,22 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { runNode } from '../structure/commands.ts'
+import { ROOT } from '../structure/source-files.ts'
+
+/** A share of what `npm run sim -- --recipe …` runs. */
+const SEEDS = 25
+/** Each takes a few seconds, and longer on a machine that is busy with something else. */
+const PATIENCE_MS = 240_000
+
+it.each(['election', 'pool', 'registry', 'session'])(
+  'finds nothing wrong with the recipe %s in its worlds',
+  async (recipe) => {
+    const args = ['--recipe', recipe, '--seeds', String(SEEDS), '--json']
+    const program = join(ROOT, 'sim/dist/main.js')
+    const { code, stdout, stderr } = await runNode([program, ...args], ROOT, PATIENCE_MS)
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toMatchObject({ done: SEEDS, failed: [] })
+    expect(code).toBe(0)
+  },
+  PATIENCE_MS,
+)
