@@ -47,6 +47,7 @@ export {
   type Token,
 } from './port/index.ts'
 export type {
+  Adaptive,
   Attribute,
   BrakeOptions,
   Cache,
@@ -72,6 +73,7 @@ export type {
   KnownSession,
   Leader,
   LeadOptions,
+  Learning,
   LeftReason,
   ListedSession,
   Loader,

@@ -7,10 +7,12 @@ import {
 } from './client/index.ts'
 import { type Guarantees, type Key, LeaseholdError, type LeaseStore, show } from './port/index.ts'
 import {
+  Adaptive,
   Cache,
   type CacheOptions,
   Election,
   type ElectionOptions,
+  type Learning,
   type Lock,
   type LockOptions,
   type LockTry,
@@ -40,6 +42,8 @@ export type LeaseholdOptions = ClientOptions
 export class Leasehold implements AsyncDisposable {
   /** Services and their instances: registering them, finding them, choosing one. */
   readonly registry: Registry
+  /** What was learnt of how long each kind of work is held: `ttl: 'adaptive'`, explained. */
+  readonly adaptive: Adaptive
   readonly #client: Client
   readonly #pools: Pools
 
@@ -50,7 +54,8 @@ export class Leasehold implements AsyncDisposable {
       const { networkProbe } = await import('./probes/index.ts')
       return networkProbe(settings)
     })
-    this.#pools = new Pools(client)
+    this.adaptive = new Adaptive(client)
+    this.#pools = new Pools(client, this.adaptive)
   }
 
   /**
@@ -94,8 +99,9 @@ export class Leasehold implements AsyncDisposable {
   }
 
   /** Waits in line, first in first out, until the lock is held. Several keys: all or none. */
-  lock(keys: Key | readonly Key[], options?: LockOptions): Promise<Lock> {
-    return lock(this.#client, keys, options)
+  lock(keys: Key | readonly Key[], options?: Learning<LockOptions>): Promise<Lock> {
+    if (options?.ttl === 'adaptive') return this.#lockAdaptive(keys, options)
+    return lock(this.#client, keys, options as LockOptions)
   }
 
   /** Takes the lock if it is free now; otherwise tells who has it. */
@@ -115,18 +121,21 @@ export class Leasehold implements AsyncDisposable {
   ): Promise<Result>
   withLock<Result>(
     keys: Key | readonly Key[],
-    options: LockOptions,
+    options: Learning<LockOptions>,
     work: (lock: Lock) => Promise<Result> | Result,
   ): Promise<Result>
   withLock<Result>(
     keys: Key | readonly Key[],
-    optionsOrWork: LockOptions | ((lock: Lock) => Promise<Result> | Result),
+    optionsOrWork: Learning<LockOptions> | ((lock: Lock) => Promise<Result> | Result),
     work?: (lock: Lock) => Promise<Result> | Result,
   ): Promise<Result> {
     if (typeof optionsOrWork === 'function') {
       return withLock(this.#client, keys, undefined, optionsOrWork)
     }
-    return withLock(this.#client, keys, optionsOrWork, work!)
+    if (optionsOrWork?.ttl === 'adaptive') {
+      return this.#withLockAdaptive(keys, optionsOrWork, work!)
+    }
+    return withLock(this.#client, keys, optionsOrWork as LockOptions, work!)
   }
 
   /**
@@ -161,11 +170,32 @@ export class Leasehold implements AsyncDisposable {
 
   /** Gives back all that is held, ends all waits, and closes the store that was opened here. */
   close(): Promise<void> {
-    return this.#client.close()
+    // What is held is given up at once, unless something that was learnt is to be written first.
+    if (!this.adaptive.unwritten) return this.#client.close()
+    return this.adaptive.flush().then(() => this.#client.close())
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  async #lockAdaptive(keys: Key | readonly Key[], options: Learning<LockOptions>): Promise<Lock> {
+    const timed = await this.adaptive.timed<LockOptions>(options)
+    const held = await lock(this.#client, keys, timed.options)
+    timed.track(held)
+    return held
+  }
+
+  async #withLockAdaptive<Result>(
+    keys: Key | readonly Key[],
+    options: Learning<LockOptions>,
+    work: (lock: Lock) => Promise<Result> | Result,
+  ): Promise<Result> {
+    const timed = await this.adaptive.timed<LockOptions>(options)
+    return withLock(this.#client, keys, timed.options, (held) => {
+      timed.track(held)
+      return work(held)
+    })
   }
 }
 

@@ -1,3 +1,4 @@
+export * from './adaptive.ts'
 export * from './cache/index.ts'
 export * from './election/index.ts'
 export * from './lock.ts'

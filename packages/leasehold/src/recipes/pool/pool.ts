@@ -1,5 +1,6 @@
 import { type Client, Conflict, type View } from '../../client/index.ts'
 import {
+  type Duration,
   isLeaseholdError,
   type Key,
   LeaseholdError,
@@ -7,6 +8,7 @@ import {
   type Time,
   type Token,
 } from '../../port/index.ts'
+import type { Adaptive } from '../adaptive.ts'
 import { Books } from './books.ts'
 import { type Definition, type PoolDefinition, unitsOf, weightOf } from './definition.ts'
 import { expectedHold } from './estimate.ts'
@@ -56,6 +58,7 @@ interface Watcher {
 export class Pool {
   readonly name: string
   readonly #client: Client
+  readonly #adaptive: Adaptive
   readonly #keys: PoolKeys
   readonly #books: Books
   readonly #publication: Publication
@@ -66,8 +69,9 @@ export class Pool {
   #view: View | undefined = undefined
   #seen = 0
 
-  constructor(client: Client, name: string) {
+  constructor(client: Client, name: string, adaptive: Adaptive) {
     this.#client = client
+    this.#adaptive = adaptive
     this.name = name
     this.#keys = keysOf(name)
     this.#books = new Books(client, this.#keys.books)
@@ -90,9 +94,11 @@ export class Pool {
 
   /** Waits in line until what is asked for is held. */
   async take(options: TakeOptions): Promise<Permit> {
-    const waiting = new Waiting(this.#room, requestOf(options))
-    void this.#begin(waiting)
-    return waiting.outcome
+    return this.#timed(options, async (request) => {
+      const waiting = new Waiting(this.#room, request)
+      void this.#begin(waiting)
+      return waiting.outcome
+    })
   }
 
   /**
@@ -100,7 +106,35 @@ export class Pool {
    * this process has seen: what was returned elsewhere in this instant may be missed.
    */
   async tryTake(options: TakeOptions): Promise<PermitTry> {
-    const asked = requestOf(options)
+    let why = ''
+    const permit = await this.#timed(options, async (request) => {
+      const taken = await this.#tryTake(request)
+      if (typeof taken !== 'string') return taken
+      why = taken
+      return undefined
+    })
+    if (permit === undefined) return { permit, why, [Symbol.asyncDispose]: async () => {} }
+    const release = () => permit[Symbol.asyncDispose]()
+    return { permit, why: undefined, [Symbol.asyncDispose]: release }
+  }
+
+  /** With a ttl that is left to what was learnt, it is learnt from what is taken. */
+  async #timed<Taken extends HeldPermit | undefined>(
+    options: TakeOptions,
+    take: (request: Request) => Promise<Taken>,
+  ): Promise<Taken> {
+    // What is wrong is told before anything is asked of the store.
+    const request = requestOf(options)
+    if (options.ttl !== 'adaptive') return take(request)
+    const { ttl, kind } = options
+    const timed = await this.#adaptive.timed<{ ttl?: Duration }>({ ttl, kind })
+    const learnt = Number(timed.options.ttl)
+    const permit = await take(requestOf(options, learnt))
+    if (permit !== undefined) timed.track({ key: permit.keys[0]!, claimToken: permit.claimToken })
+    return permit
+  }
+
+  async #tryTake(asked: Request): Promise<HeldPermit | string> {
     await this.#ready()
     this.#check(asked)
     const standing = this.#standing()
@@ -109,13 +143,9 @@ export class Pool {
     const decisions = wholeLine<Waiter>({ ...standing, waiters: [...standing.waiters, self] })
     const at = decisions.findIndex(({ waiter }) => waiter === self)
     const units = decisions[at]?.units
-    if (units === undefined) {
-      return refused(`nothing that suits is free now, and ${at} in line come before`)
-    }
+    if (units === undefined) return `nothing that suits is free now, and ${at} in line come before`
     const taken = await this.#take(request, units, undefined)
-    if (taken instanceof Conflict) return refused(`${taken.key} was just taken by ${taken.holder}`)
-    const release = () => taken[Symbol.asyncDispose]()
-    return { permit: taken, why: undefined, [Symbol.asyncDispose]: release }
+    return taken instanceof Conflict ? `${taken.key} was just taken by ${taken.holder}` : taken
   }
 
   /** Who holds what, who waits, and how long that will probably take. */
@@ -302,10 +332,6 @@ export class Pool {
 function withBooking(request: Request, { books }: PoolStanding): Request {
   if (request.strategy === 'reservation') return request
   return { ...request, booked: Math.round(expectedHold(books, request.kind) ?? request.ttl) }
-}
-
-function refused(why: string): PermitTry {
-  return { permit: undefined, why, [Symbol.asyncDispose]: async () => {} }
 }
 
 function invalid(message: string): LeaseholdError {

@@ -1,14 +1,17 @@
 import type { Client } from '../../client/index.ts'
+import type { Adaptive } from '../adaptive.ts'
 import { checkName, definitionOf, type PoolDefinition } from './definition.ts'
 import { Pool } from './pool.ts'
 
 /** The pools of one client: each is looked at through one window, however often it is asked for. */
 export class Pools {
   readonly #client: Client
+  readonly #adaptive: Adaptive
   readonly #pools = new Map<string, Pool>()
 
-  constructor(client: Client) {
+  constructor(client: Client, adaptive: Adaptive) {
     this.#client = client
+    this.#adaptive = adaptive
   }
 
   get(name: string, definition?: PoolDefinition): Pool {
@@ -16,7 +19,7 @@ export class Pools {
     const wanted = definition === undefined ? undefined : definitionOf(definition)
     let pool = this.#pools.get(name)
     if (pool === undefined) {
-      pool = new Pool(this.#client, name)
+      pool = new Pool(this.#client, name, this.#adaptive)
       this.#pools.set(name, pool)
     }
     if (wanted !== undefined) pool.define(wanted)

@@ -31,8 +31,11 @@ export interface TakeOptions {
    * lives and does not return it; free again a `ttl` after its process died.
    */
   readonly strategy?: Extract<StrategyName, 'reservation' | 'lock'> | undefined
-  /** See `strategy`: an hour if not given, or 30 s where it is kept by a heartbeat. */
-  readonly ttl?: Duration | undefined
+  /**
+   * See `strategy`: an hour if not given, or 30 s where it is kept by a heartbeat. With `adaptive` it
+   * is kept by a heartbeat, with the ttl that was learnt for its `kind`.
+   */
+  readonly ttl?: Duration | 'adaptive' | undefined
   readonly grace?: Duration | undefined
   /** How long to wait in line at most. For as long as it takes if not given. */
   readonly wait?: Duration | undefined
@@ -75,7 +78,8 @@ const PRIORITY_MAX = 1000
 const COUNT_MAX = 256
 const UNNAMED = 'work'
 
-export function requestOf(options: TakeOptions): Request {
+/** The request, with the ttl that was learnt where that is asked for. */
+export function requestOf(options: TakeOptions, learnt?: number): Request {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options is ${show(options)}: give an object with the tenant that asks`)
   }
@@ -85,18 +89,23 @@ export function requestOf(options: TakeOptions): Request {
   checkWhole('count', count, 1, COUNT_MAX)
   if (shares !== undefined) checkWhole('shares', shares, 1, COUNT_MAX)
   checkWhole('priority', priority, -PRIORITY_MAX, PRIORITY_MAX)
-  const { strategy = 'reservation', signal } = options
+  const isLearnt = options.ttl === 'adaptive'
+  const { strategy = isLearnt ? 'lock' : 'reservation', signal } = options
   if (strategy !== 'reservation' && strategy !== 'lock') {
     throw invalid(
       `strategy is ${show(strategy)}: a pool's permits are kept as 'reservation' or as 'lock'`,
     )
   }
-  const ttl =
-    options.ttl === undefined ? STRATEGIES[strategy].ttl : milliseconds(options.ttl, 'ttl')
+  if (isLearnt && strategy !== 'lock') {
+    throw invalid(
+      `strategy is ${show(strategy)} with an adaptive ttl: that is kept by a heartbeat, so leave the strategy out or give the ttl`,
+    )
+  }
   const wait = options.wait === undefined ? Infinity : milliseconds(options.wait, 'wait')
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
   }
+  const ttl = learnt ?? ttlOf(options.ttl, strategy)
   return {
     tenant,
     kind,
@@ -112,6 +121,11 @@ export function requestOf(options: TakeOptions): Request {
     wait,
     signal,
   }
+}
+
+function ttlOf(ttl: TakeOptions['ttl'], strategy: Request['strategy']): number {
+  const isGiven = ttl !== undefined && ttl !== 'adaptive'
+  return isGiven ? milliseconds(ttl, 'ttl') : STRATEGIES[strategy].ttl
 }
 
 /** What others must know of somebody in line. */
