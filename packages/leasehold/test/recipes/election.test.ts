@@ -86,8 +86,8 @@ describe('a leader whose store fails', () => {
     await clock.advance(500)
     const [term] = terms
     clock.stall(2500)
-    expect(term!.leading).toBe(false)
     expect(term!.signal.aborted).toBe(true)
+    expect(term!.leading).toBe(false)
     expect(term!.asked.aborted).toBe(true)
     await clock.advance(3000)
     expect(terms[1]!.leading).toBe(true)
@@ -143,6 +143,22 @@ describe('followers', () => {
     await clock.advance(10_000)
     expect(observed.leader()).toMatchObject({ candidate: 'b' })
     expect(observed.stale).toBeLessThan(5000)
+  })
+
+  it('see since when one leads who waited in line before', async () => {
+    const { clock, store, open } = place()
+    const [a, b, follower] = await Promise.all([open('a'), open('b'), open('follower')])
+    const observed = follower.leasehold.election('boss').observe()
+    const term = await a.leasehold.election('boss').campaign()
+    leading(b.leasehold)
+    await clock.advance(5000)
+    const resignedAt = clock.now()
+    await term.resign()
+    await clock.advance(1000)
+    expect(observed.leader()).toMatchObject({ candidate: 'b', since: resignedAt })
+    const { claims } = await store.read({ key: KEY })
+    expect(claims[0]!.heldSince).toBe(resignedAt)
+    expect(claims[0]!.claimedAt).toBeLessThan(resignedAt)
   })
 
   it('are told of each change once, and of nothing after they have left', async () => {
