@@ -74,6 +74,30 @@ describe('a pool behind bad lines', () => {
     await Promise.all([near.close(), far.close()])
   })
 
+  it('looks again where what it saw was behind, and never stands in line for one resource', async () => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const line = new FaultyStore(store, clock)
+    const near = await Leasehold.open(store, { holder: 'near', clock })
+    const far = await Leasehold.open(line, { holder: 'far', clock })
+    const first = await near.pool('gpu', gpus(1)).take({ tenant: 'x' })
+    const waits = far.pool('gpu').take({ tenant: 'y' })
+    await clock.advance(100)
+    line.fault = (call) => (call === 'grant' ? { there: 300, back: 500 } : undefined)
+    await first.release()
+    await clock.advance(100)
+    // Somebody is faster, and has returned it before the answer says that it was not free.
+    const claims = [{ key: 'pool/gpu/r/gpu-0' }]
+    const fast = await store.grant({ holder: 'fast', ttl: 60_000, claims })
+    await clock.advance(250)
+    expect((await store.read({ key: 'pool/gpu/r/gpu-0' })).count).toBe(1)
+    await store.revoke({ target: { lease: fast.outcome === 'granted' ? fast.lease : '' } })
+    line.fault = () => undefined
+    await clock.advance(1000)
+    expect((await waits).held).toBe(true)
+    await Promise.all([near.close(), far.close()])
+  })
+
   it('asks nothing of the store while it waits, but for its heartbeat', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })

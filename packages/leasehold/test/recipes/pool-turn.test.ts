@@ -82,7 +82,7 @@ describe('whose turn it is', () => {
       waiter(3, 'x', { count: 5 }),
       waiter(4, 'x'),
     ]
-    expect(served(standing(2, waiters, [held], { tenants }))).toEqual([[4, 'pool/p/r/g1']])
+    expect(served(standing(3, waiters, [held], { tenants }))).toEqual([[4, 'pool/p/r/g1']])
   })
 
   it('keeps what is free for a large request, and lets others have what it cannot use', () => {
