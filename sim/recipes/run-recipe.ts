@@ -1,4 +1,5 @@
 import type { SeedResult } from '../run-seed.js'
+import { cache } from './cache.js'
 import type { MakeDrama } from './drama.js'
 import { election } from './election.js'
 import { pool } from './pool.js'
@@ -16,6 +17,7 @@ export const RECIPES: Readonly<Record<string, MakeDrama>> = {
   pool,
   registry,
   session,
+  cache,
 }
 
 /** One world in which a recipe is used, from beginning to end. */
