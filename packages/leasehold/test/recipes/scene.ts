@@ -1,7 +1,10 @@
+import { memoryStore as builtMemoryStore } from 'leasehold/memory'
+import { createServer } from 'leasehold-server'
 import { type Clock, Leasehold, type LeaseholdOptions, type LeaseStore } from '../../src/index.ts'
 import { systemClock } from '../../src/port/index.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
+import { remoteStore } from '../../src/stores/remote/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 import { MemoryDisk } from '../file/memory-disk.ts'
@@ -89,12 +92,24 @@ export const SCENES: readonly SceneKind[] = [
   },
   {
     name: 'memory, in real time',
-    make: async () => {
-      const sleep = (ms: number) =>
-        new Promise<void>(
-          (resolve) => void systemClock.timer(systemClock.now() + ms, resolve, true),
-        )
-      return scene(farAway(memoryStore(), systemClock), systemClock, sleep)
-    },
+    make: async () => scene(farAway(memoryStore(), systemClock), systemClock, sleep),
   },
+  { name: 'a server, over the network', make: served },
 ]
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => void systemClock.timer(systemClock.now() + ms, resolve, true))
+}
+
+async function served(): Promise<Scene> {
+  // The server is the built one, and so must be what it serves.
+  const kept = builtMemoryStore()
+  const server = await createServer({ store: kept, port: 0 })
+  const made = scene(await remoteStore(server.url), systemClock, sleep)
+  const close = async () => {
+    await made.close()
+    await server.close()
+    await kept.close()
+  }
+  return { ...made, close }
+}

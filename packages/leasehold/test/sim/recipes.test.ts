@@ -8,7 +8,7 @@ const SEEDS = 25
 /** Each takes a few seconds, and longer on a machine that is busy with something else. */
 const PATIENCE_MS = 240_000
 
-it.each(['election', 'pool', 'registry', 'session'])(
+it.each(['election', 'pool', 'registry', 'session', 'cache'])(
   'finds nothing wrong with the recipe %s in its worlds',
   async (recipe) => {
     const args = ['--recipe', recipe, '--seeds', String(SEEDS), '--json']
