@@ -60,4 +60,22 @@ export const IN_RECIPES: readonly Mutant[] = [
       "if (type === 'removed')\n            places = old;",
     ),
   ),
+  inRecipe(
+    'cache',
+    mutant(
+      'a loader that was overtaken stores all the same',
+      'recipes/cache/entry-store.js',
+      'if (made.behind !== hold.claimToken)\n                throw overtaken();',
+      '',
+    ),
+  ),
+  inRecipe(
+    'cache',
+    mutant(
+      'whoever misses loads',
+      'recipes/cache/cache.js',
+      'if (hold instanceof Conflict)\n            return undefined;',
+      'if (hold instanceof Conflict)\n            return JSON.stringify(await loader({ key, signal: new AbortController().signal, token: 0 }));',
+    ),
+  ),
 ]

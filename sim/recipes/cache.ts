@@ -64,7 +64,7 @@ class CacheDrama implements Drama {
   async #read(leasehold: Leasehold, node: SimNode): Promise<void> {
     const stage = this.#stage
     const { random } = node
-    const entries = leasehold.cache<number>('prices', { ttl: 1500 })
+    const entries = leasehold.cache<number>('prices', { ttl: 1500, loadTtl: 600 })
     for (;;) {
       await stage.rest(node, random.between(20, 500))
       const begun = this.#newest
