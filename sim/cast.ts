@@ -34,8 +34,9 @@ export interface Casting {
  * - `old keys`: what was held in the time of trouble can be had.
  * - `revocation`: a holder hears that its lease was revoked.
  * - `lost answer`: a claim whose answer was lost, and then its holder is cut off.
+ * - `dead in line`: one who waits dies, and is passed over when it would be their turn.
  */
-export type Finale = 'old keys' | 'revocation' | 'lost answer'
+export type Finale = 'old keys' | 'revocation' | 'lost answer' | 'dead in line'
 
 const LOCKERS = ['ann', 'ben', 'cat']
 const CALLERS = ['dan', 'eve']
@@ -57,7 +58,7 @@ export function drawCasting(random: SeededRandom): Casting {
     parents: random.chance(0.25) ? 1 : 0,
     storm: random.chance(0.002) ? 1100 : random.pick([0, 0, 0, 5]),
     leisure: random.pick([2, 12, 24, 24]),
-    finale: random.pick(['old keys', 'revocation', 'lost answer']),
+    finale: random.pick(['old keys', 'revocation', 'lost answer', 'dead in line']),
   }
 }
 

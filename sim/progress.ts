@@ -13,6 +13,8 @@ const LONG_TTL_MS = 3000
 const LOST_MS = 300
 const ASK_AGAIN_MS = 1000
 const CUT_OFF_TTL_MS = 2000
+/** How long it takes at most to stand in line. */
+const IN_LINE_MS = 300
 /** What was begun before has come to its end by then. */
 const REST_MS = 1000
 /** When everything that nobody renews has run out, counted from the healing. */
@@ -43,6 +45,10 @@ export function checkProgress(scene: Scene, cast: Cast): void {
           notAtAll('a lock whose answer was lost', error),
         )
       })
+    } else if (finale === 'dead in line') {
+      const dies = new Locker(scene, 'zac', cast.resource, 0)
+      const next = new Locker(scene, 'zoe', cast.resource, 0)
+      passOver(scene, last, dies, next).catch((error) => notAtAll('a key behind a dead', error))
     } else {
       for (const old of ['job', 'report', 'gpu']) {
         last.once(old, 4000).then(
@@ -72,6 +78,28 @@ async function loseAnswer(scene: Scene, one: Locker, next: Locker): Promise<void
   await next.take('asked twice', TTL_MS)
   network.heal(one.node, server.node)
   network.heal(server.node, one.node)
+}
+
+/** One who stands in line dies, and the key goes to the one behind, as if they had never stood there. */
+async function passOver(scene: Scene, holder: Locker, dies: Locker, next: Locker): Promise<void> {
+  const { world, faults } = scene
+  const key = 'line'
+  await dies.start()
+  await next.start()
+  const lives = 2 * IN_LINE_MS + TTL_MS / (1 - faults.drift) + slackOf(scene)
+  let released = Infinity
+  const holding = holder.takeFor(key, LONG_TTL_MS, lives).then(() => {
+    released = world.now
+  })
+  world.after(IN_LINE_MS, () => {
+    dies.waitAndDie(key, TTL_MS, IN_LINE_MS).catch((error) => world.fail(error))
+  })
+  await new Promise<void>((resolve) => world.after(2 * IN_LINE_MS, resolve))
+  const asked = world.now
+  const took = await next.once(key, 4000)
+  await holding
+  const passed = asked + took - released
+  scene.progressed('the key behind one who died in line', passed, slackOf(scene))
 }
 
 /** A lease is revoked, and its holder hears of it without having to ask. */

@@ -88,6 +88,22 @@ export class Locker {
     return { lease: lock.lease, lost: () => lock.state === 'lost' }
   }
 
+  /** Takes a lock and gives it back after a while, without waiting for the answer to that. */
+  async takeFor(key: string, ttl: number, ms: number): Promise<void> {
+    const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
+    await this.#rest(ms)
+    lock.release().catch(() => undefined)
+  }
+
+  /** Stands in line for a lock, and dies there. */
+  async waitAndDie(key: string, ttl: number, ms: number): Promise<void> {
+    const { world } = this.#scene
+    this.#leasehold!.lock(key, { ttl, wait: 4000 }).catch(() => undefined)
+    await new Promise<void>((resolve) => world.after(ms, resolve))
+    world.note(this.name, 'dies waiting', () => key)
+    this.node.crash()
+  }
+
   /** Takes a lock, and dies with it. */
   async holdAndDie(key: string, ttl: number): Promise<void> {
     await this.#leasehold!.lock(key, { ttl, wait: 10_000 })

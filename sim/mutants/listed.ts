@@ -203,19 +203,16 @@ export const LISTED: readonly Mutant[] = [
     'this.#journal?.ended(revision, slot, now, end);',
     "if (end.reason !== 'expired') this.#journal?.ended(revision, slot, now, end);",
   ),
-  rare(
-    'Somebody must die while they wait in line.',
-    mutant(
-      "waiter's lease not rechecked at grant",
-      'kernel/ledger.js',
-      'if (leases.deadline(slot) <= now)\n            return slot;',
-      `if (leases.deadline(slot) <= now) {
+  mutant(
+    "waiter's lease not rechecked at grant",
+    'kernel/ledger.js',
+    'if (leases.deadline(slot) <= now)\n            return slot;',
+    `if (leases.deadline(slot) <= now) {
             const claim = leases.firstClaim.get(slot);
             if (claim === NONE || this.tables.claims.heldSince.get(claim) !== 0)
                 return slot;
             leases.renewedAt.set(slot, now);
         }`,
-    ),
   ),
   mutant(
     'watch skips a revision after reconnect',
@@ -229,13 +226,10 @@ export const LISTED: readonly Mutant[] = [
     'ledger.endLeases(++ledger.revision, leases.family(slot), now, end);',
     'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.orphan(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
   ),
-  rare(
-    'Three must want a permit at once.',
-    mutant(
-      'a pool permit granted twice',
-      'port/holds.js',
-      'held < (claim.limit ?? Infinity)',
-      'held <= (claim.limit ?? Infinity)',
-    ),
+  mutant(
+    'a pool permit granted twice',
+    'port/holds.js',
+    'held < (claim.limit ?? Infinity)',
+    'held <= (claim.limit ?? Infinity)',
   ),
 ]
