@@ -65,8 +65,9 @@ export interface Decision<W extends Waiter = Waiter> {
  * one with the highest priority, and of these the first in line. A tenant comes first while it holds
  * less than its guaranteed share (its weight's part of the pool among the tenants that hold or
  * want something now), whatever it used before; then, and among those, the one with the
- * least usage for its weight. So history decides who is next but can never keep a
- * tenant from its guaranteed share, and priorities decide within a tenant and never between two.
+ * least usage for its weight. So history decides who is next but does not keep a tenant from its
+ * guaranteed share, and priorities decide within a tenant and never between two. The exception is a
+ * request larger than its tenant's share: see `comesFirst`.
  *
  * **No overtaking where it would hurt.** A waiter that cannot be served yet keeps what is free and
  * suits it, up to what it needs; those behind it may take only what is left. So a stream of small
