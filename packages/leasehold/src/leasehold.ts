@@ -5,7 +5,7 @@ import {
   openStore,
   settingsOf,
 } from './client/index.ts'
-import { type Guarantees, type Key, LeaseholdError, type LeaseStore, show } from './port/index.ts'
+import { type Guarantees, invalid, type Key, type LeaseStore, show } from './port/index.ts'
 import {
   Adaptive,
   Cache,
@@ -74,10 +74,7 @@ export class Leasehold implements AsyncDisposable {
       return new Leasehold(new Client(store, settings, true))
     }
     if (isStore(urlOrStore)) return new Leasehold(new Client(urlOrStore, settings))
-    throw new LeaseholdError(
-      'invalid-argument',
-      `store is ${show(urlOrStore)}: give 'memory:', 'file:./folder' or a store object`,
-    )
+    throw invalid(`store is ${show(urlOrStore)}: give 'memory:', 'file:./folder' or a store object`)
   }
 
   /** Who this is to others. */

@@ -1,13 +1,7 @@
-import { type Duration, milliseconds, show } from '../port/index.ts'
+import { type Duration, invalid, milliseconds, show } from '../port/index.ts'
 import { choiceOf, type TtlChoice } from './choice.ts'
 import { Memory } from './experience.ts'
-import {
-  type AdaptiveOptions,
-  type AdaptiveSettings,
-  checkNames,
-  invalid,
-  settingsOf,
-} from './settings.ts'
+import { type AdaptiveOptions, type AdaptiveSettings, checkNames, settingsOf } from './settings.ts'
 import { memoryOf, textOf } from './text.ts'
 
 /**

@@ -2,7 +2,7 @@ import {
   type Duration,
   formatDuration,
   type Guarantees,
-  LeaseholdError,
+  invalid,
   milliseconds,
   show,
 } from '../port/index.ts'
@@ -160,8 +160,4 @@ export function checkNames(what: string, value: object, names: readonly string[]
   const unknown = Object.keys(value).find((name) => !names.includes(name))
   if (unknown === undefined) return
   throw invalid(`${what} has ${show(unknown)}, which is unknown: it can have ${names.join(', ')}`)
-}
-
-export function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,13 +1,12 @@
 import { isLeaseholdError, LeaseholdError } from '../port/index.ts'
 import type { ClientCore } from './core.ts'
+import { restAfter } from './patience.ts'
 import type { Timed, Timeouts } from './timeouts.ts'
 
 /** After so many unanswered sends the caller is told that the outcome is unknown. */
 const PATIENCE = 3
 /** After so many the call is given up in the background too. */
 const SENDS_MAX = 16
-const REST_MIN_MS = 50
-const REST_MAX_MS = 5000
 
 /**
  * Something to ask of the store, and what to do with the answer. Each of `answered` and `failed` is
@@ -95,7 +94,7 @@ class Call<Answer> implements Timed {
     if (this.#sends >= PATIENCE) this.#tellOverdue(error)
     this.#resting = true
     this.#errand.rests?.()
-    this.#timeouts.add(this, restFor(this.#sends, this.#core))
+    this.#timeouts.add(this, this.#rest())
   }
 
   expire(): void {
@@ -145,6 +144,10 @@ class Call<Answer> implements Timed {
     this.#errand.overdue(error)
   }
 
+  #rest(): number {
+    return Math.ceil(restAfter(Math.max(this.#sends - 1, 0), this.#core.random))
+  }
+
   get #timeouts(): Timeouts {
     return this.#core.timeouts
   }
@@ -161,11 +164,6 @@ function sendOff<Answer>(errand: Errand<Answer>): Promise<Answer> {
   } catch (error) {
     return Promise.reject(error)
   }
-}
-
-function restFor(sends: number, core: ClientCore): number {
-  const longest = Math.min(REST_MIN_MS * 2 ** Math.max(sends - 1, 0), REST_MAX_MS)
-  return Math.ceil(longest * (0.5 + 0.5 * core.random.next()))
 }
 
 /** Whatever a store threw, as an error of ours. A stranger's error says nothing of the outcome. */

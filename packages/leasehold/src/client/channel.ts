@@ -2,9 +2,7 @@ import type { End, Key, Notice, OwnClaim, Token, Watch } from '../port/index.ts'
 import type { Task } from './agenda.ts'
 import type { ClientCore } from './core.ts'
 import type { Keeper } from './keeper.ts'
-
-const REST_MIN_MS = 50
-const REST_MAX_MS = 5000
+import { restAfter } from './patience.ts'
 
 /** What a notice told of a claim that we do not know: one whose own answer is not here yet? */
 export interface Early {
@@ -148,8 +146,7 @@ export class Channel implements Task {
 
   #openLater(): void {
     this.#watch = undefined
-    const rest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
-    const jittered = rest * (0.5 + 0.5 * this.#core.random.next())
-    this.#core.agenda.schedule(this, this.#core.agenda.now() + jittered)
+    const rest = restAfter(this.#failures++, this.#core.random)
+    this.#core.agenda.schedule(this, this.#core.agenda.now() + rest)
   }
 }

@@ -3,8 +3,8 @@ import {
   type Clock,
   type Duration,
   type Guarantees,
+  invalid,
   type Labels,
-  LeaseholdError,
   type LeaseId,
   type LeaseStore,
   milliseconds,
@@ -243,7 +243,7 @@ export class Client {
   async #close(): Promise<void> {
     const core = this.#core
     core.closed = true
-    for (const view of [...core.views]) view.close()
+    for (const following of [...core.followings]) following.close()
     const leases = [...core.keepers].map((keeper) => keeper.lease)
     for (const keeper of [...core.keepers]) {
       keeper.abandon({ reason: 'closed', detail: 'the client was closed' })
@@ -285,8 +285,4 @@ function isSame(known: Known, options: HoldOptions): boolean {
 function checkSignal(signal: AbortSignal): void {
   if (typeof signal === 'object' && signal !== null && 'aborted' in signal) return
   throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

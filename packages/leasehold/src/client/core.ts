@@ -25,7 +25,7 @@ export class ClientCore {
   /** The leases that are kept. */
   readonly keepers = new Set<Keeper>()
   /** What recipes look at the store through, to be closed with the client. */
-  readonly views = new Set<{ close(): void }>()
+  readonly followings = new Set<{ close(): void }>()
   closed = false
   readonly closing = new AbortController()
   /** Where this client's renewals fall between their steps: not where every other's do. */

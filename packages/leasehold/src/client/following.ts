@@ -3,19 +3,23 @@ import type { Task } from './agenda.ts'
 import { storeError } from './call.ts'
 import type { ClientCore } from './core.ts'
 import { closedError } from './loss.ts'
+import { restAfter } from './patience.ts'
 
 /** Called as long as it is followed. It should return quickly and must not throw. */
 export interface Listener {
+  /**
+   * Reads what there is, and answers with the revision to follow from: called at first, and after
+   * something was missed. Where this is not given, it begins with what comes.
+   */
+  begin?(): Promise<Revision>
   /** What happened, in order, each event once, all events of a revision in one call. */
   events(events: readonly Event[]): void
   /** Something may have happened that will not be told: the store no longer knows it. */
-  missed(): void
-  /** Nothing more will be told, because its client was closed. */
+  missed?(): void
+  /** Nothing more will be told. */
   closed?(): void
 }
 
-const REST_MIN_MS = 50
-const REST_MAX_MS = 5000
 /** How often a store across a line is asked whether it is still there. */
 const PROBE_MS = 2000
 
@@ -23,12 +27,13 @@ const PROBE_MS = 2000
  * What happens under a prefix, event by event. Unlike a `View` it keeps nothing, so that it is for
  * prefixes with more keys than one process would want to know, and for the reasons of ends.
  *
- * **Promised.** Events come in order, each once. After an outage it goes on from where it was; where
- * the store no longer knows the way from there, `missed` says so, and it goes on from now.
+ * **Promised.** Events come in order, each once. After an outage it goes on from where it was, however
+ * long that was; where the store no longer knows the way from there, `missed` says so, and it goes on
+ * from now. A line that went dead without a word is found by asking.
  *
  * **Not promised.** That anything is told while the store cannot be reached.
  */
-export class Following implements Task {
+export class Following implements Task, Disposable {
   agendaAt = Infinity
   /** Fulfilled when it first listens: what happens after that is told. Rejected if closed before. */
   readonly ready: Promise<void>
@@ -36,8 +41,11 @@ export class Following implements Task {
   readonly #prefix: string
   readonly #listener: Listener
   #watch: Watch | undefined = undefined
+  /** Whether the store has answered to this watch: until then nobody knows whether it is there. */
+  #isHeard = false
   /** Everything up to here has been told; `undefined` before the first word of the store. */
   #seen: Revision | undefined = undefined
+  #heardAt = -Infinity
   #failures = 0
   #closed = false
   #isReady!: () => void
@@ -53,8 +61,23 @@ export class Following implements Task {
     })
     // Whoever does not wait for it need not catch it.
     this.ready.catch(() => {})
-    core.views.add(this)
-    this.#open()
+    core.followings.add(this)
+    void this.#open()
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Whether the store's news come in. */
+  get live(): boolean {
+    return this.#watch !== undefined && this.#isHeard
+  }
+
+  /** How many milliseconds ago the store was last heard of; 0 for a live one in this process. */
+  age(): number {
+    if (this.live && this.#core.inProcess) return 0
+    return Math.max(0, this.#core.agenda.now() - this.#heardAt)
   }
 
   close(): void {
@@ -63,33 +86,44 @@ export class Following implements Task {
     this.#watch?.close()
     this.#watch = undefined
     this.#core.agenda.drop(this)
-    this.#core.views.delete(this)
+    this.#core.followings.delete(this)
     this.#isNot(closedError())
-    if (this.#core.closed) this.#listener.closed?.()
+    this.#listener.closed?.()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
   }
 
   /** Its time has come: to watch again, or to ask whether the store is there. */
   run(): number {
     if (this.#closed) return Infinity
-    if (this.#watch === undefined) this.#open()
+    if (this.#watch === undefined) void this.#open()
     else void this.#probe()
     return Infinity
   }
 
-  #open(): void {
+  async #open(): Promise<void> {
     try {
+      if (this.#seen === undefined && this.#listener.begin) {
+        this.#seen = await this.#listener.begin()
+        if (this.#closed) return
+      }
+      this.#isHeard = false
       const target = { prefix: this.#prefix, from: this.#seen }
       const watch = this.#core.calls.watch(target, (notice) => {
         if (this.#watch === watch) this.#hear(notice)
       })
       this.#watch = watch
+      this.#probeLater()
     } catch (error) {
-      this.#later(storeError(error))
+      this.#openLater(storeError(error))
     }
-    this.#probeLater()
   }
 
   #hear(notice: Notice): void {
+    this.#heardAt = this.#core.agenda.now()
+    this.#isHeard = true
     if (notice.type === 'watching') {
       this.#failures = 0
       this.#seen ??= notice.revision
@@ -99,20 +133,20 @@ export class Following implements Task {
       this.#listener.events(notice.events)
     } else if (notice.type === 'compacted') {
       this.#seen = undefined
-      this.#listener.missed()
-      this.#later(undefined)
-    } else if (notice.type === 'interrupted') this.#later(notice.error)
+      this.#listener.missed?.()
+      this.#openLater(undefined)
+    } else if (notice.type === 'interrupted') this.#openLater(notice.error)
   }
 
-  /** A line that went dead without a word is found by asking. */
   async #probe(): Promise<void> {
     const watch = this.#watch
     try {
       await this.#core.calls.read({ prefix: this.#prefix, limit: 1 })
+      this.#heardAt = this.#core.agenda.now()
       if (this.#watch === watch) this.#probeLater()
     } catch (error) {
       // Calls did not get through, so news may not have either: it asks for them again.
-      if (this.#watch === watch) this.#later(storeError(error))
+      if (this.#watch === watch) this.#openLater(storeError(error))
     }
   }
 
@@ -121,7 +155,7 @@ export class Following implements Task {
     this.#core.agenda.schedule(this, this.#core.agenda.now() + PROBE_MS)
   }
 
-  #later(error: LeaseholdError | undefined): void {
+  #openLater(error: LeaseholdError | undefined): void {
     this.#watch?.close()
     this.#watch = undefined
     if (this.#closed) return
@@ -129,9 +163,8 @@ export class Following implements Task {
       this.#isNot(error)
       return
     }
-    const rest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
-    const jittered = rest * (0.5 + 0.5 * this.#core.random.next())
+    const rest = restAfter(this.#failures++, this.#core.random)
     this.#core.agenda.drop(this)
-    this.#core.agenda.schedule(this, this.#core.agenda.now() + jittered)
+    this.#core.agenda.schedule(this, this.#core.agenda.now() + rest)
   }
 }

@@ -1,5 +1,6 @@
 import {
   formatDuration,
+  invalid,
   type Key,
   LeaseholdError,
   type LeaseId,
@@ -158,8 +159,7 @@ export class KeptHold implements Hold {
     if (state === 'released') return Promise.reject(this.#notUsable(state))
     if (this.#keeper.timing.renewal !== 'never') return this.#keeper.renew()
     return Promise.reject(
-      new LeaseholdError(
-        'invalid-argument',
+      invalid(
         `${show(this.key)} has a strategy that is never renewed: choose 'reservation' to renew by hand`,
       ),
     )

@@ -1,4 +1,4 @@
-import { LeaseholdError, show } from '../port/index.ts'
+import { invalid, show } from '../port/index.ts'
 import type { ClientEvents, Emitter } from './emitter.ts'
 
 /** A logger of pino's shape: what is known as fields first, a sentence for people second. */
@@ -18,8 +18,7 @@ export function checkLogger(logger: Logger | undefined): void {
       ? 'debug'
       : LEVELS.find((level) => typeof logger[level] !== 'function')
   if (missing === undefined) return
-  throw new LeaseholdError(
-    'invalid-argument',
+  throw invalid(
     `logger is ${show(logger)} and has no function ${missing}: give one of pino's shape, with ${LEVELS.join(', ')}`,
   )
 }

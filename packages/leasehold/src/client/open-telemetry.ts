@@ -1,4 +1,4 @@
-import { LeaseholdError, show } from '../port/index.ts'
+import { invalid, show } from '../port/index.ts'
 import type { Telemetry } from './telemetry.ts'
 
 type Attributes = Record<string, string | number | readonly string[]>
@@ -51,8 +51,7 @@ const FAILED = 2
  */
 export function openTelemetry(api: OpenTelemetryApi): Telemetry {
   if (typeof api?.trace?.getTracer !== 'function' || typeof api.metrics?.getMeter !== 'function') {
-    throw new LeaseholdError(
-      'invalid-argument',
+    throw invalid(
       `api is ${show(api)}: give the whole module, import * as api from '@opentelemetry/api'`,
     )
   }

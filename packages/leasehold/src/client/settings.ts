@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import {
   type Clock,
   type Duration,
-  LeaseholdError,
+  invalid,
   milliseconds,
   type Random,
   show,
@@ -99,8 +99,4 @@ function positive(name: string, value: Duration): number {
   const ms = finite(name, value)
   if (ms > 0) return ms
   throw invalid(`${name} is ${show(value)}: it must be more than 0, such as '5s'`)
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -2,7 +2,7 @@ import {
   type Duration,
   formatDuration,
   type Guarantees,
-  LeaseholdError,
+  invalid,
   milliseconds,
   show,
 } from '../port/index.ts'
@@ -164,8 +164,4 @@ function everyOf(
   throw invalid(
     `renewEvery ${formatDuration(every)} must be more than 0 and less than ttl ${formatDuration(ttl)} less its safety margin (${formatDuration(believed)}): a third or a half of the ttl leaves time for retries`,
   )
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -3,19 +3,14 @@ import {
   type Event,
   holders,
   type Key,
-  type LeaseholdError,
   type LeaseId,
   type Mode,
-  type Notice,
   type Revision,
   type Time,
   type Token,
-  type Watch,
 } from '../port/index.ts'
-import type { Task } from './agenda.ts'
-import { storeError } from './call.ts'
 import type { ClientCore } from './core.ts'
-import { closedError } from './loss.ts'
+import { Following } from './following.ts'
 
 /** A claim as a view knows it. */
 export interface Place {
@@ -45,10 +40,6 @@ interface Line {
 
 const NOBODY: readonly Place[] = []
 const NONE_SEEN: readonly Event[] = []
-const REST_MIN_MS = 50
-const REST_MAX_MS = 5000
-/** How often a store across a line is asked whether it is still there. */
-const PROBE_MS = 2000
 const PAGE = 1000
 /** No key can have more claims than this; where it has, those at the end are not seen. */
 const LINE_MAX = 10_000
@@ -64,37 +55,24 @@ const LINE_MAX = 10_000
  * **Not promised.** It is behind the store by as long as news take, and `age` says when the store was
  * last heard of: what matters must be claimed, not looked up.
  */
-export class View implements Task {
-  agendaAt = Infinity
+export class View implements Disposable {
   /** Fulfilled when it has seen everything once; rejected if it is closed before. */
   readonly ready: Promise<void>
   readonly #core: ClientCore
   readonly #prefix: string
   readonly #changed: Changed
+  readonly #following: Following
   #lines = new Map<Key, Line>()
-  #watch: Watch | undefined = undefined
-  /** Whether the store has answered to this watch: until then nobody knows whether it is there. */
-  #isHeard = false
-  /** Everything up to here has been seen; `undefined` where everything must be read again. */
-  #seen: Revision | undefined = undefined
-  #heardAt = -Infinity
-  #failures = 0
-  #closed = false
-  #isReady: (() => void) | undefined = undefined
-  #isNot: ((error: LeaseholdError) => void) | undefined = undefined
 
   constructor(core: ClientCore, prefix: string, changed: Changed) {
     this.#core = core
     this.#prefix = prefix
     this.#changed = changed
-    this.ready = new Promise((resolve, reject) => {
-      this.#isReady = resolve
-      this.#isNot = reject
+    this.#following = new Following(core, prefix, {
+      begin: () => this.#load(),
+      events: (events) => this.#apply(events),
     })
-    // Whoever does not wait for it need not catch it.
-    this.ready.catch(() => {})
-    core.views.add(this)
-    void this.#load()
+    this.ready = this.#following.ready
   }
 
   /** The keys that somebody claims, in no order that means anything. */
@@ -114,92 +92,44 @@ export class View implements Task {
 
   /** Whether the store's news come in. */
   get live(): boolean {
-    return this.#watch !== undefined && this.#isHeard
+    return this.#following.live
   }
 
   /** How many milliseconds ago the store was last heard of; 0 for a live one in this process. */
   age(): number {
-    if (this.live && this.#core.inProcess) return 0
-    return Math.max(0, this.#core.agenda.now() - this.#heardAt)
+    return this.#following.age()
   }
 
   close(): void {
-    if (this.#closed) return
-    this.#closed = true
-    this.#watch?.close()
-    this.#watch = undefined
-    this.#core.agenda.drop(this)
-    this.#core.views.delete(this)
-    this.#isNot?.(closedError())
+    this.#following.close()
   }
 
-  /** Its time has come: to watch again, or to ask whether the store is there. */
-  run(): number {
-    if (this.#closed) return Infinity
-    if (this.#watch !== undefined) void this.#probe()
-    else if (this.#seen === undefined) void this.#load()
-    else this.#open(this.#seen)
-    return Infinity
+  [Symbol.dispose](): void {
+    this.close()
   }
 
-  /** Reads everything, then watches from where the reading began. */
-  async #load(): Promise<void> {
-    try {
-      const lines = new Map<Key, Line>()
-      let first: Revision | undefined
-      let after: Key | undefined
-      for (let more = true; more; ) {
-        const page = await this.#core.calls.read({ prefix: this.#prefix, after, limit: PAGE })
-        first ??= page.revision
-        for (const { key, claims, count } of page.keys) {
-          const whole = count > claims.length ? await this.#wholeLine(key) : undefined
-          lines.set(key, whole ?? { places: claims.map(placeOf), revision: page.revision })
-        }
-        more = page.more
-        after = page.keys.at(-1)?.key
+  /** Reads everything, and answers with where the reading began. */
+  async #load(): Promise<Revision> {
+    const lines = new Map<Key, Line>()
+    let first: Revision | undefined
+    let after: Key | undefined
+    for (let more = true; more; ) {
+      const page = await this.#core.calls.read({ prefix: this.#prefix, after, limit: PAGE })
+      first ??= page.revision
+      for (const { key, claims, count } of page.keys) {
+        const whole = count > claims.length ? await this.#wholeLine(key) : undefined
+        lines.set(key, whole ?? { places: claims.map(placeOf), revision: page.revision })
       }
-      if (this.#closed) return
-      this.#replace(lines)
-      this.#seen = first!
-      this.#open(first!)
-    } catch (error) {
-      this.#later(storeError(error))
+      more = page.more
+      after = page.keys.at(-1)?.key
     }
+    if (!this.#following.closed) this.#replace(lines)
+    return first!
   }
 
   async #wholeLine(key: Key): Promise<Line> {
     const { claims, revision } = await this.#core.calls.read({ key, limit: LINE_MAX })
     return { places: claims.map(placeOf), revision }
-  }
-
-  #open(from: Revision): void {
-    this.#isHeard = false
-    try {
-      const watch = this.#core.calls.watch({ prefix: this.#prefix, from }, (notice) => {
-        if (this.#watch === watch) this.#hear(notice)
-      })
-      this.#watch = watch
-    } catch (error) {
-      this.#later(storeError(error))
-    }
-  }
-
-  #hear(notice: Notice): void {
-    this.#heardAt = this.#core.agenda.now()
-    this.#isHeard = true
-    if (notice.type === 'watching') {
-      this.#failures = 0
-      this.#isReady?.()
-      this.#isReady = undefined
-      this.#isNot = undefined
-      if (!this.#core.inProcess) this.#probeLater()
-    } else if (notice.type === 'events') {
-      this.#seen = Math.max(this.#seen!, notice.revision)
-      this.#apply(notice.events)
-    } else if (notice.type === 'compacted') {
-      this.#seen = undefined
-      this.#later(undefined)
-    } else if (notice.type === 'interrupted') this.#later(notice.error)
   }
 
   #apply(events: readonly Event[]): void {
@@ -235,38 +165,6 @@ export class View implements Task {
     for (const key of this.#lines.keys()) if (!lines.has(key)) changed.add(key)
     this.#lines = lines
     if (changed.size > 0) this.#changed(changed, NONE_SEEN)
-  }
-
-  /** A line that went dead without a word is found by asking. */
-  async #probe(): Promise<void> {
-    const watch = this.#watch
-    try {
-      await this.#core.calls.read({ prefix: this.#prefix, limit: 1 })
-      this.#heardAt = this.#core.agenda.now()
-      if (this.#watch === watch) this.#probeLater()
-    } catch (error) {
-      // Calls did not get through, so news may not have either: it asks for them again.
-      if (this.#watch === watch) this.#later(storeError(error))
-    }
-  }
-
-  #probeLater(): void {
-    if (this.#closed) return
-    this.#core.agenda.schedule(this, this.#core.agenda.now() + PROBE_MS)
-  }
-
-  #later(error: LeaseholdError | undefined): void {
-    this.#watch?.close()
-    this.#watch = undefined
-    if (this.#closed) return
-    if (error?.code === 'invalid-argument' || error?.code === 'closed') {
-      this.#isNot?.(error)
-      return
-    }
-    const rest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
-    const jittered = rest * (0.5 + 0.5 * this.#core.random.next())
-    this.#core.agenda.drop(this)
-    this.#core.agenda.schedule(this, this.#core.agenda.now() + jittered)
   }
 }
 

@@ -1,7 +1,14 @@
 import { mkdirSync, renameSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { LeaseholdError, type Random, show, systemRandom, type Token } from '../port/index.ts'
+import {
+  invalid,
+  LeaseholdError,
+  type Random,
+  show,
+  systemRandom,
+  type Token,
+} from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale } from './fence.ts'
 import { FenceLog } from './fence-log.ts'
 
@@ -48,10 +55,7 @@ export async function fileFence(
 ): Promise<FileFence> {
   const { random = systemRandom } = options
   if (typeof folder !== 'string' || folder === '') {
-    throw new LeaseholdError(
-      'invalid-argument',
-      `folder is ${show(folder)}: give the path of a folder to keep the fence in`,
-    )
+    throw invalid(`folder is ${show(folder)}: give the path of a folder to keep the fence in`)
   }
   const log = attempt(`the fence in ${folder} cannot be opened`, () => {
     mkdirSync(folder, { recursive: true })

@@ -1,4 +1,4 @@
-import { LeaseholdError, show, type Token } from '../port/index.ts'
+import { invalid, LeaseholdError, show, type Token } from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale } from './fence.ts'
 
 export interface MemoryFenceOptions {
@@ -13,10 +13,7 @@ export interface MemoryFenceOptions {
 export function memoryFence(options: MemoryFenceOptions = {}): Fence {
   const { resources = 1_000_000 } = options
   if (!Number.isSafeInteger(resources) || resources < 1) {
-    throw new LeaseholdError(
-      'invalid-argument',
-      `resources is ${show(resources)}: it must be an integer from 1 on`,
-    )
+    throw invalid(`resources is ${show(resources)}: it must be an integer from 1 on`)
   }
   const highest = new Map<string, Token>()
   return {

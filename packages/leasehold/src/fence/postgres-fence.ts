@@ -1,4 +1,4 @@
-import { LeaseholdError, show, type Token } from '../port/index.ts'
+import { invalid, LeaseholdError, show, type Token } from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale, unanswered } from './fence.ts'
 
 /** What is asked of `pg`: a `Pool`, a `Client` or a client from a pool. */
@@ -60,8 +60,7 @@ export function postgresFence(
 ): PostgresFence {
   const { table = 'leasehold_fence' } = options
   if (typeof table !== 'string' || table.length > NAME_MAX || !NAME.test(table)) {
-    throw new LeaseholdError(
-      'invalid-argument',
+    throw invalid(
       `table is ${show(table)}: use lower-case letters, digits and _, at most ${NAME_MAX} of them, as in 'fence' or 'schema.fence'`,
     )
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { LeaseholdError, show, type Token } from '../port/index.ts'
+import { invalid, show, type Token } from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale, unanswered } from './fence.ts'
 
 /** What is asked of `ioredis`. */
@@ -66,7 +66,7 @@ const DIGEST = createHash('sha1').update(SCRIPT).digest('hex')
 export function redisFence(client: RedisClient, options: RedisFenceOptions = {}): RedisFence {
   const { prefix = 'leasehold:fence:' } = options
   if (typeof prefix !== 'string') {
-    throw new LeaseholdError('invalid-argument', `prefix is ${show(prefix)}: it must be a text`)
+    throw invalid(`prefix is ${show(prefix)}: it must be a text`)
   }
 
   async function judge(
@@ -87,10 +87,7 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     admit: (resource, token) => judge(resource, token),
     async set(resource, token, key, value) {
       if (typeof key !== 'string' || typeof value !== 'string') {
-        throw new LeaseholdError(
-          'invalid-argument',
-          `key is ${show(key)} and value is ${show(value)}: both must be texts`,
-        )
+        throw invalid(`key is ${show(key)} and value is ${show(value)}: both must be texts`)
       }
       await judge(resource, token, [key], [value])
     },

@@ -108,3 +108,8 @@ export class LeaseholdError extends Error {
 export function isLeaseholdError(error: unknown, code?: ErrorCode): error is LeaseholdError {
   return error instanceof LeaseholdError && (code === undefined || error.code === code)
 }
+
+/** For a value that is wrong in itself: the message names it, what is allowed, and the fix. */
+export function invalid(message: string): LeaseholdError {
+  return new LeaseholdError('invalid-argument', message)
+}

@@ -2,6 +2,7 @@ import { AdaptiveTtl, type HoldEnd, type TtlChoice } from '../adaptive/index.ts'
 import type { Client, Hold } from '../client/index.ts'
 import {
   type Duration,
+  invalid,
   isLeaseholdError,
   type Key,
   LeaseholdError,
@@ -10,7 +11,7 @@ import {
   type Timer,
   type Token,
 } from '../port/index.ts'
-import { keyPart } from './json.ts'
+import { encodedPart, textOf } from './arguments.ts'
 
 /** Options whose ttl may be left to what was learnt: `ttl: 'adaptive'`, with a `kind`. */
 export type Learning<Options> = Omit<Options, 'ttl' | 'kind'> & {
@@ -85,9 +86,7 @@ export class Adaptive {
   }
 
   async #memory(kind: string): Promise<KindMemory> {
-    if (typeof kind !== 'string' || kind === '' || kind.length > KIND_LENGTH_MAX) {
-      throw invalid(`kind is ${show(kind)}: give a text of 1 to ${KIND_LENGTH_MAX} characters`)
-    }
+    textOf('kind', kind, KIND_LENGTH_MAX)
     let memory = this.#kinds.get(kind)
     if (memory === undefined) {
       if (this.#kinds.size >= KINDS_MAX) {
@@ -152,7 +151,7 @@ class KindMemory {
   constructor(client: Client, kind: string) {
     this.#client = client
     this.#kind = kind
-    this.#key = `adaptive/${keyPart(kind, 'kind')}`
+    this.#key = `adaptive/${encodedPart('kind', kind)}`
     this.#known = this.#learner()
   }
 
@@ -250,8 +249,4 @@ class KindMemory {
       level: 'warn',
     })
   }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

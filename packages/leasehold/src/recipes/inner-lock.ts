@@ -1,5 +1,5 @@
 import type { Hold, HoldState } from '../client/index.ts'
-import { type Key, LeaseholdError, type LeaseId, show, type Token } from '../port/index.ts'
+import { invalid, type Key, LeaseholdError, type LeaseId, show, type Token } from '../port/index.ts'
 
 /**
  * A lock within a lock that is held already: the same claim, looked at by somebody who must not
@@ -105,8 +105,4 @@ class InnerLock implements Hold {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#released = true
   }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

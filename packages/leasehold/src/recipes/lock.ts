@@ -1,5 +1,13 @@
 import { type Client, Conflict, type Hold, type HoldOptions } from '../client/index.ts'
-import { type ClaimSpec, type Key, LeaseholdError, type Mode, show } from '../port/index.ts'
+import {
+  type ClaimSpec,
+  invalid,
+  type Key,
+  LeaseholdError,
+  type Mode,
+  show,
+} from '../port/index.ts'
+import { functionOf } from './arguments.ts'
 import { inner } from './inner-lock.ts'
 
 /**
@@ -98,9 +106,7 @@ export async function withLock<Result>(
   options: LockOptions | undefined,
   work: (lock: Lock) => Promise<Result> | Result,
 ): Promise<Result> {
-  if (typeof work !== 'function') {
-    throw invalid(`the work under ${show(keys)} is ${show(work)}: give a function`)
-  }
+  functionOf(`the work under ${show(keys)}`, work)
   const held = await lock(client, keys, options)
   try {
     const result = await work(held)
@@ -133,8 +139,4 @@ function claimOf(key: Key, options: LockOptions | undefined): ClaimSpec {
   if (!options) return { key }
   const { mode, limit, value } = options
   return { key, mode, limit, value }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -130,12 +130,12 @@ describe('a registration', () => {
 
   it.each([
     ['a service with a slash', 'a/b', {}, /service is "a\/b": it must have no slash/],
-    ['an empty id', 's', { id: '' }, /id is empty/],
+    ['an empty id', 's', { id: '' }, /id is "": give a text of 1 to 128 characters/],
     ['a space in an id', 's', { id: 'a b' }, /no slash and no space/],
     ['tags that are no list', 's', { tags: 'x' }, /tags is "x": give an array/],
     ['65 tags', 's', { tags: Array.from({ length: 65 }, (_, i) => `t${i}`) }, /at most 64/],
     ['a negative weight', 's', { weight: -1 }, /weight is -1: it must be a number from 0/],
-    ['a number as metadata', 's', { metadata: { a: 5 } }, /metadata\.a is 5: it must be a text/],
+    ['a number as metadata', 's', { metadata: { a: 5 } }, /metadata\.a is 5: give a text/],
     ['a control character', 's', { address: 'a\r\nb' }, /printable/],
     ['no description', 's', undefined, /needs an object/],
     ['a check without address', 's', { check: { http: '/health' } }, /there is no address/],

@@ -2,13 +2,16 @@ import { type Client, Conflict, type Hold } from '../../client/index.ts'
 import {
   type Duration,
   formatDuration,
+  invalid,
   isLeaseholdError,
   LeaseholdError,
   milliseconds,
   show,
   type Token,
 } from '../../port/index.ts'
-import { checkInstance, jsonOf, keyPart } from '../json.ts'
+import { encodedPart, functionOf, keyPart, objectOf } from '../arguments.ts'
+import { jsonOf } from '../json.ts'
+import { unlessAborted } from '../patience.ts'
 import { type EntryKeys, type EntryState, entryKeys } from './entry-state.ts'
 import { type EntryLife, EntryStore } from './entry-store.ts'
 import { Wakes } from './wakes.ts'
@@ -40,16 +43,14 @@ export class Cache<Value = unknown> {
 
   constructor(client: Client, name: string, options: CacheOptions = {}) {
     this.#client = client
-    this.#name = checkInstance('cache', name)
+    this.#name = keyPart('the name of the cache', name)
     this.#settings = settingsOf(options)
     this.#entries = new EntryStore(client)
   }
 
   /** The value, loaded by the loader where it is missing. Fails as the loader does. */
   async get(key: string, loader: Loader<Value>): Promise<Value> {
-    if (typeof loader !== 'function') {
-      throw invalid(`the loader of ${show(key)} is ${show(loader)}: give a function`)
-    }
+    functionOf(`the loader of ${show(key)}`, loader)
     const keys = this.#keysOf(key)
     const copy = this.#copies.get(key)
     if (copy !== undefined && copy.until > this.#client.now()) return JSON.parse(copy.text) as Value
@@ -82,7 +83,7 @@ export class Cache<Value = unknown> {
   }
 
   #keysOf(key: string): EntryKeys {
-    return entryKeys(this.#name, keyPart(key, 'the key'))
+    return entryKeys(this.#name, encodedPart('the key', key))
   }
 
   async #fetch(key: string, keys: EntryKeys, loader: Loader<Value>): Promise<string> {
@@ -150,9 +151,8 @@ export class Cache<Value = unknown> {
   async #load(key: string, keys: EntryKeys, loader: Loader<Value>, hold: Hold): Promise<string> {
     let text: string
     try {
-      const loaded = await untilLost(hold, () =>
-        loader({ key, signal: hold.signal, token: hold.token }),
-      )
+      const { signal, token } = hold
+      const loaded = await unlessAborted(signal, (async () => loader({ key, signal, token }))())
       text = jsonOf(loaded, `what the loader of ${show(key)} gave`)
       if (await this.#commit(key, keys, hold, text)) return this.#keep(key, text)
     } catch (error) {
@@ -267,9 +267,7 @@ interface Settings extends EntryLife {
 }
 
 function settingsOf(options: CacheOptions): Settings {
-  if (typeof options !== 'object' || options === null) {
-    throw invalid(`options is ${show(options)}: it must be an object`)
-  }
+  objectOf('options', options)
   const span = (name: keyof CacheOptions, otherwise: number) =>
     milliseconds(options[name] ?? otherwise, name)
   const settings = {
@@ -295,31 +293,9 @@ function settingsOf(options: CacheOptions): Settings {
   return settings
 }
 
-/** The result of the work, or the loss, if that comes first. */
-async function untilLost<Result>(
-  hold: Hold,
-  work: () => Promise<Result> | Result,
-): Promise<Result> {
-  const { signal } = hold
-  let onLoss = () => {}
-  const loss = new Promise<never>((_, reject) => {
-    onLoss = () => reject(signal.reason)
-    signal.addEventListener('abort', onLoss)
-  })
-  try {
-    return await Promise.race([(async () => work())(), loss])
-  } finally {
-    signal.removeEventListener('abort', onLoss)
-  }
-}
-
 function timeoutError(key: string, wait: number): LeaseholdError {
   return new LeaseholdError(
     'timeout',
     `${show(key)} was not loaded within ${formatDuration(wait)}: wait for longer, or see why its loader takes so long`,
   )
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,7 +1,6 @@
 import type { Client, Hold } from '../../client/index.ts'
 import { isLeaseholdError, LeaseholdError, type LeaseId, type Token } from '../../port/index.ts'
-import { isGone } from '../gone.ts'
-import { storing } from '../json.ts'
+import { isGone, storing } from '../refusals.ts'
 import { type EntryKeys, type EntryState, entryState, FAILED, type Mark } from './entry-state.ts'
 
 const MESSAGE_MAX = 500

@@ -1,19 +1,29 @@
-import type { Client, Hold, HoldOptions, TimingOptions } from '../../client/index.ts'
+import {
+  type Client,
+  type Hold,
+  type HoldOptions,
+  restAfter,
+  type TimingOptions,
+} from '../../client/index.ts'
 import {
   type Duration,
   type ErrorCode,
   formatDuration,
+  invalid,
   isLeaseholdError,
   type Key,
   LeaseholdError,
   milliseconds,
   show,
 } from '../../port/index.ts'
+import { checkWaiting, functionOf, objectOf, textOf } from '../arguments.ts'
+import { pause, unlessAborted } from '../patience.ts'
 import { tell } from './events.ts'
 import { notLeading, readLine } from './hand-over.ts'
 import {
   type Candidacy,
   candidateOf,
+  checkValue,
   type Leader,
   leaderOf,
   type Place,
@@ -23,7 +33,6 @@ import {
   written,
 } from './line.ts'
 import { Observation, type ObserveOptions } from './observation.ts'
-import { checkOptions, checkValue, invalid, pause, restAfter, unlessAborted } from './patience.ts'
 import { type Seat, SittingTerm, type StepDownOptions, type Term } from './term.ts'
 
 /**
@@ -93,17 +102,12 @@ export class Election {
   #term: SittingTerm | undefined = undefined
 
   constructor(client: Client, name: string, options: ElectionOptions = {}) {
-    if (typeof name !== 'string' || name.length === 0 || name.length > NAME_MAX) {
-      throw invalid(
-        `the election's name is ${show(name)}: give a text of 1 to ${NAME_MAX} characters`,
-      )
-    }
     const candidacy = candidacyOf(client, options)
     const { ttl, grace, renewEvery, drain } = options
     if (ttl === 'infinite' || ttl === Infinity) {
       throw invalid(`ttl is infinite: nobody could follow a leader that died; 10s is usual`)
     }
-    this.name = name
+    this.name = textOf("the election's name", name, NAME_MAX)
     this.candidate = candidacy.candidate
     this.#client = client
     this.#place = placeOf(name)
@@ -144,7 +148,7 @@ export class Election {
    * once, a body when `term.asked` has made it come to its end, or the election's `drain` is over.
    */
   async *lead(options: LeadOptions = {}): AsyncGenerator<Term, void, void> {
-    checkOptions(options)
+    checkWaiting(options)
     const { signal } = options
     const ended = () => signal?.aborted === true || this.#client.closing.aborted
     for (;;) {
@@ -179,7 +183,7 @@ export class Election {
     work: (term: Term) => Promise<void> | void,
     options?: LeadOptions,
   ): Promise<void> {
-    if (typeof work !== 'function') throw invalid(`the work is ${show(work)}: give a function`)
+    functionOf('the work', work)
     for await (const term of this.lead(options)) {
       try {
         await work(term)
@@ -214,7 +218,7 @@ export class Election {
   }
 
   async #campaign(options: CampaignOptions): Promise<SittingTerm> {
-    checkOptions(options)
+    checkWaiting(options)
     const { wait, signal } = options
     const until = wait === undefined ? Infinity : this.#client.now() + milliseconds(wait, 'wait')
     if (this.#campaigning || this.term !== undefined) {
@@ -244,7 +248,7 @@ export class Election {
         await hold?.[Symbol.asyncDispose]()
         if (signal?.aborted === true) throw aborted(this.#place, signal)
         if (isLeaseholdError(error) && FINAL.has(error.code)) throw error
-        await this.#rest(restAfter(failures++, this.#client), until, signal, error)
+        await this.#rest(restAfter(failures++, this.#client.random), until, signal, error)
       }
     }
   }
@@ -309,13 +313,9 @@ export class Election {
 }
 
 function candidacyOf(client: Client, options: ElectionOptions): Candidacy {
-  if (typeof options !== 'object' || options === null) {
-    throw invalid(`options is ${show(options)}: it must be an object`)
-  }
+  objectOf('options', options)
   const { candidate = client.holder, priority = 0, preempt = false, value } = options
-  if (typeof candidate !== 'string' || candidate.length === 0 || candidate.length > NAME_MAX) {
-    throw invalid(`candidate is ${show(candidate)}: give a text of 1 to ${NAME_MAX} characters`)
-  }
+  textOf('candidate', candidate, NAME_MAX)
   if (!Number.isFinite(priority)) {
     throw invalid(
       `priority is ${show(priority)}: it must be a number, the higher the more preferred`,

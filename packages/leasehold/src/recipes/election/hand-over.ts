@@ -1,7 +1,7 @@
 import type { Client, HoldOptions } from '../../client/index.ts'
 import { LeaseholdError, type Token } from '../../port/index.ts'
+import { pause } from '../patience.ts'
 import { candidateOf, type Leader, leaderOf, type Place } from './line.ts'
-import { pause } from './patience.ts'
 
 /**
  * What came of a hand-over:

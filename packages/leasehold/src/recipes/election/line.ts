@@ -1,4 +1,5 @@
-import type { Key, Time, Token } from '../../port/index.ts'
+import { invalid, type Key, show, type Time, type Token } from '../../port/index.ts'
+import { objectIn } from '../json.ts'
 
 /**
  * Who leads, who is preferred and who must make room: pure functions of the line, on which everyone
@@ -67,6 +68,12 @@ export interface Claimed {
   readonly heldSince?: Time | undefined
 }
 
+/** What a candidate publishes. */
+export function checkValue(value: unknown): void {
+  if (value === undefined || typeof value === 'string') return
+  throw invalid(`value is ${show(value)}: it must be a text; write objects as JSON`)
+}
+
 /** What a candidate writes on its claim. */
 export function written(candidacy: Candidacy, leads: boolean): string {
   const { candidate, priority, preempt, value } = candidacy
@@ -82,7 +89,7 @@ export function written(candidacy: Candidacy, leads: boolean): string {
 /** A claim that no candidate wrote is a candidate without wishes, which never says that it leads. */
 export function candidateOf(claim: Claimed): Candidate {
   const { holder, token, heldSince } = claim
-  const { candidate, priority, preempt, leads, value } = parsed(claim.value)
+  const { candidate, priority, preempt, leads, value } = objectIn(claim.value) ?? {}
   return {
     candidate: typeof candidate === 'string' ? candidate : holder,
     priority: typeof priority === 'number' ? priority : 0,
@@ -97,7 +104,7 @@ export function candidateOf(claim: Claimed): Candidate {
 
 /** Whom the leader names to follow it, read from the first claim on the key for it. */
 export function successorOf(claims: readonly Claimed[]): string | undefined {
-  const { to } = parsed(claims[0]?.value)
+  const { to } = objectIn(claims[0]?.value) ?? {}
   return typeof to === 'string' ? to : undefined
 }
 
@@ -146,14 +153,4 @@ function highest(candidates: readonly Candidate[], above: number): Candidate | u
     if (candidate.priority > (best?.priority ?? above)) best = candidate
   }
   return best
-}
-
-function parsed(value: string | undefined): Readonly<Record<string, unknown>> {
-  if (value === undefined) return {}
-  try {
-    const record: unknown = JSON.parse(value)
-    return typeof record === 'object' && record !== null ? { ...record } : {}
-  } catch {
-    return {}
-  }
 }

@@ -1,6 +1,7 @@
 import type { Client, View } from '../../client/index.ts'
+import { checkWaiting } from '../arguments.ts'
+import { pause } from '../patience.ts'
 import { type Leader, leaderOf, type Place } from './line.ts'
-import { checkOptions, pause } from './patience.ts'
 
 /** Whoever waits for news keeps the process running: so long at a time. */
 const DAY_MS = 86_400_000
@@ -31,7 +32,7 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
   readonly #wakes = new Set<() => void>()
 
   constructor(client: Client, place: Place, options: ObserveOptions) {
-    checkOptions(options)
+    checkWaiting(options)
     const { signal } = options
     this.#client = client
     this.#place = place

@@ -1,6 +1,7 @@
 import type { Client, Hold, HoldOptions, View } from '../../client/index.ts'
 import {
   type Duration,
+  invalid,
   isLeaseholdError,
   LeaseholdError,
   milliseconds,
@@ -8,10 +9,11 @@ import {
   type Timer,
   type Token,
 } from '../../port/index.ts'
+import { functionOf } from '../arguments.ts'
+import { pause } from '../patience.ts'
 import { type ElectionEvent, tell } from './events.ts'
 import { type HandOver, type Succession, succession } from './hand-over.ts'
-import { type Candidacy, candidateOf, type Place, preemptor, written } from './line.ts'
-import { checkValue, invalid, pause } from './patience.ts'
+import { type Candidacy, candidateOf, checkValue, type Place, preemptor, written } from './line.ts'
 
 /**
  * - `leading`: nobody else leads.
@@ -157,7 +159,7 @@ export class SittingTerm implements Term {
   }
 
   async run<Result>(work: (term: Term) => Promise<Result> | Result): Promise<Result> {
-    if (typeof work !== 'function') throw invalid(`the work is ${show(work)}: give a function`)
+    functionOf('the work', work)
     this.assertLeading()
     this.#works++
     try {

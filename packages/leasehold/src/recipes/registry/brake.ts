@@ -1,5 +1,5 @@
 import type { Duration } from '../../port/index.ts'
-import { countOf, numberOf, objectOf, spanOf } from './arguments.ts'
+import { countOf, numberOf, objectOf, spanOf } from '../arguments.ts'
 
 /**
  * A brake on mass eviction, for one service.

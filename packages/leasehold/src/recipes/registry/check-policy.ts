@@ -1,6 +1,6 @@
-import { show } from '../../port/index.ts'
+import { invalid, show } from '../../port/index.ts'
+import { numberOf, objectOf, oneOf } from '../arguments.ts'
 import { type AddressKind, addressKind, parseAddress } from './address.ts'
-import { invalid, numberOf, objectOf, oneOf } from './arguments.ts'
 
 /**
  * Where health checks may go.

@@ -1,5 +1,5 @@
-import { type Duration, formatDuration, show } from '../../port/index.ts'
-import { countOf, invalid, objectOf, oneOf, spanOf, textOf } from './arguments.ts'
+import { type Duration, formatDuration, invalid, show } from '../../port/index.ts'
+import { countOf, objectOf, oneOf, spanOf, textOf } from '../arguments.ts'
 import { targetOf } from './check-policy.ts'
 
 /**

@@ -1,6 +1,7 @@
 import { type Client, Emitter, type Hold } from '../../client/index.ts'
 import { type Duration, isLeaseholdError, type Key } from '../../port/index.ts'
-import { countOf, keyPart, objectOf, spanOf } from './arguments.ts'
+import { countOf, keyPart, objectOf, spanOf } from '../arguments.ts'
+import { pause } from '../patience.ts'
 import { type BrakeLimits, type BrakeOptions, brakeLimits } from './brake.ts'
 import { type CheckPolicy, checkedPolicy } from './check-policy.ts'
 import type { Lookup, Probe, ProbeMaker } from './probe.ts'
@@ -140,9 +141,8 @@ export class Checker implements AsyncDisposable {
   }
 
   async #rest(): Promise<void> {
-    const { clock } = this.#client
-    const rested = new Promise<void>((resolve) => clock.timer(clock.now() + REST_MS, resolve))
-    await Promise.race([rested, aborted(this.#closing.signal)])
+    // Where it is cut short, the loop sees why.
+    await pause(this.#client, REST_MS, this.#closing.signal).catch(() => {})
   }
 }
 

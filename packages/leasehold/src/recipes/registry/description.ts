@@ -1,14 +1,5 @@
-import { show } from '../../port/index.ts'
-import {
-  invalid,
-  keyPart,
-  NAME_MAX,
-  namesOf,
-  numberOf,
-  objectOf,
-  recordOf,
-  textOf,
-} from './arguments.ts'
+import { invalid, show } from '../../port/index.ts'
+import { keyPart, NAME_MAX, namesOf, numberOf, objectOf, recordOf, textOf } from '../arguments.ts'
 import {
   CHECK_STATUSES,
   type Check,

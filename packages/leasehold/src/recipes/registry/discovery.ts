@@ -1,6 +1,6 @@
 import { type Client, Emitter, type View } from '../../client/index.ts'
 import type { EndReason, Event, Key, Timer } from '../../port/index.ts'
-import { objectOf, oneOf } from './arguments.ts'
+import { objectOf, oneOf } from '../arguments.ts'
 import { Brake, type BrakeOptions, brakeLimits } from './brake.ts'
 import {
   byId,

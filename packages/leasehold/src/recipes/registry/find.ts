@@ -1,6 +1,6 @@
 import type { Client } from '../../client/index.ts'
 import type { Key, KeyEntry } from '../../port/index.ts'
-import { keyPart } from './arguments.ts'
+import { keyPart } from '../arguments.ts'
 import {
   byId,
   type Filter,

@@ -1,5 +1,5 @@
-import { type Key, type LeaseId, show, type Time, type Token } from '../../port/index.ts'
-import { invalid, objectOf, oneOf, textOf } from './arguments.ts'
+import { invalid, type Key, type LeaseId, show, type Time, type Token } from '../../port/index.ts'
+import { objectOf, oneOf, textOf } from '../arguments.ts'
 import { CHECK_STATUSES, type CheckStatus } from './check.ts'
 import { type Description, NOTE_MAX, parseDescription } from './description.ts'
 

@@ -7,7 +7,7 @@ import {
   show,
   type Token,
 } from '../../port/index.ts'
-import { invalid, keyPart, namesOf, objectOf, recordOf, textOf } from './arguments.ts'
+import { functionOf, keyPart, namesOf, objectOf, recordOf, textOf } from '../arguments.ts'
 import type { LeftReason } from './discovery.ts'
 import { Presence, type PresenceEvents, type PresenceState } from './presence.ts'
 import {
@@ -182,10 +182,7 @@ export class NodesWatch implements Disposable {
     this.#options = objectOf('options', options)
     this.#expected = namesOf('expected', options.expected)
     for (const name of ['onStopped', 'onReturned', 'onStarted'] as const) {
-      const given = options[name]
-      if (given !== undefined && typeof given !== 'function') {
-        throw invalid(`${name} is ${show(given)}: give a function`)
-      }
+      if (options[name] !== undefined) functionOf(name, options[name])
     }
     this.#view = client.view('nodes/', (keys, ended) => this.#look(keys, ended))
     this.ready = this.#view.ready.then(() => this.#begin())

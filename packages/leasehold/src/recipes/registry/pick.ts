@@ -1,5 +1,5 @@
-import { show } from '../../port/index.ts'
-import { invalid, oneOf } from './arguments.ts'
+import { invalid, show } from '../../port/index.ts'
+import { oneOf } from '../arguments.ts'
 import type { Instance } from './instance.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { type Client, Emitter, type Hold, type HoldOptions } from '../../client/index.ts'
+import { type Client, Emitter, type Hold, type HoldOptions, restAfter } from '../../client/index.ts'
 import {
   isLeaseholdError,
   type Key,
@@ -8,7 +8,7 @@ import {
   type Timer,
   type Token,
 } from '../../port/index.ts'
-import { oneOf } from './arguments.ts'
+import { oneOf } from '../arguments.ts'
 
 /**
  * - `present`: others see it.
@@ -37,8 +37,6 @@ export interface PresencePlan {
   readonly onRevoked?: OnRevoked | undefined
 }
 
-const REST_MIN_MS = 100
-const REST_MAX_MS = 5000
 /** After these nothing is gained by trying again. */
 const HOPELESS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsupported'])
 
@@ -165,9 +163,8 @@ export class Presence {
 
   #returnLater(): void {
     const { clock, random } = this.#client
-    const rest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
-    const time = clock.now() + rest * (0.5 + 0.5 * random.next())
-    this.#timer = clock.timer(time, () => void this.#return())
+    const rest = restAfter(this.#failures++, random)
+    this.#timer = clock.timer(clock.now() + rest, () => void this.#return())
   }
 
   #fail(error: LeaseholdError): void {

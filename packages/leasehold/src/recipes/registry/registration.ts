@@ -1,6 +1,13 @@
 import type { Client, HoldOptions } from '../../client/index.ts'
-import type { Duration, Key, LeaseId, Timer, Token } from '../../port/index.ts'
-import { invalid, keyPart } from './arguments.ts'
+import {
+  type Duration,
+  invalid,
+  type Key,
+  type LeaseId,
+  type Timer,
+  type Token,
+} from '../../port/index.ts'
+import { keyPart } from '../arguments.ts'
 import type { CheckStatus } from './check.ts'
 import {
   type Condition,

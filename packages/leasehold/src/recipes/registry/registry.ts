@@ -1,5 +1,5 @@
 import type { Client } from '../../client/index.ts'
-import { keyPart } from './arguments.ts'
+import { keyPart } from '../arguments.ts'
 import { Checker, type CheckerOptions } from './checker.ts'
 import { Discovery, type WatchOptions } from './discovery.ts'
 import { find, services } from './find.ts'

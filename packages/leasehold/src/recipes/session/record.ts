@@ -1,5 +1,5 @@
 import { type Claim, type Key, LeaseholdError, type Time } from '../../port/index.ts'
-import { keyPart } from '../json.ts'
+import { encodedPart } from '../arguments.ts'
 
 /** What is stored of a session, as the value of its claim. */
 export interface SessionRecord {
@@ -34,7 +34,7 @@ export class SessionKeys {
   }
 
   ofUser(user: string): string {
-    return `${this.users}${keyPart(user, 'user')}/`
+    return `${this.users}${encodedPart('user', user)}/`
   }
 
   /** The keys that a session's lease claims, the one with the record first. */

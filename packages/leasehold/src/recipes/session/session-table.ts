@@ -8,8 +8,7 @@ import {
   type Time,
   type Token,
 } from '../../port/index.ts'
-import { isGone } from '../gone.ts'
-import { storing } from '../json.ts'
+import { isGone, storing } from '../refusals.ts'
 import { isDue, newSight, noteReading, RENEWAL_PART, type Sight, Sights } from './activity.ts'
 import { decode, encode, SessionKeys, type SessionRecord } from './record.ts'
 

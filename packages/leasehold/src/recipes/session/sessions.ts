@@ -2,13 +2,14 @@ import type { Client } from '../../client/index.ts'
 import {
   type Duration,
   formatDuration,
-  LeaseholdError,
+  invalid,
   type LeaseId,
   milliseconds,
   show,
   type Time,
 } from '../../port/index.ts'
-import { checkInstance, jsonOf } from '../json.ts'
+import { countOf, keyPart, objectOf } from '../arguments.ts'
+import { jsonOf } from '../json.ts'
 import type { SessionRecord } from './record.ts'
 import { SessionTable, type Stored, type StoredTimes } from './session-table.ts'
 import { type SessionListener, type SessionWatch, watchSessions } from './watch.ts'
@@ -41,11 +42,8 @@ export class Sessions<Data = unknown> {
 
   constructor(client: Client, name = 'main', options: SessionsOptions = {}) {
     this.#client = client
-    this.#table = new SessionTable(client, checkInstance('sessions', name))
-    if (typeof options !== 'object' || options === null) {
-      throw invalid(`options is ${show(options)}: it must be an object`)
-    }
-    this.#options = options
+    this.#table = new SessionTable(client, keyPart('the name of the sessions', name))
+    this.#options = objectOf('options', options)
     lifeOf({}, options)
   }
 
@@ -74,13 +72,10 @@ export class Sessions<Data = unknown> {
     return this.#table.end(this.#table.refOf(checkId(id)), why)
   }
 
-  /** The sessions of a user, at most `limit` (1000) of them; one call and one for each. */
+  /** The sessions of a user, at most `limit` (1000) of them: one call, and one for each. */
   async list(user: string, options: { limit?: number } = {}): Promise<ListedSession<Data>[]> {
     const { limit = 1000 } = options
-    if (!Number.isInteger(limit) || limit < 1) {
-      throw invalid(`limit is ${show(limit)}: it must be an integer from 1 on`)
-    }
-    const found = await this.#table.list(user, limit)
+    const found = await this.#table.list(user, countOf('limit', limit, 1, LIST_MAX))
     return found.map((stored) => new SeenSession<Data>(this.#table, stored))
   }
 
@@ -214,6 +209,7 @@ class SeenSession<Data> extends OneSession<Data> implements ListedSession<Data> 
 
 const TTL_MS = 20 * 60_000
 const MAX_MS = 24 * 60 * 60_000
+const LIST_MAX = 1_000_000
 
 /** The times of a session, the wanted ones before the general. Refuses a maximum below the ttl. */
 export function lifeOf(wanted: SessionsOptions, general: SessionsOptions) {
@@ -233,8 +229,4 @@ export function lifeOf(wanted: SessionsOptions, general: SessionsOptions) {
 function checkId(id: string): string {
   if (typeof id === 'string') return id
   throw invalid(`the session's id is ${show(id)}: it must be the text that it was created with`)
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,12 +1,7 @@
 import type { Client } from '../../client/index.ts'
-import {
-  type Duration,
-  isLeaseholdError,
-  LeaseholdError,
-  milliseconds,
-  show,
-} from '../../port/index.ts'
-import { checkInstance, jsonOf } from '../json.ts'
+import { type Duration, invalid, isLeaseholdError, milliseconds, show } from '../../port/index.ts'
+import { functionOf, keyPart } from '../arguments.ts'
+import { jsonOf } from '../json.ts'
 import type { SessionRecord } from './record.ts'
 import { SessionTable } from './session-table.ts'
 
@@ -102,11 +97,10 @@ class WebCalls {
   constructor(client: Client, options: WebStoreOptions) {
     const { name = 'web', ttl = DAY_MS, max = Infinity, user = () => undefined } = options
     this.#client = client
-    this.#table = new SessionTable(client, checkInstance('session store', name))
+    this.#table = new SessionTable(client, keyPart('the name of the session store', name))
     this.#ttl = milliseconds(ttl, 'ttl')
     this.#max = milliseconds(max, 'max')
-    if (typeof user !== 'function') throw invalid(`user is ${show(user)}: give a function`)
-    this.#user = user
+    this.#user = functionOf('user', user)
   }
 
   async get(id: string): Promise<WebSession | null> {
@@ -202,8 +196,4 @@ function hasMaxAge(session: WebSession): boolean {
 function withoutExpiry(session: WebSession): WebSession {
   const { expires: _, originalExpires: __, ...cookie } = session.cookie
   return { ...session, cookie: { ...cookie, maxAge: cookie.originalMaxAge } }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,25 +1,33 @@
-import { type Duration, LeaseholdError, milliseconds, show } from '../../port/index.ts'
+import { type Duration, invalid, milliseconds, show } from '../port/index.ts'
 
-/** What is asked of every text, list and number that a registration is made of. */
+/**
+ * What is asked of the arguments of recipes. Each check names the argument, says what it is, what is
+ * allowed, and answers with the value as it is used.
+ */
 
 export const NAME_MAX = 128
 const LIST_MAX = 64
 const CONTROL = /\p{Cc}/u
 
-export function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
-}
-
-/** A name that becomes a part of a key: a slash would make it two parts. */
+/** A name that becomes a part of a key as it is: a slash would make it two parts. */
 export function keyPart(name: string, value: unknown): string {
   const text = textOf(name, value, NAME_MAX)
   if (!/[\s/]/.test(text)) return text
   throw invalid(`${name} is ${show(text)}: it must have no slash and no space`)
 }
 
+/** A text of the user's as one part of a key, whatever is in it. */
+export function encodedPart(name: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '' && value.isWellFormed()) {
+    return encodeURIComponent(value)
+  }
+  throw invalid(`${name} is ${show(value)}: it must be a text that is not empty`)
+}
+
 export function textOf(name: string, value: unknown, max: number): string {
-  if (typeof value !== 'string') throw invalid(`${name} is ${show(value)}: it must be a text`)
-  if (value.length === 0) throw invalid(`${name} is empty: give it at least one character`)
+  if (typeof value !== 'string' || value === '') {
+    throw invalid(`${name} is ${show(value)}: give a text of 1 to ${max} characters`)
+  }
   if (value.length > max) {
     throw invalid(`${name} has ${value.length} characters: at most ${max} are allowed`)
   }
@@ -63,6 +71,18 @@ export function objectOf(name: string, value: unknown): Readonly<Record<string, 
     return value as Readonly<Record<string, unknown>>
   }
   throw invalid(`${name} is ${show(value)}: it must be an object`)
+}
+
+/** The options of a call that waits: an object, with an AbortSignal if any. */
+export function checkWaiting(options: { readonly signal?: AbortSignal | undefined }): void {
+  const { signal } = objectOf('options', options)
+  if (signal === undefined || (typeof signal === 'object' && signal && 'aborted' in signal)) return
+  throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
+}
+
+export function functionOf<Given>(name: string, value: Given): Given {
+  if (typeof value === 'function') return value
+  throw invalid(`${name} is ${show(value)}: give a function`)
 }
 
 export function numberOf(name: string, value: unknown, min: number, max: number): number {
