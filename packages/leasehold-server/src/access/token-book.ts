@@ -90,7 +90,7 @@ export class TokenBook {
   /** Who has this token. */
   byToken(token: string | undefined): Principal {
     if (token === undefined) {
-      throw unauthenticated('this server wants a token: send it as Authorization: Bearer lh_…')
+      throw unauthenticated('this server wants a token: send it as Authorization: Bearer lh_...')
     }
     const parts = FORM.exec(token)
     const known = parts === null ? undefined : this.#known.get(parts[1]!)

@@ -1,0 +1,129 @@
+import type { Leasehold } from 'leasehold'
+import {
+  type Duration,
+  formatDuration,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  milliseconds,
+  systemClock,
+  type Timer,
+  type Token,
+} from 'leasehold/port'
+import { Child } from './children.ts'
+import { RUN_EXIT } from './exit-codes.ts'
+
+const TTL: Duration = '30s'
+const KILL_AFTER_MAX_MS = 5000
+/** After a revocation somebody else may hold already. */
+const REVOKED_KILL_MS = 1000
+/** What a client allows for clocks that run at different rates: see the library's `drift`. */
+const CLOCK_RATE = 0.99
+
+/**
+ * The ttl that was asked for, parted in two: when the first part has passed without a renewal the
+ * command is told to end (TERM), and when the second has passed too it is killed (KILL), which is
+ * still before anybody else can hold. To the store the second part is a grace.
+ */
+export interface Patience {
+  readonly ttl: number
+  readonly grace: number
+}
+
+export function patienceOf(
+  ttl: string | undefined,
+  killAfter: string | undefined,
+  otherwise = TTL,
+): Patience {
+  const whole = milliseconds((ttl as Duration | undefined) ?? otherwise, 'ttl')
+  const grace =
+    killAfter === undefined
+      ? Math.min(KILL_AFTER_MAX_MS, whole / 3)
+      : milliseconds(killAfter as Duration, 'killAfter')
+  if (grace >= whole || whole === Infinity) {
+    throw new LeaseholdError(
+      'invalid-argument',
+      `ttl ${formatDuration(whole)} must be finite, and longer than kill-after ${formatDuration(grace)}: the command is told to end that long before the lease can pass to another`,
+    )
+  }
+  return { ttl: whole - grace, grace }
+}
+
+/** Something held, as far as it concerns a command that runs under it. */
+export interface Held {
+  /** Aborted when it is lost. */
+  readonly signal: AbortSignal
+  /** Aborted when the command should come to its end while there is time. */
+  readonly asked?: AbortSignal | undefined
+  readonly lease: LeaseId | undefined
+  readonly token: Token
+}
+
+export interface Ended {
+  readonly code: number
+  /** Why it was stopped, where it was. */
+  readonly lost: string | undefined
+}
+
+/** Runs a command while something is held, and stops it before anybody else can hold that. */
+export async function holdWhileRunning(
+  leasehold: Leasehold,
+  store: LeaseStore,
+  held: Held,
+  { grace }: Patience,
+  command: { readonly line: readonly string[]; readonly name: string },
+): Promise<Ended> {
+  const child = new Child(command.line, {
+    LEASEHOLD_TOKEN: String(held.token),
+    LEASEHOLD_KEY: command.name,
+  })
+  let lost: string | undefined
+  const timers: Timer[] = []
+  const terminate = (why: string) => {
+    lost ??= why
+    child.signal('SIGTERM')
+  }
+  const kill = () => child.signal('SIGKILL')
+  const inTime = (ms: number, run: () => void) =>
+    timers.push(systemClock.timer(systemClock.now() + Math.max(0, ms), run, true))
+  const onLost = () => {
+    const { reason } = held.signal
+    terminate(reason instanceof Error ? reason.message : String(reason))
+    const isForced = isLeaseholdError(reason) && reason.reason === 'revoked'
+    if (isForced) inTime(Math.min(grace, REVOKED_KILL_MS), kill)
+    else kill()
+  }
+  const onAsked = () => {
+    terminate('it was asked to step down')
+    inTime(grace, kill)
+  }
+  const stopLapses = leasehold.on('lapsed', ({ lease }) => {
+    if (held.lease !== undefined && lease !== held.lease) return
+    terminate(`the lease could not be renewed, and ends within ${formatDuration(grace)}`)
+  })
+  // A break gives a last deadline, which the client keeps to the end: the command needs its part.
+  const watch =
+    held.lease === undefined
+      ? undefined
+      : store.watch({ lease: held.lease }, (notice) => {
+          if (notice.type !== 'capped') return
+          const { remaining, end } = notice
+          const why = `the lease was broken${end?.by ? ` by ${end.by}` : ''}${end?.why ? `: ${end.why}` : ''}`
+          inTime(remaining * CLOCK_RATE - grace, () => terminate(why))
+        })
+  held.signal.addEventListener('abort', onLost, { once: true })
+  held.asked?.addEventListener('abort', onAsked, { once: true })
+  if (held.signal.aborted) onLost()
+  else if (held.asked?.aborted) onAsked()
+  try {
+    const code = await child.exited
+    return { code: lost === undefined ? code : RUN_EXIT.lost, lost }
+  } finally {
+    held.signal.removeEventListener('abort', onLost)
+    held.asked?.removeEventListener('abort', onAsked)
+    stopLapses()
+    watch?.close()
+    for (const timer of timers) timer.cancel()
+  }
+}

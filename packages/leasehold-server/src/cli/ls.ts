@@ -1,0 +1,57 @@
+import { Command } from 'commander'
+import type { KeyEntry, LeaseStore } from 'leasehold/port'
+import { type ConnectionFlags, connecting, withStore } from './connection.ts'
+import { EXIT_HELP } from './exit-codes.ts'
+import { print, since, table, until } from './table.ts'
+
+const PAGE = 1000
+
+interface LsFlags extends ConnectionFlags {
+  readonly limit?: string
+}
+
+export function lsCommand(): Command {
+  return connecting(new Command('ls'))
+    .description('Lists the keys that are held, and by whom.')
+    .argument('[prefix]', 'only keys that begin with this', '')
+    .option('--limit <number>', 'at most so many keys')
+    .option('--json', 'prints JSON')
+    .addHelpText('after', EXIT_HELP)
+    .action((prefix: string, flags: LsFlags) =>
+      withStore(flags, async ({ store }) => {
+        const most = flags.limit === undefined ? Infinity : Number(flags.limit)
+        const keys = await readKeys(store, prefix, most)
+        print(flags.json, keys, () => keysTable(keys))
+      }),
+    )
+}
+
+/** All keys under a prefix, page by page. */
+export async function readKeys(
+  store: LeaseStore,
+  prefix: string,
+  most: number,
+): Promise<KeyEntry[]> {
+  const keys: KeyEntry[] = []
+  let after: string | undefined
+  for (let more = true; more && keys.length < most; ) {
+    const page = await store.read({ prefix, after, limit: Math.min(PAGE, most - keys.length) })
+    keys.push(...page.keys)
+    more = page.more
+    after = page.keys.at(-1)?.key
+  }
+  return keys
+}
+
+export function keysTable(keys: readonly KeyEntry[]): string {
+  const headings = ['KEY', 'HOLDER', 'MODE', 'TOKEN', 'HELD', 'LEFT', 'HOLDERS', 'WAITING']
+  return table(
+    headings,
+    keys.map(({ key, claims, holders, count }) => {
+      const [first] = claims
+      const { holder, mode, token, heldSince } = first ?? {}
+      const waiting = count - holders
+      return [key, holder, mode, token, since(heldSince), until(first?.until), holders, waiting]
+    }),
+  )
+}

@@ -1,0 +1,198 @@
+import { Leasehold } from 'leasehold'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Ran, runLeasehold, startLeasehold } from '../run-leasehold.ts'
+import { Place, type ServerProcess } from '../server-process.ts'
+
+const place = new Place()
+let server: ServerProcess
+let leasehold: Leasehold
+let env: Record<string, string>
+
+beforeAll(async () => {
+  server = await place.server('memory:')
+  env = { LEASEHOLD_URL: server.url }
+  leasehold = await Leasehold.open(server.url, { holder: 'alice', callTimeout: '20s' })
+})
+afterAll(async () => {
+  await leasehold?.close()
+  await place.clean()
+})
+
+const run = (...args: string[]) => runLeasehold(args, { env })
+
+async function json<Value>(...args: string[]): Promise<Value> {
+  const ran: Ran = await run(...args, '--json')
+  expect(ran).toMatchObject({ code: 0, stderr: '' })
+  return JSON.parse(ran.stdout) as Value
+}
+
+describe('what is held', () => {
+  it('is listed, shown and waited for', async () => {
+    await using lock = await leasehold.lock('jobs/1', { ttl: '60s', value: 'page \x1b[31m1' })
+    const waiting = leasehold.lock('jobs/1', { ttl: '60s' })
+    waiting.catch(() => {})
+    const table = await run('ls', 'jobs/')
+    expect(table.stdout).toMatch(/^KEY +HOLDER +MODE +TOKEN/)
+    expect(table.stdout).toMatch(/^jobs\/1 +alice +exclusive +\d+ .* 1 +1$/m)
+    await expect
+      .poll(() => json<unknown[]>('ls', 'jobs/'))
+      .toEqual([expect.objectContaining({ key: 'jobs/1', holders: 1, count: 2 })])
+    expect(await json('get', 'jobs/1')).toMatchObject({
+      key: 'jobs/1',
+      holders: [{ holder: 'alice', token: lock.token }],
+      waiting: 1,
+    })
+    expect(await json('waiters', 'jobs/1')).toMatchObject([{ holder: 'alice' }])
+    // What a holder has written cannot colour the screen of whoever looks.
+    expect((await run('get', 'jobs/1')).stdout).not.toContain('\x1b')
+    await lock.release()
+    await (await waiting).release()
+    const history = await json<{ end: { reason: string } }[]>('history', 'jobs/1')
+    expect(history.map(({ end }) => end.reason)).toEqual(['released', 'released'])
+  })
+
+  it('is not there where nobody holds, with the code 3', async () => {
+    expect(await run('get', 'nobody')).toMatchObject({
+      code: 3,
+      stderr: 'leasehold: nobody holds "nobody"\n',
+    })
+    expect(await json('ls', 'nothing/')).toEqual([])
+  })
+
+  it('is told as it happens, line by line', async () => {
+    const running = startLeasehold(['watch', 'seen/', '--json'], { env })
+    let told = 0
+    // The watch begins when it begins: locks are taken until it has seen one.
+    while (running.stdout === '') {
+      await (await leasehold.lock('seen/1', { ttl: '60s' })).release()
+      await (await leasehold.lock('hidden', { ttl: '60s' })).release()
+      told++
+    }
+    running.child.kill('SIGINT')
+    const { code, stdout } = await running.ended
+    expect(code).toBe(0)
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { key: string; type: string })
+    expect(told).toBeGreaterThan(0)
+    expect(new Set(events.map(({ key }) => key))).toEqual(new Set(['seen/1']))
+    expect(new Set(events.map(({ type }) => type)).size).toBeGreaterThan(0)
+  })
+
+  it('can be taken away, with a reason', async () => {
+    const lock = await leasehold.lock('forced', { ttl: '60s' })
+    expect((await run('revoke', 'forced')).code).toBe(2)
+    expect((await run('revoke', '--why', 'x')).code).toBe(2)
+    expect(await json('revoke', 'forced', '--why', 'it hangs')).toEqual({ claims: 1, leases: 0 })
+    await expect.poll(() => lock.state).toBe('lost')
+    expect((lock.signal.reason as Error).message).toContain('it hangs')
+    expect((await run('revoke', 'forced', '--why', 'again')).code).toBe(3)
+  })
+
+  it('can be given a last deadline', async () => {
+    await using lock = await leasehold.lock('limited', { ttl: '60s', labels: { own: 'lease' } })
+    const { lease } = lock
+    expect(await json('break', 'limited', '--after', '30s', '--why', 'deploy')).toEqual({
+      leases: [lease],
+      after: 30_000,
+    })
+    await expect.poll(() => lock.remaining()).toBeLessThan(30_000)
+    expect((await run('break', 'nobody', '--after', '1s', '--why', 'x')).code).toBe(3)
+  })
+})
+
+describe('recipes', () => {
+  it('elect runs a command while it leads, with the term as its token', async () => {
+    const script = 'echo $LEASEHOLD_TOKEN; exit 4'
+    const first = await run('elect', 'boss', '--', 'sh', '-c', script)
+    const second = await run('elect', 'boss', '--', 'sh', '-c', script)
+    expect([first.code, second.code]).toEqual([4, 4])
+    expect(Number(second.stdout)).toBeGreaterThan(Number(first.stdout))
+    const election = leasehold.election('boss', { ttl: '60s' })
+    const term = await election.campaign()
+    expect((await run('elect', 'boss', '--wait', '100ms', '--', 'true')).code).toBe(124)
+    await term.resign()
+  })
+
+  it('elect steps down, with TERM first, for a candidate that is preferred', async () => {
+    const script = 'trap "echo cleaned; exit 0" TERM; echo in; sleep 60 & wait'
+    const running = startLeasehold(['elect', 'chief', '--', 'sh', '-c', script], { env })
+    await running.printed(/in\n/)
+    const election = leasehold.election('chief', { ttl: '60s', priority: 5, preempt: true })
+    await using term = await election.campaign()
+    expect(term.leading).toBe(true)
+    expect(await running.ended).toMatchObject({ code: 123, stdout: 'in\ncleaned\n' })
+  })
+
+  it('register runs a command while it is found', async () => {
+    const args = [
+      'register',
+      'web',
+      '--id',
+      'w1',
+      '--address',
+      '10.0.0.7:80',
+      '--tag',
+      'blue',
+      '--meta',
+      'a=b',
+    ]
+    const running = startLeasehold(
+      [...args, '--', 'sh', '-c', 'echo $LEASEHOLD_INSTANCE; sleep 60'],
+      { env },
+    )
+    await running.printed(/w1\n/)
+    expect(await json('services', 'web')).toMatchObject([
+      { id: 'w1', status: 'passing', address: '10.0.0.7:80', tags: ['blue'], metadata: { a: 'b' } },
+    ])
+    expect((await run('services')).stdout).toMatch(/^web +1 +1$/m)
+    running.child.kill('SIGTERM')
+    expect((await running.ended).code).toBe(143)
+    expect(await json('services', 'web')).toEqual([])
+  })
+
+  it('pool shows who has what', async () => {
+    const pool = leasehold.pool('gpus', { resources: [{ name: 'gpu-0' }, { name: 'gpu-1' }] })
+    await using _permit = await pool.take({ tenant: 'research', ttl: '10m' })
+    expect(await json('pool', 'gpus')).toMatchObject({
+      tenants: [{ tenant: 'research', holds: 1 }],
+    })
+    const { stdout } = await run('pool', 'gpus')
+    expect(stdout).toMatch(/^gpu-[01] +0\/1 +research +alice/m)
+  })
+})
+
+describe('the command line', () => {
+  it('says in --help what its exit codes mean', async () => {
+    for (const command of ['lock', 'elect', 'register']) {
+      expect((await run(command, '--help')).stdout).toMatch(
+        /123 {2}what was held was lost.*\n.*124/,
+      )
+    }
+    for (const command of ['ls', 'get', 'revoke', 'doctor', 'top']) {
+      expect((await run(command, '--help')).stdout).toMatch(/3 {2}there is no such thing/)
+    }
+  })
+
+  it.each([['lss'], ['ls', '--limti', '5'], ['get'], ['completion', 'tcsh']])(
+    'answers a wrong one (%s) with 2',
+    async (...args) => {
+      const { code, stderr } = await run(...args)
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/^error: /)
+    },
+  )
+
+  it('ends quietly when nobody reads on', async () => {
+    const running = startLeasehold(['watch'], { env })
+    running.child.stdout?.destroy()
+    const beat = setInterval(
+      () => void leasehold.lock('x', { ttl: '60s' }).then((it) => it.release()),
+      50,
+    )
+    const { code, stderr } = await running.ended
+    clearInterval(beat)
+    expect([code, stderr]).toEqual([0, ''])
+  })
+})

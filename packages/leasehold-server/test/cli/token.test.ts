@@ -1,0 +1,108 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { runLeasehold } from '../run-leasehold.ts'
+import { Place } from '../server-process.ts'
+
+const place = new Place()
+afterAll(() => place.clean())
+
+describe('leasehold token', () => {
+  it('makes the first token on an open server, from then on lets nobody in without, and opens it again only when told to', async () => {
+    const server = await place.server()
+    const env = { LEASEHOLD_URL: server.url }
+    const run = (args: string[], token?: string) =>
+      runLeasehold(args, { env: { ...env, ...(token && { LEASEHOLD_AUTH: token }) } })
+
+    const made = await run(['token', 'create', 'admin', '--right', 'all:'])
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    const admin = made.stdout.trim()
+    expect(admin).toMatch(/^lh_admin_[\w-]{43}$/)
+    expect(await run(['ls'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/wants a token/),
+    })
+
+    const worker = await run(
+      [
+        'token',
+        'create',
+        'worker',
+        '--right',
+        'claim,read:jobs/',
+        'read:',
+        '--quota',
+        'leases=5',
+        'ttlMax=1h',
+        '--expires',
+        '90d',
+        '--certificate',
+        'worker.example',
+        '--json',
+      ],
+      admin,
+    )
+    const { token } = JSON.parse(worker.stdout) as { token: string }
+    const lock = (key: string) => run(['lock', key, '--', 'echo', 'held'], token)
+    expect(await lock('jobs/1')).toMatchObject({ code: 0, stdout: 'held\n' })
+    const refused = await lock('other')
+    expect(refused).toMatchObject({ code: 125, stdout: '' })
+    expect(refused.stderr).toMatch(/"worker" has no right to claim "other"/)
+    // Making tokens is for those who may do everything.
+    expect((await run(['token', 'create', 'more', '--right', 'all:'], token)).code).toBe(1)
+
+    const list = await run(['token', 'list', '--json'], admin)
+    expect(JSON.parse(list.stdout)).toMatchObject([
+      { name: 'admin', rights: ['all:'] },
+      {
+        name: 'worker',
+        rights: ['claim,read:jobs/', 'read:'],
+        quota: { leases: 5, ttlMax: 3_600_000 },
+        certificate: 'worker.example',
+      },
+    ])
+    const table = await run(['token', 'list'], admin)
+    expect(table.stdout).toMatch(/^worker +claim,read:jobs\/ read: +leases=5 ttlMax=3600000 /m)
+    for (const { stdout, stderr } of [list, table, refused]) {
+      expect(stdout + stderr).not.toContain(admin.slice(-43))
+    }
+
+    expect((await run(['token', 'revoke', 'worker'], admin)).code).toBe(0)
+    expect((await lock('jobs/1')).code).toBe(125)
+    expect((await run(['token', 'revoke', 'worker'], admin)).code).toBe(3)
+    const last = await run(['token', 'revoke', 'admin'], admin)
+    expect(last).toMatchObject({ code: 1, stderr: expect.stringMatching(/is the last token/) })
+    expect((await run(['token', 'revoke', 'admin', '--open-to-everybody'], admin)).code).toBe(0)
+    expect((await run(['ls'])).code).toBe(0)
+  }, 90_000)
+
+  it('is made without a server, in the folder that one will serve', async () => {
+    const folder = await place.folder()
+    const made = await runLeasehold([
+      'token',
+      'create',
+      'ops',
+      '--right',
+      'all:',
+      '--store',
+      `file:${folder}`,
+    ])
+    const server = await place.serverOn(`file:${folder}`).start()
+    const ls = (token: string) => runLeasehold(['ls', '--server', server.url, '--token', token])
+    expect((await ls(made.stdout.trim())).code).toBe(0)
+    const wrong = await ls('lh_ops_wrong')
+    expect(wrong).toMatchObject({ code: 1, stderr: 'leasehold: this token is not known here\n' })
+  })
+
+  it('refuses rights and quotas that mean nothing', async () => {
+    const folder = await place.folder()
+    const create = (...args: string[]) =>
+      runLeasehold(['token', 'create', 'x', ...args, '--store', `file:${folder}`])
+    expect((await create('--right', 'claim')).stderr).toMatch(/right "claim" has no colon/)
+    expect((await create('--right', 'all:', '--quota', 'beer=5')).stderr).toMatch(
+      /quota "beer" is unknown/,
+    )
+    expect((await create('--right', 'all:', '--quota', 'leases=many')).stderr).toMatch(
+      /quota leases is NaN/,
+    )
+    expect((await create()).code).toBe(2)
+  })
+})
