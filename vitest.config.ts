@@ -5,8 +5,8 @@ export default defineConfig({
     include: ['packages/*/test/**/*.test.ts'],
     // A virtual clock makes most tests instant. The limit is for those that start real processes or
     // write real files, on a machine that is busy with something else.
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 90_000,
+    hookTimeout: 180_000,
     // Says what was run and ends with the totals, on a terminal and in a log alike.
     reporters: ['default'],
     // A test left alone by accident would let all others pass unseen.

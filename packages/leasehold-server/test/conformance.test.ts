@@ -86,5 +86,5 @@ describe('the remote store, given random commands', () => {
       fc.asyncProperty(sequences, (commands) => compareWithKernel(() => open(server), commands)),
       { numRuns: 20 },
     )
-  }, 60_000)
+  }, 240_000)
 })

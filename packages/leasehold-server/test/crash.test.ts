@@ -82,7 +82,7 @@ describe('a server that is killed', () => {
     }
     expect(there.size).toBe(answered.size - released.size)
     await store.close()
-  }, 120_000)
+  }, 480_000)
 })
 
 describe('a server that hangs', () => {

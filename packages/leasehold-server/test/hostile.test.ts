@@ -147,7 +147,7 @@ describe('a client that does not speak the protocol', () => {
       { numRuns: 200 },
     )
     expect((await other.read({ key: 'k' })).revision).toBeGreaterThanOrEqual(0)
-  }, 60_000)
+  }, 240_000)
 })
 
 describe('values that are wrong', () => {

@@ -72,7 +72,7 @@ describe('leasehold token', () => {
     expect(last).toMatchObject({ code: 1, stderr: expect.stringMatching(/is the last token/) })
     expect((await run(['token', 'revoke', 'admin', '--open-to-everybody'], admin)).code).toBe(0)
     expect((await run(['ls'])).code).toBe(0)
-  }, 90_000)
+  }, 300_000)
 
   it('is made without a server, in the folder that one will serve', async () => {
     const folder = await place.folder()

@@ -5,7 +5,7 @@ import { ROOT } from '../structure/source-files.ts'
 
 /** A share of what `npm run bench -- adaptive` plays. */
 const SEEDS = 5
-const PATIENCE_MS = 120_000
+const PATIENCE_MS = 480_000
 /** How much dearer than hindsight it may be: in the median of the seeds, and in the worst. */
 const MEDIAN_MAX = 1.25
 const WORST_MAX = 1.5

@@ -93,7 +93,7 @@ describe('the signal', () => {
       }),
       { numRuns: 300 },
     )
-  }, 60_000)
+  }, 240_000)
 
   it('aborts before the ttl is over when the store is frozen', async () => {
     const { clock, store, leasehold } = await open()

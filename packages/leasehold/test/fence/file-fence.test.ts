@@ -117,7 +117,7 @@ describe('processes that share a fence in a folder', () => {
     const highest = Math.max(...admitted.map((each) => each.token))
     const fence = await open(join(folder, 'fence'))
     await expect(fence.admit('shared', highest - 1)).rejects.toMatchObject({ code: 'stale-token' })
-  }, 90_000)
+  }, 300_000)
 })
 
 describe('the log of a fence', () => {

@@ -161,7 +161,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
       crash: () => engine.kill(POSTGRES_CRASH),
       restart: () => engine.restart(),
     })
-  }, 60_000)
+  }, 240_000)
 
   it('is used as the example shows', async () => {
     const url = postgresUrl(engine.port)

@@ -100,7 +100,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
       crash: () => engine.kill(),
       restart: () => engine.restart(),
     })
-  }, 60_000)
+  }, 240_000)
 
   it('is used as the example shows', async () => {
     const url = `redis://127.0.0.1:${engine.port}`

@@ -202,5 +202,5 @@ describe('a snapshot taken while the kernel goes on', () => {
       ),
       { numRuns: 200 },
     )
-  }, 60_000)
+  }, 240_000)
 })

@@ -77,7 +77,7 @@ describe('a write that the failure of the power has torn', () => {
     )
     expect(seen.torn).toBeGreaterThan(100)
     expect(seen.whole).toBeGreaterThan(20)
-  }, 60_000)
+  }, 240_000)
 
   it('is wiped before anything new is written, even if the wiping is torn as well', async () => {
     const disk = new MemoryDisk()

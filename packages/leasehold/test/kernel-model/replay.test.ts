@@ -31,7 +31,7 @@ describe('a kernel that is rebuilt', () => {
       }),
       { numRuns: 150 },
     )
-  }, 60_000)
+  }, 240_000)
 
   it('from a description of it at one moment is the same, and goes on the same', () => {
     fc.assert(
@@ -46,7 +46,7 @@ describe('a kernel that is rebuilt', () => {
       }),
       { numRuns: 150 },
     )
-  }, 60_000)
+  }, 240_000)
 
   it('from a description made in slices while it went on changing is the same', () => {
     const slices = fc.array(fc.tuple(fc.integer({ min: 1, max: 4 }), short), {
@@ -72,7 +72,7 @@ describe('a kernel that is rebuilt', () => {
       }),
       { numRuns: 150 },
     )
-  }, 60_000)
+  }, 240_000)
 
   it('remembers no tenure of a claim that went together with the one before it', () => {
     const pair = new Pair()

@@ -7,7 +7,7 @@ import { ROOT } from '../structure/source-files.ts'
 const SEEDS = 2000
 const PARTS = 2
 /** On a machine that is busy with something else it takes longer. */
-const PATIENCE_MS = 120_000
+const PATIENCE_MS = 480_000
 
 interface Outcome {
   readonly done: number

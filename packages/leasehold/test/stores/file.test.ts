@@ -63,5 +63,5 @@ describe('the file store, given random commands', () => {
       ),
       { numRuns: 40 },
     )
-  }, 60_000)
+  }, 240_000)
 })

@@ -127,7 +127,7 @@ describe('examples', () => {
       expect(stdout).not.toContain('\x1b')
       expect(code).toBe(0)
     },
-    90_000,
+    300_000,
   )
 })
 
