@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { CheckerOptions } from 'leasehold'
 import { type Clock, systemClock } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
 import { TokenBook } from './access/index.ts'
@@ -60,13 +61,28 @@ async function begin(
   const secretsKey = secretsKeyOf(config, folder)
   const audit = auditOf(config, folder, systemClock, logger)
   const stream = { connections, drain }
-  const made = { store, host, port, logger, tls, secretsKey, audit, stream }
+  const made = {
+    store,
+    host,
+    port,
+    logger,
+    tls,
+    secretsKey,
+    audit,
+    stream,
+    checks: checksOf(config),
+  }
   try {
     return { server: await createServer(made), audit }
   } catch (error) {
     audit?.close()
     throw error
   }
+}
+
+function checksOf({ values: { checks } }: Config): CheckerOptions | undefined {
+  if (checks === 'off') return undefined
+  return { allow: { private: checks !== 'public', loopback: checks === 'loopback' } }
 }
 
 function secretsKeyOf({ values, origins }: Config, folder: string | undefined): Buffer | undefined {

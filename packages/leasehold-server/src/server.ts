@@ -1,5 +1,6 @@
 import { Server as HttpsServer } from 'node:https'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
+import type { CheckerOptions } from 'leasehold'
 import {
   type Clock,
   DEFAULT_LIMITS,
@@ -11,6 +12,7 @@ import {
 } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
 import { Access, type Audit, noAudit } from './access/index.ts'
+import { beginDuties } from './duties.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import { StreamServer } from './stream/stream-server.ts'
 import type { StreamStats } from './stream/surroundings.ts'
@@ -35,6 +37,11 @@ export interface ServerOptions {
   readonly secretsKey?: Buffer | undefined
   /** TLS, if given; with `ca`, only clients with a certificate that it signed are let in. */
   readonly tls?: ServerTls | undefined
+  /**
+   * Runs the health checks that instances ask for, when it is this server's turn among all on its
+   * store. None are run if not given.
+   */
+  readonly checks?: CheckerOptions | undefined
   /** The limits of a stream. */
   readonly stream?: Partial<StreamOptions> | undefined
   readonly clock?: Clock | undefined
@@ -53,6 +60,8 @@ export interface LeaseServer {
   readonly url: string
   /** Who may do what: tokens are made and ended here. */
   readonly access: Access
+  /** Whether this is the server that runs the health checks now. */
+  readonly checking: boolean
   readonly stats: Readonly<StreamStats>
   /** New certificates, for the connections that come from now on. Only where it has TLS already. */
   renewTls(tls: ServerTls): void
@@ -73,11 +82,14 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const { audit = noAudit, secretsKey } = options
   const access = await Access.open({ store, limits, audit, clock, secretsKey })
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
+  const { checks } = options
+  const duties = checks && (await beginDuties({ store, clock, random, log, checks }))
   let closing: Promise<void> | undefined
   const app = buildApp(log, options.tls, () => closing === undefined)
   app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
   const close = async () => {
     await streams.close()
+    await duties?.close()
     await app.close()
     access.close()
   }
@@ -87,6 +99,9 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
     return {
       url,
       access,
+      get checking() {
+        return duties?.checking ?? false
+      },
       stats: streams.stats,
       renewTls: (tls) => {
         if (app.server instanceof HttpsServer) app.server.setSecureContext(secureOptions(tls))

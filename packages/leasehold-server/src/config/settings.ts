@@ -7,6 +7,9 @@ export const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
 /** What is written instead of a file's name where there shall be none. */
 export const NONE = 'none'
 
+/** From nowhere to everywhere: each allows for what those before it do. */
+export const CHECKS = ['off', 'public', 'private', 'loopback'] as const
+
 /** All that `leasehold serve` can be told. */
 export const SETTINGS = {
   store: {
@@ -62,6 +65,12 @@ export const SETTINGS = {
     help: 'listens beyond this machine although there is no TLS, or neither a token nor mutual TLS: whoever can reach the port can then read, take and end every lease, or listen in',
     otherwise: 'false',
     read: boolean,
+  },
+  checks: {
+    flag: '--checks <where>',
+    help: `where health checks of registered instances may go: ${CHECKS.join(', ')}; link-local and metadata addresses never`,
+    otherwise: 'public',
+    read: oneOf(CHECKS),
   },
   connections: {
     flag: '--connections <number>',

@@ -6,7 +6,7 @@ import { ROOT } from '../structure/source-files.ts'
 /** A share of what `npm run sim -- --recipe …` runs. */
 const SEEDS = 25
 /** Each takes a few seconds, and longer on a machine that is busy with something else. */
-const PATIENCE_MS = 240_000
+const PATIENCE_MS = 600_000
 
 it.each(['election', 'pool', 'registry', 'session', 'cache'])(
   'finds nothing wrong with the recipe %s in its worlds',
