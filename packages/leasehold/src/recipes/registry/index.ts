@@ -21,6 +21,7 @@ export {
   type WatchEvents,
   type WatchOptions,
 } from './discovery.ts'
+export type { InstanceNews, RegistryEntry } from './entry.ts'
 export { type Filter, type Instance, STATUSES, type Status } from './instance.ts'
 export {
   type ExpectedNode,

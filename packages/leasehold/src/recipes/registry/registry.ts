@@ -1,7 +1,9 @@
 import type { Client } from '../../client/index.ts'
 import { keyPart } from '../arguments.ts'
 import { Checker, type CheckerOptions } from './checker.ts'
+import type { InstanceSpec } from './description.ts'
 import { Discovery, type WatchOptions } from './discovery.ts'
+import { amendedEntry, entryOf, type InstanceNews, type RegistryEntry } from './entry.ts'
 import { find, services } from './find.ts'
 import type { Filter, Instance } from './instance.ts'
 import { NodeHeartbeat, type NodeOptions, NodesWatch, type NodesWatchOptions } from './nodes.ts'
@@ -35,6 +37,16 @@ export class Registry {
   /** Registers an instance and keeps it registered until it is released. */
   register(service: string, options: RegisterOptions): Promise<Registration> {
     return Registration.begin(this.#client, service, options)
+  }
+
+  /** What a registration writes, for an instance whose lease somebody else keeps. */
+  entry(service: string, id: string, spec: InstanceSpec): RegistryEntry {
+    return entryOf(service, id, spec)
+  }
+
+  /** The value of such an entry after its instance has said how it is. */
+  amended(value: string | undefined, news: InstanceNews): string {
+    return amendedEntry(value, news)
   }
 
   /** The instances of a service as they are now, asked of the store. */
