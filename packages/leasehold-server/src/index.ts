@@ -1,3 +1,4 @@
+export { DEFAULT_HTTP, type HttpOptions, type HttpStats } from './http/index.ts'
 export {
   createServer,
   DEFAULT_HOST,

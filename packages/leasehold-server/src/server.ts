@@ -13,12 +13,23 @@ import {
 import { type Logger, pino } from 'pino'
 import { Access, type Audit, noAudit } from './access/index.ts'
 import { beginDuties } from './duties.ts'
+import {
+  DEFAULT_HTTP,
+  HttpApi,
+  type HttpOptions,
+  type HttpStats,
+  refuseBadRequest,
+} from './http/index.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import { StreamServer } from './stream/stream-server.ts'
 import type { StreamStats } from './stream/surroundings.ts'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 7420
+/** A key in the path of a request may be written with three characters for each byte. */
+const MAX_PARAM_LENGTH = 8192
+/** So long may a client take to send its headers. */
+const HEADERS_TIMEOUT_MS = 15_000
 
 export interface ServerOptions {
   /** What is served. It is not closed with the server. */
@@ -44,6 +55,8 @@ export interface ServerOptions {
   readonly checks?: CheckerOptions | undefined
   /** The limits of a stream. */
   readonly stream?: Partial<StreamOptions> | undefined
+  /** The limits of the HTTP API. */
+  readonly http?: Partial<HttpOptions> | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
 }
@@ -65,6 +78,7 @@ export interface LeaseServer {
   readonly stats: Readonly<StreamStats>
   /** New certificates, for the connections that come from now on. Only where it has TLS already. */
   renewTls(tls: ServerTls): void
+  readonly httpStats: Readonly<HttpStats>
   /**
    * Stops: carries out nothing more, answers what is under way, tells the clients to connect again,
    * and lets go of the port. Stopping twice does nothing more.
@@ -84,11 +98,14 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
   const { checks } = options
   const duties = checks && (await beginDuties({ store, clock, random, log, checks }))
+  const http = { ...DEFAULT_HTTP, ...options.http }
+  const api = new HttpApi({ access, clock, random, log, options: http })
   let closing: Promise<void> | undefined
   const app = buildApp(log, options.tls, () => closing === undefined)
+  api.addTo(app)
   app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
   const close = async () => {
-    await streams.close()
+    await Promise.all([streams.close(), api.close()])
     await duties?.close()
     await app.close()
     access.close()
@@ -103,6 +120,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
         return duties?.checking ?? false
       },
       stats: streams.stats,
+      httpStats: api.stats,
       renewTls: (tls) => {
         if (app.server instanceof HttpsServer) app.server.setSecureContext(secureOptions(tls))
       },
@@ -128,7 +146,10 @@ function buildApp(
     logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: true,
     requestTimeout: 30_000,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: refuseBadRequest,
   })
+  app.server.headersTimeout = HEADERS_TIMEOUT_MS
   app.get('/healthz', async () => ({ status: 'alive' }))
   app.get('/readyz', async (_request, reply) => {
     if (isReady()) return { status: 'ready' }

@@ -1,0 +1,217 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchemaCompiler } from 'fastify'
+import { type Clock, LeaseholdError, type Random, type Timer } from 'leasehold/port'
+import type { Logger } from 'pino'
+import {
+  type Access,
+  type Admission,
+  type Credentials,
+  credentialsOf,
+  type Principal,
+} from '../access/index.ts'
+import { problemFor, sendProblem } from './answers.ts'
+import { type Desk, HttpCall } from './call.ts'
+import { addDescription } from './description.ts'
+import { EventStream } from './event-stream.ts'
+import { Office } from './office.ts'
+import type { HttpOptions } from './options.ts'
+import { refusedByFramework } from './problem.ts'
+import type { EventSink, Route } from './route.ts'
+import { ROUTES } from './routes.ts'
+import { querySchema, validators } from './validation.ts'
+
+export interface HttpApiOptions {
+  readonly access: Access
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly options: HttpOptions
+}
+
+/** What has been counted since the server was started. */
+export interface HttpStats {
+  /** Requests that were let in, and problems that were answered. */
+  requests: number
+  problems: number
+  /** Requests that wait and event streams that are open, now. */
+  waiting: number
+  streams: number
+  /** Event streams that were cut off because nobody read them. */
+  dropped: number
+}
+
+const PREFIX = '/v1'
+const ADMISSION = Symbol('admission')
+
+interface Admitted {
+  [ADMISSION]?: Admission
+}
+
+/**
+ * The HTTP API of one server: the port and the recipes, for whoever has nothing but HTTP.
+ *
+ * It adds no meaning of its own: every request is let in by `Access` and uses the store that it was
+ * given there, and nothing else. What is held for a caller is a lease that the caller renews.
+ */
+export class HttpApi implements Desk {
+  readonly stats: HttpStats = { requests: 0, problems: 0, waiting: 0, streams: 0, dropped: 0 }
+  readonly clock: Clock
+  readonly random: Random
+  readonly options: HttpOptions
+  readonly #access: Access
+  readonly #log: Logger
+  readonly #stopping = new AbortController()
+  readonly #sinks = new Set<EventSink>()
+  readonly #offices = new Map<Principal, Promise<Office>>()
+  #inFlight = 0
+  #idle: (() => void) | undefined
+
+  constructor({ access, clock, random, log, options }: HttpApiOptions) {
+    this.#access = access
+    this.clock = clock
+    this.random = random
+    this.#log = log
+    this.options = options
+  }
+
+  get stopping(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  /** Adds all routes, with their description. */
+  addTo(app: FastifyInstance): void {
+    addDescription(app, ROUTES)
+    const addRoutes = async (api: FastifyInstance) => {
+      api.addHook('onRequest', (request, reply, done) => {
+        this.#begin(request, reply)
+        done()
+      })
+      api.setErrorHandler((error, request, reply) => this.#fail(error, request, reply))
+      api.setNotFoundHandler((request, reply) => {
+        const what = `${request.method} ${request.url.split('?', 1)[0]}`
+        return sendProblem(reply, refusedByFramework(404, `there is no ${what}: see /docs`))
+      })
+      const validatorCompiler = validators()
+      for (const route of ROUTES) this.#add(api, route, validatorCompiler)
+    }
+    app.register(addRoutes, { prefix: PREFIX })
+  }
+
+  /**
+   * Stops: nothing more is begun, those who wait are told to ask again and leave no claim behind,
+   * event streams end. Fulfilled when all is answered, or is late.
+   */
+  async close(): Promise<void> {
+    this.#stopping.abort(new LeaseholdError('closed', 'the server stops: ask again'))
+    for (const sink of this.#sinks) {
+      sink.send('bye', { code: 'closed', detail: 'the server stops: connect again' })
+      sink.end()
+    }
+    let timer: Timer | undefined
+    await new Promise<void>((resolve) => {
+      this.#idle = resolve
+      timer = this.clock.timer(this.clock.now() + this.options.drain, resolve, true)
+      if (this.#inFlight === 0) resolve()
+    })
+    timer?.cancel()
+    const offices = [...this.#offices.values()]
+    this.#offices.clear()
+    await Promise.allSettled(offices.map(async (office) => (await office).close()))
+  }
+
+  officeOf(principal: Principal, credentials: Credentials): Promise<Office> {
+    const known = this.#offices.get(principal)
+    if (known !== undefined) return known
+    const admission = this.#access.admit(credentials)
+    const office = Office.open(admission, this)
+    this.#offices.set(principal, office)
+    admission.ended = () => {
+      this.#offices.delete(principal)
+      void office.then((it) => it.close()).catch(() => {})
+    }
+    return office
+  }
+
+  openStream(reply: FastifyReply): EventSink {
+    const { clock, options, stats } = this
+    if (stats.streams >= options.streams) throw tooMany(`${options.streams} event streams are open`)
+    reply.hijack()
+    const { heartbeat, buffered } = options
+    const dropped = () => void stats.dropped++
+    const sink = new EventStream(reply.raw, { clock, heartbeat, buffered, dropped })
+    this.#sinks.add(sink)
+    stats.streams++
+    reply.raw.once('close', () => {
+      this.#sinks.delete(sink)
+      stats.streams--
+    })
+    return sink
+  }
+
+  #add(api: FastifyInstance, route: Route, validatorCompiler: FastifySchemaCompiler<unknown>) {
+    const { method, path, rest, query, body } = route
+    const url = path.slice(PREFIX.length).replaceAll(/\{(\w+)\}/g, ':$1')
+    api.route({
+      method,
+      url: rest ? url.replace(/:\w+$/, '*') : url,
+      exposeHeadRoute: false,
+      bodyLimit: this.options.bodyBytes,
+      schema: { querystring: querySchema(query), ...(body && { body: body.schema }) },
+      validatorCompiler,
+      handler: (request, reply) => this.#serve(route, request, reply),
+    })
+  }
+
+  /** Before anything is read: who it is, and whether anything is begun at all. */
+  #begin(request: FastifyRequest, reply: FastifyReply): void {
+    reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
+    if (this.stopping.aborted) throw this.stopping.reason
+    refuseForeign(request)
+    const admission = this.#access.admit(credentialsOf(request.raw))
+    ;(request as Admitted)[ADMISSION] = admission
+    this.stats.requests++
+    this.#inFlight++
+    reply.raw.once('close', () => {
+      admission.leave()
+      if (--this.#inFlight === 0) this.#idle?.()
+    })
+  }
+
+  async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const admission = (request as Admitted)[ADMISSION]!
+    const call = new HttpCall(this, route, admission, request, reply)
+    const waits = route.waits === true && call.query['wait'] !== undefined
+    if (waits && this.stats.waiting >= this.options.waits) {
+      throw tooMany(`${this.options.waits} requests wait`)
+    }
+    if (waits) this.stats.waiting++
+    try {
+      const answer = await route.handle(call)
+      if (reply.sent) return reply
+      reply.code(route.answer.status)
+      return answer
+    } finally {
+      if (waits) this.stats.waiting--
+    }
+  }
+
+  #fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    this.stats.problems++
+    const problem = problemFor(error)
+    if (problem.code === 'unknown-outcome' || problem.status === 500) {
+      this.#log.error({ err: error, method: request.method }, 'a request failed')
+    }
+    return sendProblem(reply, problem)
+  }
+}
+
+/** A page in somebody's browser must not change what only their machine can reach. */
+function refuseForeign({ method, headers }: FastifyRequest): void {
+  const { origin, host } = headers
+  if (method === 'GET' || origin === undefined) return
+  if (URL.canParse(origin) && new URL(origin).host === host) return
+  throw new LeaseholdError('forbidden', `a page of ${origin.slice(0, 100)} may not change anything`)
+}
+
+function tooMany(what: string): LeaseholdError {
+  return new LeaseholdError('limit-exceeded', `${what} at this server already: ask again later`)
+}

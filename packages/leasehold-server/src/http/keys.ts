@@ -1,0 +1,139 @@
+import type { LeaseId, Token } from 'leasehold/port'
+import { revoke } from './leases.ts'
+import type { Route } from './route.ts'
+import {
+  answered,
+  byPart,
+  EXAMPLE,
+  flag,
+  given,
+  keyPart,
+  leasePart,
+  limitPart,
+  list,
+  named,
+  text,
+  tokenPart,
+  whole,
+  whyPart,
+} from './schemas.ts'
+import { only } from './values.ts'
+
+const prefix = {
+  schema: text(),
+  about: 'The keys that begin with this.',
+  required: true,
+  example: 'reports/',
+} as const
+
+export const KEYS: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/keys',
+    id: 'listKeys',
+    group: 'Keys',
+    title: 'Lists the claimed keys of a prefix, page by page',
+    query: {
+      prefix: { ...prefix, required: false, about: 'All keys if not given.' },
+      after: { schema: text(), about: 'The last key of the page before.' },
+      limit: limitPart,
+    },
+    answer: {
+      status: 200,
+      about: 'One page; where `more` is true ask again after its last key.',
+      schema: answered({ revision: whole(), keys: list(named('Key')), more: flag }),
+    },
+    handle: ({ store, query }) => store.read({ prefix: '', ...query }),
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/keys',
+    id: 'revokePrefix',
+    group: 'Keys',
+    title: 'Takes all keys of a prefix from whoever claims them',
+    about: 'Their leases live on. Needs the right `admin`, and a `why`, where tokens are in use.',
+    query: { prefix, by: byPart, why: whyPart },
+    answer: {
+      status: 200,
+      about: 'Done; ask again where `more` is true.',
+      schema: named('Revoked'),
+    },
+    repeatable: true,
+    handle: (call) => revoke(call, { prefix: call.query['prefix']! }),
+  },
+  {
+    method: 'GET',
+    path: '/v1/keys/{key}',
+    rest: true,
+    id: 'readKey',
+    group: 'Keys',
+    title: 'Reads who holds a key, and who waits for it',
+    params: { key: keyPart },
+    query: { limit: limitPart },
+    answer: {
+      status: 200,
+      about: 'The claims in order; the first `holders` of them hold.',
+      schema: answered({
+        revision: whole(),
+        claims: list(named('Claim')),
+        holders: whole(),
+        count: whole(),
+      }),
+    },
+    handle: ({ store, params, query }) => store.read({ key: params['key']!, ...query }),
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/keys/{key}',
+    rest: true,
+    id: 'revokeKey',
+    group: 'Keys',
+    title: 'Takes a key from whoever claims it',
+    about: 'With `token` only that claim. The leases live on.',
+    params: { key: keyPart },
+    query: { token: { ...tokenPart, required: false }, by: byPart, why: whyPart },
+    answer: { status: 200, about: 'Done.', schema: named('Revoked') },
+    repeatable: true,
+    handle: (call) => {
+      const { token }: { token?: Token } = call.query
+      return revoke(call, only({ key: call.params['key']!, token }))
+    },
+  },
+  {
+    method: 'PUT',
+    path: '/v1/values/{key}',
+    rest: true,
+    id: 'updateValue',
+    group: 'Keys',
+    title: 'Replaces the text that others read on a claim',
+    params: { key: keyPart },
+    query: { lease: leasePart, token: tokenPart },
+    body: {
+      schema: given({ value: text('None where it is left out.') }),
+      example: { value: 'half done' },
+    },
+    answer: { status: 200, about: 'Done.', schema: named('Changed') },
+    problems: [404, 410],
+    repeatable: true,
+    handle: ({ store, params, query, body, request }) => {
+      const { lease, token }: { lease: LeaseId; token: Token } = query as never
+      const { value } = body as { value?: string }
+      return store.update({ lease, key: params['key']!, token, value, ...only({ request }) })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/history/{key}',
+    rest: true,
+    id: 'readHistory',
+    group: 'Keys',
+    title: 'Reads who held a key before, the latest first',
+    params: { key: { ...keyPart, example: EXAMPLE.key } },
+    answer: {
+      status: 200,
+      about: 'The latest times that it was held.',
+      schema: answered({ revision: whole(), tenures: list(named('Tenure')) }),
+    },
+    handle: ({ store, params }) => store.read({ history: params['key']! }),
+  },
+]

@@ -1,0 +1,294 @@
+import {
+  type ClaimSpec,
+  type GrantRequest,
+  type Key,
+  LeaseholdError,
+  type LeaseId,
+  type RevokeTarget,
+  type Token,
+} from 'leasehold/port'
+import { NotHad } from './problem.ts'
+import type { Call, Route } from './route.ts'
+import {
+  answered,
+  byPart,
+  claimSpec,
+  duration,
+  EXAMPLE,
+  flag,
+  given,
+  leasePart,
+  limitPart,
+  list,
+  named,
+  record,
+  span,
+  text,
+  texts,
+  tokenPart,
+  waitPart,
+  whole,
+  whyPart,
+} from './schemas.ts'
+import { durationOf, maybeDuration, only, waitOf } from './values.ts'
+import { renewed, untilHolds } from './waiting.ts'
+
+const claims = { ...list(claimSpec), minItems: 1, maxItems: 256 }
+
+const granted = answered({
+  lease: text(),
+  revision: whole(),
+  token: { ...whole(), description: 'Of the claims; 0 where there were none.' },
+  holds: { ...flag, description: 'Whether all of them hold now. Otherwise they wait in line.' },
+  ahead: list(named('Ahead')),
+})
+
+const claimed = answered({
+  revision: whole(),
+  token: whole(1),
+  holds: flag,
+  ahead: list(named('Ahead')),
+})
+
+export const LEASES: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/leases',
+    id: 'grantLease',
+    group: 'Leases',
+    title: 'Grants a lease',
+    about: 'With `claims` it takes places on keys in the same step, one token for all of them.',
+    body: {
+      schema: given(
+        {
+          holder: text(),
+          ttl: duration,
+          grace: duration,
+          maxLife: duration,
+          parent: text('A lease that it ends with.'),
+          labels: record,
+          claims,
+          ifFree: { ...flag, description: 'Nothing is granted unless all claims hold at once.' },
+        },
+        'ttl',
+      ),
+      example: { holder: 'me', ttl: '30s', claims: [{ key: 'accounts/1' }, { key: 'accounts/2' }] },
+    },
+    answer: { status: 201, about: 'It is granted.', schema: granted },
+    problems: [409],
+    repeatable: true,
+    handle: grant,
+  },
+  {
+    method: 'GET',
+    path: '/v1/leases',
+    id: 'listLeases',
+    group: 'Leases',
+    title: 'Lists all leases, page by page',
+    query: {
+      after: { schema: text(), about: 'The last lease of the page before.' },
+      limit: limitPart,
+    },
+    answer: {
+      status: 200,
+      about: 'One page; where `more` is true ask again after its last lease.',
+      schema: answered({ revision: whole(), leases: list(named('Lease')), more: flag }),
+    },
+    handle: ({ store, query }) => store.read({ leases: true, ...query }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/leases/renew',
+    id: 'renewLeases',
+    group: 'Leases',
+    title: 'Renews many leases',
+    about: 'The answer names only the exceptions: whatever it does not name was renewed.',
+    body: {
+      schema: given({ leases: { ...texts, maxItems: 100_000 } }, 'leases'),
+      example: { leases: [EXAMPLE.lease] },
+    },
+    answer: {
+      status: 200,
+      about: 'Done.',
+      schema: answered({
+        lost: list(answered({ lease: text(), end: named('End') }, 'end')),
+        capped: list(answered({ lease: text(), remaining: span, end: named('End') }, 'end')),
+      }),
+    },
+    handle: ({ store, body }) => store.renew((body as { leases: LeaseId[] }).leases),
+  },
+  {
+    method: 'GET',
+    path: '/v1/leases/{lease}',
+    id: 'readLease',
+    group: 'Leases',
+    title: 'Reads a lease with its claims',
+    params: { lease: leasePart },
+    query: { limit: limitPart },
+    answer: {
+      status: 200,
+      about: 'The lease.',
+      schema: answered({ revision: whole(), lease: named('Lease'), claims: list(named('Claim')) }),
+    },
+    problems: [404, 410],
+    handle: readLease,
+  },
+  {
+    method: 'PUT',
+    path: '/v1/leases/{lease}',
+    id: 'renewLease',
+    group: 'Leases',
+    title: 'Renews a lease',
+    params: { lease: leasePart },
+    answer: { status: 200, about: 'It has its full ttl again.', schema: named('Kept') },
+    problems: [404, 410],
+    handle: async (call) => {
+      const lease = call.params['lease']!
+      const { ttl } = (await readLease(call)).lease
+      return { lease, remaining: await renewed(call.store, lease, ttl) }
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/leases/{lease}',
+    id: 'revokeLease',
+    group: 'Leases',
+    title: 'Ends a lease, or gives it a last deadline',
+    about:
+      'With `after` it is broken: it lives on for so long, and no renewal makes that longer. Ending what others hold takes the right to it and a `why`.',
+    params: { lease: leasePart },
+    query: {
+      after: {
+        schema: duration,
+        about: 'How long it may yet live. Not at all if not given.',
+        example: '1m',
+      },
+      by: byPart,
+      why: whyPart,
+    },
+    answer: { status: 200, about: 'Done.', schema: named('Revoked') },
+    problems: [404, 410],
+    repeatable: true,
+    handle: (call) => revoke(call, { lease: call.params['lease']! }),
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/leases/{lease}/children',
+    id: 'revokeChildren',
+    group: 'Leases',
+    title: 'Ends all leases under a lease',
+    params: { lease: leasePart },
+    query: { after: { schema: duration, about: 'As for one lease.' }, by: byPart, why: whyPart },
+    answer: {
+      status: 200,
+      about: 'Done; ask again where `more` is true.',
+      schema: named('Revoked'),
+    },
+    problems: [404, 410],
+    repeatable: true,
+    handle: (call) => revoke(call, { parent: call.params['lease']! }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/leases/{lease}/claims',
+    id: 'claimKeys',
+    group: 'Leases',
+    title: 'Claims keys for a lease',
+    about:
+      'Without `wait` the claim stays in line where it does not hold, for as long as the lease lives. With `wait` it holds, or is removed again: also where the connection is closed.',
+    params: { lease: leasePart },
+    query: { wait: waitPart('How long to wait until it holds.') },
+    body: {
+      schema: given({ claims, ifFree: flag }, 'claims'),
+      example: { claims: [{ key: EXAMPLE.key }], ifFree: true },
+    },
+    answer: { status: 201, about: 'It is claimed.', schema: claimed },
+    problems: [404, 409, 410],
+    repeatable: true,
+    waits: true,
+    handle: claim,
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/leases/{lease}/claims',
+    id: 'releaseKeys',
+    group: 'Leases',
+    title: 'Releases keys of a lease',
+    params: { lease: leasePart },
+    query: {
+      key: {
+        schema: { ...texts, minItems: 1 },
+        about: 'A key; several times for several keys.',
+        required: true,
+        example: [EXAMPLE.key],
+      },
+      token: tokenPart,
+    },
+    answer: { status: 200, about: 'Done.', schema: named('Changed') },
+    problems: [404, 410],
+    repeatable: true,
+    handle: ({ store, params, query, request }) => {
+      const { key: keys, token }: { key: readonly Key[]; token: Token } = query as never
+      return store.release(only({ lease: params['lease']!, keys, token, request }))
+    },
+  },
+]
+
+interface GrantBody extends Omit<GrantRequest, 'holder' | 'ttl' | 'grace' | 'maxLife'> {
+  readonly holder?: string
+  readonly ttl: string | number
+  readonly grace?: string | number
+  readonly maxLife?: string | number
+}
+
+async function grant({ store, principal, body, request }: Call): Promise<unknown> {
+  const { holder = principal.name, ...wanted } = body as GrantBody
+  const ttl = durationOf('ttl', wanted.ttl)
+  const grace = maybeDuration('grace', wanted.grace)
+  const maxLife = maybeDuration('maxLife', wanted.maxLife)
+  const answer = await store.grant(only({ ...wanted, holder, ttl, grace, maxLife, request }))
+  if (answer.outcome === 'busy') throw NotHad.from(answer)
+  const { outcome: _, ...shown } = answer
+  return shown
+}
+
+async function readLease({ store, params, query }: Call) {
+  const { limit }: { limit?: number } = query
+  const reading = await store.read({ lease: params['lease']!, ...only({ limit }) })
+  const { revision, lease, claims, end } = reading
+  if (lease !== undefined) return { revision, lease, claims }
+  if (end === undefined) {
+    throw new LeaseholdError('lease-not-found', 'no such lease, or it ended long ago')
+  }
+  throw new LeaseholdError('lease-ended', `the lease has ended: ${end.reason}`, end)
+}
+
+/** Ends by force what the target names. */
+export function revoke({ store, query, request }: Call, target: RevokeTarget): Promise<unknown> {
+  const { by, why, after }: { by?: string; why?: string; after?: string } = query
+  const period = maybeDuration('after', after)
+  return store.revoke(only({ target, by, why, after: period, request }))
+}
+
+async function claim(call: Call): Promise<unknown> {
+  const { store, clock, params, body, request } = call
+  const lease = params['lease']!
+  const { claims, ifFree } = body as { claims: readonly ClaimSpec[]; ifFree?: boolean }
+  const wait = waitOf(call)
+  const answer = await store.claim(only({ lease, claims, ifFree, request }))
+  if (answer.outcome === 'busy') throw NotHad.from(answer)
+  const { outcome: _, ...shown } = answer
+  if (answer.holds || wait === 0) return shown
+  const { token } = answer
+  const keys = claims.map(({ key }) => key)
+  try {
+    const { ttl } = (await readLease(call)).lease
+    if (await untilHolds(store, clock, { lease, token, ttl }, wait, call.signal)) {
+      return { ...shown, holds: true, ahead: [] }
+    }
+    throw new NotHad('timeout', 'not all keys came in time: wait longer', answer.ahead)
+  } catch (error) {
+    await store.release({ lease, keys, token }).catch(() => {})
+    throw error
+  }
+}

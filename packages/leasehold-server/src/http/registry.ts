@@ -1,0 +1,268 @@
+import type { Filter, InstanceNews, InstanceSpec } from 'leasehold'
+import { type Claim, invalid, type Key, LeaseholdError, type LeaseId, show } from 'leasehold/port'
+import { NotHad } from './problem.ts'
+import type { Call, Parameter, Route } from './route.ts'
+import {
+  answered,
+  duration,
+  flag,
+  given,
+  holderPart,
+  leasePart,
+  list,
+  named,
+  record,
+  span,
+  text,
+  texts,
+  time,
+  whole,
+} from './schemas.ts'
+import { durationOf, only } from './values.ts'
+import { renewed } from './waiting.ts'
+
+const DEFAULT_TTL = '15s'
+const CHECK_STATUSES = ['passing', 'warning', 'critical']
+const STATUSES = [...CHECK_STATUSES, 'lapsed', 'maintenance']
+
+const service: Parameter = {
+  schema: text(),
+  about: 'The service.',
+  required: true,
+  example: 'embedder',
+}
+const instance: Parameter = {
+  schema: text(),
+  about: 'The instance.',
+  required: true,
+  example: 'i-1',
+}
+
+const check = given({
+  http: text('A path such as /health, or a whole URL.'),
+  tcp: { type: ['string', 'boolean'] },
+  grpc: { type: ['string', 'boolean'] },
+  ttl: duration,
+  every: duration,
+  timeout: duration,
+  down: whole(1),
+  up: whole(1),
+  onCritical: { enum: ['leave', 'revoke'] },
+  initially: { enum: CHECK_STATUSES },
+})
+
+const spec = given({
+  address: text('Where it is reached.'),
+  endpoints: record,
+  capabilities: texts,
+  tags: texts,
+  metadata: record,
+  weight: { type: 'number' },
+  zone: text(),
+  check,
+})
+
+const found = answered(
+  {
+    service: text(),
+    id: text(),
+    status: { enum: STATUSES },
+    note: text(),
+    address: text(),
+    endpoints: record,
+    capabilities: list(text()),
+    tags: list(text()),
+    metadata: record,
+    weight: { type: 'number' },
+    zone: text(),
+    load: { type: 'number' },
+    node: text(),
+    holder: text(),
+    lease: text(),
+    token: whole(1),
+    since: time,
+  },
+  ...['note', 'address', 'zone', 'load', 'node'],
+)
+
+const registered = answered({
+  service: text(),
+  id: text(),
+  key: text(),
+  lease: text('Keep it secret: whoever has it can keep and end the registration.'),
+  token: whole(1),
+  remaining: span,
+})
+
+export const REGISTRY: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/services',
+    id: 'listServices',
+    group: 'Registry',
+    title: 'Lists the services that have an instance',
+    answer: { status: 200, about: 'Their names.', schema: answered({ services: list(text()) }) },
+    handle: (call) =>
+      call.leasehold(async ({ registry }) => ({ services: await registry.services() })),
+  },
+  {
+    method: 'GET',
+    path: '/v1/services/{service}',
+    id: 'findInstances',
+    group: 'Registry',
+    title: 'Finds the instances of a service',
+    params: { service },
+    query: {
+      capability: {
+        schema: texts,
+        about: 'What it must be able to do; several times for several.',
+        example: ['embed'],
+      },
+      tag: { schema: texts, about: 'A tag that it must have; several times for several.' },
+      zone: { schema: text(), about: 'Where it must run.' },
+      status: {
+        schema: { type: 'array', items: { enum: [...STATUSES, 'any'] } },
+        about: '`passing` and `warning` if not given; `any` for all.',
+      },
+    },
+    answer: { status: 200, about: 'By their ids.', schema: answered({ instances: list(found) }) },
+    handle: find,
+  },
+  {
+    method: 'POST',
+    path: '/v1/services/{service}',
+    id: 'registerInstance',
+    group: 'Registry',
+    title: 'Registers an instance',
+    about: 'It is found until its ttl is over: keep it with PUT, at a third of the ttl.',
+    params: { service },
+    query: {
+      id: { ...instance, required: false, about: 'A random one if not given.' },
+      ttl: { schema: duration, about: '15s if not given.', example: '15s' },
+      holder: holderPart,
+    },
+    body: {
+      schema: spec,
+      example: { address: '10.0.0.7:8080', capabilities: ['embed'], check: { ttl: '30s' } },
+    },
+    answer: { status: 201, about: 'It can be found.', schema: registered },
+    problems: [409],
+    repeatable: true,
+    handle: register,
+  },
+  {
+    method: 'PUT',
+    path: '/v1/services/{service}/{instance}',
+    id: 'keepInstance',
+    group: 'Registry',
+    title: 'Keeps an instance registered, and says how it is',
+    about: 'Its heartbeat. With `status` it reports its health, which a ttl check waits for.',
+    params: { service, instance },
+    query: {
+      lease: leasePart,
+      status: { schema: { enum: CHECK_STATUSES }, about: 'How it is.', example: 'passing' },
+      note: { schema: text(), about: 'Why, for people.' },
+      load: { schema: { type: 'number' }, about: 'How busy it is, compared with its like.' },
+      maintenance: {
+        schema: text(),
+        about: 'Takes it out of use, and says why; `off` puts it back.',
+      },
+    },
+    answer: { status: 200, about: 'It has its full ttl again.', schema: named('Kept') },
+    problems: [404, 410],
+    handle: keep,
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/services/{service}/{instance}',
+    id: 'deregisterInstance',
+    group: 'Registry',
+    title: 'Takes an instance out',
+    params: { service, instance },
+    query: { lease: leasePart },
+    answer: { status: 200, about: 'Nobody finds it any more.', schema: answered({ ended: flag }) },
+    problems: [404, 410],
+    handle: deregister,
+  },
+]
+
+async function find(call: Call): Promise<unknown> {
+  const { capability, tag: tags, zone, status }: Record<string, never> = call.query
+  const all = (status as readonly string[] | undefined)?.includes('any')
+  const filter = only({ capability, tags, zone, status: all ? 'any' : status }) as Filter
+  const wanted = call.params['service']!
+  return call.leasehold(async ({ registry }) => ({
+    instances: await registry.find(wanted, filter),
+  }))
+}
+
+async function register(call: Call): Promise<unknown> {
+  const { store, principal, request, random } = call
+  const given: { id?: string; ttl?: string; holder?: string } = call.query
+  const { id = random.id().slice(0, 12), holder = principal.name } = given
+  const name = call.params['service']!
+  const ttl = durationOf('ttl', given.ttl ?? DEFAULT_TTL)
+  const { key, value, labels } = await call.leasehold(async ({ registry }) =>
+    registry.entry(name, id, call.body as InstanceSpec),
+  )
+  const wanted = { holder, ttl, labels, claims: [{ key, value }], ifFree: true, request }
+  const granted = await store.grant(only(wanted))
+  if (granted.outcome === 'busy') throw NotHad.from(granted)
+  const { lease, token } = granted
+  const remaining = request === undefined ? ttl : await renewed(store, lease, ttl)
+  return { service: name, id, key, lease, token, remaining }
+}
+
+interface KeepQuery extends InstanceNews {
+  readonly lease: LeaseId
+  readonly maintenance?: string
+}
+
+async function keep(call: Call): Promise<unknown> {
+  const { store, params, query } = call
+  const { lease, status, note, load, maintenance }: KeepQuery = query as never
+  const { key, ttl, claim } = await registration(call)
+  const remaining = await renewed(store, lease, ttl)
+  const isNews = status !== undefined || load !== undefined || maintenance !== undefined
+  if (isNews) {
+    const news = {
+      status,
+      note,
+      load,
+      maintenance: maintenance === 'off' ? false : maintenance,
+    } as const
+    const value = await call.leasehold(async ({ registry }) => registry.amended(claim.value, news))
+    await store.update({ lease, key, token: claim.token, value })
+  } else if (note !== undefined) {
+    throw invalid(
+      `note is ${show(note)}, but ${show(params['instance'])} reports no status: give both`,
+    )
+  }
+  return { lease, remaining }
+}
+
+async function deregister(call: Call): Promise<unknown> {
+  await registration(call)
+  const lease: LeaseId = call.query['lease']!
+  await call.store.revoke({ target: { lease }, why: 'taken out of the registry' })
+  return { ended: true }
+}
+
+interface Found {
+  readonly key: Key
+  readonly ttl: number
+  readonly claim: Claim
+}
+
+/** The claim of the instance under this lease: another lease must not be kept by its name. */
+async function registration({ store, params, query }: Call): Promise<Found> {
+  const key = `services/${params['service']}/${params['instance']}`
+  const { lease, end, claims } = await store.read({ lease: query['lease']! })
+  const claim = claims.find((one) => one.key === key)
+  if (lease !== undefined && claim !== undefined) return { key, ttl: lease.ttl, claim }
+  if (end !== undefined) {
+    throw new LeaseholdError('lost', `the registration has ended: ${end.reason}`, end)
+  }
+  const code = lease === undefined ? 'lease-not-found' : 'claim-not-found'
+  throw new LeaseholdError(code, `this lease does not stand for ${show(key)}: register it again`)
+}

@@ -1,0 +1,183 @@
+import { connect } from 'node:net'
+import fc from 'fast-check'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { ROUTES } from '../../src/http/routes.ts'
+import { Scene } from './scene.ts'
+
+let scene: Scene
+beforeAll(async () => {
+  scene = await Scene.open({ http: { bodyBytes: 4096, longPoll: 20 } })
+})
+afterAll(() => scene.close())
+
+afterEach(async () => {
+  const { status, body } = await scene.ask('GET /v1/keys/somebody')
+  expect([status, body.count], 'the others are served').toEqual([200, 0])
+  expect((await scene.ask('GET /healthz')).status).toBe(200)
+})
+
+describe('a page of another origin', () => {
+  it.each(['http://evil.example', 'null', 'https://127.0.0.1:1', 'nonsense'])(
+    'changes nothing: %s',
+    async (origin) => {
+      for (const what of ['POST /v1/locks/o', 'DELETE /v1/keys?prefix=', 'PUT /v1/leases/1.1']) {
+        const { status, body, headers } = await scene.ask(what, undefined, { origin })
+        expect([status, body.code]).toEqual([403, 'forbidden'])
+        expect(headers.get('access-control-allow-origin')).toBeNull()
+      }
+      expect((await scene.store.read({ key: 'o' })).count).toBe(0)
+    },
+  )
+
+  it('is offered no CORS, and one of our own may', async () => {
+    const asked = await scene.ask('OPTIONS /v1/keys', undefined, { origin: 'http://evil.example' })
+    expect(asked.status).toBeGreaterThanOrEqual(400)
+    const { origin } = new URL(scene.server.url)
+    const own = await scene.ask('POST /v1/locks/own-origin', undefined, { origin })
+    expect(own.status).toBe(201)
+  })
+})
+
+describe('requests that are wrong in form', () => {
+  it.each([
+    ['a body that is too large', 'x'.repeat(5000), 'application/json', 413, 'limit-exceeded'],
+    ['no JSON', '{', 'application/json', 400, 'invalid-argument'],
+    ['another type', 'a=b', 'application/x-www-form-urlencoded', 415, 'invalid-argument'],
+    ['an empty body', '', 'application/json', 400, 'invalid-argument'],
+    ['a poisoned body', '{"__proto__":{"ttl":1}}', 'application/json', 400, 'invalid-argument'],
+    ['no object', '[]', 'application/json', 400, 'invalid-argument'],
+    ['an unknown field', '{"ttl":"1s","tll":2}', 'application/json', 400, 'invalid-argument'],
+    ['a number for a text', '{"ttl":"1s","holder":5}', 'application/json', 400, 'invalid-argument'],
+  ])('are refused for %s, as a problem', async (_name, body, type, status, code) => {
+    const answer = await scene.ask('POST /v1/leases', body, { 'content-type': type })
+    expect([answer.status, answer.body.code]).toEqual([status, code])
+    expect(answer.type).toMatch(/^application\/problem\+json/)
+    expect(answer.body.detail).not.toBe('')
+  })
+
+  it('are refused for what is not there, and for an address that is none', async () => {
+    for (const [what, status] of [
+      ['GET /v1/nothing', 404],
+      ['PATCH /v1/leases', 404],
+      ['GET /v1/keys/%zz', 400],
+      ['POST /v1/locks/', 400],
+    ] as const) {
+      const answer = await scene.ask(what)
+      expect([what, answer.status, answer.body.code]).toEqual([what, status, 'invalid-argument'])
+    }
+  })
+
+  it('are refused for headers that are too large', async () => {
+    const { status } = await scene.ask('GET /v1/keys', undefined, { 'x-long': 'x'.repeat(40_000) })
+    expect(status).toBe(431)
+  })
+
+  it('are cut off where they are no HTTP at all', async () => {
+    const { port, hostname } = new URL(scene.server.url)
+    const socket = connect(Number(port), hostname)
+    socket.end('\x00\x01 nonsense\r\n\r\n')
+    let heard = ''
+    for await (const chunk of socket) heard += chunk
+    expect(heard).toMatch(/^HTTP\/1\.1 400/)
+  })
+})
+
+describe('whatever is sent', () => {
+  const word = fc.oneof(
+    fc.constantFrom('', '0', '-1', '30s', 'infinite', 'true', '1e999', '[]', '../..', 'NaN', '1.1'),
+    fc.string({ maxLength: 30 }),
+    fc.string({ unit: 'binary', maxLength: 30 }),
+  )
+  const names = [...new Set(ROUTES.flatMap(({ query = {} }) => Object.keys(query)))]
+  const query = fc.array(fc.tuple(fc.oneof(fc.constantFrom(...names), word), word), {
+    maxLength: 4,
+  })
+  const route = fc.constantFrom(...ROUTES.filter(({ id }) => id !== 'watchEvents'))
+
+  /** Something of the shape that a schema asks for, mostly. */
+  const shaped = (example: unknown): fc.Arbitrary<unknown> => {
+    if (Array.isArray(example)) return fc.array(fc.oneof(...example.map(shaped), fc.jsonValue()))
+    if (typeof example !== 'object' || example === null) {
+      return fc.oneof(fc.constant(example), word, fc.jsonValue())
+    }
+    const parts = Object.entries(example).map(([name, value]) => [name, shaped(value)])
+    return fc.record(Object.fromEntries(parts), { requiredKeys: [] })
+  }
+  const asked = route.chain((it) =>
+    fc.record({
+      route: fc.constant(it),
+      params: fc.array(word, { minLength: 3, maxLength: 3 }),
+      query,
+      body: it.body ? fc.oneof(shaped(it.body.example), fc.jsonValue()) : fc.constant(undefined),
+    }),
+  )
+
+  it('is answered, never with a fault of ours', async () => {
+    await fc.assert(
+      fc.asyncProperty(asked, async ({ route: { method, path }, params, query, body }) => {
+        let at = 0
+        const url = path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(wellFormed(params[at++]!)))
+        const pairs = query.map(([name, value]): [string, string] => [
+          wellFormed(name),
+          wellFormed(value),
+        ])
+        const search = new URLSearchParams(pairs)
+        const { status, body: said } = await scene.ask(`${method} ${url}?${search}`, body)
+        const isFault = status >= 500 || said?.code === 'unknown-outcome'
+        expect(isFault, `${status} ${JSON.stringify(said)}`).toBe(false)
+        if (status >= 400) expect(said.code).toEqual(expect.any(String))
+      }),
+      { numRuns: 600 },
+    )
+  }, 120_000)
+})
+
+/** What cannot be written in a URL at all is not what is tried here. */
+function wellFormed(text: string): string {
+  return text.toWellFormed()
+}
+
+describe('ten thousand requests without a token', () => {
+  it('are all refused, tell nothing, and keep nobody from being served', async () => {
+    const own = await Scene.open()
+    const token = await own.token('ada', 'all:')
+    const headers = { authorization: `Bearer ${token}` }
+    await own.ask('POST /v1/locks/secret-key?value=secret-value', undefined, headers)
+    const before = own.server.httpStats.requests
+    const paths = [
+      'GET /v1/keys/secret-key',
+      'POST /v1/locks/secret-key',
+      'DELETE /v1/keys/secret-key',
+      'GET /v1/leases',
+      'GET /v1/events',
+      'GET /v1/nothing',
+      'PUT /v1/pools/x',
+    ]
+    const wrong = ['', 'Bearer', 'Bearer x', 'Basic eDp4', `Bearer ${token}x`, `bearer lh_ada_x`]
+    const { hostname, port } = new URL(own.server.url)
+    let answers = ''
+    let served = 0
+    for (let round = 0; round < 100; round++) {
+      const socket = connect(Number(port), hostname)
+      for (let at = 0; at < 100; at++) {
+        const token = wrong[at % wrong.length]!
+        const shown = token === '' ? '' : `authorization: ${token}\r\n`
+        const last = at === 99 ? 'connection: close\r\n' : ''
+        const [method, path] = paths[(round + at) % paths.length]!.split(' ')
+        const length = method === 'GET' ? '' : 'content-length: 0\r\n'
+        socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\n${length}${shown}${last}\r\n`)
+      }
+      const health = own.ask('GET /healthz')
+      for await (const chunk of socket) answers += chunk
+      if ((await health).status === 200) served++
+    }
+    const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])
+    expect([statuses.length, new Set(statuses)]).toEqual([10_000, new Set(['401'])])
+    expect(answers.match(/^www-authenticate: Bearer\r$/gm)).toHaveLength(10_000)
+    expect(answers).not.toContain('secret')
+    expect(served).toBe(100)
+    expect(own.server.httpStats.requests).toBe(before)
+    expect((await own.ask('GET /v1/keys/secret-key', undefined, headers)).body.count).toBe(1)
+    await own.close()
+  }, 120_000)
+})

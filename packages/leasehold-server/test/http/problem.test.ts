@@ -1,0 +1,48 @@
+import { ERRORS, type ErrorCode, LeaseholdError } from 'leasehold/port'
+import { describe, expect, it } from 'vitest'
+import { NotHad, problemOf, STATUS } from '../../src/http/problem.ts'
+
+const codes = Object.keys(ERRORS) as ErrorCode[]
+
+describe('problems', () => {
+  it('have a status for every code, and for no other', () => {
+    expect(Object.keys(STATUS).sort()).toEqual([...codes, 'busy'].sort())
+    for (const status of Object.values(STATUS)) {
+      expect(status).toBeGreaterThanOrEqual(400)
+      expect(status).toBeLessThan(600)
+    }
+  })
+
+  it.each(codes)('say of %s what the error says', (code) => {
+    const details = { reason: 'revoked', by: 'ops', why: 'x' } as const
+    const problem = problemOf(new LeaseholdError(code, 'a text', details))
+    const { outcome, meaning } = ERRORS[code]
+    expect(problem).toEqual({
+      type: `/docs#${code}`,
+      title: meaning,
+      status: STATUS[code],
+      detail: 'a text',
+      code,
+      outcome,
+      ...details,
+    })
+  })
+
+  it('never answer an outcome that is unknown with a status that says no', () => {
+    const unknown = codes.filter((code) => ERRORS[code].outcome === 'unknown')
+    expect(unknown.map((code) => STATUS[code])).toEqual(unknown.map(() => 503))
+  })
+
+  it('say nothing of a fault of ours but that the outcome is unknown', () => {
+    const problem = problemOf(new TypeError('secret of the house'))
+    expect(problem).toMatchObject({ status: 503, code: 'unknown-outcome', outcome: 'unknown' })
+    expect(JSON.stringify(problem)).not.toContain('secret')
+  })
+
+  it('say who holds it, where somebody does', () => {
+    const first = { key: 'k', token: 7, lease: '1.1', holder: 'ada', mode: 'exclusive' } as const
+    const ahead = [{ key: 'k', count: 1, first: { ...first, claimedAt: 1, until: 2 } }]
+    const problem = problemOf(new NotHad('busy', 'no', ahead))
+    expect(problem).toMatchObject({ status: 409, holder: 'ada', token: 7, until: 2 })
+  })
+})
