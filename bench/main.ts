@@ -11,6 +11,7 @@ const SUITES: Record<string, readonly string[]> = {
   kernel: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],
   remote: ['pairs', 'renewals', 'round-trip'],
   adaptive: ['ttl'],
+  http: ['lock'],
 }
 
 const [name = 'kernel', only] = process.argv.slice(2)
