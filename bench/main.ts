@@ -10,6 +10,7 @@ import { format, met, type Row } from './rows.js'
 const SUITES: Record<string, readonly string[]> = {
   kernel: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],
   remote: ['pairs', 'renewals', 'round-trip'],
+  server: ['redis', 'etcd', '../remote/renewals', 'sequential', 'connections', 'expiry'],
   adaptive: ['ttl'],
   http: ['lock'],
 }

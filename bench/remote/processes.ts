@@ -12,6 +12,7 @@ const ECHO = new URL('./echo.js', import.meta.url)
 /** A process of its own, until `end` is called, and where it listens. */
 export interface Started {
   readonly url: string
+  readonly pid: number
   end(): Promise<void>
 }
 
@@ -23,7 +24,7 @@ export async function startServer(kind: 'file' | 'memory'): Promise<Started> {
     await started.end()
     rmSync(folder, { recursive: true })
   }
-  return { url: started.url, end }
+  return { ...started, end }
 }
 
 /** The limit: sends frames to a process that sends them back. */
@@ -61,5 +62,5 @@ async function start(program: URL, args: readonly string[]): Promise<Started> {
     child.kill('SIGTERM')
     await once(child, 'exit')
   }
-  return { url: /http:\S+/.exec(String(text))![0], end }
+  return { url: /http:\S+/.exec(String(text))![0], pid: child.pid!, end }
 }

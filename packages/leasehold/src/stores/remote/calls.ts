@@ -6,6 +6,11 @@ import { AGAIN, type AnswerMessage, DONE, type StreamLimits } from './protocol.t
 
 /** Characters that are put into one frame, if there are more to send. */
 const FRAME_CHARACTERS = 128 * 1024
+/**
+ * So many calls leave at once, and not at the end of the turn that asks for more: while we write the
+ * others down the server has begun with these, and its disk too.
+ */
+const FRAME_CALLS = 64
 /** Calls that may wait for an answer at a time. */
 const CALLS_MAX = 250_000
 
@@ -25,7 +30,7 @@ interface Call {
 /**
  * The calls that wait for an answer.
  *
- * What was asked for in one turn of the event loop leaves in one frame. A call that was sent on a
+ * What was asked for in one turn of the event loop leaves in one frame, or in a few of many. A call that was sent on a
  * stream which then broke is sent again on the next one where that is harmless: it has a request id,
  * or repeating it changes nothing. Otherwise its outcome is unknown. No call waits for longer than
  * the time-out, and while one waits the process keeps running.
@@ -73,10 +78,20 @@ export class Calls {
     this.#flushSoon()
     return new Promise<Answer>((resolve, reject) => {
       const deadline = this.#deadline
-      const state = { sent: false, over: false }
-      const call: Call = { id, text, repeatable, deadline, read, resolve, reject, ...state }
+      const call: Call = {
+        id,
+        text,
+        repeatable,
+        deadline,
+        read,
+        resolve,
+        reject,
+        sent: false,
+        over: false,
+      }
       this.#calls.add(call)
       this.#waiting.push(call)
+      if (this.#waiting.length >= FRAME_CALLS && this.#mayAllLeave()) this.#flush()
     })
   }
 
@@ -150,11 +165,18 @@ export class Calls {
     if (this.#flushing) return
     this.#flushing = true
     this.#deadline = this.#clock.now() + this.#timeout
-    this.#clock.defer(() => this.#flush())
+    this.#clock.defer(() => {
+      this.#flushing = false
+      this.#flush()
+    })
+  }
+
+  #mayAllLeave(): boolean {
+    if (!this.#link.isUp || !this.#hasRoom) return false
+    return this.#inFlight + this.#waiting.length <= this.#limits!.inFlight
   }
 
   #flush(): void {
-    this.#flushing = false
     this.#arm()
     while (this.#link.isUp && this.#hasRoom) {
       const frame = this.#frame()
