@@ -2,21 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Leasehold } from 'leasehold'
-import { isLeaseholdError, type LeaseStore, type Token } from 'leasehold/port'
+import { isLeaseholdError } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
 import { Place } from './server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
-
-const PATIENT = { timeout: '30s' } as const
-
-async function leaseOn(store: LeaseStore, ttl = 600_000): Promise<string> {
-  const granted = await store.grant({ holder: 'a', ttl, request: `grant-${ttl}` })
-  if (granted.outcome !== 'granted') throw new Error('not granted')
-  return granted.lease
-}
 
 describe('a server that is killed', () => {
   it('and started again finds its clients holding what they held', async () => {
@@ -38,51 +30,6 @@ describe('a server that is killed', () => {
     expect((await other.tryLock('key')).conflict?.holder).toBe('a')
     await Promise.all([other.close(), leasehold.close()])
   })
-
-  it('in the midst of many claims loses none that it has answered, and repeats no token', async () => {
-    const KILLS = 4
-    const server = await place.server()
-    const store = await remoteStore(server.url, PATIENT)
-    const lease = await leaseOn(store)
-    const answered = new Map<string, Token>()
-    const released = new Set<string>()
-    const given: Token[] = []
-    let stopped = false
-    let number = 0
-    const work = async () => {
-      while (!stopped) {
-        const key = `k/${++number}`
-        const request = `request-${key}`
-        const claimed = await store.claim({ lease, claims: [{ key }], request })
-        if (claimed.outcome !== 'claimed') throw new Error('not claimed')
-        answered.set(key, claimed.token)
-        given.push(claimed.token)
-        if (number % 2 === 0) {
-          const release = { lease, keys: [key], token: claimed.token, request: `release-${key}` }
-          await store.release(release)
-          released.add(key)
-        }
-      }
-    }
-    const workers = Array.from({ length: 16 }, work)
-    for (let kill = 0; kill < KILLS; kill++) {
-      const before = answered.size
-      while (answered.size < before + 200) await new Promise((resolve) => setImmediate(resolve))
-      await server.end('SIGKILL')
-      await server.start()
-    }
-    stopped = true
-    await Promise.all(workers)
-    expect(new Set(given).size).toBe(given.length)
-    const { claims } = await store.read({ lease, limit: 10_000 })
-    const there = new Map(claims.map(({ key, token }) => [key, token]))
-    for (const [key, token] of answered) {
-      if (released.has(key)) expect(there.has(key), `${key} was released`).toBe(false)
-      else expect(there.get(key), `${key} was claimed`).toBe(token)
-    }
-    expect(there.size).toBe(answered.size - released.size)
-    await store.close()
-  }, 480_000)
 })
 
 describe('a server that hangs', () => {

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
+import { connect as connectTcp, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
 import { CLOSE, PROTOCOL, remoteStore, STREAM_PATH } from 'leasehold/remote'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
+import { textFrame } from '../../leasehold/src/stores/remote/frames.ts'
 import { createServer, type LeaseServer } from '../src/index.ts'
 
 const STREAM = { frameBytes: 64 << 10, frameMessages: 100, greeting: 300, buffered: 4 << 20 }
@@ -259,5 +261,58 @@ describe('a client of which nothing is heard', () => {
     })
     expect(alive.readyState).toBe(WebSocket.OPEN)
     await quick.close()
+  })
+})
+
+describe('connections that are half open', () => {
+  const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
+
+  async function raw(): Promise<Socket> {
+    const { port, hostname } = new URL(server.url)
+    const socket = connectTcp({ port: Number(port), host: hostname, allowHalfOpen: true })
+    await once(socket, 'connect')
+    return socket
+  }
+
+  /** One that has said hello, with its leases tied to it. */
+  async function greeted(client: string): Promise<Socket> {
+    const socket = await raw()
+    socket.write(
+      `GET ${STREAM_PATH} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n` +
+        `sec-websocket-version: 13\r\nsec-websocket-key: ${KEY}\r\n\r\n`,
+    )
+    await once(socket, 'data')
+    const hello = JSON.stringify([['hello', PROTOCOL, { client, tied: 0 }]])
+    socket.write(textFrame(hello, 1))
+    await once(socket, 'data')
+    return socket
+  }
+
+  it('of which the other half was closed are closed, and free what is tied to them', async () => {
+    const socket = await greeted('half')
+    const grant = { holder: 'half', ttl: 600_000, claims: [{ key: 'half' }] }
+    socket.write(textFrame(JSON.stringify([[1, 'grant', grant]]), 1))
+    await once(socket, 'data')
+    expect((await other.read({ key: 'half' })).count).toBe(1)
+    const ended = once(socket, 'end')
+    socket.end()
+    socket.resume()
+    await ended
+    await vi.waitFor(async () => expect((await other.read({ key: 'half' })).count).toBe(0))
+  })
+
+  it('that say nothing, or half of something, keep nobody else from being served', async () => {
+    const sockets = await Promise.all(Array.from({ length: 200 }, raw))
+    for (const [number, socket] of sockets.entries()) {
+      socket.on('error', () => {})
+      if (number % 2 === 0) socket.write(`GET ${STREAM_PATH} HTTP/1.1\r\nhost:`)
+    }
+    const half = await greeted('in the midst of a frame')
+    half.on('error', () => {})
+    half.write(textFrame(JSON.stringify([[1, 'read', { key: 'k' }]]), 1).subarray(0, 9))
+    const newcomer = await remoteStore(server.url)
+    expect((await newcomer.read({ key: 'somebody' })).count).toBe(0)
+    await newcomer.close()
+    for (const socket of [...sockets, half]) socket.destroy()
   })
 })

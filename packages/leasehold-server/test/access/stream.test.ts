@@ -122,4 +122,39 @@ describe('a server with tokens', () => {
     await expect.poll(async () => (await ann.read({ key: 'e' })).count).toBe(0)
     expect((await ann.read({ key: 'k' })).count).toBe(1)
   })
+
+  it('answers renewals for leases of others with a refusal, and prolongs none of them', async () => {
+    const server = await serve()
+    const ann = await connect(server, await token(server, 'ann', 'claim,read:ann/'))
+    const eve = await connect(server, await token(server, 'eve', 'claim:eve/'))
+    const mine = await ann.grant({ holder: 'ann', ttl: 60_000, claims: [{ key: 'ann/1' }] })
+    const brief = await ann.grant({ holder: 'ann', ttl: 1000, claims: [{ key: 'ann/2' }] })
+    const own = await eve.grant({ holder: 'eve', ttl: 60_000, claims: [{ key: 'eve/1' }] })
+    if (mine.outcome === 'busy' || brief.outcome === 'busy' || own.outcome === 'busy') throw own
+    const guessed = `${brief.lease}~${'A'.repeat(22)}`
+    let refusals = 0
+    let isOver = false
+    const storm = async () => {
+      while (!isOver) {
+        for (const lease of [brief.lease, guessed, mine.lease]) {
+          // Together with one's own, too: a renewal is refused whole.
+          const renewal = eve.renew([own.lease, lease])
+          const refusal = await renewal.catch((error) => error)
+          // One that has ended meanwhile is lost, to her as to everybody.
+          if ('lost' in refusal) expect(refusal.lost).toMatchObject([{ lease: brief.lease }])
+          else {
+            expect(refusal).toMatchObject({ code: 'forbidden' })
+            refusals++
+          }
+        }
+      }
+    }
+    const storms = Array.from({ length: 20 }, storm)
+    await expect.poll(async () => (await ann.read({ key: 'ann/2' })).count).toBe(0)
+    expect(await ann.renew([mine.lease])).toEqual({ lost: [], capped: [] })
+    isOver = true
+    await Promise.all(storms)
+    expect(refusals).toBeGreaterThan(0)
+    expect(await eve.renew([own.lease])).toEqual({ lost: [], capped: [] })
+  })
 })
