@@ -298,7 +298,8 @@ describe('connections that are half open', () => {
     socket.end()
     socket.resume()
     await ended
-    await vi.waitFor(async () => expect((await other.read({ key: 'half' })).count).toBe(0))
+    const free = async () => expect((await other.read({ key: 'half' })).count).toBe(0)
+    await vi.waitFor(free, { timeout: 30_000 })
   })
 
   it('that say nothing, or half of something, keep nobody else from being served', async () => {
