@@ -102,8 +102,9 @@ export class Leasehold implements AsyncDisposable {
   }
 
   /** Takes the lock if it is free now; otherwise tells who has it. */
-  tryLock(keys: Key | readonly Key[], options?: LockOptions): Promise<LockTry> {
-    return tryLock(this.#client, keys, options)
+  tryLock(keys: Key | readonly Key[], options?: Learning<LockOptions>): Promise<LockTry> {
+    if (options?.ttl === 'adaptive') return this.#tryLockAdaptive(keys, options)
+    return tryLock(this.#client, keys, options as LockOptions)
   }
 
   /** Takes back a lock that was lost, if nobody else has held its keys meanwhile. */
@@ -181,6 +182,16 @@ export class Leasehold implements AsyncDisposable {
     const held = await lock(this.#client, keys, timed.options)
     timed.track(held)
     return held
+  }
+
+  async #tryLockAdaptive(
+    keys: Key | readonly Key[],
+    options: Learning<LockOptions>,
+  ): Promise<LockTry> {
+    const timed = await this.adaptive.timed<LockOptions>(options)
+    const attempt = await tryLock(this.#client, keys, timed.options)
+    if (attempt.lock !== undefined) timed.track(attempt.lock)
+    return attempt
   }
 
   async #withLockAdaptive<Result>(

@@ -26,12 +26,45 @@ export interface AcquiredNews extends HoldNews {
   readonly waited: number
 }
 
+/**
+ * What recipes tell of, each in one word: a closed table, so that whoever listens is told by the
+ * compiler of a word that is never said. docs/observability.md says what each stands for.
+ */
+export interface RecipeEvents {
+  election:
+    | 'campaigning'
+    | 'stepped-behind'
+    | 'elected'
+    | 'asked'
+    | 'resigned'
+    | 'handed-over'
+    | 'preempted'
+    | 'lost'
+    | 'retrying'
+  registry:
+    | 'absent'
+    | 'returned'
+    | 'ended'
+    | 'passing'
+    | 'warning'
+    | 'critical'
+    | 'held-back'
+    | 'idle'
+    | 'failed'
+  pool: 'taken' | 'notice' | 'books' | 'watch'
+  session: 'created' | 'ended' | 'refused'
+  cache: 'failed' | 'refused' | 'unstored'
+  adaptive: 'failed'
+}
+
 /** Something that happened in a recipe, such as an election won or a check failed. */
-export interface RecipeNews {
-  /** Which recipe: `election`, `registry`, `pool`, … */
-  readonly recipe: string
-  /** What happened, in one word, such as `elected`. */
-  readonly event: string
+export type RecipeNews = {
+  [Recipe in keyof RecipeEvents]: News<Recipe, RecipeEvents[Recipe]>
+}[keyof RecipeEvents]
+
+interface News<Recipe, Event> {
+  readonly recipe: Recipe
+  readonly event: Event
   readonly key: Key
   readonly token?: Token | undefined
   /** A sentence for people. */

@@ -6,6 +6,7 @@ export type {
   HoldNews,
   LeaseNews,
   LossNews,
+  RecipeEvents,
   RecipeNews,
 } from './emitter.ts'
 export { Emitter } from './emitter.ts'

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
-import { type ProbeSettings, parseAddress, type Target } from '../recipes/index.ts'
+import { type CheckTarget, type ProbeSettings, parseAddress } from '../recipes/index.ts'
 
 /** A check that may not be made, or an answer that will not be taken. */
 export class Refused extends Error {
@@ -12,7 +12,7 @@ export class Refused extends Error {
  * whom we mean, to a server with many names and in the judgement of its certificate.
  */
 export function connectTo(
-  { scheme, host, port }: Target,
+  { scheme, host, port }: CheckTarget,
   address: string,
   ca: ProbeSettings['ca'],
   signal: AbortSignal,

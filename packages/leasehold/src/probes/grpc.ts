@@ -1,6 +1,6 @@
 import { type ClientHttp2Stream, connect, constants } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { ProbeResult, Target } from '../recipes/index.ts'
+import type { CheckTarget, ProbeResult } from '../recipes/index.ts'
 import { Refused } from './connection.ts'
 
 /**
@@ -12,7 +12,7 @@ const STATUS = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN']
 
 export async function askGrpc(
   socket: Socket,
-  { scheme, host, port, path }: Target,
+  { scheme, host, port, path }: CheckTarget,
   signal: AbortSignal,
 ): Promise<ProbeResult> {
   const name = host.includes(':') ? `[${host}]` : host

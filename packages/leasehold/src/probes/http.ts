@@ -1,12 +1,16 @@
 import { request } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ProbeResult, Target } from '../recipes/index.ts'
+import type { CheckTarget, ProbeResult } from '../recipes/index.ts'
 import { Refused } from './connection.ts'
 
 const HEADERS_MAX_BYTES = 8 * 1024
 
 /** Asks by HTTP over a connection, and looks at the status alone: the body is never read. */
-export function askHttp(socket: Socket, target: Target, signal: AbortSignal): Promise<ProbeResult> {
+export function askHttp(
+  socket: Socket,
+  target: CheckTarget,
+  signal: AbortSignal,
+): Promise<ProbeResult> {
   const { scheme, host, port, path } = target
   const isUsual = port === (scheme === 'https' ? 443 : 80)
   const name = host.includes(':') ? `[${host}]` : host

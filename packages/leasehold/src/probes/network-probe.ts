@@ -1,6 +1,7 @@
 import { lookup as lookUp } from 'node:dns/promises'
 import { isLeaseholdError } from '../port/index.ts'
 import {
+  type CheckTarget,
   complaintAboutAddress,
   complaintAboutTarget,
   type Lookup,
@@ -8,7 +9,6 @@ import {
   type ProbeResult,
   type ProbeSettings,
   parseAddress,
-  type Target,
 } from '../recipes/index.ts'
 import { connectTo, Refused } from './connection.ts'
 import { askGrpc } from './grpc.ts'
@@ -35,7 +35,7 @@ export function networkProbe(settings: ProbeSettings): Probe {
 }
 
 async function look(
-  target: Target,
+  target: CheckTarget,
   { policy, lookup = systemLookup, ca }: ProbeSettings,
   signal: AbortSignal,
 ): Promise<ProbeResult> {

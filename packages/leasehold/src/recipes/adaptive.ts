@@ -243,7 +243,7 @@ class KindMemory {
     const detail = `what was learnt of ${show(this.#kind)} ${what}`
     this.#client.tell({
       recipe: 'adaptive',
-      event: 'memory',
+      event: 'failed',
       key: this.#key,
       detail,
       level: 'warn',

@@ -6,6 +6,7 @@ import {
   LeaseholdError,
   type Mode,
   show,
+  type Token,
 } from '../port/index.ts'
 import { functionOf } from './arguments.ts'
 import { inner } from './inner-lock.ts'
@@ -73,25 +74,32 @@ export async function tryLock(
  * it back, this fails with `lost` and the reason `superseded`.
  */
 export async function reclaim(client: Client, lost: Lock, options?: LockOptions): Promise<LockTry> {
-  if (lost.state !== 'lost') {
-    throw invalid(`${show(lost.key)} is ${lost.state}: only a lock that was lost can be taken back`)
+  if (lost?.state !== 'lost') {
+    const what =
+      lost?.key === undefined ? `the lock is ${show(lost)}` : `${show(lost.key)} is ${lost.state}`
+    throw invalid(`${what}: only a lock that was lost can be taken back`)
   }
   const attempt = await tryLock(client, lost.keys, options)
   if (attempt.lock === undefined) return attempt
-  for (const key of lost.keys) {
+  try {
     // It is held again, so that nobody can come in between this reading and its use.
-    const { tenures } = await client.store.read({ history: key })
-    const [last] = tenures
-    if (last?.token === lost.claimToken) continue
+    await Promise.all(lost.keys.map((key) => assertLastHeld(client, key, lost.claimToken)))
+    return attempt
+  } catch (error) {
     await attempt.lock[Symbol.asyncDispose]()
-    const who = last === undefined ? 'it is not known who' : show(last.holder)
-    throw new LeaseholdError(
-      'lost',
-      `${show(key)} (token ${lost.claimToken}) was held by another since (${who}): begin anew with a new lock`,
-      { reason: 'superseded', by: last?.holder },
-    )
+    throw error
   }
-  return attempt
+}
+
+async function assertLastHeld(client: Client, key: Key, token: Token): Promise<void> {
+  const [last] = (await client.store.read({ history: key })).tenures
+  if (last?.token === token) return
+  const who = last === undefined ? 'it is not known who' : show(last.holder)
+  throw new LeaseholdError(
+    'lost',
+    `${show(key)} (token ${token}) was held by another since (${who}): begin anew with a new lock`,
+    { reason: 'superseded', by: last?.holder },
+  )
 }
 
 /**

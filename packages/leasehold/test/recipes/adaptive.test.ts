@@ -67,6 +67,18 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
   )
 
   it(
+    'is for tries too',
+    inScene(async (scene) => {
+      const a = await scene.open('a')
+      for (let i = 0; i < 8; i++) {
+        const { lock } = await a.tryLock('k', { ttl: 'adaptive', kind: 'try' })
+        await lock!.release()
+      }
+      expect(await a.adaptive.explain('try')).toMatchObject({ holds: 8 })
+    }),
+  )
+
+  it(
     'needs a kind',
     inScene(async (scene) => {
       const a = await scene.open('a')

@@ -81,7 +81,7 @@ describe('a leader', () => {
       value: 'here',
       priority: 0,
       since: 20,
-      stale: 7,
+      age: 7,
     })
   })
 })

@@ -179,14 +179,14 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       const { number } = a.terms[0]!
       const expected = { candidate: 'a', holder: 'a', term: number, value: 'http://a:1' }
       expect(observed.leader()).toMatchObject(expected)
-      expect(await follower.leader()).toMatchObject({ ...expected, stale: 0 })
+      expect(await follower.leader()).toMatchObject({ ...expected, age: 0 })
       const { since } = (await follower.leader()) as Leader
       expect(Math.abs(since - observed.leader()!.since)).toBeLessThan(1)
       await a.election.proclaim('http://a:2')
       await a.terms[0]!.proclaim('http://a:3')
       await scene.until('it is seen', () => observed.leader()?.value === 'http://a:3')
       expect(observed.leader()).toMatchObject({ term: number })
-      expect(observed.stale).toBeLessThan(5000)
+      expect(observed.age()).toBeLessThan(5000)
       expect(observed.live).toBe(true)
       await a.leasehold.close()
       await scene.until('nobody leads', () => observed.leader() === undefined)

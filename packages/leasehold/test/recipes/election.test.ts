@@ -138,11 +138,11 @@ describe('followers', () => {
     await a.leasehold.close()
     await clock.advance(29_900)
     expect(observed.leader()).toMatchObject({ candidate: 'a' })
-    expect(observed.leader()!.stale).toBeGreaterThan(27_000)
+    expect(observed.leader()!.age).toBeGreaterThan(27_000)
     follower.line.thaw()
     await clock.advance(10_000)
     expect(observed.leader()).toMatchObject({ candidate: 'b' })
-    expect(observed.stale).toBeLessThan(5000)
+    expect(observed.age()).toBeLessThan(5000)
   })
 
   it('see since when one leads who waited in line before', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, Leasehold } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
 
 async function open() {
   const clock = new TestClock()
@@ -101,6 +102,28 @@ describe('tryLock', () => {
       expect(theirs.conflict?.holder).toBe('me')
     }
     expect((await rival.tryLock('k')).lock?.held).toBe(true)
+  })
+})
+
+describe('reclaim', () => {
+  it('leaves nothing held where it cannot be found out who had it meanwhile', async () => {
+    const clock = new TestClock()
+    const line = new FaultyStore(memoryStore({ clock }), clock)
+    const leasehold = await Leasehold.open(line, { clock })
+    const lost = await leasehold.lock('k', { ttl: '10s' })
+    clock.stall(60_000)
+    expect(lost.state).toBe('lost')
+    line.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
+    const failed = leasehold.reclaim(lost).catch((error: unknown) => error)
+    await clock.advance(60_000)
+    expect(await failed).toMatchObject({ code: 'unknown-outcome' })
+    line.fault = () => undefined
+    expect((await leasehold.tryLock('k')).conflict).toBeUndefined()
+  })
+
+  it('is refused where there is no lock to take back', async () => {
+    const { leasehold } = await open()
+    await expect(leasehold.reclaim(undefined as never)).rejects.toThrow(/the lock is undefined/)
   })
 })
 

@@ -1,4 +1,4 @@
-import { type Client, Conflict, type Hold } from '../../client/index.ts'
+import { type Client, Conflict, type Hold, type RecipeEvents } from '../../client/index.ts'
 import {
   type Duration,
   formatDuration,
@@ -206,7 +206,7 @@ export class Cache<Value = unknown> {
     return state.type !== 'fresh' && this.#settings.stale > 0 ? state.stale : undefined
   }
 
-  #tell(event: string, key: string, detail: string): void {
+  #tell(event: RecipeEvents['cache'], key: string, detail: string): void {
     const { load } = this.#keysOf(key)
     this.#client.tell({ recipe: 'cache', event, key: load, detail, level: 'warn' })
   }

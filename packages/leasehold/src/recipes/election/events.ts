@@ -1,4 +1,4 @@
-import type { Client } from '../../client/index.ts'
+import type { Client, RecipeEvents } from '../../client/index.ts'
 import type { Token } from '../../port/index.ts'
 import type { Place } from './line.ts'
 
@@ -13,16 +13,7 @@ import type { Place } from './line.ts'
  * - `lost`: the term is over, and it was taken or could not be kept.
  * - `retrying`: the store failed or was lost; it tries again after a while.
  */
-export type ElectionEvent =
-  | 'campaigning'
-  | 'stepped-behind'
-  | 'elected'
-  | 'asked'
-  | 'resigned'
-  | 'handed-over'
-  | 'preempted'
-  | 'lost'
-  | 'retrying'
+export type ElectionEvent = RecipeEvents['election']
 
 const LEVELS: Partial<Record<ElectionEvent, 'debug' | 'warn'>> = {
   campaigning: 'debug',

@@ -41,7 +41,7 @@ export interface Leader {
   /** Since when, on the store's clock: to show, not to compare. */
   readonly since: Time
   /** How many milliseconds ago the store was last heard of, when this was told. */
-  readonly stale: number
+  readonly age: number
 }
 
 /** The keys of an election, and the prefix that both are under. */
@@ -109,12 +109,12 @@ export function successorOf(claims: readonly Claimed[]): string | undefined {
 }
 
 /** The one who leads, if the first in line has taken the term. */
-export function leaderOf(claims: readonly Claimed[], stale: number): Leader | undefined {
+export function leaderOf(claims: readonly Claimed[], age: number): Leader | undefined {
   const [first] = claims
   if (first === undefined) return undefined
   const { candidate, holder, token: term, value, priority, since, leads } = candidateOf(first)
   if (!leads) return undefined
-  return { candidate, holder, term, value, priority, since: since ?? first.claimedAt, stale }
+  return { candidate, holder, term, value, priority, since: since ?? first.claimedAt, age }
 }
 
 /**

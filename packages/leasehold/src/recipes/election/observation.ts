@@ -15,7 +15,7 @@ export interface ObserveOptions {
  * An election as a follower sees it: who leads, now and from now on.
  *
  * **Promised.** Only who has taken a term is shown as leader, and terms are shown in their order.
- * Through an outage it goes on showing what it knew, and `stale` says how old that is; afterwards it
+ * Through an outage it goes on showing what it knew, and `age` says how old that is; afterwards it
  * catches up by itself. To look costs no call.
  *
  * **Not promised.** It is behind the store by as long as news take, so the one it shows may not lead
@@ -46,11 +46,11 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
 
   /** Who leads, as far as is known; `undefined` while nobody does, and before `ready`. */
   leader(): Leader | undefined {
-    return leaderOf(this.#view.places(this.#place.line), this.stale)
+    return leaderOf(this.#view.places(this.#place.line), this.age())
   }
 
   /** How many milliseconds ago the store was last heard of; `Infinity` before `ready`. */
-  get stale(): number {
+  age(): number {
     return this.#view.age()
   }
 

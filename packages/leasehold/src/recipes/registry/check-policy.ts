@@ -10,12 +10,12 @@ import { type AddressKind, addressKind, parseAddress } from './address.ts'
  * refused always, others by configuration, and the address that was judged is the very one that is
  * connected to (see the probes).
  */
-export const SCHEMES = ['http', 'https', 'tcp', 'grpc', 'grpcs'] as const
+const SCHEMES = ['http', 'https', 'tcp', 'grpc', 'grpcs'] as const
 
 export type Scheme = (typeof SCHEMES)[number]
 
 /** Where a check goes: the parts of its URL. */
-export interface Target {
+export interface CheckTarget {
   readonly scheme: Scheme
   /** An IP address without brackets, or a name. */
   readonly host: string
@@ -48,7 +48,7 @@ const FORM = /^([a-z]+):\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?(
 const DEFAULT_PORT: Partial<Record<Scheme, number>> = { http: 80, https: 443 }
 
 /** The parts of a check's URL. Refuses what is not written plainly, and what is never allowed. */
-export function targetOf(name: string, url: string): Target {
+export function targetOf(name: string, url: string): CheckTarget {
   const parts = FORM.exec(url)
   if (!parts) {
     throw invalid(
@@ -110,7 +110,10 @@ function portOf(port: unknown): number {
 }
 
 /** Why this policy refuses a target before its host is looked up; `undefined` where it does not. */
-export function complaintAboutTarget(target: Target, policy: CheckedPolicy): string | undefined {
+export function complaintAboutTarget(
+  target: CheckTarget,
+  policy: CheckedPolicy,
+): string | undefined {
   const { scheme, port } = target
   if (!policy.schemes.includes(scheme)) return `checks by ${scheme} are not allowed here`
   if (policy.ports.some(([from, to]) => port >= from && port <= to)) return undefined

@@ -4,11 +4,11 @@ export type { Check, CheckSpec, CheckStatus, CheckTiming, OnCritical } from './c
 export {
   type CheckedPolicy,
   type CheckPolicy,
+  type CheckTarget,
   checkedPolicy,
   complaintAboutAddress,
   complaintAboutTarget,
   type Scheme,
-  type Target,
   targetOf,
 } from './check-policy.ts'
 export { type CheckState, nextState } from './check-state.ts'
@@ -22,15 +22,15 @@ export {
   type WatchOptions,
 } from './discovery.ts'
 export type { InstanceNews, RegistryEntry } from './entry.ts'
-export { type Filter, type Instance, STATUSES, type Status } from './instance.ts'
+export type { Filter, Instance, Status } from './instance.ts'
 export {
   type ExpectedNode,
   NodeHeartbeat,
   type NodeInfo,
   type NodeOptions,
+  type NodeStop,
   NodesWatch,
   type NodesWatchOptions,
-  type Stop,
 } from './nodes.ts'
 export { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './pick.ts'
 export type { PresenceEvents, PresenceState } from './presence.ts'

@@ -10,7 +10,7 @@ import { type Description, NOTE_MAX, parseDescription } from './description.ts'
  *   others of its service vanished with it: see `Brake`. Not used unless asked for.
  * - `maintenance`: somebody has taken it out for now. Not used at all.
  */
-export const STATUSES = ['passing', 'warning', 'critical', 'lapsed', 'maintenance'] as const
+const STATUSES = ['passing', 'warning', 'critical', 'lapsed', 'maintenance'] as const
 
 export type Status = (typeof STATUSES)[number]
 

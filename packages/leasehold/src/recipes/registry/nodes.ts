@@ -132,7 +132,7 @@ export interface NodeInfo {
 }
 
 /** How a node's heartbeat stopped. */
-export interface Stop {
+export interface NodeStop {
   /** `absent`: it was expected, and was not there when the watch began. */
   readonly reason: Exclude<LeftReason, 'unwanted'> | 'absent'
   readonly by?: string | undefined
@@ -141,7 +141,7 @@ export interface Stop {
 
 export interface NodesWatchOptions {
   /** A heartbeat has stopped. Of one that was only expected, nothing but the id is known. */
-  readonly onStopped?: ((node: NodeInfo | ExpectedNode, stop: Stop) => unknown) | undefined
+  readonly onStopped?: ((node: NodeInfo | ExpectedNode, stop: NodeStop) => unknown) | undefined
   /** A node that had stopped is back. */
   readonly onReturned?: ((node: NodeInfo) => unknown) | undefined
   /** A node is there that had not been seen before. */

@@ -174,7 +174,7 @@ export class Presence {
     this.events.emit('ended', { error })
   }
 
-  #tell(event: string, detail: string, token: Token | undefined): void {
+  #tell(event: keyof PresenceEvents, detail: string, token: Token | undefined): void {
     const level = event === 'returned' ? 'info' : 'warn'
     this.#client.tell({ recipe: 'registry', event, key: this.#plan.key, token, detail, level })
   }

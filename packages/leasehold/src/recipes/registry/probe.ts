@@ -1,5 +1,5 @@
 import type { CheckStatus } from './check.ts'
-import type { CheckedPolicy, Target } from './check-policy.ts'
+import type { CheckedPolicy, CheckTarget } from './check-policy.ts'
 
 /** What one look at an instance showed. */
 export interface ProbeResult {
@@ -12,7 +12,7 @@ export interface ProbeResult {
  * Looks at an instance once. Never rejected, and ends soon after its signal is aborted, which is how
  * it is told that its time is over.
  */
-export type Probe = (target: Target, signal: AbortSignal) => Promise<ProbeResult>
+export type Probe = (target: CheckTarget, signal: AbortSignal) => Promise<ProbeResult>
 
 /** All addresses of a host. */
 export type Lookup = (host: string) => Promise<readonly string[]>

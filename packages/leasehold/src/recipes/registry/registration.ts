@@ -20,7 +20,7 @@ import { servicesKey } from './instance.ts'
 import { type OnRevoked, Presence, type PresenceEvents, type PresenceState } from './presence.ts'
 
 /** How long a registration or a node lives without its heartbeat, unless it says so itself. */
-export const PRESENCE_TTL_MS = 15_000
+const PRESENCE_TTL_MS = 15_000
 /** A load that changes all the time is told at most so often. */
 const LOAD_EVERY_MS = 1000
 

@@ -225,7 +225,13 @@ export class SessionTable {
     return endedError(stored, end)
   }
 
-  #tell(event: string, ref: string, token: Token, user: string | undefined, why?: string): void {
+  #tell(
+    event: 'created' | 'ended',
+    ref: string,
+    token: Token,
+    user: string | undefined,
+    why?: string,
+  ): void {
     const whose = user === undefined ? '' : ` of ${user}`
     const detail = `a session${whose} was ${event}${why === undefined ? '' : `: ${why}`}`
     this.#client.tell({ recipe: 'session', event, key: this.keys.ofId(ref), token, detail })

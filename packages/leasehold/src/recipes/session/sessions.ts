@@ -212,7 +212,7 @@ const MAX_MS = 24 * 60 * 60_000
 const LIST_MAX = 1_000_000
 
 /** The times of a session, the wanted ones before the general. Refuses a maximum below the ttl. */
-export function lifeOf(wanted: SessionsOptions, general: SessionsOptions) {
+function lifeOf(wanted: SessionsOptions, general: SessionsOptions) {
   const ttlGiven = wanted.ttl ?? general.ttl
   const maxGiven = wanted.max ?? general.max
   const ttl = ttlGiven === undefined ? TTL_MS : milliseconds(ttlGiven, 'ttl')

@@ -1,4 +1,4 @@
-import type { Client, Following } from '../../client/index.ts'
+import type { Client } from '../../client/index.ts'
 import type { Event, Time } from '../../port/index.ts'
 import { goesOn, type SessionKeys } from './record.ts'
 import { REPLACED } from './session-table.ts'
@@ -25,7 +25,7 @@ export type SessionEvent =
 
 export type SessionListener = (event: SessionEvent) => void
 
-export interface SessionWatch {
+export interface SessionWatch extends Disposable {
   /** Fulfilled when it listens: what happens after that is told. */
   readonly ready: Promise<void>
   close(): void
@@ -36,17 +36,16 @@ export function watchSessions(
   keys: SessionKeys,
   listener: SessionListener,
 ): SessionWatch {
-  const following: Following = client.follow(keys.prefix, {
+  return client.follow(keys.prefix, {
     events: (events) => {
       for (const event of sessionEvents(keys, events)) listener(event)
     },
     missed: () => listener({ type: 'missed' }),
   })
-  return following
 }
 
 /** What the events of the store mean for sessions. */
-export function sessionEvents(keys: SessionKeys, events: readonly Event[]): SessionEvent[] {
+function sessionEvents(keys: SessionKeys, events: readonly Event[]): SessionEvent[] {
   // All claims of a session are made, and go, in one revision: there its user's key names the user.
   const users = new Map<string, string>()
   for (const { key, revision } of events) {
