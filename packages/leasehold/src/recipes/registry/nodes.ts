@@ -1,4 +1,4 @@
-import type { Client, View } from '../../client/index.ts'
+import type { Client, HoldOptions, View } from '../../client/index.ts'
 import {
   type Event,
   type Key,
@@ -9,7 +9,7 @@ import {
 } from '../../port/index.ts'
 import { functionOf, keyPart, namesOf, objectOf, recordOf, textOf } from '../arguments.ts'
 import type { LeftReason } from './discovery.ts'
-import { Presence, type PresenceEvents, type PresenceState } from './presence.ts'
+import { Presence } from './presence.ts'
 import {
   type PresenceOptions,
   presenceTiming,
@@ -30,59 +30,29 @@ const nodeKey = (id: string): Key => `nodes/${id}`
  * registered through it ends with it: in one revision where the store has leases under leases, and
  * otherwise as soon as this process, or the ttl of each, sees to it.
  */
-export class NodeHeartbeat implements AsyncDisposable {
+export class NodeHeartbeat extends Presence {
   readonly id: string
   readonly #client: Client
-  readonly #presence: Presence
+  readonly #options: NodeOptions
+  readonly #text: string
   readonly #services = new Set<Registration>()
 
   private constructor(client: Client, id: string, options: NodeOptions) {
+    super(client, options.onRevoked)
     this.#client = client
+    this.#options = options
+    this.#text = textOfNode(options)
     this.id = keyPart('id', id)
-    const text = textOfNode(options)
-    const labels = { node: this.id }
-    this.#presence = new Presence(client, {
-      key: this.key,
-      text: () => text,
-      options: () => ({ ...presenceTiming(options), labels }),
-      onRevoked: options.onRevoked,
-    })
-    this.#presence.events.on('ended', () => this.#releaseServices())
+    this.on('ended', () => this.#releaseServices())
   }
 
   static async begin(client: Client, id: string, options: NodeOptions): Promise<NodeHeartbeat> {
     objectOf('options', options)
-    const node = new NodeHeartbeat(client, id, options)
-    const { wait, signal } = options
-    await node.#presence.enter({ wait, signal })
-    return node
+    return new NodeHeartbeat(client, id, options).enter(options)
   }
 
   get key(): Key {
     return nodeKey(this.id)
-  }
-
-  get state(): PresenceState {
-    return this.#presence.state
-  }
-
-  get lease(): LeaseId | undefined {
-    return this.#presence.lease
-  }
-
-  get token(): Token | undefined {
-    return this.#presence.token
-  }
-
-  get signal(): AbortSignal {
-    return this.#presence.signal
-  }
-
-  on<Name extends keyof PresenceEvents>(
-    name: Name,
-    listener: (news: PresenceEvents[Name]) => void,
-  ): () => void {
-    return this.#presence.events.on(name, listener)
   }
 
   /** Registers an instance of a service that runs on this node and ends with it. */
@@ -95,13 +65,17 @@ export class NodeHeartbeat implements AsyncDisposable {
   }
 
   /** Ends the node and all that is registered on it. Doing so twice does nothing. */
-  async release(): Promise<void> {
+  override async release(): Promise<void> {
     this.#releaseServices()
-    await this.#presence.release()
+    await super.release()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => {})
+  protected text(): string {
+    return this.#text
+  }
+
+  protected timing(): HoldOptions {
+    return { ...presenceTiming(this.#options), labels: { node: this.id } }
   }
 
   /** The lease to register under. While the node is away nothing can be on it. */

@@ -28,15 +28,6 @@ export interface PresenceEvents {
 
 export type OnRevoked = 'end' | 'return'
 
-/** What a presence is made of; asked for anew each time that it enters. */
-export interface PresencePlan {
-  readonly key: Key
-  /** What others read. */
-  text(): string
-  options(): HoldOptions
-  readonly onRevoked?: OnRevoked | undefined
-}
-
 /** After these nothing is gained by trying again. */
 const HOPELESS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsupported'])
 
@@ -47,10 +38,11 @@ const HOPELESS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsup
  * is claimed again as soon as the store can be reached, with the text as it is then. Where it was
  * revoked it stays away, since whoever did that meant it, unless it was told to come back.
  */
-export class Presence {
-  readonly events = new Emitter<PresenceEvents>()
+export abstract class Presence implements AsyncDisposable {
+  abstract readonly key: Key
   readonly #client: Client
-  readonly #plan: PresencePlan
+  readonly #onRevoked: OnRevoked
+  readonly #events = new Emitter<PresenceEvents>()
   readonly #ending = new AbortController()
   #hold: Hold | undefined = undefined
   #state: PresenceState = 'absent'
@@ -60,11 +52,14 @@ export class Presence {
   /** Aborted when it has ended for another reason than a release. */
   readonly #ended = new AbortController()
 
-  constructor(client: Client, plan: PresencePlan) {
+  protected constructor(client: Client, onRevoked: OnRevoked = 'end') {
     this.#client = client
-    this.#plan = plan
-    oneOf('onRevoked', plan.onRevoked ?? 'end', ['end', 'return'])
+    this.#onRevoked = oneOf('onRevoked', onRevoked, ['end', 'return'])
   }
+
+  /** What others read; asked for anew each time that it enters, as `timing` is. */
+  protected abstract text(): string
+  protected abstract timing(): HoldOptions
 
   get state(): PresenceState {
     // The lease is asked, because a timer is late after a stall.
@@ -80,32 +75,44 @@ export class Presence {
     return this.#hold?.claimToken
   }
 
+  /** Aborted when it was taken away by force, with who did it and why; not by an outage. */
   get signal(): AbortSignal {
     return this.#ended.signal
   }
 
+  on<Name extends keyof PresenceEvents>(
+    name: Name,
+    listener: (news: PresenceEvents[Name]) => void,
+  ): () => void {
+    return this.#events.on(name, listener)
+  }
+
   /** Enters for the first time: fails where it cannot. */
-  async enter(options: Pick<HoldOptions, 'wait' | 'signal'>): Promise<this> {
-    await this.#claim(options)
+  protected async enter({ wait, signal }: Pick<HoldOptions, 'wait' | 'signal'>): Promise<this> {
+    await this.#claim({ wait, signal })
     return this
   }
 
   /** Tells others the text as it is now. Where that fails they will be told when it returns. */
-  async publish(): Promise<void> {
-    const { key } = this.#plan
+  protected async publish(): Promise<void> {
     if (this.#hold === undefined || this.#state !== 'present') {
       const fate = this.#state === 'absent' ? 'it will be told when it returns' : 'it has ended'
-      throw new LeaseholdError('lost', `${show(key)} is not registered now: ${fate}`)
+      throw new LeaseholdError('lost', `${show(this.key)} is not registered now: ${fate}`)
     }
-    const text = this.#plan.text()
+    const text = this.text()
     this.#said = text
     await this.#hold.update(text)
   }
 
+  /** Leaves at once. Doing so twice does nothing. */
   async release(): Promise<void> {
     if (this.#state === 'ended') return
     this.#end()
     await this.#hold?.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => {})
   }
 
   #end(): void {
@@ -115,9 +122,9 @@ export class Presence {
   }
 
   async #claim(options: Pick<HoldOptions, 'wait' | 'signal'>): Promise<void> {
-    const { key } = this.#plan
-    const value = this.#plan.text()
-    const hold = await this.#client.hold([{ key, value }], { ...this.#plan.options(), ...options })
+    const value = this.text()
+    const claims = [{ key: this.key, value }]
+    const hold = await this.#client.hold(claims, { ...this.timing(), ...options })
     if (this.#state === 'ended') {
       await hold[Symbol.asyncDispose]()
       return
@@ -129,7 +136,7 @@ export class Presence {
     const { signal } = hold
     signal.addEventListener('abort', () => this.#lost(hold, signal.reason), { once: true })
     if (signal.aborted) this.#lost(hold, signal.reason)
-    else if (this.#plan.text() !== this.#said) await this.publish().catch(() => {})
+    else if (this.text() !== this.#said) await this.publish().catch(() => {})
   }
 
   #lost(hold: Hold, error: LeaseholdError): void {
@@ -137,14 +144,14 @@ export class Presence {
     this.#state = 'absent'
     if (this.#mayReturn(error)) {
       this.#tell('absent', error.message, hold.claimToken)
-      this.events.emit('absent', { error })
+      this.#events.emit('absent', { error })
       void this.#return()
     } else this.#fail(error)
   }
 
   #mayReturn({ reason }: LeaseholdError): boolean {
     if (reason === 'expired' || reason === 'unreachable') return true
-    return reason !== 'closed' && this.#plan.onRevoked === 'return'
+    return reason !== 'closed' && this.#onRevoked === 'return'
   }
 
   async #return(): Promise<void> {
@@ -153,7 +160,7 @@ export class Presence {
       if (this.#state !== 'present') return
       const token = this.#hold!.claimToken
       this.#tell('returned', 'it is registered again', token)
-      this.events.emit('returned', { token })
+      this.#events.emit('returned', { token })
     } catch (error) {
       if (this.#state === 'ended') return
       if (isLeaseholdError(error) && HOPELESS.has(error.code)) this.#fail(error)
@@ -171,11 +178,11 @@ export class Presence {
     this.#end()
     this.#tell('ended', error.message, this.#hold?.claimToken)
     this.#ended.abort(error)
-    this.events.emit('ended', { error })
+    this.#events.emit('ended', { error })
   }
 
   #tell(event: keyof PresenceEvents, detail: string, token: Token | undefined): void {
     const level = event === 'returned' ? 'info' : 'warn'
-    this.#client.tell({ recipe: 'registry', event, key: this.#plan.key, token, detail, level })
+    this.#client.tell({ recipe: 'registry', event, key: this.key, token, detail, level })
   }
 }

@@ -1,12 +1,5 @@
 import type { Client, HoldOptions } from '../../client/index.ts'
-import {
-  type Duration,
-  invalid,
-  type Key,
-  type LeaseId,
-  type Timer,
-  type Token,
-} from '../../port/index.ts'
+import { type Duration, invalid, type Key, type LeaseId, type Timer } from '../../port/index.ts'
 import { keyPart } from '../arguments.ts'
 import type { CheckStatus } from './check.ts'
 import {
@@ -17,7 +10,7 @@ import {
   textOfDescription,
 } from './description.ts'
 import { servicesKey } from './instance.ts'
-import { type OnRevoked, Presence, type PresenceEvents, type PresenceState } from './presence.ts'
+import { type OnRevoked, Presence } from './presence.ts'
 
 /** How long a registration or a node lives without its heartbeat, unless it says so itself. */
 const PRESENCE_TTL_MS = 15_000
@@ -61,11 +54,12 @@ export function presenceTiming(options: PresenceOptions): HoldOptions {
  * it, and nothing else. Leaving the block that it was declared in with `await using` takes it
  * out of discovery at once; a process that dies is out when its ttl is over.
  */
-export class Registration implements AsyncDisposable {
+export class Registration extends Presence {
   readonly service: string
   readonly id: string
   readonly #client: Client
-  readonly #presence: Presence
+  readonly #options: RegisterOptions
+  readonly #ground: Ground | undefined
   #spec: InstanceSpec
   #condition: Condition
   #reports = 0
@@ -74,19 +68,15 @@ export class Registration implements AsyncDisposable {
   #loadAt = -Infinity
 
   private constructor(client: Client, service: string, options: RegisterOptions, ground?: Ground) {
+    super(client, options.onRevoked)
     this.#client = client
+    this.#options = options
+    this.#ground = ground
     this.service = keyPart('service', service)
     this.id = options.id === undefined ? client.random.id().slice(0, 12) : keyPart('id', options.id)
     this.#spec = specOf(options)
     this.#condition = { node: ground?.node }
     textOfDescription(describe(this.#spec, this.#condition))
-    const labels = { service: this.service, instance: this.id }
-    this.#presence = new Presence(client, {
-      key: this.key,
-      text: () => textOfDescription(this.description),
-      options: () => ({ ...presenceTiming(options), labels, parent: ground?.lease() }),
-      onRevoked: options.onRevoked,
-    })
   }
 
   static async begin(
@@ -98,10 +88,7 @@ export class Registration implements AsyncDisposable {
     if (typeof options !== 'object' || options === null) {
       throw invalid('a registration needs an object that describes the instance, if only {}')
     }
-    const registration = new Registration(client, service, options, ground)
-    const { wait, signal } = options
-    await registration.#presence.enter({ wait, signal })
-    return registration
+    return new Registration(client, service, options, ground).enter(options)
   }
 
   get key(): Key {
@@ -111,30 +98,6 @@ export class Registration implements AsyncDisposable {
   /** What others are told, or will be when they can be told again. */
   get description(): Description {
     return describe(this.#spec, this.#condition)
-  }
-
-  get state(): PresenceState {
-    return this.#presence.state
-  }
-
-  get lease(): LeaseId | undefined {
-    return this.#presence.lease
-  }
-
-  get token(): Token | undefined {
-    return this.#presence.token
-  }
-
-  /** Aborted when it was taken away by force, with who did it and why; not by an outage. */
-  get signal(): AbortSignal {
-    return this.#presence.signal
-  }
-
-  on<Name extends keyof PresenceEvents>(
-    name: Name,
-    listener: (news: PresenceEvents[Name]) => void,
-  ): () => void {
-    return this.#presence.events.on(name, listener)
   }
 
   /**
@@ -180,18 +143,23 @@ export class Registration implements AsyncDisposable {
     this.#loadTimer = clock.timer(time, () => {
       this.#loadTimer = undefined
       this.#loadAt = clock.now()
-      this.#presence.publish().catch(() => {})
+      this.publish().catch(() => {})
     })
   }
 
   /** Leaves discovery at once. Doing so twice does nothing. */
-  async release(): Promise<void> {
+  override async release(): Promise<void> {
     this.#loadTimer?.cancel()
-    await this.#presence.release()
+    await super.release()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => {})
+  protected text(): string {
+    return textOfDescription(this.description)
+  }
+
+  protected timing(): HoldOptions {
+    const labels = { service: this.service, instance: this.id }
+    return { ...presenceTiming(this.#options), labels, parent: this.#ground?.lease() }
   }
 
   async #change(spec: InstanceSpec, condition: Condition): Promise<void> {
@@ -199,7 +167,7 @@ export class Registration implements AsyncDisposable {
     textOfDescription(describe(spec, condition))
     this.#spec = spec
     this.#condition = condition
-    await this.#presence.publish()
+    await this.publish()
   }
 }
 
