@@ -20,7 +20,7 @@ export const IN_RECIPES: readonly Mutant[] = [
     mutant(
       'a candidate gives up after the first failure',
       'recipes/election/election.js',
-      'await this.#rest(restAfter(failures++, this.#client), until, signal, error);',
+      'await this.#rest(restAfter(failures++, this.#client.random), until, signal, error);',
       'throw error;',
     ),
   ),
@@ -38,7 +38,7 @@ export const IN_RECIPES: readonly Mutant[] = [
     mutant(
       'an instance that was lost does not come back',
       'recipes/registry/presence.js',
-      'this.#timer = clock.timer(time, () => void this.#return());',
+      'this.#timer = clock.timer(clock.now() + rest, () => void this.#return());',
       ';',
     ),
   ),
