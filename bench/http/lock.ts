@@ -9,7 +9,7 @@ import { atLeast, row } from '../rows.js'
 import { answersPerSecond, requestText } from './load.js'
 
 const COUNT = 3000
-const ROUNDS = 20
+const ROUNDS = 12
 const WARM_UP = 4
 
 const child = fork(fileURLToPath(new URL('./server.js', import.meta.url)), {
@@ -19,13 +19,15 @@ const { api, empty } = await new Promise<{ api: string; empty: string }>((resolv
   child.stdout!.once('data', (text) => resolve(JSON.parse(String(text))))
 })
 
-let locks = 0
+/** Counted up, so that no turn finds what an earlier one has left held. */
+let turn = 0
 const part = (answer: string, name: string) => new RegExp(`"${name}":"([^"]*)"`).exec(answer)?.[1]
 
 /** Takes a lock on a key of its own, and then asks for it again and again. */
-const withLock = (method: string) => (_at: number, answer: string) => {
+const withLock = (method: string) => (at: number, answer: string) => {
   const lease = part(answer, 'lease')
-  if (lease === undefined) return requestText('POST', `/v1/locks/jobs/${++locks}?ttl=1h&holder=me`)
+  if (lease === undefined)
+    return requestText('POST', `/v1/locks/jobs/${turn}-${at}?ttl=1h&holder=me`)
   return requestText(method, `/v1/locks/${part(answer, 'key')}?lease=${lease}`)
 }
 
@@ -52,6 +54,7 @@ const used = () =>
 const turns = new Map<string, Turn[]>()
 for (let round = -WARM_UP; round < ROUNDS; round++) {
   for (const [name, next] of Object.entries(LOADS)) {
+    turn++
     const before = await used()
     const rate = await answersPerSecond(name === EMPTY ? empty : api, COUNT, next)
     const cost = ((await used()) - before) / COUNT

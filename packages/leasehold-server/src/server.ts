@@ -144,6 +144,8 @@ function buildApp(
     ...(tls && { https: secureOptions(tls) }),
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    // One for each request would cost more than most requests do, and nobody writes to them.
+    childLoggerFactory: (logger) => logger,
     forceCloseConnections: true,
     requestTimeout: 30_000,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },

@@ -147,9 +147,8 @@ export class HttpCall implements Call {
   }
 }
 
-function paramsOf({ rest, params = {} }: Route, request: FastifyRequest): Record<string, string> {
-  const given = request.params as Record<string, string>
-  if (!rest) return given
-  const name = Object.keys(params).at(-1)!
-  return { ...given, [name]: given['*']! }
+/** A route with a rest has but that: a key. */
+function paramsOf({ rest }: Route, { params }: FastifyRequest): Readonly<Record<string, string>> {
+  const given = params as Readonly<Record<string, string>>
+  return rest ? { key: given['*']! } : given
 }

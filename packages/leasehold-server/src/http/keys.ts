@@ -17,7 +17,6 @@ import {
   whole,
   whyPart,
 } from './schemas.ts'
-import { only } from './values.ts'
 
 const prefix = {
   schema: text(),
@@ -96,7 +95,7 @@ export const KEYS: readonly Route[] = [
     repeatable: true,
     handle: (call) => {
       const { token }: { token?: Token } = call.query
-      return revoke(call, only({ key: call.params['key']!, token }))
+      return revoke(call, { key: call.params['key']!, token })
     },
   },
   {
@@ -118,7 +117,7 @@ export const KEYS: readonly Route[] = [
     handle: ({ store, params, query, body, request }) => {
       const { lease, token }: { lease: LeaseId; token: Token } = query as never
       const { value } = body as { value?: string }
-      return store.update({ lease, key: params['key']!, token, value, ...only({ request }) })
+      return store.update({ lease, key: params['key']!, token, value, request })
     },
   },
   {

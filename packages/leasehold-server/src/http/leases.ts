@@ -30,7 +30,7 @@ import {
   whole,
   whyPart,
 } from './schemas.ts'
-import { durationOf, maybeDuration, only, waitOf } from './values.ts'
+import { durationOf, maybeDuration, waitOf } from './values.ts'
 import { renewed, untilHolds } from './waiting.ts'
 
 const claims = { ...list(claimSpec), minItems: 1, maxItems: 256 }
@@ -229,7 +229,7 @@ export const LEASES: readonly Route[] = [
     repeatable: true,
     handle: ({ store, params, query, request }) => {
       const { key: keys, token }: { key: readonly Key[]; token: Token } = query as never
-      return store.release(only({ lease: params['lease']!, keys, token, request }))
+      return store.release({ lease: params['lease']!, keys, token, request })
     },
   },
 ]
@@ -246,7 +246,7 @@ async function grant({ store, principal, body, request }: Call): Promise<unknown
   const ttl = durationOf('ttl', wanted.ttl)
   const grace = maybeDuration('grace', wanted.grace)
   const maxLife = maybeDuration('maxLife', wanted.maxLife)
-  const answer = await store.grant(only({ ...wanted, holder, ttl, grace, maxLife, request }))
+  const answer = await store.grant({ ...wanted, holder, ttl, grace, maxLife, request })
   if (answer.outcome === 'busy') throw NotHad.from(answer)
   const { outcome: _, ...shown } = answer
   return shown
@@ -254,7 +254,7 @@ async function grant({ store, principal, body, request }: Call): Promise<unknown
 
 async function readLease({ store, params, query }: Call) {
   const { limit }: { limit?: number } = query
-  const reading = await store.read({ lease: params['lease']!, ...only({ limit }) })
+  const reading = await store.read({ lease: params['lease']!, limit })
   const { revision, lease, claims, end } = reading
   if (lease !== undefined) return { revision, lease, claims }
   if (end === undefined) {
@@ -267,7 +267,7 @@ async function readLease({ store, params, query }: Call) {
 export function revoke({ store, query, request }: Call, target: RevokeTarget): Promise<unknown> {
   const { by, why, after }: { by?: string; why?: string; after?: string } = query
   const period = maybeDuration('after', after)
-  return store.revoke(only({ target, by, why, after: period, request }))
+  return store.revoke({ target, by, why, after: period, request })
 }
 
 async function claim(call: Call): Promise<unknown> {
@@ -275,7 +275,7 @@ async function claim(call: Call): Promise<unknown> {
   const lease = params['lease']!
   const { claims, ifFree } = body as { claims: readonly ClaimSpec[]; ifFree?: boolean }
   const wait = waitOf(call)
-  const answer = await store.claim(only({ lease, claims, ifFree, request }))
+  const answer = await store.claim({ lease, claims, ifFree, request })
   if (answer.outcome === 'busy') throw NotHad.from(answer)
   const { outcome: _, ...shown } = answer
   if (answer.holds || wait === 0) return shown

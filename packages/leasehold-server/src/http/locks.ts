@@ -20,7 +20,7 @@ import {
   waitPart,
   whole,
 } from './schemas.ts'
-import { durationOf, maybeDuration, only, waitOf } from './values.ts'
+import { durationOf, maybeDuration, waitOf } from './values.ts'
 import { GAVE_UP, lostError, renewed, untilHolds } from './waiting.ts'
 
 /** Locks for those who have nothing but HTTP: each is a lease of its own, with one claim. */
@@ -117,9 +117,9 @@ async function take(call: Call): Promise<unknown> {
   const grace = maybeDuration('grace', given.grace)
   const maxLife = maybeDuration('maxLife', given.maxLife)
   const wait = waitOf(call)
-  const claims = [only({ key, mode, limit, value })]
+  const claims = [{ key, mode, limit, value }]
   const ifFree = wait === 0
-  const granted = await store.grant(only({ holder, ttl, grace, maxLife, claims, ifFree, request }))
+  const granted = await store.grant({ holder, ttl, grace, maxLife, claims, ifFree, request })
   if (granted.outcome === 'busy') throw NotHad.from(granted)
   const { lease, token } = granted
   try {
@@ -189,7 +189,7 @@ async function release(call: Call): Promise<unknown> {
   const token = found.claims.find((claim) => claim.key === key)?.token
   if (found.lease !== undefined && token === undefined) throw notThere(key)
   // An ended lease is left to the store, which answers what became of it, or of this very request.
-  const answer = await store.release(only({ lease, keys: [key], token: token ?? 1, request }))
+  const answer = await store.release({ lease, keys: [key], token: token ?? 1, request })
   // The lease has no claim any more; where it has others it is not one of ours to end.
   if (found.lease?.claims === 1 && found.lease.children === 0) {
     await store.revoke({ target: { lease }, why: 'its lock was released' }).catch(() => {})

@@ -18,7 +18,7 @@ import {
   time,
   whole,
 } from './schemas.ts'
-import { durationOf, only } from './values.ts'
+import { durationOf } from './values.ts'
 import { renewed } from './waiting.ts'
 
 const DEFAULT_TTL = '15s'
@@ -189,7 +189,7 @@ export const REGISTRY: readonly Route[] = [
 async function find(call: Call): Promise<unknown> {
   const { capability, tag: tags, zone, status }: Record<string, never> = call.query
   const all = (status as readonly string[] | undefined)?.includes('any')
-  const filter = only({ capability, tags, zone, status: all ? 'any' : status }) as Filter
+  const filter = { capability, tags, zone, status: all ? 'any' : status } as Filter
   const wanted = call.params['service']!
   return call.leasehold(async ({ registry }) => ({
     instances: await registry.find(wanted, filter),
@@ -206,7 +206,7 @@ async function register(call: Call): Promise<unknown> {
     registry.entry(name, id, call.body as InstanceSpec),
   )
   const wanted = { holder, ttl, labels, claims: [{ key, value }], ifFree: true, request }
-  const granted = await store.grant(only(wanted))
+  const granted = await store.grant(wanted)
   if (granted.outcome === 'busy') throw NotHad.from(granted)
   const { lease, token } = granted
   const remaining = request === undefined ? ttl : await renewed(store, lease, ttl)

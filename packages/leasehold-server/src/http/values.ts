@@ -23,8 +23,3 @@ export function waitOf({ query, options }: Call): number {
     `wait is ${show(given)}: one request waits at most ${options.longPoll / 1000}s, so ask again after that`,
   )
 }
-
-/** What is given without what is not, since nothing and undefined differ in some places. */
-export function only<Part extends object>(part: Part): { [Name in keyof Part]: Part[Name] } {
-  return Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as Part
-}
