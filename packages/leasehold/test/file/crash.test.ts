@@ -21,6 +21,8 @@ import { CRASH_OPTIONS, type Line } from './crash-options.ts'
 const CHILD = fileURLToPath(new URL('./crash-child.ts', import.meta.url))
 const LANES = 4
 const LIVES = 26
+/** Bytes that a process says at most before it is killed. */
+const SAID_MAX = 30_000
 
 /** Lets a process work on the folder and kills it at a random moment; what it said until then. */
 async function live(folder: string, life: string): Promise<Line[]> {
@@ -35,8 +37,10 @@ async function live(folder: string, life: string): Promise<Line[]> {
     complaint += text
   })
   const ended = once(child, 'close')
-  while (fstatSync(output).size === 0 && child.exitCode === null) await sleep(5)
-  setTimeout(() => child.kill('SIGKILL'), Math.random() * 200)
+  // After so much work, not after so much time: a busy machine gets as much done in a life.
+  const enough = 1 + Math.random() * SAID_MAX
+  while (fstatSync(output).size < enough && child.exitCode === null) await sleep(1)
+  setTimeout(() => child.kill('SIGKILL'), Math.random() * 5)
   const [code, signal] = await ended
   expect({ code, signal, complaint }).toEqual({ code: null, signal: 'SIGKILL', complaint: '' })
   closeSync(output)
