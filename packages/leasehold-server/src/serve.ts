@@ -15,7 +15,7 @@ import {
   readTls,
 } from './config/index.ts'
 import { createServer, type LeaseServer } from './server.ts'
-import { type OpenedStore, openStore } from './stores.ts'
+import { type OpenedStore, openStore, SECRETS_KEY } from './stores.ts'
 
 /** Serves until the process is told to stop, by SIGTERM or SIGINT; a second one stops it at once. */
 export async function serve(flags: Flags): Promise<void> {
@@ -88,7 +88,7 @@ function checksOf({ values: { checks } }: Config): CheckerOptions | undefined {
 function secretsKeyOf({ values, origins }: Config, folder: string | undefined): Buffer | undefined {
   const { secretsKeyFile } = values
   if (secretsKeyFile !== undefined) return readSecretsKey(secretsKeyFile, origins.secretsKeyFile)
-  return folder === undefined ? undefined : keepSecretsKey(join(folder, 'secrets.key'))
+  return folder === undefined ? undefined : keepSecretsKey(join(folder, SECRETS_KEY))
 }
 
 function auditOf(

@@ -4,6 +4,9 @@ import { fileStore } from 'leasehold/file'
 import { memoryStore } from 'leasehold/memory'
 import { type Clock, LeaseholdError, type LeaseStore, show, systemClock } from 'leasehold/port'
 
+/** The file, in the folder of the data, that the key of lease secrets is in. */
+export const SECRETS_KEY = 'secrets.key'
+
 /** A store that was opened by its address, and what to say of it. */
 export interface OpenedStore {
   readonly store: LeaseStore
@@ -19,15 +22,27 @@ export async function openStore(url: string, clock: Clock = systemClock): Promis
     const store = memoryStore({ clock, tokensAbove: epochOf(clock.now()) })
     return { store, name: 'memory', data: 'nowhere, it is lost when the server stops' }
   }
-  if (url.startsWith('file:') && url.length > 'file:'.length) {
-    const folder = url.startsWith('file://') ? fileURLToPath(url) : url.slice('file:'.length)
-    const store = await fileStore(folder, { clock })
-    const data = resolve(folder)
+  if (isFolder(url)) {
+    const data = folderOf(url)
+    const store = await fileStore(data, { clock })
     return { store, name: 'file, durable', data, folder: data }
   }
   throw new LeaseholdError(
     'invalid-argument',
     `store ${show(url)} cannot be opened: write 'file:./data' or 'memory:'`,
+  )
+}
+
+function isFolder(url: string): boolean {
+  return url.startsWith('file:') && url.length > 'file:'.length
+}
+
+/** The folder that `file:./data`, relative to the working directory, or `file:///data` names. */
+export function folderOf(url: string): string {
+  if (isFolder(url)) return resolve(url.startsWith('file://') ? fileURLToPath(url) : url.slice(5))
+  throw new LeaseholdError(
+    'invalid-argument',
+    `store ${show(url)} is in no folder: write 'file:./data'`,
   )
 }
 

@@ -1,6 +1,6 @@
-import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import type { LeaseStore } from 'leasehold/port'
+import { folderOf } from '../stores.ts'
 import { type ConnectionFlags, connecting, withStore } from './connection.ts'
 import { checkClock, checkDisk, checkEventLoop, checkRoundTrip, type Finding } from './diagnosis.ts'
 import { EXIT, EXIT_HELP, Exit } from './exit-codes.ts'
@@ -24,7 +24,11 @@ export function doctorCommand(): Command {
 
 async function doctor(flags: DoctorFlags): Promise<void> {
   const findings: Finding[] = [await checkClock(), await checkEventLoop()]
-  findings.push(await checkDisk(flags.folder ?? folderOf(flags.store) ?? '.'))
+  findings.push(
+    await checkDisk(
+      flags.folder ?? (flags.store?.startsWith('file:') ? folderOf(flags.store) : '.'),
+    ),
+  )
   try {
     await withStore(flags, async ({ store }) => {
       findings.push(await checkRoundTrip(store), ...promises(store))
@@ -40,11 +44,6 @@ async function doctor(flags: DoctorFlags): Promise<void> {
     ),
   )
   if (findings.some(({ state }) => state === 'bad')) throw new Exit(EXIT.failed)
-}
-
-function folderOf(store: string | undefined): string | undefined {
-  if (store === undefined || !store.startsWith('file:')) return undefined
-  return store.startsWith('file://') ? fileURLToPath(store) : store.slice('file:'.length)
 }
 
 /** What the store promises, and what that means. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { systemClock } from 'leasehold/port'
+import { backupCommand } from './backup.ts'
 import { breakCommand } from './break.ts'
 import { completionCommand } from './completion.ts'
 import { doctorCommand } from './doctor.ts'
@@ -12,6 +13,7 @@ import { lockCommand } from './lock.ts'
 import { lsCommand } from './ls.ts'
 import { poolCommand } from './pool.ts'
 import { registerCommand } from './register.ts'
+import { restoreCommand } from './restore.ts'
 import { revokeCommand } from './revoke.ts'
 import { serveCommand } from './serve.ts'
 import { servicesCommand } from './services.ts'
@@ -48,6 +50,8 @@ export function programOf(commandLine: readonly string[]): Command {
     tokenCommand(),
     topCommand(),
     doctorCommand(),
+    backupCommand(),
+    restoreCommand(),
     completionCommand(() => program),
   ]
   for (const command of commands) program.addCommand(command)

@@ -228,6 +228,16 @@ export class Kernel {
     ledger.rescheduleAll()
   }
 
+  /**
+   * After a replay: revisions, and so tokens, go on above this one. Whoever watches from a revision
+   * below is told to read again, since what it saw there may not be what is here.
+   */
+  raise(revision: Revision): void {
+    if (revision <= this.#ledger.revision) return
+    this.#ledger.revision = revision
+    this.#ledger.events.restart(revision)
+  }
+
   #grant(request: GrantRequest, now: number): Granted | Busy | Refused {
     const ledger = this.#ledger
     const { leases } = ledger.tables

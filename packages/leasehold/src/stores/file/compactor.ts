@@ -73,6 +73,14 @@ export class Compactor {
     if (grown > Math.max(this.#options.snapshotBytes, 2 * this.#last.bytes)) this.#begin()
   }
 
+  /** Writes a snapshot now. To be called before there is anything else to do; fails where that fails. */
+  async take(): Promise<void> {
+    const taking = this.#run()
+    this.#running = taking.catch(() => {})
+    await taking
+    this.#running = undefined
+  }
+
   /** Gives up what is under way: the log has everything. */
   async close(): Promise<void> {
     this.#stop.abort()

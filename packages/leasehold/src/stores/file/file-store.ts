@@ -7,8 +7,10 @@ import {
   type LeaseStore,
   type Limits,
   type Random,
+  show,
   systemClock,
   systemRandom,
+  type Token,
 } from '../../port/index.ts'
 import { Compactor } from './compactor.ts'
 import { type Disk, isFull, type Lock } from './disk.ts'
@@ -30,6 +32,12 @@ export interface FileStoreOptions {
    * that one's size, whichever is more; 64 MiB if not given.
    */
   readonly snapshotBytes?: number | undefined
+  /**
+   * Tokens go on above this number, if they are not there yet: for a folder that was restored from a
+   * copy, which does not know of the tokens that were given after the copy. It is durable when the
+   * store is open, and need not be given again.
+   */
+  readonly tokensAbove?: Token | undefined
   /** The disk to use instead of the folder: for tests. */
   readonly disk?: Disk | undefined
 }
@@ -54,6 +62,7 @@ export async function fileStore(
   const { segmentBytes = SEGMENT_BYTES } = options
   checkSegmentBytes(segmentBytes)
   checkSnapshotBytes(options.snapshotBytes)
+  checkTokensAbove(options.tokensAbove)
   const disk = options.disk ?? (await nodeDisk(folder, clock, random))
   let lock: Lock | undefined
   try {
@@ -85,6 +94,14 @@ function checkSnapshotBytes(bytes: number | undefined): void {
   )
 }
 
+function checkTokensAbove(token: Token | undefined): void {
+  if (token === undefined || (Number.isSafeInteger(token) && token >= 0)) return
+  throw new LeaseholdError(
+    'invalid-argument',
+    `tokensAbove is ${show(token)}: it must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}`,
+  )
+}
+
 interface OpenOptions extends FileStoreOptions {
   readonly clock: Clock
   readonly random: Random
@@ -93,6 +110,7 @@ interface OpenOptions extends FileStoreOptions {
 
 async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<LeaseStore> {
   const { clock, random, segmentBytes, limits, snapshotBytes = SNAPSHOT_BYTES } = options
+  const { tokensAbove = 0 } = options
   const durability = new FileDurability(clock)
   let grantor!: Grantor
   const { kernel, recovered } = await recover(disk, random, segmentBytes, (revision) => {
@@ -126,9 +144,21 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
       await log.close().finally(() => lock.release())
     },
   })
+  if (tokensAbove > kernel.revision) await raiseTokens(grantor, compactor, tokensAbove)
   grantor.start()
   compactor.consider()
   return grantor
+}
+
+/** The log tells revisions only with what happened in them; a snapshot tells its own. */
+async function raiseTokens(grantor: Grantor, compactor: Compactor, above: Token): Promise<void> {
+  grantor.kernel.raise(above)
+  try {
+    await compactor.take()
+  } catch (error) {
+    await grantor.close().catch(() => {})
+    throw error
+  }
 }
 
 function lastOf({ snapshot, end }: Recovered) {
@@ -155,7 +185,7 @@ function fileGuarantees(limits: Limits): Guarantees {
       'An answer is given when it is on the disk, if the disk keeps what it says it has kept.',
       'Opening the store gives every lease its full ttl again.',
       'After a crash a lease with a maximum life may live up to 30 seconds longer.',
-      'A folder that is restored from a copy repeats the tokens that were given after the copy.',
+      'A folder that is restored from a copy repeats the tokens that were given after the copy, unless it is opened with tokensAbove, as leasehold restore does.',
       'One process owns the folder at a time. Do not share it between machines over a network.',
     ],
   }

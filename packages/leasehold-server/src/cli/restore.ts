@@ -1,0 +1,63 @@
+import { Command } from 'commander'
+import { copyFolder, fileStore } from 'leasehold/file'
+import { LeaseholdError, show, systemClock } from 'leasehold/port'
+import { epochOf, folderOf } from '../stores.ts'
+import { copySecretsKey } from './backup.ts'
+import { EXIT_HELP } from './exit-codes.ts'
+import { inPlace } from './in-place.ts'
+import { print } from './table.ts'
+
+interface RestoreFlags {
+  readonly store: string
+  readonly tokensAbove?: string
+  readonly json?: boolean
+}
+
+export function restoreCommand(): Command {
+  return new Command('restore')
+    .description('Puts a backup in place, for a server that is then started on it.')
+    .argument('<folder>', 'the backup')
+    .option('--store <url>', 'where to; it must be empty or not there', 'file:./data')
+    .option(
+      '--tokens-above <number>',
+      'the highest fencing token that may have been given, where the clock of this machine cannot be trusted',
+    )
+    .option('--json', 'prints JSON')
+    .addHelpText(
+      'after',
+      `
+What was granted after the backup is not in it, so no token may be given again: they go on from a
+number made of the time, above all that a store can have given until now.
+${EXIT_HELP}`,
+    )
+    .action((folder: string, flags: RestoreFlags) => restore(folder, flags))
+}
+
+async function restore(folder: string, flags: RestoreFlags): Promise<void> {
+  const to = folderOf(flags.store)
+  const tokensAbove = Math.max(epochOf(systemClock.now()), numberOf(flags.tokensAbove))
+  const { revision, leases } = await inPlace(to, async (place) => {
+    await copyFolder(folder, place)
+    await copySecretsKey(folder, place)
+    const store = await fileStore(place, { tokensAbove })
+    try {
+      const reading = await store.read({ leases: true })
+      return { revision: reading.revision, leases: reading.leases.length }
+    } finally {
+      await store.close()
+    }
+  })
+  print(flags.json, { folder: to, tokensAbove: revision, leases }, () => {
+    return `${to} is restored: ${leases} leases have their full ttl again, tokens go on above ${revision}`
+  })
+}
+
+function numberOf(text: string | undefined): number {
+  if (text === undefined) return 0
+  const value = Number(text)
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value
+  throw new LeaseholdError(
+    'invalid-argument',
+    `tokens-above is ${show(text)}: it must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}`,
+  )
+}

@@ -1,0 +1,121 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LeaseStore } from 'leasehold/port'
+import { remoteStore } from 'leasehold/remote'
+import { afterAll, describe, expect, it } from 'vitest'
+import { runLeasehold } from '../run-leasehold.ts'
+import { Place } from '../server-process.ts'
+
+const place = new Place()
+afterAll(() => place.clean())
+
+async function hold(store: LeaseStore, key: string) {
+  const granted = await store.grant({ holder: 'a', ttl: 600_000, claims: [{ key }] })
+  if (granted.outcome === 'busy') throw new Error('busy')
+  return granted
+}
+
+describe('leasehold backup and restore', () => {
+  it('bring back what was held, from a server under load, and never give a token twice', async () => {
+    const root = await place.folder()
+    const [data, copy, restored] = ['data', 'copy', 'restored'].map((name) => join(root, name)) as [
+      string,
+      string,
+      string,
+    ]
+    const server = await place.serverOn(`file:${data}`).start()
+    const store = await remoteStore(server.url, { timeout: '30s' })
+    const kept = await hold(store, 'kept')
+    let stop = false
+    let highest = 0
+    const load = (async () => {
+      for (let at = 0; !stop; at++) highest = (await hold(store, `load/${at}`)).token
+    })()
+    const backup = await runLeasehold(['backup', copy, '--store', `file:${data}`, '--json'])
+    expect(backup).toMatchObject({ code: 0, stderr: '' })
+    const { revision } = JSON.parse(backup.stdout) as { revision: number }
+    expect(revision).toBeGreaterThanOrEqual(kept.token)
+    // Time goes on, tokens are given that the backup knows nothing of, and then the disk is lost.
+    const then = highest
+    await expect
+      .poll(() => highest, { timeout: 20_000 })
+      .toBeGreaterThan(Math.max(then, revision) + 10)
+    stop = true
+    await load
+    await store.close()
+    await server.end('SIGKILL')
+
+    const ran = await runLeasehold(['restore', copy, '--store', `file:${restored}`])
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    expect(ran.stdout).toMatch(
+      /is restored: \d+ leases have their full ttl again, tokens go on above \d+/,
+    )
+    const next = await place.serverOn(`file:${restored}`).start()
+    const after = await remoteStore(next.url, { timeout: '30s' })
+    expect((await after.read({ lease: kept.lease })).claims[0]).toMatchObject({ token: kept.token })
+    const { token } = await hold(after, 'new')
+    expect(token).toBeGreaterThan(highest)
+    await after.close()
+    expect(await next.end('SIGTERM')).toBe(0)
+
+    // From the same backup again: above what was given since.
+    const twice = join(root, 'twice')
+    expect((await runLeasehold(['restore', copy, '--store', `file:${twice}`])).code).toBe(0)
+    const third = await place.serverOn(`file:${twice}`).start()
+    const last = await remoteStore(third.url, { timeout: '30s' })
+    expect((await hold(last, 'new')).token).toBeGreaterThan(token)
+    await last.close()
+    expect(readFileSync(join(restored, 'secrets.key'))).toEqual(
+      readFileSync(join(data, 'secrets.key')),
+    )
+    expect(statSync(join(copy, 'secrets.key')).mode & 0o777).toBe(0o600)
+  }, 90_000)
+
+  it('leave alone what is there already, and leave nothing half made behind', async () => {
+    const root = await place.folder()
+    const data = join(root, 'data')
+    await runLeasehold(['token', 'create', 'a', '--right', 'all:', '--store', `file:${data}`])
+    const taken = await runLeasehold(['restore', data, '--store', `file:${data}`])
+    expect(taken).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/is not empty: move it away first/),
+    })
+    const none = await runLeasehold(['backup', join(root, 'copy'), '--store', `file:${root}`])
+    expect(none).toMatchObject({ code: 1, stderr: expect.stringMatching(/holds no store/) })
+    expect(
+      (await runLeasehold(['backup', join(root, 'copy'), '--store', 'memory:'])).stderr,
+    ).toMatch(/is in no folder/)
+    const wrong = ['restore', data, '--store', `file:${root}/x`, '--tokens-above', '-1']
+    expect((await runLeasehold(wrong)).code).toBe(1)
+    expect(readdirSync(root)).toEqual(['data'])
+  })
+
+  it('take the highest token from whoever knows it', async () => {
+    const root = await place.folder()
+    const data = join(root, 'data')
+    await runLeasehold(['token', 'create', 'a', '--right', 'all:', '--store', `file:${data}`])
+    const above = 8_000_000_000_000_000
+    const to = `file:${join(root, 'to')}`
+    const ran = await runLeasehold([
+      'restore',
+      data,
+      '--store',
+      to,
+      '--tokens-above',
+      String(above),
+      '--json',
+    ])
+    expect(JSON.parse(ran.stdout)).toMatchObject({ tokensAbove: above, leases: 1 })
+    const lock = await runLeasehold([
+      'lock',
+      'k',
+      '--store',
+      to,
+      '--',
+      'sh',
+      '-c',
+      'echo $LEASEHOLD_TOKEN',
+    ])
+    expect(Number(lock.stdout)).toBeGreaterThan(above)
+  })
+})

@@ -1,0 +1,126 @@
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { LeaseStore, Notice } from '../../src/port/index.ts'
+import { copyFolder, fileStore } from '../../src/stores/file/index.ts'
+import { contents } from './harness.ts'
+
+let root: string
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'leasehold-restore-'))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const SMALL = { segmentBytes: 65_536 }
+
+async function hold(store: LeaseStore, key: string) {
+  const granted = await store.grant({ holder: 'a', ttl: 60_000, claims: [{ key }] })
+  if (granted.outcome === 'busy') throw new Error('busy')
+  return granted
+}
+
+describe('a store that is opened with tokensAbove', () => {
+  it('gives higher tokens from then on, at this opening and at later ones', async () => {
+    const first = await fileStore(root, SMALL)
+    const { lease } = await hold(first, 'k')
+    await first.close()
+    const raised = await fileStore(root, { ...SMALL, tokensAbove: 1000 })
+    expect((await raised.read({ lease })).lease?.claims).toBe(1)
+    // Not even a token was given: it is durable all the same.
+    await raised.close()
+    const later = await fileStore(root, SMALL)
+    expect((await hold(later, 'l')).token).toBe(1001)
+    expect((await later.read({ key: 'k' })).claims[0]?.token).toBe(1)
+    await later.close()
+  })
+
+  it('tells whoever watches from before that to read again, at later openings too', async () => {
+    const first = await fileStore(root, SMALL)
+    await hold(first, 'k')
+    await first.close()
+    await (await fileStore(root, { ...SMALL, tokensAbove: 1000 })).close()
+    const store = await fileStore(root, SMALL)
+    // This one had seen revisions that the copy does not have.
+    const notice = await new Promise<Notice>((resolve) => {
+      store.watch({ prefix: '', from: 500 }, resolve)
+    })
+    expect(notice).toEqual({ type: 'compacted', oldest: expect.any(Number) })
+    await store.close()
+  })
+
+  it('stays as it is where its tokens are higher already', async () => {
+    const store = await fileStore(root, { ...SMALL, tokensAbove: 50 })
+    expect((await hold(store, 'k')).token).toBe(51)
+    await store.close()
+    const again = await fileStore(root, { ...SMALL, tokensAbove: 50 })
+    expect((await hold(again, 'l')).token).toBe(52)
+    await again.close()
+    await expect(fileStore(root, { tokensAbove: 1.5 })).rejects.toThrow(/tokensAbove is 1\.5/)
+  })
+})
+
+describe('a copy of a folder', () => {
+  it('holds all that was answered before it was begun, while the store is in use', async () => {
+    const folder = join(root, 'data')
+    const store = await fileStore(folder, { ...SMALL, snapshotBytes: 100_000 })
+    await hold(store, 'before')
+    let stop = false
+    let count = 0
+    const busy = Array.from({ length: 8 }, async () => {
+      while (!stop) {
+        const { lease } = await hold(store, `k/${count++}`)
+        if (count % 3 !== 0) await store.revoke({ target: { lease } })
+      }
+    })
+    for (let at = 0; at < 10; at++) {
+      const { revision: least } = await store.read({ key: 'before' })
+      const to = join(root, `copy-${at}`)
+      const revision = await copyFolder(folder, to)
+      expect(revision).toBeGreaterThanOrEqual(least)
+      const copy = await fileStore(to, SMALL)
+      expect((await copy.read({ key: 'before' })).holders).toBe(1)
+      await copy.close()
+      rmSync(to, { recursive: true })
+    }
+    stop = true
+    await Promise.all(busy)
+    // The log went through several segments and snapshots meanwhile.
+    expect(readdirSync(folder)).not.toContain('log-00000001')
+    await store.close()
+  })
+
+  it('is the same as the store, where that is at rest', async () => {
+    const folder = join(root, 'data')
+    const store = await fileStore(folder, SMALL)
+    for (let at = 0; at < 300; at++) await hold(store, `k/${at}`)
+    await copyFolder(folder, join(root, 'copy'))
+    const was = await contents(store)
+    await store.close()
+    const copy = await fileStore(join(root, 'copy'), SMALL)
+    expect(await contents(copy)).toEqual(was)
+    await copy.close()
+  })
+
+  it('is refused where the folder holds no store, or the place is taken', async () => {
+    const empty = join(root, 'empty')
+    await expect(copyFolder(root, empty)).rejects.toThrow(/holds no store/)
+    await (await fileStore(join(root, 'data'), SMALL)).close()
+    writeFileSync(join(empty, 'x'), '')
+    await expect(copyFolder(join(root, 'data'), empty)).rejects.toThrow(/is not empty/)
+  })
+
+  it('does not hide damage', async () => {
+    const folder = join(root, 'data')
+    const store = await fileStore(folder, SMALL)
+    await hold(store, 'k')
+    await hold(store, 'l')
+    await store.close()
+    const damaged = join(root, 'damaged')
+    cpSync(folder, damaged, { recursive: true })
+    writeFileSync(join(damaged, 'log-00000001'), 'not a log')
+    const copy = copyFolder(damaged, join(root, 'copy'))
+    await expect(copy).rejects.toMatchObject({ code: 'storage-damaged' })
+    expect(readdirSync(join(root, 'copy'))).toEqual([])
+  })
+})
