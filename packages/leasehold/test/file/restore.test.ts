@@ -39,7 +39,9 @@ describe('a store that is opened with tokensAbove', () => {
     const first = await fileStore(root, SMALL)
     await hold(first, 'k')
     await first.close()
-    await (await fileStore(root, { ...SMALL, tokensAbove: 1000 })).close()
+    const raised = await fileStore(root, { ...SMALL, tokensAbove: 1000 })
+    await hold(raised, 'l')
+    await raised.close()
     const store = await fileStore(root, SMALL)
     // This one had seen revisions that the copy does not have.
     const notice = await new Promise<Notice>((resolve) => {
@@ -89,6 +91,44 @@ describe('a copy of a folder', () => {
     expect(readdirSync(folder)).not.toContain('log-00000001')
     await store.close()
   })
+
+  // Front to back, what is written then would be missed although what comes after it is copied: in
+  // the eleventh page, where the log ends, after the sixteen of the segment that is ready for later;
+  // and in the first segment when the second is yet to come.
+  it.each([
+    ['pages', 27, 6],
+    ['segments', 16, 14],
+  ])(
+    'is the log of a moment, whatever is written between two of its %s',
+    async (_, when, grants) => {
+      const folder = join(root, 'data')
+      const store = await fileStore(folder, SMALL)
+      let written = 0
+      const hear = async () => {
+        // Half a page, so that the log grows through pages and segments.
+        const claims = [{ key: `k/${written++}`, value: 'x'.repeat(2000) }]
+        await store.grant({ holder: 'a', ttl: 60_000, claims })
+      }
+      for (let at = 0; at < 20; at++) await hear()
+      const pages = readdirSync(folder).filter((name) => name.startsWith('log-')).length * 16
+      expect(pages).toBe(32)
+      let copies = 0
+      await copyFolder(folder, join(root, 'copy'), async () => {
+        if (++copies === when) for (let at = 0; at < grants; at++) await hear()
+      })
+      expect(copies).toBeGreaterThan(16)
+      // It was whole at the first attempt, and was not only found to be so at a later one.
+      expect(copies).toBeLessThanOrEqual(pages)
+      const copy = await fileStore(join(root, 'copy'), SMALL)
+      const { keys } = await copy.read({ prefix: 'k/' })
+      expect(keys.length).toBeGreaterThanOrEqual(20)
+      expect(keys.map(({ key }) => Number(key.slice(2))).sort((a, b) => a - b)).toEqual(
+        keys.map((_, at) => at),
+      )
+      await copy.close()
+      await store.close()
+    },
+  )
 
   it('is the same as the store, where that is at rest', async () => {
     const folder = join(root, 'data')

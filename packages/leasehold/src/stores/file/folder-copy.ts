@@ -8,6 +8,8 @@ const ATTEMPTS = 10
 /** What the machine copies at once, and what a write can be seen to be half done in. */
 const PAGE = 4096
 
+type Between = (() => Promise<void>) | undefined
+
 /**
  * Copies the store in a folder to another one, which must be empty or not there, and opens the copy
  * to see that it is whole. The store may be in use meanwhile. Answers with the revision of the copy.
@@ -23,8 +25,14 @@ const PAGE = 4096
  * The snapshot comes before the log. When it had its name the log had all that it needs; and when
  * it, or a segment, is gone before it was copied, a newer snapshot has taken its place: the copy
  * begins anew.
+ *
+ * `between` is awaited after each page that is copied: for tests.
  */
-export async function copyFolder(from: string, to: string): Promise<Revision> {
+export async function copyFolder(
+  from: string,
+  to: string,
+  between?: () => Promise<void>,
+): Promise<Revision> {
   await mkdir(to, { recursive: true })
   if ((await readdir(to)).length > 0) {
     throw new LeaseholdError(
@@ -34,7 +42,7 @@ export async function copyFolder(from: string, to: string): Promise<Revision> {
   }
   for (let attempt = 1; ; attempt++) {
     try {
-      await copyOnce(from, to)
+      await copyOnce(from, to, between)
       return await revisionOf(to)
     } catch (error) {
       for (const name of await readdir(to)) await rm(join(to, name), { force: true })
@@ -46,7 +54,7 @@ export async function copyFolder(from: string, to: string): Promise<Revision> {
   }
 }
 
-async function copyOnce(from: string, to: string): Promise<void> {
+async function copyOnce(from: string, to: string, between: Between): Promise<void> {
   const names = await readdir(from)
   const segments = segmentNumbers(names)
   if (segments.length === 0) {
@@ -62,18 +70,18 @@ async function copyOnce(from: string, to: string): Promise<void> {
   }
   for (const number of segments.toReversed()) {
     const name = segmentName(number)
-    await copyBackwards(join(from, name), join(to, name))
+    await copyBackwards(join(from, name), join(to, name), between)
   }
 }
 
-async function copyBackwards(from: string, to: string): Promise<void> {
+async function copyBackwards(from: string, to: string, between: Between): Promise<void> {
   const source = await open(from, 'r')
   try {
     const target = await open(to, 'wx', 0o600)
     try {
       const { size } = await source.stat()
       await target.truncate(size)
-      await copyPages(source, target, size)
+      await copyPages(source, target, size, between)
     } finally {
       await target.close()
     }
@@ -82,13 +90,19 @@ async function copyBackwards(from: string, to: string): Promise<void> {
   }
 }
 
-async function copyPages(source: FileHandle, target: FileHandle, size: number): Promise<void> {
+async function copyPages(
+  source: FileHandle,
+  target: FileHandle,
+  size: number,
+  between: Between,
+): Promise<void> {
   const page = Buffer.alloc(PAGE)
   for (let at = Math.floor((size - 1) / PAGE) * PAGE; at >= 0; at -= PAGE) {
     const { bytesRead } = await source.read(page, 0, PAGE, at)
     const bytes = page.subarray(0, bytesRead)
     // What was never written stays a hole: most of a segment may be.
     if (bytes.some((byte) => byte !== 0)) await target.write(bytes, 0, bytesRead, at)
+    await between?.()
   }
   await target.sync()
 }
