@@ -20,6 +20,7 @@ import {
   type HttpStats,
   refuseBadRequest,
 } from './http/index.ts'
+import { MeasuredStore, serveOperations } from './operations/index.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import { StreamServer } from './stream/stream-server.ts'
 import type { StreamStats } from './stream/surroundings.ts'
@@ -88,7 +89,8 @@ export interface LeaseServer {
 
 /** Serves a store over the network. Fulfilled when it listens. */
 export async function createServer(options: ServerOptions): Promise<LeaseServer> {
-  const { store, clock = systemClock, random = systemRandom } = options
+  const { clock = systemClock, random = systemRandom } = options
+  const store = new MeasuredStore(options.store, clock)
   const { ttl } = store.guarantees
   const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
   const log = options.logger ?? pino({ level: 'silent' })
@@ -101,11 +103,18 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const http = { ...DEFAULT_HTTP, ...options.http }
   const api = new HttpApi({ access, clock, random, log, options: http })
   let closing: Promise<void> | undefined
-  const app = buildApp(log, options.tls, () => closing === undefined)
+  const app = buildApp(log, options.tls)
+  const { stats } = streams
+  const operations = serveOperations(app, {
+    ...{ store, access, stats, clock, log },
+    unmeasured: options.store,
+    isStopping: () => closing !== undefined,
+  })
   api.addTo(app)
   app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
   const close = async () => {
     await Promise.all([streams.close(), api.close()])
+    operations.close()
     await duties?.close()
     await app.close()
     access.close()
@@ -119,7 +128,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
       get checking() {
         return duties?.checking ?? false
       },
-      stats: streams.stats,
+      stats,
       httpStats: api.stats,
       renewTls: (tls) => {
         if (app.server instanceof HttpsServer) app.server.setSecureContext(secureOptions(tls))
@@ -135,11 +144,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   }
 }
 
-function buildApp(
-  log: Logger,
-  tls: ServerTls | undefined,
-  isReady: () => boolean,
-): FastifyInstance {
+function buildApp(log: Logger, tls: ServerTls | undefined): FastifyInstance {
   const app = fastify({
     ...(tls && { https: secureOptions(tls) }),
     loggerInstance: log as FastifyBaseLogger,
@@ -152,11 +157,6 @@ function buildApp(
     frameworkErrors: refuseBadRequest,
   })
   app.server.headersTimeout = HEADERS_TIMEOUT_MS
-  app.get('/healthz', async () => ({ status: 'alive' }))
-  app.get('/readyz', async (_request, reply) => {
-    if (isReady()) return { status: 'ready' }
-    return reply.code(503).send({ status: 'stopping' })
-  })
   return app
 }
 

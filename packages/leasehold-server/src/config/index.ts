@@ -4,4 +4,5 @@ export { type Config, type Environment, type Flags, loadConfig } from './load-co
 export { keepSecretsKey, readSecretsKey } from './secrets-key.ts'
 export { fileNameOf, flagOf, helpOf, type Setting, variableOf } from './setting.ts'
 export { CONFIG_FLAG, NONE, SETTING_NAMES, SETTINGS } from './settings.ts'
+export { settingsTable } from './settings-table.ts'
 export { readTls } from './tls.ts'

@@ -1,0 +1,110 @@
+import { type Clock, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
+import type { Logger } from 'pino'
+import { Histogram } from './exposition.ts'
+
+/** How long the lease lives whose expiry is timed. */
+const PROBE_TTL_MS = 1000
+const RETRY_MS = 1000
+/** Waiters are counted in so many pages of so many keys: everything is bounded. */
+const PAGES = 20
+const PAGE = 1000
+
+/**
+ * What can be seen of a store from outside, by watching it. It begins with `start`, when somebody
+ * asks for the first time, so that a server that nobody looks at does no work for it.
+ */
+export class StoreObserver {
+  claimed = 0
+  updated = 0
+  /** Claims that ended, by reason. */
+  readonly removed: Record<string, number> = { released: 0, expired: 0, revoked: 0, broken: 0 }
+  /** How long after its time a lease was seen to expire, in seconds. */
+  readonly expiryLag = new Histogram()
+  readonly #store: LeaseStore
+  readonly #clock: Clock
+  readonly #log: Logger
+  #watch: Watch | undefined = undefined
+  #started = false
+  #closed = false
+  #probing = false
+
+  constructor(store: LeaseStore, clock: Clock, log: Logger) {
+    this.#store = store
+    this.#clock = clock
+    this.#log = log
+  }
+
+  start(): void {
+    if (this.#started || this.#closed) return
+    this.#started = true
+    this.#begin()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#watch?.close()
+  }
+
+  /**
+   * Lets a lease expire, and measures how late that is told: what a waiter behind a holder that died
+   * would feel, on whatever store. One at a time.
+   */
+  async probeExpiry(): Promise<void> {
+    if (this.#probing || this.#closed) return
+    this.#probing = true
+    try {
+      const ttl = Math.max(PROBE_TTL_MS, this.#store.guarantees.ttl.min)
+      const granted = await this.#store.grant({ holder: 'leasehold', ttl })
+      const due = this.#clock.now() + ttl
+      if (granted.outcome === 'granted') await this.#gone(granted.lease)
+      if (!this.#closed) this.expiryLag.add(Math.max(0, this.#clock.now() - due) / 1000)
+    } catch (error) {
+      if (!isLeaseholdError(error, 'closed')) this.#log.debug({ err: error }, 'no expiry was timed')
+    } finally {
+      this.#probing = false
+    }
+  }
+
+  /** Claims that wait, on the first keys by name. */
+  async countWaiters(): Promise<number> {
+    let waiting = 0
+    let after: string | undefined
+    for (let page = 0; page < PAGES; page++) {
+      const { keys, more } = await this.#store.read({ prefix: '', after, limit: PAGE })
+      for (const { count, holders } of keys) waiting += count - holders
+      after = keys.at(-1)?.key
+      if (!more || after === undefined) break
+    }
+    return waiting
+  }
+
+  #gone(lease: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#store.watch({ lease }, (notice) => {
+        if (notice.type === 'gone') resolve()
+        if (notice.type === 'interrupted') reject(notice.error)
+      })
+    })
+  }
+
+  #begin(): void {
+    if (this.#closed) return
+    try {
+      this.#watch = this.#store.watch({ prefix: '' }, (notice) => {
+        if (notice.type === 'compacted' || notice.type === 'interrupted') this.#later()
+        if (notice.type !== 'events') return
+        for (const { type, end } of notice.events) {
+          if (type === 'claimed') this.claimed++
+          else if (type === 'updated') this.updated++
+          else if (end !== undefined) this.removed[end.reason] = (this.removed[end.reason] ?? 0) + 1
+        }
+      })
+    } catch {
+      this.#later()
+    }
+  }
+
+  #later(): void {
+    this.#clock.timer(this.#clock.now() + RETRY_MS, () => this.#begin())
+  }
+}

@@ -1,0 +1,73 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { FastifyInstance } from 'fastify'
+import { type Clock, isLeaseholdError, LeaseholdError, type LeaseStore } from 'leasehold/port'
+import type { Logger } from 'pino'
+import { type Access, credentialsOf } from '../access/index.ts'
+import type { StreamStats } from '../stream/surroundings.ts'
+import type { MeasuredStore } from './measured-store.ts'
+import { LOOP_RESOLUTION_MS, metricsOf } from './metrics.ts'
+import { StoreObserver } from './observer.ts'
+import { storeTrouble } from './readiness.ts'
+
+export interface OperationsOptions {
+  readonly store: MeasuredStore
+  /** The same store, for what is not to be counted: looking at it. */
+  readonly unmeasured: LeaseStore
+  readonly access: Access
+  readonly stats: Readonly<StreamStats>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly isStopping: () => boolean
+}
+
+/** What operators and their machines ask a server: is it alive, is it ready, how does it do. */
+export function serveOperations(
+  app: FastifyInstance,
+  options: OperationsOptions,
+): { close(): void } {
+  const { store, unmeasured, access, stats, clock, log, isStopping } = options
+  const observer = new StoreObserver(unmeasured, clock, log)
+  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
+  loop.enable()
+  app.get('/healthz', async () => ({ status: 'alive' }))
+  app.get('/readyz', async (_request, reply) => {
+    if (isStopping()) return reply.code(503).send({ status: 'stopping' })
+    const trouble = await storeTrouble(store, clock)
+    if (trouble === undefined) return { status: 'ready' }
+    return reply.code(503).send({ status: 'cannot write', trouble })
+  })
+  app.get('/metrics', async (request, reply) => {
+    try {
+      demandReader(access, request.raw)
+    } catch (error) {
+      if (!isLeaseholdError(error)) throw error
+      const isKnown = error.code === 'forbidden'
+      if (!isKnown) reply.header('www-authenticate', 'Bearer')
+      return reply
+        .code(isKnown ? 403 : 401)
+        .type('text/plain')
+        .send(`${error.message}\n`)
+    }
+    observer.start()
+    void observer.probeExpiry()
+    const isReady = () => !isStopping() && store.trouble === undefined
+    const text = await metricsOf({ store, observer, access, stats, loop, isReady })
+    return reply.type('text/plain; version=0.0.4; charset=utf-8').send(text)
+  })
+  return {
+    close: () => {
+      observer.close()
+      loop.disable()
+    },
+  }
+}
+
+/** The names of all who use the server are in it: whoever may read all keys may read it. */
+function demandReader(access: Access, request: Parameters<typeof credentialsOf>[0]): void {
+  const { name, rights } = access.identify(credentialsOf(request))
+  if (rights.some(({ prefix, verbs }) => prefix === '' && verbs.includes('read'))) return
+  throw new LeaseholdError(
+    'forbidden',
+    `"${name}" has no right to read everything: ask for a token with 'read:'`,
+  )
+}
