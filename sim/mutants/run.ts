@@ -61,7 +61,7 @@ export async function runMutants({ only, within }: MutantOptions): Promise<numbe
   try {
     await Promise.all(Array.from({ length: BESIDE }, work))
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   console.log(`\n${mutants.length - missed.length} caught, ${missed.length} missed`)
   for (const name of missed) console.log(`  npm run sim -- --mutants --only '${name}'`)
@@ -105,7 +105,7 @@ async function run(mutant: Mutant, folder: string, seeds: number, enough: number
     String(enough),
     ...(mutant.recipe === undefined ? [] : ['--recipe', mutant.recipe]),
   ])
-  await rm(folder, { recursive: true, force: true })
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   return JSON.parse(output.trim().split('\n').at(-1)!)
 }
 
