@@ -59,7 +59,9 @@ export async function runMutants({ only, within }: MutantOptions): Promise<numbe
     }
   }
   try {
-    await Promise.all(Array.from({ length: BESIDE }, work))
+    // All come to their end before the folder goes, and an error is that of the one who failed.
+    const worked = await Promise.allSettled(Array.from({ length: BESIDE }, work))
+    for (const one of worked) if (one.status === 'rejected') throw one.reason
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   }
