@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { systemClock, systemRandom } from 'leasehold/port'
+import { type Clock, systemClock, systemRandom } from 'leasehold/port'
+import { TestClock } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { FrameReader, textFrame } from '../../leasehold/src/stores/remote/frames.ts'
@@ -38,7 +40,9 @@ interface Pair {
 
 const LIMITS = { timeout: 5000, messageBytes: 16 << 20, silence: 60_000, keepAlive: true }
 
-async function connect(limits: Partial<typeof LIMITS> = {}, path = '/stream'): Promise<Pair> {
+type Limits = Partial<typeof LIMITS & { readonly clock: Clock }>
+
+async function connect(limits: Limits = {}, path = '/stream'): Promise<Pair> {
   const heard: Heard = { texts: [], closed: undefined }
   let wake = () => {}
   const until = async (done: (heard: Heard) => boolean) => {
@@ -157,6 +161,30 @@ describe('our WebSocket client', () => {
     })
     expect(heard.closed).toBeUndefined()
     client.close(1000, '')
+    await until(({ closed }) => closed !== undefined)
+  })
+
+  it('does not ask a server that is about to answer, and asks one that then does not', async () => {
+    const clock = new TestClock()
+    const { client, server, until } = await connect({ clock, silence: 1000 })
+    const seen: string[] = []
+    server.on('ping', () => seen.push('asked'))
+    server.on('message', (data) => seen.push(String(data)))
+    for (const beat of ['one', 'two', 'three']) {
+      await clock.advance(999)
+      const message = once(server, 'message')
+      client.send(beat)
+      await clock.advance(100)
+      await message
+      if (beat === 'three') break
+      server.send(beat)
+      await until(({ texts }) => texts.at(-1) === beat)
+    }
+    const ping = once(server, 'ping')
+    await clock.advance(100)
+    await ping
+    expect(seen).toEqual(['one', 'two', 'three', 'asked'])
+    server.terminate()
     await until(({ closed }) => closed !== undefined)
   })
 })

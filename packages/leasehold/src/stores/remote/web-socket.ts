@@ -23,6 +23,8 @@ import { CLOSE } from './protocol.ts'
 /** How long the other side may take to say goodbye too. */
 const FAREWELL_MS = 1000
 const NOTHING = Buffer.alloc(0)
+/** The share of the silence in which an answer comes, where anybody is there. */
+const ANSWER_SHARE = 0.2
 /** RFC 6455: what the server adds to our key to show that it has understood. */
 const SALT = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
@@ -62,6 +64,7 @@ export class WebSocketClient {
   #timer: Timer | undefined
   #masks: Buffer = NOTHING
   #heardAt: number
+  #sentAt = -Infinity
   #closed = false
   /** We have said goodbye. */
   #leaving = false
@@ -78,6 +81,7 @@ export class WebSocketClient {
 
   /** Sends a text. False where the network is slower than we are: wait for `drained`. */
   send(text: string): boolean {
+    this.#sentAt = this.#options.clock.now()
     return this.#socket?.write(textFrame(text, this.#mask())) ?? false
   }
 
@@ -172,14 +176,20 @@ export class WebSocketClient {
     }
   }
 
-  /** Looks after a while whether something was heard meanwhile. */
-  #listen(asked: boolean): void {
+  /**
+   * Looks after a while whether something was heard meanwhile. Where something was sent a moment ago
+   * its answer is given time to come: a heartbeat that is as slow as we are patient is all that is
+   * needed, and must not cost a question each time as well.
+   */
+  #listen(asked: boolean, wait = this.#options.silence): void {
     const { clock, silence } = this.#options
     const since = this.#heardAt
     const from = asked ? clock.now() : since
-    this.#timer = clock.timer(from + silence, () => {
+    this.#timer = clock.timer(from + wait, () => {
+      const answerDue = this.#sentAt + silence * ANSWER_SHARE
       if (this.#heardAt > since) this.#listen(false)
       else if (asked) this.#end(1006, `nothing was heard of it for ${2 * silence} ms`)
+      else if (wait === silence && answerDue > clock.now()) this.#listen(false, answerDue - since)
       else {
         this.#control(OPCODE.ping, NOTHING)
         this.#listen(true)
