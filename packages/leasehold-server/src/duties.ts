@@ -1,6 +1,9 @@
-import { type CheckerOptions, Leasehold } from 'leasehold'
-import type { Clock, LeaseStore, Random } from 'leasehold/port'
+import { type Checker, type CheckerOptions, Leasehold } from 'leasehold'
+import type { Clock, LeaseStore, Random, Watch } from 'leasehold/port'
 import type { Logger } from 'pino'
+
+/** Where instances register. A server where nobody does has no duties, and holds nothing. */
+const SERVICES = 'services/'
 
 export interface DutiesOptions {
   readonly store: LeaseStore
@@ -26,15 +29,33 @@ export async function beginDuties(options: DutiesOptions): Promise<Duties> {
   const { store, clock, random, log, checks } = options
   const holder = `leasehold-server:${process.pid}:${random.id().slice(0, 8)}`
   const leasehold = await Leasehold.open(store, { holder, clock, random, logger: log })
-  const checker = leasehold.registry.checker(checks)
-  checker.on('active', () => log.info('this server runs the health checks now'))
+  let checker: Checker | undefined
+  const begin = () => {
+    if (checker !== undefined) return
+    checker = leasehold.registry.checker(checks)
+    checker.on('active', () => log.info('this server runs the health checks now'))
+  }
+  const watch = await onFirst(store, SERVICES, begin)
   return {
     get checking() {
-      return checker.active
+      return checker?.active ?? false
     },
     close: async () => {
-      await checker.close()
+      watch.close()
+      await checker?.close()
       await leasehold.close()
     },
   }
+}
+
+/** Calls `begin` when there is something under the prefix; or when it is not known that there is not. */
+async function onFirst(store: LeaseStore, prefix: string, begin: () => void): Promise<Watch> {
+  const { keys, revision } = await store.read({ prefix, limit: 1 })
+  if (keys.length > 0) begin()
+  const watch = store.watch({ prefix, from: revision }, ({ type }) => {
+    if (type === 'watching') return
+    begin()
+    watch.close()
+  })
+  return watch
 }
