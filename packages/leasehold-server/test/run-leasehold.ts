@@ -1,8 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { afterAll } from 'vitest'
 
 export const BIN = fileURLToPath(new URL('../bin/leasehold.js', import.meta.url))
+
+/** What a test that failed has left running ends with its file. */
+const living = new Set<ChildProcess>()
+afterAll(() => {
+  for (const child of living) child.kill('SIGKILL')
+})
 
 export interface Ran {
   readonly code: number | null
@@ -35,6 +42,8 @@ export function startLeasehold(args: readonly string[], options: RunOptions = {}
     env: { ...Object.fromEntries(own), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
+  living.add(child)
+  child.once('close', () => living.delete(child))
   child.stdin.on('error', () => {})
   child.stdin.end(options.input ?? '')
   const waiting = new Set<() => void>()

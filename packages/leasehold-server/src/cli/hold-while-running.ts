@@ -81,7 +81,9 @@ export async function holdWhileRunning(
   let lost: string | undefined
   const timers: Timer[] = []
   const terminate = (why: string) => {
-    lost ??= why
+    // Once: a command that is cleaning up must not take it for a second wish.
+    if (lost !== undefined) return
+    lost = why
     child.signal('SIGTERM')
   }
   const kill = () => child.signal('SIGKILL')

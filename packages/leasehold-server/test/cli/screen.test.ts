@@ -17,7 +17,7 @@ describe('leasehold top', () => {
     const server = await place.server('memory:')
     const leasehold = await Leasehold.open(server.url, { holder: 'alice' })
     await using _lock = await leasehold.lock('jobs/1', { ttl: '60s' })
-    const { code, stdout } = await runLeasehold(['top', '--once', '--server', server.url])
+    const { code, stdout } = await runLeasehold(['top', 'jobs/', '--once', '--server', server.url])
     expect(code).toBe(0)
     expect(stdout).toMatch(/^leasehold top .* 1 keys/)
     expect(stdout).toMatch(/^jobs\/1 +alice/m)
@@ -115,7 +115,7 @@ describe('leasehold completion', () => {
         )
           .trim()
           .split(' ')
-      expect(complete('leasehold', 're')).toEqual(['register', 'revoke'])
+      expect(complete('leasehold', 're')).toEqual(['register', 'revoke', 'restore'])
       expect(complete('leasehold', 'token', '')).toEqual(
         expect.arrayContaining(['create', 'list', 'revoke']),
       )
