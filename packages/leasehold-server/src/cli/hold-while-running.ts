@@ -10,6 +10,7 @@ import {
   systemClock,
   type Timer,
   type Token,
+  type Watch,
 } from 'leasehold/port'
 import { Child } from './children.ts'
 import { RUN_EXIT } from './exit-codes.ts'
@@ -104,16 +105,9 @@ export async function holdWhileRunning(
     if (held.lease !== undefined && lease !== held.lease) return
     terminate(`the lease could not be renewed, and ends within ${formatDuration(grace)}`)
   })
-  // A break gives a last deadline, which the client keeps to the end: the command needs its part.
-  const watch =
-    held.lease === undefined
-      ? undefined
-      : store.watch({ lease: held.lease }, (notice) => {
-          if (notice.type !== 'capped') return
-          const { remaining, end } = notice
-          const why = `the lease was broken${end?.by ? ` by ${end.by}` : ''}${end?.why ? `: ${end.why}` : ''}`
-          inTime(remaining * CLOCK_RATE - grace, () => terminate(why))
-        })
+  const watch = onBreak(store, held.lease, (remaining, why) => {
+    inTime(remaining * CLOCK_RATE - grace, () => terminate(why))
+  })
   held.signal.addEventListener('abort', onLost, { once: true })
   held.asked?.addEventListener('abort', onAsked, { once: true })
   if (held.signal.aborted) onLost()
@@ -128,4 +122,18 @@ export async function holdWhileRunning(
     watch?.close()
     for (const timer of timers) timer.cancel()
   }
+}
+
+/** A break gives a last deadline, which the client keeps to the end: the command needs its part. */
+function onBreak(
+  store: LeaseStore,
+  lease: LeaseId | undefined,
+  told: (remaining: number, why: string) => void,
+): Watch | undefined {
+  if (lease === undefined) return undefined
+  return store.watch({ lease }, (notice) => {
+    if (notice.type !== 'capped') return
+    const { by, why } = notice.end ?? {}
+    told(notice.remaining, `the lease was broken${by ? ` by ${by}` : ''}${why ? `: ${why}` : ''}`)
+  })
 }
