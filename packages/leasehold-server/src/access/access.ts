@@ -4,6 +4,7 @@ import {
   type LeaseId,
   type LeaseStore,
   type Limits,
+  show,
 } from 'leasehold/port'
 import type { Audit } from './audit.ts'
 import { AuditedStore } from './audited-store.ts'
@@ -28,6 +29,12 @@ export interface Credentials {
   readonly authorization?: string | undefined
   /** The common name of a client certificate that was verified. */
   readonly certificate?: string | undefined
+  /**
+   * The name by which a server on a loopback address was called, where that is another than its own.
+   * A page on the internet can have its own name point to this machine, and then look to a browser
+   * as if it came from here.
+   */
+  readonly misnamed?: string | undefined
 }
 
 /** Somebody who is let in: the store as they may use it, until `ended` is called. */
@@ -76,7 +83,7 @@ export class Access {
     return new Map([...this.#accounts].map(([name, { usage }]) => [name, usage]))
   }
 
-  /** Lets somebody in, or refuses with `unauthenticated`. */
+  /** Lets somebody in, or refuses with `unauthenticated` or `forbidden`. */
   admit(credentials: Credentials): Admission {
     const principal = this.identify(credentials)
     if (principal === this.#everybody) return this.#enter(principal, this.#openStore)
@@ -85,8 +92,11 @@ export class Access {
     return this.#enter(principal, guarded, guarded)
   }
 
-  identify({ authorization, certificate }: Credentials): Principal {
-    if (this.tokens.isEmpty) return this.#everybody
+  identify({ authorization, certificate, misnamed }: Credentials): Principal {
+    if (this.tokens.isEmpty) {
+      if (misnamed !== undefined) throw notHere(misnamed)
+      return this.#everybody
+    }
     if (authorization === undefined && certificate !== undefined) {
       return this.tokens.byCertificate(certificate)
     }
@@ -141,6 +151,13 @@ export class Access {
     }
     return account
   }
+}
+
+function notHere(name: string): LeaseholdError {
+  return new LeaseholdError(
+    'forbidden',
+    `this server lets in everybody on its own machine, but was called ${show(name)}: call it localhost, or make a token`,
+  )
 }
 
 function bearerOf(authorization: string | undefined): string | undefined {

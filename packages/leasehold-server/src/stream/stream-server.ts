@@ -1,6 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { Clock, LeaseStore, Limits, Random, Timer } from 'leasehold/port'
+import {
+  type Clock,
+  isLeaseholdError,
+  type LeaseStore,
+  type Limits,
+  type Random,
+  type Timer,
+} from 'leasehold/port'
 import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
 import type { Logger } from 'pino'
 import { WebSocketServer } from 'ws'
@@ -119,6 +126,7 @@ export class StreamServer {
     try {
       return this.#access.admit(credentialsOf(request))
     } catch (error) {
+      if (isLeaseholdError(error, 'forbidden')) return '403 Forbidden'
       const { message } = error as Error
       const said = message.replaceAll('"', "'").replaceAll(/[^ -~]/g, '?')
       return `401 Unauthorized\r\nwww-authenticate: Bearer error_description="${said}"`

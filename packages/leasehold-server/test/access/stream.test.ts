@@ -1,3 +1,4 @@
+import { type OutgoingHttpHeaders, request } from 'node:http'
 import { Leasehold } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore, RevokeRequest } from 'leasehold/port'
@@ -160,5 +161,40 @@ describe('a server with tokens', () => {
     await storms
     expect(refusals).toBeGreaterThan(0)
     expect(await eve.renew([own.lease])).toEqual({ lost: [], capped: [] })
+  })
+})
+
+describe('a server on a loopback address', () => {
+  const call = (server: LeaseServer, host: string, headers: OutgoingHttpHeaders = {}) =>
+    new Promise<number>((resolve, reject) => {
+      const { hostname, port } = new URL(server.url)
+      const path = headers.upgrade === undefined ? '/v1/keys/k' : '/v1/stream'
+      const sent = request({ hostname, port, path, headers: { host, ...headers } })
+      sent.on('response', (response) => resolve(response.resume().statusCode!))
+      sent.on('upgrade', (response, socket) => {
+        socket.destroy()
+        resolve(response.statusCode!)
+      })
+      sent.on('error', reject).end()
+    })
+
+  it('does not answer a page that has given this machine a name of its own', async () => {
+    const server = await serve()
+    for (const host of ['localhost', 'LOCALHOST:7420', '127.0.0.1:7420', '[::1]:7420']) {
+      expect(await call(server, host)).toBe(200)
+    }
+    expect(await call(server, 'evil.example:7420')).toBe(403)
+    expect(await call(server, 'localhost.evil.example')).toBe(403)
+    const stream = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+    const key = { 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
+    expect(await call(server, 'localhost', { ...stream, ...key })).toBe(101)
+    expect(await call(server, 'evil.example', { ...stream, ...key })).toBe(403)
+  })
+
+  it('answers to any name where it wants a token: a page has none', async () => {
+    const server = await serve()
+    const authorization = `Bearer ${await token(server, 'ann', 'all:')}`
+    expect(await call(server, 'leases.example', { authorization })).toBe(200)
+    expect(await call(server, 'leases.example')).toBe(401)
   })
 })
