@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -5,6 +6,8 @@ export default defineConfig({
     include: ['packages/*/test/**/*.test.ts'],
     // A virtual clock makes most tests instant. The limit is for those that start real processes or
     // write real files, on a machine that is busy with something else.
+    // Many tests wait for real processes, so that two at a time are no burden to two cores.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 90_000,
     hookTimeout: 180_000,
     // Says what was run and ends with the totals, on a terminal and in a log alike.
