@@ -4,10 +4,10 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['packages/*/test/**/*.test.ts'],
-    // A virtual clock makes most tests instant. The limit is for those that start real processes or
-    // write real files, on a machine that is busy with something else.
     // Many tests wait for real processes, so that two at a time are no burden to two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    // A virtual clock makes most tests instant. The limit is for those that start real processes or
+    // write real files, on a machine that is busy with something else.
     testTimeout: 90_000,
     hookTimeout: 180_000,
     // Says what was run and ends with the totals, on a terminal and in a log alike.
