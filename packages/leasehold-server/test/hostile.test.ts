@@ -278,7 +278,7 @@ describe('connections that are half open', () => {
   async function greeted(client: string): Promise<Socket> {
     const socket = await raw()
     socket.write(
-      `GET ${STREAM_PATH} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n` +
+      `GET ${STREAM_PATH} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\n` +
         `sec-websocket-version: 13\r\nsec-websocket-key: ${KEY}\r\n\r\n`,
     )
     await once(socket, 'data')

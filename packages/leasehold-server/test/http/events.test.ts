@@ -110,7 +110,7 @@ describe('events', () => {
     const { port, hostname } = new URL(own.server.url)
     const slow = connect(Number(port), hostname)
     slow.on('error', () => {})
-    slow.write(`GET /v1/events?prefix=big HTTP/1.1\r\nhost: x\r\n\r\n`)
+    slow.write(`GET /v1/events?prefix=big HTTP/1.1\r\nhost: localhost\r\n\r\n`)
     slow.pause()
     await until(() => own.server.httpStats.streams === 1)
     const value = 'v'.repeat(60_000)
