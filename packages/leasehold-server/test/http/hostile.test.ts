@@ -165,7 +165,9 @@ describe('ten thousand requests without a token', () => {
         const last = at === 99 ? 'connection: close\r\n' : ''
         const [method, path] = paths[(round + at) % paths.length]!.split(' ')
         const length = method === 'GET' ? '' : 'content-length: 0\r\n'
-        socket.write(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}${shown}${last}\r\n`)
+        socket.write(
+          `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}${shown}${last}\r\n`,
+        )
       }
       const health = own.ask('GET /healthz')
       for await (const chunk of socket) answers += chunk
