@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   type Busy,
   type Changed,
@@ -94,7 +95,11 @@ export class GuardedStore implements LeaseStore {
     checkTtl(this.#who.name, this.#who.quota, request.ttl)
     const plain = parent === undefined ? undefined : await this.#lease(parent, 'renew')
     await this.#roomFor(1, claims.length)
-    const answer = await this.#around.store.grant({ ...request, parent: plain })
+    const answer = await this.#around.store.grant({
+      ...request,
+      ...this.#own(request),
+      parent: plain,
+    })
     if (answer.outcome === 'busy') return answer
     this.#counted.set(answer.lease, claims.length)
     this.#usage.leases = this.#counted.size
@@ -129,7 +134,12 @@ export class GuardedStore implements LeaseStore {
     // Nobody can put what they did on another's name.
     const named = own === undefined ? this.#who.name : by
     try {
-      const answer = await this.#around.store.revoke({ ...request, target: plain, by: named })
+      const answer = await this.#around.store.revoke({
+        ...request,
+        ...this.#own(request),
+        target: plain,
+        by: named,
+      })
       if ('lease' in plain && request.after === undefined) this.#forget(plain.lease)
       if (own === undefined) this.#record('revoke', plain, why, 'done')
       return answer
@@ -144,7 +154,7 @@ export class GuardedStore implements LeaseStore {
     this.#mayClaim(request.claims)
     const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'renew'))
     await this.#roomFor(0, request.claims.length)
-    const answer = await this.#around.store.claim({ ...request, lease })
+    const answer = await this.#around.store.claim({ ...request, ...this.#own(request), lease })
     if (answer.outcome === 'claimed') this.#count(lease, request.claims.length)
     return answer
   }
@@ -152,7 +162,7 @@ export class GuardedStore implements LeaseStore {
   async release(request: ReleaseRequest): Promise<Changed> {
     this.#call(checkRelease(request, this.#around.limits))
     const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'release'))
-    const answer = await this.#around.store.release({ ...request, lease })
+    const answer = await this.#around.store.release({ ...request, ...this.#own(request), lease })
     this.#count(lease, -request.keys.length)
     return answer
   }
@@ -162,7 +172,7 @@ export class GuardedStore implements LeaseStore {
     demand(this.#who, 'claim', request.key)
     this.#mayCarry(request.value)
     const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'renew'))
-    return this.#around.store.update({ ...request, lease })
+    return this.#around.store.update({ ...request, ...this.#own(request), lease })
   }
 
   async read<Q extends Query>(query: Q): Promise<Reading<Q>> {
@@ -231,6 +241,13 @@ export class GuardedStore implements LeaseStore {
     if (complaint !== undefined) throw LeaseholdError.from(complaint)
     if (ended !== undefined) throw new LeaseholdError('unauthenticated', `${show(name)}: ${ended}`)
     this.#usage.call(name, quota, this.#around.clock)
+  }
+
+  /** A request id is its principal's own: who repeats another's must not be given its answer. */
+  #own({ request }: { readonly request?: string | undefined }): { readonly request?: string } {
+    if (request === undefined) return {}
+    const scoped = createHash('sha256').update(JSON.stringify([this.#who.name, request]))
+    return { request: scoped.digest('base64url') }
   }
 
   #mayWatch(target: WatchTarget): LeaseholdError | undefined {

@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS } from 'leasehold/port'
+import { DEFAULT_LIMITS, type Granted } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
 import { hear, lease, open, refused } from './scene.ts'
 
@@ -257,6 +257,15 @@ describe('a lease', () => {
     await expect(helper.store.renew([both.lease.split('~')[0]!])).rejects.toThrowError(
       refused('forbidden'),
     )
+  })
+
+  it('is not given to another who repeats the request that made it', async () => {
+    const { as } = await open()
+    const [ann, eve] = [await as('ann', ['claim:']), await as('eve', ['claim:'])]
+    const request = { holder: 'x', ttl: 60_000, request: 'one' }
+    const first = await ann.store.grant(request)
+    expect(await ann.store.grant(request)).toEqual(first)
+    expect(await eve.store.grant(request)).not.toMatchObject({ lease: (first as Granted).lease })
   })
 
   it('that is no more is told to be lost by the id that was asked for', async () => {
