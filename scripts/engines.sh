@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sees to it that the engines which tests run against are on this machine, from Debian's packages,
-# and is done at once where they are. Starts none of them: each test starts its own, on a port of
-# its own (packages/leasehold/test/engines).
+# Sees to it that the engines which tests run against, and a browser, are on this machine, from
+# Debian's packages, and is done at once where they are. Starts none of them: each test starts its
+# own, on a port of its own (packages/leasehold/test/engines).
 #
 #   scripts/engines.sh           all of them
 #   scripts/engines.sh redis     only that one
@@ -12,14 +12,19 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/retry.sh
 
+all=(redis postgres pgbouncer etcd zookeeper chromium)
 engines=("$@")
-[ ${#engines[@]} -gt 0 ] || engines=(redis postgres)
+[ ${#engines[@]} -gt 0 ] || engines=("${all[@]}")
 
 is_there() {
   case "$1" in
     redis) command -v redis-server > /dev/null ;;
     postgres) command -v initdb > /dev/null || ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 ;;
-    *) echo "engines: there is no engine called $1, only redis and postgres" >&2; exit 2 ;;
+    pgbouncer) command -v pgbouncer > /dev/null || [ -x /usr/sbin/pgbouncer ] ;;
+    etcd) command -v etcd > /dev/null ;;
+    zookeeper) [ -e /usr/share/java/zookeeper.jar ] && command -v java > /dev/null ;;
+    chromium) command -v chromium > /dev/null ;;
+    *) echo "engines: there is no engine called $1, only ${all[*]}" >&2; exit 2 ;;
   esac
 }
 
@@ -27,6 +32,8 @@ package_of() {
   case "$1" in
     redis) echo redis-server ;;
     postgres) echo postgresql ;;
+    etcd) echo etcd-server ;;
+    *) echo "$1" ;;
   esac
 }
 
