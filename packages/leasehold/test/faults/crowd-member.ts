@@ -1,0 +1,67 @@
+/**
+ * A process of its own that takes locks, holds them for a while, writes to what they protect, and
+ * tells its parent everything that it was told. It goes on through every fault until it is ended.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Leasehold, LeaseholdError, type Lock } from '../../src/index.ts'
+import { SeededRandom } from '../../src/testing/sim/index.ts'
+import type { MemberSpec, OpenStore, Told } from './crowd.ts'
+
+const spec: MemberSpec = JSON.parse(process.argv[2]!)
+const random = new SeededRandom(spec.seed)
+const now = () => Number(process.hrtime.bigint()) / 1e6
+const tell = (told: Told) => void process.send!(told)
+let leaving = false
+
+process.on('message', () => {
+  leaving = true
+})
+process.on('disconnect', () => process.exit())
+
+const { openStore }: { openStore: OpenStore } = await import(spec.module)
+const leasehold = await Leasehold.open(await openStore(spec.argument), { holder: spec.name })
+tell({ is: 'ready' })
+while (!leaving) await once()
+await leasehold.close()
+tell({ is: 'left' })
+process.disconnect()
+
+async function once(): Promise<void> {
+  const key = spec.keys[random.integer(0, spec.keys.length - 1)]!
+  const asked = now()
+  try {
+    const lock = await leasehold.lock(key, { ttl: spec.ttl, grace: spec.grace, wait: spec.wait })
+    await use(lock, asked)
+  } catch (error) {
+    if (!(error instanceof LeaseholdError)) {
+      tell({ is: 'fault', message: String((error as Error)?.stack ?? error) })
+      throw error
+    }
+    tell({ is: 'refused', key, code: error.code, message: error.message })
+    await sleep(random.between(10, 50))
+  }
+}
+
+async function use(lock: Lock, asked: number): Promise<void> {
+  const { key, claimToken: token } = lock
+  // Most holders are brief; some outlive several renewals.
+  const time = random.next() < 0.1 ? random.between(1, 2) * spec.ttl : random.between(1, 40)
+  const end = now() + time
+  let first = true
+  do {
+    // Read before the look, so that a pause between the two cannot make the belief longer.
+    const at = now()
+    if (!lock.held) break
+    const until = at + lock.remaining()
+    tell(first ? { is: 'held', key, token, asked, at, until } : { is: 'holds', key, token, until })
+    first = false
+    tell({ is: 'write', key, token })
+    await sleep(Math.min(5, time))
+  } while (now() < end && !leaving)
+  if (lock.state === 'lost') {
+    tell({ is: 'lost', key, token, at: now(), reason: String(lock.signal.reason) })
+    return
+  }
+  tell({ is: 'lets-go', key, token, at: now() })
+  await lock.release()
+}

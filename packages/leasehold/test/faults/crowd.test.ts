@@ -1,0 +1,65 @@
+import { memoryStore } from 'leasehold/memory'
+import { createServer } from 'leasehold-server'
+import { describe, expect, it } from 'vitest'
+import { Crowd, faultsOf, TcpProxy } from './index.ts'
+
+/** A server of our own, and a crowd that reaches it through a line that can be cut. */
+async function scene() {
+  const store = memoryStore()
+  const server = await createServer({ store, port: 0 })
+  const line = await TcpProxy.to(Number(new URL(server.url).port))
+  const crowd = await Crowd.gather({
+    module: new URL('./open-remote.ts', import.meta.url),
+    argument: `http://127.0.0.1:${line.port}`,
+    prefix: 'faults/',
+    ttl: 1000,
+  })
+  return { store, server, line, crowd }
+}
+
+describe('a crowd that locks the same keys of a server', { concurrent: true }, () => {
+  it('finds nothing wrong when lines are cut and processes are frozen and killed', async () => {
+    const { store, server, line, crowd } = await scene()
+    await crowd.allHold()
+    const [first, second] = crowd.members
+    first!.freeze()
+    await crowd.holdings(20)
+    line.cut('to-client')
+    await pause(1500)
+    line.heal()
+    first!.thaw()
+    second!.kill()
+    await crowd.holdings(20)
+    line.loseReplies()
+    await crowd.until('a reply was lost', 10_000, () => line.repliesLost > 0)
+    line.heal()
+    line.reset()
+    await pause(200)
+    line.heal()
+    await crowd.join()
+    await crowd.allHold()
+    expect(faultsOf(await crowd.leave())).toEqual([])
+    await line.close()
+    await server.close()
+    await store.close()
+  })
+
+  it('finds it out when a store forgets its leases and begins its tokens anew', async () => {
+    const { store, server, line, crowd } = await scene()
+    await crowd.holdings(30)
+    const forgetful = memoryStore()
+    const other = await createServer({ store: forgetful, port: 0 })
+    line.retarget(Number(new URL(other.url).port))
+    line.reset()
+    line.heal()
+    await crowd.holdings(30)
+    const found = new Set(faultsOf(await crowd.leave()).map((fault) => fault.split(':')[0]))
+    expect(found).toContain('a token that repeats')
+    expect(found).toContain('a token that goes down')
+    for (const one of [line, server, other, store, forgetful]) await one.close()
+  })
+})
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,263 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { memoryFence } from '../../src/fence/index.ts'
+import type { LeaseStore } from '../../src/index.ts'
+import type { History, Holding, Write } from './history.ts'
+
+/** What a module for `CrowdSpec.module` exports: opens the store in a member's process. */
+export type OpenStore = (argument: string) => LeaseStore | Promise<LeaseStore>
+
+export interface CrowdSpec {
+  /** The address of a module that exports `openStore`, and what it is called with. */
+  readonly module: string | URL
+  readonly argument: string
+  /** Others may use the engine too: keys of this crowd begin with this. */
+  readonly prefix: string
+  readonly members?: number
+  readonly keys?: number
+  readonly ttl?: number
+  readonly grace?: number
+  readonly seed?: number
+}
+
+export interface MemberSpec {
+  readonly name: string
+  readonly module: string
+  readonly argument: string
+  readonly keys: readonly string[]
+  readonly ttl: number
+  readonly grace: number
+  readonly wait: number
+  readonly seed: number
+}
+
+/** What a member tells, in the order in which it came to know it. */
+export type Told =
+  | { readonly is: 'ready' | 'left' }
+  | ({ readonly is: 'held'; asked: number; at: number; until: number } & Place)
+  | ({ readonly is: 'holds'; until: number } & Place)
+  | ({ readonly is: 'write' } & Place)
+  | ({ readonly is: 'lets-go'; at: number } & Place)
+  | ({ readonly is: 'lost'; at: number; reason: string } & Place)
+  | { readonly is: 'refused'; key: string; code: string; message: string }
+  | { readonly is: 'fault'; message: string }
+
+interface Place {
+  readonly key: string
+  readonly token: number
+}
+
+const MEMBER = fileURLToPath(new URL('./crowd-member.ts', import.meta.url))
+
+/**
+ * Processes that lock the same few keys of one engine, over and over, while a test does what it likes
+ * to the engine, to the lines between, and to them. What they were told becomes a `History`.
+ */
+export class Crowd {
+  readonly members: Member[] = []
+  readonly #spec: CrowdSpec
+  readonly #holdings: Holding[] = []
+  readonly #writes: Write[] = []
+  readonly #newest = new Map<string, number>()
+  readonly #fence = memoryFence()
+  #names = 0
+
+  private constructor(spec: CrowdSpec) {
+    this.#spec = spec
+  }
+
+  static async gather(spec: CrowdSpec): Promise<Crowd> {
+    const crowd = new Crowd(spec)
+    try {
+      await Promise.all(Array.from({ length: spec.members ?? 3 }, () => crowd.join()))
+      return crowd
+    } catch (error) {
+      crowd.#killAll()
+      throw error
+    }
+  }
+
+  /** One more member. */
+  async join(): Promise<Member> {
+    const { module, argument, prefix, keys = 2, ttl = 2000, grace = 0, seed = 1 } = this.#spec
+    const number = ++this.#names
+    const member = new Member(
+      {
+        name: `member ${number}`,
+        module: String(module),
+        argument,
+        keys: Array.from({ length: keys }, (_, at) => `${prefix}crowd/${at}`),
+        ttl,
+        grace,
+        wait: 5 * ttl,
+        seed: seed * 1000 + number,
+      },
+      (told) => this.#hear(member, told),
+    )
+    this.members.push(member)
+    await member.ready
+    return member
+  }
+
+  /** Until everybody who is not frozen or dead has held something again, counted from now. */
+  async allHold(within = 30_000): Promise<void> {
+    const since = new Map(this.members.map((member) => [member, member.held]))
+    await this.until('everybody has held something again', within, () =>
+      this.members.every(
+        (member) => !member.awake || member.held > (since.get(member) ?? member.held),
+      ),
+    )
+  }
+
+  /** Until so many more times somebody was told that it holds something. */
+  async holdings(more: number, within = 30_000): Promise<void> {
+    const count = this.#holdings.length + more
+    await this.until(`${more} more holdings`, within, () => this.#holdings.length >= count)
+  }
+
+  async until(what: string, within: number, isSo: () => boolean): Promise<void> {
+    const end = performance.now() + within
+    while (!isSo()) {
+      this.#throwFaults()
+      if (performance.now() > end) {
+        const last = this.members.map((member) => `${member.name}: ${member.lastRefusal ?? 'none'}`)
+        throw new Error(
+          `waited ${within} ms, but not so: ${what}. Latest refusals: ${last.join('; ')}`,
+        )
+      }
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+
+  /** Those who live stop, and all that was told is what is answered. */
+  async leave(): Promise<History> {
+    for (const member of this.members) member.thaw()
+    await Promise.all(this.members.map((member) => member.leave()))
+    this.#throwFaults()
+    return { holdings: this.#holdings, writes: this.#writes }
+  }
+
+  #killAll(): void {
+    for (const member of this.members) member.kill()
+  }
+
+  #throwFaults(): void {
+    const fault = this.members.find((member) => member.fault !== undefined)
+    if (!fault) return
+    this.#killAll()
+    throw new Error(`${fault.name} met a fault that is no answer of the library: ${fault.fault}`)
+  }
+
+  #hear(member: Member, told: Told): void {
+    if (told.is === 'held') this.#held(member, told)
+    else if (told.is === 'write') this.#write(member, told)
+    else if (told.is === 'holds' || told.is === 'lets-go' || told.is === 'lost') {
+      const holding = member.holding!
+      if (told.is === 'holds') holding.believedUntil = told.until
+      else if (told.is === 'lets-go') holding.letGo = told.at
+      else holding.lost = { at: told.at, reason: told.reason }
+    }
+  }
+
+  #held(member: Member, { key, token, asked, at, until }: Told & { is: 'held' }): void {
+    const holding = { client: member.name, key, token, asked, told: at, believedUntil: until }
+    this.#holdings.push(holding)
+    this.#newest.set(key, Math.max(token, this.#newest.get(key) ?? 0))
+    member.holding = holding
+  }
+
+  #write(member: Member, { key, token }: Place): void {
+    const newest = this.#newest.get(key)!
+    // Before the next message of any member: the resource sees one write at a time.
+    const write = { client: member.name, key, token, newest, accepted: false }
+    this.#writes.push(write)
+    void this.#fence.admit(key, token).then(
+      () => {
+        write.accepted = true
+      },
+      () => {},
+    )
+  }
+}
+
+export class Member {
+  readonly name: string
+  readonly ready: Promise<void>
+  /** How many times it was told that it holds something. */
+  held = 0
+  holding: Holding | undefined
+  lastRefusal: string | undefined
+  fault: string | undefined
+  readonly #process: ChildProcess
+  readonly #gone: Promise<unknown>
+  #said = ''
+  #frozen = false
+  #left = false
+  #ended = false
+
+  constructor(spec: MemberSpec, hear: (told: Told) => void) {
+    this.name = spec.name
+    const child = fork(MEMBER, [JSON.stringify(spec)], {
+      execArgv: ['--import', 'tsx'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
+    this.#process = child
+    this.#gone = once(child, 'exit').then(() => this.#exited())
+    const keep = (text: Buffer) => {
+      this.#said = (this.#said + text).slice(-4000)
+    }
+    child.stdout!.on('data', keep)
+    child.stderr!.on('data', keep)
+    this.ready = new Promise((resolve, reject) => {
+      child.on('message', (told: Told) => {
+        if (told.is === 'ready') resolve()
+        else if (told.is === 'held') this.held++
+        else if (told.is === 'refused') this.lastRefusal = `${told.code} (${told.message})`
+        else if (told.is === 'fault') this.fault = told.message
+        else if (told.is === 'left') this.#left = true
+        hear(told)
+      })
+      child.once('exit', () => reject(new Error(`${spec.name} did not start:\n${this.#said}`)))
+    })
+  }
+
+  get pid(): number {
+    return this.#process.pid!
+  }
+
+  get awake(): boolean {
+    return !this.#frozen && !this.#ended
+  }
+
+  /** It stands still, in the middle of whatever it was doing. */
+  freeze(): void {
+    this.#frozen = true
+    this.#process.kill('SIGSTOP')
+  }
+
+  thaw(): void {
+    this.#frozen = false
+    this.#process.kill('SIGCONT')
+  }
+
+  kill(): void {
+    this.#ended = true
+    this.#process.kill('SIGKILL')
+  }
+
+  async leave(within = 30_000): Promise<void> {
+    if (!this.#ended && this.#process.connected) this.#process.send('leave')
+    const late = setTimeout(() => {
+      this.fault = `it did not leave within ${within} ms; its latest refusal: ${this.lastRefusal}`
+      this.kill()
+    }, within)
+    await this.#gone
+    clearTimeout(late)
+  }
+
+  #exited(): void {
+    if (!this.#ended && !this.#left) this.fault ??= `its process ended by itself:\n${this.#said}`
+    this.#ended = true
+  }
+}

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { type CheckName, faultsOf, type History, type Holding, type Write } from './history.ts'
+
+const alice: Holding = {
+  client: 'alice',
+  key: 'gpu',
+  token: 5,
+  asked: 0,
+  told: 10,
+  believedUntil: 110,
+  letGo: 60,
+}
+const bob: Holding = { ...alice, client: 'bob', token: 6, asked: 20, told: 70, letGo: 90 }
+const write: Write = { client: 'alice', key: 'gpu', token: 5, accepted: true, newest: 5 }
+
+const { letGo: _, ...keepsIt } = alice
+const faulty: [CheckName, History][] = [
+  ['two holders at once', { holdings: [keepsIt, bob], writes: [] }],
+  ['two holders at once', { holdings: [bob, { ...alice, letGo: 80 }], writes: [] }],
+  ['a token that repeats', { holdings: [alice, { ...bob, token: 5 }], writes: [] }],
+  ['a token that goes down', { holdings: [alice, { ...bob, token: 4 }], writes: [] }],
+  [
+    'an acknowledged lease that was lost',
+    { holdings: [{ ...keepsIt, lost: { at: 50, reason: 'expired' } }], writes: [] },
+  ],
+  [
+    'a stale write that was accepted',
+    { holdings: [], writes: [{ ...write, token: 6, newest: 6 }, write] },
+  ],
+  ['the newest write that was refused', { holdings: [], writes: [{ ...write, accepted: false }] }],
+]
+
+describe('the checks of what clients were told', () => {
+  it.each(faulty)('find %s, and nothing else', (check, history) => {
+    const faults = faultsOf(history)
+    expect(faults.map((fault) => fault.split(':')[0])).toEqual([check])
+    expect(faultsOf(history, [check])).toEqual([])
+  })
+
+  it('find nothing wrong with what is right', () => {
+    const writes = [
+      write,
+      { ...write, client: 'bob', token: 6, newest: 6 },
+      { ...write, accepted: false, newest: 6 },
+    ]
+    const expired = { ...keepsIt, lost: { at: 120, reason: 'unreachable' } }
+    const after = { ...bob, told: 130, letGo: 140 }
+    expect(faultsOf({ holdings: [bob, alice], writes })).toEqual([])
+    expect(faultsOf({ holdings: [expired, after], writes: [] })).toEqual([])
+  })
+
+  it('do not ask tokens to rise between those who asked at the same time', () => {
+    const first = { ...alice, told: 65, letGo: 66, believedUntil: 66 }
+    expect(faultsOf({ holdings: [first, { ...bob, token: 4 }], writes: [] })).toEqual([])
+  })
+})
