@@ -1,73 +1,62 @@
 /**
- * `npm run bench -- [suite]`: measures, prints a table and writes JSON rows to bench/results/.
+ * `npm run bench -- [suite] [measurement]`: measures, prints a table, and writes JSON rows and a plot
+ * to bench/results/. Without a suite all are run, and docs/benchmarks.md is written from the results.
  * Each measurement runs in a process of its own, so that none inherits another's memory.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { format, met, type Row } from './rows.js'
+import { chart } from './chart.js'
+import { writeDocument } from './document.js'
+import { machine } from './machine.js'
+import type { Row } from './rows.js'
+import { SUITES } from './suites.js'
+import { textTable } from './table.js'
 
-const SUITES: Record<string, readonly string[]> = {
-  kernel: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],
-  remote: ['pairs', 'renewals', 'round-trip'],
-  server: ['redis', 'etcd', '../remote/renewals', 'sequential', 'connections', 'expiry'],
-  adaptive: ['ttl'],
-  http: ['lock'],
+const RESULTS = new URL('../results/', import.meta.url)
+
+const [wanted, only] = process.argv.slice(2)
+if (wanted === '--help' || (wanted !== undefined && wanted !== 'document' && !SUITES[wanted])) {
+  const names = Object.keys(SUITES).join(', ')
+  const say = wanted === '--help' ? console.log : console.error
+  say(
+    `usage: npm run bench -- [suite] [measurement]\n\nSuites: ${names}. All, where none is named.`,
+  )
+  say('With "document": writes docs/benchmarks.md from the results that there are.')
+  process.exit(wanted === '--help' ? 0 : 2)
 }
 
-const [name = 'kernel', only] = process.argv.slice(2)
-const suite = SUITES[name]
-if (!suite) {
-  console.error(`There is no suite ${name}: choose one of ${Object.keys(SUITES).join(', ')}.`)
-  process.exit(2)
+const suites = wanted === 'document' ? [] : wanted ? [wanted] : Object.keys(SUITES)
+for (const suite of suites) {
+  const rows: Row[] = []
+  const measurements = only ? [only] : SUITES[suite]!.measurements
+  for (const [at, measurement] of measurements.entries()) {
+    process.stderr.write(
+      `${suite}: measuring ${measurement}, ${at + 1} of ${measurements.length}\n`,
+    )
+    rows.push(...measure(suite, measurement))
+  }
+  console.log(textTable(rows))
+  if (!only) write(suite, rows)
 }
+if (wanted === undefined || wanted === 'document') writeDocument(RESULTS)
 
-const rows: Row[] = []
-for (const measurement of only ? [only] : suite) {
-  process.stderr.write(`measuring ${measurement} …\n`)
-  rows.push(...measure(measurement))
-}
-print(rows)
-if (!only) write(rows)
-
-function measure(measurement: string): Row[] {
-  const file = fileURLToPath(new URL(`./${name}/${measurement}.js`, import.meta.url))
+function measure(suite: string, measurement: string): Row[] {
+  const file = fileURLToPath(new URL(`./${suite}/${measurement}.js`, import.meta.url))
   const child = spawnSync(process.execPath, ['--expose-gc', file], {
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
-    timeout: 10 * 60_000,
+    timeout: 15 * 60_000,
   })
   if (child.status !== 0) throw new Error(`${measurement} failed (${child.signal ?? child.status})`)
-  return JSON.parse(child.stdout.trim().split('\n').at(-1)!)
+  const rows: Row[] = JSON.parse(child.stdout.trim().split('\n').at(-1)!)
+  return rows.map((row) => ({ suite, ...row }))
 }
 
-function print(rows: readonly Row[]): void {
-  const cells = rows.map((row) => [
-    row.name,
-    format(row.value),
-    row.unit,
-    row.spread ? `${format(row.spread[0])} – ${format(row.spread[1])}` : '',
-    row.goal ? `${row.goal.better === 'more' ? '≥' : '≤'} ${format(row.goal.value)}` : '',
-    row.goal ? (met(row) ? 'met' : 'MISSED') : '',
-  ])
-  const table = [['', 'median', '', 'spread', 'goal', ''], ...cells]
-  const widths = table[0]!.map((_, column) =>
-    Math.max(...table.map((line) => line[column]!.length)),
-  )
-  for (const line of table) {
-    console.log(
-      line
-        .map((cell, column) =>
-          column === 1 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!),
-        )
-        .join('  ')
-        .trimEnd(),
-    )
-  }
-}
-
-function write(rows: readonly Row[]): void {
-  const folder = new URL('../results/', import.meta.url)
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify(rows, undefined, 2)}\n`)
+function write(suite: string, rows: readonly Row[]): void {
+  mkdirSync(RESULTS, { recursive: true })
+  const results = { machine: machine(), rows }
+  writeFileSync(new URL(`${suite}.json`, RESULTS), `${JSON.stringify(results, undefined, 2)}\n`)
+  const plot = chart(suite, rows)
+  if (plot) writeFileSync(new URL(`${suite}.svg`, RESULTS), plot)
 }

@@ -1,30 +1,110 @@
-/** One figure. A row of the table that is printed, and of the JSON that is written. */
+/**
+ * One figure, a line of the table and of the JSON: what we do, and where there is something to be
+ * compared with in the same run, what that does.
+ */
 export interface Row {
+  /** Written by the command that runs the suite. */
+  readonly suite?: string
   readonly name: string
-  readonly value: number
-  readonly unit: string
-  /** The smallest and the largest of the rounds, where there were several. */
+  /** The median of the rounds. */
+  readonly ours: number
+  readonly peer?: number
+  /** Who is compared with, or which limit: see `limit`. */
+  readonly peerName?: string
+  /**
+   * How many times better we are: 2 is twice as fast, whether the unit is `pairs/s` or `ms`. The
+   * median of the rounds, each of which compares what was measured one after the other.
+   */
+  readonly ratio?: number
+  /** The smallest and the largest of the rounds: of the ratio where there is one, else of ours. */
   readonly spread?: readonly [number, number]
-  /** What was asked of it, and whether more or less is better. */
-  readonly goal?: { readonly value: number; readonly better: 'more' | 'less' }
+  readonly unit: string
+  readonly better: 'more' | 'less'
+  /** What was asked of the ratio where there is one, else of ours: at least, or where less is better at most. */
+  readonly goal?: number
+  /** Processor time, microseconds for one of what is counted. */
+  readonly cpu?: { readonly ours: Cpu; readonly peer?: Cpu | undefined }
+  /** The peer is a physical limit: the ratio is the share of it that we reach. */
+  readonly limit?: true
 }
 
-export type Goal = Row['goal']
+export interface Cpu {
+  readonly client: number
+  readonly server: number
+}
+
+export interface Goal {
+  readonly value: number
+  readonly better: 'more' | 'less'
+}
 
 export const atLeast = (value: number): Goal => ({ value, better: 'more' })
 export const atMost = (value: number): Goal => ({ value, better: 'less' })
 
-/** The median of several rounds, with the extremes. */
+/** A figure of ours alone. More is better, unless the goal says otherwise. */
 export function row(name: string, unit: string, rounds: readonly number[], goal?: Goal): Row {
-  const sorted = [...rounds].sort((a, b) => a - b)
-  const value = sorted[Math.floor(sorted.length / 2)]!
-  const spread: [number, number] = [sorted[0]!, sorted[sorted.length - 1]!]
-  return { name, value, unit, ...(rounds.length > 1 && { spread }), ...(goal && { goal }) }
+  return {
+    name,
+    ours: median(rounds),
+    unit,
+    better: goal?.better ?? (unit.endsWith('/s') || unit === 'x' ? 'more' : 'less'),
+    ...(rounds.length > 1 && { spread: extremes(rounds) }),
+    ...(goal && { goal: goal.value }),
+  }
+}
+
+export interface Comparison {
+  readonly unit: string
+  readonly better: 'more' | 'less'
+  readonly peerName: string
+  /** The least ratio that was asked for. */
+  readonly goal?: number | undefined
+  readonly cpu?: Row['cpu'] | undefined
+  readonly limit?: true | undefined
+}
+
+/** A figure of ours beside a peer's; the rounds of both were measured in turns. */
+export function versus(
+  name: string,
+  ours: readonly number[],
+  peer: readonly number[],
+  { unit, better, peerName, goal, cpu, limit }: Comparison,
+): Row {
+  const ratios = ours.map((value, round) =>
+    better === 'more' ? value / peer[round]! : peer[round]! / value,
+  )
+  return {
+    name,
+    ours: median(ours),
+    peer: median(peer),
+    peerName,
+    ratio: median(ratios),
+    spread: extremes(ratios),
+    unit,
+    better,
+    ...(goal !== undefined && { goal }),
+    ...(cpu && { cpu }),
+    ...(limit && { limit }),
+  }
+}
+
+export function met({ ours, ratio, better, goal }: Row): boolean {
+  if (goal === undefined) return true
+  if (ratio !== undefined) return ratio >= goal
+  return better === 'more' ? ours >= goal : ours <= goal
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5)
 }
 
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+}
+
+function extremes(values: readonly number[]): [number, number] {
+  return [Math.min(...values), Math.max(...values)]
 }
 
 /** Runs a function several times and gives what it measured each time. */
@@ -48,10 +128,6 @@ export async function perSecondAsync(count: number, work: () => Promise<unknown>
   const start = performance.now()
   await work()
   return (count / (performance.now() - start)) * 1000
-}
-
-export function met({ value, goal }: Row): boolean {
-  return !goal || (goal.better === 'more' ? value >= goal.value : value <= goal.value)
 }
 
 export function format(value: number): string {

@@ -1,18 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { format, percentile } from '../rows.js'
 import { average, bestOf, type Comparison, hasRatio, ratioOfFixed } from './compare.js'
 import { type Bill, FIXED } from './play.js'
-
-const BEGIN = '<!-- written by npm run bench -- adaptive: begin -->'
-const END = '<!-- written by npm run bench -- adaptive: end -->'
-
-/** Replaces what stands between the two marks. */
-export function writeBlock(file: URL, block: string): void {
-  const text = readFileSync(file, 'utf8')
-  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (from < 0 || to < from) throw new Error(`${file.pathname} lacks the marks ${BEGIN} and ${END}`)
-  writeFileSync(file, `${text.slice(0, from)}${BEGIN}\n${block}\n${text.slice(to)}`)
-}
 
 export function table(comparisons: readonly Comparison[], single: number, usual: number): string {
   const head = [

@@ -5,6 +5,7 @@
  * With an argument it plays only so many seeds, prints the rows and writes nothing.
  */
 import { writeFileSync } from 'node:fs'
+import { writeBlock } from '../block.js'
 import { atMost, type Row, row } from '../rows.js'
 import { chart } from './chart.js'
 import {
@@ -15,7 +16,7 @@ import {
   hasRatio,
   ratioOfFixed,
 } from './compare.js'
-import { table, writeBlock } from './document.js'
+import { table } from './document.js'
 import { FIXED } from './play.js'
 import { WORKLOADS } from './workloads.js'
 
@@ -33,7 +34,7 @@ if (only === undefined) {
   const note = `${SEEDS} seeds (from ${FIRST_SEED} on, none of which was looked at while the defaults were chosen) of ${HOLDS.toLocaleString('en')} holds each; a renewal costs 1 and a second of blocked time costs 10.`
   const picture = '![What holds cost with fixed ttls and with the adaptive one](adaptive-ttl.svg)'
   const block = [note, picture, table(comparisons, single, nearest(USUAL))].join('\n\n')
-  writeBlock(new URL('adaptive-ttl.md', docs), block)
+  writeBlock(new URL('adaptive-ttl.md', docs), 'adaptive', block)
 }
 console.log(JSON.stringify(comparisons.flatMap(rowsOf)))
 

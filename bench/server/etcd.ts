@@ -7,8 +7,8 @@
  * stream does. Its messages are written here by hand, so that no schema library adds to that.
  */
 import { type ClientOptions, credentials, Client as GrpcClient } from '@grpc/grpc-js'
+import { startEtcd } from '../engines.js'
 import { atLeast, type Row, row } from '../rows.js'
-import { startEtcd } from './engines.js'
 import { type Pair, pairsPerSecond, startOurs } from './pairs.js'
 
 const ROUNDS = 5

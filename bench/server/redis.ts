@@ -5,8 +5,8 @@
  * notice for it; ioredis is measured as it comes, and with its own batching of a turn's commands.
  */
 import { Redis } from 'ioredis'
+import { startRedis } from '../engines.js'
 import { atLeast, type Row, row } from '../rows.js'
-import { startRedis } from './engines.js'
 import { type Pair, pairsPerSecond, startOurs } from './pairs.js'
 
 const ROUNDS = 7

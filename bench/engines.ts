@@ -8,14 +8,15 @@ import { delimiter, join } from 'node:path'
 /** Another server, to be compared with: on a port of its own, with its data in a temporary folder. */
 export interface Engine {
   readonly port: number
+  readonly pid: number
   end(): Promise<void>
 }
 
-/** Redis that has every change on the disk before it answers. */
-export function startRedis(): Promise<Engine | undefined> {
+/** Redis that has every change on the disk before it answers, or one that keeps it in memory only. */
+export function startRedis(durable = true): Promise<Engine | undefined> {
   return startEngine('redis-server', /ready to accept connections/i, (folder, [port]) => [
-    ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
-    ...['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''],
+    ...['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', ''],
+    ...(durable ? ['--appendonly', 'yes', '--appendfsync', 'always'] : []),
   ])
 }
 
@@ -33,7 +34,7 @@ export function startEtcd(): Promise<Engine | undefined> {
 }
 
 /** `undefined` where the program is not on this machine. */
-async function startEngine(
+export async function startEngine(
   program: string,
   ready: RegExp,
   args: (folder: string, ports: readonly number[]) => readonly string[],
@@ -59,6 +60,7 @@ async function startEngine(
   })
   return {
     port: ports[0]!,
+    pid: child.pid!,
     end: async () => {
       child.kill('SIGKILL')
       await once(child, 'exit')

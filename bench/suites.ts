@@ -1,0 +1,29 @@
+export interface Suite {
+  /** What it answers, for the page. */
+  readonly about: string
+  /** The files of its folder, in the order in which they are run. */
+  readonly measurements: readonly string[]
+}
+
+export const SUITES: Readonly<Record<string, Suite>> = {
+  kernel: {
+    about: 'The state machine that memory, file and server share, without any network.',
+    measurements: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],
+  },
+  remote: {
+    about: 'What the network between a client and the server costs.',
+    measurements: ['pairs', 'renewals', 'round-trip'],
+  },
+  server: {
+    about: 'The server, against engines that do part of the same, and against its limits.',
+    measurements: ['redis', 'etcd', '../remote/renewals', 'sequential', 'connections', 'expiry'],
+  },
+  adaptive: {
+    about: 'A ttl that is learnt, against the best fixed one.',
+    measurements: ['ttl'],
+  },
+  http: {
+    about: 'The HTTP interface, against a server that does nothing.',
+    measurements: ['lock'],
+  },
+}
