@@ -1,9 +1,6 @@
-import { type Checker, type CheckerOptions, Leasehold } from 'leasehold'
+import { type Checker, type CheckerOptions, Leasehold, SERVICES } from 'leasehold'
 import type { Clock, LeaseStore, Random, Watch } from 'leasehold/port'
 import type { Logger } from 'pino'
-
-/** Where instances register. A server where nobody does has no duties, and holds nothing. */
-const SERVICES = 'services/'
 
 export interface DutiesOptions {
   readonly store: LeaseStore
@@ -35,6 +32,7 @@ export async function beginDuties(options: DutiesOptions): Promise<Duties> {
     checker = leasehold.registry.checker(checks)
     checker.on('active', () => log.info('this server runs the health checks now'))
   }
+  // A server where nobody registers has no duties, and holds nothing.
   const watch = await onFirst(store, SERVICES, begin)
   return {
     get checking() {

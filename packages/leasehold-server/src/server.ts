@@ -12,7 +12,7 @@ import {
 } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
 import { Access, type Audit, noAudit } from './access/index.ts'
-import { beginDuties } from './duties.ts'
+import { beginDuties, type Duties } from './duties.ts'
 import {
   DEFAULT_HTTP,
   HttpApi,
@@ -98,11 +98,10 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const { audit = noAudit, secretsKey } = options
   const access = await Access.open({ store, limits, audit, clock, secretsKey })
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
-  const { checks } = options
-  const duties = checks && (await beginDuties({ store, clock, random, log, checks }))
   const http = { ...DEFAULT_HTTP, ...options.http }
   const api = new HttpApi({ access, clock, random, log, options: http })
   let closing: Promise<void> | undefined
+  let duties: Duties | undefined
   const app = buildApp(log, options.tls)
   const { stats } = streams
   const operations = serveOperations(app, {
@@ -120,7 +119,8 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
     access.close()
   }
   try {
-    const { host = DEFAULT_HOST, port = DEFAULT_PORT } = options
+    const { host = DEFAULT_HOST, port = DEFAULT_PORT, checks } = options
+    if (checks) duties = await beginDuties({ store, clock, random, log, checks })
     const url = await app.listen({ host, port, listenTextResolver: (address) => address })
     return {
       url,

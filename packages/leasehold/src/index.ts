@@ -140,4 +140,4 @@ export type {
   WebStoreOptions,
   Where,
 } from './recipes/index.ts'
-export { LoadError } from './recipes/index.ts'
+export { LoadError, SERVICES, servicesKey } from './recipes/index.ts'

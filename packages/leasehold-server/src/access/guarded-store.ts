@@ -129,7 +129,7 @@ export class GuardedStore implements LeaseStore {
   async revoke(request: RevokeRequest): Promise<Revoked> {
     this.#call(checkRevoke(request, this.#around.limits))
     const { target, by = this.#who.name, why } = request
-    const own = await this.#ownTarget(target)
+    const own = this.#ownTarget(target)
     const plain = own ?? (await this.#forcedTarget(target, why))
     // Nobody can put what they did on another's name.
     const named = own === undefined ? this.#who.name : by
@@ -182,15 +182,7 @@ export class GuardedStore implements LeaseStore {
       const plain = await this.#lease(asked.lease, 'read')
       return this.#around.store.read({ ...asked, lease: plain } as Query) as Promise<Reading<Q>>
     }
-    const prefix =
-      'key' in asked
-        ? asked.key
-        : 'prefix' in asked
-          ? asked.prefix
-          : 'history' in asked
-            ? asked.history
-            : ''
-    demand(this.#who, 'read', prefix)
+    demand(this.#who, 'read', keysOf(asked))
     return this.#around.store.read(query)
   }
 
@@ -293,7 +285,7 @@ export class GuardedStore implements LeaseStore {
   }
 
   /** What one holds oneself may be ended without a right or a reason. */
-  async #ownTarget(target: RevokeTarget): Promise<RevokeTarget | undefined> {
+  #ownTarget(target: RevokeTarget): RevokeTarget | undefined {
     const given = 'lease' in target ? target.lease : 'parent' in target ? target.parent : undefined
     if (given === undefined) return undefined
     const { lease, proven } = this.#around.secrets.open(given)
@@ -393,4 +385,11 @@ export class GuardedStore implements LeaseStore {
 
 function codeOf(error: unknown): string {
   return isLeaseholdError(error) ? error.code : 'unknown-outcome'
+}
+
+/** The keys that a query sees, as the prefix that the right to it is asked for. */
+function keysOf(query: Exclude<Query, { lease: LeaseId }>): string {
+  if ('key' in query) return query.key
+  if ('prefix' in query) return query.prefix
+  return 'history' in query ? query.history : ''
 }

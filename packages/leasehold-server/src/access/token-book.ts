@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import {
   type Clock,
+  invalid,
   isLeaseholdError,
   LeaseholdError,
   type LeaseId,
@@ -279,10 +280,6 @@ function checkSpec({ name, rights, quota = {}, expiresAt }: TokenSpec, now: numb
   if (expiresAt !== undefined && !(expiresAt > now)) {
     throw invalid(`the token of ${show(name)} would have run out already: give a later time`)
   }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }
 
 function unauthenticated(message: string): LeaseholdError {

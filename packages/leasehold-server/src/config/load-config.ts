@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { LeaseholdError, show } from 'leasehold/port'
+import { invalid, show } from 'leasehold/port'
 import { Complaint, fileNameOf, flagOf, type Setting, variableOf } from './setting.ts'
 import { CONFIG_FLAG, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
 
@@ -114,8 +114,4 @@ function parsed(file: string, text: string): object {
     throw invalid(`${file} is not JSON (${(error as Error).message}): correct it there`)
   }
   throw invalid(`${file} does not hold an object: write { "port": 7420 }, for example`)
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { LeaseholdError, show } from 'leasehold/port'
+import { invalid, show } from 'leasehold/port'
 import type { ServerTls } from '../server.ts'
 import type { Config } from './load-config.ts'
 
@@ -45,8 +45,4 @@ export function readTls({ values, origins }: Config): ServerTls | undefined {
     )
   }
   return { ...pair, ...tried('tlsCa', { ca }) }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

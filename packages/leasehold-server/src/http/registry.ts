@@ -1,4 +1,4 @@
-import type { Filter, InstanceNews, InstanceSpec } from 'leasehold'
+import { type Filter, type InstanceNews, type InstanceSpec, servicesKey } from 'leasehold'
 import { type Claim, invalid, type Key, LeaseholdError, type LeaseId, show } from 'leasehold/port'
 import { NotHad } from './problem.ts'
 import type { Call, Parameter, Route } from './route.ts'
@@ -256,7 +256,7 @@ interface Found {
 
 /** The claim of the instance under this lease: another lease must not be kept by its name. */
 async function registration({ store, params, query }: Call): Promise<Found> {
-  const key = `services/${params['service']}/${params['instance']}`
+  const key = servicesKey(params['service']!, params['instance'])
   const { lease, end, claims } = await store.read({ lease: query['lease']! })
   const claim = claims.find((one) => one.key === key)
   if (lease !== undefined && claim !== undefined) return { key, ttl: lease.ttl, claim }

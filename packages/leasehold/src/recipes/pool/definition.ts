@@ -1,8 +1,8 @@
 import {
   type Duration,
   formatDuration,
+  invalid,
   type Key,
-  LeaseholdError,
   milliseconds,
   show,
 } from '../../port/index.ts'
@@ -189,8 +189,4 @@ function checkedTenants(tenants: NonNullable<PoolDefinition['tenants']>): Record
 
 function durationOf(value: Duration | undefined, name: string, otherwise: number): number {
   return value === undefined ? otherwise : milliseconds(value, name)
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,9 +1,9 @@
 import { type Client, Conflict, type View } from '../../client/index.ts'
 import {
   type Duration,
+  invalid,
   isLeaseholdError,
   type Key,
-  LeaseholdError,
   show,
   type Time,
   type Token,
@@ -332,8 +332,4 @@ export class Pool {
 function withBooking(request: Request, { books }: PoolStanding): Request {
   if (request.strategy === 'reservation') return request
   return { ...request, booked: Math.round(expectedHold(books, request.kind) ?? request.ttl) }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

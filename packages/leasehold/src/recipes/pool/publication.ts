@@ -1,5 +1,5 @@
 import type { Client, View } from '../../client/index.ts'
-import { type Key, LeaseholdError, show } from '../../port/index.ts'
+import { invalid, type Key, type LeaseholdError, show } from '../../port/index.ts'
 import {
   type Definition,
   definitionFrom,
@@ -91,8 +91,4 @@ export class Publication {
       `pool ${show(this.#pool)} is already defined otherwise: leave the definition out to use what is published, or replace it for all with redefine()`,
     )
   }
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

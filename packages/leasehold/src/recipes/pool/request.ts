@@ -1,8 +1,8 @@
 import { STRATEGIES, type StrategyName } from '../../client/index.ts'
 import {
   type Duration,
+  invalid,
   type Key,
-  LeaseholdError,
   milliseconds,
   show,
   type Time,
@@ -208,8 +208,4 @@ function numberOf(value: unknown, otherwise: number): number {
 function checkWhole(what: string, value: unknown, min: number, max: number): void {
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return
   throw invalid(`${what} is ${show(value)}: give a whole number from ${min} to ${max}`)
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

@@ -1,4 +1,4 @@
-import { LeaseholdError, show } from '../../port/index.ts'
+import { invalid, show } from '../../port/index.ts'
 
 /** What a resource can say of itself: `memory: 80`, `model: 'H100'`. */
 export type Attribute = string | number | boolean
@@ -128,8 +128,4 @@ function checked(condition: Condition, what: string): Condition {
 export function isAttribute(value: unknown): value is Attribute {
   if (typeof value === 'number') return Number.isFinite(value)
   return typeof value === 'string' || typeof value === 'boolean'
-}
-
-function invalid(message: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', message)
 }

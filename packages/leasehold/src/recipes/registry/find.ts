@@ -8,6 +8,7 @@ import {
   type Instance,
   instanceOf,
   newestHealth,
+  SERVICES,
   servicesKey,
   wantedBy,
 } from './instance.ts'
@@ -36,7 +37,7 @@ export async function find(
 /** The names of all services that have an instance, in order. */
 export async function services(client: Client): Promise<readonly string[]> {
   const names = new Set<string>()
-  for await (const { key } of entriesBelow(client, 'services/')) names.add(key.split('/')[1]!)
+  for await (const { key } of entriesBelow(client, SERVICES)) names.add(key.split('/')[1]!)
   return [...names].sort()
 }
 

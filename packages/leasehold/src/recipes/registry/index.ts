@@ -22,7 +22,7 @@ export {
   type WatchOptions,
 } from './discovery.ts'
 export type { InstanceNews, RegistryEntry } from './entry.ts'
-export type { Filter, Instance, Status } from './instance.ts'
+export { type Filter, type Instance, SERVICES, type Status, servicesKey } from './instance.ts'
 export {
   type ExpectedNode,
   NodeHeartbeat,

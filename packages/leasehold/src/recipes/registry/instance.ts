@@ -39,7 +39,9 @@ export interface Health {
   readonly of: Token
 }
 
-export const servicesKey = (service: string, id = ''): Key => `services/${service}/${id}`
+/** All instances register under this. */
+export const SERVICES = 'services/'
+export const servicesKey = (service: string, id = ''): Key => `${SERVICES}${service}/${id}`
 export const healthKey = (service: string, id = ''): Key => `health/${service}/${id}`
 
 /** The service and the id in a key of the registry; nothing where it is none of its keys. */

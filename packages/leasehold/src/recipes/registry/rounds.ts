@@ -5,7 +5,7 @@ import type { Check, CheckStatus } from './check.ts'
 import { targetOf } from './check-policy.ts'
 import { type CheckState, nextState } from './check-state.ts'
 import { parseDescription } from './description.ts'
-import { healthKey, newestHealth, partsOfKey, textOfHealth } from './instance.ts'
+import { healthKey, newestHealth, partsOfKey, SERVICES, textOfHealth } from './instance.ts'
 import type { Probe, ProbeResult } from './probe.ts'
 import { Results } from './results.ts'
 
@@ -80,7 +80,7 @@ export class Rounds {
     this.#plan = plan
     const below = plan.service === undefined ? '' : `${plan.service}/`
     this.#health = client.view(`health/${below}`)
-    this.#services = client.view(`services/${below}`, (keys, ended) => this.#look(keys, ended))
+    this.#services = client.view(`${SERVICES}${below}`, (keys, ended) => this.#look(keys, ended))
     this.#results = new Results(client, () => plan.assertOnDuty())
     // What was found before is known before anybody is looked at.
     Promise.all([this.#services.ready, this.#health.ready]).then(
