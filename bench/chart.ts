@@ -26,8 +26,9 @@ export function chart(suite: string, rows: readonly Row[]): string | undefined {
   return svg.toText()
 }
 
-function bar(svg: Svg, { name, peerName, ratio, spread }: Row, y: number): void {
-  const colour = ratio! >= 1 ? BLUE : ORANGE
+function bar(svg: Svg, { name, peerName, ratio, spread, limit }: Row, y: number): void {
+  // Nobody can be better than a limit, so that to be below one is no defeat.
+  const colour = limit ? INK : ratio! >= 1 ? BLUE : ORANGE
   svg.text([LEFT - 14, y + 4], `${name}, against ${peerName}`, {
     'text-anchor': 'end',
     'font-size': 10,

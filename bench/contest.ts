@@ -1,73 +1,149 @@
-import { readFileSync } from 'node:fs'
-import { type Cpu, type Row, versus } from './rows.js'
+import { cpuTime } from './processor.js'
+import { type Cpu, type Goal, type Row, row, versus } from './rows.js'
 
 /** Somebody who does the thing that is measured. */
 export interface Contestant {
   readonly name: string
-  /** Does it once and gives the figure; `count` is how many of what is counted that were. */
-  run(): Promise<{ readonly value: number; readonly count?: number }>
-  /** The processes of its server, whose processor time is counted too. */
+  run(): Promise<Run>
+  /** The processes of its server, whose processor time is counted too, with that of their children. */
   readonly pids?: readonly number[] | undefined
 }
 
-export interface ContestOptions {
+/** Done once: the figure, or all where one run gives several; `count` is how many of what is counted. */
+export type Run = { readonly count?: number } & (
+  | { readonly value: number }
+  | { readonly values: readonly number[] }
+)
+
+export type Peer = Contestant & {
+  /** The least ratio that was asked for against it, of the first figure or of each. */
+  readonly goal?: number | readonly (number | undefined)[] | undefined
+  /** It is a bound that nobody can pass. */
+  readonly limit?: true | undefined
+}
+
+export interface Figure {
   readonly name: string
   readonly unit: string
   readonly better: 'more' | 'less'
+  /** What was asked of ours, whatever the peers do: a row of its own says whether that was met. */
+  readonly goal?: Goal | undefined
+}
+
+interface Field {
   readonly ours: Contestant
-  /** With the least ratio that was asked for against it; or `limit`, a bound that nobody can pass. */
-  readonly peers: readonly (Contestant & {
-    readonly goal?: number | undefined
-    readonly limit?: true | undefined
-  })[]
+  /** Those that are not on this machine are `undefined`. */
+  readonly peers: readonly (Peer | undefined)[]
   /** 5 if not given, after one that is not counted. */
   readonly rounds?: number | undefined
+  /**
+   * All run at once instead of in turns: for what mostly waits, so that waiting is done once.
+   * Processor time is not counted then.
+   */
+  readonly together?: boolean | undefined
+  /** Whether there is a first round that is not counted; there is if not given. */
+  readonly warmUp?: boolean | undefined
+}
+
+export interface ContestOptions extends Figure, Field {}
+
+export interface ContestsOptions extends Field {
+  /** For the progress that is shown. */
+  readonly name: string
+  readonly figures: readonly Figure[]
 }
 
 interface Measured {
-  readonly values: number[]
+  /** One list for each round, with all figures. */
+  readonly rounds: (readonly number[])[]
   readonly cpu: Cpu[]
 }
 
+/** No single run may take longer. */
+const RUN_MS = 180_000
+
 /**
  * Lets all take turns, so that what else the machine does hits all alike, and compares ours with
- * each of the others, round by round.
+ * each of the others, round by round. Where there is nobody else it gives ours alone.
  */
-export async function contest(options: ContestOptions): Promise<Row[]> {
-  const { name, unit, better, ours, peers, rounds = 5 } = options
+export function contest({ name, unit, better, goal, ...field }: ContestOptions): Promise<Row[]> {
+  return contests({ name, figures: [{ name, unit, better, goal }], ...field })
+}
+
+/** The same where one run gives several figures. */
+export async function contests(options: ContestsOptions): Promise<Row[]> {
+  const { figures, ours, together = false } = options
+  const peers = options.peers.filter((peer) => peer !== undefined)
   const all = [ours, ...peers]
-  const measured = all.map((): Measured => ({ values: [], cpu: [] }))
-  for (let round = 0; round <= rounds; round++) {
-    process.stderr.write(`  ${name}: round ${round} of ${rounds}\n`)
-    for (const [at, contestant] of all.entries()) {
-      const { value, cpu } = await once(contestant)
+  const measured = all.map((): Measured => ({ rounds: [], cpu: [] }))
+  const rounds = Number(process.env['BENCH_ROUNDS'] ?? options.rounds ?? 5)
+  for (let round = options.warmUp === false ? 1 : 0; round <= rounds; round++) {
+    process.stderr.write(`  ${options.name}: round ${round} of ${rounds}\n`)
+    for (const [at, { values, cpu }] of (await turns(all, together)).entries()) {
       // The first round is only to warm up.
       if (round === 0) continue
-      measured[at]!.values.push(value)
-      if (cpu) measured[at]!.cpu.push(cpu)
+      measured[at]!.rounds.push(values)
+      if (cpu && !together) measured[at]!.cpu.push(cpu)
     }
   }
   const [mine, ...theirs] = measured
-  return peers.map((peer, at) =>
-    versus(name, mine!.values, theirs[at]!.values, {
-      unit,
-      better,
-      peerName: peer.name,
-      goal: peer.goal,
-      limit: peer.limit,
-      cpu: cpuOf(mine!, theirs[at]!),
-    }),
-  )
+  return figures.flatMap((figure, at) => {
+    const values = (of: Measured) => of.rounds.map((one) => one[at]!)
+    const alone = peers.length === 0 || figure.goal !== undefined
+    const rows = peers.map((peer, index) =>
+      versus(figure.name, values(mine!), values(theirs[index]!), {
+        unit: figure.unit,
+        better: figure.better,
+        peerName: peer.name,
+        goal: Array.isArray(peer.goal)
+          ? peer.goal[at]
+          : at === 0
+            ? (peer.goal as number)
+            : undefined,
+        limit: peer.limit,
+        cpu: at === 0 ? cpuOf(mine!, theirs[index]!) : undefined,
+      }),
+    )
+    if (alone) {
+      const single = row(figure.name, figure.unit, values(mine!), figure.goal)
+      rows.unshift({ ...single, better: figure.better })
+    }
+    return rows
+  })
 }
 
-async function once({ run, pids = [] }: Contestant): Promise<{ value: number; cpu?: Cpu }> {
+type Done = { readonly values: readonly number[]; readonly cpu?: Cpu }
+
+async function turns(all: readonly Contestant[], together: boolean): Promise<Done[]> {
+  if (together) return Promise.all(all.map(once))
+  const done: Done[] = []
+  for (const contestant of all) done.push(await once(contestant))
+  return done
+}
+
+async function once(contestant: Contestant): Promise<Done> {
+  const { pids = [] } = contestant
   const before = pids.map(cpuTime)
   const start = process.cpuUsage()
-  const { value, count } = await run()
-  if (count === undefined) return { value }
+  const run = await bounded(contestant)
+  const values = 'values' in run ? run.values : [run.value]
+  if (run.count === undefined) return { values }
   const { user, system } = process.cpuUsage(start)
   const server = pids.reduce((sum, pid, at) => sum + cpuTime(pid) - before[at]!, 0)
-  return { value, cpu: { client: (user + system) / count, server: server / count } }
+  return { values, cpu: { client: (user + system) / run.count, server: server / run.count } }
+}
+
+async function bounded(contestant: Contestant): Promise<Run> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const fail = () => reject(new Error(`${contestant.name} took longer than ${RUN_MS / 1000} s`))
+    timer = setTimeout(fail, RUN_MS)
+  })
+  try {
+    return await Promise.race([contestant.run(), late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function cpuOf(mine: Measured, theirs: Measured): Row['cpu'] {
@@ -78,11 +154,4 @@ function cpuOf(mine: Measured, theirs: Measured): Row['cpu'] {
   }
   const ours = average(mine)
   return ours && { ours, peer: average(theirs) }
-}
-
-/** Microseconds of processor time that a process has had; the kernel counts in hundredths of a second. */
-function cpuTime(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10_000
 }

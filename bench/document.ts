@@ -33,5 +33,5 @@ function plot(suite: string, results: URL): string[] {
   if (!existsSync(file)) return []
   mkdirSync(PLOTS, { recursive: true })
   writeFileSync(new URL(`bench-${suite}.svg`, PLOTS), readFileSync(file))
-  return [`![${suite}: how many times better than the peer](images/bench-${suite}.svg)`]
+  return [`![${suite}, as a plot](images/bench-${suite}.svg)`]
 }

@@ -1,16 +1,52 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { findProgram, WITH_US } from './with-us.js'
 
 /** Another server, to be compared with: on a port of its own, with its data in a temporary folder. */
 export interface Engine {
   readonly port: number
+  /** Of the process that runs now. */
   readonly pid: number
+  /** Killed without a chance to tidy up, and started again with the same data on the same port. */
+  restart(): Promise<void>
   end(): Promise<void>
 }
+
+export interface EngineSpec {
+  readonly program: string
+  /** Where the program is, where that is not on the way that a shell looks. */
+  readonly folders?: readonly string[]
+  /** What must be on the machine beside the program. */
+  readonly needs?: string
+  /** The system's user that runs it, for a program that refuses root. */
+  readonly user?: string
+  /** Makes the data that it starts with. */
+  readonly prepare?: (folder: string, program: string, user: User, ports: readonly number[]) => void
+  readonly args: (folder: string, ports: readonly number[]) => readonly string[]
+  /** What it says when it is ready; where it says nothing, it is ready when it takes connections. */
+  readonly ready?: RegExp
+  /** How it is crashed; `SIGKILL` if not given. */
+  readonly crash?: NodeJS.Signals
+}
+
+interface User {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+const START_MS = 60_000
 
 /** Redis that has every change on the disk before it answers, or one that keeps it in memory only. */
 export function startRedis(durable = true): Promise<Engine | undefined> {
@@ -33,43 +69,191 @@ export function startEtcd(): Promise<Engine | undefined> {
   })
 }
 
+/** PostgreSQL with its default settings, in which a commit is on the disk before it is answered. */
+export function startPostgres(): Promise<Engine | undefined> {
+  return start({
+    program: 'postgres',
+    folders: foldersIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin')),
+    user: 'postgres',
+    prepare: (folder, program, user) => {
+      const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
+      execFileSync(join(dirname(program), 'initdb'), [...args, '--no-locale', '--no-sync'], {
+        ...user,
+        cwd: folder,
+        stdio: 'pipe',
+      })
+    },
+    args: (folder, [port]) => [
+      ...['-D', join(folder, 'data'), '-p', `${port}`, '-c', 'max_connections=200'],
+      ...['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
+    ],
+    ready: /database system is ready to accept connections/,
+    crash: 'SIGQUIT',
+  })
+}
+
+export const postgresUrl = ({ port }: Engine) => `postgres://postgres@127.0.0.1:${port}/postgres`
+
+const ZOOKEEPER_JAR = '/usr/share/java/zookeeper.jar'
+
+/**
+ * One ZooKeeper, which has every change on the disk before it answers. Its tick is a quarter of what
+ * is usual, so that sessions of two seconds are possible.
+ */
+export function startZookeeper(): Promise<Engine | undefined> {
+  return start({
+    program: 'java',
+    needs: ZOOKEEPER_JAR,
+    prepare: (folder, _program, _user, [port]) => {
+      mkdirSync(join(folder, 'data'))
+      const settings = [`dataDir=${join(folder, 'data')}`, `clientPort=${port}`, 'tickTime=500']
+      settings.push('clientPortAddress=127.0.0.1', 'admin.enableServer=false', 'maxClientCnxns=0')
+      writeFileSync(join(folder, 'zoo.cfg'), settings.join('\n'))
+    },
+    args: (folder) => [
+      ...['-Xmx1g', '-cp', ZOOKEEPER_JAR],
+      ...['org.apache.zookeeper.server.ZooKeeperServerMain', join(folder, 'zoo.cfg')],
+    ],
+  })
+}
+
 /** `undefined` where the program is not on this machine. */
-export async function startEngine(
+export function startEngine(
   program: string,
   ready: RegExp,
-  args: (folder: string, ports: readonly number[]) => readonly string[],
+  args: EngineSpec['args'],
 ): Promise<Engine | undefined> {
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
-  if (!folders.some((folder) => existsSync(join(folder, program)))) {
-    process.stderr.write(`left out: ${program} is not on this machine\n`)
+  return start({ program, ready, args })
+}
+
+async function start(spec: EngineSpec): Promise<Engine | undefined> {
+  const program = findProgram(spec.program, spec.folders)
+  const missing = program === undefined ? spec.program : existsOr(spec.needs)
+  if (program === undefined || missing !== undefined) {
+    process.stderr.write(`left out: ${missing} is not on this machine\n`)
     return undefined
   }
+  const user = userOf(spec)
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
+  if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid)
   const ports = [await freePort(), await freePort()]
-  const child = spawn(program, args(folder, ports), { stdio: ['ignore', 'pipe', 'pipe'] })
-  process.once('exit', () => child.kill('SIGKILL'))
-  await new Promise<void>((resolve, reject) => {
+  spec.prepare?.(folder, program, user, ports)
+  const engine = new StartedEngine(spec, program, user, folder, ports)
+  await engine.run()
+  return engine
+}
+
+class StartedEngine implements Engine {
+  readonly #spec: EngineSpec
+  readonly #program: string
+  readonly #user: User
+  readonly #folder: string
+  readonly #ports: readonly number[]
+  #child: ChildProcess | undefined = undefined
+  readonly #lastResort = () => this.#child?.kill('SIGKILL')
+
+  constructor(
+    spec: EngineSpec,
+    program: string,
+    user: User,
+    folder: string,
+    ports: readonly number[],
+  ) {
+    this.#spec = spec
+    this.#program = program
+    this.#user = user
+    this.#folder = folder
+    this.#ports = ports
+    process.once('exit', this.#lastResort)
+  }
+
+  get port(): number {
+    return this.#ports[0]!
+  }
+
+  get pid(): number {
+    return this.#child!.pid!
+  }
+
+  async run(): Promise<void> {
+    const { args, ready } = this.#spec
+    const command = [...WITH_US, this.#program, ...args(this.#folder, this.#ports)]
+    const child = spawn(command[0]!, command.slice(1), {
+      ...this.#user,
+      cwd: this.#folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child = child
     let said = ''
-    const hear = (text: Buffer) => {
-      said = (said + text).slice(-10_000)
-      if (ready.test(said)) resolve()
+    const ended = new Promise<never>((_, reject) => {
+      const fail = () => reject(new Error(`${this.#program} does not start:\n${said}`))
+      child.once('exit', fail)
+      setTimeout(fail, START_MS).unref()
+    })
+    const says = new Promise<void>((resolve) => {
+      const hear = (text: Buffer) => {
+        said = (said + text).slice(-10_000)
+        if (ready?.test(said)) resolve()
+      }
+      child.stdout.on('data', hear)
+      child.stderr.on('data', hear)
+    })
+    await Promise.race([ready ? says : this.#takesConnections(), ended])
+    ended.catch(() => {})
+  }
+
+  async restart(): Promise<void> {
+    await this.#kill()
+    await this.run()
+  }
+
+  async end(): Promise<void> {
+    await this.#kill()
+    process.off('exit', this.#lastResort)
+    rmSync(this.#folder, { recursive: true, maxRetries: 20, retryDelay: 50 })
+  }
+
+  async #kill(): Promise<void> {
+    const ended = once(this.#child!, 'exit')
+    this.#child!.kill(this.#spec.crash ?? 'SIGKILL')
+    await ended
+  }
+
+  async #takesConnections(): Promise<void> {
+    for (;;) {
+      const socket = connect(this.port, '127.0.0.1')
+      const taken = once(socket, 'connect').then(
+        () => true,
+        () => false,
+      )
+      const isTaken = await taken
+      socket.destroy()
+      if (isTaken) return
+      await new Promise((resolve) => setTimeout(resolve, 20))
     }
-    child.stdout.on('data', hear)
-    child.stderr.on('data', hear)
-    child.once('exit', () => reject(new Error(`${program} does not start:\n${said}`)))
-  })
-  return {
-    port: ports[0]!,
-    pid: child.pid!,
-    end: async () => {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-      rmSync(folder, { recursive: true })
-    },
   }
 }
 
-async function freePort(): Promise<number> {
+function existsOr(file: string | undefined): string | undefined {
+  return file === undefined || existsSync(file) ? undefined : file
+}
+
+/** The folders in a folder, the newest version first; none where it is not there. */
+function foldersIn(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  const names = readdirSync(folder).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+  return names.map((name) => join(folder, name))
+}
+
+/** Only root can be, and need be, another user. */
+function userOf({ user }: EngineSpec): User {
+  if (user === undefined || process.getuid?.() !== 0) return {}
+  const id = (flag: string) => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+/** A port of the loopback address that nobody has. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

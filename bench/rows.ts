@@ -13,7 +13,8 @@ export interface Row {
   readonly peerName?: string
   /**
    * How many times better we are: 2 is twice as fast, whether the unit is `pairs/s` or `ms`. The
-   * median of the rounds, each of which compares what was measured one after the other.
+   * median of the rounds, each of which compares what was measured one after the other. There is none
+   * where one of them measured nothing at all, such as no commands while waiting.
    */
   readonly ratio?: number
   /** The smallest and the largest of the rounds: of the ratio where there is one, else of ours. */
@@ -26,6 +27,8 @@ export interface Row {
   readonly cpu?: { readonly ours: Cpu; readonly peer?: Cpu | undefined }
   /** The peer is a physical limit: the ratio is the share of it that we reach. */
   readonly limit?: true
+  /** A point of a curve: which, and how many leases there were. */
+  readonly point?: { readonly curve: string; readonly leases: number }
 }
 
 export interface Cpu {
@@ -73,13 +76,14 @@ export function versus(
   const ratios = ours.map((value, round) =>
     better === 'more' ? value / peer[round]! : peer[round]! / value,
   )
+  const isRatio = ratios.every((ratio) => Number.isFinite(ratio) && ratio > 0)
   return {
     name,
     ours: median(ours),
     peer: median(peer),
     peerName,
-    ratio: median(ratios),
-    spread: extremes(ratios),
+    ...(isRatio && { ratio: median(ratios) }),
+    spread: extremes(isRatio ? ratios : ours),
     unit,
     better,
     ...(goal !== undefined && { goal }),
@@ -88,9 +92,11 @@ export function versus(
   }
 }
 
-export function met({ ours, ratio, better, goal }: Row): boolean {
+export function met({ ours, ratio, peer, better, goal }: Row): boolean {
   if (goal === undefined) return true
   if (ratio !== undefined) return ratio >= goal
+  // Nothing against something: infinitely better, or infinitely worse.
+  if (peer !== undefined) return better === 'more' ? ours > peer : ours < peer
   return better === 'more' ? ours >= goal : ours <= goal
 }
 
@@ -132,5 +138,6 @@ export async function perSecondAsync(count: number, work: () => Promise<unknown>
 
 export function format(value: number): string {
   if (value >= 1000) return Math.round(value).toLocaleString('en')
+  if (value === 0) return '0'
   return value >= 10 ? value.toFixed(1) : value.toFixed(3)
 }

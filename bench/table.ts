@@ -17,7 +17,7 @@ const HEAD = [
 /** What a row says, in the cells of a table. */
 export function cellsOf(row: Row): string[] {
   const { ratio, spread, goal, better, peer, cpu } = row
-  const sign = ratio === undefined && better === 'less' ? '≤' : '≥'
+  const sign = peer === undefined && better === 'less' ? '≤' : '≥'
   const both = (of: 'client' | 'server') =>
     cpu ? [cpu.ours, cpu.peer].map((one) => (one ? one[of].toFixed(1) : '–')).join(' / ') : ''
   return [

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { WebSocket } from 'ws'
+import { freePort } from '../engines.js'
+import { WITH_US } from '../with-us.js'
 
 const SERVER = new URL('../../../packages/leasehold-server/bin/leasehold.js', import.meta.url)
 const ECHO = new URL('./echo.js', import.meta.url)
@@ -16,15 +18,30 @@ export interface Started {
   end(): Promise<void>
 }
 
-export async function startServer(kind: 'file' | 'memory'): Promise<Started> {
+export interface StartedServer extends Started {
+  /** Killed without a chance to tidy up, and started again with the same data at the same address. */
+  restart(): Promise<void>
+}
+
+export async function startServer(kind: 'file' | 'memory'): Promise<StartedServer> {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
   const store = kind === 'file' ? `file:${folder}` : 'memory:'
-  const started = await start(SERVER, ['serve', '--store', store, '--port', '0'])
-  const end = async () => {
-    await started.end()
-    rmSync(folder, { recursive: true })
+  const args = ['serve', '--store', store, '--port', String(await freePort())]
+  let started = await start(SERVER, args)
+  return {
+    url: started.url,
+    get pid() {
+      return started.pid
+    },
+    restart: async () => {
+      await started.end('SIGKILL')
+      started = await start(SERVER, args)
+    },
+    end: async () => {
+      await started.end('SIGTERM')
+      rmSync(folder, { recursive: true })
+    },
   }
-  return { ...started, end }
 }
 
 /** The limit: sends frames to a process that sends them back. */
@@ -53,14 +70,21 @@ export async function startEcho(): Promise<Echo> {
   }
 }
 
-async function start(program: URL, args: readonly string[]): Promise<Started> {
-  const child = spawn(process.execPath, [fileURLToPath(program), ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+interface Process extends Started {
+  end(signal?: NodeJS.Signals): Promise<void>
+}
+
+async function start(program: URL, args: readonly string[]): Promise<Process> {
+  const command = [...WITH_US, process.execPath, fileURLToPath(program), ...args]
+  const child = spawn(command[0]!, command.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
+  const lastResort = () => child.kill('SIGKILL')
+  process.once('exit', lastResort)
   const [text] = await once(child.stdout, 'data')
-  const end = async () => {
-    child.kill('SIGTERM')
-    await once(child, 'exit')
+  const end = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+    process.off('exit', lastResort)
   }
   return { url: /http:\S+/.exec(String(text))![0], pid: child.pid!, end }
 }

@@ -1,8 +1,8 @@
 /** 10,000 connected clients with a heartbeat each 5 s: what share of a core the server needs. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { cpuTime, residentBytes } from '../processor.js'
 import { startServer } from '../remote/processes.js'
 import { atMost, rounds, row } from '../rows.js'
 
@@ -11,35 +11,22 @@ const PROCESSES = 4
 const EVERY_MS = 5000
 const ROUNDS = 5
 const ROUND_MS = 10_000
-/** What Linux counts processor time in, everywhere. */
-const TICK_MS = 10
-
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Processor time that a process has used, its own and the system's for it, in milliseconds. */
-function used(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
-}
-
-function memory(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
-}
-
 const server = await startServer('file')
-const alone = memory(server.pid)
+const alone = residentBytes(server.pid)
 const program = fileURLToPath(new URL('./heartbeats.js', import.meta.url))
 const args = [server.url, String(CLIENTS / PROCESSES), String(EVERY_MS)]
 const fleets = Array.from({ length: PROCESSES }, () => fork(program, args))
 await Promise.all(fleets.map((fleet) => once(fleet, 'message')))
 await rest(EVERY_MS)
 const shares = await rounds(ROUNDS, async () => {
-  const before = used(server.pid)
+  const before = cpuTime(server.pid)
   const start = performance.now()
   await rest(ROUND_MS)
-  return (used(server.pid) - before) / (performance.now() - start)
+  return (cpuTime(server.pid) - before) / 1000 / (performance.now() - start)
 })
-const withAll = memory(server.pid)
+const withAll = residentBytes(server.pid)
 const failures = await Promise.all(
   fleets.map(async (fleet) => {
     const answer = once(fleet, 'message')
@@ -54,6 +41,6 @@ await server.end()
 console.log(
   JSON.stringify([
     row('10,000 clients, a heartbeat each 5 s', 'of a core', shares, atMost(0.1)),
-    row('memory of one connected client', 'KiB', [((withAll - alone) * 1024) / CLIENTS]),
+    row('memory of one connected client', 'KiB', [(withAll - alone) / 1024 / CLIENTS]),
   ]),
 )

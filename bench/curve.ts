@@ -1,0 +1,77 @@
+import { format, type Row } from './rows.js'
+import { BLUE, FAINT, INK, ORANGE, type Point, Svg } from './svg.js'
+
+const PLOT = { left: 60, top: 30, width: 460, height: 260 }
+const LEGEND = 250
+const COLOURS = [BLUE, ORANGE, '#4a9a4a', '#9a5ab0', '#b08a2e', '#c04a6a']
+
+interface Curve {
+  readonly name: string
+  /** How many leases there were, and the figure. */
+  readonly points: readonly Point[]
+}
+
+/**
+ * How a figure grows with the number of leases, both on logarithmic scales: a line that stays level
+ * costs the same however many there are. `undefined` where no row is a point of a curve.
+ */
+export function curves(suite: string, rows: readonly Row[]): string | undefined {
+  const all = curvesOf(rows)
+  if (all.length === 0) return undefined
+  const { left, top, width, height } = PLOT
+  const unit = rows.find(({ point }) => point)!.unit
+  const title = `${suite}: ${unit}, by the number of leases`
+  const svg = new Svg(left + width + LEGEND, top + height + 40, title)
+  const xs = scale(all.flatMap(({ points }) => points.map(([x]) => x)))
+  const ys = scale(all.flatMap(({ points }) => points.map(([, y]) => y)))
+  const place = ([x, y]: Point): Point => [
+    left + xs.share(x) * width,
+    top + (1 - ys.share(y)) * height,
+  ]
+  for (const decade of xs.decades) {
+    const [x] = place([decade, 1])
+    svg.line([x, top], [x, top + height], { stroke: FAINT })
+    svg.text([x, top + height + 16], decade.toLocaleString('en'), { 'text-anchor': 'middle' })
+  }
+  for (const decade of ys.decades) {
+    const [, y] = place([1, decade])
+    svg.line([left, y], [left + width, y], { stroke: FAINT })
+    svg.text([left - 6, y + 4], format(decade), { 'text-anchor': 'end' })
+  }
+  svg.text([left, 16], `${unit}, by the number of leases that there are`)
+  for (const [at, { name, points }] of all.entries()) {
+    const colour = COLOURS[at % COLOURS.length]!
+    const dashed = at >= COLOURS.length ? { 'stroke-dasharray': '5 3' } : {}
+    svg.path(points.map(place), { stroke: colour, 'stroke-width': 2, ...dashed })
+    for (const point of points) svg.circle(place(point), 3, { fill: colour })
+    const y = top + 10 + at * 18
+    svg.line([left + width + 14, y], [left + width + 34, y], { stroke: colour, 'stroke-width': 2 })
+    svg.text([left + width + 40, y + 4], name, { fill: INK, 'font-size': 10 })
+  }
+  return svg.toText()
+}
+
+/** Ours and, where there is one, the peer's beside it. */
+function curvesOf(rows: readonly Row[]): Curve[] {
+  const found = new Map<string, Point[]>()
+  const add = (name: string, point: Point) => {
+    const points = found.get(name) ?? []
+    // A figure of ours is in as many rows as it has peers.
+    if (!points.some(([x]) => x === point[0])) points.push(point)
+    found.set(name, points)
+  }
+  for (const { point, ours, peer, peerName } of rows) {
+    if (!point) continue
+    add(point.curve, [point.leases, ours])
+    if (peer !== undefined) add(peerName!, [point.leases, peer])
+  }
+  return [...found].map(([name, points]) => ({ name, points: points.sort(([a], [b]) => a - b) }))
+}
+
+/** From the decade below the smallest to the decade above the largest. */
+function scale(values: readonly number[]): { decades: number[]; share(value: number): number } {
+  const from = Math.floor(Math.log10(Math.min(...values)))
+  const to = Math.max(from + 1, Math.ceil(Math.log10(Math.max(...values))))
+  const decades = Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at))
+  return { decades, share: (value) => (Math.log10(value) - from) / (to - from) }
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest'
+import { chart } from '../../../../bench/chart.ts'
+import { contest, contests } from '../../../../bench/contest.ts'
+import { curves } from '../../../../bench/curve.ts'
+import { atLeast, atMost, met, type Row, row, versus } from '../../../../bench/rows.ts'
+import { markdownTable, textTable } from '../../../../bench/table.ts'
+
+const pairs = { unit: 'pairs/s', better: 'more', peerName: 'Redis' } as const
+const time = { unit: 'ms', better: 'less', peerName: 'Redis' } as const
+
+describe('a figure of a bench', () => {
+  it('says how many times better we are, whether more is better or less', () => {
+    expect(versus('locks', [200], [100], pairs).ratio).toBe(2)
+    expect(versus('locks', [200], [100], time).ratio).toBe(0.5)
+  })
+
+  it('takes the ratio round by round, and tells the worst and the best of them', () => {
+    const measured = versus('locks', [10, 40, 90], [10, 20, 30], pairs)
+    expect(measured).toMatchObject({ ours: 40, peer: 20, ratio: 2, spread: [1, 3] })
+  })
+
+  it('has no ratio where one of the two did nothing at all', () => {
+    const none = versus('commands while blocked', [0, 0, 0], [5, 7, 9], { ...time, goal: 2 })
+    expect(none).toMatchObject({ ours: 0, peer: 7 })
+    expect(none.ratio).toBeUndefined()
+    expect(met(none)).toBe(true)
+    expect(met(versus('the same', [5], [0], { ...time, goal: 2 }))).toBe(false)
+  })
+
+  it('meets its goal, or does not', () => {
+    expect(met(versus('locks', [200], [100], { ...pairs, goal: 2 }))).toBe(true)
+    expect(met(versus('locks', [199], [100], { ...pairs, goal: 2 }))).toBe(false)
+    expect(met(row('lag', 'ms', [5], atMost(5)))).toBe(true)
+    expect(met(row('lag', 'ms', [6], atMost(5)))).toBe(false)
+    expect(met(row('locks', '/s', [5], atLeast(6)))).toBe(false)
+  })
+})
+
+describe('a contest', () => {
+  const contestant = (name: string, values: number[], calls: string[] = []) => ({
+    name,
+    run: async () => {
+      calls.push(name)
+      return { value: values.shift()! }
+    },
+  })
+
+  it('lets all take turns and does not count the first round', async () => {
+    const calls: string[] = []
+    const [measured] = await contest({
+      name: 'locks',
+      unit: 'pairs/s',
+      better: 'more',
+      ours: contestant('ours', [1, 20, 40], calls),
+      peers: [{ ...contestant('theirs', [1000, 10, 10], calls), goal: 3 }, undefined],
+      rounds: 2,
+    })
+    expect(calls).toEqual(['ours', 'theirs', 'ours', 'theirs', 'ours', 'theirs'])
+    expect(measured).toMatchObject({ peerName: 'theirs', goal: 3, spread: [2, 4] })
+  })
+
+  it('gives ours alone where there is nobody to be compared with', async () => {
+    const ours = contestant('ours', [1, 5])
+    const figure = { name: 'lag', unit: 'ms', better: 'less' } as const
+    const rows = await contest({ ...figure, ours, peers: [undefined], rounds: 1 })
+    expect(rows).toEqual([{ name: 'lag', ours: 5, unit: 'ms', better: 'less' }])
+  })
+
+  it('gives several figures of one run, and a row for a goal that is ours alone', async () => {
+    const run = (values: number[]) => async () => ({ values })
+    const rows = await contests({
+      name: 'expiry',
+      figures: [
+        { name: 'p50', unit: 'ms', better: 'less' },
+        { name: 'worst', unit: 'ms', better: 'less', goal: atMost(5) },
+      ],
+      ours: { name: 'ours', run: run([1, 10]) },
+      peers: [{ name: 'theirs', run: run([2, 100]), goal: [1, 20] }],
+      rounds: 1,
+    })
+    const told = rows.map((it) => [it.name, it.peerName, it.ratio, it.goal, met(it)])
+    expect(told).toEqual([
+      ['p50', 'theirs', 2, 1, true],
+      ['worst', undefined, undefined, 5, false],
+      ['worst', 'theirs', 10, 20, false],
+    ])
+  })
+
+  it('fails where a contestant does', async () => {
+    const broken = { name: 'broken', run: () => Promise.reject(new Error('no server')) }
+    const figure = { name: 'locks', unit: '/s', better: 'more' } as const
+    await expect(contest({ ...figure, ours: broken, peers: [] })).rejects.toThrow('no server')
+  })
+})
+
+describe('what a bench shows', () => {
+  const good = versus('lock + unlock', [1500], [1000], { ...pairs, goal: 1.2 })
+  const bad = versus('wait', [20], [10], { ...time, goal: 1 })
+
+  it('names a goal that was missed in the table', () => {
+    const [head, first, second] = textTable([good, bad]).split('\n')
+    expect(head).toMatch(/ours +peer +unit +ratio +spread +goal/)
+    expect(first).toMatch(/lock \+ unlock +1,500 +1,000 +Redis +pairs\/s +1.500 x .* ≥ 1.200 +met$/)
+    expect(second).toMatch(/0.500 x .* ≥ 1.000 +MISSED$/)
+  })
+
+  it('leaves out columns that say nothing on the page', () => {
+    const [head] = markdownTable([row('lag', 'ms', [5])]).split('\n')
+    expect(head).toBe('| what | ours | unit |')
+  })
+
+  it('draws a bar for each comparison, and nothing where there is none', () => {
+    expect(chart('uncontended', [row('lag', 'ms', [5])])).toBeUndefined()
+    const plot = chart('uncontended', [good, bad, row('lag', 'ms', [5])])!
+    expect(plot.match(/against Redis/g)).toHaveLength(2)
+  })
+
+  it('draws a curve through the points of each, and the peer beside it', () => {
+    const point = (leases: number): Row => ({
+      ...versus('lock', [leases / 100], [leases / 50], time),
+      point: { curve: 'ours', leases },
+    })
+    const plot = curves('growth', [point(100_000), point(1000)])!
+    expect(plot).toContain('>ours<')
+    expect(plot).toContain('>Redis<')
+    expect(plot.match(/<circle/g)).toHaveLength(4)
+    expect(curves('growth', [good])).toBeUndefined()
+  })
+})
