@@ -51,8 +51,13 @@ export interface Echo {
   end(): Promise<void>
 }
 
+/** A process that sends back every frame that it gets. */
+export function startEchoServer(): Promise<Started> {
+  return start(ECHO, [])
+}
+
 export async function startEcho(): Promise<Echo> {
-  const { url, end } = await start(ECHO, [])
+  const { url, end } = await startEchoServer()
   const socket = new WebSocket(url.replace('http', 'ws'), { perMessageDeflate: false })
   await once(socket, 'open')
   let back = () => {}

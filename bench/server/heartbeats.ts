@@ -1,10 +1,13 @@
 /**
- * Many clients in one process, each with a connection, a lease and a heartbeat of its own. Says
- * `ready` when all are connected, and `late` with how many renewals failed when it is told to end.
+ * Many clients in one process, each with a connection and a heartbeat of its own: a lease that it
+ * renews, or with `echo` a frame as long as that, to a server that only sends it back. Says `ready`
+ * when all are connected, and how many heartbeats failed when it is told to end.
  */
+import { once } from 'node:events'
 import { remoteStore } from 'leasehold/remote'
+import { WebSocket } from 'ws'
 
-const [url, count, every] = process.argv.slice(2) as [string, string, string]
+const [url, count, every, kind] = process.argv.slice(2) as [string, string, string, string?]
 const clients = Number(count)
 const period = Number(every)
 let failed = 0
@@ -26,10 +29,16 @@ async function client(): Promise<() => void> {
   }
 }
 
+async function echo(): Promise<() => void> {
+  const socket = new WebSocket(url.replace('http', 'ws'), { perMessageDeflate: false })
+  await once(socket, 'open')
+  return () => socket.send('[[12,"renew",["0.1234567"]]]')
+}
+
 const beats: (() => void)[] = []
 while (beats.length < clients) {
   const some = Math.min(50, clients - beats.length)
-  beats.push(...(await Promise.all(Array.from({ length: some }, client))))
+  beats.push(...(await Promise.all(Array.from({ length: some }, kind === 'echo' ? echo : client))))
 }
 // Spread over the period, as those of clients that were not started together are.
 for (const [number, beat] of beats.entries()) {
