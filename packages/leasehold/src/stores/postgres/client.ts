@@ -1,0 +1,143 @@
+import { invalid, show } from '../../port/index.ts'
+
+/** What is asked of `pg`: a `Pool`. */
+export interface PgPool {
+  query(text: string, values?: string[]): Promise<unknown>
+  connect(): Promise<PgPoolClient>
+}
+
+/** A client that a pool lent: it listens, and does not go back. */
+export interface PgPoolClient {
+  query(text: string): Promise<unknown>
+  on(event: 'notification', hear: (message: { payload?: string | undefined }) => void): unknown
+  on(event: 'error' | 'end', lost: (error?: Error) => void): unknown
+  release(destroy?: boolean): void
+}
+
+/** What is asked of `postgres` (postgres.js): `sql`. */
+export interface PostgresJs {
+  unsafe(text: string, values?: string[], options?: { prepare: boolean }): PromiseLike<unknown>
+  listen(
+    channel: string,
+    hear: (payload: string) => void,
+    listening?: () => void,
+  ): Promise<{ unlisten(): Promise<void> }>
+}
+
+export type PostgresClient = PgPool | PostgresJs
+
+type Rows = readonly Readonly<Record<string, unknown>>[]
+
+/** The two libraries alike. Values are texts, which both send unchanged. */
+export interface Connection {
+  /** One statement with one row and one column; its value. */
+  ask(text: string, values: string[]): Promise<unknown>
+  /** Several statements without values, in one transaction; the rows of the last one that has any. */
+  script(text: string): Promise<Rows>
+  /**
+   * Listens on a connection of its own; what is answered with ends it. `changed` is called with
+   * false when that connection is lost, after which nothing is heard any more until somebody listens
+   * again, and with true when the library has listened again by itself.
+   */
+  listen(
+    channel: string,
+    hear: (payload: string) => void,
+    changed: (isUp: boolean) => void,
+  ): Promise<() => void>
+}
+
+export function connectionOf(client: PostgresClient, name = 'client'): Connection {
+  if (isMethod(client, 'unsafe') && isMethod(client, 'listen')) return ofPostgresJs(client as never)
+  if (isMethod(client, 'query') && isMethod(client, 'connect') && 'totalCount' in client) {
+    return ofPool(client as PgPool)
+  }
+  throw invalid(
+    `${name} is ${show(client)}: give a Pool of pg (a single Client cannot be shared), or the sql of postgres.js`,
+  )
+}
+
+function isMethod(client: unknown, name: string): boolean {
+  return typeof (client as Record<string, unknown> | undefined)?.[name] === 'function'
+}
+
+function ofPool(pool: PgPool): Connection {
+  return {
+    async ask(text, values) {
+      return only((await pool.query(text, values)) as { rows: Rows })
+    },
+    async script(text) {
+      const results = (await pool.query(text)) as { rows: Rows } | { rows: Rows }[]
+      return lastRows(Array.isArray(results) ? results.map(({ rows }) => rows) : [results.rows])
+    },
+    async listen(channel, hear, changed) {
+      const client = await pool.connect()
+      let over = false
+      const end = () => {
+        if (over) return
+        over = true
+        client.release(true)
+        changed(false)
+      }
+      client.on('error', end)
+      client.on('end', end)
+      client.on('notification', ({ payload }) => {
+        if (!over) hear(payload ?? '')
+      })
+      try {
+        await client.query(`listen "${channel}"`)
+      } catch (error) {
+        over = true
+        client.release(true)
+        throw error
+      }
+      return () => {
+        over = true
+        client.release(true)
+      }
+    },
+  }
+}
+
+function only({ rows }: { rows: Rows }): unknown {
+  const [row] = rows
+  return row === undefined ? undefined : Object.values(row)[0]
+}
+
+function lastRows(all: readonly Rows[]): Rows {
+  return all.findLast((rows) => Array.isArray(rows) && rows.length > 0) ?? []
+}
+
+/**
+ * A statement with values that is not prepared by name takes this library two round trips, for it
+ * asks for their types first; so it is told to prepare, which it does not where it was opened with
+ * `prepare: false`, as behind a pooler. It listens anew by itself when its connection broke.
+ */
+function ofPostgresJs(sql: PostgresJs): Connection {
+  return {
+    async ask(text, values) {
+      return only({ rows: (await sql.unsafe(text, values, { prepare: true })) as Rows })
+    },
+    async script(text) {
+      const result = (await sql.unsafe(text)) as Rows | Rows[]
+      return lastRows(Array.isArray(result[0]) ? (result as Rows[]) : [result as Rows])
+    },
+    async listen(channel, hear, changed) {
+      let over = false
+      let listening = false
+      const line = await sql.listen(
+        channel,
+        (payload) => {
+          if (!over) hear(payload)
+        },
+        () => {
+          if (listening && !over) changed(true)
+          listening = true
+        },
+      )
+      return () => {
+        over = true
+        line.unlisten().catch(() => {})
+      }
+    },
+  }
+}

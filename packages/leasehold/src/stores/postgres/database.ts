@@ -1,0 +1,66 @@
+import { type Clock, LeaseholdError } from '../../port/index.ts'
+import type { Connection } from './client.ts'
+import { faultOf, isConflict, isLost } from './faults.ts'
+import type { Settings } from './options.ts'
+
+/** A statement that was rolled back in favour of others is sent again so often. */
+const CONFLICTS_MAX = 5
+
+/**
+ * Calls the functions of the schema, one statement each: what they answer is JSON. None takes longer
+ * than the time-out, after which its outcome is unknown.
+ */
+export class Database {
+  readonly #connection: Connection
+  readonly #schema: string
+  readonly #clock: Clock
+  readonly #timeout: number
+  /** Called when the connection failed, which is when a line that listens may be broken too. */
+  trouble: () => void = () => {}
+
+  constructor({ connection, schema, clock, timeout }: Settings) {
+    this.#connection = connection
+    this.#schema = schema
+    this.#clock = clock
+    this.#timeout = timeout
+  }
+
+  /** `call` names a function with its parameters, as in `renew($1::text::bigint[])`. */
+  ask<Answer>(call: string, values: readonly (string | number)[]): Promise<Answer> {
+    return this.run(`select ${this.#schema}.${call}::text`, values) as Promise<Answer>
+  }
+
+  /** A whole statement. */
+  run(text: string, values: readonly (string | number)[]): Promise<unknown> {
+    return this.#within(this.#repeat(text, values.map(String)))
+  }
+
+  async #repeat(text: string, values: string[]): Promise<unknown> {
+    for (let conflicts = 0; ; conflicts++) {
+      try {
+        const answer = await this.#connection.ask(text, values)
+        return typeof answer === 'string' && answer !== '' ? JSON.parse(answer) : undefined
+      } catch (error) {
+        if (isConflict(error) && conflicts < CONFLICTS_MAX) continue
+        if (isLost(error)) this.trouble()
+        throw faultOf(error)
+      }
+    }
+  }
+
+  #within<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const late = () => {
+        this.trouble()
+        reject(
+          new LeaseholdError(
+            'unknown-outcome',
+            `the database did not answer within ${this.#timeout} ms: it may have been done`,
+          ),
+        )
+      }
+      const timer = this.#clock.timer(this.#clock.now() + this.#timeout, late, true)
+      answer.then(resolve, reject).finally(() => timer.cancel())
+    })
+  }
+}

@@ -1,0 +1,94 @@
+import {
+  type Clock,
+  DEFAULT_LIMITS,
+  type Duration,
+  invalid,
+  type Limits,
+  milliseconds,
+  type Random,
+  show,
+  systemClock,
+  systemRandom,
+} from '../../port/index.ts'
+import { type Connection, connectionOf, type PostgresClient } from './client.ts'
+
+export interface PostgresStoreOptions {
+  /** The schema that the store has for itself. `leasehold` if not given. */
+  readonly schema?: string | undefined
+  /**
+   * Whether to create the schema, or bring it up to date, when the store is opened; true if not
+   * given. With false it is only checked: run what `postgresMigration()` prints beforehand.
+   */
+  readonly migrate?: boolean | undefined
+  /**
+   * How news arrives. True, if not given: by LISTEN, on one connection of the client's. Another
+   * client: by LISTEN on one of its connections, where the first goes through a pooler that
+   * cannot LISTEN. False: nothing is pushed, and the store asks every `poll`.
+   */
+  readonly listen?: boolean | PostgresClient | undefined
+  /**
+   * How often to ask for news that was not pushed: 5 s with LISTEN, in case that a push was lost, and
+   * 100 ms without, which is then how late a hand-over can be.
+   */
+  readonly poll?: Duration | undefined
+  /** How long a call may take, and the database be away before watches are interrupted. 5 s. */
+  readonly timeout?: Duration | undefined
+  readonly limits?: Partial<Limits> | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: Random | undefined
+}
+
+export interface Settings {
+  readonly connection: Connection
+  /** Where to listen; `undefined` for nowhere. */
+  readonly line: Connection | undefined
+  readonly schema: string
+  readonly migrate: boolean
+  readonly poll: number
+  readonly timeout: number
+  readonly limits: Limits
+  readonly clock: Clock
+  readonly random: Random
+}
+
+const NAME = /^[a-z_][a-z0-9_]*$/
+const NAME_MAX = 48
+
+export function settingsOf(client: PostgresClient, options: PostgresStoreOptions): Settings {
+  const { listen = true, clock = systemClock, random = systemRandom } = options
+  const connection = connectionOf(client)
+  return {
+    connection,
+    line: lineOf(connection, listen),
+    schema: schemaOf(options.schema),
+    migrate: options.migrate ?? true,
+    poll: positive('poll', options.poll ?? (listen === false ? 100 : 5000)),
+    timeout: positive('timeout', options.timeout ?? 5000),
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+    clock,
+    random,
+  }
+}
+
+export function schemaOf(schema = 'leasehold'): string {
+  if (typeof schema === 'string' && schema.length <= NAME_MAX && NAME.test(schema)) return schema
+  throw invalid(
+    `schema is ${show(schema)}: use lower-case letters, digits and _, at most ${NAME_MAX} of them`,
+  )
+}
+
+/** Where the store's notifications are sent. */
+export function channelOf(schema: string): string {
+  return `${schema}_news`
+}
+
+function lineOf(connection: Connection, listen: boolean | PostgresClient): Connection | undefined {
+  if (typeof listen !== 'boolean') return connectionOf(listen, 'listen')
+  return listen ? connection : undefined
+}
+
+function positive(name: string, value: Duration): number {
+  const ms = milliseconds(value, name)
+  if (ms > 0 && ms < Infinity) return ms
+  throw invalid(`${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
+}

@@ -1,0 +1,159 @@
+/**
+ * A batch: one transaction's passage through the turnstile. `begin_batch` locks `meta` and reads the
+ * time, the commands hand the batch from one to the next, `finish_batch` writes back what it came to
+ * and notifies those whom it concerns.
+ */
+export const BATCH = `
+create type @.batch as (
+  revision bigint,
+  now float8,
+  leases bigint,
+  events bigint,
+  ended bigint,
+  next_due float8,
+  clock_offset float8,
+  restarted_at float8,
+  -- As it was at the beginning.
+  before @.meta,
+  -- claims on a key, claims of a lease, leases under one, how deep, leases in all, a page
+  limits integer[],
+  -- The lease that was used last: who holds it and how many claims it has.
+  lease bigint,
+  holder text,
+  held bigint,
+  -- Leases whose holders must hear of what was done.
+  told bigint[],
+  -- What the last step came to.
+  answer jsonb,
+  free boolean,
+  done boolean,
+  leases_ended bigint,
+  claims_removed bigint
+);
+
+create function @.clock() returns float8 language sql volatile as
+  $$ select extract(epoch from clock_timestamp())::float8 * 1000 $$;
+
+create function @.deadline(renewed float8, restarted float8, ttl float8, grace float8, life float8)
+returns float8 language sql immutable as
+  $$ select least(greatest(renewed, restarted) + ttl + grace, life) $$;
+
+-- A server that was promoted, or restored, may have lost commits that were acknowledged: its
+-- revisions go on far above any of those, so that no token is ever given twice, and who watches is
+-- told to read again.
+create function @.begin_batch(patience integer, limits integer[])
+returns @.batch language plpgsql as $body$
+declare
+  m @.meta;
+  b @.batch;
+  here text;
+begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform set_config('lock_timeout', patience::text, true);
+  select * into strict m from @.meta for update;
+  b.before := m;
+  b.revision := m.revision;
+  b.leases := m.leases;
+  b.events := m.events;
+  b.ended := m.ended;
+  b.next_due := m.next_due;
+  b.restarted_at := m.restarted_at;
+  b.clock_offset := m.clock_offset;
+  b.limits := limits;
+  b.told := '{}';
+  b.now := @.clock() + m.clock_offset;
+  if b.now < m.last_time then
+    b.clock_offset := m.clock_offset + (m.last_time - b.now);
+    b.now := m.last_time;
+  end if;
+  here := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+  if m.timeline is distinct from here or m.server_start is distinct from pg_postmaster_start_time() then
+    if m.timeline <> here then
+      b.revision := b.revision + 4294967296;
+    end if;
+    b.restarted_at := b.now;
+    update @.meta set timeline = here, server_start = pg_postmaster_start_time(),
+      restarted_at = b.now,
+      complete_after = case when m.timeline <> here then b.revision else complete_after end;
+  end if;
+  return b;
+end $body$;
+
+create function @.finish_batch(b @.batch, requested bigint) returns void language plpgsql as $body$
+declare
+  m @.meta := b.before;
+  line text;
+begin
+  if b.revision > m.revision or requested > 0 or b.next_due <> m.next_due
+    or b.clock_offset <> m.clock_offset then
+    update @.meta set revision = b.revision, leases = b.leases, events = b.events,
+      ended = b.ended, requests = requests + requested, last_time = b.now,
+      clock_offset = b.clock_offset, next_due = b.next_due;
+  end if;
+  if cardinality(b.told) > 0 then
+    for line in
+      select string_agg(lease::text, ',')
+      from (select lease, (row_number() over () - 1) / 400 as part from unnest(b.told) as lease) as told
+      group by part
+    loop
+      perform pg_notify('@channel', 'l' || line);
+    end loop;
+  end if;
+  if b.events > m.events and m.watched_until > b.now then
+    perform pg_notify('@channel', 'e');
+  end if;
+  if b.next_due < m.next_due then
+    perform pg_notify('@channel', 'd' || ceil(greatest(b.next_due - b.now, 0)));
+  end if;
+end $body$;
+
+-- Carries out calls, each in a revision of its own, and answers each. What is given back first: how
+-- long until the next deadline, who looks after it, and whether there is something to tidy up.
+create function @.calls(patience integer, limits integer[], calls jsonb)
+returns jsonb language plpgsql as $body$
+declare
+  b @.batch := @.begin_batch(patience, limits);
+  m @.meta := b.before;
+  call jsonb;
+  request text;
+  known jsonb;
+  answers jsonb[] := '{}';
+  ids text[] := '{}';
+  kept jsonb[] := '{}';
+begin
+  select jsonb_object_agg(r.id, r.answer) into known from @.requests r
+    where r.id in (select c->>1 from jsonb_array_elements(calls) as c where c->>1 is not null);
+  for at in 0 .. jsonb_array_length(calls) - 1 loop
+    call := calls->at;
+    request := call->>1;
+    b.answer := known->request;
+    if b.answer is null then
+      case call->>0
+        when 'claim' then b := @.do_claim(b, call);
+        when 'release' then b := @.do_release(b, call);
+        when 'grant' then b := @.do_grant(b, call);
+        when 'update' then b := @.do_update(b, call);
+        when 'revoke' then b := @.do_revoke(b, call);
+      end case;
+      if request is not null then
+        ids := ids || request;
+        kept := kept || b.answer;
+      end if;
+    end if;
+    answers := answers || b.answer;
+  end loop;
+  if cardinality(ids) > 0 then
+    insert into @.requests (id, number, answer)
+      select id, m.requests + number, answer
+      from unnest(ids, kept) with ordinality as kept (id, answer, number);
+  end if;
+  perform @.finish_batch(b, cardinality(ids));
+  return jsonb_build_array(b.next_due - b.now, m.sweeper,
+    m.requests - m.requests_gone > m.requests_kept + 2000
+      or m.events - m.events_gone > m.events_kept + 2000
+      or m.ended - m.ended_gone > m.ended_kept + 2000,
+    to_jsonb(answers));
+end $body$;
+`

@@ -1,0 +1,15 @@
+import { BATCH } from './batch.ts'
+import { COMMANDS } from './commands.ts'
+import { LEASE_ENDS } from './lease-ends.ts'
+import { LINES } from './lines.ts'
+import { READINGS } from './readings.ts'
+import { TABLES } from './tables.ts'
+import { UPKEEP } from './upkeep.ts'
+
+/**
+ * What each version of the schema adds to the one before, the first at index 0. A version that has
+ * been released is never changed: what must change becomes the next one.
+ */
+export const MIGRATIONS: readonly string[] = [
+  [TABLES, BATCH, LINES, LEASE_ENDS, COMMANDS, READINGS, UPKEEP].join('\n'),
+]

@@ -1,0 +1,136 @@
+/**
+ * The lines of claims on keys, and who holds: `holds()` of the port, done step by step. A claim that
+ * holds has `held_since`; those who hold are always the first of their line.
+ */
+export const LINES = `
+create function @.claim_json(c @.claims, restarted float8) returns jsonb language sql stable as $$
+  select jsonb_build_array(c.key, c.token, c.lease, l.holder, c.standing, c.value, c.claimed_at,
+    c.held_since, @.deadline(h.renewed_at, restarted, l.ttl, l.grace, l.end_of_life))
+  from @.leases l left join @.heartbeats h on h.lease = l.id where l.id = c.lease
+$$;
+
+-- What stands before the place after so many on a key.
+create function @.ahead(wanted text, places bigint, restarted float8) returns jsonb language sql stable as $$
+  select jsonb_build_array(wanted, places, @.claim_json(c, restarted))
+  from @.claims c where c.key = wanted order by c.token limit 1
+$$;
+
+-- Whether a claim with this standing, put at the end of the line, would hold at once.
+create function @.would_hold(wanted text, standing integer) returns boolean language plpgsql as $body$
+declare
+  last @.claims;
+begin
+  select * into last from @.claims c where c.key = wanted order by c.token desc limit 1;
+  if not found then return true; end if;
+  if last.held_since is null or last.standing = -1 or standing = -1 then return false; end if;
+  if standing = 0 then return true; end if;
+  return (select count(*) from @.claims c where c.key = wanted) < standing;
+end $body$;
+
+-- Ends what is overdue at the head of a key, and sees whether its line has room. A lease that is
+-- being renewed at this moment is left alone.
+create function @.make_room(b @.batch, wanted text) returns @.batch language plpgsql as $body$
+declare
+  first bigint;
+  due float8;
+  places bigint;
+begin
+  loop
+    select l.id, @.deadline(h.renewed_at, b.restarted_at, l.ttl, l.grace, l.end_of_life)
+      into first, due
+      from @.claims c join @.leases l on l.id = c.lease left join @.heartbeats h on h.lease = l.id
+      where c.key = wanted order by c.token limit 1;
+    b.free := not found;
+    if b.free then return b; end if;
+    exit when due > b.now;
+    b := @.expire(b, first);
+    exit when not b.done;
+  end loop;
+  select count(*) into places from @.claims c where c.key = wanted;
+  if places >= b.limits[1] then
+    b.answer := jsonb_build_array('key-full', wanted, places);
+  end if;
+  return b;
+end $body$;
+
+create function @.are_free(specs jsonb) returns boolean language plpgsql as $body$
+begin
+  for at in 0 .. jsonb_array_length(specs) - 1 loop
+    if not @.would_hold(specs->at->>0, (specs->at->>1)::integer) then return false; end if;
+  end loop;
+  return true;
+end $body$;
+
+create function @.busy(b @.batch, specs jsonb) returns jsonb language plpgsql as $body$
+declare
+  ahead jsonb := '[]';
+  wanted text;
+begin
+  for at in 0 .. jsonb_array_length(specs) - 1 loop
+    wanted := specs->at->>0;
+    if not @.would_hold(wanted, (specs->at->>1)::integer) then
+      ahead := ahead || jsonb_build_array(@.ahead(wanted,
+        (select count(*) from @.claims c where c.key = wanted), b.restarted_at));
+    end if;
+  end loop;
+  return jsonb_build_array('busy', b.revision, ahead);
+end $body$;
+
+-- Adds claims that belong together at the ends of their lines, and answers what stands before them.
+create function @.add_claims(b @.batch, specs jsonb, free boolean) returns @.batch language plpgsql as $body$
+declare
+  ahead jsonb := '[]';
+  spec jsonb;
+  holds boolean;
+begin
+  for at in 0 .. jsonb_array_length(specs) - 1 loop
+    spec := specs->at;
+    holds := free or @.would_hold(spec->>0, (spec->>1)::integer);
+    b.events := b.events + 1;
+    with made as (
+      insert into @.claims (key, token, lease, standing, value, claimed_at, held_since, held_at)
+      values (spec->>0, b.revision, b.lease, (spec->>1)::integer, spec->>2, b.now,
+        case when holds then b.now end, case when holds then b.revision end)
+    )
+    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at)
+      values (b.revision, b.events, 0, spec->>0, b.revision, b.lease, b.holder,
+        (spec->>1)::integer, spec->>2, b.now);
+    if not holds then
+      ahead := ahead || jsonb_build_array(@.ahead(spec->>0,
+        (select count(*) - 1 from @.claims c where c.key = spec->>0), b.restarted_at));
+    end if;
+  end loop;
+  b.held := b.held + jsonb_array_length(specs);
+  b.answer := ahead;
+  return b;
+end $body$;
+
+-- After claims were removed from a key: lets those behind them hold, and remembers to tell them.
+create function @.settle(b @.batch, wanted text) returns @.batch language plpgsql as $body$
+declare
+  next @.claims;
+  holders bigint;
+  alone boolean;
+begin
+  select * into next from @.claims c where c.key = wanted order by c.token desc limit 1;
+  if not found or next.held_since is not null then return b; end if;
+  select count(*), coalesce(bool_or(c.standing = -1), false) into holders, alone
+    from @.claims c where c.key = wanted and c.held_since is not null;
+  loop
+    select * into next from @.claims c
+      where c.key = wanted and c.held_since is null order by c.token limit 1;
+    exit when not found;
+    exit when holders > 0 and (alone or next.standing = -1
+      or (next.standing > 0 and holders >= next.standing));
+    update @.claims c set held_since = b.now, held_at = b.revision
+      where c.key = wanted and c.token = next.token;
+    holders := holders + 1;
+    alone := next.standing = -1;
+    if not exists (select from @.claims c
+      where c.lease = next.lease and c.token = next.token and c.held_since is null) then
+      b.told := b.told || next.lease;
+    end if;
+  end loop;
+  return b;
+end $body$;
+`

@@ -1,0 +1,88 @@
+import type { Clock, Random, Timer } from '../../port/index.ts'
+import type { Database } from './database.ts'
+import { TAKE_OVER_MS } from './guarantees.ts'
+
+/** How many leases one statement looks at, which is how long others may have to wait for it. */
+const SWEEP = 200
+/** Between two sweeps at least, in which deadlines gather; and when the database does not answer. */
+const REST_MS = 5
+const TROUBLE_MS = 250
+
+/**
+ * Looks after the deadlines. Of all processes on a schema one does so at a time, by a name in the
+ * database: it sleeps until the next deadline and expires what is due. The others sleep a little
+ * longer, and take over where they then find it undone.
+ */
+export class Sweeper {
+  readonly name: string
+  readonly #database: Database
+  readonly #clock: Clock
+  readonly #patience: number
+  readonly #jitter: number
+  #timer: Timer | undefined
+  #at = Infinity
+  #isMine = false
+  #sweeping = false
+  #closed = false
+
+  constructor(database: Database, clock: Clock, random: Random, patience: number) {
+    this.#database = database
+    this.#clock = clock
+    this.#patience = patience
+    this.#jitter = random.next() * TAKE_OVER_MS
+    this.name = random.id()
+  }
+
+  /** Somebody said how long it is until the next deadline, and perhaps who looks after it. */
+  hear(remaining: number, sweeper?: string | null): void {
+    if (sweeper !== undefined) this.#isMine = sweeper === this.name
+    const late = this.#isMine ? 1 : TAKE_OVER_MS + this.#jitter
+    this.#arm(this.#clock.now() + Math.max(remaining, 0) + late)
+  }
+
+  /** Looks at once. */
+  async sweep(): Promise<void> {
+    if (this.#sweeping || this.#closed) return
+    this.#sweeping = true
+    this.#disarm()
+    let rest = REST_MS
+    try {
+      const [remaining, sweeper, more] = await this.#database.ask<
+        [number | string, string | null, boolean]
+      >('sweep($1::text::integer, $2, $3::text::integer, $4::text::float8)', [
+        this.#patience,
+        this.name,
+        SWEEP,
+        TAKE_OVER_MS,
+      ])
+      this.hear(more ? 0 : Number(remaining), sweeper)
+    } catch {
+      rest = TROUBLE_MS
+      this.#arm(this.#clock.now() + rest)
+    }
+    this.#sweeping = false
+    if (this.#at < this.#clock.now() + rest) this.#arm(this.#clock.now() + rest, true)
+  }
+
+  /** Lets somebody else do it. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#disarm()
+    if (!this.#isMine) return
+    await this.#database.ask('resign($1)', [this.name]).catch(() => {})
+  }
+
+  /** A timer that is too early only looks; one that is too late would be late. */
+  #arm(at: number, isLater = false): void {
+    if (this.#closed || (at >= this.#at && !isLater)) return
+    this.#disarm()
+    if (at === Infinity) return
+    this.#at = at
+    this.#timer = this.#clock.timer(at, () => void this.sweep())
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel()
+    this.#at = Infinity
+  }
+}

@@ -1,0 +1,110 @@
+import type { End, Notice, Observer, Revision, Watch } from '../../port/index.ts'
+import { type EventRow, type OwnRow, readEnd, readEvent, readOwn } from './answers.ts'
+
+/** What the database has to tell to a lease's watch. */
+export type LeaseNews =
+  | readonly ['gone', end: End | null]
+  | readonly ['standing', claims: readonly OwnRow[]]
+  | readonly ['news', notices: readonly NoticeRow[] | null]
+
+type NoticeRow =
+  | readonly ['holds', revision: Revision, token: number]
+  | readonly ['removed', revision: Revision, key: string, token: number, end: End]
+  | readonly ['capped', revision: Revision, remaining: number, end: End | null]
+
+/** What the database has to tell to a prefix's watch. */
+export type PrefixNews =
+  | readonly ['watching', revision: Revision]
+  | readonly ['compacted', oldest: Revision]
+  | readonly ['events', revision: Revision, events: readonly EventRow[] | null]
+
+/** One who watches. After its last notice, or `close`, it hears nothing more. */
+abstract class Watcher implements Watch {
+  /** Everything up to this revision has been told; null before the first notice. */
+  since: Revision | null
+  readonly #observer: Observer
+  readonly #remove: () => void
+  #open = true
+
+  constructor(since: Revision | null, observer: Observer, remove: () => void) {
+    this.since = since
+    this.#observer = observer
+    this.#remove = remove
+  }
+
+  get isOpen(): boolean {
+    return this.#open
+  }
+
+  close(): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#remove()
+  }
+
+  notify(notice: Notice): void {
+    if (!this.#open) return
+    const { type } = notice
+    if (type === 'gone' || type === 'compacted' || type === 'interrupted') this.close()
+    try {
+      this.#observer(notice)
+    } catch (error) {
+      // The others who watch must hear all the same; but the fault should not vanish either.
+      process.emitWarning(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+}
+
+export class LeaseWatcher extends Watcher {
+  readonly lease: number
+
+  constructor(lease: number, observer: Observer, remove: () => void) {
+    super(null, observer, remove)
+    this.lease = lease
+  }
+
+  /** Tells what the database has to tell as of this revision. */
+  hear(news: LeaseNews, revision: Revision): void {
+    this.since = revision
+    if (news[0] === 'gone') this.notify({ type: 'gone', end: readEnd(news[1]) })
+    else if (news[0] === 'standing') {
+      this.notify({ type: 'standing', revision, claims: news[1].map(readOwn) })
+    } else for (const row of news[1] ?? []) this.notify(readNotice(row))
+  }
+}
+
+function readNotice(row: NoticeRow): Notice {
+  if (row[0] === 'holds') return { type: 'holds', revision: row[1], token: row[2] }
+  if (row[0] === 'capped') return { type: 'capped', remaining: row[2], end: readEnd(row[3]) }
+  const [type, revision, key, token, end] = row
+  return { type, revision, key, token, end: readEnd(end)! }
+}
+
+export class PrefixWatcher extends Watcher {
+  readonly prefix: string
+  #started = false
+
+  constructor(prefix: string, from: Revision | null, observer: Observer, remove: () => void) {
+    super(from, observer, remove)
+    this.prefix = prefix
+  }
+
+  /** Tells what the database has to tell. Answers whether there may be more, as of `revision`. */
+  hear(news: PrefixNews, revision: Revision): boolean {
+    if (news[0] === 'compacted') {
+      this.notify({ type: 'compacted', oldest: news[1] })
+      return false
+    }
+    if (!this.#started) {
+      this.#started = true
+      this.notify({ type: 'watching', revision: this.since ?? news[1] })
+    }
+    this.since = news[1]
+    const rows = news[0] === 'events' ? news[2] : null
+    if (rows !== null) {
+      const events = rows.map(readEvent)
+      this.notify({ type: 'events', revision: events.at(-1)!.revision, events })
+    }
+    return this.isOpen && this.since < revision
+  }
+}

@@ -1,0 +1,41 @@
+import fc from 'fast-check'
+import pg from 'pg'
+import { afterAll, beforeAll, it } from 'vitest'
+import { type PostgresStoreOptions, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
+import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
+import { MovedPostgres } from './moved-clock.ts'
+
+const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
+
+describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
+  let engine: Engine
+  let pool: pg.Pool
+
+  beforeAll(async () => {
+    engine = await Engine.start(POSTGRES)
+    pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 20 })
+  })
+
+  afterAll(async () => {
+    await pool?.end()
+    await engine?.stop()
+  })
+
+  it('does what the kernel does', async () => {
+    const options: PostgresStoreOptions = { schema: 'still' }
+    const open = async () => ({ store: await postgresStore(pool, options) })
+    await fc.assert(
+      fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands)),
+      { numRuns: 100 },
+    )
+  })
+
+  it('does to the millisecond what the kernel does, on a clock that is moved', async () => {
+    const moved = await MovedPostgres.make(pool, 'moved')
+    await fc.assert(
+      fc.asyncProperty(sequences, (commands) => compareWithKernel(() => moved.open(), commands)),
+      { numRuns: 200 },
+    )
+  })
+})

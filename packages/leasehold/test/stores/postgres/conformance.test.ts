@@ -1,0 +1,58 @@
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import type { Limits } from '../../../src/port/index.ts'
+import { type PostgresStoreOptions, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { conformance, type Opened } from '../../../src/testing/index.ts'
+import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
+
+/** Small enough that every limit can be reached. */
+const SMALL: Partial<Limits> = {
+  keysPerClaim: 40,
+  claimsPerLease: 30,
+  claimsPerKey: 40,
+  childrenPerLease: 12,
+  leaseDepth: 4,
+  events: 256,
+  history: 256,
+  historyPerKey: 4,
+}
+
+describeWith(POSTGRES, 'the PostgreSQL store', () => {
+  let engine: Engine
+  let pool: pg.Pool
+  let sql: postgres.Sql
+
+  beforeAll(async () => {
+    engine = await Engine.start(POSTGRES)
+    const url = postgresUrl(engine.port)
+    pool = new pg.Pool({ connectionString: url, max: 24 })
+    sql = postgres(url, { max: 12, onnotice: () => {} })
+  })
+
+  afterAll(async () => {
+    await pool?.end()
+    await sql?.end({ timeout: 1 })
+    await engine?.stop()
+  })
+
+  const onPool = (options: PostgresStoreOptions) => () => open(() => pool, options)
+  const onSql = (options: PostgresStoreOptions) => () => open(() => sql, options)
+
+  async function open(client: () => pg.Pool | postgres.Sql, options: PostgresStoreOptions) {
+    const store = await postgresStore(client(), { limits: SMALL, ...options })
+    // The cases make their leases four times as long as an expiry can be late: long enough for a
+    // machine that is busy with something else.
+    const guarantees = { ...store.guarantees, expiryLateness: 150 }
+    return { store: Object.defineProperty(store, 'guarantees', { value: guarantees }) }
+  }
+
+  describe('through pg', { concurrent: true }, () => cases(onPool({})))
+  describe('through postgres.js', { concurrent: true }, () => cases(onSql({ schema: 'other' })))
+
+  function cases(opening: () => Promise<Opened>): void {
+    for (const { name, skip, run } of conformance({ open: opening, limits: SMALL, shared: true })) {
+      it.skipIf(skip)(name, run)
+    }
+  }
+})
