@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, it } from 'vitest'
-import { type PostgresStoreOptions, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
-import { MovedPostgres } from './moved-clock.ts'
+import { leftOpen, MovedPostgres } from './moved-clock.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
 
@@ -23,12 +23,13 @@ describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
   })
 
   it('does what the kernel does', async () => {
-    const options: PostgresStoreOptions = { schema: 'still' }
-    const open = async () => ({ store: await postgresStore(pool, options) })
+    const store = await postgresStore(pool, { schema: 'still' })
+    const open = async () => ({ store: leftOpen(store) })
     await fc.assert(
       fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands)),
       { numRuns: 100 },
     )
+    await store.close()
   })
 
   it('does to the millisecond what the kernel does, on a clock that is moved', async () => {
@@ -37,5 +38,6 @@ describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
       fc.asyncProperty(sequences, (commands) => compareWithKernel(() => moved.open(), commands)),
       { numRuns: 200 },
     )
+    await moved.store.close()
   })
 })

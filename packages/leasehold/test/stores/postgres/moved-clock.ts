@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { LeaseStore } from '../../../src/port/index.ts'
 import { postgresMigration, postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { Opened } from '../../../src/testing/index.ts'
 
@@ -9,10 +10,12 @@ import type { Opened } from '../../../src/testing/index.ts'
 export class MovedPostgres {
   readonly #pool: pg.Pool
   readonly #schema: string
+  readonly store: LeaseStore
 
-  private constructor(pool: pg.Pool, schema: string) {
+  private constructor(pool: pg.Pool, schema: string, store: LeaseStore) {
     this.#pool = pool
     this.#schema = schema
+    this.store = store
   }
 
   static async make(pool: pg.Pool, schema: string): Promise<MovedPostgres> {
@@ -21,13 +24,13 @@ export class MovedPostgres {
       insert into ${schema}.moved select floor(extract(epoch from clock_timestamp())) * 1000;
       create or replace function ${schema}.clock() returns float8 language sql volatile as
         'select now from ${schema}.moved'`)
-    return new MovedPostgres(pool, schema)
+    // It polls slowly, and has no time in which to take over: only `advance` looks after deadlines.
+    const store = await postgresStore(pool, { schema, poll: '1h' })
+    return new MovedPostgres(pool, schema, store)
   }
 
-  /** Polls slowly and takes over never, so that only `advance` looks after deadlines. */
   async open(): Promise<Opened> {
-    const store = await postgresStore(this.#pool, { schema: this.#schema, poll: '1h' })
-    return { store, advance: (ms) => this.advance(ms) }
+    return { store: leftOpen(this.store), advance: (ms) => this.advance(ms) }
   }
 
   async advance(ms: number): Promise<void> {
@@ -55,5 +58,21 @@ export class MovedPostgres {
       rowMode: 'array',
     })
     return Number((rows[0] as unknown as unknown[])[0])
+  }
+}
+
+/** The same store, but closing it does nothing: opening one takes longer than most sequences. */
+export function leftOpen(store: LeaseStore): LeaseStore {
+  return {
+    guarantees: store.guarantees,
+    grant: (request) => store.grant(request),
+    renew: (leases) => store.renew(leases),
+    revoke: (request) => store.revoke(request),
+    claim: (request) => store.claim(request),
+    release: (request) => store.release(request),
+    update: (request) => store.update(request),
+    read: (query) => store.read(query),
+    watch: (target, observer) => store.watch(target, observer),
+    close: async () => {},
   }
 }
