@@ -118,5 +118,5 @@ interface Place {
 function placeOf(path: string): Place {
   const parts = path.split('/')
   const file = parts.pop()!
-  return { layer: parts[0] ?? '', room: parts.slice(1).join('/'), file }
+  return { layer: parts[0] ?? '', room: parts[1] ?? '', file }
 }
