@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 
 const FOLDER = new URL('../peers/', import.meta.url)
 
@@ -11,9 +10,9 @@ const FOLDER = new URL('../peers/', import.meta.url)
  */
 // biome-ignore lint/suspicious/noExplicitAny: the libraries are not there when this is compiled.
 export async function peer(name: string): Promise<any> {
-  if (!existsSync(new URL(`node_modules/${name}`, FOLDER))) install()
-  const require = createRequire(new URL('package.json', FOLDER))
-  return import(pathToFileURL(require.resolve(name)).href)
+  if (!existsSync(new URL('node_modules/.package-lock.json', FOLDER))) install()
+  const { load } = await import(new URL('load.js', FOLDER).href)
+  return load(name)
 }
 
 function install(): void {

@@ -6,6 +6,14 @@ export interface Suite {
 }
 
 export const SUITES: Readonly<Record<string, Suite>> = {
+  uncontended: {
+    about: 'Lock and unlock of keys that nobody else wants, by the client as a user has it.',
+    measurements: ['memory', 'durable', 'embedded'],
+  },
+  contended: {
+    about: '32 who wait for one key, each in a connection of its own, and hold it for 1 ms in turn.',
+    measurements: ['drain', 'blocked'],
+  },
   kernel: {
     about: 'The state machine that memory, file and server share, without any network.',
     measurements: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],

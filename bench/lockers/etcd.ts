@@ -1,0 +1,55 @@
+import { EtcdClient } from '../etcd-client.js'
+import { peer } from '../peers.js'
+import { locker, type OpenLocker } from './locker.js'
+
+const seconds = (ttl: number) => Math.ceil(ttl / 1000)
+
+/** The npm library etcd3. Its lock does not wait. */
+export const openEtcd3: OpenLocker = async ({ port, ttl }) => {
+  const { Etcd3 } = await peer('etcd3')
+  const client = new Etcd3({ hosts: `http://127.0.0.1:${port}` })
+  return locker(
+    async (key) => {
+      const lock = client.lock(key).ttl(seconds(ttl))
+      await lock.acquire()
+      // The lease behind a lock is private, and yet the only one who is told of its loss.
+      let isLost = false
+      lock.lease.on('lost', () => {
+        isLost = true
+      })
+      return { release: () => lock.release(), believes: () => !isLost }
+    },
+    async () => client.close(),
+  )
+}
+
+/** The election of etcd3, which waits in line. */
+export const openEtcd3Election: OpenLocker = async ({ port, ttl }) => {
+  const { Etcd3 } = await peer('etcd3')
+  const client = new Etcd3({ hosts: `http://127.0.0.1:${port}` })
+  return locker(
+    async (key) => {
+      const campaign = client.election(key, seconds(ttl)).campaign('bench')
+      let isLost = false
+      campaign.on('error', () => {
+        isLost = true
+      })
+      await campaign.wait()
+      return { release: () => campaign.resign(), believes: () => !isLost }
+    },
+    async () => client.close(),
+  )
+}
+
+/** etcd's own Lock and Unlock over gRPC, with one lease for all that is locked here. */
+export const openEtcdService: OpenLocker = async ({ port, ttl }) => {
+  const client = new EtcdClient(port)
+  const lease = await client.grant(seconds(ttl))
+  return locker(
+    async (key) => {
+      const held = await client.lock(key, lease)
+      return { release: () => client.unlock(held), believes: () => true }
+    },
+    async () => client.close(),
+  )
+}

@@ -1,0 +1,42 @@
+/** Advisory locks of PostgreSQL: they are in memory only, belong to a connection, and end with it. */
+import { peer } from '../peers.js'
+import { locker, type OpenLocker } from './locker.js'
+
+const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
+
+/** The package opens a connection for each lock. */
+export const openAdvisoryLock: OpenLocker = async ({ port }) => {
+  const { default: module } = await peer('advisory-lock')
+  const createMutex = (module.default ?? module)(url(port))
+  return locker(
+    async (key) => {
+      const release = await createMutex(key).lock()
+      return { release, believes: () => true }
+    },
+    async () => {},
+  )
+}
+
+/** By hand, on connections that are kept; as many as there are locks under way. */
+export const openAdvisoryByHand: OpenLocker = async ({ port }) => {
+  const { default: pg } = await peer('pg')
+  const pool = new pg.Pool({ connectionString: url(port), max: 64 })
+  pool.on('error', () => {})
+  return locker(
+    async (key) => {
+      const client = await pool.connect()
+      await client.query({ name: 'lock', text: LOCK, values: [key] })
+      const release = async () => {
+        await client.query({ name: 'unlock', text: UNLOCK, values: [key] })
+        client.release()
+      }
+      return { release, believes: () => true }
+    },
+    async () => {
+      await pool.end()
+    },
+  )
+}
+
+const LOCK = 'SELECT pg_advisory_lock(hashtextextended($1, 0))'
+const UNLOCK = 'SELECT pg_advisory_unlock(hashtextextended($1, 0))'

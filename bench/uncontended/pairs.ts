@@ -1,0 +1,75 @@
+import { type Contestant, contest, type Peer } from '../contest.js'
+import type { Locker } from '../lockers/index.js'
+import { type Act, atOnce, oneByOne, pairOf } from '../pace.js'
+import type { Row } from '../rows.js'
+
+const RUN_MS = 400
+export const TTL = 30_000
+
+export interface Entrant {
+  readonly name: string
+  readonly locker: Locker
+  readonly pids?: readonly number[] | undefined
+  readonly goals?: { readonly sequential?: number; readonly inFlight?: number }
+}
+
+export interface PairsOptions {
+  /** Of what kind these are: in memory, durable. */
+  readonly what: string
+  readonly ours: Entrant
+  readonly peers: readonly (Entrant | undefined)[]
+  /** What even the best lock cannot do without, once for each pair. */
+  readonly limit: { readonly name: string; readonly act: Act } | undefined
+}
+
+/** Lock and unlock of keys that nobody else wants: one after the other, and 64 at a time. */
+export async function comparePairs({ what, ours, peers, limit }: PairsOptions): Promise<Row[]> {
+  const entrants = peers.filter((entrant) => entrant !== undefined)
+  const sequential = ({ name, locker, pids, goals }: Entrant): Peer => {
+    const pair = pairOf(locker)(0)
+    return { name, pids, goal: goals?.sequential, run: () => oneByOne(pair, RUN_MS) }
+  }
+  const inFlight = ({ name, locker, pids, goals }: Entrant): Peer => {
+    const pair = pairOf(locker)
+    return { name, pids, goal: goals?.inFlight, run: () => atOnce(pair, 64, RUN_MS) }
+  }
+  const bound: (Contestant & { limit: true }) | undefined = limit && {
+    name: limit.name,
+    limit: true,
+    run: () => oneByOne(limit.act, RUN_MS),
+  }
+  return [
+    ...(await contest({
+      name: `${what}, one after the other, p50`,
+      unit: 'µs',
+      better: 'less',
+      ours: sequential(ours),
+      peers: [...entrants.map(sequential), bound],
+    })),
+    ...(await contest({
+      name: `${what}, 64 in flight`,
+      unit: 'pairs/s',
+      better: 'more',
+      ours: inFlight(ours),
+      peers: entrants.map(inFlight),
+    })),
+  ]
+}
+
+/** Opens those whose engine there is. */
+export async function entrantsOn<Name extends string>(
+  engine: { readonly port: number; readonly pid: number } | undefined,
+  lockers: Readonly<Record<Name, (options: { port: number; ttl: number }) => Promise<Locker>>>,
+  names: readonly Name[],
+  goals: Partial<Record<Name, Entrant['goals']>> = {},
+): Promise<Entrant[]> {
+  if (!engine) return []
+  return Promise.all(
+    names.map(async (name) => ({
+      name,
+      locker: await lockers[name]({ port: engine.port, ttl: TTL }),
+      pids: [engine.pid],
+      ...(goals[name] && { goals: goals[name] }),
+    })),
+  )
+}
