@@ -11,7 +11,8 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     measurements: ['memory', 'durable', 'embedded'],
   },
   contended: {
-    about: '32 who wait for one key, each in a connection of its own, and hold it for 1 ms in turn.',
+    about:
+      '32 who wait for one key, each in a connection of its own, and hold it for 1 ms in turn.',
     measurements: ['drain', 'blocked'],
   },
   kernel: {

@@ -1,0 +1,87 @@
+/**
+ * How fast a key goes from hand to hand, and whether in the order in which they came. Retry settings
+ * are the libraries' own. All waiters are in one process, which does no favour to those who poll.
+ */
+import { contests, type Peer } from '../contest.js'
+import { startEtcd, startPostgres, startRedis, startZookeeper } from '../engines.js'
+import { openAsyncMutex } from '../lockers/in-process.js'
+import { LOCKERS, type Locker, type LockerName } from '../lockers/index.js'
+import { startServer } from '../remote/processes.js'
+import type { Row } from '../rows.js'
+import { Line, many, WAITERS } from './line.js'
+
+const TTL = 30_000
+const opened: Locker[] = []
+let keys = 0
+
+function contestant(name: string, lockers: readonly Locker[], pids: readonly number[]): Peer {
+  opened.push(...lockers)
+  const run = async () => {
+    const line = await Line.form(lockers, `contended/${++keys}`)
+    const took = await line.drain()
+    return { values: [(WAITERS / took) * 1000, line.inversions()] }
+  }
+  return { name, pids, run }
+}
+
+async function on(
+  engine: { readonly port: number; readonly pid: number } | undefined,
+  names: readonly LockerName[],
+): Promise<Peer[]> {
+  if (!engine) return []
+  return Promise.all(
+    names.map(async (name) => {
+      const lockers = await many(() => LOCKERS[name]({ port: engine.port, ttl: TTL }))
+      return contestant(name, lockers, [engine.pid])
+    }),
+  )
+}
+
+function compare(what: string, ours: Peer, peers: readonly Peer[]): Promise<Row[]> {
+  return contests({
+    name: what,
+    figures: [
+      { name: `hand-overs, ${what}`, unit: 'hand-overs/s', better: 'more' },
+      { name: `out of order, ${what}`, unit: '%', better: 'less' },
+    ],
+    ours,
+    peers,
+  })
+}
+
+const [memory, file] = await Promise.all([startServer('memory'), startServer('file')])
+const [redis, postgres] = await Promise.all([startRedis(false), startPostgres()])
+const [etcd, zookeeper] = await Promise.all([startEtcd(), startZookeeper()])
+const engineOf = ({ url, pid }: { url: string; pid: number }) => ({
+  port: Number(new URL(url).port),
+  pid,
+})
+const mutex = await openAsyncMutex()
+const bound: Peer = {
+  ...contestant('a mutex of the process', Array(WAITERS + 1).fill(mutex), []),
+  limit: true,
+}
+
+const [inMemory] = await on(engineOf(memory), ['our server'])
+const polling: readonly LockerName[] = [
+  'redis-semaphore',
+  'redlock 4',
+  'redlock 5',
+  'verrou',
+  'simple-redis-mutex',
+]
+const rows = await compare('server in memory', inMemory!, [
+  ...(await on(redis, polling)),
+  ...(await on(postgres, ['advisory-lock'])),
+  bound,
+])
+const [onDisk] = await on(engineOf(file), ['our server'])
+rows.push(
+  ...(await compare('server on the disk', onDisk!, [
+    ...(await on(etcd, ['etcd Lock service', 'etcd3 election'])),
+    ...(await on(zookeeper, ['ZooKeeper recipe'])),
+  ])),
+)
+await Promise.all(opened.map((locker) => locker.close()))
+await Promise.all([memory, file, redis, postgres, etcd, zookeeper].map((one) => one?.end()))
+console.log(JSON.stringify(rows))
