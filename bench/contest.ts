@@ -31,7 +31,8 @@ export interface Figure {
 }
 
 interface Field {
-  readonly ours: Contestant
+  /** Where we are several, each is compared with all peers, and its name is added to the figure's. */
+  readonly ours: Contestant | readonly Contestant[]
   /** Those that are not on this machine are `undefined`. */
   readonly peers: readonly (Peer | undefined)[]
   /** 5 if not given, after one that is not counted. */
@@ -72,9 +73,10 @@ export function contest({ name, unit, better, goal, ...field }: ContestOptions):
 
 /** The same where one run gives several figures. */
 export async function contests(options: ContestsOptions): Promise<Row[]> {
-  const { figures, ours, together = false } = options
+  const { figures, together = false } = options
+  const ours: readonly Contestant[] = Array.isArray(options.ours) ? options.ours : [options.ours]
   const peers = options.peers.filter((peer) => peer !== undefined)
-  const all = [ours, ...peers]
+  const all = [...ours, ...peers]
   const measured = all.map((): Measured => ({ rounds: [], cpu: [] }))
   const rounds = Number(process.env['BENCH_ROUNDS'] ?? options.rounds ?? 5)
   for (let round = options.warmUp === false ? 1 : 0; round <= rounds; round++) {
@@ -86,30 +88,35 @@ export async function contests(options: ContestsOptions): Promise<Row[]> {
       if (cpu && !together) measured[at]!.cpu.push(cpu)
     }
   }
-  const [mine, ...theirs] = measured
-  return figures.flatMap((figure, at) => {
-    const values = (of: Measured) => of.rounds.map((one) => one[at]!)
-    const alone = peers.length === 0 || figure.goal !== undefined
-    const rows = peers.map((peer, index) =>
-      versus(figure.name, values(mine!), values(theirs[index]!), {
-        unit: figure.unit,
-        better: figure.better,
-        peerName: peer.name,
-        goal: Array.isArray(peer.goal)
-          ? peer.goal[at]
-          : at === 0
-            ? (peer.goal as number)
-            : undefined,
-        limit: peer.limit,
-        cpu: at === 0 ? cpuOf(mine!, theirs[index]!) : undefined,
-      }),
-    )
-    if (alone) {
-      const single = row(figure.name, figure.unit, values(mine!), figure.goal)
-      rows.unshift({ ...single, better: figure.better })
-    }
-    return rows
-  })
+  const theirs = peers.map((peer, at) => ({ peer, measured: measured[ours.length + at]! }))
+  return figures.flatMap((figure, at) =>
+    ours.flatMap((one, index) => {
+      const name = ours.length > 1 ? `${figure.name}, ${one.name}` : figure.name
+      return rowsOf({ ...figure, name }, at, measured[index]!, theirs)
+    }),
+  )
+}
+
+/** One figure of ours beside that of each peer; alone where there is none, or a goal of its own. */
+function rowsOf(
+  { name, unit, better, goal }: Figure,
+  at: number,
+  mine: Measured,
+  theirs: readonly { readonly peer: Peer; readonly measured: Measured }[],
+): Row[] {
+  const values = ({ rounds }: Measured) => rounds.map((one) => one[at]!)
+  const compared = theirs.map(({ peer, measured }) =>
+    versus(name, values(mine), values(measured), {
+      unit,
+      better,
+      peerName: peer.name,
+      goal: [peer.goal].flat()[at],
+      limit: peer.limit,
+      cpu: at === 0 ? cpuOf(mine, measured) : undefined,
+    }),
+  )
+  if (theirs.length > 0 && goal === undefined) return compared
+  return [{ ...row(name, unit, values(mine), goal), better }, ...compared]
 }
 
 type Done = { readonly values: readonly number[]; readonly cpu?: Cpu }

@@ -15,6 +15,15 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       '32 who wait for one key, each in a connection of its own, and hold it for 1 ms in turn.',
     measurements: ['drain', 'blocked'],
   },
+  failover: {
+    about: 'From the death of a leader (kill -9) to the first write of the next, at a ttl of 2 s.',
+    measurements: ['takeover'],
+  },
+  loss: {
+    about:
+      'How long a holder goes on believing that it holds, at a ttl of 2 s: after that it is wrong.',
+    measurements: ['frozen', 'stalled'],
+  },
   kernel: {
     about: 'The state machine that memory, file and server share, without any network.',
     measurements: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],

@@ -1,6 +1,6 @@
 import { openEtcd3, openEtcd3Election, openEtcdService } from './etcd.js'
 import type { OpenLocker } from './locker.js'
-import { openRemote, openTied } from './ours.js'
+import { openElection, openRemote, openTiedElection } from './ours.js'
 import { openAdvisoryByHand, openAdvisoryLock } from './postgres.js'
 import {
   openRaw,
@@ -17,7 +17,8 @@ export type { Held, Locker, LockerOptions, OpenLocker } from './locker.js'
 /** All who need an engine, by the names that the tables call them. */
 export const LOCKERS = {
   'our server': openRemote,
-  'our server, tied': openTied,
+  'our election': openElection,
+  'our election, tied': openTiedElection,
   'raw ioredis': openRaw,
   'redis-semaphore': openRedisSemaphore,
   'redlock 4': openRedlock4,

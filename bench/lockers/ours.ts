@@ -20,6 +20,22 @@ export async function clientLocker(store: LeaseStore, ttl: number): Promise<Lock
 export const openRemote: OpenLocker = async ({ port, ttl }) =>
   clientLocker(await remoteStore(`http://127.0.0.1:${port}`), ttl)
 
+async function electionLocker(store: LeaseStore, ttl: number): Promise<Locker> {
+  const leasehold = await Leasehold.open(store)
+  const campaign: Locker['lock'] = async (key) => {
+    const term = await leasehold.election(key, { ttl }).campaign()
+    return { release: () => term.resign(), believes: () => term.leading }
+  }
+  return locker(campaign, async () => {
+    await leasehold.close()
+    await store.close()
+  })
+}
+
+/** An election through a server. */
+export const openElection: OpenLocker = async ({ port, ttl }) =>
+  electionLocker(await remoteStore(`http://127.0.0.1:${port}`), ttl)
+
 /** The same with leases that end when their connection is closed. */
-export const openTied: OpenLocker = async ({ port, ttl }) =>
-  clientLocker(await remoteStore(`http://127.0.0.1:${port}`, { tied: true }), ttl)
+export const openTiedElection: OpenLocker = async ({ port, ttl }) =>
+  electionLocker(await remoteStore(`http://127.0.0.1:${port}`, { tied: true }), ttl)

@@ -86,6 +86,17 @@ describe('a contest', () => {
     ])
   })
 
+  it('compares each of ours with each peer where we are several', async () => {
+    const figure = { name: 'takeover', unit: 'ms', better: 'less' } as const
+    const ours = [contestant('tied', [1, 1]), contestant('not tied', [1, 20])]
+    const peers = [contestant('theirs', [1, 10])]
+    const rows = await contest({ ...figure, ours, peers, rounds: 1, together: true })
+    expect(rows.map(({ name, ratio }) => [name, ratio])).toEqual([
+      ['takeover, tied', 10],
+      ['takeover, not tied', 0.5],
+    ])
+  })
+
   it('fails where a contestant does', async () => {
     const broken = { name: 'broken', run: () => Promise.reject(new Error('no server')) }
     const figure = { name: 'locks', unit: '/s', better: 'more' } as const

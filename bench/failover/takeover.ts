@@ -1,0 +1,72 @@
+/**
+ * A leader in a process of its own is killed at different moments between two of its renewals, and the
+ * next, which waits already, writes as soon as it leads. Only those who keep their leadership alive by
+ * themselves can lead: not redlock 4, verrou and simple-redis-mutex.
+ *
+ * PostgreSQL's advisory lock belongs to a connection, as our tied lease does: both end when the system
+ * closes it. The others wait until the ttl is over.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { contest, type Peer } from '../contest.js'
+import { startEtcd, startPostgres, startRedis, startZookeeper } from '../engines.js'
+import { LOCKERS, type LockerName } from '../lockers/index.js'
+import { startServer } from '../remote/processes.js'
+
+const TTL = 2000
+const ROUNDS = 7
+const LEADER = fileURLToPath(new URL('./leader.js', import.meta.url))
+
+const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
+const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+let keys = 0
+
+function contestant(name: LockerName, port: number): Peer {
+  let round = 0
+  const run = async () => {
+    const key = `leader-${++keys}`
+    const leader = fork(LEADER, [name, String(port), String(TTL), key])
+    await once(leader, 'message')
+    const next = await LOCKERS[name]({ port, ttl: TTL })
+    const wrote = next.lock(key).then((term) => {
+      writeFileSync(join(folder, key), name)
+      return { term, at: performance.now() }
+    })
+    await rest(TTL * (0.5 + ((round++ * 0.37) % 1)))
+    const killed = performance.now()
+    leader.kill('SIGKILL')
+    const { term, at } = await wrote
+    await term.release()
+    await next.close()
+    return { value: at - killed }
+  }
+  return { name, run }
+}
+
+const server = await startServer('file')
+const [redis, postgres] = await Promise.all([startRedis(), startPostgres()])
+const [etcd, zookeeper] = await Promise.all([startEtcd(), startZookeeper()])
+const peers = [
+  redis && contestant('redlock 5', redis.port),
+  redis && contestant('redis-semaphore', redis.port),
+  etcd && contestant('etcd3 election', etcd.port),
+  zookeeper && contestant('ZooKeeper recipe', zookeeper.port),
+  postgres && contestant('advisory-lock', postgres.port),
+]
+const port = Number(new URL(server.url).port)
+const rows = await contest({
+  name: 'from kill -9 to the next first write',
+  unit: 'ms',
+  better: 'less',
+  ours: [contestant('our election, tied', port), contestant('our election', port)],
+  peers,
+  rounds: ROUNDS,
+  together: true,
+})
+await Promise.all([server, redis, postgres, etcd, zookeeper].map((one) => one?.end()))
+rmSync(folder, { recursive: true })
+console.log(JSON.stringify(rows))

@@ -1,0 +1,67 @@
+/**
+ * The store is frozen (SIGSTOP) for 8 s while a holder has a ttl of 2 s: how long the holder still
+ * calls the lock its own. A store that only this holder cannot reach gives the lock to another after
+ * the ttl, so whoever believes for longer shares it. verrou does not renew, and is asked itself
+ * (`isExpired`); the others are told by their libraries.
+ */
+import { contest, type Peer } from '../contest.js'
+import { type Engine, startEtcd, startRedis } from '../engines.js'
+import { LOCKERS, type LockerName } from '../lockers/index.js'
+import { startServer } from '../remote/processes.js'
+import { atMost } from '../rows.js'
+
+const TTL = 2000
+const FROZEN_MS = 8000
+const GIVE_UP_MS = 12_000
+
+const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+let keys = 0
+
+function contestant(name: LockerName, { port, pid }: { port: number; pid: number }): Peer {
+  const run = async () => {
+    const locker = await LOCKERS[name]({ port, ttl: TTL })
+    const held = await locker.keep(`loss-${++keys}`)
+    // Long enough that those who renew have done so.
+    if (name !== 'verrou') await rest(TTL)
+    const start = performance.now()
+    process.kill(pid, 'SIGSTOP')
+    const thaw = setTimeout(() => process.kill(pid, 'SIGCONT'), FROZEN_MS)
+    while (held.believes() && performance.now() - start < GIVE_UP_MS) await rest(2)
+    const believed = performance.now() - start
+    clearTimeout(thaw)
+    process.kill(pid, 'SIGCONT')
+    held.release().catch(() => {})
+    await rest(200)
+    await locker.close()
+    return { value: believed }
+  }
+  return { name, run }
+}
+
+const server = await startServer('file')
+const engines: Engine[] = []
+async function on(start: () => Promise<Engine | undefined>, name: LockerName) {
+  const engine = await start()
+  if (engine) engines.push(engine)
+  return engine && contestant(name, engine)
+}
+const rows = await contest({
+  name: 'a frozen store: the holder believes for',
+  unit: 'ms',
+  better: 'less',
+  // The ttl is what the store gives away after.
+  goal: atMost(TTL),
+  ours: contestant('our server', { port: Number(new URL(server.url).port), pid: server.pid }),
+  peers: [
+    await on(startEtcd, 'etcd3'),
+    await on(startRedis, 'redis-semaphore'),
+    await on(startRedis, 'redlock 5'),
+    await on(startRedis, 'verrou'),
+  ],
+  together: true,
+  warmUp: false,
+})
+await Promise.all([server, ...engines].map((one) => one.end()))
+console.log(JSON.stringify(rows))
+// A library that still waits for an answer must not keep this from ending.
+process.exit()
