@@ -22,6 +22,11 @@ const FAREWELL_MS = 1000
 const REASON_BYTES = 120
 /** An answer to a reading may be large, so that few are made before one has left. */
 const READS_MAX = 16
+/**
+ * So many requests of one client are carried out in one turn of the event loop. Others then have
+ * theirs; and this client reads its first answers while its next requests are carried out.
+ */
+const TURN_MAX = 64
 
 /**
  * One client's stream. Requests are carried out in the order in which they come, and answered as
@@ -44,6 +49,7 @@ export class Connection {
   #inFlight = 0
   #reads = 0
   #paused = false
+  #rests = false
   #draining = false
   #over = false
   #idle: (() => void) | undefined
@@ -126,10 +132,15 @@ export class Connection {
    * does not read its answers. Where something must wait, nothing more is read from the client.
    */
   #goOn(): void {
+    if (this.#rests) return
     try {
+      const end = this.#next + TURN_MAX
       while (this.#next < this.#inbox.length && !this.#over && this.#mayGoOn()) {
+        if (this.#next === end) break
         this.#handle(this.#inbox[this.#next++]!)
       }
+      // Also where nothing waits now: the next frame may have come together with this one.
+      if (this.#next === end) this.#rest()
     } catch (error) {
       this.#malformed(error)
     }
@@ -139,6 +150,14 @@ export class Connection {
       this.#next = 0
     }
     if (waits !== this.#paused) this.#pause(waits)
+  }
+
+  #rest(): void {
+    this.#rests = true
+    this.#around.clock.defer(() => {
+      this.#rests = false
+      this.#goOn()
+    })
   }
 
   #mayGoOn(): boolean {
