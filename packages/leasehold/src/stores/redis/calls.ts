@@ -1,0 +1,162 @@
+import { formatDuration, type LeaseholdError } from '../../port/index.ts'
+import type { Connection } from './client.ts'
+import { closedError, faultOf, isOutOfMemory, unknown } from './faults.ts'
+import type { Settings } from './options.ts'
+import { type Script, scriptFor } from './scripts/index.ts'
+
+/**
+ * One run carries at most so many calls: while Redis is at the first part of what was asked in one
+ * turn of the event loop, the answers to the part before can be dealt with here.
+ */
+const CALLS_MAX = 32
+/** And at most so many arguments, or one call with more. */
+const ARGUMENTS_MAX = 2000
+
+/** What every run tells, whoever asked for it. */
+export interface Told {
+  /** Milliseconds until a lease must be looked at. */
+  readonly remaining: number
+  /** Whose data these are: another name means other data. */
+  readonly uid: string
+}
+
+interface Call {
+  readonly values: readonly string[]
+  /** It may need memory that Redis does not have. */
+  readonly grows: boolean
+  readonly answered: (answer: string) => void
+  readonly failed: (error: LeaseholdError) => void
+}
+
+/**
+ * Gathers the calls of one turn of the event loop into one run of the script, or a few, which are
+ * sent at once. Each call is answered for itself; what befalls a run befalls all in it.
+ */
+export class Calls {
+  readonly #connection: Connection
+  readonly #settings: Settings
+  readonly #key: string
+  readonly #sender: string
+  readonly #script: Script
+  readonly #roomless: Script
+  readonly #told: (told: Told) => void
+  #queue: Call[] = []
+  #number = 0
+  #closed = false
+
+  constructor(connection: Connection, settings: Settings, told: (told: Told) => void) {
+    this.#connection = connection
+    this.#settings = settings
+    this.#key = `{${settings.namespace}}:meta`
+    this.#sender = `leasehold:${settings.random.id()}`
+    this.#script = scriptFor(settings.limits, false)
+    this.#roomless = scriptFor(settings.limits, true)
+    this.#told = told
+  }
+
+  /** Asks for a change: `name` is the script's for it, and `grows` says whether it needs room. */
+  change<Answer>(
+    name: string,
+    request: string,
+    values: readonly string[],
+    grows: boolean,
+    read: (answer: string) => Answer,
+  ): Promise<Answer> {
+    return this.#ask([name, request, String(values.length), ...values], grows, read)
+  }
+
+  /** Asks for anything else, which needs no room and may be repeated. */
+  ask<Answer>(values: readonly string[], read: (answer: string) => Answer): Promise<Answer> {
+    return this.#ask(values, false, read)
+  }
+
+  close(): void {
+    this.#closed = true
+    const queue = this.#queue
+    this.#queue = []
+    for (const call of queue) call.failed(closedError())
+  }
+
+  #ask<Answer>(
+    values: readonly string[],
+    grows: boolean,
+    read: (answer: string) => Answer,
+  ): Promise<Answer> {
+    if (this.#closed) return Promise.reject(closedError())
+    return new Promise((resolve, failed) => {
+      const answered = (answer: string) => {
+        try {
+          resolve(read(answer))
+        } catch (error) {
+          failed(error as LeaseholdError)
+        }
+      }
+      if (this.#queue.push({ values, grows, answered, failed }) === 1) {
+        this.#settings.clock.defer(() => this.#flush())
+      }
+    })
+  }
+
+  #flush(): void {
+    const queue = this.#queue
+    this.#queue = []
+    for (let first = 0; first < queue.length; ) {
+      let [end, size] = [first, 0]
+      do size += queue[end++]!.values.length
+      while (end < queue.length && end - first < CALLS_MAX && size < ARGUMENTS_MAX)
+      void this.#run(queue.slice(first, end), this.#script)
+      first = end
+    }
+  }
+
+  async #run(calls: readonly Call[], script: Script): Promise<void> {
+    if (calls.length === 0) return
+    const { clock, timeout } = this.#settings
+    const fail = (error: LeaseholdError) => {
+      for (const call of calls) call.failed(error)
+    }
+    const timer = clock.timer(clock.now() + timeout, () =>
+      fail(unknown(`Redis did not answer within ${formatDuration(timeout)}`)),
+    )
+    try {
+      const [remaining, uid, ...answers] = await this.#send(calls, script)
+      this.#told({ remaining: remaining === '' ? Infinity : Number(remaining), uid: uid! })
+      await this.#acknowledged()
+      for (const [index, call] of calls.entries()) call.answered(answers[index]!)
+    } catch (error) {
+      if (!isOutOfMemory(error) || script === this.#roomless) fail(faultOf(error))
+      else await this.#withoutRoom(calls, faultOf(error))
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  #send(calls: readonly Call[], script: Script): Promise<string[]> {
+    const values = [this.#sender, String(++this.#number), String(calls.length)]
+    for (const call of calls) for (const value of call.values) values.push(value)
+    return this.#connection.run(script, this.#key, values) as Promise<string[]>
+  }
+
+  /** What needs room is refused; but who releases or renews must not suffer for it. */
+  #withoutRoom(calls: readonly Call[], error: LeaseholdError): Promise<void> {
+    for (const call of calls) if (call.grows) call.failed(error)
+    return this.#run(
+      calls.filter((call) => !call.grows),
+      this.#roomless,
+    )
+  }
+
+  /**
+   * WAIT is about all that this connection has written, and so about this run too. It needs no
+   * pipeline: what other runs write meanwhile only makes it wait for more.
+   */
+  async #acknowledged(): Promise<void> {
+    const { replicas, within } = this.#settings
+    if (replicas === 0) return
+    const count = await this.#connection.wait!(replicas, within)
+    if (count >= replicas) return
+    throw unknown(
+      `it was done, but only ${count} of ${replicas} replicas had it within ${formatDuration(within)}: a failover might lose it`,
+    )
+  }
+}

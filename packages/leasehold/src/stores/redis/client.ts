@@ -1,0 +1,166 @@
+import { invalid, LeaseholdError, show } from '../../port/index.ts'
+import type { Script } from './scripts/index.ts'
+
+/** What is asked of `ioredis`: its `Redis` (also one that goes by Sentinel) and its `Cluster`. */
+export interface IoRedisClient {
+  eval(script: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
+  evalsha(digest: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
+  wait?(replicas: number, ms: number): Promise<number>
+  duplicate(overrides?: object): IoRedisSubscriber
+  readonly isCluster?: boolean
+}
+
+interface IoRedisSubscriber {
+  subscribe(...channels: string[]): Promise<unknown>
+  unsubscribe(...channels: string[]): Promise<unknown>
+  on(event: string, listener: (...details: string[]) => void): unknown
+  disconnect(): void
+}
+
+/** What is asked of `redis` (node-redis): `createClient`, `createSentinel` and `createCluster`. */
+export interface NodeRedisClient {
+  eval(script: string, options: ScriptArguments): Promise<unknown>
+  evalSha(digest: string, options: ScriptArguments): Promise<unknown>
+  duplicate(): NodeRedisSubscriber
+}
+
+interface ScriptArguments {
+  keys: string[]
+  arguments: string[]
+}
+
+interface NodeRedisSubscriber {
+  connect(): Promise<unknown>
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+  on(event: string, listener: (...details: string[]) => void): unknown
+  destroy(): unknown
+}
+
+export type RedisClient = IoRedisClient | NodeRedisClient
+
+/** One way to speak to Redis, whatever library the caller uses. */
+export interface Connection {
+  /** Runs a script on a key: by its digest, or with its text where Redis does not know it. */
+  run(script: Script, key: string, values: string[]): Promise<unknown>
+  /** How many replicas have what this connection wrote; `undefined` where that cannot be asked. */
+  readonly wait: ((replicas: number, ms: number) => Promise<number>) | undefined
+  /** Opens a second connection, on which messages are heard. */
+  listen(ear: ConnectionEar): Promise<Listener>
+}
+
+/** What is heard on the second connection. */
+export interface ConnectionEar {
+  message(channel: string, text: string): void
+  /** The connection broke: what is published now is not heard. */
+  down(): void
+  /** It is there again, with all that was subscribed to. */
+  up(): void
+}
+
+export interface Listener {
+  subscribe(channel: string): Promise<void>
+  unsubscribe(channel: string): Promise<void>
+  close(): Promise<void>
+}
+
+export function connectionOf(client: RedisClient): Connection {
+  const methods = client as Partial<IoRedisClient & NodeRedisClient> | undefined
+  if (typeof methods?.duplicate === 'function') {
+    if (typeof methods.evalSha === 'function') return nodeRedis(client as NodeRedisClient)
+    if (typeof methods.evalsha === 'function') return ioRedis(client as IoRedisClient)
+  }
+  throw invalid(
+    `client is ${show(client)}: give a client of ioredis (new Redis(…)) or of redis (createClient(…))`,
+  )
+}
+
+function ioRedis(client: IoRedisClient): Connection {
+  const single = client.isCluster !== true && typeof client.wait === 'function'
+  return {
+    run: (script, key, values) =>
+      orByText(
+        () => client.evalsha(script.digest, 1, key, ...values),
+        () => client.eval(script.text, 1, key, ...values),
+      ),
+    wait: single ? (replicas, ms) => client.wait!(replicas, ms) : undefined,
+    listen: async (ear) => {
+      // It would ask INFO when it is connected, which is an error once something was subscribed to.
+      const second = single ? client.duplicate({ enableReadyCheck: false }) : client.duplicate()
+      second.on('message', (channel, text) => ear.message(channel!, text!))
+      watchState(second, ['close'], ear)
+      return {
+        subscribe: async (channel) => void (await second.subscribe(channel)),
+        unsubscribe: async (channel) => void (await second.unsubscribe(channel)),
+        close: async () => second.disconnect(),
+      }
+    },
+  }
+}
+
+function nodeRedis(client: NodeRedisClient): Connection {
+  // A cluster and a pool have many connections, and WAIT is about one.
+  const { wait } = client as { wait?: (replicas: number, ms: number) => Promise<number> }
+  const single = !('masters' in client) && !('acquire' in client) && wait !== undefined
+  return {
+    run: (script, key, values) => {
+      const options = { keys: [key], arguments: values }
+      return orByText(
+        () => client.evalSha(script.digest, options),
+        () => client.eval(script.text, options),
+      )
+    },
+    wait: single ? (replicas, ms) => wait.call(client, replicas, ms) : undefined,
+    listen: async (ear) => {
+      const second = client.duplicate()
+      watchState(second, ['error', 'reconnecting', 'end'], ear)
+      await second.connect()
+      return {
+        subscribe: async (channel) =>
+          void (await second.subscribe(channel, (text) => ear.message(channel, text))),
+        unsubscribe: async (channel) => void (await second.unsubscribe(channel)),
+        close: async () => void second.destroy(),
+      }
+    },
+  }
+}
+
+/** Tells the ear when the connection breaks and when it is back. The libraries connect again. */
+function watchState(
+  second: { on(event: string, listener: () => void): unknown },
+  downs: readonly string[],
+  ear: ConnectionEar,
+): void {
+  let isUp = true
+  for (const event of downs) {
+    second.on(event, () => {
+      if (isUp) ear.down()
+      isUp = false
+    })
+  }
+  // Nobody listening to it would end the process.
+  if (!downs.includes('error')) second.on('error', () => {})
+  second.on('ready', () => {
+    if (!isUp) ear.up()
+    isUp = true
+  })
+}
+
+async function orByText(
+  byDigest: () => Promise<unknown>,
+  byText: () => Promise<unknown>,
+): Promise<unknown> {
+  try {
+    return await byDigest()
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+  }
+  return byText()
+}
+
+export function needsSingle(replicas: number): LeaseholdError {
+  return new LeaseholdError(
+    'unsupported',
+    `replicas is ${replicas}, but WAIT counts what one connection has written, and a cluster or a pool has many: leave it out, or give a client with one connection`,
+  )
+}

@@ -1,0 +1,44 @@
+import { type ErrorCode, LeaseholdError } from '../../port/index.ts'
+
+/** What Redis answers with where it has not carried out a call, and will not. */
+const REFUSED: readonly (readonly [RegExp, ErrorCode, string])[] = [
+  [/^OOM\b/, 'storage-full', 'Redis has no memory left: raise maxmemory, or end some leases'],
+  [/^MISCONF\b/, 'storage-full', 'Redis cannot write to its disk, and so refuses changes'],
+  [/^NOAUTH\b/, 'unauthenticated', 'Redis wants a password: give it to the client'],
+  [/^WRONGPASS\b/, 'unauthenticated', 'Redis does not accept the password of the client'],
+  [
+    /^NOPERM\b|ACL failure|can't run this command/,
+    'forbidden',
+    'the user of this connection lacks a right: see docs/redis.md for those it needs',
+  ],
+  [/^FORMAT\b/, 'unsupported', 'these data were written by another version of Leasehold'],
+]
+
+export function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('OOM')
+}
+
+/**
+ * The failure of a run, as an error of ours. What Redis refuses before it begins was not done. All
+ * else is unknown: a connection that broke, a server that is just starting, being replaced or busy.
+ * Of some of these it is certain that nothing was done; but then it is right to try again, which is
+ * what unknown means.
+ */
+export function faultOf(error: unknown): LeaseholdError {
+  if (error instanceof LeaseholdError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  for (const [mark, code, meaning] of REFUSED) {
+    if (mark.test(message)) {
+      return new LeaseholdError(code, `${meaning} (${message})`, { cause: error })
+    }
+  }
+  return unknown(`Redis gave no answer to rely on: ${message}`, error)
+}
+
+export function unknown(message: string, cause?: unknown): LeaseholdError {
+  return new LeaseholdError('unknown-outcome', message, { cause })
+}
+
+export function closedError(): LeaseholdError {
+  return new LeaseholdError('closed', 'the store is closed: open it again')
+}

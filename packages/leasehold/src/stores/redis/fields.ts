@@ -1,0 +1,62 @@
+import type { End, EndReason, Mode } from '../../port/index.ts'
+
+/**
+ * The texts that go to and come from the script. Parts are separated by control characters, which
+ * keys never have; any other text of a caller's is escaped on its way in, and back on its way out,
+ * so that the script can put texts together and take them apart without looking into them.
+ */
+export const US = '\x1f'
+export const RS = '\x1e'
+const GS = '\x1d'
+const ESCAPE = '\x1b'
+const SPECIAL = new RegExp(`[${ESCAPE}${GS}-${US}]`, 'g')
+const ESCAPED = new RegExp(`${ESCAPE}(.)`, 'g')
+
+export function escaped(text: string): string {
+  return text.replace(SPECIAL, (found) => ESCAPE + String.fromCharCode(found.charCodeAt(0) + 0x40))
+}
+
+export function unescaped(text: string): string {
+  if (!text.includes(ESCAPE)) return text
+  return text.replace(ESCAPED, (_, letter: string) =>
+    String.fromCharCode(letter.charCodeAt(0) - 0x40),
+  )
+}
+
+/** A text that may be missing: the empty one is, and any other begins with this. */
+export function optional(text: string | undefined): string {
+  return text === undefined ? '' : `=${escaped(text)}`
+}
+
+export function fromOptional(text: string | undefined): string | undefined {
+  return text ? unescaped(text.slice(1)) : undefined
+}
+
+/** A span of time; one that does not end is the empty text. */
+export function span(ms: number): string {
+  return ms === Infinity ? '' : String(ms)
+}
+
+export function endless(text: string): number {
+  return text === '' ? Infinity : Number(text)
+}
+
+const EXCLUSIVE = '########'
+const UNLIMITED = '00000000'
+
+export function standing(mode: Mode | undefined, limit: number | undefined): string {
+  if (mode !== 'shared') return EXCLUSIVE
+  return limit === undefined ? UNLIMITED : String(limit).padStart(8, '0')
+}
+
+export function modeOf(text: string): { mode: Mode; limit: number | undefined } {
+  return text === EXCLUSIVE
+    ? { mode: 'exclusive', limit: undefined }
+    : { mode: 'shared', limit: Number(text) || undefined }
+}
+
+export function endOf(text: string): End | undefined {
+  if (text === '') return undefined
+  const [reason, by, why] = text.split(GS)
+  return { reason: reason as EndReason, by: fromOptional(by), why: fromOptional(why) }
+}

@@ -1,0 +1,60 @@
+import { type Guarantees, LeaseholdError } from '../../port/index.ts'
+import type { Connection } from './client.ts'
+import { SAFETY_MS } from './deadlines.ts'
+import { faultOf } from './faults.ts'
+import type { Settings } from './options.ts'
+import { scriptOf } from './scripts/index.ts'
+
+/** What Redis says of itself that bears on what can be promised. */
+export interface Facts {
+  readonly version: string
+  /** It keeps an append-only file. */
+  readonly appends: boolean
+}
+
+const ABOUT = scriptOf(`#!lua flags=no-writes
+return redis.call('INFO', 'server') .. redis.call('INFO', 'memory') .. redis.call('INFO', 'persistence')`)
+
+/** Asks Redis what it is, and refuses one that would throw leases away when its memory is full. */
+export async function inspect(connection: Connection, settings: Settings): Promise<Facts> {
+  const key = `{${settings.namespace}}:meta`
+  const info = await connection.run(ABOUT, key, []).catch((error: unknown) => {
+    throw faultOf(error)
+  })
+  const value = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(String(info))?.[1]
+  const policy = value('maxmemory_policy')
+  if (policy?.startsWith('allkeys-')) {
+    throw new LeaseholdError(
+      'unsupported',
+      `maxmemory-policy is ${policy}: when its memory is full this Redis would throw away leases and tokens; set it to noeviction (CONFIG SET maxmemory-policy noeviction), or use another Redis`,
+    )
+  }
+  return { version: value('redis_version') ?? '', appends: value('aof_enabled') === '1' }
+}
+
+export function guaranteesOf({ appends }: Facts, { limits, replicas }: Settings): Guarantees {
+  return {
+    engine: 'redis',
+    inProcess: false,
+    durability: 'engine',
+    tokensSurvive: 'failover',
+    ttl: { min: limits.ttlMin, max: limits.ttlMax, step: 0 },
+    expiryLateness: 50,
+    childLeases: true,
+    requestsRemembered: limits.requests,
+    eventsKept: limits.events,
+    notes: [
+      appends
+        ? 'One Redis with appendfsync always loses nothing that it answered; with everysec a crash may lose the last second, and two may then hold one key until the older one learns of it.'
+        : 'This Redis keeps no append-only file: a crash loses leases, and two may then hold one key until the older one learns of it.',
+      replicas > 0
+        ? `An answer waits for ${replicas} of the replicas: a failover to one of them loses nothing that was answered; the choice of the replica is not ours.`
+        : 'A failover to a replica loses what had not reached it: two may then hold one key until the older one learns of it.',
+      'Tokens never repeat nor go down, whatever Redis loses, so a fence keeps the older holder out; that rests on clocks of the machines of Redis that differ by less than a Redis runs.',
+      'After a restart or a failover every lease lives for its full ttl again, and watches are told to read again.',
+      'Time is the wall clock of the machine of Redis: set back it stands still, but a step forward ends leases early; let it be slewed.',
+      `Who waits is told by a message; should one be lost, within ${SAFETY_MS / 1000} s.`,
+      'Keys are read in the order of code points.',
+    ],
+  }
+}

@@ -1,0 +1,66 @@
+import {
+  type Clock,
+  DEFAULT_LIMITS,
+  type Duration,
+  invalid,
+  type Limits,
+  milliseconds,
+  type Random,
+  show,
+  systemClock,
+  systemRandom,
+} from '../../port/index.ts'
+
+export interface RedisStoreOptions {
+  /** All keys of the store begin with this in braces, so that a cluster keeps them in one slot. */
+  readonly namespace?: string | undefined
+  /** How long a call may take before its outcome is unknown. 5 s if not given. */
+  readonly timeout?: Duration | undefined
+  /**
+   * A call is answered when so many replicas have it. Where they do not say so `within` a time (1 s
+   * if not given) its outcome is unknown: it was done, but a failover might lose it.
+   */
+  readonly replicas?: number | undefined
+  readonly within?: Duration | undefined
+  /** All processes that use one namespace must have the same. */
+  readonly limits?: Partial<Limits> | undefined
+  readonly clock?: Clock | undefined
+  readonly random?: Random | undefined
+}
+
+export interface Settings {
+  readonly namespace: string
+  readonly timeout: number
+  readonly replicas: number
+  readonly within: number
+  readonly limits: Limits
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export function settingsOf(options: RedisStoreOptions): Settings {
+  const { namespace = 'leasehold', replicas = 0, clock = systemClock } = options
+  if (typeof namespace !== 'string' || !/^[\w.:/-]{1,128}$/.test(namespace)) {
+    throw invalid(
+      `namespace is ${show(namespace)}: it must be 1 to 128 letters, digits and any of _ . : / -`,
+    )
+  }
+  if (!Number.isInteger(replicas) || replicas < 0) {
+    throw invalid(`replicas is ${show(replicas)}: it must be a whole number from 0 on`)
+  }
+  return {
+    namespace,
+    replicas,
+    clock,
+    timeout: positive('timeout', options.timeout ?? 5000),
+    within: positive('within', options.within ?? 1000),
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+    random: options.random ?? systemRandom,
+  }
+}
+
+function positive(name: string, value: Duration): number {
+  const ms = milliseconds(value, name)
+  if (ms > 0 && ms < Infinity) return ms
+  throw invalid(`${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
+}

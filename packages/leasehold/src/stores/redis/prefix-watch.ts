@@ -1,0 +1,93 @@
+import type { Event, Observer, Revision } from '../../port/index.ts'
+import { eventOf, type News } from './answers.ts'
+import { faultOf } from './faults.ts'
+import { RS, US } from './fields.ts'
+import { OpenWatch } from './open-watch.ts'
+
+/**
+ * Watches a prefix. A message carries the events of one run, and the revision of the events before
+ * them: where that is not the last one heard here, something was missed, and is asked for.
+ */
+export class PrefixWatch extends OpenWatch {
+  readonly #prefix: string
+  readonly #ask: (after: Revision) => Promise<News>
+  /** The last revision of which everything was told. */
+  #seen: Revision = 0
+  /** The last revision that a message spoke of. */
+  #heard = 0
+  #started = false
+  #catchingUp: Promise<void> | undefined
+
+  constructor(
+    prefix: string,
+    observer: Observer,
+    ask: (after: Revision) => Promise<News>,
+    closed: () => void,
+  ) {
+    super(observer, closed)
+    this.#prefix = prefix
+    this.#ask = ask
+  }
+
+  get isStarted(): boolean {
+    return this.#started
+  }
+
+  /** Goes on after this revision, now that everything new will be heard. */
+  start(from: Revision): Promise<void> {
+    this.#seen = from
+    return this.catchUp()
+  }
+
+  hear(text: string): void {
+    const [before, last, ...events] = text.split(RS)
+    this.#heard = Math.max(this.#heard, Number(last))
+    if (this.#catchingUp !== undefined || !this.#started) return
+    if (Number(before) > this.#seen) void this.catchUp()
+    else this.#tellAll(events, Number(last))
+  }
+
+  /** Asks for everything after what was told, until nothing more was heard of. */
+  catchUp(): Promise<void> {
+    this.#catchingUp ??= this.#catchUp().finally(() => {
+      this.#catchingUp = undefined
+    })
+    return this.#catchingUp
+  }
+
+  async #catchUp(): Promise<void> {
+    try {
+      for (let more = true; more && this.isOpen; ) {
+        const found = await this.#ask(this.#seen)
+        if (found.oldest !== undefined) {
+          this.tell({ type: 'compacted', oldest: found.oldest })
+          return
+        }
+        if (!this.#started) {
+          this.#started = true
+          this.tell({ type: 'watching', revision: this.#seen })
+        }
+        this.#tellAll(found.events, found.revision)
+        more = found.more || this.#heard > found.revision
+      }
+    } catch (error) {
+      this.interrupt(faultOf(error))
+    }
+  }
+
+  #tellAll(texts: readonly string[], upTo: Revision): void {
+    const seen = this.#seen
+    const events: Event[] = []
+    for (const text of texts) {
+      const end = text.indexOf(US)
+      // The key is the third part. A watch of few keys should not pay for all the others' events.
+      const key = text.indexOf(US, end + 1) + 1
+      if (Number(text.slice(0, end)) > seen && text.startsWith(this.#prefix, key)) {
+        events.push(eventOf(text))
+      }
+    }
+    this.#seen = Math.max(seen, upTo)
+    if (events.length === 0) return
+    this.tell({ type: 'events', revision: events[events.length - 1]!.revision, events })
+  }
+}

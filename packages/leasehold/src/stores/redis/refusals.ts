@@ -1,0 +1,63 @@
+import { type ErrorCode, LeaseholdError, show } from '../../port/index.ts'
+import { endOf, unescaped } from './fields.ts'
+
+type Words = (...parts: string[]) => string
+
+/** What the script refuses with: the code, and the words for what it tells beside it. */
+const REFUSALS: Record<string, readonly [ErrorCode, Words]> = {
+  'lease-not-found': [
+    'lease-not-found',
+    (id) => `there is no lease ${show(id)}: it never was, or it ended long ago; take a new one`,
+  ],
+  'claim-not-found': [
+    'claim-not-found',
+    (id, token, key, first) =>
+      `lease ${id} has no claim with token ${token} on ${show(key)}: it was released or taken away (now ${first ? `token ${first} is first` : 'nobody has claimed it'})`,
+  ],
+  'key-full': [
+    'limit-exceeded',
+    (key, count) =>
+      `key ${show(key)} has ${count} claims, the most that it may have: wait until some are released`,
+  ],
+  'lease-full': [
+    'limit-exceeded',
+    (id, count, most) =>
+      `lease ${id} has ${count} claims of at most ${most}: release some, or use another lease`,
+  ],
+  'too-many-claims': [
+    'limit-exceeded',
+    (count, most) =>
+      `a lease has at most ${most} claims, not ${count}: claim fewer, or use several leases`,
+  ],
+  'many-children': [
+    'limit-exceeded',
+    (id, most) => `lease ${id} has ${most} leases under it, the most that it may have`,
+  ],
+  'too-deep': [
+    'limit-exceeded',
+    (id, most) =>
+      `lease ${id} is ${most} deep, the deepest that a lease may be: use a parent higher up`,
+  ],
+  'store-full': [
+    'limit-exceeded',
+    (most) => `the store has its ${most} leases: end some, or raise the limit`,
+  ],
+}
+
+/** The error for a refusal of the script, which comes as its name and what it is about. */
+export function refusalOf([name, ...parts]: readonly string[]): LeaseholdError {
+  if (name === 'lease-ended') return leaseEnded(unescaped(parts[0]!), parts[1]!)
+  const [code, words] = REFUSALS[name!]!
+  return new LeaseholdError(code, words(...parts.map(unescaped)))
+}
+
+function leaseEnded(id: string, text: string): LeaseholdError {
+  const end = endOf(text)!
+  const by = end.by ? ` by ${end.by}` : ''
+  const why = end.why ? `, because ${end.why}` : ''
+  return LeaseholdError.from({
+    code: 'lease-ended',
+    message: `lease ${id} has ended: ${end.reason}${by}${why}; take a new one`,
+    end,
+  })
+}

@@ -1,0 +1,1 @@
+export { type Script, scriptFor, scriptOf } from './script.ts'

@@ -1,0 +1,213 @@
+import type {
+  Clock,
+  LeaseholdError,
+  LeaseId,
+  Observer,
+  Random,
+  Revision,
+  Token,
+  Watch,
+} from '../../port/index.ts'
+import { news, stand } from './answers.ts'
+import type { Calls } from './calls.ts'
+import type { Connection, Listener } from './client.ts'
+import { Deadlines } from './deadlines.ts'
+import { faultOf, unknown } from './faults.ts'
+import { escaped } from './fields.ts'
+import { LeaseWatch } from './lease-watch.ts'
+import { PrefixWatch } from './prefix-watch.ts'
+
+/**
+ * Those who watch, and the second connection on which they are told.
+ *
+ * Redis forgets a message that nobody hears. So when that connection breaks a lease's watch is
+ * interrupted, because its first notice tells how things stand and there is only one such; a
+ * prefix's watch goes on from its last revision, once the connection is back. In a cluster the
+ * client libraries do not tell of such breaks: there, as everywhere, all is asked for anew every
+ * few seconds.
+ */
+export class Watches {
+  readonly #connection: Connection
+  readonly #calls: Calls
+  readonly #clock: Clock
+  readonly #timeout: number
+  readonly #deadlines: Deadlines
+  readonly #leases = new Map<LeaseId, Set<LeaseWatch>>()
+  readonly #prefixes = new Set<PrefixWatch>()
+  readonly #channels = new Map<string, Promise<void>>()
+  #listener: Promise<Listener> | undefined
+  #uid = ''
+  /** Counts the breaks, so that the end of one is not taken for the end of another. */
+  #breaks = 0
+
+  constructor(
+    connection: Connection,
+    calls: Calls,
+    { clock, random, timeout }: { clock: Clock; random: Random; timeout: number },
+  ) {
+    this.#connection = connection
+    this.#calls = calls
+    this.#clock = clock
+    this.#timeout = timeout
+    this.#deadlines = new Deadlines(clock, random, (all) => this.#look(all))
+  }
+
+  /** What the answer to any call told beside. */
+  told(remaining: number, uid: string): void {
+    if (this.#uid !== '' && this.#uid !== uid) {
+      this.#channels.clear()
+      this.#interrupt(unknown('Redis has lost its data, or they were replaced: watch anew'))
+    }
+    this.#uid = uid
+    this.#deadlines.answered(remaining)
+  }
+
+  /** A claim of this lease waits: should a message be lost, its turn is found out all the same. */
+  waits(lease: LeaseId, token: Token): void {
+    for (const watch of this.#leases.get(lease) ?? []) watch.waits(token)
+  }
+
+  watchLease(lease: LeaseId, observer: Observer): Watch {
+    const watch: LeaseWatch = new LeaseWatch(lease, observer, () => this.#removeLease(watch))
+    const watches = this.#leases.get(lease) ?? new Set()
+    this.#leases.set(lease, watches.add(watch))
+    void this.#open(watch, [lease, 'due'], () => this.#stand(lease, watch))
+    return watch
+  }
+
+  watchPrefix(prefix: string, from: Revision | undefined, observer: Observer): Watch {
+    const ask = (after: Revision | undefined) =>
+      this.#calls.ask(['f', after === undefined ? '' : String(after)], news)
+    const watch: PrefixWatch = new PrefixWatch(prefix, observer, ask, () => {
+      this.#prefixes.delete(watch)
+      this.#leave('news', this.#prefixes.size === 0)
+    })
+    this.#prefixes.add(watch)
+    // Asked at once: what is called for after this must be heard, however long a subscription takes.
+    const start = from === undefined ? ask(undefined) : undefined
+    start?.catch(() => {})
+    void this.#open(watch, ['news', 'due'], async () =>
+      watch.start(from ?? (await start!).revision),
+    )
+    return watch
+  }
+
+  async close(error: LeaseholdError): Promise<void> {
+    this.#deadlines.stop()
+    this.#interrupt(error)
+    const listener = this.#listener
+    this.#listener = undefined
+    await listener?.then(
+      (it) => it.close(),
+      () => {},
+    )
+  }
+
+  async #open(
+    watch: LeaseWatch | PrefixWatch,
+    channels: readonly string[],
+    start: () => Promise<void>,
+  ): Promise<void> {
+    this.#deadlines.start()
+    try {
+      await Promise.all(channels.map((channel) => this.#join(channel)))
+      if (watch.isOpen) await start()
+    } catch (error) {
+      watch.interrupt(faultOf(error))
+    }
+  }
+
+  async #stand(lease: LeaseId, watch: LeaseWatch): Promise<void> {
+    watch.stands(await this.#calls.ask(['s', escaped(lease)], stand))
+  }
+
+  #join(channel: string): Promise<void> {
+    const known = this.#channels.get(channel)
+    if (known) return known
+    const joined = this.#subscribe(`${this.#uid}:${channel}`)
+    this.#channels.set(channel, joined)
+    joined.catch(() => {
+      if (this.#channels.get(channel) === joined) this.#channels.delete(channel)
+    })
+    return joined
+  }
+
+  async #subscribe(channel: string): Promise<void> {
+    this.#listener ??= this.#connection.listen({
+      message: (from, text) => this.#hear(from.slice(this.#uid.length + 1), text),
+      down: () => this.#down(),
+      up: () => this.#up(),
+    })
+    const opening = this.#listener
+    const listener = await opening.catch((error: unknown) => {
+      if (this.#listener === opening) this.#listener = undefined
+      throw error
+    })
+    await this.#inTime(listener.subscribe(channel))
+  }
+
+  /** A library that has no connection keeps a subscription waiting for ever. */
+  #inTime(done: Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.timer(this.#clock.now() + this.#timeout, () =>
+        reject(unknown('Redis did not accept the subscription in time')),
+      )
+      done.then(resolve, reject).finally(() => timer.cancel())
+    })
+  }
+
+  #leave(channel: string, isEmpty: boolean): void {
+    if (isEmpty && this.#channels.delete(channel)) {
+      const name = `${this.#uid}:${channel}`
+      void this.#listener?.then((it) => it.unsubscribe(name)).catch(() => {})
+    }
+    if (this.#leases.size === 0 && this.#prefixes.size === 0) this.#deadlines.stop()
+  }
+
+  #removeLease(watch: LeaseWatch): void {
+    const watches = this.#leases.get(watch.lease)
+    if (!watches?.delete(watch) || watches.size > 0) return
+    this.#leases.delete(watch.lease)
+    this.#leave(watch.lease, true)
+  }
+
+  #hear(channel: string, text: string): void {
+    if (channel === 'due') this.#deadlines.told(text === '' ? Infinity : Number(text))
+    else if (channel === 'news') for (const watch of this.#prefixes) watch.hear(text)
+    else for (const watch of [...(this.#leases.get(channel) ?? [])]) watch.hear(text)
+  }
+
+  #down(): void {
+    const error = unknown('the connection on which Redis tells of changes broke: watch anew')
+    for (const watch of this.#leaseWatches()) watch.interrupt(error)
+    const number = ++this.#breaks
+    this.#clock.timer(this.#clock.now() + this.#timeout, () => {
+      if (this.#breaks === number) for (const watch of [...this.#prefixes]) watch.interrupt(error)
+    })
+  }
+
+  #up(): void {
+    this.#breaks++
+    for (const watch of this.#prefixes) if (watch.isStarted) void watch.catchUp()
+    this.#deadlines.answered(0)
+  }
+
+  async #look(all: boolean): Promise<void> {
+    const asked = [this.#calls.ask(['w'], () => {})]
+    if (all) {
+      for (const watch of this.#prefixes) if (watch.isStarted) asked.push(watch.catchUp())
+      for (const watch of this.#leaseWatches()) {
+        if (watch.isWaiting) asked.push(this.#stand(watch.lease, watch))
+      }
+    }
+    await Promise.all(asked)
+  }
+
+  #leaseWatches(): LeaseWatch[] {
+    return [...this.#leases.values()].flatMap((watches) => [...watches])
+  }
+
+  #interrupt(error: LeaseholdError): void {
+    for (const watch of [...this.#leaseWatches(), ...this.#prefixes]) watch.interrupt(error)
+  }
+}
