@@ -36,6 +36,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: 'The server, against engines that do part of the same, and against its limits.',
     measurements: ['redis', 'etcd', '../remote/renewals', 'sequential', 'connections', 'expiry'],
   },
+  postgres: {
+    about: 'The store in PostgreSQL, against the least that a lock in a table can be.',
+    measurements: ['pairs', 'heartbeats'],
+  },
   adaptive: {
     about: 'A ttl that is learnt, against the best fixed one.',
     measurements: ['ttl'],

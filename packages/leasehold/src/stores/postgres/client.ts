@@ -2,7 +2,8 @@ import { invalid, show } from '../../port/index.ts'
 
 /** What is asked of `pg`: a `Pool`. */
 export interface PgPool {
-  query(text: string, values?: string[]): Promise<unknown>
+  query(text: string): Promise<unknown>
+  query(statement: { text: string; values: string[]; name?: string }): Promise<unknown>
   connect(): Promise<PgPoolClient>
 }
 
@@ -30,8 +31,11 @@ type Rows = readonly Readonly<Record<string, unknown>>[]
 
 /** The two libraries alike. Values are texts, which both send unchanged. */
 export interface Connection {
-  /** One statement with one row and one column; its value. */
-  ask(text: string, values: string[]): Promise<unknown>
+  /**
+   * One statement with one row and one column; its value. With a name it is prepared under it, which
+   * only a connection to PostgreSQL itself can be relied upon to remember.
+   */
+  ask(text: string, values: string[], name?: string): Promise<unknown>
   /** Several statements without values, in one transaction; the rows of the last one that has any. */
   script(text: string): Promise<Rows>
   /**
@@ -62,8 +66,9 @@ function isMethod(client: unknown, name: string): boolean {
 
 function ofPool(pool: PgPool): Connection {
   return {
-    async ask(text, values) {
-      return only((await pool.query(text, values)) as { rows: Rows })
+    async ask(text, values, name) {
+      const statement = name === undefined ? { text, values } : { text, values, name }
+      return only((await pool.query(statement)) as { rows: Rows })
     },
     async script(text) {
       const results = (await pool.query(text)) as { rows: Rows } | { rows: Rows }[]

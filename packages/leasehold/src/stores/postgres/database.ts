@@ -15,10 +15,13 @@ export class Database {
   readonly #schema: string
   readonly #clock: Clock
   readonly #timeout: number
+  /** Where notifications are heard on this very client, no pooler is in between. */
+  readonly #prepares: boolean
   /** Called when the connection failed, which is when a line that listens may be broken too. */
   trouble: () => void = () => {}
 
-  constructor({ connection, schema, clock, timeout }: Settings) {
+  constructor({ connection, line, schema, clock, timeout }: Settings) {
+    this.#prepares = line === connection
     this.#connection = connection
     this.#schema = schema
     this.#clock = clock
@@ -27,7 +30,9 @@ export class Database {
 
   /** `call` names a function with its parameters, as in `renew($1::text::bigint[])`. */
   ask<Answer>(call: string, values: readonly (string | number)[]): Promise<Answer> {
-    return this.run(`select ${this.#schema}.${call}::text`, values) as Promise<Answer>
+    const name = this.#prepares ? `${this.#schema}.${call.slice(0, call.indexOf('('))}` : undefined
+    const text = `select ${this.#schema}.${call}::text`
+    return this.#within(this.#repeat(text, values.map(String), name)) as Promise<Answer>
   }
 
   /** A whole statement. */
@@ -35,10 +40,10 @@ export class Database {
     return this.#within(this.#repeat(text, values.map(String)))
   }
 
-  async #repeat(text: string, values: string[]): Promise<unknown> {
+  async #repeat(text: string, values: string[], name?: string): Promise<unknown> {
     for (let conflicts = 0; ; conflicts++) {
       try {
-        const answer = await this.#connection.ask(text, values)
+        const answer = await this.#connection.ask(text, values, name)
         return typeof answer === 'string' && answer !== '' ? JSON.parse(answer) : undefined
       } catch (error) {
         if (isConflict(error) && conflicts < CONFLICTS_MAX) continue

@@ -43,7 +43,7 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
     const store = await postgresStore(client(), { limits: SMALL, ...options })
     // The cases make their leases four times as long as an expiry can be late: long enough for a
     // machine that is busy with something else.
-    const guarantees = { ...store.guarantees, expiryLateness: 150 }
+    const guarantees = { ...store.guarantees, expiryLateness: 400 }
     return { store: Object.defineProperty(store, 'guarantees', { value: guarantees }) }
   }
 

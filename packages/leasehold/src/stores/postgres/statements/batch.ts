@@ -17,10 +17,11 @@ create type @.batch as (
   before @.meta,
   -- claims on a key, claims of a lease, leases under one, how deep, leases in all, a page
   limits integer[],
-  -- The lease that was used last: who holds it and how many claims it has.
+  -- The lease that was used last: who holds it, how many claims it has, and how many are written.
   lease bigint,
   holder text,
   held bigint,
+  held_written bigint,
   -- Leases whose holders must hear of what was done.
   told bigint[],
   -- What the last step came to.
@@ -52,7 +53,7 @@ begin
     perform set_config('synchronous_commit', 'on', true);
   end if;
   perform set_config('lock_timeout', patience::text, true);
-  select * into strict m from @.meta for update;
+  select * into strict m from @.meta where one for update;
   b.before := m;
   b.revision := m.revision;
   b.leases := m.leases;
@@ -76,7 +77,8 @@ begin
     b.restarted_at := b.now;
     update @.meta set timeline = here, server_start = pg_postmaster_start_time(),
       restarted_at = b.now,
-      complete_after = case when m.timeline <> here then b.revision else complete_after end;
+      complete_after = case when m.timeline <> here then b.revision else complete_after end
+      where one;
   end if;
   return b;
 end $body$;
@@ -86,11 +88,12 @@ declare
   m @.meta := b.before;
   line text;
 begin
+  b := @.put_lease(b);
   if b.revision > m.revision or requested > 0 or b.next_due <> m.next_due
     or b.clock_offset <> m.clock_offset then
     update @.meta set revision = b.revision, leases = b.leases, events = b.events,
       ended = b.ended, requests = requests + requested, last_time = b.now,
-      clock_offset = b.clock_offset, next_due = b.next_due;
+      clock_offset = b.clock_offset, next_due = b.next_due where one;
   end if;
   if cardinality(b.told) > 0 then
     for line in
@@ -112,7 +115,7 @@ end $body$;
 -- Carries out calls, each in a revision of its own, and answers each. What is given back first: how
 -- long until the next deadline, who looks after it, and whether there is something to tidy up.
 create function @.calls(patience integer, limits integer[], calls jsonb)
-returns jsonb language plpgsql as $body$
+returns jsonb language plpgsql @planned as $body$
 declare
   b @.batch := @.begin_batch(patience, limits);
   m @.meta := b.before;
@@ -123,8 +126,14 @@ declare
   ids text[] := '{}';
   kept jsonb[] := '{}';
 begin
-  select jsonb_object_agg(r.id, r.answer) into known from @.requests r
-    where r.id in (select c->>1 from jsonb_array_elements(calls) as c where c->>1 is not null);
+  for at in 0 .. jsonb_array_length(calls) - 1 loop
+    request := calls->at->>1;
+    if request is not null then ids := ids || request; end if;
+  end loop;
+  if cardinality(ids) > 0 then
+    select jsonb_object_agg(r.id, r.answer) into known from @.requests r where r.id = any (ids);
+    ids := '{}';
+  end if;
   for at in 0 .. jsonb_array_length(calls) - 1 loop
     call := calls->at;
     request := call->>1;

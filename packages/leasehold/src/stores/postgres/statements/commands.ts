@@ -5,15 +5,30 @@
  */
 export const COMMANDS = `
 -- Why there is no such lease.
-create function @.no_lease(wanted bigint) returns jsonb language sql stable as
-  $$ select jsonb_build_array('no-lease', (select e.ending from @.ended e where e.lease = wanted)) $$;
+create function @.no_lease(wanted bigint)
+returns jsonb language plpgsql stable as $body$ begin return (
+  select jsonb_build_array('no-lease', (select e.ending from @.ended e where e.lease = wanted))
+); end $body$;
+
+-- Writes down how many claims the lease has that was used last. Most calls of a batch are of one
+-- lease, and to write its row with each of them would leave as many versions of it behind.
+create function @.put_lease(b @.batch) returns @.batch language plpgsql as $body$
+begin
+  if b.held <> b.held_written then
+    update @.leases l set claims = b.held where l.id = b.lease;
+  end if;
+  b.lease := null;
+  b.held := null;
+  return b;
+end $body$;
 
 -- Looks a lease up, unless it is the one that was used last; lease is null where there is none.
 create function @.use_lease(b @.batch, wanted bigint) returns @.batch language plpgsql as $body$
 begin
   if b.lease = wanted then return b; end if;
-  select l.id, l.holder, (select count(*) from @.claims c where c.lease = l.id)
-    into b.lease, b.holder, b.held from @.leases l where l.id = wanted;
+  b := @.put_lease(b);
+  select l.id, l.holder, l.claims, l.claims into b.lease, b.holder, b.held, b.held_written
+    from @.leases l where l.id = wanted;
   return b;
 end $body$;
 
@@ -103,9 +118,11 @@ begin
     values (b.revision, call->>2, ttl, grace, b.now, life, least(b.now + ttl + grace, life), parent,
       nullif(call->7, 'null'));
   insert into @.heartbeats (lease, renewed_at) values (b.revision, b.now);
+  b := @.put_lease(b);
   b.lease := b.revision;
   b.holder := call->>2;
   b.held := 0;
+  b.held_written := 0;
   if specs is null then
     b.answer := jsonb_build_array('granted', b.revision, 0, '[]'::jsonb);
   else
@@ -136,8 +153,21 @@ declare
   keys text[];
   removed bigint;
 begin
+  b := @.use_lease(b, owner);
   if jsonb_array_length(call->4) = 1 then
-    keys := array[call->4->>0];
+    with gone as (
+      delete from @.claims c where c.key = call->4->>0 and c.token = held and c.lease = owner
+      returning c.*
+    )
+    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
+      ending, held_since)
+    select b.revision + 1, b.events + 1, 2, g.key, g.token, g.lease, b.holder, g.standing, g.value,
+      b.now, '{"reason": "released"}', g.held_since from gone g;
+    if not found then
+      b.answer := @.no_claim(owner, held, array[call->4->>0]);
+      return b;
+    end if;
+    removed := 1;
   else
     keys := array(select jsonb_array_elements_text(call->4));
     select count(*) into removed from @.claims c
@@ -146,26 +176,20 @@ begin
       b.answer := @.no_claim(owner, held, keys);
       return b;
     end if;
-  end if;
-  with gone as (
-    delete from @.claims c using @.leases l
-    where c.key = any (keys) and c.token = held and c.lease = owner and l.id = owner
-    returning c.*, l.holder
-  )
-  insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
-    ending, held_since)
-  select b.revision + 1, b.events + row_number() over (), 2, g.key, g.token, g.lease, g.holder,
-    g.standing, g.value, b.now, '{"reason": "released"}', g.held_since from gone g;
-  get diagnostics removed = row_count;
-  if removed = 0 then
-    b.answer := @.no_claim(owner, held, keys);
-    return b;
+    with gone as (
+      delete from @.claims c where c.key = any (keys) and c.token = held and c.lease = owner
+      returning c.*
+    )
+    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
+      ending, held_since)
+    select b.revision + 1, b.events + row_number() over (), 2, g.key, g.token, g.lease, b.holder,
+      g.standing, g.value, b.now, '{"reason": "released"}', g.held_since from gone g;
   end if;
   b.revision := b.revision + 1;
   b.events := b.events + removed;
-  if b.lease = owner then b.held := b.held - removed; end if;
-  for at in 1 .. cardinality(keys) loop
-    b := @.settle(b, keys[at]);
+  b.held := b.held - removed;
+  for at in 0 .. removed - 1 loop
+    b := @.settle(b, call->4->>at::integer);
   end loop;
   b.answer := jsonb_build_array('changed', b.revision);
   return b;

@@ -7,9 +7,17 @@ import { TABLES } from './tables.ts'
 import { UPKEEP } from './upkeep.ts'
 
 /**
+ * How the functions are planned that are called directly. Each connection plans a statement once and
+ * keeps the plan; made while the tables are empty, it would read them from end to end ever after.
+ */
+const PLANNED = 'set enable_seqscan = off set jit = off'
+
+/**
  * What each version of the schema adds to the one before, the first at index 0. A version that has
  * been released is never changed: what must change becomes the next one.
  */
 export const MIGRATIONS: readonly string[] = [
-  [TABLES, BATCH, LINES, LEASE_ENDS, COMMANDS, READINGS, UPKEEP].join('\n'),
+  [TABLES, BATCH, LINES, LEASE_ENDS, COMMANDS, READINGS, UPKEEP]
+    .join('\n')
+    .replaceAll('@planned', PLANNED),
 ]

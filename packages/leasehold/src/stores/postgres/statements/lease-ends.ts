@@ -34,7 +34,10 @@ begin
   b.ended := b.ended + b.leases_ended;
   b.events := b.events + b.claims_removed;
   b.told := b.told || ids;
-  if b.lease = any (ids) then b.lease := null; end if;
+  if b.lease = any (ids) then
+    b.lease := null;
+    b.held := null;
+  end if;
   for at in 1 .. coalesce(cardinality(keys), 0) loop
     b := @.settle(b, keys[at]);
   end loop;
@@ -72,6 +75,7 @@ declare
   touched text[];
   losers bigint[];
 begin
+  b := @.put_lease(b);
   with gone as (
     delete from @.claims c using unnest(keys, tokens) as meant (key, token), @.leases l
     where c.key = meant.key and c.token = meant.token and l.id = c.lease
@@ -84,9 +88,10 @@ begin
   )
   select array_agg(distinct g.key), array_agg(distinct g.lease), count(*)
     into touched, losers, b.claims_removed from gone g;
+  update @.leases l set claims = (select count(*) from @.claims c where c.lease = l.id)
+    where l.id = any (losers);
   b.events := b.events + b.claims_removed;
   b.told := b.told || losers;
-  b.lease := null;
   for at in 1 .. cardinality(touched) loop
     b := @.settle(b, touched[at]);
   end loop;

@@ -3,17 +3,19 @@
  * holds has `held_since`; those who hold are always the first of their line.
  */
 export const LINES = `
-create function @.claim_json(c @.claims, restarted float8) returns jsonb language sql stable as $$
+create function @.claim_json(c @.claims, restarted float8)
+returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array(c.key, c.token, c.lease, l.holder, c.standing, c.value, c.claimed_at,
     c.held_since, @.deadline(h.renewed_at, restarted, l.ttl, l.grace, l.end_of_life))
   from @.leases l left join @.heartbeats h on h.lease = l.id where l.id = c.lease
-$$;
+); end $body$;
 
 -- What stands before the place after so many on a key.
-create function @.ahead(wanted text, places bigint, restarted float8) returns jsonb language sql stable as $$
+create function @.ahead(wanted text, places bigint, restarted float8)
+returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array(wanted, places, @.claim_json(c, restarted))
   from @.claims c where c.key = wanted order by c.token limit 1
-$$;
+); end $body$;
 
 -- Whether a claim with this standing, put at the end of the line, would hold at once.
 create function @.would_hold(wanted text, standing integer) returns boolean language plpgsql as $body$

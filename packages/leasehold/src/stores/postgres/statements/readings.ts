@@ -7,28 +7,31 @@ export const READINGS = `
 create function @.last_of(prefix text) returns text language sql immutable as
   $$ select prefix || repeat(chr(1114111), 512) $$;
 
-create function @.lease_json(l @.leases, restarted float8) returns jsonb language sql stable as $$
+create function @.lease_json(l @.leases, restarted float8)
+returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array(l.id, l.holder, l.ttl, l.grace, l.labels, l.parent, l.granted_at,
     h.renewed_at, @.deadline(h.renewed_at, restarted, l.ttl, l.grace, l.end_of_life), l.end_of_life,
-    (select count(*) from @.claims c where c.lease = l.id),
-    (select count(*) from @.leases c where c.parent = l.id))
+    l.claims, (select count(*) from @.leases c where c.parent = l.id))
   from @.heartbeats h where h.lease = l.id
-$$;
+); end $body$;
 
 -- The first claims of a key, how many hold, and how many there are.
-create function @.line_json(wanted text, most bigint, restarted float8) returns jsonb language sql stable as $$
+create function @.line_json(wanted text, most bigint, restarted float8)
+returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array(
     coalesce((select jsonb_agg(@.claim_json(f, restarted) order by f.token) from (
       select c.* from @.claims c where c.key = wanted order by c.token limit most) as f), '[]'),
     (select count(c.held_since) from @.claims c where c.key = wanted),
     (select count(*) from @.claims c where c.key = wanted))
-$$;
+); end $body$;
 
-create function @.read_key(wanted text, most bigint) returns jsonb language sql stable as
-  $$ select jsonb_build_array(m.revision, @.line_json(wanted, most, m.restarted_at)) from @.meta m $$;
+create function @.read_key(wanted text, most bigint)
+returns jsonb language plpgsql stable @planned as $body$ begin return (
+  select jsonb_build_array(m.revision, @.line_json(wanted, most, m.restarted_at)) from @.meta m where m.one
+); end $body$;
 
 create function @.read_prefix(prefix text, after text, most bigint, shown bigint)
-returns jsonb language sql stable as $$
+returns jsonb language plpgsql stable @planned as $body$ begin return (
   select jsonb_build_array(m.revision, coalesce((
     select jsonb_agg(jsonb_build_array(k.key,
       @.line_json(k.key, least(k.holders + 1, shown), m.restarted_at)) order by k.key)
@@ -37,33 +40,36 @@ returns jsonb language sql stable as $$
       where c.key >= prefix and c.key <= @.last_of(prefix) and starts_with(c.key, prefix)
         and (after is null or c.key > after)
       group by c.key order by c.key limit most + 1
-    ) as k), '[]')) from @.meta m
-$$;
+    ) as k), '[]')) from @.meta m where m.one
+); end $body$;
 
-create function @.read_lease(wanted bigint, most bigint) returns jsonb language sql stable as $$
+create function @.read_lease(wanted bigint, most bigint)
+returns jsonb language plpgsql stable @planned as $body$ begin return (
   select jsonb_build_array(m.revision,
     (select @.lease_json(l, m.restarted_at) from @.leases l where l.id = wanted),
     (select e.ending from @.ended e where e.lease = wanted),
     coalesce((select jsonb_agg(@.claim_json(f, m.restarted_at)) from (
       select c.* from @.claims c where c.lease = wanted order by c.token desc, c.key limit most) as f), '[]'))
-  from @.meta m
-$$;
+  from @.meta m where m.one
+); end $body$;
 
-create function @.read_leases(after bigint, most bigint) returns jsonb language sql stable as $$
+create function @.read_leases(after bigint, most bigint)
+returns jsonb language plpgsql stable @planned as $body$ begin return (
   select jsonb_build_array(m.revision, coalesce((
     select jsonb_agg(@.lease_json(f, m.restarted_at) order by f.id) from (
       select l.* from @.leases l where l.id > after order by l.id limit most + 1) as f), '[]'))
-  from @.meta m
-$$;
+  from @.meta m where m.one
+); end $body$;
 
-create function @.read_history(wanted text, most bigint) returns jsonb language sql stable as $$
+create function @.read_history(wanted text, most bigint)
+returns jsonb language plpgsql stable @planned as $body$ begin return (
   select jsonb_build_array(m.revision, coalesce((
     select jsonb_agg(jsonb_build_array(f.token, f.holder, f.lease, f.held_since, f.at, f.ending)
       order by f.revision desc, f.number desc) from (
       select e.* from @.events e where e.key = wanted and e.held_since is not null
       order by e.revision desc, e.number desc limit most) as f), '[]'))
-  from @.meta m
-$$;
+  from @.meta m where m.one
+); end $body$;
 
 -- What a watch of a lease has to tell since a revision, or without one how things stand.
 create function @.lease_news(wanted bigint, since bigint, now float8) returns jsonb language plpgsql stable as $body$
@@ -80,8 +86,10 @@ begin
   return (select jsonb_build_array('news', jsonb_agg(n.notice order by n.revision)) from (
     select max(c.held_at) as revision,
       jsonb_build_array('holds', max(c.held_at), c.token) as notice
-    from @.claims c where c.lease = wanted group by c.token
-    having bool_and(c.held_since is not null) and max(c.held_at) > greatest(since, c.token)
+    from @.claims c where c.lease = wanted and c.held_at > c.token and c.held_at > since
+      and not exists (select from @.claims o
+        where o.lease = wanted and o.token = c.token and o.held_since is null)
+    group by c.token
     union all
     select e.revision, jsonb_build_array('removed', e.revision, e.key, e.token, e.ending)
     from @.events e where e.lease = wanted and e.forced and e.revision > since
@@ -110,12 +118,12 @@ begin
 end $body$;
 
 -- All that the watches of one process want to know: [[lease, since], ...], [[prefix, since], ...].
-create function @.news(leases jsonb, prefixes jsonb, most bigint) returns jsonb language plpgsql stable as $body$
+create function @.news(leases jsonb, prefixes jsonb, most bigint) returns jsonb language plpgsql stable @planned as $body$
 declare
   m @.meta;
   now float8;
 begin
-  select * into strict m from @.meta;
+  select * into strict m from @.meta where one;
   now := greatest(@.clock() + m.clock_offset, m.last_time);
   return jsonb_build_array(m.next_due - now, m.sweeper, m.revision,
     coalesce((select jsonb_agg(@.lease_news((w->>0)::bigint, (w->>1)::bigint, now) order by place)

@@ -51,11 +51,12 @@ create table @.leases (
   granted_at float8 not null,
   end_of_life float8 not null,
   look_at float8 not null,
+  claims bigint not null default 0,
   parent bigint,
   labels jsonb,
   capped_by jsonb,
   capped_at bigint
-) with (fillfactor = 80);
+) with (fillfactor = 50);
 create index on @.leases (look_at) where look_at < 'infinity';
 create index on @.leases (parent) where parent is not null;
 
@@ -77,6 +78,8 @@ create table @.claims (
   primary key (key, token)
 ) with (fillfactor = 80);
 create index on @.claims (lease, token);
+-- Those that had to wait.
+create index on @.claims (lease, held_at) where held_at > token;
 
 -- kind: 0 claimed, 1 updated, 2 removed. held_since only where one that held was removed; forced
 -- where its lease lives on without it.

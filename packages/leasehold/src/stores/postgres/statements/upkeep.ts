@@ -2,7 +2,7 @@
 export const UPKEEP = `
 -- Renews leases and answers with the exceptions. It passes no turnstile and waits for nobody but
 -- another renewal, or the expiry, of the same lease. The time is that which a batch would have now.
-create function @.renew(ids bigint[]) returns jsonb language plpgsql as $body$
+create function @.renew(ids bigint[]) returns jsonb language plpgsql @planned as $body$
 declare
   now float8;
   restarted float8;
@@ -13,7 +13,7 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  select greatest(@.clock() + m.clock_offset, m.last_time), m.restarted_at into now, restarted from @.meta m;
+  select greatest(@.clock() + m.clock_offset, m.last_time), m.restarted_at into now, restarted from @.meta m where m.one;
   with beat as (
     update @.heartbeats h set renewed_at = greatest(h.renewed_at, now) from @.leases l
     where h.lease = any (ids) and l.id = h.lease
@@ -33,14 +33,14 @@ end $body$;
 
 -- Expires what is due, looking at no more than so many leases. One process does this for all, until
 -- it is overdue by the grace that is given: then another takes it over.
-create function @.sweep(patience integer, me text, most integer, grace float8) returns jsonb language plpgsql as $body$
+create function @.sweep(patience integer, me text, most integer, grace float8) returns jsonb language plpgsql @planned as $body$
 declare
   b @.batch;
   due bigint[];
 begin
-  if exists (select from @.meta m where m.sweeper <> me
+  if exists (select from @.meta m where m.one and m.sweeper <> me
     and m.next_due + grace > @.clock() + m.clock_offset) then
-    return (select jsonb_build_array(m.next_due - @.clock() - m.clock_offset, m.sweeper, false) from @.meta m);
+    return (select jsonb_build_array(m.next_due - @.clock() - m.clock_offset, m.sweeper, false) from @.meta m where m.one);
   end if;
   b := @.begin_batch(patience, '{}');
   due := array(select l.id from @.leases l where l.look_at <= b.now order by l.look_at limit most);
@@ -57,7 +57,7 @@ begin
   end if;
   b.next_due := coalesce((select min(l.look_at) from @.leases l where l.look_at < 'infinity'), 'infinity');
   if (b.before).sweeper is distinct from me then
-    update @.meta set sweeper = me;
+    update @.meta set sweeper = me where one;
   end if;
   perform @.finish_batch(b, 0);
   return jsonb_build_array(b.next_due - b.now, me, cardinality(due) = most);
@@ -77,7 +77,7 @@ $$;
 
 -- Forgets what is older than what is kept, at most so much of it. Only one at a time does so, nobody
 -- waits for it, and it waits for nobody: it touches only what no one else writes.
-create function @.tidy(most integer) returns boolean language plpgsql as $body$
+create function @.tidy(most integer) returns boolean language plpgsql @planned as $body$
 declare
   m @.meta;
   requests_to bigint;
@@ -87,7 +87,7 @@ declare
 begin
   if not pg_try_advisory_xact_lock(hashtext('@channel'), 2) then return false; end if;
   perform set_config('synchronous_commit', 'off', true);
-  select * into strict m from @.meta;
+  select * into strict m from @.meta where one;
   requests_to := greatest(m.requests_gone, least(m.requests_gone + most, m.requests - m.requests_kept));
   delete from @.requests where number > m.requests_gone and number <= requests_to;
   ended_to := greatest(m.ended_gone, least(m.ended_gone + most, m.ended - m.ended_kept));
@@ -106,7 +106,7 @@ begin
   )
   select max(g.revision) into complete from gone g;
   update @.meta set requests_gone = requests_to, ended_gone = ended_to, events_gone = events_to,
-    complete_after = greatest(complete_after, complete);
+    complete_after = greatest(complete_after, complete) where one;
   return m.requests - requests_to > m.requests_kept or m.ended - ended_to > m.ended_kept
     or m.events - events_to > m.events_kept;
 end $body$;
