@@ -78,6 +78,11 @@ export class Engine {
     await ended
   }
 
+  /** Sends it a signal that does not end it, such as `SIGSTOP`. */
+  signal(signal: NodeJS.Signals): void {
+    this.#process?.kill(signal)
+  }
+
   /** Starts it again, on the same port with the same data. */
   async restart(): Promise<void> {
     const said = await this.#run()
@@ -114,15 +119,17 @@ export class Engine {
     this.#process = child
     return new Promise((resolve, reject) => {
       let said = ''
+      const late = setTimeout(() => child.kill('SIGKILL'), START_MS)
       const hear = (text: Buffer) => {
         said += text
-        if (ready.test(said)) resolve(undefined)
+        if (!ready.test(said)) return
+        clearTimeout(late)
+        resolve(undefined)
       }
       child.stdout!.on('data', hear)
       child.stderr!.on('data', hear)
       child.once('error', reject)
       child.once('exit', () => resolve(said))
-      const late = setTimeout(() => child.kill('SIGKILL'), START_MS)
       child.once('exit', () => clearTimeout(late))
       late.unref()
       child.unref()
@@ -172,7 +179,7 @@ function userOf({ user }: EngineSpec): User {
   return { uid: id('-u'), gid: id('-g') }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
