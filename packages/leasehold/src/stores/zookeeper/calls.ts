@@ -1,0 +1,376 @@
+import {
+  type Busy,
+  type Changed,
+  type Claimed,
+  type ClaimRequest,
+  type End,
+  type Granted,
+  type GrantRequest,
+  type Key,
+  type LeaseId,
+  type ReleaseRequest,
+  type Revoked,
+  type RevokeRequest,
+  show,
+  type UpdateRequest,
+} from '../../port/index.ts'
+import type { Claiming, Placed } from './claiming.ts'
+import type { Ending } from './ending.ts'
+import { Conflict, type Journal, Refused, type Resolve } from './journal.ts'
+import { type Lessor, spanOf } from './lessor.ts'
+import type { Plan } from './plan.ts'
+import {
+  type ClaimRecord,
+  decode,
+  encode,
+  endOfLife,
+  type LeaseRecord,
+  type Removal,
+  settled,
+} from './records.ts'
+import type { KeyState, LeaseClaim, LeaseState, SurveyedKey } from './tree.ts'
+
+const RELEASED: End = { reason: 'released' }
+/** So many claims or leases are ended by one call at most: all must fit into one transaction. */
+const REVOKED_MOST = 256
+/** So many forced removals are remembered on a lease, for its holder to hear of. */
+const REMOVALS_MOST = REVOKED_MOST
+
+/** Told of what was done to leases here, so that those who watch them need not look. */
+export interface Hearer {
+  claimed(lease: LeaseId, claim: LeaseClaim, holds: boolean): void
+  released(lease: LeaseId, token: number, keys: readonly Key[]): void
+}
+
+/** The calls that change something, each as one transaction. */
+export class Calls {
+  readonly #journal: Journal
+  readonly #lessor: Lessor
+  readonly #claiming: Claiming
+  readonly #ending: Ending
+  readonly #hearer: Hearer
+  readonly #resolve: Resolve
+
+  constructor(
+    journal: Journal,
+    lessor: Lessor,
+    claiming: Claiming,
+    ending: Ending,
+    hearer: Hearer,
+  ) {
+    this.#journal = journal
+    this.#lessor = lessor
+    this.#claiming = claiming
+    this.#ending = ending
+    this.#hearer = hearer
+    this.#resolve = (entry, zxid) => claiming.resolve(entry, zxid)
+  }
+
+  async grant(request: GrantRequest): Promise<Granted | Busy> {
+    const { claims, parent } = request
+    const { record, session } = await this.#lessor.prepare(request)
+    const id = this.#journal.nextName()
+    const { epoch } = session
+    const outcome = 'granted' as const
+    let placed: Placed | Busy | undefined
+    const answer = await this.#journal.carryOut<Granted | Busy>(
+      request.request,
+      this.#resolve,
+      async (name) => {
+        const prepare = async (plan: Plan) => {
+          if (parent !== undefined) await this.#checkParent(parent)
+          this.#lessor.add(plan, id, record)
+        }
+        try {
+          if (claims === undefined) {
+            const plan = this.#journal.plan()
+            await prepare(plan)
+            const ahead = [] as const
+            const plain = { outcome, lease: id, token: 0, holds: true, ahead }
+            const entry = { ...plain, revision: -1 }
+            const { zxid } = await this.#journal.commit(name, plan, entry, {}, session)
+            return { ...plain, revision: zxid }
+          }
+          placed = await this.#claiming.place(name, {
+            lease: id,
+            holder: request.holder,
+            span: spanOf(record),
+            claims,
+            ifFree: request.ifFree === true,
+            isNamed: request.request !== undefined,
+            session,
+            prepare,
+            answer: (standing) => ({ outcome, lease: id, ...standing }),
+          })
+          return 'outcome' in placed ? placed : (placed.answer as Granted)
+        } catch (error) {
+          const isGone = error instanceof Conflict && error.part === 'parent'
+          throw isGone ? await this.#journal.noLease(parent!) : error
+        }
+      },
+    )
+    if (answer.outcome === 'granted' && answer.lease === id) {
+      this.#lessor.granted(id, record, session, epoch)
+      if (claims && placed) this.#claimed(id, claims, placed)
+    }
+    return answer
+  }
+
+  async claim(request: ClaimRequest): Promise<Claimed | Busy> {
+    const { lease, claims } = request
+    let placed: Placed | Busy | undefined
+    const answer = await this.#journal.carryOut<Claimed | Busy>(
+      request.request,
+      this.#resolve,
+      async (name) => {
+        const record = await this.#recordOf(lease)
+        this.#checkRoom(lease, claims.length)
+        placed = await this.#claiming.place(name, {
+          lease,
+          holder: record.holder,
+          span: spanOf(record),
+          claims,
+          ifFree: request.ifFree === true,
+          isNamed: request.request !== undefined,
+          session: this.#journal.tree.main,
+          answer: (standing) => ({ outcome: 'claimed', ...standing }),
+        })
+        return 'outcome' in placed ? placed : (placed.answer as Claimed)
+      },
+    )
+    if (placed) this.#claimed(lease, claims, placed)
+    return answer
+  }
+
+  release(request: ReleaseRequest): Promise<Changed> {
+    const { lease, keys, token } = request
+    return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
+      const { claim, survey } = await this.#find(lease, keys, token)
+      const plan = this.#journal.plan()
+      plan.takeOff(survey, RELEASED)
+      const left = claim.keys.filter((key) => !keys.includes(key))
+      plan.leave(lease, claim.claim, left)
+      const { zxid } = await this.#journal.commit(name, plan, { revision: -1 })
+      this.#lessor.released(lease, token, left)
+      this.#hearer.released(lease, token, keys)
+      return { revision: zxid }
+    })
+  }
+
+  update(request: UpdateRequest): Promise<Changed> {
+    const { lease, key, token, value } = request
+    return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
+      const { survey } = await this.#find(lease, [key], token)
+      const { place, node } = survey[0]!.picked[0]!
+      const record = decode<ClaimRecord>(node.data)
+      const plan = this.#journal.plan()
+      const path = `${this.#journal.tree.paths.key(key)}/${place.name}`
+      plan.set('claim', path, encode({ ...record, value }))
+      const { holder } = record
+      const { mode, limit } = place
+      plan.events.push({ type: 'updated', key, token, lease, holder, mode, limit, value })
+      const { zxid } = await this.#journal.commit(name, plan, { revision: -1 })
+      return { revision: zxid }
+    })
+  }
+
+  revoke(request: RevokeRequest): Promise<Revoked> {
+    const { target, after, by, why } = request
+    const end: End = { reason: 'revoked', by, why }
+    return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
+      if ('key' in target || 'prefix' in target) return this.#removeClaims(name, request, end)
+      const id = 'lease' in target ? target.lease : target.parent
+      const state = await this.#journal.tree.lease(id)
+      if (!state) throw await this.#journal.noLease(id)
+      const some = 'lease' in target ? [id] : state.children.slice(0, REVOKED_MOST)
+      const more = 'parent' in target && state.children.length > some.length
+      if (after) return this.#breakLeases(name, some, request, more)
+      const families = await Promise.all(some.map((each) => this.#ending.family(each)))
+      if (families.some((family) => family.length === 0)) throw new Conflict('lease', 0)
+      if (families.length === 0) return this.#nothing(name, request, state.zxid, more)
+      const done = await this.#ending.end(name, families, end, (leases, claims) => ({
+        revision: -1,
+        leases,
+        claims,
+        more,
+      }))
+      this.#lessor.ended(done.leases)
+      return { revision: done.revision, leases: done.leases.length, claims: done.claims, more }
+    })
+  }
+
+  #claimed(lease: LeaseId, specs: ClaimRequest['claims'], placed: Placed | Busy): void {
+    if ('outcome' in placed) return
+    const { claim, token, holds } = placed
+    const made = { claim, token, keys: specs.map(({ key }) => key) }
+    this.#lessor.claimed(lease, made)
+    this.#hearer.claimed(lease, made, holds)
+  }
+
+  async #recordOf(id: LeaseId): Promise<LeaseRecord> {
+    const record = this.#lessor.get(id)?.record ?? (await this.#journal.tree.lease(id))?.record
+    if (!record) throw await this.#journal.noLease(id)
+    return record
+  }
+
+  async #checkParent(id: LeaseId): Promise<void> {
+    const { tree, limits } = this.#journal
+    const parent = await tree.lease(id)
+    if (!parent) throw await this.#journal.noLease(id)
+    if (parent.children.length >= limits.childrenPerLease) {
+      throw exceeded(
+        `lease ${id} has ${limits.childrenPerLease} leases under it, the most that it may have`,
+      )
+    }
+    let depth = 1
+    for (let above = parent.record.parent; above !== undefined; depth++) {
+      above = (await tree.lease(above))?.record.parent
+    }
+    if (depth >= limits.leaseDepth) {
+      throw exceeded(
+        `lease ${id} is ${limits.leaseDepth} deep, the deepest that a lease may be: use a parent higher up`,
+      )
+    }
+  }
+
+  #checkRoom(id: LeaseId, wanted: number): void {
+    const most = this.#journal.limits.claimsPerLease
+    let count = 0
+    for (const { keys } of this.#lessor.get(id)?.claims.values() ?? []) count += keys.length
+    if (count + wanted <= most) return
+    throw exceeded(
+      `lease ${id} has ${count} claims of at most ${most}: release some, or use another lease`,
+    )
+  }
+
+  /** The claim with this token, which must be on all of these keys. */
+  async #find(
+    lease: LeaseId,
+    keys: readonly Key[],
+    token: number,
+  ): Promise<{ claim: LeaseClaim; survey: readonly SurveyedKey[] }> {
+    const { tree } = this.#journal
+    let claims: readonly LeaseClaim[] | undefined
+    const known = this.#lessor.get(lease)?.claims.get(token)
+    if (known) claims = [known]
+    else claims = (await tree.lease(lease))?.claims
+    if (!claims) throw await this.#journal.noLease(lease)
+    const claim = claims.find((each) => each.token === token)
+    const own = ({ line }: KeyState) => line.filter((place) => place.claim === claim?.claim)
+    const { keys: survey } = await tree.survey(keys, own)
+    const missing = survey.find(({ picked }) => picked.length === 0)
+    if (claim && !missing) return { claim, survey }
+    // What we remember may be out of date: that the lease is gone must be said as such.
+    if (known && !(await tree.lease(lease))) throw await this.#journal.noLease(lease)
+    throw await this.#noClaim(lease, missing?.key ?? keys[0]!, token)
+  }
+
+  async #noClaim(lease: LeaseId, key: Key, token: number): Promise<Refused> {
+    const { keys } = await this.#journal.tree.survey([key], ({ line }) => line.slice(0, 1))
+    const first = keys[0]?.picked[0]?.node.stat.czxid
+    const now = first === undefined ? 'nobody has claimed it' : `token ${first} is first`
+    return new Refused({
+      code: 'claim-not-found',
+      message: `lease ${lease} has no claim with token ${token} on ${show(key)}: it was released or taken away (now ${now})`,
+    })
+  }
+
+  async #removeClaims(name: string, request: RevokeRequest, end: End): Promise<Revoked> {
+    const { tree } = this.#journal
+    const target = request.target as { key: Key; token?: number } | { prefix: string }
+    const keys = 'key' in target ? [target.key] : await tree.keysUnder(target.prefix)
+    const { keys: all, zxid } = await tree.survey(keys.slice(0, REVOKED_MOST), ({ line }) =>
+      line.slice(0, REVOKED_MOST + 1),
+    )
+    let room = REVOKED_MOST
+    const survey = all.map((state) => {
+      const wanted = state.picked.filter(
+        ({ node }) =>
+          !('token' in target) || target.token === undefined || node.stat.czxid === target.token,
+      )
+      const picked = wanted.slice(0, room)
+      room -= picked.length
+      return { ...state, picked, isCut: picked.length < wanted.length }
+    })
+    const more = keys.length > REVOKED_MOST || survey.some(({ isCut }) => isCut)
+    const claims = REVOKED_MOST - room
+    if (claims === 0) return this.#nothing(name, request, zxid, more)
+    const plan = this.#journal.plan()
+    plan.takeOff(survey, end)
+    for (const [lease, removals] of removalsOf(survey, end)) {
+      const state = await tree.lease(lease)
+      if (!state) throw new Conflict('lease', 0)
+      const record = settled(state.record, state.node.stat)
+      const removed = [...(record.removed ?? []), ...removals].slice(-REMOVALS_MOST)
+      const path = tree.paths.lease(lease)
+      plan.set('lease', path, encode({ ...record, removed }), state.node.stat.version)
+      for (const { claim, token, keys } of state.claims) {
+        const gone = removals.flatMap((it) => (it.token === token ? [it.key] : []))
+        if (gone.length > 0)
+          plan.leave(
+            lease,
+            claim,
+            keys.filter((key) => !gone.includes(key)),
+          )
+      }
+    }
+    const answer = { leases: 0, claims, more }
+    const committed = await this.#journal.commit(name, plan, { ...answer, revision: -1 })
+    return { ...answer, revision: committed.zxid }
+  }
+
+  async #breakLeases(
+    name: string,
+    ids: readonly LeaseId[],
+    request: RevokeRequest,
+    more: boolean,
+  ): Promise<Revoked> {
+    const { tree, clock } = this.#journal
+    const after = request.after!
+    const states = await Promise.all(ids.map((id) => tree.lease(id)))
+    const there = states.filter((state) => state !== undefined)
+    if (there.length < ids.length) throw new Conflict('lease', 0)
+    const longer = there.filter((state) => this.#endOfLife(state) > clock.now() + after)
+    if (longer.length === 0) return this.#nothing(name, request, there[0]?.zxid ?? 0, more)
+    const plan = this.#journal.plan()
+    for (const { id, record, node } of longer) {
+      const cap = { after, at: 0, by: request.by, why: request.why }
+      const next = { ...settled(record, node.stat), cap }
+      plan.set('lease', tree.paths.lease(id), encode(next), node.stat.version)
+    }
+    const answer = { leases: longer.length, claims: 0, more }
+    const { zxid } = await this.#journal.commit(name, plan, { ...answer, revision: -1 })
+    return { ...answer, revision: zxid }
+  }
+
+  /** On our own clock; of a lease that we do not keep, as well as two clocks can be compared. */
+  #endOfLife({ id, record, node }: LeaseState): number {
+    return this.#lessor.get(id)?.endOfLife ?? endOfLife(record, node.stat)
+  }
+
+  async #nothing(
+    name: string,
+    { request }: RevokeRequest,
+    revision: number,
+    more: boolean,
+  ): Promise<Revoked> {
+    const answer = { revision, leases: 0, claims: 0, more }
+    if (request !== undefined) await this.#journal.commit(name, this.#journal.plan(), answer)
+    return answer
+  }
+}
+
+function removalsOf(survey: readonly SurveyedKey[], end: End): Map<LeaseId, Removal[]> {
+  const byLease = new Map<LeaseId, Removal[]>()
+  for (const { key, picked } of survey) {
+    for (const { place, node } of picked) {
+      const removal = { key, token: node.stat.czxid, end, revision: 0 }
+      byLease.set(place.lease, [...(byLease.get(place.lease) ?? []), removal])
+    }
+  }
+  return byLease
+}
+
+function exceeded(message: string): Refused {
+  return new Refused({ code: 'limit-exceeded', message })
+}
