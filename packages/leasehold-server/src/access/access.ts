@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import {
   type Clock,
   LeaseholdError,
@@ -6,8 +7,9 @@ import {
   type Limits,
   show,
 } from 'leasehold/port'
-import type { Audit } from './audit.ts'
+import type { Audit, AuditEntry } from './audit.ts'
 import { AuditedStore } from './audited-store.ts'
+import { BrowserSessions, type ShownSession } from './browser-sessions.ts'
 import { type Counted, GuardedStore, type Surroundings } from './guarded-store.ts'
 import { everybody, type Principal } from './principal.ts'
 import { Usage } from './quota.ts'
@@ -35,12 +37,16 @@ export interface Credentials {
    * as if it came from here.
    */
   readonly misnamed?: string | undefined
+  /** The session of a browser that has signed in with a token. */
+  readonly session?: string | undefined
 }
 
 /** Somebody who is let in: the store as they may use it, until `ended` is called. */
 export interface Admission {
   readonly principal: Principal
   readonly store: LeaseStore
+  /** Who it is is known, and all that they do by force is written down by the store itself. */
+  readonly isKnown: boolean
   /** Called once when they may do nothing any more; connections must then be closed. */
   ended: (error: LeaseholdError) => void
   /** The plain id of a lease that is theirs, as they showed by its secret; else nothing. */
@@ -59,6 +65,7 @@ interface Account {
 export class Access {
   readonly tokens: TokenBook
   readonly #around: Surroundings
+  readonly #sessions: BrowserSessions
   readonly #everybody = everybody()
   readonly #openStore: LeaseStore
   readonly #accounts = new Map<string, Account>()
@@ -66,9 +73,10 @@ export class Access {
 
   private constructor(
     tokens: TokenBook,
-    { store, limits, audit, clock, secretsKey }: AccessOptions,
+    { store, limits, audit, clock, secretsKey = randomBytes(32) }: AccessOptions,
   ) {
     this.tokens = tokens
+    this.#sessions = new BrowserSessions(secretsKey)
     this.#around = { store, limits, audit, clock, secrets: new LeaseSecrets(secretsKey) }
     this.#openStore = new AuditedStore(store, audit)
     tokens.changed = (principal) => this.#changed(principal)
@@ -92,7 +100,7 @@ export class Access {
     return this.#enter(principal, guarded, guarded)
   }
 
-  identify({ authorization, certificate, misnamed }: Credentials): Principal {
+  identify({ authorization, certificate, misnamed, session }: Credentials): Principal {
     if (this.tokens.isEmpty) {
       if (misnamed !== undefined) throw notHere(misnamed)
       return this.#everybody
@@ -100,17 +108,36 @@ export class Access {
     if (authorization === undefined && certificate !== undefined) {
       return this.tokens.byCertificate(certificate)
     }
+    const shown = authorization === undefined && session !== undefined && this.#opened(session)
+    if (shown) return this.tokens.bySession(shown)
     return this.tokens.byToken(bearerOf(authorization))
+  }
+
+  /** Begins the session of a browser for whoever shows a token; `undefined` where there are none. */
+  signIn(authorization: string | undefined): string | undefined {
+    if (this.tokens.isEmpty) return undefined
+    const { name } = this.tokens.byToken(bearerOf(authorization))
+    return this.#sessions.begin(name, this.tokens.hashOf(name)!, this.#around.clock.now())
+  }
+
+  /** Writes down what somebody did who had the power to. */
+  record(entry: AuditEntry): void {
+    this.#around.audit.record(entry)
   }
 
   close(): void {
     this.tokens.close()
   }
 
+  #opened(session: string): ShownSession | undefined {
+    return this.#sessions.open(session, this.#around.clock.now())
+  }
+
   #enter(principal: Principal, store: LeaseStore, guarded?: GuardedStore): Admission {
     const admission: Admission = {
       principal,
       store,
+      isKnown: guarded !== undefined,
       ended: () => {},
       ownLease: (given) => {
         if (guarded === undefined) return given

@@ -2,14 +2,38 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Credentials } from './access.ts'
+import { isForeign } from './origin.ts'
 
-/** What a request shows of who sent it: its token, and a certificate if that was verified. */
+/**
+ * What a request shows of who sent it: its token, a certificate if that was verified, or the session
+ * of a browser, which counts only for pages of this server's own.
+ */
 export function credentialsOf({ headers, socket }: IncomingMessage): Credentials {
   const { authorization, host } = headers
   const misnamed = isLoopback(socket.localAddress) ? strangeName(host) : undefined
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return { authorization, misnamed }
+  const session = isForeign(headers) ? undefined : sessionIn(headers.cookie, socket.localPort)
+  const shown = { authorization, misnamed, session }
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return shown
   const name = socket.getPeerCertificate().subject?.CN
-  return { authorization, misnamed, certificate: Array.isArray(name) ? name[0] : name }
+  return { ...shown, certificate: Array.isArray(name) ? name[0] : name }
+}
+
+/**
+ * The cookie of a browser's session. Browsers give the cookies of one host to all its ports, so the
+ * port is in the name: two servers on one machine must not sign each other out.
+ */
+export function cookieName(port: number | undefined, isSecure: boolean): string {
+  return `${isSecure ? '__Host-' : ''}leasehold-${port ?? 0}`
+}
+
+function sessionIn(cookies: string | undefined, port: number | undefined): string | undefined {
+  if (cookies === undefined) return undefined
+  const names = [cookieName(port, true), cookieName(port, false)]
+  for (const cookie of cookies.split(/; */)) {
+    const [name = '', value] = cookie.split('=')
+    if (names.includes(name)) return value
+  }
+  return undefined
 }
 
 /** The name that this machine was called by, where it is none that only this machine has. */

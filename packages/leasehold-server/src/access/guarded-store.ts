@@ -38,9 +38,10 @@ import {
 } from 'leasehold/port'
 import type { Audit } from './audit.ts'
 import { GuardedWatch } from './guarded-watch.ts'
+import { keysOf, readWithoutOwn, withoutOwn } from './own-keys.ts'
 import type { Principal } from './principal.ts'
 import { checkTtl, exceeded, type Usage } from './quota.ts'
-import { allows, allowsSomewhere, demand, forbidden } from './rights.ts'
+import { allows, allowsOthers, allowsSomewhere, demand, forbidden } from './rights.ts'
 import type { LeaseSecrets } from './secrets.ts'
 
 export interface Surroundings {
@@ -182,7 +183,13 @@ export class GuardedStore implements LeaseStore {
       const plain = await this.#lease(asked.lease, 'read')
       return this.#around.store.read({ ...asked, lease: plain } as Query) as Promise<Reading<Q>>
     }
-    demand(this.#who, 'read', keysOf(asked))
+    const subject = keysOf(asked)
+    const { rights } = this.#who
+    if (!allows(rights, 'read', subject) && allowsOthers(rights, 'read', subject)) {
+      if ('leases' in asked) return this.#around.store.read(query)
+      if ('prefix' in asked) return readWithoutOwn(this.#around.store, asked) as Promise<Reading<Q>>
+    }
+    demand(this.#who, 'read', subject)
     return this.#around.store.read(query)
   }
 
@@ -192,11 +199,14 @@ export class GuardedStore implements LeaseStore {
     if (quota.watches !== undefined && this.#usage.watches >= quota.watches) {
       throw exceeded(name, `${quota.watches} watches at a time`, 'close one first')
     }
-    const watch = new GuardedWatch(observer, () => {
+    const { prefix = '' } = target as { readonly prefix?: string }
+    const mayAll = () => 'lease' in target || allows(this.#who.rights, 'watch', prefix)
+    const watch = new GuardedWatch(withoutOwn(observer, mayAll), () => {
       if (this.#watches.delete(watch)) this.#usage.watches--
     })
     if ('prefix' in target) {
-      demand(this.#who, 'watch', target.prefix)
+      const refusal = this.#mayWatch(target)
+      if (refusal !== undefined) throw refusal
       watch.open(this.#around.store, target)
     } else {
       const known = this.#known.get(target.lease)
@@ -245,7 +255,8 @@ export class GuardedStore implements LeaseStore {
   #mayWatch(target: WatchTarget): LeaseholdError | undefined {
     const { name, rights, ended } = this.#who
     if (ended !== undefined) return new LeaseholdError('unauthenticated', ended)
-    if (!('prefix' in target) || allows(rights, 'watch', target.prefix)) return undefined
+    if (!('prefix' in target) || allowsOthers(rights, 'watch', target.prefix)) return undefined
+    if (allows(rights, 'watch', target.prefix)) return undefined
     return forbidden(name, 'watch', target.prefix)
   }
 
@@ -385,11 +396,4 @@ export class GuardedStore implements LeaseStore {
 
 function codeOf(error: unknown): string {
   return isLeaseholdError(error) ? error.code : 'unknown-outcome'
-}
-
-/** The keys that a query sees, as the prefix that the right to it is asked for. */
-function keysOf(query: Exclude<Query, { lease: LeaseId }>): string {
-  if ('key' in query) return query.key
-  if ('prefix' in query) return query.prefix
-  return 'history' in query ? query.history : ''
 }

@@ -34,6 +34,12 @@ export function allows(rights: readonly Right[], verb: Verb, prefix: string): bo
   return false
 }
 
+/** Whether some right covers every key that begins with `prefix`, if not the server's own. */
+export function allowsOthers(rights: readonly Right[], verb: Verb, prefix: string): boolean {
+  if (prefix.startsWith(OWN_PREFIX)) return false
+  return rights.some((right) => right.verbs.includes(verb) && prefix.startsWith(right.prefix))
+}
+
 /** Whether some right has this verb at all, on whatever keys. */
 export function allowsSomewhere(rights: readonly Right[], verb: Verb): boolean {
   return rights.some((right) => right.verbs.includes(verb))

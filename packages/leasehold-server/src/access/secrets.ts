@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { LeaseId } from 'leasehold/port'
 
 /** Stands between a lease's public id and its secret. No store uses it in its ids. */
@@ -16,7 +16,7 @@ const SECRET_LENGTH = 22
 export class LeaseSecrets {
   readonly #key: Buffer
 
-  constructor(key: Buffer = randomBytes(32)) {
+  constructor(key: Buffer) {
     this.#key = key
   }
 

@@ -10,6 +10,7 @@ import {
   type Timer,
   type Watch,
 } from 'leasehold/port'
+import type { ShownSession } from './browser-sessions.ts'
 import type { Principal } from './principal.ts'
 import { QUOTA_NAMES, type Quota } from './quota.ts'
 import { OWN_PREFIX, parseRight, type Right, writeRight } from './rights.ts'
@@ -99,6 +100,18 @@ export class TokenBook {
     const same = sameText(known?.hash ?? '', hashOf(parts?.[2] ?? ''))
     if (known === undefined || !same) throw unauthenticated('this token is not known here')
     return this.#unended(known)
+  }
+
+  /** Who signed in with this session: it holds for the very token that it was begun with. */
+  bySession({ name, isOf }: ShownSession): Principal {
+    const known = this.#known.get(name)
+    if (known === undefined || !isOf(known.hash)) throw unauthenticated('sign in again')
+    return this.#unended(known)
+  }
+
+  /** The hash of somebody's token. */
+  hashOf(name: string): string | undefined {
+    return this.#known.get(name)?.hash
   }
 
   /** Who this client certificate, whose chain was verified, stands for. */

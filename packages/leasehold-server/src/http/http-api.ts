@@ -6,6 +6,7 @@ import {
   type Admission,
   type Credentials,
   credentialsOf,
+  isForeign,
   type Principal,
 } from '../access/index.ts'
 import { problemFor, sendProblem } from './answers.ts'
@@ -206,10 +207,9 @@ export class HttpApi implements Desk {
 
 /** A page in somebody's browser must not change what only their machine can reach. */
 function refuseForeign({ method, headers }: FastifyRequest): void {
-  const { origin, host } = headers
-  if (method === 'GET' || origin === undefined) return
-  if (URL.canParse(origin) && new URL(origin).host === host) return
-  throw new LeaseholdError('forbidden', `a page of ${origin.slice(0, 100)} may not change anything`)
+  if (method === 'GET' || !isForeign(headers)) return
+  const page = headers.origin?.slice(0, 100)
+  throw new LeaseholdError('forbidden', `a page of ${page} may not change anything`)
 }
 
 function tooMany(what: string): LeaseholdError {

@@ -1,3 +1,3 @@
-export { refuseBadRequest } from './answers.ts'
+export { problemFor, refuseBadRequest, sendProblem } from './answers.ts'
 export { HttpApi, type HttpStats } from './http-api.ts'
 export { DEFAULT_HTTP, type HttpOptions } from './options.ts'

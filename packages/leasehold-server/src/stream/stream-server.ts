@@ -11,7 +11,7 @@ import {
 import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
 import type { Logger } from 'pino'
 import { WebSocketServer } from 'ws'
-import { type Access, type Admission, credentialsOf } from '../access/index.ts'
+import { type Access, type Admission, credentialsOf, isForeign } from '../access/index.ts'
 import { Connection } from './connection.ts'
 import type { StreamOptions } from './options.ts'
 import type { StreamStats, Surroundings } from './surroundings.ts'
@@ -119,10 +119,7 @@ export class StreamServer {
       return '503 Service Unavailable'
     }
     // A page in somebody's browser must not reach a server that only their machine can.
-    const { origin, host } = headers
-    if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host)) {
-      return '403 Forbidden'
-    }
+    if (isForeign(headers)) return '403 Forbidden'
     try {
       return this.#access.admit(credentialsOf(request))
     } catch (error) {

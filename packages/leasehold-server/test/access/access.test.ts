@@ -152,12 +152,48 @@ describe('rights', () => {
   })
 
   it('do not show the tokens, nor let anyone make them', async () => {
-    const { as } = await open()
+    const { as, store } = await open()
     const { store: mine } = await as('ann', ['claim,renew,release,read,watch:'])
     await expect(mine.read({ prefix: 'leasehold/' })).rejects.toThrowError(refused('forbidden'))
-    await expect(mine.read({ prefix: '' })).rejects.toThrowError(refused('forbidden'))
+    await expect(mine.read({ key: 'leasehold/tokens/ann' })).rejects.toThrowError(
+      refused('forbidden'),
+    )
+    await expect(mine.read({ history: 'leasehold/tokens/ann' })).rejects.toThrowError(
+      refused('forbidden'),
+    )
     await expect(lease(mine, ['leasehold/tokens/eve'])).rejects.toThrowError(refused('forbidden'))
-    expect(() => mine.watch({ prefix: 'lease' }, () => {})).toThrowError(refused('forbidden'))
+    expect(() => mine.watch({ prefix: 'leasehold/tok' }, () => {})).toThrowError(
+      refused('forbidden'),
+    )
+    const token = (await store.read({ prefix: 'leasehold/' })).keys[0]!.claims[0]!.lease
+    await expect(mine.read({ lease: token })).rejects.toThrowError(refused('forbidden'))
+  })
+
+  it("to read all keys show all but the server's own, page by page and as they change", async () => {
+    const { as, store, clock, access } = await open()
+    const { store: mine } = await as('wall', ['read,watch:'])
+    await as('ann', ['all:'])
+    for (const key of ['a', 'leasehol', 'leasehold0', 'z']) await lease(store, [key])
+    const all = await mine.read({ prefix: '' })
+    expect(all.keys.map(({ key }) => key)).toEqual(['a', 'leasehol', 'leasehold0', 'z'])
+    const seen: string[] = []
+    let after: string | undefined
+    for (let more = true; more; ) {
+      const page = await mine.read({ prefix: '', after, limit: 1 })
+      seen.push(...page.keys.map(({ key }) => key))
+      more = page.more
+      after = page.keys.at(-1)?.key ?? after
+      expect(seen.length).toBeLessThan(10)
+    }
+    expect(seen).toEqual(['a', 'leasehol', 'leasehold0', 'z'])
+    expect((await mine.read({ leases: true })).leases.length).toBeGreaterThan(4)
+    const { notices } = hear(mine, { prefix: 'l' })
+    await clock.advance(10)
+    await access.tokens.revoke('ann', 'root')
+    await lease(store, ['leasehold1'])
+    await clock.advance(10)
+    const told = notices.flatMap((notice) => (notice.type === 'events' ? notice.events : []))
+    expect(told.map(({ key }) => key)).toEqual(['leasehold1'])
   })
 
   it('to end what others hold take admin and a reason, and are written down with the true name', async () => {
