@@ -12,6 +12,7 @@ import {
 } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
 import { Access, type Audit, noAudit } from './access/index.ts'
+import { serveDashboard } from './dashboard/index.ts'
 import { beginDuties, type Duties } from './duties.ts'
 import {
   DEFAULT_HTTP,
@@ -110,9 +111,13 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
     isStopping: () => closing !== undefined,
   })
   api.addTo(app)
-  app.server.on('upgrade', (request, socket, head) => streams.upgrade(request, socket, head))
+  const unmeasured = options.store
+  const dashboard = serveDashboard(app, { store, unmeasured, access, stats, clock, random, log })
+  app.server.on('upgrade', (request, socket, head) => {
+    if (!dashboard.upgrade(request, socket, head)) streams.upgrade(request, socket, head)
+  })
   const close = async () => {
-    await Promise.all([streams.close(), api.close()])
+    await Promise.all([streams.close(), api.close(), dashboard.close()])
     operations.close()
     await duties?.close()
     await app.close()

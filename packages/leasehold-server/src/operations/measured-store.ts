@@ -10,6 +10,7 @@ import {
   type Query,
   type Reading,
   type ReleaseRequest,
+  type Renewed,
   type RevokeRequest,
   type UpdateRequest,
   type WatchTarget,
@@ -40,6 +41,8 @@ export class MeasuredStore implements LeaseStore {
   readonly commits = new Histogram()
   /** Why changes fail, while the last one did for want of storage. */
   trouble: string | undefined = undefined
+  /** Told of every call of `renew`, while somebody wants to know. */
+  renewed: ((leases: readonly LeaseId[]) => void) | undefined = undefined
   readonly #store: LeaseStore
   readonly #clock: Clock
   #timing = false
@@ -61,7 +64,9 @@ export class MeasuredStore implements LeaseStore {
   renew(leases: readonly LeaseId[]) {
     this.calls.renew++
     if (Array.isArray(leases)) this.renewals += leases.length
-    return this.#store.renew(leases)
+    const answer = this.#store.renew(leases)
+    if (this.renewed !== undefined) this.#tellRenewed(leases, answer)
+    return answer
   }
 
   revoke(request: RevokeRequest) {
@@ -95,6 +100,17 @@ export class MeasuredStore implements LeaseStore {
 
   close(): Promise<void> {
     return this.#store.close()
+  }
+
+  /** Only what the store has renewed was a heartbeat. */
+  #tellRenewed(leases: readonly LeaseId[], answer: Promise<Renewed>): void {
+    answer.then(
+      ({ lost }) => {
+        const gone = new Set(lost.map(({ lease }) => lease))
+        this.renewed?.(gone.size === 0 ? leases : leases.filter((lease) => !gone.has(lease)))
+      },
+      () => {},
+    )
   }
 
   #change<Answer>(answer: Promise<Answer>): Promise<Answer> {

@@ -47,19 +47,23 @@ export class StoreObserver {
 
   /**
    * Lets a lease expire, and measures how late that is told: what a waiter behind a holder that died
-   * would feel, on whatever store. One at a time.
+   * would feel, on whatever store. One at a time. Answers with it in milliseconds, where it could be.
    */
-  async probeExpiry(): Promise<void> {
-    if (this.#probing || this.#closed) return
+  async probeExpiry(): Promise<number | undefined> {
+    if (this.#probing || this.#closed) return undefined
     this.#probing = true
     try {
       const ttl = Math.max(PROBE_TTL_MS, this.#store.guarantees.ttl.min)
       const granted = await this.#store.grant({ holder: 'leasehold', ttl })
       const due = this.#clock.now() + ttl
       if (granted.outcome === 'granted') await this.#gone(granted.lease)
-      if (!this.#closed) this.expiryLag.add(Math.max(0, this.#clock.now() - due) / 1000)
+      if (this.#closed) return undefined
+      const late = Math.max(0, this.#clock.now() - due)
+      this.expiryLag.add(late / 1000)
+      return late
     } catch (error) {
       if (!isLeaseholdError(error, 'closed')) this.#log.debug({ err: error }, 'no expiry was timed')
+      return undefined
     } finally {
       this.#probing = false
     }

@@ -95,7 +95,7 @@ const VAGUE = /(^|[-/])(utils?|helpers?|misc|common|manager|service|impl)([-./]|
 export const plainNames: Habit = ({ path }) => {
   const name = posix.basename(path)
   const faults: string[] = []
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|config|d))?\.ts$/.test(name)) {
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|config|d))?\.tsx?$/.test(name)) {
     faults.push(`${path} is not in kebab-case`)
   }
   if (VAGUE.test(path)) faults.push(`${path} does not say what is in it`)

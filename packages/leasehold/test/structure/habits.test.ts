@@ -11,11 +11,11 @@ import {
 } from './habit-rules.ts'
 import { filesUnder, readSource } from './source-files.ts'
 
-const everything = filesUnder('.', /\.(ts|js|json|md|sh|yml)$|^run$|^\.npmrc$|^LICENSE$/)
-const code = everything.filter((file) => file.path.endsWith('.ts'))
+const everything = filesUnder('.', /\.(tsx?|js|css|html|json|md|sh|yml)$|^run$|^\.npmrc$|^LICENSE$/)
+const code = everything.filter((file) => /\.tsx?$/.test(file.path))
 const tests = code.filter((file) => file.path.includes('/test/'))
 const sources = code.filter((file) => !file.path.includes('/test/'))
-const library = code.filter((file) => file.path.includes('/src/'))
+const library = code.filter((file) => /\/(src|dashboard)\//.test(file.path))
 
 describe('the repository', () => {
   it.each<[string, Habit, typeof code]>([

@@ -38,7 +38,8 @@ export interface Node {
 }
 
 export function parse(file: SourceFile): Node {
-  return parseAst(file.text, { lang: 'ts' }, file.path) as unknown as Node
+  const lang = file.path.endsWith('.tsx') ? 'tsx' : 'ts'
+  return parseAst(file.text, { lang }, file.path) as unknown as Node
 }
 
 export function isNode(value: unknown): value is Node {

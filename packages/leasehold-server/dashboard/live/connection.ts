@@ -1,0 +1,223 @@
+import { type Event, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
+import { remoteStore } from 'leasehold/remote'
+import { allowsOthers, parseRight, type Right } from '../../src/access/rights.ts'
+import { Mirror } from '../model/mirror.ts'
+import { Recent } from '../model/recent.ts'
+import { StatusHistory } from '../model/services.ts'
+import { api, type Me, Refusal } from './api.ts'
+import { link } from './browser-socket.ts'
+import { FeedClient } from './feed-client.ts'
+import { changed } from './frames.ts'
+import { LeaseBook } from './lease-book.ts'
+import { loadKeys, loadLeases, watchFrom } from './loading.ts'
+
+export type Standing =
+  | { readonly is: 'connecting' }
+  | { readonly is: 'loading'; readonly keys: number }
+  | { readonly is: 'live' }
+  /** The stream is broken since a time of this machine; another is being tried. */
+  | { readonly is: 'lost'; readonly since: number }
+  | { readonly is: 'signed-out'; readonly why: string | undefined }
+  /** Looking again will not help until somebody has changed something. */
+  | { readonly is: 'refused'; readonly why: string }
+
+const RETRY_MS = 1000
+
+/**
+ * The page's line to its server: reads everything once, and is told of every change from then on by
+ * the same stream that clients use. It comes back by itself, and says meanwhile that it is away.
+ */
+export class Connection {
+  /** The time on the store's clock, as far as the server's own tells it. */
+  readonly now = (): number => performance.timeOrigin + performance.now() + this.#ahead
+  standing: Standing = { is: 'connecting' }
+  me: Me | undefined
+  rights: readonly Right[] = []
+  store: LeaseStore | undefined
+  mirror = new Mirror()
+  recent = new Recent()
+  history = new StatusHistory()
+  book = this.#newBook()
+  readonly feed: FeedClient
+  #ahead = 0
+  #isAheadKnown = false
+  #watches: Watch[] = []
+  #wake: (() => void) | undefined
+
+  constructor() {
+    this.feed = new FeedClient({
+      beat: (lease, at) => this.book.beat(lease, at),
+      time: (at) => this.#synchronise(at),
+      silent: () => link.drop(),
+    })
+    link.opened = () => {
+      if (this.standing.is === 'lost') this.#stand({ is: 'live' })
+    }
+    link.closed = () => {
+      if (this.standing.is === 'live') this.#stand({ is: 'lost', since: Date.now() })
+    }
+    link.refusal = () => this.#refusal()
+  }
+
+  async run(): Promise<never> {
+    for (;;) {
+      try {
+        await this.#connect()
+        await this.#ended()
+      } catch (error) {
+        this.#failed(error)
+        if (this.standing.is === 'signed-out') await this.#ended()
+        else await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+  }
+
+  /** Somebody has signed in or out: everything is asked for anew. */
+  again(): void {
+    this.#close()
+    this.#stand({ is: 'connecting' })
+    this.#wake?.()
+  }
+
+  may(verb: Right['verbs'][number], prefix: string): boolean {
+    return allowsOthers(this.rights, verb, prefix)
+  }
+
+  async #connect(): Promise<void> {
+    this.me = await api.me()
+    this.rights = this.me.rights.map(parseRight)
+    this.#stand({ is: 'connecting' })
+    const prefixes = this.#prefixes()
+    if (prefixes.length === 0) {
+      throw new Refusal(403, `"${this.me.name}" may read and watch nothing: ask for 'read,watch:'`)
+    }
+    const store = await remoteStore(location.origin, { timeout: 10_000 })
+    this.store = store
+    await this.#load(store, prefixes)
+    if (this.may('read', '')) this.feed.open()
+  }
+
+  async #load(store: LeaseStore, prefixes: readonly string[]): Promise<void> {
+    for (const watch of this.#watches) watch.close()
+    this.#watches = []
+    const isFirst = this.mirror.keys.size === 0
+    const mirror = new Mirror()
+    const recent = new Recent()
+    const history = new StatusHistory()
+    // What was seen goes on to be shown until all is read again.
+    if (isFirst) this.#show(mirror, recent, history, store)
+    const progress = () => {
+      if (isFirst) this.#stand({ is: 'loading', keys: mirror.keys.size })
+    }
+    const from = new Map<string, number>()
+    for (const prefix of prefixes) from.set(prefix, await loadKeys(store, prefix, mirror, progress))
+    if (this.may('read', '')) await loadLeases(store, mirror, progress)
+    this.#show(mirror, recent, history, store)
+    for (const [prefix, read] of from) this.#watch(store, prefix, read, prefixes)
+    this.#stand({ is: 'live' })
+  }
+
+  #watch(store: LeaseStore, prefix: string, read: number, prefixes: readonly string[]): void {
+    const { mirror, recent, history } = this
+    const before = (event: Event) => {
+      recent.hear(event)
+      history.hear(event)
+    }
+    const watch = watchFrom(store, prefix, read, {
+      before,
+      now: (event) => {
+        mirror.apply(event)
+        before(event)
+      },
+      told: changed,
+      missed: () => void this.#load(store, prefixes).catch((error) => this.#lose(error)),
+      broken: (error) => this.#lose(error),
+    })
+    this.#watches.push(watch)
+  }
+
+  #show(mirror: Mirror, recent: Recent, history: StatusHistory, store: LeaseStore): void {
+    if (this.mirror !== mirror) {
+      this.mirror = mirror
+      this.recent = recent
+      this.history = history
+      this.book = this.#newBook()
+    }
+    this.book.open(store)
+    changed()
+  }
+
+  #newBook(): LeaseBook {
+    const book = new LeaseBook(this.mirror, this.now)
+    book.follow = (leases) => this.feed.follow(leases)
+    return book
+  }
+
+  /** The prefixes that this one may both read and watch, none below another. */
+  #prefixes(): string[] {
+    if (this.may('read', '') && this.may('watch', '')) return ['']
+    const own = [...new Set(this.rights.map(({ prefix }) => prefix))].filter(
+      (prefix) => this.may('read', prefix) && this.may('watch', prefix),
+    )
+    return own.filter((prefix) => !own.some((it) => it !== prefix && prefix.startsWith(it)))
+  }
+
+  #ended(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  #lose(error: unknown): void {
+    if (isLeaseholdError(error, 'closed')) return
+    this.#failed(error)
+    this.#wake?.()
+  }
+
+  #failed(error: unknown): void {
+    this.#close()
+    if (error instanceof Refusal && error.status === 403) {
+      this.#stand({ is: 'refused', why: error.message })
+    } else if (isSignedOut(error)) {
+      const why = this.me === undefined ? undefined : error.message
+      this.#stand({ is: 'signed-out', why })
+    } else if (this.standing.is !== 'lost') this.#stand({ is: 'lost', since: Date.now() })
+  }
+
+  #close(): void {
+    this.feed.close()
+    for (const watch of this.#watches) watch.close()
+    this.#watches = []
+    void this.store?.close().catch(() => {})
+    this.store = undefined
+  }
+
+  /** Why the stream may have been turned away, where the server says so on being asked. */
+  async #refusal(): Promise<string | undefined> {
+    try {
+      await api.me()
+      return undefined
+    } catch (error) {
+      return error instanceof Refusal && error.status === 401 ? error.message : undefined
+    }
+  }
+
+  /** The server's clock is at least this far ahead: what was told was on its way for a while. */
+  #synchronise(at: number): void {
+    const ahead = at - (performance.timeOrigin + performance.now())
+    const difference = ahead - this.#ahead
+    if (this.#isAheadKnown && difference < 0 && difference > -1000) return
+    this.#ahead = ahead
+    this.#isAheadKnown = true
+  }
+
+  #stand(standing: Standing): void {
+    this.standing = standing
+    changed()
+  }
+}
+
+function isSignedOut(error: unknown): error is Error {
+  if (error instanceof Refusal) return error.status === 401
+  return isLeaseholdError(error, 'unauthenticated')
+}

@@ -1,0 +1,65 @@
+import type { Tenure } from 'leasehold/port'
+import type { Mirror } from './mirror.ts'
+import { type Candidate, candidateOf } from './recipes.ts'
+
+export interface ElectionView {
+  readonly name: string
+  /** The key that the candidates stand on. */
+  readonly key: string
+  /** The one who has taken the term. */
+  readonly leader: Candidate | undefined
+  /** Those behind, or all while nobody leads. */
+  readonly others: readonly Candidate[]
+}
+
+/** All elections in which somebody campaigns, by name. */
+export function electionsOf(mirror: Mirror): ElectionView[] {
+  const node = mirror.tree.find('election')
+  return (node?.names?.list() ?? []).flatMap((name) => {
+    const key = `election/${name}/line`
+    const row = mirror.keys.get(key)
+    if (row === undefined) return []
+    const line = row.claims.map(candidateOf)
+    const leader = line[0]?.leads ? line[0] : undefined
+    return [{ name, key, leader, others: leader === undefined ? line : line.slice(1) }]
+  })
+}
+
+export interface Span {
+  readonly holder: string
+  readonly token: number
+  readonly from: number
+  readonly to: number
+  /** How it ended; nothing while it lasts. */
+  readonly end: Tenure['end'] | undefined
+}
+
+/** Who held a key and when, the earliest first, with who holds it now. */
+export function spansOf(
+  tenures: readonly Tenure[],
+  current: { readonly holder: string; readonly token: number; readonly since: number } | undefined,
+  now: number,
+): Span[] {
+  const past = tenures
+    .map(({ holder, token, heldSince, endedAt, end }) => ({
+      ...{ holder, token, end },
+      from: heldSince,
+      to: endedAt,
+    }))
+    .sort((a, b) => a.from - b.from)
+  if (current === undefined) return past
+  const { holder, token, since } = current
+  return [...past, { holder, token, from: since, to: Math.max(now, since), end: undefined }]
+}
+
+/** Where a span lies on a line from one time to another, as parts of it from 0 to 1. */
+export function placed(
+  { from, to }: Pick<Span, 'from' | 'to'>,
+  begin: number,
+  end: number,
+): { readonly left: number; readonly width: number } {
+  const whole = Math.max(1, end - begin)
+  const left = Math.min(1, Math.max(0, (from - begin) / whole))
+  const right = Math.min(1, Math.max(0, (to - begin) / whole))
+  return { left, width: Math.max(0, right - left) }
+}

@@ -1,0 +1,17 @@
+export interface Rhythm {
+  readonly beats: number
+  /** From one heartbeat to the next, in milliseconds. */
+  readonly every: number
+  /** How far they usually are from that: the standard deviation. */
+  readonly jitter: number
+  readonly longest: number
+}
+
+/** The rhythm of heartbeats at these times; nothing for fewer than three, which have none. */
+export function rhythmOf(times: readonly number[]): Rhythm | undefined {
+  if (times.length < 3) return undefined
+  const gaps = times.slice(1).map((time, at) => time - times[at]!)
+  const every = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length
+  const variance = gaps.reduce((sum, gap) => sum + (gap - every) ** 2, 0) / gaps.length
+  return { beats: times.length, every, jitter: Math.sqrt(variance), longest: Math.max(...gaps) }
+}

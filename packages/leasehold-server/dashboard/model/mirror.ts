@@ -1,0 +1,248 @@
+import { type Claim, type Event, holders, type KeyEntry, type Lease } from 'leasehold/port'
+import { KeyTree } from './key-tree.ts'
+import { SortedNames } from './sorted-names.ts'
+
+/** A claim, as far as the page has heard of it. */
+export interface ClaimRow {
+  readonly key: string
+  readonly token: number
+  readonly lease: string
+  readonly holder: string
+  readonly mode: 'exclusive' | 'shared'
+  readonly limit?: number | undefined
+  readonly claimedAt: number
+  value?: string | undefined
+  heldSince?: number | undefined
+}
+
+/** A key with its claims in order: the first `held` of them hold, the others wait. */
+export interface KeyRow {
+  readonly key: string
+  claims: ClaimRow[]
+  held: number
+  /** How many claims there are: more than are known here, of a line that was too long to be read. */
+  count: number
+  /** News up to this revision are old. */
+  revision: number
+}
+
+/** A lease, with what is known of it. */
+export interface LeaseRow {
+  readonly id: string
+  readonly holder: string
+  /** The keys it has claims on. */
+  readonly keys: string[]
+  /** What the store says of it, when it was last asked. */
+  detail?: Lease | undefined
+}
+
+/** Between a holder's name and a lease's id in the list of leases: sorts before any letter. */
+const BETWEEN = '\u0001'
+
+/**
+ * All keys and leases of a server, as the page has read them and kept them up to date by the store's
+ * own events. Every change costs the same, however much there is.
+ */
+export class Mirror {
+  readonly keys = new Map<string, KeyRow>()
+  readonly leases = new Map<string, LeaseRow>()
+  readonly holders = new Map<string, Set<string>>()
+  readonly tree = new KeyTree()
+  /** Keys on which somebody waits. */
+  readonly contended = new Set<string>()
+  /** By the first part of keys: counts the changes there. */
+  readonly versions = new Map<string, number>()
+  waiting = 0
+  version = 0
+  /** Called with a lease that has no claims any more, and may have ended. */
+  emptied: (lease: LeaseRow) => void = () => {}
+  /** Called with a lease of which nothing but its claims is known. */
+  discovered: (lease: LeaseRow) => void = () => {}
+  readonly #byHolder = new SortedNames()
+  readonly #children = new Map<string, Set<string>>()
+
+  /** The ids of all leases, by their holders' names. */
+  leaseIds(): readonly string[] {
+    return this.#byHolder.list()
+  }
+
+  /** The id in an entry of `leaseIds`. */
+  static idIn(entry: string): string {
+    return entry.slice(entry.indexOf(BETWEEN) + 1)
+  }
+
+  static entryOf(holder: string, id: string): string {
+    return holder + BETWEEN + id
+  }
+
+  versionOf(part: string): number {
+    return this.versions.get(part) ?? 0
+  }
+
+  /** A key as it was read at a revision. */
+  put(entry: KeyEntry, revision: number): void {
+    const { key, claims, holders: held, count } = entry
+    this.remove(key)
+    if (count === 0) return
+    const row: KeyRow = { key, claims: claims.map(rowOf), held, count, revision }
+    this.keys.set(key, row)
+    this.tree.add(key)
+    for (const claim of row.claims) this.#attach(claim)
+    this.#counted(row, 0)
+    this.#changed(key)
+  }
+
+  /** A key is claimed by nobody any more. */
+  remove(key: string): void {
+    const row = this.keys.get(key)
+    if (row === undefined) return
+    this.keys.delete(key)
+    const waited = row.count - row.held
+    this.waiting -= waited
+    this.tree.wait(key, -waited)
+    this.tree.delete(key)
+    this.contended.delete(key)
+    for (const claim of row.claims) this.#detach(claim)
+    this.#changed(key)
+  }
+
+  putLease(lease: Lease): void {
+    const { id, holder, parent } = lease
+    this.#leaseRow(id, holder, lease)
+    this.version++
+    if (parent === undefined) return
+    const children = this.#children.get(parent)
+    if (children === undefined) this.#children.set(parent, new Set([id]))
+    else children.add(id)
+  }
+
+  /** The leases under one, as far as they are known. */
+  childrenOf(id: string): readonly string[] {
+    return [...(this.#children.get(id) ?? [])]
+  }
+
+  /** A lease is over. Its claims go by the events of their keys. */
+  removeLease(id: string): void {
+    const row = this.leases.get(id)
+    if (row === undefined || row.keys.length > 0) return
+    this.leases.delete(id)
+    this.#children.delete(id)
+    this.#children.get(row.detail?.parent ?? '')?.delete(id)
+    this.#byHolder.delete(Mirror.entryOf(row.holder, id))
+    const own = this.holders.get(row.holder)
+    own?.delete(id)
+    if (own?.size === 0) this.holders.delete(row.holder)
+    this.version++
+  }
+
+  apply(event: Event): void {
+    const { key, revision, type } = event
+    const row = this.keys.get(key)
+    if (row !== undefined && revision <= row.revision) return
+    if (type === 'claimed') this.#claimed(event, row ?? this.#newRow(key))
+    else if (row === undefined) return
+    else if (type === 'updated') {
+      const claim = row.claims.find(({ token }) => token === event.token)
+      if (claim !== undefined) claim.value = event.value
+    } else this.#removed(event, row)
+    this.#changed(key)
+  }
+
+  #newRow(key: string): KeyRow {
+    const row: KeyRow = { key, claims: [], held: 0, count: 0, revision: 0 }
+    this.keys.set(key, row)
+    this.tree.add(key)
+    return row
+  }
+
+  #claimed(event: Event, row: KeyRow): void {
+    const { key, token, lease, holder, mode, limit, value, at } = event
+    if (row.claims.some((claim) => claim.token === token)) return
+    const waited = row.count - row.held
+    const claim: ClaimRow = { key, token, lease, holder, mode, limit, value, claimedAt: at }
+    row.claims.push(claim)
+    row.count++
+    this.#attach(claim)
+    this.#hold(row, at)
+    this.#counted(row, waited)
+  }
+
+  #removed({ token, at, end, key }: Event, row: KeyRow): void {
+    const index = row.claims.findIndex((claim) => claim.token === token)
+    const waited = row.count - row.held
+    row.count--
+    if (index >= 0) {
+      const [claim] = row.claims.splice(index, 1)
+      if (index < row.held) row.held--
+      this.#detach(claim!, end?.reason === 'expired')
+    }
+    if (row.count <= 0) {
+      row.count = row.held = 0
+      this.#counted(row, waited)
+      this.keys.delete(key)
+      this.tree.delete(key)
+      return
+    }
+    this.#hold(row, at)
+    this.#counted(row, waited)
+  }
+
+  /** Finds out who holds now. Of a line that is not known whole, those who held go on to. */
+  #hold(row: KeyRow, at: number): void {
+    const isWhole = row.count === row.claims.length
+    row.held = isWhole ? holders(row.claims) : Math.max(row.held, holders(row.claims.slice(0, 1)))
+    for (let index = 0; index < row.held; index++) {
+      const claim = row.claims[index]
+      if (claim !== undefined) claim.heldSince ??= at
+    }
+  }
+
+  #counted(row: KeyRow, before: number): void {
+    const waiting = row.count - row.held
+    this.waiting += waiting - before
+    this.tree.wait(row.key, waiting - before)
+    if (waiting > 0) this.contended.add(row.key)
+    else this.contended.delete(row.key)
+  }
+
+  #attach({ lease, holder, key }: ClaimRow): void {
+    this.#leaseRow(lease, holder).keys.push(key)
+  }
+
+  #detach({ lease, key }: ClaimRow, isOver = false): void {
+    const row = this.leases.get(lease)
+    const index = row?.keys.indexOf(key) ?? -1
+    if (row === undefined || index < 0) return
+    row.keys[index] = row.keys.at(-1)!
+    row.keys.pop()
+    if (row.keys.length > 0) return
+    if (isOver) this.removeLease(lease)
+    else this.emptied(row)
+  }
+
+  #leaseRow(id: string, holder: string, detail?: Lease): LeaseRow {
+    let row = this.leases.get(id)
+    if (row !== undefined) {
+      row.detail = detail ?? row.detail
+      return row
+    }
+    row = { id, holder, keys: [], detail }
+    this.leases.set(id, row)
+    if (detail === undefined) this.discovered(row)
+    this.#byHolder.add(Mirror.entryOf(holder, id))
+    const own = this.holders.get(holder)
+    if (own === undefined) this.holders.set(holder, new Set([id]))
+    else own.add(id)
+    return row
+  }
+
+  #changed(key: string): void {
+    this.version++
+    const part = key.split('/', 1)[0]!
+    this.versions.set(part, this.versionOf(part) + 1)
+  }
+}
+
+function rowOf({ key, token, lease, holder, mode, limit, value, claimedAt, heldSince }: Claim) {
+  return { key, token, lease, holder, mode, limit, value, claimedAt, heldSince }
+}

@@ -1,0 +1,32 @@
+/**
+ * The recipes' own pure functions. Who leads, whose turn it is and which instance is healthy is decided
+ * by these, here as in every client: the page has no opinion of its own.
+ */
+export { AdaptiveTtl } from '../../../leasehold/src/adaptive/adaptive-ttl.ts'
+export type { TtlChoice } from '../../../leasehold/src/adaptive/choice.ts'
+export {
+  type Candidate,
+  candidateOf,
+  leaderOf,
+} from '../../../leasehold/src/recipes/election/line.ts'
+export { definitionFrom } from '../../../leasehold/src/recipes/pool/definition.ts'
+export { expectation } from '../../../leasehold/src/recipes/pool/hold-times.ts'
+export { keysOf, standingOf } from '../../../leasehold/src/recipes/pool/standing.ts'
+export {
+  type PoolStatus,
+  statusOf as poolStatusOf,
+} from '../../../leasehold/src/recipes/pool/status.ts'
+export type { HoldTimes } from '../../../leasehold/src/recipes/pool/usage.ts'
+export {
+  type Description,
+  parseDescription,
+} from '../../../leasehold/src/recipes/registry/description.ts'
+export {
+  healthKey,
+  type Instance,
+  instanceOf,
+  newestHealth,
+  partsOfKey,
+  type Status,
+} from '../../../leasehold/src/recipes/registry/instance.ts'
+export { decode, type SessionRecord } from '../../../leasehold/src/recipes/session/record.ts'

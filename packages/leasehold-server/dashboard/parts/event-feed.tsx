@@ -1,0 +1,101 @@
+import type { Event } from 'leasehold/port'
+import { useMemo, useState } from 'preact/hooks'
+import { timeOfDay } from '../model/format.ts'
+import { KINDS, type Kind, kindOf } from '../model/recent.ts'
+import { useLive } from './context.ts'
+import { go, hrefTo } from './route.ts'
+import { Mark } from './small.tsx'
+import { WindowList } from './window-list.tsx'
+
+const ROW_HEIGHT = 30
+
+/** What happens, as it happens, the latest first. It can be held still to read it. */
+export function EventFeed() {
+  const { recent } = useLive()
+  const [kinds, setKinds] = useState<ReadonlySet<Kind>>(
+    new Set(KINDS.filter((it) => it !== 'updated')),
+  )
+  const [text, setText] = useState('')
+  const [held, hold] = useState<readonly Event[] | undefined>(undefined)
+  const found = useMemo(() => recent.list({ kinds, text }), [recent, recent.version, kinds, text])
+  const shown = held ?? found
+  const toggle = (kind: Kind) => {
+    const next = new Set(kinds)
+    if (!next.delete(kind)) next.add(kind)
+    setKinds(next)
+    hold(undefined)
+  }
+  return (
+    <section class="panel feed" aria-labelledby="feed-title">
+      <h2 id="feed-title">Events</h2>
+      <div class="filters">
+        <KindChips kinds={kinds} toggle={toggle} />
+        <input
+          type="search"
+          aria-label="Filter events by key or holder"
+          placeholder="key or holder"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={held !== undefined}
+          onClick={() => hold(held === undefined ? found : undefined)}
+        >
+          {held === undefined ? 'Pause' : 'Paused'}
+        </button>
+      </div>
+      {shown.length === 0 ? (
+        <p class="quiet">Nothing of this kind has happened yet.</p>
+      ) : (
+        <WindowList
+          label="Events, the latest first"
+          count={shown.length}
+          rowHeight={ROW_HEIGHT}
+          keyOf={(index) => idOf(shown[index]!)}
+          row={(index) => <EventRow event={shown[index]!} />}
+          choose={(index) => go(hrefTo('keys', shown[index]!.key))}
+        />
+      )}
+    </section>
+  )
+}
+
+interface KindChipsProps {
+  readonly kinds: ReadonlySet<Kind>
+  toggle(kind: Kind): void
+}
+
+function KindChips({ kinds, toggle }: KindChipsProps) {
+  return KINDS.map((kind) => (
+    <button
+      key={kind}
+      type="button"
+      class="chip"
+      aria-pressed={kinds.has(kind)}
+      onClick={() => toggle(kind)}
+    >
+      {kind}
+    </button>
+  ))
+}
+
+function idOf({ revision, type, key, token }: Event): string {
+  return `${revision} ${type} ${token} ${key}`
+}
+
+function EventRow({ event }: { readonly event: Event }) {
+  const { at, key, holder, token, end } = event
+  return (
+    <div class="event">
+      <time>{timeOfDay(at)}</time>
+      <Mark word={kindOf(event)} />
+      <span class="key">{key}</span>
+      <span class="holder">{holder}</span>
+      <span class="token" title="fencing token">
+        {end?.why ?? `#${token}`}
+      </span>
+    </div>
+  )
+}

@@ -1,0 +1,44 @@
+import { useEffect, useState } from 'preact/hooks'
+
+/** Where on the page somebody is: `#/keys/jobs%2F1?holder=x` is the view `keys` at `jobs/1`. */
+export interface Route {
+  readonly view: string
+  readonly at: string | undefined
+  readonly query: URLSearchParams
+}
+
+export function routeIn(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?')
+  const [view = '', at] = path.split('/')
+  return {
+    view: view === '' ? 'overview' : view,
+    at: at === undefined || at === '' ? undefined : decoded(at),
+    query: new URLSearchParams(query),
+  }
+}
+
+export function hrefTo(view: string, at?: string): string {
+  return at === undefined ? `#/${view}` : `#/${view}/${encodeURIComponent(at)}`
+}
+
+export function go(href: string): void {
+  location.hash = href
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => routeIn(location.hash))
+  useEffect(() => {
+    const listener = () => setRoute(routeIn(location.hash))
+    addEventListener('hashchange', listener)
+    return () => removeEventListener('hashchange', listener)
+  }, [])
+  return route
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,149 @@
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+
+export interface WindowListProps {
+  readonly label: string
+  readonly count: number
+  /** In pixels; all alike. */
+  readonly rowHeight: number
+  /** What is in the row of this number. */
+  row(index: number): ComponentChildren
+  /** The row's identity, so that it is moved and not made anew when others come before it. */
+  keyOf(index: number): string
+  /** The number of the row that is chosen. */
+  readonly chosen?: number | undefined
+  choose?(index: number): void
+  /** Keys beyond moving and choosing; answers whether it was one of its own. */
+  onKey?(event: KeyboardEvent, index: number): boolean
+  /** In a plain list nothing is chosen: its rows have links and buttons of their own. */
+  readonly role?: 'listbox' | 'tree' | 'list' | undefined
+  /** Of a row in a tree: how deep it is, and whether it is open or could be. */
+  levelOf?(index: number): { readonly level: number; readonly isOpen: boolean | undefined }
+  readonly class?: string
+}
+
+/** More rows than can be seen are drawn, so that a quick scroll does not show empty ones. */
+const SPARE = 6
+
+/**
+ * A list of any length, of which only what can be seen is on the page. It is one stop for the
+ * keyboard: arrows, page up and down, home and end move in it, and return chooses.
+ */
+export function WindowList(props: WindowListProps) {
+  const { label, count, rowHeight, role = 'listbox', chosen, choose, onKey } = props
+  const box = useRef<HTMLDivElement>(null)
+  const [view, setView] = useView(box)
+  const [active, setActive] = useState<number | undefined>(undefined)
+  const id = useRef(`list-${Math.random().toString(36).slice(2)}`).current
+  useEffect(() => {
+    if (chosen !== undefined) reveal(box.current!, chosen, rowHeight)
+  }, [chosen])
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE)
+  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE)
+  const at = active === undefined ? (chosen ?? first) : Math.min(active, count - 1)
+  const move = (to: number) => {
+    const next = Math.min(Math.max(to, 0), count - 1)
+    setActive(next)
+    reveal(box.current!, next, rowHeight)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor(view.height / rowHeight) - 1)
+    const moved = movedTo(event.key, at, page, count)
+    if (moved !== undefined) move(moved)
+    else if (event.key === 'Enter' && choose !== undefined && count > 0) choose(at)
+    else if (!onKey?.(event, at)) return
+    event.preventDefault()
+  }
+  const rows = []
+  for (let index = first; index < last; index++) {
+    rows.push(<Row key={props.keyOf(index)} {...{ props, index, id, isActive: index === at }} />)
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it has one of three roles.
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: each of them has a label.
+    <div
+      class={`window-list ${props.class ?? ''}`}
+      ref={box}
+      role={role}
+      aria-label={label}
+      tabIndex={0}
+      aria-activedescendant={
+        role !== 'list' && count > 0 && at >= first && at < last ? `${id}-${at}` : undefined
+      }
+      onScroll={({ currentTarget: { scrollTop, clientHeight } }) =>
+        setView({ top: scrollTop, height: clientHeight })
+      }
+      onKeyDown={onKeyDown}
+      onFocus={() => setActive((before) => before ?? chosen ?? first)}
+    >
+      <div class="window-list-all" role="presentation" style={{ height: count * rowHeight }}>
+        {rows}
+      </div>
+    </div>
+  )
+}
+
+/** Which part of a box is seen: where it is scrolled to, and how high it is. */
+function useView(box: RefObject<HTMLDivElement>) {
+  const state = useState({ top: 0, height: 600 })
+  const [, setView] = state
+  useLayoutEffect(() => {
+    const element = box.current!
+    const measure = () => setView({ top: element.scrollTop, height: element.clientHeight })
+    const observer = new ResizeObserver(measure)
+    observer.observe(element)
+    measure()
+    return () => observer.disconnect()
+  }, [])
+  return state
+}
+
+interface RowProps {
+  readonly props: WindowListProps
+  readonly index: number
+  readonly id: string
+  readonly isActive: boolean
+}
+
+function Row({ props, index, id, isActive }: RowProps) {
+  const { rowHeight, role, chosen, choose, levelOf, count } = props
+  const level = levelOf?.(index)
+  const isChosen = index === chosen
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list around it has the keys.
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: it has one of three roles.
+    // biome-ignore lint/a11y/noStaticElementInteractions: it has one of three roles.
+    <div
+      id={`${id}-${index}`}
+      role={role === 'tree' ? 'treeitem' : role === 'list' ? 'listitem' : 'option'}
+      aria-selected={role === 'list' ? undefined : isChosen}
+      aria-setsize={count}
+      aria-posinset={index + 1}
+      aria-level={level?.level}
+      aria-expanded={level?.isOpen}
+      class={`row${isChosen ? ' chosen' : ''}${isActive && role !== 'list' ? ' active' : ''}`}
+      style={{ height: rowHeight, transform: `translateY(${index * rowHeight}px)` }}
+      onClick={() => choose?.(index)}
+    >
+      {props.row(index)}
+    </div>
+  )
+}
+
+function movedTo(key: string, at: number, page: number, count: number): number | undefined {
+  if (count === 0) return undefined
+  if (key === 'ArrowDown') return at + 1
+  if (key === 'ArrowUp') return at - 1
+  if (key === 'PageDown') return at + page
+  if (key === 'PageUp') return at - page
+  if (key === 'Home') return 0
+  return key === 'End' ? count - 1 : undefined
+}
+
+function reveal(box: HTMLElement, index: number, rowHeight: number): void {
+  const top = index * rowHeight
+  if (top < box.scrollTop) box.scrollTop = top
+  else if (top + rowHeight > box.scrollTop + box.clientHeight) {
+    box.scrollTop = top + rowHeight - box.clientHeight
+  }
+}

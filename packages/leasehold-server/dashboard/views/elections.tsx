@@ -1,0 +1,127 @@
+import { useMemo } from 'preact/hooks'
+import { takeKey } from '../model/deeds.ts'
+import { type ElectionView, electionsOf, spansOf } from '../model/elections.ts'
+import { spoken } from '../model/format.ts'
+import { propose } from '../parts/act-dialog.tsx'
+import { useLive } from '../parts/context.ts'
+import { Band, useHistory } from '../parts/history.tsx'
+import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink, Mark } from '../parts/small.tsx'
+
+const TERMS_LISTED = 6
+const CANDIDATES_SHOWN = 50
+
+export function Elections() {
+  const { mirror } = useLive()
+  const version = mirror.versionOf('election')
+  const elections = useMemo(() => electionsOf(mirror), [mirror, version])
+  return (
+    <div class="stack">
+      <h1>
+        Elections <span class="count">{elections.length}</span>
+      </h1>
+      {elections.length === 0 && (
+        <Empty title="Nobody campaigns">
+          <p>
+            Of all who campaign for a name one leads, and when it dies or steps down the next:{' '}
+            <code>for await (const term of leasehold.election('scheduler').lead())</code>.
+          </p>
+        </Empty>
+      )}
+      {elections.map((election) => (
+        <Election key={election.name} election={election} />
+      ))}
+    </div>
+  )
+}
+
+function Election({ election }: { readonly election: ElectionView }) {
+  const { mirror, now } = useLive()
+  const { name, key, leader, others } = election
+  const front = mirror.keys.get(key)?.claims[0]
+  const tenures = useHistory(key)
+  const current = front && { ...front, since: front.heldSince ?? front.claimedAt }
+  const spans = spansOf(tenures ?? [], current, now())
+  return (
+    <section class="panel" aria-labelledby={`election-${name}`}>
+      <h2 id={`election-${name}`}>
+        {name} <DemoBadge name={name} />
+        {leader === undefined && <span class="mark warn">nobody leads</span>}
+      </h2>
+      {leader !== undefined && <Leading election={election} leader={leader} />}
+      <h3>Terms</h3>
+      <Band spans={spans} now={now()} label={`Terms of ${name}`} />
+      <ol class="terms" reversed>
+        {spans
+          .slice(0, -1)
+          .slice(-TERMS_LISTED)
+          .reverse()
+          .map((span) => (
+            <li key={span.token}>
+              <span class="holder">{span.holder}</span>
+              <span class="token">#{span.token}</span>
+              <span class="lasted">{spoken(span.to - span.from)}</span>
+              {span.end !== undefined && <Mark word={span.end.reason} />}
+            </li>
+          ))}
+      </ol>
+      <h3>
+        Candidates in line <span class="count">{others.length}</span>
+      </h3>
+      <Candidates others={others} />
+    </section>
+  )
+}
+
+interface LeadingProps {
+  readonly election: ElectionView
+  readonly leader: NonNullable<ElectionView['leader']>
+}
+
+function Leading({ election: { key }, leader }: LeadingProps) {
+  const live = useLive()
+  const { mirror, book, now } = live
+  const row = mirror.keys.get(key)
+  const lease = row?.claims[0]?.lease
+  if (row === undefined || lease === undefined) return null
+  return (
+    <>
+      <div class="held">
+        <b class="leader">{leader.candidate}</b>
+        <DrainBar lease={book.see(lease)} now={now()} />
+      </div>
+      <Facts
+        facts={[
+          ['Term', <span class="token">{leader.token}</span>],
+          ['Leads for', spoken(now() - (leader.since ?? now()))],
+          ['Publishes', leader.value ?? 'nothing'],
+          ['Holder', <HolderLink holder={leader.holder} lease={lease} />],
+          ['Key', <KeyLink name={key} />],
+        ]}
+      />
+      {live.may('admin', key) && (
+        <div class="actions">
+          <button type="button" class="danger" onClick={() => propose(takeKey(row))}>
+            End its term…
+          </button>
+        </div>
+      )}
+    </>
+  )
+}
+
+function Candidates({ others }: Pick<ElectionView, 'others'>) {
+  if (others.length === 0) return <p class="quiet">Nobody is there to follow.</p>
+  return (
+    <ol class="terms">
+      {others.slice(0, CANDIDATES_SHOWN).map(({ candidate, token, priority, preempt, value }) => (
+        <li key={token}>
+          <span class="holder">{candidate}</span>
+          <span class="token">#{token}</span>
+          {priority !== 0 && <span class="badge">priority {priority}</span>}
+          {preempt && <span class="badge">asks for it</span>}
+          <span class="quiet">{value}</span>
+        </li>
+      ))}
+    </ol>
+  )
+}

@@ -1,0 +1,101 @@
+import { useMemo, useState } from 'preact/hooks'
+import { count, several } from '../model/format.ts'
+import { Mirror } from '../model/mirror.ts'
+import { useLive } from '../parts/context.ts'
+import { go, hrefTo, type Route } from '../parts/route.ts'
+import { DrainBar, Empty } from '../parts/small.tsx'
+import { WindowList } from '../parts/window-list.tsx'
+import { LeaseDetail } from './lease-detail.tsx'
+
+const ROW_HEIGHT = 34
+const SEARCH_MS = 400
+
+export function Leases({ route }: { readonly route: Route }) {
+  const { mirror, now, feed } = useLive()
+  const [text, setText] = useState(route.query.get('holder') ?? '')
+  const isSearch = text.trim() !== ''
+  const moment = isSearch ? Math.floor(now() / SEARCH_MS) : 0
+  const all = mirror.leaseIds()
+  const found = useMemo(() => {
+    const wanted = text.trim().toLowerCase()
+    return all.filter((entry) => entry.toLowerCase().includes(wanted))
+  }, [mirror, text, moment])
+  const entries = isSearch ? found : all
+  const chosen = route.at === undefined ? -1 : indexOf(entries, mirror, route.at)
+  const known = feed.state?.leases?.count
+  return (
+    <>
+      <h1 class="unseen">Leases</h1>
+      <div class={`split ${route.at === undefined ? '' : 'has-detail'}`}>
+        <section class="panel list" aria-labelledby="leases-title">
+          <h2 id="leases-title" class="title">
+            Leases <span class="count">{count(known ?? mirror.leases.size)}</span>
+            <span class="quiet"> of {several(mirror.holders.size, 'holder')}</span>
+          </h2>
+          <div class="filters">
+            <input
+              type="search"
+              class="search"
+              data-search
+              aria-label="Search holders and leases"
+              placeholder="Search holders and leases  ( / )"
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          </div>
+          {entries.length === 0 ? (
+            <Empty title={isSearch ? 'No holder or lease is called so' : 'There is no lease'}>
+              <p>A lease is time granted to a holder. It ends by itself unless it is renewed.</p>
+            </Empty>
+          ) : (
+            <WindowList
+              label="Leases by their holders"
+              count={entries.length}
+              rowHeight={ROW_HEIGHT}
+              chosen={chosen < 0 ? undefined : chosen}
+              keyOf={(index) => entries[index]!}
+              row={(index) => <LeaseLine id={Mirror.idIn(entries[index]!)} />}
+              choose={(index) => go(hrefTo('leases', Mirror.idIn(entries[index]!)))}
+            />
+          )}
+        </section>
+        <LeaseDetail key={route.at} id={route.at} />
+      </div>
+    </>
+  )
+}
+
+/** Where the entry of a lease is in a sorted list of them. */
+function indexOf(entries: readonly string[], mirror: Mirror, id: string): number {
+  const holder = mirror.leases.get(id)?.holder
+  if (holder === undefined) return -1
+  const wanted = Mirror.entryOf(holder, id)
+  let low = 0
+  let high = entries.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (entries[middle]! < wanted) low = middle + 1
+    else high = middle
+  }
+  return entries[low] === wanted ? low : -1
+}
+
+function LeaseLine({ id }: { readonly id: string }) {
+  const { mirror, book, now } = useLive()
+  const row = mirror.leases.get(id)
+  const lease = book.see(id)
+  const [first, ...others] = row?.keys ?? []
+  const children = lease?.children ?? 0
+  return (
+    <div class="tree-line lease-line">
+      <span class="holder">{row?.holder}</span>
+      <span class="key">
+        {first ?? 'no claims'}
+        {others.length > 0 && ` +${count(others.length)}`}
+        {children > 0 && `, ${several(children, 'lease')} under it`}
+      </span>
+      <DrainBar lease={lease} now={now()} />
+      <span class="lease-id">{id}</span>
+    </div>
+  )
+}

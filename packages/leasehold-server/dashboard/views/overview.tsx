@@ -1,0 +1,166 @@
+import { useMemo, useState } from 'preact/hooks'
+import { type Concern, concernsOf } from '../model/attention.ts'
+import { bytes, count } from '../model/format.ts'
+import { useLive } from '../parts/context.ts'
+import { EventFeed } from '../parts/event-feed.tsx'
+import { Plot, type Series } from '../parts/plot.tsx'
+import { FirstLease, Remains } from './first-lease.tsx'
+
+type Sample = ReturnType<typeof useLive>['feed']['samples'][number]
+
+export function Overview() {
+  const live = useLive()
+  const { mirror, standing } = live
+  const isEmpty = standing.is === 'live' && isUnused(mirror.keys.keys())
+  return (
+    <div class="overview">
+      <Tiles />
+      <Remains />
+      {isEmpty ? (
+        <FirstLease />
+      ) : (
+        <>
+          <Plots />
+          <div class="halves">
+            <Attention />
+            <EventFeed />
+          </div>
+        </>
+      )}
+    </div>
+  )
+}
+
+/** Nobody holds anything but the server itself. */
+function isUnused(keys: Iterable<string>): boolean {
+  for (const key of keys) if (!key.startsWith('leasehold/')) return false
+  return true
+}
+
+function Tiles() {
+  const { mirror, feed } = useLive()
+  const sample = feed.samples.at(-1)
+  const { leases } = feed.state ?? {}
+  const tiles: readonly (readonly [string, string, string | undefined])[] = [
+    ['Leases', count(leases?.count ?? mirror.leases.size), '#/leases'],
+    ['Keys', count(mirror.keys.size), '#/keys'],
+    ['Holders', count(mirror.holders.size), '#/leases'],
+    ['Waiting', count(mirror.waiting), undefined],
+    ['Clients', sample === undefined ? '–' : count(sample.streams), undefined],
+    ['Memory', sample === undefined ? '–' : bytes(sample.memory), undefined],
+  ]
+  return (
+    <ul class="tiles">
+      {tiles.map(([name, value, href]) => (
+        <li key={name} class="tile">
+          {href === undefined ? <span>{name}</span> : <a href={href}>{name}</a>}
+          <b>{value}</b>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Plots() {
+  const { feed } = useLive()
+  const { samples } = feed
+  if (samples.length === 0) {
+    return (
+      <p class="quiet">
+        {feed.state === undefined
+          ? 'The plots are for those who may read all keys, and begin with the first second.'
+          : 'The first second is being measured.'}
+      </p>
+    )
+  }
+  const times = samples.map(({ at }) => at)
+  const values = (pick: (sample: Sample) => number | undefined) => samples.map(pick)
+  const main = (name: string, pick: (sample: Sample) => number | undefined): Series => ({
+    ...{ name, tone: 'main', values: values(pick) },
+  })
+  const more = (name: string, pick: (sample: Sample) => number | undefined): Series => ({
+    ...{ name, tone: 'soft', values: values(pick) },
+  })
+  return (
+    <section class="plots" aria-label="The last five minutes">
+      <Plot
+        {...{ title: 'Claims', unit: '/s', times, least: 1 }}
+        series={[main('made', (it) => it.claims), more('released', (it) => it.releases)]}
+      />
+      <Plot
+        {...{ title: 'Grants', unit: '/s', times, least: 1 }}
+        series={[main('', (it) => it.grants)]}
+      />
+      <Plot
+        {...{ title: 'Renewals', unit: '/s', times, least: 1 }}
+        series={[main('', (it) => it.renewals)]}
+      />
+      <Plot
+        {...{ title: 'Expiries', unit: '/s', times, least: 1 }}
+        series={[
+          { name: 'expired', tone: 'main', values: values((it) => it.expiries) },
+          { name: 'by force', tone: 'warn', values: values((it) => it.revokes) },
+        ]}
+      />
+      <Plot
+        {...{ title: 'Expiry lag', unit: 'ms', times, least: 10 }}
+        series={[main('', (it) => it.expiryLag)]}
+      />
+      <Plot
+        {...{ title: 'Commit latency', unit: 'ms', times, least: 1 }}
+        series={[main('median', (it) => it.commit?.median), more('99 %', (it) => it.commit?.high)]}
+      />
+    </section>
+  )
+}
+
+function Attention() {
+  const { mirror, recent, feed, now } = useLive()
+  // Looked through again at most twice a second, whatever happens meanwhile.
+  const moment = Math.floor(now() / 500)
+  const concerns = useMemo(
+    () =>
+      concernsOf({
+        ...{ mirror, recent, now: now() },
+        lapsed: feed.state?.lapsed ?? [],
+        trouble: feed.state?.trouble,
+        expiryLag: feed.samples.at(-1)?.expiryLag,
+      }),
+    [moment, mirror],
+  )
+  const [isAll, showAll] = useState(false)
+  const shown = isAll ? concerns : concerns.slice(0, 6)
+  return (
+    <section class="panel attention" aria-labelledby="attention-title">
+      <h2 id="attention-title">
+        Needs attention <span class="count">{concerns.length}</span>
+      </h2>
+      {concerns.length === 0 ? (
+        <p class="quiet all-well">
+          All is well: nothing has lapsed, no queue is long, and every service is healthy.
+        </p>
+      ) : (
+        <ul>
+          {shown.map((concern) => (
+            <ConcernRow key={concern.id} concern={concern} />
+          ))}
+        </ul>
+      )}
+      {concerns.length > shown.length && (
+        <button type="button" class="link" onClick={() => showAll(true)}>
+          {concerns.length - shown.length} more
+        </button>
+      )}
+    </section>
+  )
+}
+
+function ConcernRow({ concern }: { readonly concern: Concern }) {
+  const { level, title, detail, href } = concern
+  return (
+    <li class={`concern ${level}`}>
+      <a href={href}>{title}</a>
+      <span>{detail}</span>
+    </li>
+  )
+}

@@ -1,0 +1,230 @@
+import { useMemo } from 'preact/hooks'
+import { count, fullTime, spoken } from '../model/format.ts'
+import { type KindView, learntOf, type PoolView, poolNames, poolOf } from '../model/pools.ts'
+import { useLive } from '../parts/context.ts'
+import { hrefTo, type Route } from '../parts/route.ts'
+import { DemoBadge, Empty } from '../parts/small.tsx'
+
+/** The colours that tenants are told apart by, beside their names. */
+const COLOURS = 8
+const LINE_SHOWN = 50
+/** What is expected of a pool is computed at most so often. */
+const EXPECT_MS = 500
+
+export function Pools({ route }: { readonly route: Route }) {
+  const { mirror } = useLive()
+  const version = mirror.versionOf('pool')
+  const names = useMemo(() => poolNames(mirror), [mirror, version])
+  const shown = route.at === undefined ? names : names.filter((name) => name === route.at)
+  return (
+    <div class="stack">
+      <h1>
+        Pools <span class="count">{names.length}</span>
+      </h1>
+      {names.length === 0 && (
+        <Empty title="No pool is defined">
+          <p>
+            A pool shares scarce things fairly among tenants:{' '}
+            <code>
+              leasehold.pool('gpu', {'{ resources }'}).take({'{ tenant }'})
+            </code>
+            .
+          </p>
+        </Empty>
+      )}
+      {shown.map((name) => (
+        <Pool key={name} name={name} />
+      ))}
+      <Learnt />
+    </div>
+  )
+}
+
+function Pool({ name }: { readonly name: string }) {
+  const { mirror, book, now } = useLive()
+  const moment = Math.floor(now() / EXPECT_MS)
+  const pool = useMemo(
+    () => poolOf(mirror, name, now(), (lease) => book.see(lease)?.until),
+    [mirror, name, moment],
+  )
+  if (pool === undefined) return null
+  const free = pool.resources.filter((it) => it.free === it.shares).length
+  return (
+    <section class="panel" aria-labelledby={`pool-${name}`}>
+      <h2 id={`pool-${name}`}>
+        {name} <DemoBadge name={name} />
+        <span class="quiet">
+          {free} of {pool.resources.length} free
+        </span>
+      </h2>
+      <Resources pool={pool} />
+      <Tenants pool={pool} />
+      <Line pool={pool} />
+      <Kinds kinds={pool.kinds} />
+    </section>
+  )
+}
+
+function colourOf(pool: PoolView, tenant: string): string {
+  const at = pool.tenants.findIndex((it) => it.tenant === tenant)
+  return `tenant-${Math.max(at, 0) % COLOURS}`
+}
+
+function Resources({ pool }: { readonly pool: PoolView }) {
+  const { now } = useLive()
+  return (
+    <ul class="resources">
+      {pool.resources.map(({ name, attributes, shares, free, permits }) => (
+        <li
+          key={name}
+          class={`resource ${permits[0] === undefined ? 'free' : colourOf(pool, permits[0].tenant)}`}
+        >
+          <b>{name}</b>
+          <span class="quiet">
+            {Object.entries(attributes)
+              .map(([word, value]) => `${word} ${value}`)
+              .join(', ')}
+          </span>
+          {permits.length === 0 && <span>free</span>}
+          {permits.map((permit) => (
+            <span key={permit.token} title={`since ${fullTime(permit.since)}, ${permit.holder}`}>
+              {permit.tenant}: {permit.kind}
+              {shares > 1 && ` (${permit.shares} of ${shares})`}, {spoken(now() - permit.since)}
+              {permit.noticed && <span class="badge">asked back</span>}
+            </span>
+          ))}
+          {permits.length > 0 && free > 0 && <span>{free} shares free</span>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Tenants({ pool }: { readonly pool: PoolView }) {
+  if (pool.tenants.length === 0) return null
+  return (
+    <div class="table-box">
+      <table>
+        <caption class="unseen">Tenants of {pool.name}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Tenant</th>
+            <th scope="col">Holds</th>
+            <th scope="col">Guaranteed</th>
+            <th scope="col">Waiting</th>
+            <th scope="col">Used lately</th>
+          </tr>
+        </thead>
+        <tbody>
+          {pool.tenants.map(({ tenant, holds, guaranteed, waiting, used }) => (
+            <tr key={tenant}>
+              <th scope="row">
+                <span class={`swatch ${colourOf(pool, tenant)}`} /> {tenant}
+              </th>
+              <td>{Number(holds.toFixed(2))}</td>
+              <td>{Number(guaranteed.toFixed(1))}</td>
+              <td>{waiting}</td>
+              <td>{Math.round(100 * used)} %</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Line({ pool }: { readonly pool: PoolView }) {
+  const { now } = useLive()
+  const { line } = pool
+  return (
+    <>
+      <h3>
+        Queue <span class="count">{count(line.length)}</span>
+      </h3>
+      {line.length === 0 && <p class="quiet">Nobody waits.</p>}
+      <ol class="terms">
+        {line
+          .slice(0, LINE_SHOWN)
+          .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
+            <li key={token}>
+              <span class={`swatch ${colourOf(pool, tenant)}`} />
+              <span class="holder">{holder}</span>
+              <span class="quiet">
+                {tenant}, {kind}
+                {wanted > 1 && ` × ${wanted}`}
+              </span>
+              <span class="lasted">waits for {spoken(now() - since)}</span>
+              <span class="expected">
+                {forecast === undefined
+                  ? 'far behind'
+                  : `in about ${spoken(forecast.wait)}${forecast.basis === 'booked' ? ', as booked' : ''}`}
+              </span>
+            </li>
+          ))}
+      </ol>
+    </>
+  )
+}
+
+function Kinds({ kinds }: { readonly kinds: readonly KindView[] }) {
+  if (kinds.length === 0) return null
+  return (
+    <>
+      <h3>Learnt hold times</h3>
+      <ul class="kinds">
+        {kinds.map(({ kind, bars, seen, usual }) => {
+          const most = Math.max(...bars.map((bar) => bar.count))
+          return (
+            <li key={kind}>
+              <b>{kind}</b>
+              <span class="quiet">
+                {usual === undefined ? '' : `usually ${spoken(usual)}, `}
+                {seen} seen
+              </span>
+              <span
+                class="bars"
+                role="img"
+                aria-label={`Hold times of ${kind}: usually ${spoken(usual ?? 0)}`}
+              >
+                {bars.map((bar) => (
+                  <i
+                    key={bar.ms}
+                    title={`about ${spoken(bar.ms)}: ${Math.round(bar.count)}`}
+                    style={{ height: `${Math.max(4, (100 * bar.count) / most)}%` }}
+                  />
+                ))}
+              </span>
+            </li>
+          )
+        })}
+      </ul>
+    </>
+  )
+}
+
+/** The ttls that were learnt, each with the reason for it. */
+function Learnt() {
+  const { mirror, store } = useLive()
+  const version = mirror.versionOf('adaptive')
+  const ttl = store?.guarantees.ttl
+  const learnt = useMemo(
+    () => (ttl === undefined ? [] : learntOf(mirror, ttl)),
+    [mirror, version, ttl],
+  )
+  if (learnt.length === 0) return null
+  return (
+    <section class="panel" aria-labelledby="learnt-title">
+      <h2 id="learnt-title">Adaptive ttls</h2>
+      <ul class="learnt">
+        {learnt.map(({ kind, choice }) => (
+          <li key={kind}>
+            <a href={hrefTo('keys', `adaptive/${encodeURIComponent(kind)}`)}>{kind}</a>
+            <b>{spoken(choice.ttl)}</b>
+            <span class="badge">{choice.learnt ? 'learnt' : 'not learnt yet'}</span>
+            <p class="quiet">{choice.why}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,189 @@
+import { useMemo } from 'preact/hooks'
+import { drainInstance, returnInstance } from '../model/deeds.ts'
+import { placed } from '../model/elections.ts'
+import { figure, several, spoken, timeOfDay } from '../model/format.ts'
+import {
+  type InstanceView,
+  isHealthy,
+  type ServiceView,
+  type StatusChange,
+  servicesOf,
+} from '../model/services.ts'
+import { propose } from '../parts/act-dialog.tsx'
+import { useLive } from '../parts/context.ts'
+import type { Route } from '../parts/route.ts'
+import { DemoBadge, DrainBar, Empty, HolderLink, Mark, toneOf } from '../parts/small.tsx'
+
+/** The strip of an instance shows so much of the past. */
+const STRIP_MS = 10 * 60_000
+const STRIP_MIN_MS = 60_000
+const INSTANCES_SHOWN = 200
+
+export function Services({ route }: { readonly route: Route }) {
+  const { mirror } = useLive()
+  const version = mirror.versionOf('services') + mirror.versionOf('health')
+  const services = useMemo(() => servicesOf(mirror), [mirror, version])
+  const shown = route.at === undefined ? services : services.filter(({ name }) => name === route.at)
+  return (
+    <div class="stack">
+      <h1>
+        Services <span class="count">{services.length}</span>
+        {route.at !== undefined && (
+          <a class="back shown" href="#/services">
+            All services
+          </a>
+        )}
+      </h1>
+      {services.length === 0 && (
+        <Empty title="No instance is registered">
+          <p>
+            An instance registers with a lease and a heartbeat, and is found for as long as it keeps
+            it: <code>leasehold.registry.register('embedder', {'{ address }'})</code>.
+          </p>
+        </Empty>
+      )}
+      {shown.map((service) => (
+        <Service key={service.name} service={service} />
+      ))}
+    </div>
+  )
+}
+
+function Service({ service }: { readonly service: ServiceView }) {
+  const { name, instances, healthy } = service
+  const { history, now } = useLive()
+  const oldest = Math.min(
+    ...instances.map(({ id, since }) => history.of(`${name}/${id}`)[0]?.at ?? since),
+  )
+  const begin = Math.max(now() - STRIP_MS, Math.min(oldest, now() - STRIP_MIN_MS))
+  const tone = healthy === instances.length ? 'ok' : healthy === 0 ? 'bad' : 'warn'
+  return (
+    <section class="panel" aria-labelledby={`service-${name}`}>
+      <h2 id={`service-${name}`}>
+        {name} <DemoBadge name={name} />
+        <span class={`mark ${tone}`}>
+          {healthy} of {instances.length} healthy
+        </span>
+        <span class="quiet">checks since {timeOfDay(begin)}</span>
+      </h2>
+      <ul class="instances">
+        {instances.slice(0, INSTANCES_SHOWN).map((instance) => (
+          <InstanceRow key={instance.id} instance={instance} service={service} begin={begin} />
+        ))}
+      </ul>
+      {instances.length > INSTANCES_SHOWN && (
+        <p class="quiet">and {instances.length - INSTANCES_SHOWN} more, under Keys</p>
+      )}
+    </section>
+  )
+}
+
+interface InstanceRowProps {
+  readonly instance: InstanceView
+  readonly service: ServiceView
+}
+
+function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly begin: number }) {
+  const { book, now, history } = useLive()
+  const { id, status, note, zone, address, capabilities, load, drainedBy, holder, lease } = instance
+  return (
+    <li class="instance">
+      <div class="instance-head">
+        <b>{id}</b>
+        <Mark word={drainedBy === undefined ? status : 'drained'} />
+        <span class="quiet">{note}</span>
+        <InstanceActions instance={instance} service={service} />
+      </div>
+      <div class="instance-facts">
+        {address !== undefined && <span>{address}</span>}
+        {zone !== undefined && <span>zone {zone}</span>}
+        {load !== undefined && <span>load {figure(load)}</span>}
+        {instance.node !== undefined && <span>on {instance.node}</span>}
+        {instance.check !== undefined && <span>checked by {checkText(instance.check)}</span>}
+        {capabilities.map((word) => (
+          <span key={word} class="badge">
+            {word}
+          </span>
+        ))}
+        <HolderLink holder={holder} lease={lease} />
+      </div>
+      <div class="instance-life">
+        <Strip
+          changes={history.of(`${service.name}/${id}`)}
+          status={status}
+          now={now()}
+          since={instance.since}
+          begin={begin}
+        />
+        <DrainBar lease={book.see(lease)} now={now()} />
+      </div>
+    </li>
+  )
+}
+
+function checkText({ url, ttl, every }: NonNullable<InstanceView['check']>): string {
+  return url === undefined
+    ? `its own reports, every ${spoken(ttl ?? 0)}`
+    : `${url}, every ${spoken(every)}`
+}
+
+function InstanceActions({ instance, service }: InstanceRowProps) {
+  const live = useLive()
+  const { id, key, drainedBy } = instance
+  const health = `health/${service.name}/${id}`
+  if (drainedBy !== undefined) {
+    if (!live.may('admin', health)) return null
+    return (
+      <button type="button" onClick={() => propose(returnInstance(service.name, id))}>
+        Return…
+      </button>
+    )
+  }
+  if (!live.may('claim', health) || !live.may('renew', key) || !live.may('admin', health))
+    return null
+  const left = service.instances.filter((it) => it.id !== id && isHealthy(it)).length
+  return (
+    <button type="button" onClick={() => propose(drainInstance(service.name, id, left))}>
+      Drain…
+    </button>
+  )
+}
+
+interface StripProps {
+  readonly begin: number
+  readonly changes: readonly StatusChange[]
+  readonly status: string
+  readonly now: number
+  readonly since: number
+}
+
+/** How it was over the last minutes: one piece for each status that it had. */
+function Strip({ changes, status, now, since, begin }: StripProps) {
+  const known = changes.length > 0 ? changes : [{ at: since, status, note: undefined }]
+  const pieces = known.map((change, at) => ({
+    ...change,
+    from: change.at,
+    to: known[at + 1]?.at ?? now,
+  }))
+  return (
+    <div
+      class="strip"
+      role="img"
+      aria-label={`Its checks: ${several(known.length, 'change')}, now ${status}`}
+    >
+      {pieces
+        .filter(({ to }) => to > begin)
+        .map((piece) => {
+          const { left, width } = placed(piece, begin, now)
+          return (
+            <span
+              key={piece.from}
+              class={`${toneOf(piece.status)} ${piece.status}`}
+              style={{ left: `${100 * left}%`, width: `${100 * width}%` }}
+              title={`${timeOfDay(piece.from)} ${piece.status}${piece.note === undefined ? '' : `: ${piece.note}`}`}
+            />
+          )
+        })}
+    </div>
+  )
+}

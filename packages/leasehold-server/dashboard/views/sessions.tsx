@@ -1,0 +1,92 @@
+import { revokeLease } from '../model/deeds.ts'
+import { count, spoken } from '../model/format.ts'
+import { type SessionView, sessionAt, sessionCount, sessionTables } from '../model/sessions.ts'
+import { propose } from '../parts/act-dialog.tsx'
+import { useLive } from '../parts/context.ts'
+import { hrefTo } from '../parts/route.ts'
+import { DemoBadge, DrainBar, Empty } from '../parts/small.tsx'
+import { WindowList } from '../parts/window-list.tsx'
+
+const ROW_HEIGHT = 40
+const ROWS_MAX = 12
+
+export function Sessions() {
+  const { mirror } = useLive()
+  const tables = sessionTables(mirror)
+  return (
+    <div class="stack">
+      <h1>
+        Sessions{' '}
+        <span class="count">
+          {count(tables.reduce((sum, table) => sum + sessionCount(mirror, table), 0))}
+        </span>
+      </h1>
+      {tables.length === 0 && (
+        <Empty title="Nobody is logged in">
+          <p>
+            A session lives while it is used, and no longer than its maximum:{' '}
+            <code>leasehold.sessions().create({'{ user, data }'})</code>.
+          </p>
+        </Empty>
+      )}
+      {tables.map((table) => (
+        <Table key={table} table={table} />
+      ))}
+    </div>
+  )
+}
+
+function Table({ table }: { readonly table: string }) {
+  const { mirror } = useLive()
+  const length = sessionCount(mirror, table)
+  const height = Math.min(length, ROWS_MAX) * ROW_HEIGHT
+  return (
+    <section class="panel" aria-labelledby={`sessions-${table}`}>
+      <h2 id={`sessions-${table}`}>
+        {table} <DemoBadge name={`session/${table}/`} /> <span class="count">{count(length)}</span>
+      </h2>
+      <div style={{ height }} class="sessions">
+        <WindowList
+          role="list"
+          label={`Sessions of ${table}`}
+          count={length}
+          rowHeight={ROW_HEIGHT}
+          keyOf={(index) => sessionAt(mirror, table, index)?.ref ?? String(index)}
+          row={(index) => <SessionRow session={sessionAt(mirror, table, index)} />}
+        />
+      </div>
+    </section>
+  )
+}
+
+function SessionRow({ session }: { readonly session: SessionView | undefined }) {
+  const live = useLive()
+  const { book, now, mirror } = live
+  if (session === undefined) return null
+  const { user, ref, since, max, lease, key } = session
+  const row = mirror.leases.get(lease)
+  const things = (row?.detail?.children ?? 0) + Math.max(0, (row?.keys.length ?? 0) - 2)
+  return (
+    <div class="session">
+      <span class="holder">{user ?? 'nobody named'}</span>
+      <a class="lease-id" href={hrefTo('leases', lease)} title={`lease ${lease}, ${ref}`}>
+        {ref.slice(0, 10)}
+      </a>
+      <span class="lasted">
+        for {spoken(now() - since)}
+        {max < Infinity && `, at most ${spoken(max)}`}
+        {things > 0 && `, ${things} under it`}
+      </span>
+      <DrainBar lease={book.see(lease)} now={now()} />
+      {live.may('admin', key) && row !== undefined && (
+        <button
+          type="button"
+          aria-label={`End the session of ${user ?? ref.slice(0, 10)}`}
+          onClick={() => propose(revokeLease(mirror, row))}
+        >
+          End…
+        </button>
+      )}
+    </div>
+  )
+}

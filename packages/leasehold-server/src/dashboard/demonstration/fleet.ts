@@ -1,0 +1,177 @@
+import { Agent, type World } from './agent.ts'
+
+/** Whatever the demonstration holds is under one of these, held by somebody of this name. */
+export const HOLDER = 'demo:'
+export const PREFIXES = [
+  'demo/',
+  'services/demo-',
+  'nodes/demo-',
+  'election/demo-',
+  'pool/demo-',
+  'session/demo/',
+  'adaptive/demo-',
+] as const
+
+const SERVICE = 'demo-embedder'
+const POOL = 'demo-gpu'
+const ELECTION = 'demo-scheduler'
+const WORKERS = ['ada', 'bo', 'cy', 'dot', 'eve', 'fay', 'gus', 'hal'] as const
+const CANDIDATES = ['north', 'south', 'west'] as const
+const USERS = ['demo:ada', 'demo:bo', 'demo:cy', 'demo:dot'] as const
+const REPORTS = ['demo/reports/daily', 'demo/reports/weekly', 'demo/index/build'] as const
+const ZONES = ['a', 'b', 'c'] as const
+const TENANTS = { research: { weight: 2 }, vision: { weight: 1 }, night: { weight: 1 } }
+const KINDS: Readonly<Record<string, { readonly tenant: string; readonly ms: number }>> = {
+  finetune: { tenant: 'research', ms: 9000 },
+  embed: { tenant: 'vision', ms: 3500 },
+  batch: { tenant: 'night', ms: 6000 },
+}
+const RESOURCES = [0, 1, 2, 3, 4, 5].map((at) => ({
+  name: `${at < 4 ? 'a100' : 'h100'}-${at}`,
+  model: at < 4 ? 'A100' : 'H100',
+  memory: at < 4 ? 40 : 80,
+}))
+
+/** How long one lives without its heartbeat: short, so that something can be seen. */
+const TTL = '6s'
+const GRACE = '3s'
+const DEATH_EVERY_MS = 14_000
+
+/**
+ * A small fleet: workers that register, queue for GPUs and locks, fall ill and die; candidates of
+ * which one leads; people who are logged in. It is what a real one looks like, but sooner.
+ */
+export class Fleet {
+  readonly #world: World
+  readonly #agents = new Map<string, Agent>()
+  #reaper: Agent | undefined
+  #isOver = false
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  async begin(): Promise<void> {
+    this.#reaper = await Agent.begin(this.#world, `${HOLDER}stage`)
+    const reaper = this.#reaper
+    for (const [at, name] of WORKERS.entries())
+      await this.#enter(name, () => this.#worker(name, at))
+    for (const [at, name] of CANDIDATES.entries()) {
+      await this.#enter(name, () => this.#candidate(name, at))
+    }
+    await this.#people(reaper)
+    reaper.work(() => this.#reap(reaper))
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true
+    const all = [...this.#agents.values(), ...(this.#reaper ? [this.#reaper] : [])]
+    await Promise.all(all.map((agent) => agent.end()))
+  }
+
+  async #enter(name: string, make: () => Promise<Agent>): Promise<void> {
+    if (this.#isOver) return
+    const agent = await make()
+    if (this.#isOver) await agent.end()
+    else this.#agents.set(name, agent)
+  }
+
+  /** Now and then somebody dies, and comes back after a while. */
+  async #reap(reaper: Agent): Promise<void> {
+    await reaper.pause(reaper.between(0.6 * DEATH_EVERY_MS, 1.4 * DEATH_EVERY_MS))
+    if (reaper.signal.aborted) return
+    const name = reaper.one([...WORKERS, ...CANDIDATES])
+    const victim = this.#agents.get(name)
+    if (victim === undefined) return
+    victim.kill()
+    this.#agents.delete(name)
+    await reaper.pause(reaper.between(4000, 12_000))
+    const worker = (WORKERS as readonly string[]).indexOf(name)
+    const candidate = (CANDIDATES as readonly string[]).indexOf(name)
+    await this.#enter(name, () =>
+      worker >= 0 ? this.#worker(name, worker) : this.#candidate(name, candidate),
+    )
+  }
+
+  async #worker(name: string, at: number): Promise<Agent> {
+    const agent = await Agent.begin(this.#world, HOLDER + name)
+    const { leasehold, signal } = agent
+    const options = {
+      id: `i-${name}`,
+      address: `10.0.0.${at + 1}:8080`,
+      zone: ZONES[at % ZONES.length]!,
+      capabilities: at % 2 === 0 ? ['embed', 'rerank'] : ['embed'],
+      metadata: { model: at % 3 === 0 ? 'large' : 'small' },
+      ttl: TTL,
+      grace: GRACE,
+      signal,
+    } as const
+    // Some are on a node of their own, and end with it.
+    const ground = at % 4 === 0 ? await leasehold.registry.node(`demo-${name}`, options) : undefined
+    const registration = await (ground ?? leasehold.registry).register(SERVICE, options)
+    agent.work(async () => {
+      registration.reportLoad(Math.round(agent.between(0, 100)))
+      await agent.pause(2000)
+    })
+    agent.work(async () => {
+      await registration.report('passing')
+      await agent.pause(agent.between(15_000, 90_000))
+      const isIll = agent.between(0, 1) < 0.5
+      await registration.report(
+        isIll ? 'critical' : 'warning',
+        isIll ? 'out of memory' : 'slow disk',
+      )
+      await agent.pause(agent.between(6000, 12_000))
+    })
+    agent.work(() => this.#job(agent))
+    agent.work(() => this.#report(agent))
+    return agent
+  }
+
+  async #job(agent: Agent): Promise<void> {
+    const kind = agent.one(Object.keys(KINDS))
+    const { tenant, ms } = KINDS[kind]!
+    const pool = agent.leasehold.pool(POOL, { resources: RESOURCES, tenants: TENANTS })
+    const { signal } = agent
+    const options = { tenant, kind: `demo-${kind}`, ttl: 'adaptive', wait: '5m', signal } as const
+    await using permit = await pool.take({ ...options, priority: agent.one([0, 0, 1]) })
+    await agent.pause(agent.between(0.5 * ms, 1.6 * ms))
+    if (permit.signal.aborted) return
+  }
+
+  async #report(agent: Agent): Promise<void> {
+    await agent.pause(agent.between(500, 4000))
+    const { signal } = agent
+    const options = { ttl: TTL, grace: GRACE, wait: '5m', signal } as const
+    await using _lock = await agent.leasehold.lock(agent.one(REPORTS), options)
+    await agent.pause(agent.between(1000, 4000))
+  }
+
+  async #candidate(name: string, at: number): Promise<Agent> {
+    const agent = await Agent.begin(this.#world, `${HOLDER}${name}`)
+    const { signal } = agent
+    const value = `10.0.1.${at + 1}:9000`
+    const election = agent.leasehold.election(ELECTION, { candidate: name, value, ttl: TTL })
+    agent.work(async () => {
+      for await (const term of election.lead({ signal })) {
+        await agent.pause(agent.between(15_000, 40_000))
+        if (term.leading) await term.resign()
+      }
+    })
+    return agent
+  }
+
+  async #people(stage: Agent): Promise<void> {
+    const sessions = stage.leasehold.sessions('demo', { ttl: '90s', max: '10m' })
+    for (const user of USERS) {
+      stage.work(async () => {
+        const session = await sessions.create({ user, data: { cart: ['book'] } })
+        for (let visit = 0; visit < 20 && !stage.signal.aborted; visit++) {
+          await stage.pause(stage.between(3000, 20_000))
+          await session.touch()
+        }
+        if (!stage.signal.aborted) await session.end('logged out')
+      })
+    }
+  }
+}

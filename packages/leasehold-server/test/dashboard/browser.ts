@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { BROWSER_ARGS, findBrowser } from '../../../../scripts/browser.js'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/**
+ * A group of tests that need a browser. Where there is none they are left out, which is printed with
+ * the reason; continuous integration must have one, so there that is a failure.
+ */
+export function describeInBrowser(name: string, tests: () => void): void {
+  if (findBrowser() !== undefined) {
+    describe(name, tests)
+    return
+  }
+  const reason = 'chromium is not on this machine: scripts/engines.sh installs it'
+  if (process.env['CI'] === 'true') {
+    describe(name, () => {
+      it('has its browser', () => {
+        throw new Error(reason)
+      })
+    })
+    return
+  }
+  console.warn(`left out: ${name}, because ${reason}`)
+  describe.skipIf(findBrowser() === undefined)(`${name} (${reason})`, tests)
+}
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({ executablePath: findBrowser()!, args: [...BROWSER_ARGS] })
+}
+
+/** A page, and all that went wrong on it. */
+export class Visit {
+  readonly page: Page
+  /** What the browser complained about, and what was asked of anybody else. */
+  readonly faults: string[] = []
+  /** Faults that a test expects, because it breaks something. */
+  readonly expected: RegExp[] = []
+
+  private constructor(page: Page, origin: string) {
+    this.page = page
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') this.#fault(message.text())
+    })
+    page.on('pageerror', (error) => this.#fault(String(error)))
+    page.on('request', (request) => {
+      const { host, protocol } = new URL(request.url())
+      if (host !== new URL(origin).host) this.#fault(`asked ${protocol}//${host}`)
+    })
+    page.on('websocket', (socket) => {
+      if (new URL(socket.url()).host !== new URL(origin).host) this.#fault(`asked ${socket.url()}`)
+    })
+  }
+
+  static async open(
+    browser: Browser,
+    url: string,
+    options: BrowserContextOptions = {},
+  ): Promise<Visit> {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 860 },
+      reducedMotion: 'reduce',
+      ...options,
+    })
+    const page = await context.newPage()
+    const visit = new Visit(page, url)
+    await page.goto(url)
+    return visit
+  }
+
+  /** Waits until what is shown is how things are. */
+  async live(): Promise<void> {
+    await this.page.locator('.line', { hasText: 'live' }).waitFor()
+  }
+
+  async to(view: string): Promise<void> {
+    await this.page.getByRole('navigation').getByRole('link', { name: view }).click()
+  }
+
+  /** What is wrong for those who see, hear or move otherwise, by the rules of WCAG 2.2 AA. */
+  async complaints(): Promise<string[]> {
+    // By the browser's own door: the page itself lets no script in.
+    await this.page.evaluate(AXE)
+    return this.page.evaluate(async () => {
+      // biome-ignore lint/suspicious/noExplicitAny: it was put there a moment ago.
+      const { violations } = await (globalThis as any).axe.run(document, {
+        runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+      })
+      return violations.map(
+        (it: { id: string; nodes: { html: string; failureSummary: string }[] }) =>
+          `${it.id}: ${it.nodes.map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`).join('\n')}`,
+      )
+    })
+  }
+
+  /** Ends the visit; fails where anything went wrong that was not expected. */
+  async end(): Promise<void> {
+    await this.page.context().close()
+    expect(this.faults).toEqual([])
+  }
+
+  #fault(text: string): void {
+    if (!this.expected.some((pattern) => pattern.test(text))) this.faults.push(text)
+  }
+}

@@ -1,0 +1,322 @@
+import type { Event } from 'leasehold/port'
+import { describe, expect, it } from 'vitest'
+import { concernsOf } from '../../dashboard/model/attention.ts'
+import { breakLease, drainInstance, revokeLease, takeKey } from '../../dashboard/model/deeds.ts'
+import { electionsOf, placed, spansOf } from '../../dashboard/model/elections.ts'
+import { bytes, countdown, figure, several, spoken } from '../../dashboard/model/format.ts'
+import { rhythmOf } from '../../dashboard/model/heartbeats.ts'
+import { Mirror } from '../../dashboard/model/mirror.ts'
+import { learntOf, poolNames, poolOf } from '../../dashboard/model/pools.ts'
+import { KINDS, Recent } from '../../dashboard/model/recent.ts'
+import { StatusHistory, servicesOf } from '../../dashboard/model/services.ts'
+import { sessionAt, sessionCount, sessionTables } from '../../dashboard/model/sessions.ts'
+import { routeIn } from '../../dashboard/parts/route.ts'
+import { spreadOf } from '../../src/dashboard/pulse.ts'
+
+let revision = 0
+
+function event(key: string, more: Partial<Event> = {}): Event {
+  revision++
+  const who = { holder: 'h', lease: `${revision}.${revision}`, token: revision }
+  return { revision, type: 'claimed', key, mode: 'exclusive', at: 1000 * revision, ...who, ...more }
+}
+
+function mirrorWith(...events: readonly Event[]): Mirror {
+  const mirror = new Mirror()
+  for (const one of events) mirror.apply(one)
+  return mirror
+}
+
+const instance = (id: string, more: object = {}) =>
+  event(`services/embedder/${id}`, { value: JSON.stringify({ zone: 'a', ...more }) })
+
+describe('what needs attention', () => {
+  const nothing = { recent: new Recent(), lapsed: [], trouble: undefined, expiryLag: 1, now: 0 }
+
+  it('is nothing where all is well', () => {
+    expect(concernsOf({ ...nothing, mirror: mirrorWith(event('a'), instance('i')) })).toEqual([])
+  })
+
+  it('is a store that cannot be written, before all else', () => {
+    const mirror = mirrorWith(instance('i', { report: { status: 'critical', count: 1 } }))
+    const concerns = concernsOf({ ...nothing, mirror, trouble: 'the disk is full' })
+    expect(concerns.map(({ kind, level }) => [kind, level])).toEqual([
+      ['trouble', 'bad'],
+      ['service', 'bad'],
+    ])
+  })
+
+  it('is an expiry that is late, a lapsed lease, a service with a sick instance', () => {
+    const mirror = mirrorWith(
+      instance('well'),
+      instance('ill', { report: { status: 'critical', note: 'no memory', count: 1 } }),
+    )
+    const lapsed = [{ lease: '1.1', holder: 'ada', since: 1000, until: 9000 }]
+    const concerns = concernsOf({ ...nothing, mirror, lapsed, expiryLag: 900, now: 4000 })
+    expect(concerns.map(({ kind }) => kind)).toEqual(['lag', 'service', 'lapsed'])
+    expect(concerns[1]!.title).toBe('embedder: 1 of 2 healthy')
+    expect(concerns[1]!.detail).toBe('ill is critical: no memory')
+    expect(concerns[2]!.detail).toContain('3 s ago; lost in 5 s')
+    expect(concernsOf({ ...nothing, mirror, lapsed, now: 9001 }).map((it) => it.kind)).toEqual([
+      'service',
+    ])
+  })
+
+  it('is a queue that is long, or one in which somebody waits for long; an election is neither', () => {
+    const line = (key: string, length: number) =>
+      Array.from({ length }, () => event(key, { at: 1000 }))
+    const mirror = mirrorWith(
+      ...line('long', 11),
+      ...line('slow', 2),
+      ...line('election/x/line', 12),
+    )
+    const at = (now: number) => concernsOf({ ...nothing, mirror, now }).map(({ id }) => id)
+    expect(at(2000)).toEqual(['queue/long'])
+    expect(at(62_000)).toEqual(['queue/long', 'queue/slow'])
+  })
+
+  it('is a holder whose leases run out again and again, each counted once', () => {
+    const recent = new Recent()
+    const gone = (lease: string, at: number) =>
+      event('k', { type: 'removed', holder: 'cy', lease, at, end: { reason: 'expired' } })
+    for (const [lease, at] of [
+      ['1', 0],
+      ['1', 0],
+      ['2', 10_000],
+      ['2', 10_000],
+    ] as const) {
+      recent.hear(gone(lease, at))
+    }
+    expect(recent.flapping(10_000)).toEqual([])
+    recent.hear(gone('3', 20_000))
+    expect(recent.flapping(20_000)).toEqual([{ holder: 'cy', times: 3, last: 20_000 }])
+    expect(recent.flapping(310_000)).toEqual([])
+  })
+})
+
+describe('what happened lately', () => {
+  it('is the latest first, of the wanted kinds and with the wanted words', () => {
+    const recent = new Recent()
+    recent.hear(event('jobs/1', { holder: 'Ada' }))
+    recent.hear(event('jobs/1', { type: 'updated' }))
+    recent.hear(event('mail/1', { type: 'removed', end: { reason: 'expired' } }))
+    const all = new Set(KINDS)
+    expect(recent.list({ kinds: all, text: '' }).map(({ type }) => type)).toEqual([
+      ...['removed', 'updated', 'claimed'],
+    ])
+    expect(recent.list({ kinds: new Set(['expired']), text: '' })).toHaveLength(1)
+    expect(recent.list({ kinds: all, text: ' ada ' })).toHaveLength(1)
+  })
+
+  it('is bounded, and then still the latest first', () => {
+    const recent = new Recent()
+    const first = revision + 1
+    for (let at = 0; at < 5000; at++) recent.hear(event('k'))
+    const kept = recent.list({ kinds: new Set(KINDS), text: '' }).map((it) => it.revision)
+    expect(kept).toHaveLength(4000)
+    expect(kept[0]).toBe(first + 4999)
+    expect(kept.at(-1)).toBe(first + 1000)
+  })
+})
+
+describe('services', () => {
+  it('show the worse of what an instance says and what its checks say, and who has drained it', () => {
+    const one = instance('i', { report: { status: 'warning', note: 'slow', count: 1 } })
+    const check = (status: string, more: object = {}) =>
+      event('health/embedder/i', {
+        mode: 'shared',
+        value: JSON.stringify({ status, note: 'x', of: one.token, ...more }),
+      })
+    const shown = (...events: Event[]) => servicesOf(mirrorWith(one, ...events))[0]!.instances[0]!
+    expect(shown()).toMatchObject({ status: 'warning', note: 'slow', drainedBy: undefined })
+    expect(shown(check('passing'))).toMatchObject({ status: 'warning' })
+    const drained = shown(check('passing'), check('critical', { drained: 'ann' }))
+    expect(drained).toMatchObject({ status: 'critical', drainedBy: 'ann' })
+  })
+
+  it('remember how an instance was, and that it was gone', () => {
+    const history = new StatusHistory()
+    const one = instance('i')
+    history.hear(one)
+    const ill = { report: { status: 'critical', note: 'no memory', count: 1 } }
+    history.hear({ ...one, type: 'updated', value: JSON.stringify(ill), at: 2 })
+    history.hear({ ...one, type: 'updated', value: JSON.stringify({ ...ill, load: 3 }), at: 3 })
+    history.hear({ ...one, type: 'removed', at: 4, end: { reason: 'expired' } })
+    expect(history.of('embedder/i').map(({ status, note }) => [status, note])).toEqual([
+      ['passing', undefined],
+      ['critical', 'no memory'],
+      ['gone', undefined],
+    ])
+  })
+
+  it('are not upset by what anybody may write there', () => {
+    const mirror = mirrorWith(event('services/x/y', { value: 'nonsense' }), event('services/x'))
+    expect(servicesOf(mirror)).toEqual([])
+  })
+})
+
+describe('elections', () => {
+  const candidate = (name: string, leads: boolean) =>
+    event('election/boss/line', { value: JSON.stringify({ candidate: name, leads }) })
+
+  it('have a leader only when the first in line has taken the term', () => {
+    const shown = (...events: Event[]) => electionsOf(mirrorWith(...events))[0]!
+    expect(shown(candidate('a', false), candidate('b', false))).toMatchObject({
+      leader: undefined,
+      others: [{ candidate: 'a' }, { candidate: 'b' }],
+    })
+    expect(shown(candidate('a', true), candidate('b', false))).toMatchObject({
+      leader: { candidate: 'a' },
+      others: [{ candidate: 'b' }],
+    })
+  })
+
+  it('have terms in the order of their time, up to the one that lasts', () => {
+    const end = { reason: 'released' } as const
+    const tenure = (token: number, heldSince: number, endedAt: number) => ({
+      ...{ token, heldSince, endedAt, end, holder: `h${token}`, lease: 'l' },
+    })
+    const current = { holder: 'now', token: 3, since: 50 }
+    const spans = spansOf([tenure(2, 20, 40), tenure(1, 0, 20)], current, 100)
+    expect(spans.map(({ token, from, to }) => [token, from, to])).toEqual([
+      [1, 0, 20],
+      [2, 20, 40],
+      [3, 50, 100],
+    ])
+    expect(placed(spans[1]!, 0, 100)).toEqual({ left: 0.2, width: 0.2 })
+    expect(placed({ from: -50, to: 50 }, 0, 100)).toEqual({ left: 0, width: 0.5 })
+  })
+})
+
+describe('pools', () => {
+  it('show who has what, who waits and for how long, and what was learnt', () => {
+    const definition = JSON.stringify({
+      resources: [
+        { name: 'gpu-0', shares: 1, attributes: { memory: 40 } },
+        { name: 'gpu-1', shares: 1, attributes: {} },
+      ],
+      tenants: { a: 1, b: 1 },
+      ...{ halfLife: 1e6, notice: 1, maxHold: 0 },
+    })
+    const work = { tenant: 'a', kind: 'train', priority: 0, count: 1, where: [], booked: 60_000 }
+    const book = { accounts: {}, open: [], kinds: { train: { 4: 9, 6: 1 } } }
+    const mirror = mirrorWith(
+      event('pool/gpu/definition', { value: definition }),
+      event('pool/gpu/r/gpu-0', { value: JSON.stringify(work), at: 0 }),
+      event('pool/gpu/r/gpu-1', { value: JSON.stringify({ ...work, tenant: 'b' }), at: 0 }),
+      event('pool/gpu/line', { mode: 'shared', value: JSON.stringify(work), at: 0 }),
+      event('pool/gpu/books', { mode: 'shared', value: JSON.stringify(book) }),
+    )
+    expect(poolNames(mirror)).toEqual(['gpu'])
+    const pool = poolOf(mirror, 'gpu', 1000, () => 5000)!
+    expect(pool.resources.map(({ free, permits }) => [free, permits[0]?.tenant])).toEqual([
+      [0, 'a'],
+      [0, 'b'],
+    ])
+    expect(pool.resources[0]!.permits[0]!.until).toBe(5000)
+    expect(pool.line[0]!.forecast).toMatchObject({ basis: 'observed' })
+    expect(pool.kinds[0]).toMatchObject({ kind: 'train', seen: 10 })
+    expect(pool.kinds[0]!.bars.map(({ count }) => count)).toEqual([9, 0, 1])
+  })
+
+  it('leave out a pool whose definition cannot be read', () => {
+    const mirror = mirrorWith(event('pool/x/definition', { value: '{' }))
+    expect(poolOf(mirror, 'x', 0, () => undefined)).toBeUndefined()
+  })
+
+  it('say why a learnt ttl is what it is, or what is wrong with what was kept', () => {
+    const mirror = mirrorWith(event('adaptive/train', { value: 'adaptive-ttl/1 0\ntrain' }))
+    const [learnt] = learntOf(mirror, { min: 10, max: 1e9, step: 1 })
+    expect(learnt).toMatchObject({ kind: 'train', choice: { learnt: false } })
+    expect(learnt!.choice.why).toContain('its checksum is wrong')
+  })
+})
+
+describe('sessions', () => {
+  it('are shown by table, with whose they are and how long they may last', () => {
+    const value = `${JSON.stringify({ user: 'ada', ttl: 60_000, max: 600_000 })}\n{"cart":[]}`
+    const mirror = mirrorWith(
+      event('session/main/id/abc', { value, at: 5 }),
+      event('session/main/user/ada/abc'),
+      event('session/main/id/bad', { value: 'nonsense' }),
+    )
+    expect(sessionTables(mirror)).toEqual(['main'])
+    expect(sessionCount(mirror, 'main')).toBe(2)
+    const session = { user: 'ada', ttl: 60_000, max: 600_000, since: 5 }
+    expect(sessionAt(mirror, 'main', 0)).toMatchObject(session)
+    expect(sessionAt(mirror, 'main', 1)).toMatchObject({ user: undefined })
+    expect(sessionAt(mirror, 'main', 2)).toBeUndefined()
+  })
+})
+
+describe('what can be done', () => {
+  const mirror = mirrorWith(
+    event('jobs/1', { holder: 'ada', lease: 'L' }),
+    event('jobs/1', { holder: 'bo' }),
+    event('jobs/2', { holder: 'ada', lease: 'L' }),
+  )
+
+  it('says who loses what, and who has it then', () => {
+    const lease = mirror.leases.get('L')!
+    const said = revokeLease(mirror, lease).consequences.join('\n')
+    expect(said).toContain('It loses 2 claims: jobs/1, jobs/2.')
+    expect(said).toContain('bo is next in line for jobs/1, and holds it at once.')
+    expect(breakLease(mirror, lease).consequences.join('\n')).toContain('holds it then.')
+    expect(takeKey(mirror.keys.get('jobs/1')!)!.consequences[1]).toContain('bo is next in line')
+    expect(takeKey(mirror.keys.get('jobs/2')!)!.consequences[1]).toBe(
+      'Nobody waits: the key is free.',
+    )
+    expect(drainInstance('s', 'i', 0).consequences[1]).toContain('No healthy instance of s is left')
+  })
+
+  it('is done as it was said', () => {
+    const lease = mirror.leases.get('L')!
+    expect(revokeLease(mirror, lease).act('stuck', 0)).toEqual({
+      ...{ act: 'revoke', lease: 'L', why: 'stuck' },
+    })
+    expect(breakLease(mirror, lease).act('stuck', 5000)).toEqual({
+      ...{ act: 'break', lease: 'L', after: 5000, why: 'stuck' },
+    })
+    const token = mirror.keys.get('jobs/1')!.claims[0]!.token
+    expect(takeKey(mirror.keys.get('jobs/1')!)!.act('stuck', 0)).toEqual({
+      ...{ act: 'take', key: 'jobs/1', token, why: 'stuck' },
+    })
+  })
+})
+
+describe('figures', () => {
+  it('are said as people say them', () => {
+    expect([0, 999, 1500, 90_000, 150_000, 1e7, 3e8, Infinity].map(spoken)).toEqual([
+      ...['0 ms', '999 ms', '1.5 s', '90 s', '2.5 min', '2.8 h', '3.5 d', 'ever'],
+    ])
+    expect([4321, 12_345, Infinity].map(countdown)).toEqual(['4.3 s', '12 s', 'never ends'])
+    expect([0, 0.123, 3, 12.34, 123.4, 12_345].map(figure)).toEqual([
+      ...['0', '0.12', '3', '12.3', '123', '12,345'],
+    ])
+    expect([bytes(170 * 2 ** 20), bytes(3 * 2 ** 30)]).toEqual(['170 MiB', '3.0 GiB'])
+    expect([several(1, 'key'), several(1200, 'key')]).toEqual(['1 key', '1,200 keys'])
+  })
+
+  it('of heartbeats are a rhythm from three on', () => {
+    expect(rhythmOf([0, 1000])).toBeUndefined()
+    expect(rhythmOf([0, 1000, 2000, 3000])).toEqual({
+      ...{ beats: 4, every: 1000, jitter: 0, longest: 1000 },
+    })
+    expect(rhythmOf([0, 500, 2000])).toMatchObject({ every: 1000, jitter: 500, longest: 1500 })
+  })
+
+  it('of commits are what was added to a histogram, in milliseconds', () => {
+    expect(spreadOf([0.001, 0.002], [1, 1, 0], [1, 1, 0])).toBeUndefined()
+    expect(spreadOf([0.001, 0.002], [0, 0, 0], [10, 0, 0])!.median).toBeCloseTo(0.5)
+    expect(spreadOf([0.001, 0.002], [5, 0, 0], [5, 10, 0])!.high).toBeCloseTo(1.99)
+  })
+})
+
+describe('the address of a view', () => {
+  it('is read as it is written', () => {
+    expect(routeIn('')).toMatchObject({ view: 'overview', at: undefined })
+    expect(routeIn('#/keys/jobs%2F1%20a')).toMatchObject({ view: 'keys', at: 'jobs/1 a' })
+    expect(routeIn('#/leases?holder=ada').query.get('holder')).toBe('ada')
+    expect(routeIn('#/keys/%E0%A4%A').at).toBe('%E0%A4%A')
+  })
+})

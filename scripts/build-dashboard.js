@@ -1,0 +1,85 @@
+// Makes the page of the server from packages/leasehold-server/dashboard: one script and one style, named
+// after their content so that browsers may keep them, each compressed beforehand.
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const SERVER = join(ROOT, 'packages/leasehold-server')
+const PAGE = join(SERVER, 'dashboard')
+const OUT = join(SERVER, 'dist/dashboard/page')
+const LIBRARY = join(ROOT, 'packages/leasehold/src')
+
+/** The client of the stream is the library's own; a browser has other sockets, clocks and chance. */
+const IN_A_BROWSER = {
+  'client/open-store.ts': 'live/browser-stores.ts',
+  'port/system-clock.ts': 'live/browser-clock.ts',
+  'port/random.ts': 'live/browser-random.ts',
+  'stores/remote/web-socket.ts': 'live/browser-socket.ts',
+}
+
+const forBrowsers = {
+  name: 'for-browsers',
+  setup({ onResolve }) {
+    onResolve({ filter: /^leasehold\/(port|remote)$/ }, ({ path }) => ({
+      path: join(LIBRARY, path.endsWith('port') ? 'port/index.ts' : 'stores/remote/index.ts'),
+      sideEffects: false,
+    }))
+    onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
+      const wanted = resolve(resolveDir, path)
+      if (!wanted.startsWith(LIBRARY)) return undefined
+      const own = IN_A_BROWSER[wanted.slice(LIBRARY.length + 1)]
+      return { path: own === undefined ? wanted : join(PAGE, own), sideEffects: false }
+    })
+  },
+}
+
+const { outputFiles } = await build({
+  entryPoints: { app: join(PAGE, 'main.tsx') },
+  bundle: true,
+  write: false,
+  outdir: OUT,
+  format: 'esm',
+  target: ['chrome111', 'firefox115', 'safari16.4'],
+  minify: true,
+  legalComments: 'none',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  external: ['node:*'],
+  plugins: [forBrowsers],
+})
+
+const text = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).contents
+const script = text('.js')
+if (/["']node:/.test(new TextDecoder().decode(script))) {
+  throw new Error('the page imports a module of Node: look what it uses of the library')
+}
+
+rmSync(OUT, { recursive: true, force: true })
+mkdirSync(OUT, { recursive: true })
+
+const names = {
+  __SCRIPT__: put('app', 'js', script),
+  __STYLE__: put('app', 'css', text('.css')),
+  __ICON__: put('icon', 'svg', readFileSync(join(PAGE, 'icon.svg'))),
+}
+const page = readFileSync(join(PAGE, 'index.html'), 'utf8')
+const whole = page.replace(/__[A-Z]+__/g, (name) => names[name])
+write('index.html', Buffer.from(whole))
+
+/** Writes a file under a name that tells its content, and answers with the name. */
+function put(name, ending, content) {
+  const hash = createHash('sha256').update(content).digest('base64url').slice(0, 10)
+  return write(`${name}-${hash}.${ending}`, content)
+}
+
+function write(name, content) {
+  writeFileSync(join(OUT, name), content)
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 10 }
+  writeFileSync(join(OUT, `${name}.br`), brotliCompressSync(content, { params }))
+  writeFileSync(join(OUT, `${name}.gz`), gzipSync(content, { level: 9 }))
+  return name
+}

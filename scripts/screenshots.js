@@ -1,0 +1,66 @@
+// Writes the pictures of the dashboard that the documents show: starts a server with the demonstration,
+// looks at it with Chromium, and ends both. `npm run screenshots` builds first.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { memoryStore } from 'leasehold/memory'
+import { createServer } from 'leasehold-server'
+import { chromium } from 'playwright-core'
+import { BROWSER_ARGS, findBrowser } from './browser.js'
+
+const FOLDER = join(fileURLToPath(new URL('..', import.meta.url)), 'docs/images')
+/** How long the fleet plays before it is looked at: somebody has died by then, and somebody has led. */
+const PLAY_MS = Number(process.env.PLAY_MS ?? 75_000)
+const VIEWS = ['overview', 'keys', 'leases', 'services', 'elections', 'pools', 'sessions']
+const only = process.argv.slice(2)
+
+const executablePath = findBrowser()
+if (executablePath === undefined) throw new Error('chromium is missing: bash scripts/engines.sh')
+mkdirSync(FOLDER, { recursive: true })
+
+const store = memoryStore()
+const server = await createServer({ store, port: 0 })
+const browser = await chromium.launch({ executablePath, args: BROWSER_ARGS })
+try {
+  await shoot('empty', { colorScheme: 'light', width: 1280, height: 860 }, ['overview'])
+  await fetch(`${server.url}/dashboard/demonstration`, { method: 'PUT' })
+  // A page is open meanwhile, so that there is a past to plot.
+  const watching = await browser.newPage()
+  await watching.goto(server.url)
+  await pause(PLAY_MS)
+  await shoot('light', { colorScheme: 'light', width: 1440, height: 940 }, VIEWS)
+  await shoot('dark', { colorScheme: 'dark', width: 1440, height: 940 }, VIEWS)
+  await shoot('narrow', { colorScheme: 'light', width: 375, height: 812 }, VIEWS)
+  await shoot('wall', { colorScheme: 'dark', width: 2560, height: 1440 }, ['overview'])
+} finally {
+  await browser.close()
+  await server.close()
+  await store.close()
+}
+
+async function shoot(name, { colorScheme, width, height }, views) {
+  const context = await browser.newContext({ colorScheme, viewport: { width, height } })
+  const page = await context.newPage()
+  for (const view of views) {
+    if (only.length > 0 && !only.some((it) => `${name}-${view}`.includes(it))) continue
+    await page.goto(`${server.url}/#/${view === 'overview' ? '' : view}`)
+    await page.reload()
+    await page.getByText('live', { exact: true }).waitFor()
+    if (width > 1000) await choose(page, view)
+    await pause(2500)
+    await page.screenshot({ path: join(FOLDER, `${name}-${view}.png`) })
+  }
+  await context.close()
+}
+
+/** Chooses what has something to show. */
+async function choose(page, view) {
+  if (view === 'keys') await page.getByRole('treeitem', { name: /daily/ }).first().click()
+  if (view === 'leases')
+    await page
+      .getByRole('option', { name: /demo:ada/ })
+      .first()
+      .click()
+  if (view === 'keys' || view === 'leases') await pause(6000)
+}
