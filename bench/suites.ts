@@ -15,6 +15,14 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       '32 who wait for one key, each in a connection of its own, and hold it for 1 ms in turn.',
     measurements: ['drain', 'blocked'],
   },
+  heartbeats: {
+    about: 'Keeping leases alive: how many a second, and what many that live cost.',
+    measurements: ['renewals', 'live', 'bytes'],
+  },
+  expiry: {
+    about: 'How late a lease ends that nobody renews, alone and in a storm of its like.',
+    measurements: ['lag', 'storm'],
+  },
   failover: {
     about: 'From the death of a leader (kill -9) to the first write of the next, at a ttl of 2 s.',
     measurements: ['takeover'],
@@ -24,13 +32,21 @@ export const SUITES: Readonly<Record<string, Suite>> = {
       'How long a holder goes on believing that it holds, at a ttl of 2 s: after that it is wrong.',
     measurements: ['frozen', 'stalled'],
   },
+  growth: {
+    about: 'What one operation costs, by how many leases there are.',
+    measurements: ['kernel', 'server'],
+  },
+  restart: {
+    about: 'A server that is killed and started again, with its leases on the disk.',
+    measurements: ['killed'],
+  },
   kernel: {
     about: 'The state machine that memory, file and server share, without any network.',
     measurements: ['renewals', 'claims', 'client', 'memory', 'storm', 'lag', 'durable', 'restart'],
   },
   remote: {
     about: 'What the network between a client and the server costs.',
-    measurements: ['pairs', 'renewals', 'round-trip'],
+    measurements: ['embedded', 'pairs', 'renewals', 'round-trip'],
   },
   server: {
     about: 'The server, against engines that do part of the same, and against its limits.',

@@ -1,0 +1,58 @@
+/** Lock and unlock through a server, 64 at a time, beside many leases that live; and Redis the same. */
+import { remoteStore } from 'leasehold/remote'
+import type { Peer, Run } from '../contest.js'
+import { startRedis } from '../engines.js'
+import { LOCKERS, type Locker } from '../lockers/index.js'
+import { fillOurs, fillRedis } from '../many.js'
+import { atOnce, pairOf } from '../pace.js'
+import { peer } from '../peers.js'
+import { startServer } from '../remote/processes.js'
+import type { Row } from '../rows.js'
+import { growthOf, pointOf } from './points.js'
+
+const SIZES = [1000, 10_000, 100_000, 1_000_000]
+const RUN_MS = 400
+const TTL = 3_600_000
+
+/** Microseconds for one pair, with 64 under way. */
+function pairs(locker: Locker): () => Promise<Run> {
+  const pair = pairOf(locker)
+  return async () => {
+    const { value, count } = (await atOnce(pair, 64, RUN_MS)) as { value: number; count: number }
+    return { value: 1e6 / value, count }
+  }
+}
+
+const server = await startServer('memory')
+const store = await remoteStore(server.url)
+const ours = await LOCKERS['our server']({ port: Number(new URL(server.url).port), ttl: 30_000 })
+const engine = await startRedis(false)
+const { Redis } = await peer('ioredis')
+const redis = engine && new Redis({ port: engine.port })
+const raw = engine && (await LOCKERS['raw ioredis']({ port: engine.port, ttl: 30_000 }))
+const rival: Peer | undefined = raw && {
+  name: 'Redis: raw lock + unlock, 64 in flight',
+  pids: [engine.pid],
+  run: pairs(raw),
+}
+const rows: Row[] = []
+let alive = 0
+for (const leases of SIZES) {
+  const batch = { count: leases - alive, ttl: TTL, prefix: `others-${leases}/` }
+  process.stderr.write(`  filling up to ${leases}\n`)
+  await fillOurs(store, batch)
+  if (redis) await fillRedis(redis, batch)
+  alive = leases
+  rows.push(
+    ...(await pointOf({
+      curve: 'server: lock + unlock, 64 in flight',
+      leases,
+      ours: pairs(ours),
+      peers: [rival],
+    })),
+  )
+}
+await Promise.all([ours.close(), raw?.close(), store.close()])
+redis?.disconnect()
+await Promise.all([server.end(), engine?.end()])
+console.log(JSON.stringify([...rows, ...growthOf(rows)]))

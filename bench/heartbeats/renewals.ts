@@ -1,0 +1,43 @@
+/**
+ * Renewals a second over one connection. As a call each, a thousand under way at a time, and as our
+ * client sends them, many leases in a call, which the others do not have. Redis writes nothing to the
+ * disk here; ioredis puts the commands of one turn together, as our client does.
+ */
+import { contest } from '../contest.js'
+import { type Act, atOnce } from '../pace.js'
+import { etcdRenewer, ourRenewer, type Renewer, redisRenewer } from './renewers.js'
+
+const LEASES = 10_000
+const WIDTH = 1000
+const RUN_MS = 600
+
+function oneEach({ name, pid, renew }: Renewer) {
+  const act = (worker: number): Act => {
+    return (number) => renew(worker + number * WIDTH)
+  }
+  return { name, pids: [pid], run: () => atOnce(act, WIDTH, RUN_MS) }
+}
+
+function manyEach({ pid, renewMany }: Renewer) {
+  const numbers = Array.from({ length: WIDTH }, (_, at) => at)
+  const act = (worker: number): Act => {
+    return () => renewMany!(numbers.map((number) => number + worker * WIDTH))
+  }
+  const run = async () => {
+    const { value, count } = (await atOnce(act, 8, RUN_MS)) as { value: number; count: number }
+    return { value: value * WIDTH, count: count * WIDTH }
+  }
+  return { name: `${WIDTH} in a call`, pids: [pid], run }
+}
+
+const ours = await ourRenewer(LEASES)
+const peers = [await redisRenewer(LEASES), await etcdRenewer(LEASES)]
+const rows = await contest({
+  name: 'renewals',
+  unit: 'renewals/s',
+  better: 'more',
+  ours: [{ ...oneEach(ours), name: 'a call each' }, manyEach(ours)],
+  peers: peers.map((one) => one && oneEach(one)),
+})
+await Promise.all([ours, ...peers].map((one) => one?.end()))
+console.log(JSON.stringify(rows))
