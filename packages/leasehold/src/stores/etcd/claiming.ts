@@ -1,0 +1,383 @@
+import {
+  type Busy,
+  type Claimed,
+  type ClaimRequest,
+  type ClaimSpec,
+  type Granted,
+  type GrantRequest,
+  type Key,
+  LeaseholdError,
+  type Refusal,
+  type RequestId,
+  show,
+} from '../../port/index.ts'
+import { type Entry, refused, writeEntry } from './answers.ts'
+import type { Context, Place } from './context.ts'
+import { noLease } from './faults.ts'
+import { type KnownLease, spanOf } from './known.ts'
+import {
+  claimName,
+  type LeaseRecord,
+  leaseDigits,
+  leaseIdOf,
+  storedClaim,
+  writeClaim,
+  writeLease,
+} from './layout.ts'
+import { aheadOf, isFree, type Line, lineBefore, lineOps, linesOf } from './lines.ts'
+import type { Compare, KeyValue, Op, TxnAnswer } from './messages.ts'
+import { REQUEST_BYTES } from './options.ts'
+import { carryOut, emptyAnswer, keep, type Remembered, rememberedIn } from './remembering.ts'
+import { finishEnding } from './revoking.ts'
+import { isFault } from './transport.ts'
+
+/** Whose claims are to be made: a lease that is there, or one that begins with them. */
+type Claimant = KnownLease | NewLease
+
+interface NewLease {
+  readonly id: string
+  readonly number: number
+  readonly born: 0
+  readonly record: LeaseRecord
+}
+
+interface Wish {
+  readonly specs: readonly ClaimSpec[]
+  readonly ifFree: boolean
+  readonly request: RequestId | undefined
+}
+
+/** What came of it: the revision, and the lines before the claims; or what stood in the way. */
+type Outcome =
+  | { readonly made: number; readonly lines: readonly Line[]; readonly kvs: readonly KeyValue[] }
+  | { readonly remembered: Remembered }
+  | { readonly busy: Busy }
+  | { readonly lease: ReturnType<Context['known']['judge']> }
+
+export async function grant(context: Context, request: GrantRequest): Promise<Granted | Busy> {
+  const { api } = context
+  const specs = request.claims ?? []
+  checkSize(specs)
+  if (specs.length > context.limits.claimsPerLease) {
+    throw LeaseholdError.from(tooManyClaims(context, specs.length))
+  }
+  const wish = { specs, ifFree: request.ifFree ?? false, request: request.request }
+  const { grace = 0, maxLife = Infinity } = request
+  const number = await api.grantLease(request.ttl + grace)
+  const life = maxLife === Infinity ? undefined : await api.grantLease(maxLife)
+  const lease = newLease(context, request, number, life)
+  let kept = false
+  try {
+    const outcome = await makeClaims(context, lease, wish)
+    kept = 'made' in outcome || ('remembered' in outcome && isOwn(outcome.remembered, lease.id))
+    if ('made' in outcome && life !== undefined) {
+      context.news.limited(context.known.learn(outcome.kvs[0]!), lease.record.life!.endOfLife)
+    }
+    return await grantAnswer(context, wish, lease, outcome)
+  } catch (error) {
+    // Where the outcome is unknown, it may have been granted.
+    kept ||= error instanceof LeaseholdError && error.outcome === 'unknown'
+    throw error
+  } finally {
+    if (!kept) for (const each of [number, life]) if (each !== undefined) api.dropLease(each)
+  }
+}
+
+function newLease(
+  { clock }: Context,
+  { holder, ttl, grace = 0, maxLife = Infinity, labels = {} }: GrantRequest,
+  number: number,
+  life: number | undefined,
+): NewLease {
+  const grantedAt = clock.now()
+  const end =
+    life === undefined ? undefined : { lease: life, endOfLife: grantedAt + maxLife, end: undefined }
+  const record = { holder, ttl, grace, grantedAt, labels, life: end, ending: undefined }
+  return { id: leaseDigits(number), number, born: 0, record }
+}
+
+function isOwn({ entry }: Remembered, id: string): boolean {
+  return entry.did === 'grant' && entry.id === id
+}
+
+async function grantAnswer(
+  context: Context,
+  { specs, request }: Wish,
+  { id }: NewLease,
+  outcome: Outcome,
+): Promise<Granted | Busy> {
+  if ('busy' in outcome) return settled(await keep(context, request, outcome.busy))
+  if ('lease' in outcome) throw new Error('a lease that is being granted has ended')
+  if ('made' in outcome) {
+    const ahead = aheadOf(context, specs, outcome.lines)
+    return granted(leaseIdOf(id, outcome.made), outcome.made, specs, ahead)
+  }
+  const { entry, revision } = outcome.remembered
+  if (entry.did !== 'grant') return other(outcome.remembered)
+  const ahead = aheadOf(context, specs, await linesAt(context, keysOf(specs), revision))
+  return granted(leaseIdOf(entry.id, revision), revision, specs, ahead)
+}
+
+function granted(
+  lease: string,
+  revision: number,
+  specs: readonly ClaimSpec[],
+  ahead: Granted['ahead'],
+): Granted {
+  const token = specs.length > 0 ? revision : 0
+  return { outcome: 'granted', lease, revision, token, holds: ahead.length === 0, ahead }
+}
+
+export async function claim(context: Context, request: ClaimRequest): Promise<Claimed | Busy> {
+  const { known } = context
+  const specs = request.claims
+  checkSize(specs)
+  const wish = { specs, ifFree: request.ifFree ?? false, request: request.request }
+  let lease = known.lease(request.lease) ?? (await known.look(request.lease))
+  for (;;) {
+    if (!('id' in lease)) return refuse(context, wish, noLease(request.lease, lease.end))
+    if (lease.claims.size + specs.length > context.limits.claimsPerLease) {
+      return refuse(context, wish, fullLease(context, lease))
+    }
+    const outcome = await makeClaims(context, lease, wish)
+    if ('busy' in outcome) return settled(await keep(context, wish.request, outcome.busy))
+    if ('made' in outcome) {
+      const { made: revision, lines } = outcome
+      return claimed(revision, aheadOf(context, specs, lines))
+    }
+    if ('remembered' in outcome) return rememberedClaim(context, specs, outcome.remembered)
+    lease = outcome.lease
+    if ('id' in lease && lease.record.ending) {
+      await finishEnding(context, lease)
+      lease = await known.look(request.lease)
+    }
+  }
+}
+
+function claimed(revision: number, ahead: Claimed['ahead']): Claimed {
+  return { outcome: 'claimed', revision, token: revision, holds: ahead.length === 0, ahead }
+}
+
+async function rememberedClaim(
+  context: Context,
+  specs: readonly ClaimSpec[],
+  remembered: Remembered,
+): Promise<Claimed | Busy> {
+  const { entry, revision } = remembered
+  if (entry.did !== 'claim') return other(remembered)
+  return claimed(revision, aheadOf(context, specs, await linesAt(context, keysOf(specs), revision)))
+}
+
+async function refuse(context: Context, wish: Wish, refusal: Refusal): Promise<Claimed | Busy> {
+  const kept = await keep(context, wish.request, refused(refusal))
+  if ('entry' in kept) return rememberedClaim(context, wish.specs, kept)
+  throw LeaseholdError.from(refusal)
+}
+
+/** The transaction that makes claims, again until nothing has come between. */
+async function makeClaims(context: Context, claimant: Claimant, wish: Wish): Promise<Outcome> {
+  const { specs, ifFree, request } = wish
+  let lease = claimant
+  const entry: Entry = lease.born === 0 ? { did: 'grant', id: lease.id } : { did: 'claim' }
+  /** As of which revision the lines were seen to be free; 0 to find them empty. */
+  let seen = 0
+  for (;;) {
+    const puts = putsFor(context, lease, specs)
+    const txn = {
+      compare: [...leaseGuard(context, lease), ...(ifFree ? freeGuards(context, specs, seen) : [])],
+      success: [...lineOps(context, keysOf(specs)), ...puts],
+      failure: [...leaseOps(context, lease), ...lineOps(context, keysOf(specs))],
+    }
+    const answer = await carryOut(context, { ...txn, request, entry })
+    if (answer.succeeded) {
+      const outcome = madeOf(specs, puts, answer)
+      await checkLines(context, lease, specs, outcome, request)
+      return outcome
+    }
+    const remembered = rememberedIn(request, answer)
+    if (remembered) return { remembered }
+    if ('changed' in lease) {
+      const [, record, ended] = answer.results
+      const found = context.known.judge(lease.lease, record!.kvs[0], ended!.kvs[0])
+      if (!('id' in found) || found.record.ending) return { lease: found }
+      // Its record may have been rewritten, as by a break: it is compared with what it is now.
+      lease = found
+    }
+    const lines = linesOf(keysOf(specs), answer.results.slice(lease.born === 0 ? 1 : 3))
+    const { revision } = answer
+    const isBusy = ifFree && !lines.every((line, at) => isFree(line, specs[at]!))
+    if (isBusy) {
+      return { busy: { outcome: 'busy', revision, ahead: aheadOf(context, specs, lines) } }
+    }
+    seen = revision
+  }
+}
+
+/** The lease must be as it is known. One that is being granted is only known here. */
+function leaseGuard({ layout }: Context, lease: Claimant): Compare[] {
+  if (!('changed' in lease)) return []
+  const key = layout.lease(lease.id)
+  return [{ key, of: 'changed', is: 'equal', revision: lease.changed }]
+}
+
+function leaseOps({ layout }: Context, lease: Claimant): Op[] {
+  if (!('changed' in lease)) return []
+  return [layout.get(layout.lease(lease.id)), layout.get(layout.ended(lease.id))]
+}
+
+/** Nobody has joined the lines since they were seen. Who has left them since does no harm. */
+function freeGuards({ layout }: Context, specs: readonly ClaimSpec[], seen: number): Compare[] {
+  return specs.map(({ key }) =>
+    seen === 0
+      ? { ...layout.line(key), of: 'created', is: 'equal', revision: 0 }
+      : { ...layout.line(key), of: 'changed', is: 'less', revision: seen + 1 },
+  )
+}
+
+interface Put {
+  readonly do: 'put'
+  readonly key: string
+  readonly value: string
+  readonly lease: number
+}
+
+/** The claims, and before them the record of a lease that begins with them. */
+function putsFor(context: Context, lease: Claimant, specs: readonly ClaimSpec[]): Put[] {
+  const { layout, clock, nonce } = context
+  const { id, number, born, record } = lease
+  const at = clock.now()
+  const puts: Put[] = []
+  if (born === 0) {
+    puts.push({ do: 'put', key: layout.lease(id), value: writeLease(record), lease: number })
+    const life = record.life?.lease
+    if (life !== undefined) {
+      puts.push({ do: 'put', key: layout.life(id), value: '', lease: life })
+    }
+  }
+  for (const { key, mode = 'exclusive', limit, value } of specs) {
+    const { holder } = record
+    const text = writeClaim({ holder, span: spanOf(record), claimedAt: at, born, at, value })
+    const name = claimName(mode, limit, id, nonce())
+    puts.push({ do: 'put', key: layout.claim(key, name), value: text, lease: number })
+  }
+  return puts
+}
+
+function madeOf(
+  specs: readonly ClaimSpec[],
+  puts: readonly Put[],
+  { revision, results }: TxnAnswer,
+): Extract<Outcome, { made: number }> {
+  const kvs = puts.map(({ key, value }) => ({ key, value, created: revision, changed: revision }))
+  return { made: revision, lines: linesOf(keysOf(specs), results), kvs }
+}
+
+/** After claims were made: sees whether the lines had room for them, and tells of those that wait. */
+async function checkLines(
+  context: Context,
+  lease: Claimant,
+  specs: readonly ClaimSpec[],
+  { made, lines, kvs }: Extract<Outcome, { made: number }>,
+  request: RequestId | undefined,
+): Promise<void> {
+  const { layout, known, limits, news } = context
+  if (lease.born === 0) known.learn(kvs[0]!)
+  const claims = kvs.slice(kvs.length - specs.length)
+  const full = lines.find(({ names }) => names.length >= limits.claimsPerKey)
+  if (full !== undefined) {
+    const refusal = fullLine(full)
+    await undo(context, claims, request, refusal)
+    throw LeaseholdError.from(refusal)
+  }
+  for (const kv of claims) known.claimed(storedClaim(layout, kv))
+  const places = lines.map(
+    (line, at): Place => ({
+      key: line.key,
+      name: claims[at]!.key,
+      before: line.names.map(({ key }) => key),
+      holds: isFree(line, specs[at]!),
+    }),
+  )
+  if (places.every(({ holds }) => holds)) return
+  const id = leaseIdOf(lease.id, lease.born || made)
+  if (!news.waits(id, made, made, places)) signalWaiting(context, lease.id, lease.number)
+}
+
+/** Somebody may watch this lease elsewhere, and must look where its new claim stands. */
+function signalWaiting({ api, layout }: Context, id: string, lease: number): void {
+  const guard: Compare = { key: layout.lease(id), of: 'created', is: 'equal', revision: 0 }
+  const put: Op = { do: 'put', key: layout.signal(id), value: '', lease }
+  api.txn({ compare: [guard], success: [], failure: [put] }, true).catch(() => {})
+}
+
+/** Takes back claims that would be too many. They stood at the end of a very long line. */
+async function undo(
+  { api, layout, requests }: Context,
+  claims: readonly KeyValue[],
+  request: RequestId | undefined,
+  refusal: Refusal,
+): Promise<void> {
+  const success: Op[] = claims.map(({ key }) => ({ do: 'delete', key }))
+  if (request !== undefined) {
+    const value = writeEntry({ did: 'nothing', answer: refused(refusal) })
+    const lease = await requests.lease(request)
+    success.push({ do: 'put', key: layout.request(request), value, lease })
+  }
+  await api.txn({ compare: [], success, failure: [] }, true)
+}
+
+/** The lines as they were before the claims of this revision were made. */
+async function linesAt(context: Context, keys: readonly Key[], token: number): Promise<Line[]> {
+  try {
+    const { results } = await context.api.read(lineOps(context, keys, token))
+    return linesOf(keys, results).map((line) => lineBefore(line, token))
+  } catch (error) {
+    if (!isFault(error, 'compacted')) throw error
+    // etcd has forgotten how it was: what of it still stands is all that can be said.
+    const { results } = await context.api.read(lineOps(context, keys))
+    return linesOf(keys, results).map((line) => lineBefore(line, token))
+  }
+}
+
+function settled(answer: Busy | Remembered): Busy {
+  return 'entry' in answer ? other(answer) : answer
+}
+
+/** The answer to a repeated request that changed nothing, or that was another call's. */
+function other(remembered: Remembered): Busy {
+  const answer = emptyAnswer(remembered)
+  if (answer !== undefined && 'outcome' in answer) return answer
+  throw new LeaseholdError(
+    'invalid-argument',
+    'this request id was used for another call: give each call one of its own',
+  )
+}
+
+function keysOf(specs: readonly ClaimSpec[]): Key[] {
+  return specs.map(({ key }) => key)
+}
+
+/** etcd refuses a request that is too large; here it is said what is too large about it. */
+function checkSize(specs: readonly ClaimSpec[]): void {
+  const bytes = specs.reduce((sum, { value = '' }) => sum + Buffer.byteLength(value), 0)
+  if (bytes <= REQUEST_BYTES) return
+  throw new LeaseholdError(
+    'limit-exceeded',
+    `the values of one call have ${bytes} bytes together: at most ${REQUEST_BYTES} are allowed; claim fewer keys at once`,
+  )
+}
+
+function fullLine({ key, names }: Line): Refusal {
+  const message = `key ${show(key)} has ${names.length} claims, the most that it may have: wait until some are released`
+  return { code: 'limit-exceeded', message }
+}
+
+function fullLease({ limits }: Context, { lease, claims }: KnownLease): Refusal {
+  const message = `lease ${lease} has ${claims.size} claims of at most ${limits.claimsPerLease}: release some, or use another lease`
+  return { code: 'limit-exceeded', message }
+}
+
+function tooManyClaims({ limits }: Context, count: number): Refusal {
+  const message = `a lease has at most ${limits.claimsPerLease} claims, not ${count}: claim fewer, or use several leases`
+  return { code: 'limit-exceeded', message }
+}

@@ -1,0 +1,100 @@
+import {
+  type Busy,
+  isLeaseholdError,
+  LeaseholdError,
+  type RequestId,
+  type Revoked,
+} from '../../port/index.ts'
+import { type Entry, type Refused, readEntry, writeEntry } from './answers.ts'
+import type { Context } from './context.ts'
+import type { Compare, KeyValue, PutOp, RangeOp, Txn, TxnAnswer } from './messages.ts'
+import { isFault } from './transport.ts'
+
+/** So often a transaction is made again whose request's lease turned out to have ended. */
+const TRIES_MOST = 3
+
+/** The entry of a request that was answered before, and the revision of that. */
+export interface Remembered {
+  readonly entry: Entry
+  readonly revision: number
+}
+
+export interface RequestTxn extends Txn {
+  readonly request: RequestId | undefined
+  readonly entry: Entry
+}
+
+/**
+ * Carries out a transaction for a request: only if it was not carried out before, and together with
+ * the entry that says that it was. The first result of one that failed is that entry.
+ */
+export async function carryOut(context: Context, txn: RequestTxn): Promise<TxnAnswer> {
+  const { api, requests, layout } = context
+  const { request } = txn
+  const looked: RangeOp = layout.get(layout.request(request ?? ''))
+  if (request === undefined) return api.txn({ ...txn, failure: [looked, ...txn.failure] }, false)
+  for (let tries = 1; ; tries++) {
+    const found = requests.lease(request)
+    const lease = typeof found === 'number' ? found : await found
+    try {
+      const put = entryPut(context, request, txn.entry, lease)
+      const answer = await api.txn(
+        {
+          compare: [...txn.compare, isNew(context, request)],
+          success: [...txn.success, put],
+          failure: [looked, ...txn.failure],
+        },
+        true,
+      )
+      requests.answered(request)
+      return answer
+    } catch (error) {
+      if (isLeaseholdError(error) && error.outcome === 'unknown') requests.unknown(request, lease)
+      if (!isFault(error, 'absent') || tries === TRIES_MOST) throw error
+      requests.forgotten(request, lease)
+    }
+  }
+}
+
+/** The entry among the results of a transaction that failed. */
+export function rememberedIn(
+  request: RequestId | undefined,
+  { results }: TxnAnswer,
+): Remembered | undefined {
+  const kv = request === undefined ? undefined : results[0]?.kvs[0]
+  return kv && rememberedOf(kv)
+}
+
+export function rememberedOf(kv: KeyValue): Remembered {
+  return { entry: readEntry(kv.value), revision: kv.changed }
+}
+
+/** Keeps the answer of a call that changed nothing. Answers with what was kept first. */
+export async function keep<A extends Busy | Revoked | Refused>(
+  context: Context,
+  request: RequestId | undefined,
+  answer: A,
+): Promise<A | Remembered> {
+  if (request === undefined) return answer
+  const entry: Entry = { did: 'nothing', answer }
+  const kept = await carryOut(context, { compare: [], success: [], failure: [], request, entry })
+  return kept.succeeded ? answer : rememberedIn(request, kept)!
+}
+
+/** The answer that a refused, busy or empty call was given; `undefined` for one that did something. */
+export function emptyAnswer({ entry }: Remembered): Busy | Revoked | undefined {
+  if (entry.did !== 'nothing') return undefined
+  const { answer } = entry
+  if ('outcome' in answer && answer.outcome === 'refused') {
+    throw LeaseholdError.from(answer.refusal)
+  }
+  return answer
+}
+
+function isNew({ layout }: Context, request: RequestId): Compare {
+  return { key: layout.request(request), of: 'created', is: 'equal', revision: 0 }
+}
+
+function entryPut({ layout }: Context, request: RequestId, entry: Entry, lease: number): PutOp {
+  return { do: 'put', key: layout.request(request), value: writeEntry(entry), lease }
+}
