@@ -1,6 +1,6 @@
 export { describeWith, Engine, type EngineSpec } from './engine.ts'
-export { pgbouncer } from './pgbouncer.ts'
 export { ETCD } from './etcd.ts'
+export { pgbouncer } from './pgbouncer.ts'
 export { POSTGRES, POSTGRES_CRASH, postgresUrl } from './postgres.ts'
 export { REDIS } from './redis.ts'
 export { Ensemble, ZOOKEEPER } from './zookeeper.ts'
