@@ -42,8 +42,6 @@ function member(id: number, peers: readonly (readonly [number, number])[]): Engi
         'admin.enableServer=false',
         '4lw.commands.whitelist=srvr',
         'preAllocSize=4096',
-        // Longer than usual, so that most leases live by their session alone.
-        'maxSessionTimeout=900000',
         ...peers.map(([quorum, vote], at) => `server.${at + 1}=127.0.0.1:${quorum}:${vote}`),
       ]
       writeFileSync(join(folder, 'zoo.cfg'), settings.join('\n'))

@@ -56,8 +56,11 @@ import { CREATOR, OPEN } from './wire/index.ts'
  */
 export async function zookeeperStore(options: ZookeeperStoreOptions): Promise<LeaseStore> {
   const settings = settingsOf(options)
-  const opened = await open(settings)
-  return new ZookeeperStore(opened, settings)
+  try {
+    return new ZookeeperStore(await open(settings), settings)
+  } catch (error) {
+    throw storeFault(error)
+  }
 }
 
 type Opened = Awaited<ReturnType<typeof open>>
