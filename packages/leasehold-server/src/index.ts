@@ -6,6 +6,6 @@ export {
   type LeaseServer,
   type ServerOptions,
 } from './server.ts'
-export { epochOf, type OpenedStore, openStore } from './stores.ts'
+export { epochOf, type OpenedStore, openStore } from './stores/index.ts'
 export { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 export type { StreamStats } from './stream/surroundings.ts'

@@ -15,22 +15,22 @@ import {
   readTls,
 } from './config/index.ts'
 import { createServer, type LeaseServer } from './server.ts'
-import { type OpenedStore, openStore, SECRETS_KEY } from './stores.ts'
+import { type OpenedStore, openStore, SECRETS_KEY } from './stores/index.ts'
 
 /** Serves until the process is told to stop, by SIGTERM or SIGINT; a second one stops it at once. */
 export async function serve(flags: Flags): Promise<void> {
   const config = loadConfig(flags, process.env)
   const logger = pino({ level: config.values.logLevel, name: 'leasehold' }, pino.destination(2))
   const opened = await openStore(config.values.store)
-  const { store, name, data } = opened
+  const { name, data } = opened
   const { server, audit } = await begin(config, opened, logger).catch(async (error) => {
-    await store.close()
+    await opened.close()
     throw explained(error, config)
   })
   const stop = async (signal: string) => {
     logger.info({ signal }, 'stopping')
     await server.close()
-    await store.close()
+    await opened.close()
     audit?.close()
     logger.info('stopped')
   }
@@ -50,7 +50,7 @@ export function fail(error: unknown): never {
 
 async function begin(
   config: Config,
-  { store, folder }: OpenedStore,
+  { store, folder, shared }: OpenedStore,
   logger: Logger,
 ): Promise<{ readonly server: LeaseServer; readonly audit: AuditLog | undefined }> {
   const { host, port, connections, drain } = config.values
@@ -59,6 +59,11 @@ async function begin(
   tokens.close()
   checkExposure(config, !tokens.isEmpty)
   const secretsKey = secretsKeyOf(config, folder)
+  if (shared && secretsKey === undefined) {
+    logger.warn(
+      'no secretsKeyFile: where tokens are used, a lease that one server granted cannot be kept through another, nor after a restart; give all servers on this store the same file',
+    )
+  }
   const audit = auditOf(config, folder, systemClock, logger)
   const stream = { connections, drain }
   const made = {

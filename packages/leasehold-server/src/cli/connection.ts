@@ -4,7 +4,7 @@ import { Leasehold } from 'leasehold'
 import { LeaseholdError, type LeaseStore, show, systemClock } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../server.ts'
-import { openStore } from '../stores.ts'
+import { openStore } from '../stores/index.ts'
 
 /** How a command reaches the leases: what `connecting` adds to it. */
 export interface ConnectionFlags {
@@ -24,6 +24,7 @@ export interface Connection {
   readonly name: string
   /** Who asks, for what is done by force. */
   readonly who: string
+  close(): Promise<void>
 }
 
 const DEFAULT_URL = `http://${DEFAULT_HOST}:${DEFAULT_PORT}`
@@ -42,7 +43,10 @@ export function connecting(command: Command): Command {
     )
     .option('--cert <file>', 'for mutual TLS: the certificate of who asks [LEASEHOLD_CLIENT_CERT]')
     .option('--key <file>', 'for mutual TLS: its key [LEASEHOLD_CLIENT_KEY]')
-    .option('--store <url>', "works on 'file:<folder>' itself, without a server")
+    .option(
+      '--store <url>',
+      "works on 'file:<folder>', 'redis://…', 'postgres://…', 'etcd://…' or 'zookeeper://…' itself, without a server",
+    )
     .option('--timeout <duration>', 'how long to wait for an answer', '5s')
 }
 
@@ -55,7 +59,7 @@ export async function withStore<Result>(
   try {
     return await work(connection)
   } finally {
-    await connection.store.close()
+    await connection.close()
   }
 }
 
@@ -86,8 +90,8 @@ async function connect(flags: ConnectionFlags): Promise<Connection> {
         `both --server ${show(flags.server)} and --store ${show(flags.store)} are given: leave one out`,
       )
     }
-    const { store } = await openStore(flags.store)
-    return { store, name: flags.store, who }
+    const { store, data, close } = await openStore(flags.store)
+    return { store, name: data, who, close }
   }
   const url = flags.server ?? (env['LEASEHOLD_URL'] || DEFAULT_URL)
   const ca = pem('ca', flags.ca ?? env['LEASEHOLD_CLIENT_CA'])
@@ -99,7 +103,7 @@ async function connect(flags: ConnectionFlags): Promise<Connection> {
     token: flags.token ?? (env['LEASEHOLD_AUTH'] || undefined),
     tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
   })
-  return { store, name: url, who }
+  return { store, name: url, who, close: () => store.close() }
 }
 
 function pem(name: string, file: string | undefined): Buffer | undefined {

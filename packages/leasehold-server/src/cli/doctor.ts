@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { LeaseStore } from 'leasehold/port'
-import { folderOf } from '../stores.ts'
+import { folderOf } from '../stores/index.ts'
 import { type ConnectionFlags, connecting, withStore } from './connection.ts'
 import { checkClock, checkDisk, checkEventLoop, checkRoundTrip, type Finding } from './diagnosis.ts'
 import { EXIT, EXIT_HELP, Exit } from './exit-codes.ts'

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { copyFolder, fileStore } from 'leasehold/file'
 import { LeaseholdError, show, systemClock } from 'leasehold/port'
-import { epochOf, folderOf } from '../stores.ts'
+import { epochOf, folderOf } from '../stores/index.ts'
 import { copySecretsKey } from './backup.ts'
 import { EXIT_HELP } from './exit-codes.ts'
 import { inPlace } from './in-place.ts'

@@ -14,7 +14,7 @@ export const CHECKS = ['off', 'public', 'private', 'loopback'] as const
 export const SETTINGS = {
   store: {
     flag: '--store <url>',
-    help: "what to serve: 'file:<folder>', durable, or 'memory:'",
+    help: "what to serve: 'file:<folder>', durable; 'memory:'; or an engine that several servers may share, 'redis://…', 'redis+sentinel://…', 'postgres://…', 'etcd://…' or 'zookeeper://…'",
     otherwise: 'file:./data',
     read: nonEmpty,
   },
@@ -50,14 +50,14 @@ export const SETTINGS = {
   audit: {
     flag: '--audit <file>',
     help: `where to write down, as lines of JSON, what is done by force and what is refused; '${NONE}' for nowhere`,
-    inWords: 'audit.log in the folder of the data; nowhere for a memory store',
+    inWords: 'audit.log in the folder of the data; nowhere for any other store',
     read: nonEmpty,
   },
   secretsKeyFile: {
     flag: '--secrets-key-file <file>',
     help: 'the key of lease secrets, 32 bytes or more in base64: the same for all servers on one store',
     inWords:
-      'secrets.key in the folder of the data, made at the first start; a new one at each start for a memory store',
+      'secrets.key in the folder of the data, made at the first start; a new one at each start for any other store',
     read: nonEmpty,
   },
   insecureOpenNetwork: {

@@ -26,4 +26,4 @@ export {
   type StrategyName,
   type TimingOptions,
 } from './timing.ts'
-export type { Place, View } from './view.ts'
+export type { Place, Snapshot, View } from './view.ts'

@@ -2,6 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { LeaseholdError, type LeaseStore, show } from '../port/index.ts'
 import type { Settings } from './settings.ts'
 
+/** Stores that need a client of the caller's, so that an address alone does not open them. */
+const ENGINES = ['redis', 'postgres', 'etcd', 'zookeeper']
+
 /**
  * The store that a URL names: `memory:` for a new one in this process, `file:./data` for the one in
  * a folder, `http://host:7420` for the one of a server. Stores are loaded when they are asked for, so that nobody pays for those they do not use.
@@ -29,7 +32,19 @@ export async function openStore(
     const { remoteStore } = await import('../stores/remote/index.ts')
     return remoteStore(url, { clock, random, timeout: callTimeout, token })
   }
+  const engine = ENGINES.find((name) => scheme?.startsWith(name))
+  if (engine !== undefined) {
+    throw invalid(
+      withoutPassword(url),
+      `give the store itself, ${engine}Store(…) of 'leasehold/${engine}', with a client of your own`,
+    )
+  }
   throw invalid(url, "write 'memory:', 'file:./folder', 'http://host:7420', or give a store object")
+}
+
+/** An address may hold a password, which belongs in no message. */
+function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//…@')
 }
 
 /** `file:./data` and `file:data` are relative to the working directory, `file:///data` is absolute. */

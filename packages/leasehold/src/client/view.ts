@@ -32,6 +32,12 @@ export interface Place {
  */
 export type Changed = (keys: ReadonlySet<Key>, ended: readonly Event[]) => void
 
+/** The claims under a prefix at one time. */
+export interface Snapshot {
+  keys(): IterableIterator<Key>
+  places(key: Key): readonly Place[]
+}
+
 /** The claims of one key. News of revisions up to the one that it was read at are old. */
 interface Line {
   readonly places: readonly Place[]
@@ -55,7 +61,7 @@ const LINE_MAX = 10_000
  * **Not promised.** It is behind the store by as long as news take, and `age` says when the store was
  * last heard of: what matters must be claimed, not looked up.
  */
-export class View implements Disposable {
+export class View implements Snapshot, Disposable {
   /** Fulfilled when it has seen everything once; rejected if it is closed before. */
   readonly ready: Promise<void>
   readonly #core: ClientCore
@@ -100,6 +106,15 @@ export class View implements Disposable {
     return this.#following.age()
   }
 
+  /**
+   * What the store says now, for a decision that must not rest on news that are under way still: what
+   * one has just given back oneself may not have come back as news. Costs a reading.
+   */
+  async latest(): Promise<Snapshot> {
+    const { lines } = await this.#readAll()
+    return { keys: () => lines.keys(), places: (key) => lines.get(key)?.places ?? NOBODY }
+  }
+
   close(): void {
     this.#following.close()
   }
@@ -110,6 +125,12 @@ export class View implements Disposable {
 
   /** Reads everything, and answers with where the reading began. */
   async #load(): Promise<Revision> {
+    const { lines, first } = await this.#readAll()
+    if (!this.#following.closed) this.#replace(lines)
+    return first
+  }
+
+  async #readAll(): Promise<{ lines: Map<Key, Line>; first: Revision }> {
     const lines = new Map<Key, Line>()
     let first: Revision | undefined
     let after: Key | undefined
@@ -123,8 +144,7 @@ export class View implements Disposable {
       more = page.more
       after = page.keys.at(-1)?.key
     }
-    if (!this.#following.closed) this.#replace(lines)
-    return first!
+    return { lines, first: first! }
   }
 
   async #wholeLine(key: Key): Promise<Line> {

@@ -35,6 +35,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       const second = await theirs.take({ tenant: 'y' })
       expect([first.resource, second.resource]).toEqual(['gpu-0', 'gpu-1'])
       expect(second.token).not.toBe(first.token)
+      await inLine(scene, 0)
       const third = theirs.take({ tenant: 'y' })
       await inLine(scene, 1)
       expect((await mine.tryTake({ tenant: 'x' })).permit).toBeUndefined()
@@ -114,6 +115,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       const [a, b] = await open(scene, 'a', 'b')
       const pool = a!.pool('gpu', gpus(4))
       const singles = [await pool.take({ tenant: 'x' }), await pool.take({ tenant: 'x' })]
+      await inLine(scene, 0)
       const large = b!.pool('gpu').take({ tenant: 'y', count: 4 })
       await inLine(scene, 1)
       const small = pool.take({ tenant: 'x', kind: 'small' })
@@ -165,6 +167,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
     inScene(async (scene) => {
       const [a, b, c] = await open(scene, 'a', 'b', 'c')
       const held = await a!.pool('gpu', gpus(1)).take({ tenant: 'x', strategy: 'lock', ttl: '2s' })
+      await inLine(scene, 0)
       const dead = b!.pool('gpu').take({ tenant: 'y' })
       dead.catch(() => {})
       await inLine(scene, 1)
@@ -212,6 +215,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await a!.pool('gpu', gpus(1)).take({ tenant: 'x' })
       const other = b!.pool('gpu', gpus(2))
       await expect(other.take({ tenant: 'x' })).rejects.toThrowError(/already defined otherwise/)
+      await inLine(scene, 0)
       const waits = a!.pool('gpu').take({ tenant: 'y' })
       await inLine(scene, 1)
       await other.redefine(gpus(2))

@@ -8,6 +8,7 @@ import { remoteStore } from '../../src/stores/remote/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 import { MemoryDisk } from '../file/memory-disk.ts'
+import { ENGINE_STORES } from './engine-scenes.ts'
 
 /**
  * Where a recipe's tests play: a store, and the time that it lives in. A recipe knows nothing of
@@ -95,6 +96,10 @@ export const SCENES: readonly SceneKind[] = [
     make: async () => scene(farAway(memoryStore(), systemClock), systemClock, sleep),
   },
   { name: 'a server, over the network', make: served },
+  ...ENGINE_STORES.map(({ name, open }) => ({
+    name,
+    make: async () => scene(await open(), systemClock, sleep),
+  })),
 ]
 
 function sleep(ms: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Client, Conflict, type View } from '../../client/index.ts'
+import { type Client, Conflict, type Snapshot, type View } from '../../client/index.ts'
 import {
   type Duration,
   invalid,
@@ -137,13 +137,11 @@ export class Pool {
   async #tryTake(asked: Request): Promise<HeldPermit | string> {
     await this.#ready()
     this.#check(asked)
-    const standing = this.#standing()
-    const request = withBooking(asked, standing)
-    const self: Waiter = { ...request, token: Number.MAX_SAFE_INTEGER }
-    const decisions = wholeLine<Waiter>({ ...standing, waiters: [...standing.waiters, self] })
-    const at = decisions.findIndex(({ waiter }) => waiter === self)
-    const units = decisions[at]?.units
-    if (units === undefined) return `nothing that suits is free now, and ${at} in line come before`
+    let would = turnAtOnce(asked, this.#standing())
+    // That something was given back may be known to the store alone as yet.
+    would = would.units ? would : turnAtOnce(asked, this.#standing(await this.#view!.latest()))
+    const { request, units, before } = would
+    if (!units) return `nothing that suits is free now, and ${before} in line come before`
     const taken = await this.#take(request, units, undefined)
     return taken instanceof Conflict ? `${taken.key} was just taken by ${taken.holder}` : taken
   }
@@ -240,8 +238,8 @@ export class Pool {
     return this.#publication.known!
   }
 
-  #standing(): PoolStanding {
-    return standingOf(this.#view!, this.name, this.#keys, this.#definition)
+  #standing(claims: Snapshot = this.#view!): PoolStanding {
+    return standingOf(claims, this.name, this.#keys, this.#definition)
   }
 
   /** Decides whose turn it is; and where it is the turn of one who waits here, takes. */
@@ -332,4 +330,13 @@ export class Pool {
 function withBooking(request: Request, { books }: PoolStanding): Request {
   if (request.strategy === 'reservation') return request
   return { ...request, booked: Math.round(expectedHold(books, request.kind) ?? request.ttl) }
+}
+
+/** Whether one who asks now, behind everybody in line, would have its turn at once: on which units. */
+function turnAtOnce(asked: Request, standing: PoolStanding) {
+  const request = withBooking(asked, standing)
+  const self: Waiter = { ...request, token: Number.MAX_SAFE_INTEGER }
+  const line = wholeLine<Waiter>({ ...standing, waiters: [...standing.waiters, self] })
+  const before = line.findIndex(({ waiter }) => waiter === self)
+  return { request, before, units: line[before]?.units }
 }

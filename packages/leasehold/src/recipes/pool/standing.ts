@@ -1,4 +1,4 @@
-import type { Place, View } from '../../client/index.ts'
+import type { Place, Snapshot } from '../../client/index.ts'
 import type { Key, Time, Token } from '../../port/index.ts'
 import { type Definition, POOL_PREFIX, unitsOf } from './definition.ts'
 import { askedFrom } from './notice.ts'
@@ -37,25 +37,25 @@ export interface PoolStanding extends Standing<Queued, Permitted> {
 }
 
 export function standingOf(
-  view: View,
+  claims: Snapshot,
   pool: string,
   keys: PoolKeys,
   definition: Definition,
 ): PoolStanding {
-  const occupants = occupantsOf(view, pool, definition)
-  const waiters = view.places(keys.line).flatMap((place) => queuedFrom(place) ?? [])
-  const books = view.places(keys.books).map(({ value }) => bookFrom(value))
-  const asked = askedBack(view, keys)
+  const occupants = occupantsOf(claims, pool, definition)
+  const waiters = claims.places(keys.line).flatMap((place) => queuedFrom(place) ?? [])
+  const books = claims.places(keys.books).map(({ value }) => bookFrom(value))
+  const asked = askedBack(claims, keys)
   const latest = latestOf(waiters, occupants, books)
   const usage = usageOf(books, occupants, latest, definition.halfLife)
   return { pool, definition, waiters, occupants, usage, asked, books, latest }
 }
 
-function askedBack(view: View, keys: PoolKeys): AskedBack[] {
+function askedBack(claims: Snapshot, keys: PoolKeys): AskedBack[] {
   const asked: AskedBack[] = []
-  for (const key of view.keys()) {
+  for (const key of claims.keys()) {
     if (!key.startsWith(keys.notice)) continue
-    const one = askedFrom(view.places(key)[0]?.value)
+    const one = askedFrom(claims.places(key)[0]?.value)
     if (one !== undefined) asked.push(one)
   }
   return asked
@@ -68,11 +68,11 @@ export function bookFrom(text: string | undefined): Book {
   return { ...EMPTY_BOOK, ...(read as Partial<Book>) }
 }
 
-function occupantsOf(view: View, pool: string, definition: Definition): Permitted[] {
+function occupantsOf(claims: Snapshot, pool: string, definition: Definition): Permitted[] {
   const found = new Map<Token, { place: Place; keys: Key[]; cost: number }>()
   for (const resource of definition.resources) {
     for (const key of unitsOf(pool, resource)) {
-      const place = view.places(key)[0]
+      const place = claims.places(key)[0]
       if (place === undefined) continue
       const permit = found.get(place.token) ?? { place, keys: [], cost: 0 }
       permit.keys.push(key)

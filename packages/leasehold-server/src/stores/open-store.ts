@@ -2,7 +2,8 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fileStore } from 'leasehold/file'
 import { memoryStore } from 'leasehold/memory'
-import { type Clock, LeaseholdError, type LeaseStore, show, systemClock } from 'leasehold/port'
+import { type Clock, invalid, type LeaseStore, show, systemClock } from 'leasehold/port'
+import { ENGINE_ADDRESSES, isEngine, openEngine, withoutPassword } from './engines.ts'
 
 /** The file, in the folder of the data, that the key of lease secrets is in. */
 export const SECRETS_KEY = 'secrets.key'
@@ -15,22 +16,37 @@ export interface OpenedStore {
   readonly data: string
   /** The folder of its data, where it has one. */
   readonly folder?: string | undefined
+  /** Other servers may serve it at the same time. */
+  readonly shared: boolean
+  /** Closes the store, and what was opened for it. */
+  close(): Promise<void>
 }
 
 export async function openStore(url: string, clock: Clock = systemClock): Promise<OpenedStore> {
   if (url === 'memory:') {
     const store = memoryStore({ clock, tokensAbove: epochOf(clock.now()) })
-    return { store, name: 'memory', data: 'nowhere, it is lost when the server stops' }
+    const data = 'nowhere, it is lost when the server stops'
+    return { store, name: 'memory', data, shared: false, close: () => store.close() }
   }
   if (isFolder(url)) {
     const data = folderOf(url)
     const store = await fileStore(data, { clock })
-    return { store, name: 'file, durable', data, folder: data }
+    const close = () => store.close()
+    return { store, name: 'file, durable', data, folder: data, shared: false, close }
   }
-  throw new LeaseholdError(
-    'invalid-argument',
-    `store ${show(url)} cannot be opened: write 'file:./data' or 'memory:'`,
-  )
+  if (isEngine(url)) return openShared(url, clock)
+  const ways = ['file:./data', 'memory:', ...ENGINE_ADDRESSES].map((way) => `'${way}'`).join(', ')
+  throw invalid(`store ${show(withoutPassword(url))} cannot be opened: write one of ${ways}`)
+}
+
+async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
+  const { store, release } = await openEngine(url, clock)
+  const close = async () => {
+    await store.close()
+    await release()
+  }
+  const { engine } = store.guarantees
+  return { store, name: engine, data: withoutPassword(url), shared: true, close }
 }
 
 function isFolder(url: string): boolean {
@@ -40,10 +56,7 @@ function isFolder(url: string): boolean {
 /** The folder that `file:./data`, relative to the working directory, or `file:///data` names. */
 export function folderOf(url: string): string {
   if (isFolder(url)) return resolve(url.startsWith('file://') ? fileURLToPath(url) : url.slice(5))
-  throw new LeaseholdError(
-    'invalid-argument',
-    `store ${show(url)} is in no folder: write 'file:./data'`,
-  )
+  throw invalid(`store ${show(withoutPassword(url))} is in no folder: write 'file:./data'`)
 }
 
 /** How many changes a memory store may make in a millisecond, on average over its life. */

@@ -1,0 +1,212 @@
+import { etcdStore } from 'leasehold/etcd'
+import { type Clock, invalid, LeaseholdError, type LeaseStore, show } from 'leasehold/port'
+import { postgresStore } from 'leasehold/postgres'
+import { redisStore } from 'leasehold/redis'
+import { zookeeperStore } from 'leasehold/zookeeper'
+
+/** An engine's store, and the engine's client that was made for it. */
+export interface OpenedEngine {
+  readonly store: LeaseStore
+  /** Lets go of the client, once the store is closed. */
+  release(): Promise<void>
+}
+
+type Open = (address: EngineAddress, clock: Clock) => Promise<OpenedEngine>
+
+/** By the beginning of an address. The clients are loaded only where they are used. */
+const ENGINES: Readonly<Record<string, Open>> = {
+  redis: openRedis,
+  rediss: openRedis,
+  'redis+sentinel': openSentinel,
+  postgres: openPostgres,
+  postgresql: openPostgres,
+  etcd: openEtcd,
+  etcds: openEtcd,
+  zookeeper: openZookeeper,
+}
+
+export const ENGINE_ADDRESSES = [
+  'redis://host:6379',
+  'redis+sentinel://host:26379,host:26379/master',
+  'postgres://user@host/database',
+  'etcd://host:2379,host:2379',
+  'zookeeper://host:2181,host:2181',
+]
+
+export function isEngine(url: string): boolean {
+  return Object.hasOwn(ENGINES, schemeOf(url))
+}
+
+export function openEngine(url: string, clock: Clock): Promise<OpenedEngine> {
+  return ENGINES[schemeOf(url)]!(new EngineAddress(url), clock)
+}
+
+function schemeOf(url: string): string {
+  return /^([a-z+]+):\/\//.exec(url)?.[1] ?? ''
+}
+
+/** `scheme://user:password@host:port,host:port/path?setting=value`; `URL` knows one host only. */
+export class EngineAddress {
+  readonly scheme: string
+  readonly hosts: readonly string[]
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly path: string
+  readonly #url: string
+  readonly #settings: URLSearchParams
+
+  constructor(url: string) {
+    const parts = /^([a-z+]+):\/\/(?:([^@/]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(url)
+    if (!parts)
+      throw invalid(`store ${show(withoutPassword(url))} names no host: write ${examples()}`)
+    const [, scheme, login, hosts, path, settings] = parts
+    const [user, password] = (login ?? '').split(':', 2)
+    this.#url = url
+    this.scheme = scheme!
+    this.hosts = hosts!.split(',')
+    this.user = user ? decodeURIComponent(user) : undefined
+    this.password = password ? decodeURIComponent(password) : undefined
+    this.path = decodeURIComponent(path ?? '')
+    this.#settings = new URLSearchParams(settings)
+  }
+
+  /** Takes a setting of ours out of the address; what is left is the client's. */
+  take(name: string): string | undefined {
+    const value = this.#settings.get(name) ?? undefined
+    this.#settings.delete(name)
+    return value
+  }
+
+  /** The address as it was given, without the settings that were taken. */
+  get rest(): string {
+    const [base] = this.#url.split('?')
+    const settings = this.#settings.toString()
+    return settings === '' ? base! : `${base}?${settings}`
+  }
+
+  /** There must be nothing left that nobody understands. */
+  finish(...known: string[]): void {
+    const [unknown] = this.#settings.keys()
+    if (unknown === undefined) return
+    throw invalid(
+      `the address of the store has a setting ${show(unknown)}: there are only ${known.join(', ')}`,
+    )
+  }
+}
+
+export function withoutPassword(url: string): string {
+  return url.replace(/^([a-z+]+:\/\/[^:@/]*):[^@/]*@/, '$1:…@')
+}
+
+function examples(): string {
+  return ENGINE_ADDRESSES.map((address) => `'${address}'`).join(', ')
+}
+
+async function openRedis(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  const namespace = address.take('namespace')
+  const replicas = wholeNumber(address, 'replicas')
+  const { Redis } = await load('ioredis', () => import('ioredis'))
+  return overRedis(new Redis(address.rest), { namespace, replicas, clock })
+}
+
+async function openSentinel(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  const namespace = address.take('namespace')
+  const replicas = wholeNumber(address, 'replicas')
+  address.finish('namespace', 'replicas')
+  if (address.path === '') {
+    throw invalid(
+      "store 'redis+sentinel://…' names no master: write it behind the hosts, /mymaster",
+    )
+  }
+  const { Redis } = await load('ioredis', () => import('ioredis'))
+  const sentinels = address.hosts.map((host) => hostAndPort(host, 26_379))
+  const { user, password, path: name } = address
+  const login = { ...(user && { username: user }), ...(password && { password }) }
+  return overRedis(new Redis({ sentinels, name, ...login }), { namespace, replicas, clock })
+}
+
+async function overRedis(
+  client: import('ioredis').Redis,
+  options: Parameters<typeof redisStore>[1],
+): Promise<OpenedEngine> {
+  // Each call's failure says why; without a listener it would be printed as well.
+  client.on('error', () => {})
+  const release = async () => client.disconnect()
+  return { store: await orRelease(redisStore(client, options), release), release }
+}
+
+async function openPostgres(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  const schema = address.take('schema')
+  const listen = address.take('listen') !== 'false'
+  const { default: pg } = await load('pg', () => import('pg'))
+  const pool = new pg.Pool({ connectionString: address.rest, max: 8 })
+  pool.on('error', () => {})
+  const release = () => pool.end()
+  return {
+    store: await orRelease(postgresStore(pool, { schema, listen, clock }), release),
+    release,
+  }
+}
+
+async function openEtcd(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  address.finish()
+  const grpc = await load('@grpc/grpc-js', () => import('@grpc/grpc-js'))
+  const { scheme, hosts, user, password, path } = address
+  const protocol = scheme === 'etcds' ? 'https' : 'http'
+  const store = await etcdStore({
+    grpc,
+    endpoints: hosts.map((host) => `${protocol}://${host}`),
+    ...(user !== undefined && { auth: { username: user, password: password ?? '' } }),
+    ...(path !== '' && { prefix: path }),
+    clock,
+  })
+  return { store, release: async () => {} }
+}
+
+async function openZookeeper(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  address.finish()
+  const { hosts, user, password, path } = address
+  const store = await zookeeperStore({
+    servers: hosts.join(','),
+    ...(user !== undefined && { auth: { scheme: 'digest', credentials: `${user}:${password}` } }),
+    ...(path !== '' && { root: `/${path}` }),
+    clock,
+  })
+  return { store, release: async () => {} }
+}
+
+async function orRelease(
+  opening: Promise<LeaseStore>,
+  release: () => Promise<unknown>,
+): Promise<LeaseStore> {
+  try {
+    return await opening
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+function wholeNumber(address: EngineAddress, name: string): number | undefined {
+  const text = address.take(name)
+  if (text === undefined) return undefined
+  if (/^\d+$/.test(text)) return Number(text)
+  throw invalid(`${name} in the address of the store is ${show(text)}: give a whole number`)
+}
+
+function hostAndPort(text: string, otherwise: number): { host: string; port: number } {
+  const [host, port] = text.split(':')
+  return { host: host!, port: Number(port ?? otherwise) }
+}
+
+async function load<Module>(name: string, start: () => Promise<Module>): Promise<Module> {
+  try {
+    return await start()
+  } catch (error) {
+    throw new LeaseholdError(
+      'unsupported',
+      `the package ${name} is needed for this store and cannot be loaded (${(error as Error).message}): install it beside leasehold-server`,
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,1 @@
+export { epochOf, folderOf, type OpenedStore, openStore, SECRETS_KEY } from './open-store.ts'
