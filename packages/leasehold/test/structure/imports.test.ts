@@ -14,7 +14,9 @@ describe('imports', () => {
 
 describe('imports of the server', () => {
   const server = filesUnder('packages/leasehold-server/src', /\.ts$/)
-  const { dependencies, optionalDependencies } = JSON.parse(readSource('packages/leasehold-server/package.json').text)
+  const { dependencies, optionalDependencies } = JSON.parse(
+    readSource('packages/leasehold-server/package.json').text,
+  )
   const allowed = Object.keys({ ...dependencies, ...optionalDependencies })
 
   it('reach the library by its public subpaths, and no package that is not a dependency', () => {

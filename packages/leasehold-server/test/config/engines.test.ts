@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { openStore } from '../../src/index.ts'
+import { EngineAddress, isEngine, withoutPassword } from '../../src/stores/engines.ts'
+
+describe("an engine's address", () => {
+  it('has several hosts, a login, a path, and settings', () => {
+    const address = new EngineAddress('etcd://me:p%40ss@a:2379,b:2379/my/prefix?x=1&y=2')
+    expect(address).toMatchObject({
+      scheme: 'etcd',
+      hosts: ['a:2379', 'b:2379'],
+      user: 'me',
+      password: 'p@ss',
+      path: 'my/prefix',
+    })
+    expect(address.take('x')).toBe('1')
+    expect(address.rest).toBe('etcd://me:p%40ss@a:2379,b:2379/my/prefix?y=2')
+    expect(() => address.finish('x')).toThrowError(/a setting "y": there are only x/)
+  })
+
+  it('is told from a folder', () => {
+    expect(['redis://h', 'rediss://h', 'postgresql://h', 'zookeeper://h'].every(isEngine)).toBe(
+      true,
+    )
+    expect(['file:./data', 'memory:', 'http://h', 'constructor://h'].some(isEngine)).toBe(false)
+  })
+
+  it('is printed without its password, in messages too', async () => {
+    expect(withoutPassword('postgres://me:secret@h/db')).toBe('postgres://me:…@h/db')
+    expect(withoutPassword('redis://:secret@h')).toBe('redis://:…@h')
+    await expect(openStore('mysql://me:secret@h/db')).rejects.toThrowError(
+      /^(?!.*secret).*write one/,
+    )
+  })
+
+  it.each([
+    ['redis+sentinel://h:26379', /names no master/],
+    ['redis+sentinel://h:26379/m?namespce=x', /a setting "namespce": there are only namespace/],
+    ['redis://h?replicas=two', /replicas in the address of the store is "two"/],
+    ['zookeeper://', /names no host/],
+    ['etcd://h:2379?x=1', /a setting "x"/],
+  ])('that is wrong is refused with what is wrong: %s', async (address, message) => {
+    await expect(openStore(address)).rejects.toThrowError(message)
+  })
+})

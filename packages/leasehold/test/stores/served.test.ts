@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
+import {
+  describeWith,
+  Engine,
+  type EngineSpec,
+  Ensemble,
+  ETCD,
+  POSTGRES,
+  postgresUrl,
+  REDIS,
+  ZOOKEEPER,
+} from '../engines/index.ts'
+
+const BIN = fileURLToPath(new URL('../../../leasehold-server/bin/leasehold.js', import.meta.url))
+
+/** `leasehold serve` on an engine, as a process of its own. */
+class Served {
+  readonly url: string
+  readonly said: readonly string[]
+  readonly #process: ChildProcess
+
+  private constructor(child: ChildProcess, said: readonly string[]) {
+    this.#process = child
+    this.said = said
+    this.url = /http:\S+/.exec(said[0]!)![0]
+  }
+
+  static async on(address: string): Promise<Served> {
+    const child = spawn(process.execPath, [BIN, 'serve', '--port', '0'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, LEASEHOLD_STORE: address, LEASEHOLD_LOG_LEVEL: 'error' },
+    })
+    let errors = ''
+    child.stderr.on('data', (text) => {
+      errors += text
+    })
+    const said: string[] = []
+    for await (const line of createInterface({ input: child.stdout })) {
+      if (said.push(line) === 3) return new Served(child, said)
+    }
+    throw new Error(`the server did not start: ${errors}`)
+  }
+
+  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
+    this.#process.kill(signal)
+    await once(this.#process, 'exit')
+  }
+}
+
+interface Running {
+  readonly address: string
+  stop(): Promise<void>
+}
+
+async function one(spec: EngineSpec, address: (port: number) => string): Promise<Running> {
+  const engine = await Engine.start(spec)
+  return { address: address(engine.port), stop: () => engine.stop() }
+}
+
+const ENGINES: [EngineSpec, () => Promise<Running>][] = [
+  [REDIS, () => one(REDIS, (port) => `redis://127.0.0.1:${port}/0?namespace=served`)],
+  [POSTGRES, () => one(POSTGRES, (port) => `${postgresUrl(port)}?schema=served`)],
+  [ETCD, () => one(ETCD, (port) => `etcd://127.0.0.1:${port}/served/`)],
+  [
+    ZOOKEEPER,
+    async () => {
+      const ensemble = await Ensemble.start()
+      return {
+        address: `zookeeper://${ensemble.servers}/served`,
+        stop: async () => void (await ensemble.stop()),
+      }
+    },
+  ],
+]
+
+for (const [spec, start] of ENGINES) {
+  describeWith(spec, `two servers on one ${spec.name}`, () => {
+    let engine: Running
+    let servers: Served[]
+
+    beforeAll(async () => {
+      engine = await start()
+      servers = await Promise.all([Served.on(engine.address), Served.on(engine.address)])
+    })
+
+    afterAll(async () => {
+      await Promise.all(servers?.map((server) => server.end()) ?? [])
+      await engine?.stop()
+    })
+
+    it('are one store: who waits at one is given what is released at the other', async () => {
+      const [a, b] = await Promise.all(
+        servers.map(({ url }, at) => Leasehold.open(url, { holder: `client ${at}` })),
+      )
+      const held = await a!.lock('job', { ttl: '10s' })
+      const { conflict } = await b!.tryLock('job')
+      expect(conflict?.holder).toBe('client 0')
+      const next = b!.lock('job', { ttl: '10s' })
+      await held.release()
+      expect((await next).token).toBeGreaterThan(held.claimToken)
+      await (await next).release()
+      await a!.close()
+      await b!.close()
+    })
+
+    it('lose nothing when one of them is killed: what it granted is still held', async () => {
+      const [first, second] = servers
+      const a = await Leasehold.open(first!.url, { holder: 'of the dead' })
+      const held = await a.lock('kept', { ttl: '60s' })
+      await first!.end()
+      const b = await Leasehold.open(second!.url, { holder: 'of the living' })
+      const { conflict } = await b.tryLock('kept')
+      expect(conflict).toMatchObject({ holder: 'of the dead', token: held.claimToken })
+      await b.close()
+      await a.close()
+    })
+
+    it('stops when it is told to, and says what it serves without a word too many', async () => {
+      const [, second] = servers
+      expect(second!.said[1]).toBe(`  store: ${spec.name}`)
+      await second!.end('SIGTERM')
+    })
+  })
+}
