@@ -5,7 +5,7 @@
 import { contests, type Peer } from '../contest.js'
 import { startEtcd, startPostgres, startRedis, startZookeeper } from '../engines.js'
 import { openAsyncMutex } from '../lockers/in-process.js'
-import { LOCKERS, type Locker, type LockerName } from '../lockers/index.js'
+import { LOCKERS, type Locker, type LockerName, onSameEngine } from '../lockers/index.js'
 import { startServer } from '../remote/processes.js'
 import type { Row } from '../rows.js'
 import { Line, many, WAITERS } from './line.js'
@@ -37,8 +37,12 @@ async function on(
   )
 }
 
-function compare(what: string, ours: Peer, peers: readonly Peer[]): Promise<Row[]> {
-  return contests({
+async function compare(
+  what: string,
+  ours: readonly Peer[],
+  peers: readonly Peer[],
+): Promise<Row[]> {
+  const rows = await contests({
     name: what,
     figures: [
       { name: `hand-overs, ${what}`, unit: 'hand-overs/s', better: 'more' },
@@ -47,6 +51,7 @@ function compare(what: string, ours: Peer, peers: readonly Peer[]): Promise<Row[
     ours,
     peers,
   })
+  return rows.filter(onSameEngine)
 }
 
 const [memory, file] = await Promise.all([startServer('memory'), startServer('file')])
@@ -62,7 +67,6 @@ const bound: Peer = {
   limit: true,
 }
 
-const [inMemory] = await on(engineOf(memory), ['our server'])
 const polling: readonly LockerName[] = [
   'redis-semaphore',
   'redlock 4',
@@ -70,17 +74,24 @@ const polling: readonly LockerName[] = [
   'verrou',
   'simple-redis-mutex',
 ]
-const rows = await compare('server in memory', inMemory!, [
-  ...(await on(redis, polling)),
-  ...(await on(postgres, ['advisory-lock'])),
-  bound,
-])
-const [onDisk] = await on(engineOf(file), ['our server'])
+const rows = await compare(
+  'in memory',
+  [...(await on(engineOf(memory), ['our server'])), ...(await on(redis, ['our Redis store']))],
+  [...(await on(redis, polling)), ...(await on(postgres, ['advisory-lock'])), bound],
+)
 rows.push(
-  ...(await compare('server on the disk', onDisk!, [
-    ...(await on(etcd, ['etcd Lock service', 'etcd3 election'])),
-    ...(await on(zookeeper, ['ZooKeeper recipe'])),
-  ])),
+  ...(await compare(
+    'on the disk',
+    [
+      ...(await on(engineOf(file), ['our server'])),
+      ...(await on(etcd, ['our etcd store'])),
+      ...(await on(zookeeper, ['our ZooKeeper store'])),
+    ],
+    [
+      ...(await on(etcd, ['etcd Lock service', 'etcd3 election'])),
+      ...(await on(zookeeper, ['ZooKeeper recipe'])),
+    ],
+  )),
 )
 await Promise.all(opened.map((locker) => locker.close()))
 await Promise.all([memory, file, redis, postgres, etcd, zookeeper].map((one) => one?.end()))

@@ -1,6 +1,15 @@
+import type { Row } from '../rows.js'
 import { openEtcd3, openEtcd3Election, openEtcdService } from './etcd.js'
 import type { OpenLocker } from './locker.js'
-import { openElection, openRemote, openTiedElection } from './ours.js'
+import {
+  openElection,
+  openOnEtcd,
+  openOnPostgres,
+  openOnRedis,
+  openOnZookeeper,
+  openRemote,
+  openTiedElection,
+} from './ours.js'
 import { openAdvisoryByHand, openAdvisoryLock } from './postgres.js'
 import {
   openRaw,
@@ -19,6 +28,10 @@ export const LOCKERS = {
   'our server': openRemote,
   'our election': openElection,
   'our election, tied': openTiedElection,
+  'our Redis store': openOnRedis,
+  'our PostgreSQL store': openOnPostgres,
+  'our etcd store': openOnEtcd,
+  'our ZooKeeper store': openOnZookeeper,
   'raw ioredis': openRaw,
   'redis-semaphore': openRedisSemaphore,
   'redlock 4': openRedlock4,
@@ -43,3 +56,17 @@ export const REDIS_LIBRARIES: readonly LockerName[] = [
   'verrou',
   'simple-redis-mutex',
 ]
+
+/** Of each engine, who is on it. */
+const ON: Readonly<Record<string, readonly string[]>> = {
+  'our Redis store': REDIS_LIBRARIES,
+  'our PostgreSQL store': ['advisory-lock'],
+  'our etcd store': ['etcd3', 'etcd3 election', 'etcd Lock service'],
+  'our ZooKeeper store': ['ZooKeeper recipe'],
+}
+
+/** Whether a row compares like with like: a store of ours on an engine with others on that engine. */
+export function onSameEngine({ name, peerName }: Pick<Row, 'name' | 'peerName'>): boolean {
+  const store = Object.keys(ON).find((one) => name.endsWith(one))
+  return store === undefined || peerName === undefined || ON[store]!.includes(peerName)
+}

@@ -1,6 +1,13 @@
+import * as grpc from '@grpc/grpc-js'
+import { Redis } from 'ioredis'
 import { Leasehold } from 'leasehold'
+import { etcdStore } from 'leasehold/etcd'
 import type { LeaseStore } from 'leasehold/port'
+import { postgresStore } from 'leasehold/postgres'
+import { redisStore } from 'leasehold/redis'
 import { remoteStore } from 'leasehold/remote'
+import { zookeeperStore } from 'leasehold/zookeeper'
+import pg from 'pg'
 import { type Locker, locker, type OpenLocker } from './locker.js'
 
 /** Our client, on any store; closes the store too. */
@@ -39,3 +46,30 @@ export const openElection: OpenLocker = async ({ port, ttl }) =>
 /** The same with leases that end when their connection is closed. */
 export const openTiedElection: OpenLocker = async ({ port, ttl }) =>
   electionLocker(await remoteStore(`http://127.0.0.1:${port}`, { tied: true }), ttl)
+
+/** Our library on an engine that others use too, without a server of ours. */
+export const openOnRedis: OpenLocker = async ({ port, ttl }) => {
+  const redis = new Redis({ port, maxRetriesPerRequest: null })
+  redis.on('error', () => {})
+  const { lock, close } = await clientLocker(await redisStore(redis), ttl)
+  return locker(lock, async () => {
+    await close()
+    redis.disconnect()
+  })
+}
+
+export const openOnPostgres: OpenLocker = async ({ port, ttl }) => {
+  const pool = new pg.Pool({ connectionString: `postgres://postgres@127.0.0.1:${port}/postgres` })
+  pool.on('error', () => {})
+  const { lock, close } = await clientLocker(await postgresStore(pool), ttl)
+  return locker(lock, async () => {
+    await close()
+    await pool.end()
+  })
+}
+
+export const openOnEtcd: OpenLocker = async ({ port, ttl }) =>
+  clientLocker(etcdStore({ grpc, endpoints: `127.0.0.1:${port}` }), ttl)
+
+export const openOnZookeeper: OpenLocker = async ({ port, ttl }) =>
+  clientLocker(await zookeeperStore({ servers: `127.0.0.1:${port}`, timeout: '20s' }), ttl)

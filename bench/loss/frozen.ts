@@ -5,8 +5,8 @@
  * (`isExpired`); the others are told by their libraries.
  */
 import { contest, type Peer } from '../contest.js'
-import { type Engine, startEtcd, startRedis } from '../engines.js'
-import { LOCKERS, type LockerName } from '../lockers/index.js'
+import { type Engine, startEtcd, startRedis, startZookeeper } from '../engines.js'
+import { LOCKERS, type LockerName, onSameEngine } from '../lockers/index.js'
 import { startServer } from '../remote/processes.js'
 import { atMost } from '../rows.js'
 
@@ -51,7 +51,12 @@ const rows = await contest({
   better: 'less',
   // The ttl is what the store gives away after.
   goal: atMost(TTL),
-  ours: contestant('our server', { port: Number(new URL(server.url).port), pid: server.pid }),
+  ours: [
+    contestant('our server', { port: Number(new URL(server.url).port), pid: server.pid }),
+    await on(startRedis, 'our Redis store'),
+    await on(startEtcd, 'our etcd store'),
+    await on(startZookeeper, 'our ZooKeeper store'),
+  ].filter((one) => one !== undefined),
   peers: [
     await on(startEtcd, 'etcd3'),
     await on(startRedis, 'redis-semaphore'),
@@ -62,6 +67,6 @@ const rows = await contest({
   warmUp: false,
 })
 await Promise.all([server, ...engines].map((one) => one.end()))
-console.log(JSON.stringify(rows))
+console.log(JSON.stringify(rows.filter(onSameEngine)))
 // A library that still waits for an answer must not keep this from ending.
 process.exit()

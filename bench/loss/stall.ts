@@ -4,6 +4,9 @@
  */
 import { LOCKERS, type LockerName } from '../lockers/index.js'
 
+// Kept running by whoever started it, and not longer.
+process.on('disconnect', () => process.exit())
+
 const GIVE_UP_MS = 5000
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 

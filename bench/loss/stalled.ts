@@ -16,13 +16,17 @@ const STALL_MS = 3000
 const PROGRAM = fileURLToPath(new URL('./stall.js', import.meta.url))
 
 let keys = 0
+const failed = () => Promise.reject(new Error('a holder ended by itself'))
 
 function contestant(name: LockerName, port: number): Peer {
   const run = async () => {
     const key = `stall-${++keys}`
-    const child = fork(PROGRAM, [name, String(port), String(TTL), String(STALL_MS), key])
-    const [believed] = await once(child, 'message')
-    await once(child, 'exit')
+    const child = fork(PROGRAM, [name, String(port), String(TTL), String(STALL_MS), key], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    const ended = once(child, 'exit')
+    const [believed] = await Promise.race([once(child, 'message'), ended.then(failed)])
+    await ended
     return { value: Number(believed) }
   }
   return { name, run }
