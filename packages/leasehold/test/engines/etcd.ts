@@ -1,22 +1,103 @@
 import { join } from 'node:path'
-import { type EngineSpec, findProgram } from './engine.ts'
+import { TcpProxy } from '../faults/tcp-proxy.ts'
+import { Engine, type EngineSpec, findProgram, freePort } from './engine.ts'
 
-const program = findProgram('etcd')
+/** One of several, or of one: `peers` are the addresses that they are known to each other by. */
+function member(at: number, listens: string, peers: readonly string[]): EngineSpec {
+  const cluster = peers.map((peer, index) => `m${index}=${peer}`).join(',')
+  return {
+    name: 'etcd',
+    program: findProgram('etcd'),
+    args: (folder, port) => {
+      const client = `http://127.0.0.1:${port}`
+      return [
+        ['--name', `m${at}`, '--data-dir', join(folder, 'data'), '--log-level', 'info'],
+        ['--listen-client-urls', client, '--advertise-client-urls', client],
+        ['--listen-peer-urls', listens, '--initial-advertise-peer-urls', peers[at]!],
+        ['--initial-cluster', cluster],
+      ].flat()
+    },
+    ready: /ready to serve client requests|serving (insecure )?client/i,
+  }
+}
 
-/** One etcd, which has every change on the disk before it answers, as it always does. */
-export const ETCD: EngineSpec = {
-  name: 'etcd',
-  program,
-  args: (folder, port) => {
-    const client = `http://127.0.0.1:${port}`
-    // Nobody joins it: the address that it tells others is never used.
-    const peer = 'http://127.0.0.1:1'
-    return [
-      ['--name', 'one', '--data-dir', join(folder, 'data'), '--log-level', 'info'],
-      ['--listen-client-urls', client, '--advertise-client-urls', client],
-      ['--listen-peer-urls', 'http://127.0.0.1:0', '--initial-advertise-peer-urls', peer],
-      ['--initial-cluster', `one=${peer}`],
-    ].flat()
-  },
-  ready: /ready to serve client requests|serving (insecure )?client/i,
+/** One etcd by itself. Nobody joins it: the address that it tells others is never used. */
+export const ETCD: EngineSpec = member(0, 'http://127.0.0.1:0', ['http://127.0.0.1:1'])
+
+/**
+ * Three of them, as they are run in earnest. They speak to each other through lines that can be cut,
+ * and are spoken to by clients through others.
+ */
+export class EtcdCluster {
+  readonly members: readonly Engine[]
+  /** The lines to each member, for the others and for clients. */
+  readonly peerLines: readonly TcpProxy[]
+  readonly lines: readonly TcpProxy[]
+
+  private constructor(
+    members: readonly Engine[],
+    peerLines: readonly TcpProxy[],
+    lines: readonly TcpProxy[],
+  ) {
+    this.members = members
+    this.peerLines = peerLines
+    this.lines = lines
+  }
+
+  static async start(): Promise<EtcdCluster> {
+    const ports = [await freePort(), await freePort(), await freePort()]
+    const peerLines = await Promise.all(ports.map((port) => TcpProxy.to(port)))
+    const peers = peerLines.map(({ port }) => `http://127.0.0.1:${port}`)
+    const starting = ports.map((port, at) =>
+      Engine.start(member(at, `http://127.0.0.1:${port}`, peers)),
+    )
+    const settled = await Promise.allSettled(starting)
+    const members = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+    const failed = settled.find((each) => each.status === 'rejected')
+    if (failed) {
+      await new EtcdCluster(members, peerLines, []).stop()
+      throw failed.reason
+    }
+    const lines = await Promise.all(members.map(({ port }) => TcpProxy.to(port)))
+    return new EtcdCluster(members, peerLines, lines)
+  }
+
+  /** Where clients find the members, each through its line. */
+  get endpoints(): string[] {
+    return this.lines.map(({ port }) => `127.0.0.1:${port}`)
+  }
+
+  /** The number of the member that leads, as soon as one does. */
+  async leader(): Promise<number> {
+    for (;;) {
+      for (const [at, { port }] of this.members.entries()) {
+        const status = (await etcdCall(port, 'maintenance/status').catch(() => undefined)) as
+          | { readonly leader: string; readonly header: { readonly member_id: string } }
+          | undefined
+        if (status !== undefined && status.leader === status.header.member_id) return at
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.members.map((each) => each.stop()))
+    await Promise.all([...this.lines, ...this.peerLines].map((line) => line.close()))
+  }
+}
+
+/** A call that the store has no use for, to one member, by its gateway for HTTP. */
+export async function etcdCall(port: number, path: string, request: object = {}): Promise<unknown> {
+  const answer = await fetch(`http://127.0.0.1:${port}/v3/${path}`, {
+    method: 'POST',
+    body: JSON.stringify(request),
+    signal: AbortSignal.timeout(2000),
+  })
+  if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`)
+  return answer.json()
+}
+
+/** Forgets all revisions before this one. */
+export async function compactEtcd(port: number, revision: number): Promise<void> {
+  await etcdCall(port, 'kv/compaction', { revision, physical: true })
 }

@@ -1,5 +1,5 @@
 export { describeWith, Engine, type EngineSpec } from './engine.ts'
-export { ETCD } from './etcd.ts'
+export { compactEtcd, ETCD, EtcdCluster, etcdCall } from './etcd.ts'
 export { pgbouncer } from './pgbouncer.ts'
 export { POSTGRES, POSTGRES_CRASH, postgresUrl } from './postgres.ts'
 export { REDIS } from './redis.ts'

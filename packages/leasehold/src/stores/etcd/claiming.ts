@@ -326,16 +326,23 @@ async function undo(
   await api.txn({ compare: [], success, failure: [] }, true)
 }
 
-/** The lines as they were before the claims of this revision were made. */
+/** The lines as they were before the claims of this revision were made, by a call of this process. */
 async function linesAt(context: Context, keys: readonly Key[], token: number): Promise<Line[]> {
+  const { api, known, layout } = context
+  const lines = linesOf(keys, await readLines(context, keys, token))
+  const own = lines.flatMap(({ names }) => names.filter(({ created }) => created === token))
+  const { results } = await api.read(own.map(({ key }) => layout.get(key)))
+  for (const kv of results.flatMap(({ kvs }) => kvs)) known.claimed(storedClaim(layout, kv))
+  return lines.map((line) => lineBefore(line, token))
+}
+
+async function readLines(context: Context, keys: readonly Key[], revision: number) {
   try {
-    const { results } = await context.api.read(lineOps(context, keys, token))
-    return linesOf(keys, results).map((line) => lineBefore(line, token))
+    return (await context.api.read(lineOps(context, keys, revision))).results
   } catch (error) {
     if (!isFault(error, 'compacted')) throw error
     // etcd has forgotten how it was: what of it still stands is all that can be said.
-    const { results } = await context.api.read(lineOps(context, keys))
-    return linesOf(keys, results).map((line) => lineBefore(line, token))
+    return (await context.api.read(lineOps(context, keys))).results
   }
 }
 

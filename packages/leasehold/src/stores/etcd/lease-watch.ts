@@ -20,12 +20,13 @@ import {
   readEnd,
   readLease,
   type StoredClaim,
+  storedClaim,
 } from './layout.ts'
 import { nameOf } from './lines.ts'
 import type { Lives } from './lives.ts'
 import type { WatchEvent } from './messages.ts'
 import { remainingLife } from './renewing.ts'
-import { claimsOf } from './revoking.ts'
+import { claimNames } from './revoking.ts'
 import { isFault } from './transport.ts'
 import type { WatchStream } from './watch-stream.ts'
 
@@ -110,8 +111,9 @@ export class LeaseWatch {
   /** A claim was made here, and waits. */
   waits(token: Token, revision: number, places: readonly Place[]): void {
     this.#then(async () => {
-      if (this.#claims.has(token)) return
-      this.#add(token, revision, places)
+      // Where it was seen already it has been told, or is waited for.
+      const isSeen = this.#seen.some((claim) => claim.token === token)
+      if (!isSeen && !this.#claims.has(token)) this.#add(token, revision, places)
     })
   }
 
@@ -170,30 +172,41 @@ export class LeaseWatch {
     this.#lookAgainLater()
   }
 
-  /** The lease's claims and where they stand, all at one revision; nothing where it has ended. */
+  /**
+   * The lease's claims and where they stand, all at one revision; nothing where it has ended. The
+   * revision comes first and the names after it, so that none is missing that was there by then.
+   */
   async #read(): Promise<Standing | undefined> {
     const { known, api, layout } = this.#context
-    const found = await known.look(this.lease)
+    const { id } = parseLeaseId(this.lease) ?? { id: '' }
+    const first = await api.read([layout.get(layout.lease(id)), layout.get(layout.ended(id))])
+    const { revision } = first
+    const found = known.judge(this.lease, first.results[0]!.kvs[0], first.results[1]!.kvs[0])
     if (!('id' in found)) {
       this.#last({ type: 'gone', end: found.end })
       return undefined
     }
     this.#known = found
     this.#life = found.record.life?.lease
-    const claims = await claimsOf(this.#context, found)
-    const lines = await api.read([
-      layout.get(layout.lease(found.id)),
-      ...claims.map(({ key, token }) => layout.lineNames(key, token)),
-    ])
-    if (lines.results[0]!.kvs.length === 0) return this.#read()
-    this.#seen = claims
+    const names = await claimNames(this.#context, found)
+    const { results } = await api.read(
+      names.flatMap((name) => [
+        layout.get(name, revision),
+        layout.lineNames(layout.parse(name).key, undefined, revision),
+      ]),
+    )
     const byToken = new Map<Token, Place[]>()
-    for (const [at, claim] of claims.entries()) {
-      const name = layout.claim(claim.key, claim.name)
-      const place = placeIn(claim.key, name, namesOf(lines.results[at + 1]!.kvs))
-      if (place) byToken.set(claim.token, [...(byToken.get(claim.token) ?? []), place])
+    const seen: StoredClaim[] = []
+    for (const [at, name] of names.entries()) {
+      const [own] = results[2 * at]!.kvs
+      if (own === undefined) continue
+      const claim = storedClaim(layout, own)
+      const place = placeIn(claim.key, name, namesOf(results[2 * at + 1]!.kvs))!
+      seen.push(claim)
+      byToken.set(claim.token, [...(byToken.get(claim.token) ?? []), place])
     }
-    return { revision: lines.revision, claims: byToken }
+    this.#seen = seen
+    return { revision, claims: byToken }
   }
 
   #watchRecord(revision: number): void {

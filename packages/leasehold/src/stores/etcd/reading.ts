@@ -18,7 +18,6 @@ import type { Context } from './context.ts'
 import { endings, heldSince, tenuresOf } from './history.ts'
 import { endOf, type KnownLease, untilOf } from './known.ts'
 import {
-  leaseNumber,
   parseClaimName,
   parseLeaseId,
   prefixEnd,
@@ -136,25 +135,29 @@ async function keyEntry(
 
 async function readLease(context: Context, lease: LeaseId, most: number): Promise<LeaseReading> {
   const { api, layout, known } = context
-  const id = parseLeaseId(lease)?.id
-  const tied = id === undefined ? undefined : await api.timeToLive(leaseNumber(id), true)
-  const names = (tied?.keys ?? []).filter((name) => layout.isClaim(name)).sort()
-  const ops = names.flatMap((name): RangeOp[] => {
-    const { key } = layout.parse(name)
-    return [layout.get(name), layout.lineNames(key), layout.get(layout.lastEnd(key))]
-  })
-  const about = [layout.get(layout.lease(id ?? '')), layout.get(layout.ended(id ?? ''))]
-  const { revision, results } = await api.read([...about, ...ops])
-  const found = known.judge(lease, results[0]!.kvs[0], results[1]!.kvs[0])
+  const id = parseLeaseId(lease)?.id ?? ''
+  const about = [layout.get(layout.lease(id)), layout.get(layout.ended(id))]
+  const { revision, results: first } = await api.read(about)
+  const found = known.judge(lease, first[0]!.kvs[0], first[1]!.kvs[0])
+  const tied = 'id' in found ? await api.timeToLive(found.number, true) : undefined
   if (!('id' in found) || found.record.ending || tied === undefined) {
-    const end = 'end' in found ? found.end : found.record.ending
-    return { revision, lease: undefined, end: end ?? endOf(lease, undefined), claims: [] }
+    const end = 'end' in found ? found.end : (found.record.ending ?? endOf(lease, undefined))
+    return { revision, lease: undefined, end, claims: [] }
   }
+  // The revision came first and the names after it: none is missing that was there by then.
+  const names = tied.keys.filter((name) => layout.isClaim(name)).sort()
+  const { results } = await api.read(
+    names.flatMap((name): RangeOp[] => {
+      const { key } = layout.parse(name)
+      const note = layout.get(layout.lastEnd(key), revision)
+      return [layout.get(name, revision), layout.lineNames(key, undefined, revision), note]
+    }),
+  )
   known.observed(found, tied.remaining, tied.granted, SLACK_MS)
   const claims: Claim[] = []
   let count = 0
   for (let at = 0; at < names.length; at++) {
-    const [own, line, note] = results.slice(2 + 3 * at, 5 + 3 * at) as [Result, Result, Result]
+    const [own, line, note] = results.slice(3 * at, 3 * at + 3) as [Result, Result, Result]
     if (own.kvs[0] === undefined || count++ >= most) continue
     const claim = storedClaim(layout, own.kvs[0])
     const held = holders(line.kvs.map(({ key }) => parseClaimName(nameOf(key))))

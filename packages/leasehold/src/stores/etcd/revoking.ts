@@ -111,17 +111,18 @@ function endOps(
   ]
 }
 
-/** All claims of a lease, made here or elsewhere: etcd knows what is tied to it. */
-export async function claimsOf(
-  { api, layout }: Context,
-  lease: KnownLease,
-  revision?: number,
-): Promise<StoredClaim[]> {
+/** The names of all claims of a lease, made here or elsewhere: etcd knows what is tied to it. */
+export async function claimNames({ api, layout }: Context, lease: KnownLease): Promise<string[]> {
   const tied = await api.timeToLive(lease.number, true)
   const names = new Set([...(tied?.keys ?? []), ...lease.claims.keys()])
-  const claims = [...names].filter((name) => layout.isClaim(name))
-  if (claims.length === 0) return []
-  const { results } = await api.read(claims.map((name) => layout.get(name, revision)))
+  return [...names].filter((name) => layout.isClaim(name)).sort()
+}
+
+async function claimsOf(context: Context, lease: KnownLease): Promise<StoredClaim[]> {
+  const { api, layout } = context
+  const names = await claimNames(context, lease)
+  if (names.length === 0) return []
+  const { results } = await api.read(names.map((name) => layout.get(name)))
   return results.flatMap(({ kvs }) => kvs.map((kv) => storedClaim(layout, kv)))
 }
 
