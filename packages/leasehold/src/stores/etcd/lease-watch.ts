@@ -1,6 +1,5 @@
 import {
   type End,
-  holders,
   type Key,
   LeaseholdError,
   type LeaseId,
@@ -20,24 +19,17 @@ import {
   readEnd,
   readLease,
   type StoredClaim,
-  storedClaim,
 } from './layout.ts'
 import { nameOf } from './lines.ts'
 import type { Lives } from './lives.ts'
 import type { WatchEvent } from './messages.ts'
 import { remainingLife } from './renewing.ts'
-import { claimNames } from './revoking.ts'
+import { placeIn, readStanding, type Standing } from './standing.ts'
 import { isFault } from './transport.ts'
 import type { WatchStream } from './watch-stream.ts'
 
 /** A claim that was made elsewhere is noticed after so long, even if nobody told of it. */
 const LOOK_AGAIN_MS = 10_000
-
-/** How all claims of the lease stood at a revision. */
-interface Standing {
-  readonly revision: number
-  readonly claims: ReadonlyMap<Token, readonly Place[]>
-}
 
 /** A claim of the lease: on each of its keys it stands somewhere. */
 interface Waiting {
@@ -160,7 +152,7 @@ export class LeaseWatch {
   async #begin(): Promise<void> {
     const standing = await this.#read()
     if (standing === undefined) return
-    const { revision, claims } = standing
+    const { revision, places: claims } = standing
     const own: OwnClaim[] = []
     for (const [token, places] of claims) {
       const holds = places.every((place) => place.holds)
@@ -172,41 +164,17 @@ export class LeaseWatch {
     this.#lookAgainLater()
   }
 
-  /**
-   * The lease's claims and where they stand, all at one revision; nothing where it has ended. The
-   * revision comes first and the names after it, so that none is missing that was there by then.
-   */
+  /** How all claims stand; nothing where the lease has ended, which is then told. */
   async #read(): Promise<Standing | undefined> {
-    const { known, api, layout } = this.#context
-    const { id } = parseLeaseId(this.lease) ?? { id: '' }
-    const first = await api.read([layout.get(layout.lease(id)), layout.get(layout.ended(id))])
-    const { revision } = first
-    const found = known.judge(this.lease, first.results[0]!.kvs[0], first.results[1]!.kvs[0])
-    if (!('id' in found)) {
-      this.#last({ type: 'gone', end: found.end })
+    const standing = await readStanding(this.#context, this.lease)
+    if (!('known' in standing)) {
+      this.#last({ type: 'gone', end: standing.end })
       return undefined
     }
-    this.#known = found
-    this.#life = found.record.life?.lease
-    const names = await claimNames(this.#context, found)
-    const { results } = await api.read(
-      names.flatMap((name) => [
-        layout.get(name, revision),
-        layout.lineNames(layout.parse(name).key, undefined, revision),
-      ]),
-    )
-    const byToken = new Map<Token, Place[]>()
-    const seen: StoredClaim[] = []
-    for (const [at, name] of names.entries()) {
-      const [own] = results[2 * at]!.kvs
-      if (own === undefined) continue
-      const claim = storedClaim(layout, own)
-      const place = placeIn(claim.key, name, namesOf(results[2 * at + 1]!.kvs))!
-      seen.push(claim)
-      byToken.set(claim.token, [...(byToken.get(claim.token) ?? []), place])
-    }
-    this.#seen = seen
-    return { revision, claims: byToken }
+    this.#known = standing.known
+    this.#life = standing.known.record.life?.lease
+    this.#seen = standing.claims
+    return standing
   }
 
   #watchRecord(revision: number): void {
@@ -346,7 +314,7 @@ export class LeaseWatch {
     }
     if (waiting.places.get(place.key) !== place || this.#over) return
     const revision = at ?? answer.revision
-    const found = placeIn(place.key, place.name, namesOf(answer.results[0]!.kvs))
+    const found = placeIn(place.key, place.name, answer.results[0]!.kvs)
     // Its own claim has gone too; the record's watcher tells why.
     if (found === undefined) return this.released(token, [place.key])
     if (!found.holds) {
@@ -381,7 +349,7 @@ export class LeaseWatch {
   async #lookAgain(afterGap: boolean): Promise<void> {
     const standing = await this.#read()
     if (standing === undefined) return
-    const { revision, claims } = standing
+    const { revision, places: claims } = standing
     for (const [token, places] of claims) {
       if (!this.#claims.has(token)) this.#add(token, revision, places)
     }
@@ -395,16 +363,4 @@ export class LeaseWatch {
     this.#stop?.()
     this.#watchRecord(revision)
   }
-}
-
-function namesOf(kvs: readonly { readonly key: string }[]): string[] {
-  return kvs.map(({ key }) => key)
-}
-
-/** Where a claim stands in a line that ends with it; `undefined` where it is not there. */
-function placeIn(key: Key, name: string, line: readonly string[]): Place | undefined {
-  const index = line.indexOf(name)
-  if (index < 0) return undefined
-  const standings = line.map((each) => parseClaimName(nameOf(each)))
-  return { key, name, before: line.slice(0, index), holds: index < holders(standings) }
 }

@@ -17,13 +17,7 @@ import {
 import type { Context } from './context.ts'
 import { endings, heldSince, tenuresOf } from './history.ts'
 import { endOf, type KnownLease, untilOf } from './known.ts'
-import {
-  parseClaimName,
-  parseLeaseId,
-  prefixEnd,
-  type StoredClaim,
-  storedClaim,
-} from './layout.ts'
+import { parseClaimName, parseLeaseId, prefixEnd, type StoredClaim, storedClaim } from './layout.ts'
 import { nameOf } from './lines.ts'
 import type { KeyValue, RangeOp, Result } from './messages.ts'
 
