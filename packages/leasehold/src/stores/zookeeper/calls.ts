@@ -145,11 +145,14 @@ export class Calls {
   release(request: ReleaseRequest): Promise<Changed> {
     const { lease, keys, token } = request
     return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
-      const { claim, survey } = await this.#find(lease, keys, token)
+      const { claim, survey } =
+        this.#recall(lease, keys, token) ?? (await this.#find(lease, keys, token))
       const plan = this.#journal.plan()
       plan.takeOff(survey, RELEASED)
       const left = claim.keys.filter((key) => !keys.includes(key))
       plan.leave(lease, claim.claim, left)
+      // Should this not be so any more, it is looked up the next time.
+      this.#lessor.forget(lease, token)
       const { zxid } = await this.#journal.commit(name, plan, { revision: -1 })
       this.#lessor.released(lease, token, left)
       this.#hearer.released(lease, token, keys)
@@ -161,6 +164,7 @@ export class Calls {
     const { lease, key, token, value } = request
     return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
       const { survey } = await this.#find(lease, [key], token)
+      this.#lessor.forget(lease, token)
       const { place, node } = survey[0]!.picked[0]!
       const record = decode<ClaimRecord>(node.data)
       const plan = this.#journal.plan()
@@ -201,8 +205,8 @@ export class Calls {
 
   #claimed(lease: LeaseId, specs: ClaimRequest['claims'], placed: Placed | Busy): void {
     if ('outcome' in placed) return
-    const { claim, token, holds } = placed
-    const made = { claim, token, keys: specs.map(({ key }) => key) }
+    const { claim, token, holds, survey } = placed
+    const made = { claim, token, keys: specs.map(({ key }) => key), survey }
     this.#lessor.claimed(lease, made)
     this.#hearer.claimed(lease, made, holds)
   }
@@ -241,6 +245,13 @@ export class Calls {
     throw exceeded(
       `lease ${id} has ${count} claims of at most ${most}: release some, or use another lease`,
     )
+  }
+
+  /** What is known of a claim that was made here, and has held ever since. */
+  #recall(lease: LeaseId, keys: readonly Key[], token: number) {
+    const claim = this.#lessor.get(lease)?.claims.get(token)
+    const survey = claim?.survey?.filter(({ key }) => keys.includes(key))
+    return claim && survey?.length === keys.length ? { claim, survey } : undefined
   }
 
   /** The claim with this token, which must be on all of these keys. */

@@ -8,8 +8,8 @@ import {
   type LeaseId,
   show,
 } from '../../port/index.ts'
-import { Conflict, type Journal, Refused } from './journal.ts'
-import { type Place, placeName, wouldHold } from './line.ts'
+import { type Committed, Conflict, type Journal, Refused } from './journal.ts'
+import { type Place, parsePlace, placeName, wouldHold } from './line.ts'
 import type { Plan } from './plan.ts'
 import {
   type ClaimRecord,
@@ -47,6 +47,8 @@ export interface Placed {
   readonly token: number
   readonly holds: boolean
   readonly answer: Remembered
+  /** How its keys stood when it came to hold them; see `LeaseClaim`. */
+  readonly survey?: readonly SurveyedKey[] | undefined
 }
 
 /** What claiming needs of others. */
@@ -86,11 +88,16 @@ export class Claiming {
     const open = aim.ifFree ? undefined : { claim, keys }
     const committing = this.#commit(name, plan, answer, open, aim)
     // Sent behind the transaction without waiting for it: the server answers both in order.
-    const looking = aim.ifFree ? undefined : this.#journal.tree.keys(keys, aim.session)
-    looking?.catch(() => {})
-    const { zxid } = await committing
-    if (!looking) return { claim, token: zxid, holds: true, answer: numbered(answer, zxid) }
-    return this.#standing(name, plan, aim, claim, zxid, await looking)
+    const looking = this.#journal.tree.keys(keys, aim.session)
+    looking.catch(() => {})
+    const { zxid, paths, at } = await committing
+    const states = await looking
+    const placed = aim.ifFree
+      ? { claim, token: zxid, holds: true, answer: numbered(answer, zxid) }
+      : await this.#standing(name, plan, aim, claim, zxid, states)
+    if (!placed.holds) return placed
+    const made = plan.parts.flatMap((part, index) => (part === 'claim' ? [paths[index]!] : []))
+    return { ...placed, survey: surveyOf(aim, claim, zxid, at, states, made) }
   }
 
   /** How the claims of an open entry stand; where they are gone, they had held. */
@@ -193,13 +200,13 @@ export class Claiming {
     answer: Remembered,
     open: Entry['open'],
     aim: Aim,
-  ): Promise<{ readonly zxid: number }> {
+  ): Promise<Committed> {
     try {
       return await this.#journal.commit(name, plan, answer, { open }, aim.session)
     } catch (error) {
       if (!(error instanceof Conflict)) throw error
       if (error.part === 'index') throw await this.#journal.noLease(aim.lease)
-      if (error.part === 'container' || error.part === 'claim') this.#known.clear()
+      for (const { key } of aim.claims) this.#known.delete(this.#journal.tree.paths.key(key))
       throw error
     }
   }
@@ -240,4 +247,28 @@ export class Claiming {
 
 function standingOf({ mode = 'exclusive', limit }: ClaimSpec) {
   return { mode, limit }
+}
+
+/**
+ * What a release of these claims would read, known already. Only where all are exclusive: then nobody
+ * else leaves their keys' lines in a way that matters, unless by force, which sets the key's node.
+ */
+function surveyOf(
+  { claims, holder, span }: Aim,
+  claim: string,
+  czxid: number,
+  ctime: number,
+  states: readonly KeyState[],
+  made: readonly string[],
+): SurveyedKey[] | undefined {
+  const surveyed: SurveyedKey[] = []
+  for (const [at, { key, node, line }] of states.entries()) {
+    const place = parsePlace(made[at]!.slice(made[at]!.lastIndexOf('/') + 1))
+    if (place?.mode !== 'exclusive' || line[0]?.claim !== claim) return undefined
+    const data = encode({ holder, value: claims[at]!.value, span } satisfies ClaimRecord)
+    const stat = { czxid, mzxid: czxid, ctime, mtime: ctime, version: 0, children: 0 }
+    const picked = [{ place, index: 0, node: { data, stat } }]
+    surveyed.push({ key, node, line: [place], held: 1, picked })
+  }
+  return surveyed
 }

@@ -5,6 +5,9 @@ import type { Plan } from './plan.ts'
 import { encode, type Remembered } from './records.ts'
 import type { KeyState, LeaseState } from './tree.ts'
 
+/** So many calls' claims are taken off together, where all at once do not fit. */
+const CLAIMS_AT_ONCE = 100
+
 /** What is to hold for an end to be carried out. */
 export type Guard = (plan: Plan, root: LeaseState) => void
 
@@ -58,33 +61,52 @@ export class Ending {
       const { zxid } = await this.#journal.commit(name, plan, remembered, { ended })
       return { revision: zxid, leases: ended, claims }
     } catch (error) {
-      // Where it does not fit into one transaction, those below end first, each in its own.
-      if (!isLeaseholdError(error, 'limit-exceeded') || leases.length < 2) throw error
-      for (const lease of leases.slice(1).reverse()) {
-        await this.end(this.#journal.nextName(), [[lease]], end, () => ({ revision: -1 }))
-      }
-      return this.end(name, [leases.slice(0, 1)], end, answer, guard)
+      if (!isLeaseholdError(error, 'limit-exceeded')) throw error
+      await this.#makeRoom(leases, end)
+      const [first] = roots.flat()
+      return this.end(name, [await this.family(first!.id)], end, answer, guard)
     }
+  }
+
+  /** Where an end does not fit into one transaction, those below end first, or some of the claims. */
+  async #makeRoom(leases: readonly LeaseState[], end: End): Promise<void> {
+    for (const lease of leases.slice(1).reverse()) {
+      await this.end(this.#journal.nextName(), [[lease]], end, () => ({ revision: -1 }))
+    }
+    const [first] = leases
+    if (leases.length > 1 || !first) return
+    const some = { ...first, claims: first.claims.slice(0, CLAIMS_AT_ONCE) }
+    const plan = this.#journal.plan()
+    await this.#planClaims(plan, [some], end)
+    await this.#journal.commit(this.#journal.nextName(), plan, { revision: -1 })
   }
 
   async #plan(plan: Plan, leases: readonly LeaseState[], end: End): Promise<number> {
     const { tree } = this.#journal
     const { paths } = tree
-    const claims = new Set(leases.flatMap((lease) => lease.claims.map(({ claim }) => claim)))
-    const keys = [...new Set(leases.flatMap(keysOf))]
-    const own = (state: KeyState) => state.line.filter(({ claim }) => claims.has(claim))
-    const survey = await tree.survey(keys, own)
-    plan.takeOff(survey.keys, end)
+    const count = await this.#planClaims(plan, leases, end)
     const alive = await tree.look(leases.map(({ id }) => ({ at: 'data', path: paths.aliveOf(id) })))
     for (let at = leases.length - 1; at >= 0; at--) {
-      const { id, record, claims: own, children } = leases[at]!
-      for (const { claim } of own) plan.delete('index', paths.claimsOf(id, claim))
+      const { id, record, children } = leases[at]!
       for (const child of children) plan.delete('lease', paths.childOf(id, child))
       plan.delete('lease', paths.lease(id))
       if (alive.value[at]?.data) plan.delete('alive', paths.aliveOf(id))
       plan.create('end', paths.endOf(id), encode(end))
       const isRoot = record.parent !== undefined && !leases.some((it) => it.id === record.parent)
       if (isRoot) plan.delete('parent', paths.childOf(record.parent!, id))
+    }
+    return count
+  }
+
+  async #planClaims(plan: Plan, leases: readonly LeaseState[], end: End): Promise<number> {
+    const { tree } = this.#journal
+    const claims = new Set(leases.flatMap((lease) => lease.claims.map(({ claim }) => claim)))
+    const keys = [...new Set(leases.flatMap(keysOf))]
+    const own = (state: KeyState) => state.line.filter(({ claim }) => claims.has(claim))
+    const survey = await tree.survey(keys, own)
+    plan.takeOff(survey.keys, end)
+    for (const { id, claims: made } of leases) {
+      for (const { claim } of made) plan.delete('index', tree.paths.claimsOf(id, claim))
     }
     return survey.keys.reduce((sum, { picked }) => sum + picked.length, 0)
   }

@@ -9,10 +9,8 @@ const KEPT_BYTES = 32 * 1024 * 1024
 
 /** One change of the store. */
 export interface Told {
-  readonly name: string
   readonly zxid: number
   readonly events: readonly Event[]
-  readonly ended: readonly LeaseId[]
   readonly bytes: number
 }
 
@@ -91,7 +89,7 @@ export class Follower {
     fetching.catch(() => {})
     this.#inOrder(async () => {
       const { value } = await fetching
-      this.#tell(path, value)
+      this.#tell(value)
     })
   }
 
@@ -113,12 +111,9 @@ export class Follower {
     const trimmed = await this.#trimmed()
     if (this.#last === 0) this.completeAfter = trimmed
     else if (trimmed > this.#last) throw new Error('the journal was trimmed meanwhile')
-    const nodes = names.flatMap((path, at) => {
-      const node = found.value[at]?.data
-      return node ? [{ path, node }] : []
-    })
-    nodes.sort((one, other) => one.node.stat.czxid - other.node.stat.czxid)
-    for (const { path, node } of nodes) this.#tell(path, node)
+    const nodes = found.value.flatMap(({ data }) => (data ? [data] : []))
+    nodes.sort((one, other) => one.stat.czxid - other.stat.czxid)
+    for (const node of nodes) this.#tell(node)
     this.#last = Math.max(this.#last, Math.min(zxid, found.zxid))
   }
 
@@ -129,19 +124,18 @@ export class Follower {
     return node && node.data.length > 0 ? decode<JournalRecord>(node.data).trimmed : 0
   }
 
-  #tell(path: string, { data, stat }: NodeData): void {
+  #tell({ data, stat }: NodeData): void {
     const { czxid, ctime } = stat
     if (czxid <= this.#last) return
     this.#last = czxid
-    const { events, ended = [] } = decode<Entry>(data)
+    const { events } = decode<Entry>(data)
     const told = events.map((event) => ({
       ...event,
       token: event.token === -1 ? czxid : event.token,
       revision: czxid,
       at: ctime,
     }))
-    const name = path.slice(path.lastIndexOf('/') + 1)
-    const change: Told = { name, zxid: czxid, events: told, ended, bytes: data.length }
+    const change: Told = { zxid: czxid, events: told, bytes: data.length }
     this.changes.push(change)
     this.#bytes += change.bytes
     const most = 2 * this.#journal.limits.events

@@ -60,6 +60,8 @@ export interface Committed {
   readonly zxid: number
   /** The paths that were made, by the index of their part. */
   readonly paths: readonly string[]
+  /** When, on the ensemble's clock. */
+  readonly at: number
 }
 
 export interface JournalOptions {
@@ -146,9 +148,9 @@ export class Journal {
     const path = this.tree.paths.entry(name)
     const first: Op = { do: 'create', path, data: encode(entry), kind: 'persistent' }
     const parts: Part[] = ['entry', ...plan.parts]
-    const { zxid, paths } = await this.transact(parts, [first, ...plan.ops], session)
+    const { zxid, paths, at } = await this.transact(parts, [first, ...plan.ops], session)
     this.onWritten?.()
-    return { zxid, paths: paths.slice(1) }
+    return { zxid, paths: paths.slice(1), at }
   }
 
   /** Carries out a transaction that is no change of the store's: it has no entry. */
@@ -159,7 +161,7 @@ export class Journal {
   ): Promise<Committed> {
     try {
       const { zxid, value } = await session.call(multi(ops, this.acl))
-      return { zxid, paths: value }
+      return { zxid, ...value }
     } catch (error) {
       if (!(error instanceof KeeperFault) || error.index < 0) throw error
       const part = parts[error.index]!

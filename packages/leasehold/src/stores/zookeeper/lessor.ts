@@ -91,6 +91,13 @@ export class Lessor {
     this.#kept.get(lease)?.claims.set(claim.token, claim)
   }
 
+  /** What is remembered of how this claim's keys stood is not to be used any more. */
+  forget(lease: LeaseId, token: number): void {
+    const claims = this.#kept.get(lease)?.claims
+    const claim = claims?.get(token)
+    if (claim?.survey) claims?.set(token, { ...claim, survey: undefined })
+  }
+
   released(lease: LeaseId, token: number, left: readonly string[]): void {
     const claims = this.#kept.get(lease)?.claims
     const claim = claims?.get(token)

@@ -50,7 +50,7 @@ const PORT = 2181
  */
 export const ZOOKEEPER_LIMITS: Limits = {
   ...DEFAULT_LIMITS,
-  claimsPerLease: 256,
+  claimsPerLease: 1000,
   childrenPerLease: 256,
   events: 4096,
   requests: 4096,

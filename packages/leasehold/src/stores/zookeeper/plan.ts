@@ -1,6 +1,13 @@
 import { type End, holders, type Key, type LeaseId, type Limits } from '../../port/index.ts'
 import type { Paths } from './paths.ts'
-import { type ClaimRecord, decode, type EventRecord, encode, keyRecord } from './records.ts'
+import {
+  type ClaimRecord,
+  decode,
+  type EventRecord,
+  encode,
+  encodeTenures,
+  keyRecord,
+} from './records.ts'
 import type { KeyState, Picked, SurveyedKey } from './tree.ts'
 import type { NodeKind, Op } from './wire/index.ts'
 
@@ -104,7 +111,7 @@ export class Plan {
     const tenures = fully ? [...ended.reverse(), ...keyRecord(state.node).tenures] : []
     const kept = tenures.slice(0, this.#limits.historyPerKey)
     const version = state.node!.stat.version
-    this.set('key', this.#paths.key(state.key), encode({ tenures: kept }), version)
+    this.set('key', this.#paths.key(state.key), encodeTenures(kept), version)
   }
 
   #add(part: Part, op: Op): void {

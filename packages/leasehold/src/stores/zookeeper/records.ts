@@ -107,9 +107,27 @@ export function decode<Record>(data: Buffer): Record {
 
 export const NOTHING = Buffer.alloc(0)
 
+/** A key's record is written with each release: it is kept short. */
+export function encodeTenures(tenures: readonly Tenure[]): Buffer {
+  return encode(
+    tenures.map((it) => [it.token, it.holder, it.lease, it.heldSince, it.endedAt, it.end]),
+  )
+}
+
+type Row = [number, string, LeaseId, number, number, End]
+
 export function keyRecord(node: NodeData | undefined): KeyRecord {
   if (!node || node.data.length === 0) return { tenures: [] }
-  const { tenures } = decode<KeyRecord>(node.data)
+  const tenures = decode<Row[]>(node.data).map(
+    ([token, holder, lease, heldSince, endedAt, end]): Tenure => ({
+      token,
+      holder,
+      lease,
+      heldSince,
+      endedAt,
+      end,
+    }),
+  )
   return {
     tenures: tenures.map((each) => (each.endedAt ? each : { ...each, endedAt: node.stat.mtime })),
   }

@@ -49,6 +49,11 @@ export interface LeaseClaim {
   readonly claim: string
   readonly token: number
   readonly keys: readonly Key[]
+  /**
+   * Of a claim that was made here and held at once: how its keys stood then. Where a key has changed
+   * hands since, its node's version is another, and what is known here is of no use.
+   */
+  readonly survey?: readonly SurveyedKey[] | undefined
 }
 
 /** Reads the nodes of a store into what they mean. Changes nothing. */

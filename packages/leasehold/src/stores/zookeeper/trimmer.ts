@@ -1,40 +1,38 @@
-import type { LeaseId } from '../../port/index.ts'
-import type { Follower, Reader, Told } from './follower.ts'
 import type { Journal } from './journal.ts'
 import type { Part } from './plan.ts'
-import { encode, NOTHING } from './records.ts'
-import type { Op } from './wire/index.ts'
+import { decode, type Entry, encode, NOTHING } from './records.ts'
+import { addWatch, type Op } from './wire/index.ts'
 
 /** So many entries are removed together. */
 const BATCH = 128
 /** Each store looks after so many entries of its own whether anybody trims the journal. */
 const LOOK_EVERY = 256
 
-interface Old {
-  readonly name: string
-  readonly zxid: number
-  readonly ended: readonly LeaseId[]
-}
-
 /**
  * Keeps the journal short. One of all stores does so, the one that has an ephemeral node for it; and
  * none does while the journal is shorter than it may be. An entry's request, its events and the
  * ends of leases that it brought about are forgotten together.
  */
-export class Trimmer implements Reader {
+export class Trimmer {
   readonly #journal: Journal
-  readonly #follower: Follower
   #written = 0
   #isElected = false
   #isTrimming = false
-  #entries: Old[] = []
+  /** The paths of all entries, the oldest first. */
+  #entries: string[] = []
 
-  constructor(journal: Journal, follower: Follower) {
+  constructor(journal: Journal) {
     this.#journal = journal
-    this.#follower = follower
     journal.onWritten = () => {
       if (++this.#written % LOOK_EVERY === 0) this.look()
     }
+    const { main, paths } = journal.tree
+    main.listen(paths.journal, {
+      heard: (what, path) => {
+        if (what === 'created' && this.#isElected) this.#add(path)
+      },
+      missed: () => this.#resign(),
+    })
   }
 
   /** Begins to trim where it is needed and nobody does. */
@@ -42,8 +40,12 @@ export class Trimmer implements Reader {
     if (!this.#isElected) void this.#elect().catch(() => this.#resign())
   }
 
-  told({ name, zxid, ended }: Told): void {
-    this.#entries.push({ name, zxid, ended })
+  get #most(): number {
+    return this.#journal.limits.events
+  }
+
+  #add(path: string): void {
+    this.#entries.push(path)
     if (this.#entries.length < this.#most + BATCH || this.#isTrimming) return
     this.#isTrimming = true
     this.#trim()
@@ -51,14 +53,6 @@ export class Trimmer implements Reader {
       .finally(() => {
         this.#isTrimming = false
       })
-  }
-
-  broken(): void {
-    this.#resign()
-  }
-
-  get #most(): number {
-    return this.#journal.limits.events
   }
 
   async #elect(): Promise<void> {
@@ -69,38 +63,52 @@ export class Trimmer implements Reader {
     const op: Op = { do: 'create', path: paths.trimmer, data: NOTHING, kind: 'ephemeral' }
     await this.#journal.transact(['lease'], [op])
     this.#isElected = true
-    await this.#follower.start()
-    for (const change of this.#follower.changes) this.told(change)
-    this.#follower.add(this)
+    await tree.main.call(addWatch(paths.journal))
+    await this.#load()
+  }
+
+  /** Puts those entries that there are in order, before those that have been heard of meanwhile. */
+  async #load(): Promise<void> {
+    const { tree } = this.#journal
+    const { journal } = tree.paths
+    const names = (await tree.look([{ at: 'children', path: journal }])).value[0]?.children ?? []
+    const all = names.map((name) => `${journal}/${name}`)
+    const { value } = await tree.look(all.map((path) => ({ at: 'data', path })))
+    const heard = new Set(this.#entries)
+    const old = all.flatMap((path, at) => {
+      const zxid = value[at]?.data?.stat.czxid
+      return zxid === undefined || heard.has(path) ? [] : [{ path, zxid }]
+    })
+    old.sort((one, other) => one.zxid - other.zxid)
+    this.#entries = [...old.map(({ path }) => path), ...this.#entries]
   }
 
   async #trim(): Promise<void> {
-    const { paths } = this.#journal.tree
-    while (this.#entries.length >= this.#most + BATCH) {
+    const { tree } = this.#journal
+    const { paths } = tree
+    while (this.#isElected && this.#entries.length >= this.#most + BATCH) {
       const old = this.#entries.slice(0, BATCH)
+      const { value } = await tree.look(old.map((path) => ({ at: 'data', path })))
+      const nodes = value.map(({ data }) => data!)
+      const ended = nodes.flatMap(({ data }) => decode<Entry>(data).ended ?? [])
+      const trimmed = Math.max(...nodes.map(({ stat }) => stat.czxid))
       const ops: Op[] = [
-        { do: 'set', path: paths.journal, data: encode({ trimmed: old.at(-1)!.zxid }) },
-        ...old.map(({ name }): Op => ({ do: 'delete', path: paths.entry(name) })),
-        ...old.flatMap(({ ended }) =>
-          ended.map((id): Op => ({ do: 'delete', path: paths.endOf(id) })),
-        ),
+        { do: 'set', path: paths.journal, data: encode({ trimmed }) },
+        ...old.map((path): Op => ({ do: 'delete', path })),
+        ...ended.map((id): Op => ({ do: 'delete', path: paths.endOf(id) })),
       ]
-      await this.#journal.transact(
-        ops.map((): Part => 'entry'),
-        ops,
-      )
+      const parts = ops.map((): Part => 'entry')
+      await this.#journal.transact(parts, ops)
       this.#entries.splice(0, BATCH)
     }
   }
 
   /** Somebody else trims, or something failed: looks again later. */
   #resign(): void {
-    this.#follower.remove(this)
     this.#entries = []
     if (!this.#isElected) return
     this.#isElected = false
-    const { paths } = this.#journal.tree
-    const op: Op = { do: 'delete', path: paths.trimmer }
+    const op: Op = { do: 'delete', path: this.#journal.tree.paths.trimmer }
     this.#journal.transact(['lease'], [op]).catch(() => {})
   }
 }

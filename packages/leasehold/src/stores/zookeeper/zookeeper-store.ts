@@ -108,7 +108,7 @@ class ZookeeperStore implements LeaseStore {
     })
     this.#calls = new Calls(journal, this.#lessor, claiming, ending, this.#watches)
     this.#undertaker.startRounds()
-    new Trimmer(journal, follower).look()
+    new Trimmer(journal).look()
   }
 
   grant(request: GrantRequest): Promise<Granted | Busy> {

@@ -106,25 +106,35 @@ const TYPES: Record<Op['do'], number> = {
   check: OP.check,
 }
 
-/** A transaction: all of it, or nothing. Answers with the names that were made, by their index. */
-export function multi(ops: readonly Op[], acl: Acl): Request<string[]> {
+/** What a transaction made: the paths by the index of their part, and when the leader did so. */
+export interface Made {
+  readonly paths: string[]
+  /** Known where the first part makes a node. */
+  readonly at: number
+}
+
+/** A transaction: all of it, or nothing. */
+export function multi(ops: readonly Op[], acl: Acl): Request<Made> {
   return {
     type: OP.multi,
     isChange: true,
     bytes: ops.reduce((sum, op) => sum + sizeOf(op), 0),
     write: (writer) => {
-      for (const op of ops) {
-        const isContainer = op.do === 'create' && op.kind === 'container'
-        writer
-          .int(isContainer ? OP.createContainer : TYPES[op.do])
-          .boolean(false)
-          .int(-1)
+      for (const [index, op] of ops.entries()) {
+        writer.int(typeOf(op, index)).boolean(false).int(-1)
         writeOp(writer, op, acl)
       }
       writer.int(-1).boolean(true).int(-1)
     },
     read: readMulti,
   }
+}
+
+/** Of the first node that is made, its numbers are answered too, and so the time. */
+function typeOf(op: Op, index: number): number {
+  if (op.do !== 'create') return TYPES[op.do]
+  if (op.kind === 'container') return OP.createContainer
+  return index === 0 ? OP.create2 : OP.create
 }
 
 export function sizeOf(op: Op): number {
@@ -143,16 +153,17 @@ function writeOp(writer: JuteWriter, op: Op, acl: Acl): void {
   writer.int(op.version ?? -1)
 }
 
-function readMulti(reader: JuteReader): string[] {
-  const names: string[] = []
+function readMulti(reader: JuteReader): Made {
+  const paths: string[] = []
+  let at = 0
   for (let index = 0; ; index++) {
     const type = reader.int()
     const isDone = reader.boolean()
     reader.int()
-    if (isDone) return names
-    names.push('')
-    if (type === OP.create || type === OP.create2) names[index] = reader.text()
-    if (type === OP.create2 || type === OP.setData) reader.skip(STAT_BYTES)
+    if (isDone) return { paths, at }
+    paths.push(type === OP.create || type === OP.create2 ? reader.text() : '')
+    if (type === OP.create2 && index === 0) at = readStat(reader).ctime
+    else if (type === OP.create2 || type === OP.setData) reader.skip(STAT_BYTES)
     if (type === OP.error) {
       const code = reader.int()
       // The parts before the one that failed say 0, those behind it that they were not tried.

@@ -14,7 +14,7 @@ const KINDS: Record<number, 'created' | 'deleted' | 'changed'> = {
 /** Who is to be called when the server tells of something. */
 export class WatchTable {
   readonly #once = new Map<string, Set<() => void>>()
-  readonly #listeners = new Map<string, Listener>()
+  readonly #listeners: { readonly path: string; readonly listener: Listener }[] = []
 
   add(path: string, run: () => void): void {
     const runs = this.#once.get(path) ?? new Set()
@@ -28,7 +28,7 @@ export class WatchTable {
   }
 
   listen(path: string, listener: Listener): void {
-    this.#listeners.set(path, listener)
+    this.#listeners.push({ path, listener })
   }
 
   heard(type: number, path: string): void {
@@ -37,8 +37,8 @@ export class WatchTable {
     for (const run of runs ?? []) run()
     const what = KINDS[type]
     if (what === undefined) return
-    for (const [below, listener] of this.#listeners) {
-      if (path.startsWith(`${below}/`)) listener.heard(what, path)
+    for (const { path: above, listener } of this.#listeners) {
+      if (path.startsWith(above) && path[above.length] === '/') listener.heard(what, path)
     }
   }
 
@@ -47,11 +47,11 @@ export class WatchTable {
     const runs = [...this.#once.values()].flatMap((each) => [...each])
     this.#once.clear()
     for (const run of runs) run()
-    for (const listener of this.#listeners.values()) listener.missed()
+    for (const { listener } of [...this.#listeners]) listener.missed()
   }
 
   clear(): void {
     this.#once.clear()
-    this.#listeners.clear()
+    this.#listeners.length = 0
   }
 }
