@@ -56,6 +56,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: 'The store in PostgreSQL, against the least that a lock in a table can be.',
     measurements: ['pairs', 'heartbeats'],
   },
+  zookeeper: {
+    about: 'The store on ZooKeeper, against the least that a lock in a node can be.',
+    measurements: ['pairs'],
+  },
   adaptive: {
     about: 'A ttl that is learnt, against the best fixed one.',
     measurements: ['ttl'],
