@@ -1,6 +1,9 @@
 import { isLeaseholdError, LeaseholdError } from '../../port/index.ts'
 import { CODE, isFault } from './wire/index.ts'
 
+/** A server breaks the connection at a request above `jute.maxbuffer`, which is just below 1 MiB. */
+export const REQUEST_BYTES = 1_000_000
+
 /** No answer came in time; the request may have been carried out, or may be yet. */
 export function unanswered(trouble: string, patience: number): LeaseholdError {
   return new LeaseholdError(
@@ -32,5 +35,23 @@ export function contended(tries: number): LeaseholdError {
   return new LeaseholdError(
     'unknown-outcome',
     `others changed the same keys at the same time, ${tries} times in a row: ask again`,
+  )
+}
+
+export function closed(): LeaseholdError {
+  return new LeaseholdError('closed', 'the store is closed: open it again')
+}
+
+export function tooLarge(bytes: number): LeaseholdError {
+  return new LeaseholdError(
+    'limit-exceeded',
+    `the call takes a request of ${bytes} bytes, and ZooKeeper accepts ${REQUEST_BYTES}: name fewer keys, or make values smaller`,
+  )
+}
+
+export function tooManyLeaders(zxid: number): LeaseholdError {
+  return new LeaseholdError(
+    'unsupported',
+    `the ensemble's transaction number ${zxid} is above 2^53, after some two million leaders: start a new ensemble`,
   )
 }

@@ -33,7 +33,7 @@ import {
 import { Calls } from './calls.ts'
 import { Claiming } from './claiming.ts'
 import { Ending } from './ending.ts'
-import { storeFault } from './faults.ts'
+import { closed, storeFault } from './faults.ts'
 import { Follower } from './follower.ts'
 import { zookeeperGuarantees } from './guarantees.ts'
 import { Journal } from './journal.ts'
@@ -174,7 +174,7 @@ class ZookeeperStore implements LeaseStore {
   async #close(): Promise<void> {
     this.#lessor.close()
     this.#undertaker.close()
-    this.#watches.close(closedError())
+    this.#watches.close(closed())
     await Promise.all([this.#sessions.close(), this.#opened.main.close('end')])
   }
 
@@ -189,7 +189,7 @@ class ZookeeperStore implements LeaseStore {
   }
 
   #obstacle(check: () => Complaint): LeaseholdError | undefined {
-    if (this.#closing) return closedError()
+    if (this.#closing) return closed()
     const complaint = check()
     return complaint && LeaseholdError.from(complaint)
   }
@@ -207,8 +207,4 @@ class ZookeeperStore implements LeaseStore {
     const kept = this.#lessor.get(id)
     return kept && Math.max(0, kept.endOfLife - this.#opened.options.clock.now())
   }
-}
-
-function closedError(): LeaseholdError {
-  return new LeaseholdError('closed', 'the store is closed: open it again')
 }

@@ -1,6 +1,6 @@
 import { type Clock, LeaseholdError, type Random, type Timer } from '../../../port/index.ts'
 import type { Auth, Connect, Server, Socket } from '../client.ts'
-import { unanswered } from '../faults.ts'
+import { closed, REQUEST_BYTES, tooLarge, tooManyLeaders, unanswered } from '../faults.ts'
 import { JuteReader, JuteWriter } from './jute.ts'
 import { encodeRequest, exists, KeeperFault, type Request } from './requests.ts'
 import { type Listener, WatchTable } from './watch-table.ts'
@@ -10,8 +10,6 @@ const TYPE = { ping: 11, auth: 100, close: -11 } as const
 const XID_MOST = 0x7fff_ffff
 /** How long to wait after all servers were tried in vain, at first and at most. */
 const REST_MS = { first: 20, most: 1000 }
-/** A server breaks the connection at a request above `jute.maxbuffer`, which is just below 1 MiB. */
-const REQUEST_BYTES = 1_000_000
 /** How long an answer to the last message is waited for. */
 const FAREWELL_MS = 500
 
@@ -394,22 +392,4 @@ function shuffled(servers: readonly Server[], random: Random): Server[] {
   const list: Server[] = []
   while (left.length > 0) list.push(...left.splice(Math.floor(random.next() * left.length), 1))
   return list
-}
-
-function closed(): LeaseholdError {
-  return new LeaseholdError('closed', 'the store is closed: open it again')
-}
-
-function tooLarge(bytes: number): LeaseholdError {
-  return new LeaseholdError(
-    'limit-exceeded',
-    `the call takes a request of ${bytes} bytes, and ZooKeeper accepts ${REQUEST_BYTES}: name fewer keys, or make values smaller`,
-  )
-}
-
-function tooManyLeaders(zxid: number): LeaseholdError {
-  return new LeaseholdError(
-    'unsupported',
-    `the ensemble's transaction number ${zxid} is above 2^53, after some two million leaders: start a new ensemble`,
-  )
 }
