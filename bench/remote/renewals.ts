@@ -1,6 +1,7 @@
 /** Renewals over one connection, a thousand leases in a call, as our client sends them. */
 import { remoteStore } from 'leasehold/remote'
-import { atLeast, perSecondAsync, rounds, row } from '../rows.js'
+import { contest } from '../contest.js'
+import { atLeast, perSecondAsync } from '../rows.js'
 import { startEcho, startServer } from './processes.js'
 
 const LEASES = 20_000
@@ -34,19 +35,21 @@ function echoed(): Promise<number> {
   })
 }
 
-await renewed()
-const ours: number[] = []
-const limit: number[] = []
-await rounds(5, async () => {
-  ours.push(await renewed())
-  limit.push(await echoed())
-  return 0
+const count = LEASES * TIMES
+const rows = await contest({
+  name: 'renewals over one connection',
+  unit: 'leases/s',
+  better: 'more',
+  goal: atLeast(500_000),
+  ours: { name: 'ours', run: async () => ({ value: await renewed(), count }), pids: [server.pid] },
+  peers: [
+    {
+      name: 'an echo of the same lease ids',
+      limit: true,
+      run: async () => ({ value: await echoed(), count }),
+    },
+  ],
 })
 await store.close()
 await Promise.all([server.end(), echo.end()])
-console.log(
-  JSON.stringify([
-    row('renewals over one connection', 'leases/s', ours, atLeast(500_000)),
-    row('limit: echo of the same lease ids', 'leases/s', limit),
-  ]),
-)
+console.log(JSON.stringify(rows))

@@ -1,52 +1,45 @@
 /** One call after the other: how long each takes, against a frame that only comes back. */
-import type { LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
-import { percentile, type Row, row } from '../rows.js'
+import { contest } from '../contest.js'
+import { oneByOne } from '../pace.js'
 import { startEcho, startServer } from './processes.js'
 
-const CALLS = 3000
+const RUN_MS = 400
 const FRAME = '[[1234567,"read",{"key":"jobs/1/2"}]]'
 
-async function timesOf(call: () => Promise<unknown>): Promise<number[]> {
-  const times: number[] = []
-  for (let i = 0; i < CALLS; i++) {
-    const start = performance.now()
-    await call()
-    times.push((performance.now() - start) * 1000)
-  }
-  return times
-}
-
-function rowsOf(name: string, times: readonly number[]): Row[] {
-  return [
-    row(`${name}, p50`, 'µs', [percentile(times, 0.5)]),
-    row(`${name}, p99`, 'µs', [percentile(times, 0.99)]),
-  ]
-}
-
-async function locks(store: LeaseStore): Promise<number[]> {
-  const granted = await store.grant({ holder: 'bench', ttl: 600_000 })
-  if (granted.outcome !== 'granted') throw new Error('not granted')
-  const { lease } = granted
-  let number = 0
-  return timesOf(() => store.claim({ lease, claims: [{ key: `k/${++number}` }] }))
-}
-
-const rows: Row[] = []
 const echo = await startEcho()
-await timesOf(() => echo.send(FRAME))
-rows.push(...rowsOf('limit: round trip of an echo', await timesOf(() => echo.send(FRAME))))
-for (const kind of ['memory', 'file'] as const) {
-  const server = await startServer(kind)
-  const store = await remoteStore(server.url)
-  await timesOf(() => store.read({ key: 'nothing' }))
-  if (kind === 'memory') {
-    const reads = await timesOf(() => store.read({ key: 'nothing' }))
-    rows.push(...rowsOf('a reading through the server', reads))
-  }
-  rows.push(...rowsOf(`a claim through the server, ${kind}`, await locks(store)))
-  await store.close()
-  await server.end()
-}
-await echo.end()
+const [memory, file] = await Promise.all([startServer('memory'), startServer('file')])
+const stores = await Promise.all([remoteStore(memory.url), remoteStore(file.url)])
+const claims = await Promise.all(
+  stores.map(async (store) => {
+    const granted = await store.grant({ holder: 'bench', ttl: 600_000 })
+    if (granted.outcome !== 'granted') throw new Error('not granted')
+    const { lease } = granted
+    let number = 0
+    return () => store.claim({ lease, claims: [{ key: `k/${++number}` }] })
+  }),
+)
+const rows = await contest({
+  name: 'one call through the server, p50',
+  unit: 'µs',
+  better: 'less',
+  ours: [
+    {
+      name: 'a reading, memory',
+      run: () => oneByOne(() => stores[0]!.read({ key: 'nothing' }), RUN_MS),
+      pids: [memory.pid],
+    },
+    { name: 'a claim, memory', run: () => oneByOne(claims[0]!, RUN_MS), pids: [memory.pid] },
+    { name: 'a claim, file', run: () => oneByOne(claims[1]!, RUN_MS), pids: [file.pid] },
+  ],
+  peers: [
+    {
+      name: 'a round trip of an echo',
+      limit: true,
+      run: () => oneByOne(() => echo.send(FRAME), RUN_MS),
+    },
+  ],
+})
+await Promise.all(stores.map((store) => store.close()))
+await Promise.all([memory.end(), file.end(), echo.end()])
 console.log(JSON.stringify(rows))

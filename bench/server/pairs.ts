@@ -23,6 +23,8 @@ export interface Ours {
   readonly store: Pair
   /** The same through the client: `lock` and `release`. */
   readonly client: Pair
+  /** The process of the server. */
+  readonly pid: number
   end(): Promise<void>
 }
 
@@ -32,6 +34,7 @@ export async function startOurs(): Promise<Ours> {
   const store = await remoteStore(server.url)
   const leasehold = await Leasehold.open(store, { holder: 'bench' })
   return {
+    pid: server.pid,
     store: await storePair(store),
     client: async (key) => {
       const lock = await leasehold.lock(key, { ttl: '60s' })

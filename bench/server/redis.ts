@@ -5,8 +5,9 @@
  * notice for it; ioredis is measured as it comes, and with its own batching of a turn's commands.
  */
 import { Redis } from 'ioredis'
+import { contest } from '../contest.js'
 import { startRedis } from '../engines.js'
-import { atLeast, type Row, row } from '../rows.js'
+import type { Row } from '../rows.js'
 import { type Pair, pairsPerSecond, startOurs } from './pairs.js'
 
 const ROUNDS = 7
@@ -34,35 +35,29 @@ if (engine) {
   const ours = await startOurs()
   const plain = redisPair(engine.port, false)
   const piped = redisPair(engine.port, true)
-  const pairs = { store: ours.store, client: ours.client, plain: plain.pair, piped: piped.pair }
   for (const [inFlight, goal] of [
     [64, 1.2],
     [512, 3],
   ] as const) {
-    const measured: Record<keyof typeof pairs, number[]> = {
-      store: [],
-      client: [],
-      plain: [],
-      piped: [],
-    }
-    for (let round = -1; round < ROUNDS; round++) {
-      for (const [name, pair] of Object.entries(pairs)) {
-        const value = await pairsPerSecond(pair, inFlight, PAIRS)
-        if (round >= 0) measured[name as keyof typeof pairs].push(value)
-      }
-    }
-    const { store, client, plain, piped } = measured
-    const against = (mine: readonly number[], theirs: readonly number[]) =>
-      mine.map((value, index) => value / theirs[index]!)
-    const what = `${inFlight} in flight`
+    const run = (pair: Pair) => async () => ({
+      value: await pairsPerSecond(pair, inFlight, PAIRS),
+      count: PAIRS,
+    })
     rows.push(
-      row(`durable claim + release, ${what}`, 'pairs/s', store),
-      row(`durable lock + unlock by the client, ${what}`, 'pairs/s', client),
-      row(`Redis, appendfsync always, ${what}`, 'pairs/s', plain),
-      row(`Redis with auto-pipelining, ${what}`, 'pairs/s', piped),
-      row(`claim + release against Redis, ${what}`, 'x', against(store, plain), atLeast(goal)),
-      row(`lock + unlock by the client against Redis, ${what}`, 'x', against(client, plain)),
-      row(`claim + release against auto-pipelining, ${what}`, 'x', against(store, piped)),
+      ...(await contest({
+        name: `durable, ${inFlight} in flight`,
+        unit: 'pairs/s',
+        better: 'more',
+        ours: [
+          { name: 'claim + release', run: run(ours.store), pids: [ours.pid] },
+          { name: 'lock + unlock by the client', run: run(ours.client), pids: [ours.pid] },
+        ],
+        peers: [
+          { name: 'Redis, appendfsync always', run: run(plain.pair), pids: [engine.pid], goal },
+          { name: 'Redis with auto-pipelining', run: run(piped.pair), pids: [engine.pid] },
+        ],
+        rounds: ROUNDS,
+      })),
     )
   }
   plain.redis.disconnect()
