@@ -7,10 +7,11 @@ import { TABLES } from './tables.ts'
 import { UPKEEP } from './upkeep.ts'
 
 /**
- * How the functions are planned that are called directly. Each connection plans a statement once and
- * keeps the plan; made while the tables are empty, it would read them from end to end ever after.
+ * How the functions are planned that are called directly, and all that they call. A plan is made once
+ * for each connection and kept: it takes longer to make than to carry out. Made while the tables were
+ * empty, it would read them from end to end ever after, if it could.
  */
-const PLANNED = 'set enable_seqscan = off set jit = off'
+const PLANNED = 'set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off'
 
 /**
  * What each version of the schema adds to the one before, the first at index 0. A version that has

@@ -2,7 +2,10 @@
 export const UPKEEP = `
 -- Renews leases and answers with the exceptions. It passes no turnstile and waits for nobody but
 -- another renewal, or the expiry, of the same lease. The time is that which a batch would have now.
-create function @.renew(ids bigint[]) returns jsonb language plpgsql @planned as $body$
+-- Leases are renewed in the order of their numbers, so that two renewals cannot deadlock: hence the
+-- loops, which keep that order.
+create function @.renew(ids bigint[]) returns jsonb language plpgsql
+@planned set enable_hashjoin = off set enable_mergejoin = off as $body$
 declare
   now float8;
   restarted float8;
@@ -15,8 +18,9 @@ begin
   end if;
   select greatest(@.clock() + m.clock_offset, m.last_time), m.restarted_at into now, restarted from @.meta m where m.one;
   with beat as (
-    update @.heartbeats h set renewed_at = greatest(h.renewed_at, now) from @.leases l
-    where h.lease = any (ids) and l.id = h.lease
+    update @.heartbeats h set renewed_at = greatest(h.renewed_at, now)
+    from (select id from unnest(ids) as id order by id) as w join @.leases l on l.id = w.id
+    where h.lease = w.id
     returning h.lease, l.end_of_life, l.capped_by,
       @.deadline(h.renewed_at, restarted, l.ttl, l.grace, l.end_of_life) as due
   )

@@ -1,0 +1,227 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Granted, GrantRequest, LeaseStore } from '../../../src/port/index.ts'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { describeWith, Engine, POSTGRES, POSTGRES_CRASH, postgresUrl } from '../../engines/index.ts'
+import { MovedPostgres } from './moved-clock.ts'
+
+async function grant(store: LeaseStore, spec: Partial<GrantRequest> = {}): Promise<Granted> {
+  const granted = await store.grant({ holder: 'a', ttl: 600_000, ...spec })
+  expect(granted.outcome).toBe('granted')
+  return granted as Granted
+}
+
+const isGone = (store: LeaseStore, lease: string) =>
+  new Promise<void>((resolve) => {
+    store.watch({ lease }, ({ type }) => {
+      if (type === 'gone') resolve()
+    })
+  })
+
+describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => {
+  let engine: Engine
+  let pool: pg.Pool
+
+  beforeAll(async () => {
+    engine = await Engine.start(POSTGRES)
+    pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 40 })
+    pool.on('error', () => {})
+  })
+
+  afterAll(async () => {
+    await pool?.end()
+    await engine?.stop()
+  })
+
+  const number = async (text: string) =>
+    Number(Object.values((await pool.query(text)).rows[0] as object)[0])
+
+  it('renews on the page where a heartbeat is, in a table that does not grow', async () => {
+    const store = await postgresStore(pool, { schema: 'hot' })
+    const granted = await Promise.all(Array.from({ length: 2000 }, () => grant(store)))
+    const leases = granted.map(({ lease }) => lease)
+    const size = () => number(`select pg_total_relation_size('hot.heartbeats')`)
+    for (let round = 0; round < 5; round++) await store.renew(leases)
+    const before = await size()
+    for (let round = 0; round < 30; round++) await store.renew(leases)
+    expect(await size()).toBeLessThanOrEqual(before)
+    let updated = 0
+    let hot = 0
+    // The server counts for itself, and tells a second later.
+    while (updated < 70_000) {
+      const { rows } = await pool.query(`select n_tup_upd::int as updated, n_tup_hot_upd::int as hot
+        from pg_stat_user_tables where schemaname = 'hot' and relname = 'heartbeats'`)
+      ;({ updated, hot } = rows[0] as { updated: number; hot: number })
+    }
+    expect(hot / updated).toBeGreaterThan(0.99)
+    await store.close()
+  })
+
+  it('forgets what is older than what it keeps, and keeps that', async () => {
+    const few = { events: 500, history: 500, requests: 500, ended: 500 }
+    const store = await postgresStore(pool, { schema: 'tidy', limits: few })
+    let last = { lease: '', request: '' }
+    for (let round = 0; round < 15; round++) {
+      const calls = Array.from({ length: 200 }, async (_, at) => {
+        const request = `${round}/${at}`
+        const { lease } = await grant(store, { claims: [{ key: `k${at}` }], request })
+        await store.revoke({ target: { lease }, request: `${request} over` })
+        last = { lease, request }
+      })
+      await Promise.all(calls)
+    }
+    const rows = async (table: string) => number(`select count(*) from tidy.${table}`)
+    // 6,000 events and requests and 3,000 ended leases were made; the last of the tidying may
+    // still be under way.
+    await expect.poll(() => rows('events')).toBeLessThan(500 + 2300)
+    await expect.poll(() => rows('requests')).toBeLessThan(500 + 2300)
+    await expect.poll(() => rows('ended')).toBeLessThan(500 + 2300)
+    await expect.poll(() => rows('heartbeats')).toBeLessThan(500 + 2300)
+    for (const table of ['events', 'requests', 'ended']) {
+      expect(await rows(table)).toBeGreaterThanOrEqual(500)
+    }
+    expect(await store.renew([last.lease])).toMatchObject({
+      lost: [{ end: { reason: 'revoked' } }],
+    })
+    const again = await grant(store, { request: last.request })
+    expect(again.lease).toBe(last.lease)
+    expect(await number('select complete_after from tidy.meta')).toBeGreaterThan(0)
+    await store.close()
+  })
+
+  it('goes on in time where the clock of the server is set back, and ends nothing early', async () => {
+    const moved = await MovedPostgres.make(pool, 'back')
+    const { store } = moved
+    const first = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
+    const { until } = (await store.read({ key: 'a' })).claims[0]!
+    await moved.set(until - 1000 - 3_600_000)
+    const second = await grant(store, { ttl: 1000, claims: [{ key: 'b' }] })
+    const later = (await store.read({ key: 'b' })).claims[0]!
+    expect(later.claimedAt).toBeGreaterThanOrEqual(until - 1000)
+    await store.renew([first.lease])
+    expect((await store.read({ lease: first.lease })).lease!.until).toBeGreaterThanOrEqual(until)
+    await moved.advance(999)
+    const third = await grant(store)
+    const busy = await store.claim({ lease: third.lease, claims: [{ key: 'a' }], ifFree: true })
+    expect(busy.outcome).toBe('busy')
+    await moved.advance(1)
+    const free = await store.claim({ lease: third.lease, claims: [{ key: 'a' }], ifFree: true })
+    expect(free.outcome).toBe('claimed')
+    expect(await store.renew([second.lease])).toMatchObject({
+      lost: [{ end: { reason: 'expired' } }],
+    })
+    await store.close()
+  })
+
+  it('lets nobody wait for ever who renews, claims and ends the same leases at once', async () => {
+    const stores = await Promise.all([0, 1].map(() => postgresStore(pool, { schema: 'storm' })))
+    const [one, two] = stores as [LeaseStore, LeaseStore]
+    const granted = await Promise.all(Array.from({ length: 60 }, () => grant(one, { ttl: 60_000 })))
+    const leases = granted.map(({ lease }) => lease)
+    const keys = Array.from({ length: 8 }, (_, at) => ({ key: `k${at}` }))
+    const started = performance.now()
+    const renewing = stores.map(async (store, at) => {
+      for (let round = 0; round < 40; round++) {
+        await store.renew(at === 0 ? leases : [...leases].reverse())
+      }
+    })
+    const claiming = leases.map(async (lease, at) => {
+      const [store, order] = at % 2 === 0 ? [one, keys] : [two, [...keys].reverse()]
+      await store.claim({ lease, claims: order })
+      await store.revoke({ target: { lease } })
+    })
+    await Promise.all([...renewing, ...claiming])
+    // Whoever deadlocks waits for a second before that is noticed.
+    expect(performance.now() - started).toBeLessThan(20_000)
+    expect((await one.read({ key: 'k0' })).count).toBe(0)
+    const deadlocks = `select deadlocks from pg_stat_database where datname = 'postgres'`
+    expect(await number(deadlocks)).toBe(0)
+    await Promise.all(stores.map((store) => store.close()))
+  })
+
+  it('never expires a lease that is renewed at the moment of its deadline', async () => {
+    const moved = await MovedPostgres.make(pool, 'race')
+    const { store } = moved
+    const { lease } = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
+    const client = await pool.connect()
+    await client.query('begin')
+    await client.query(`select race.renew('{${lease}}')`)
+    await moved.advance(0)
+    await moved.set((await number('select now from race.moved')) + 5000)
+    const heir = await grant(store)
+    const during = await store.claim({ lease: heir.lease, claims: [{ key: 'a' }], ifFree: true })
+    expect(during.outcome).toBe('busy')
+    await client.query('commit')
+    client.release()
+    const after = await store.claim({ lease: heir.lease, claims: [{ key: 'a' }], ifFree: true })
+    expect(after.outcome).toBe('claimed')
+    expect(await store.renew([lease])).toMatchObject({ lost: [{ lease }] })
+    await store.close()
+  })
+
+  it('takes over the deadlines from a process that died', async () => {
+    const store = await postgresStore(pool, { schema: 'duty' })
+    await pool.query(`update duty.meta set sweeper = 'a process that died'`)
+    const { lease } = await grant(store, { ttl: 200 })
+    const started = performance.now()
+    await isGone(store, lease)
+    expect(performance.now() - started).toBeLessThan(200 + 1000 + 3000)
+    expect(
+      await number(`select count(*) from duty.meta where sweeper = 'a process that died'`),
+    ).toBe(0)
+    await store.close()
+  })
+
+  it('hears again, and has missed nothing, when its connections were ended', async () => {
+    const store = await postgresStore(pool, { schema: 'ended' })
+    const heard: string[] = []
+    const gone = new Promise<void>((resolve) => {
+      store.watch({ prefix: '' }, (notice) => {
+        if (notice.type === 'events') heard.push(...notice.events.map(({ key }) => key))
+        if (heard.includes('last')) resolve()
+      })
+    })
+    await grant(store, { claims: [{ key: 'first' }] })
+    const end = `select count(pg_terminate_backend(pid)) from pg_stat_activity
+      where pid <> pg_backend_pid() and datname = 'postgres' and backend_type = 'client backend'`
+    await pool.query(end)
+    const key = 'last'
+    await expect
+      .poll(() =>
+        store.grant({ holder: 'a', ttl: 60_000, claims: [{ key }] }).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true)
+    await gone
+    expect(new Set(heard)).toEqual(new Set(['first', 'last']))
+    const waiting = await grant(store)
+    const turn = new Promise<void>((resolve) => {
+      store.watch({ lease: waiting.lease }, ({ type }) => {
+        if (type === 'holds') resolve()
+      })
+    })
+    await store.claim({ lease: waiting.lease, claims: [{ key }] })
+    await store.revoke({ target: { key, token: (await store.read({ key })).claims[0]!.token } })
+    await turn
+    await store.close()
+  })
+
+  describe('across a crash', () => {
+    it('has what it answered, finds a repeated request, and gives each lease its ttl again', async () => {
+      const store = await postgresStore(pool, { schema: 'crash' })
+      const kept = await grant(store, { ttl: 1000, claims: [{ key: 'a' }], request: 'r1' })
+      await engine.kill(POSTGRES_CRASH)
+      await engine.restart()
+      const again = await expect
+        .poll(() => store.grant({ holder: 'a', ttl: 1000, request: 'r1' }).catch(() => undefined))
+        .toMatchObject({ outcome: 'granted', lease: kept.lease, token: kept.token })
+        .then(() => store.grant({ holder: 'a', ttl: 1000, request: 'r1' }))
+      expect(again).toMatchObject({ lease: kept.lease })
+      const other = await grant(store, { claims: [{ key: 'a' }] })
+      expect(other.token).toBeGreaterThan(kept.token)
+      await store.close()
+    })
+  })
+})
