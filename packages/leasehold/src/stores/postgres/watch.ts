@@ -1,8 +1,16 @@
-import type { End, Notice, Observer, Revision, Watch } from '../../port/index.ts'
+import {
+  type End,
+  LeaseholdError,
+  type Notice,
+  type Observer,
+  type Revision,
+  type Watch,
+} from '../../port/index.ts'
 import { type EventRow, type OwnRow, readEnd, readEvent, readOwn } from './answers.ts'
 
 /** What the database has to tell to a lease's watch. */
 export type LeaseNews =
+  | readonly ['forgotten']
   | readonly ['gone', end: End | null]
   | readonly ['standing', claims: readonly OwnRow[]]
   | readonly ['news', notices: readonly NoticeRow[] | null]
@@ -65,12 +73,23 @@ export class LeaseWatcher extends Watcher {
 
   /** Tells what the database has to tell as of this revision. */
   hear(news: LeaseNews, revision: Revision): void {
+    if (news[0] === 'forgotten' || (this.since ?? 0) > revision) {
+      this.notify({ type: 'interrupted', error: forgotten() })
+      return
+    }
     this.since = revision
     if (news[0] === 'gone') this.notify({ type: 'gone', end: readEnd(news[1]) })
     else if (news[0] === 'standing') {
       this.notify({ type: 'standing', revision, claims: news[1].map(readOwn) })
     } else for (const row of news[1] ?? []) this.notify(readNotice(row))
   }
+}
+
+function forgotten(): LeaseholdError {
+  return new LeaseholdError(
+    'unknown-outcome',
+    'the database has forgotten what it said before, as after the failover to a standby that was behind: watch anew',
+  )
 }
 
 function readNotice(row: NoticeRow): Notice {

@@ -184,8 +184,7 @@ export class Watches {
       )
       sweeper.hear(Number(remaining), name)
       for (const [at, watcher] of leases.entries()) {
-        if ((watcher.since ?? 0) > revision) watcher.notify(interrupted(wentBack()))
-        else watcher.hear(leaseNews[at]!, revision)
+        watcher.hear(leaseNews[at]!, revision)
       }
       for (const [at, watcher] of prefixes.entries()) {
         if (watcher.hear(prefixNews[at]!, revision)) this.#askPrefixes.add(watcher)
@@ -244,11 +243,4 @@ function interrupted(error: LeaseholdError) {
 function broken(cause: LeaseholdError): LeaseholdError {
   const message = `the database does not answer (${cause.message}): watch anew`
   return new LeaseholdError('unknown-outcome', message, { cause })
-}
-
-function wentBack(): LeaseholdError {
-  return new LeaseholdError(
-    'unknown-outcome',
-    'the database has forgotten what it said before, as after the failover to a standby that was behind: watch anew',
-  )
 }

@@ -73,12 +73,11 @@ begin
   if m.timeline is distinct from here or m.server_start is distinct from pg_postmaster_start_time() then
     if m.timeline <> here then
       b.revision := b.revision + 4294967296;
+      update @.meta set complete_after = b.revision, memory_from = b.revision where one;
     end if;
     b.restarted_at := b.now;
     update @.meta set timeline = here, server_start = pg_postmaster_start_time(),
-      restarted_at = b.now,
-      complete_after = case when m.timeline <> here then b.revision else complete_after end
-      where one;
+      restarted_at = b.now where one;
   end if;
   return b;
 end $body$;

@@ -71,9 +71,12 @@ returns jsonb language plpgsql stable @planned as $body$ begin return (
   from @.meta m where m.one
 ); end $body$;
 
--- What a watch of a lease has to tell since a revision, or without one how things stand.
-create function @.lease_news(wanted bigint, since bigint, now float8) returns jsonb language plpgsql stable as $body$
+-- What a watch of a lease has to tell since a revision, or without one how things stand. Where commits
+-- were lost since, it must ask how things stand.
+create function @.lease_news(wanted bigint, since bigint, memory_from bigint, now float8)
+returns jsonb language plpgsql stable as $body$
 begin
+  if since < memory_from then return '["forgotten"]'; end if;
   if not exists (select from @.leases l where l.id = wanted) then
     return jsonb_build_array('gone', (select e.ending from @.ended e where e.lease = wanted));
   end if;
@@ -126,7 +129,7 @@ begin
   select * into strict m from @.meta where one;
   now := greatest(@.clock() + m.clock_offset, m.last_time);
   return jsonb_build_array(m.next_due - now, m.sweeper, m.revision,
-    coalesce((select jsonb_agg(@.lease_news((w->>0)::bigint, (w->>1)::bigint, now) order by place)
+    coalesce((select jsonb_agg(@.lease_news((w->>0)::bigint, (w->>1)::bigint, m.memory_from, now) order by place)
       from jsonb_array_elements(leases) with ordinality as asked (w, place)), '[]'),
     coalesce((select jsonb_agg(@.prefix_news(w->>0, (w->>1)::bigint, m, most) order by place)
       from jsonb_array_elements(prefixes) with ordinality as asked (w, place)), '[]'));

@@ -35,6 +35,8 @@ create table @.meta (
   server_start timestamptz,
   timeline text,
   restarted_at float8 not null default 0,
+  -- What was told before this revision may not have happened: commits were lost.
+  memory_from bigint not null default 0,
   -- Who looks after the deadlines, and when the next one may be.
   sweeper text,
   next_due float8 not null default 'infinity',
