@@ -205,7 +205,8 @@ export class Claiming {
       return await this.#journal.commit(name, plan, answer, { open }, aim.session)
     } catch (error) {
       if (!(error instanceof Conflict)) throw error
-      if (error.part === 'index') throw await this.#journal.noLease(aim.lease)
+      const isGone = error.part === 'index' && error.code === CODE.noNode
+      if (isGone) throw await this.#journal.noLease(aim.lease)
       for (const { key } of aim.claims) this.#known.delete(this.#journal.tree.paths.key(key))
       throw error
     }

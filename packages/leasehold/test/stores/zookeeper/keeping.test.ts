@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
+import type { Claimed, Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
 import { systemClock, systemRandom } from '../../../src/port/index.ts'
 import { connectPlainly } from '../../../src/stores/zookeeper/client.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
@@ -77,15 +77,18 @@ describeWith(ZOOKEEPER, 'leases in ZooKeeper', () => {
     it('live on by whoever renews them', async () => {
       const [keeper, other] = [await store('/adopted'), await store('/adopted')]
       const { lease, token } = await hold(keeper, 'key', 1500)
+      const waiting = await store('/adopted')
+      const heir = await hold(waiting, 'key', 60_000)
+      const holds = notice(waiting, heir.lease, 'holds')
       await keeper.close()
       for (let renewals = 0; renewals < 8; renewals++) {
         expect(await other.renew([lease])).toEqual({ lost: [], capped: [] })
         await pause(500)
       }
       const { claims } = await other.read({ key: 'key' })
-      expect(claims.map((claim) => claim.token)).toEqual([token])
+      expect(claims.map((claim) => claim.token)).toEqual([token, heir.token])
       await notice(other, lease, 'gone')
-      expect((await other.read({ key: 'key' })).count).toBe(0)
+      await holds
     }, 60_000)
   })
 
@@ -107,21 +110,42 @@ describeWith(ZOOKEEPER, 'leases in ZooKeeper', () => {
     const servers = lines.map(({ port }) => `127.0.0.1:${port}`).join(',')
     const lossy = await store('/lossy', { servers, timeout: '30s' })
     const { lease } = await grant(lossy, 60_000)
+    const lost = () => lines.reduce((sum, { repliesLost }) => sum + repliesLost, 0)
+    // The key is known from its first claim on: then the first thing that is sent is the change itself.
     for (let round = 0; round < 10; round++) {
-      const lost = lines.reduce((sum, { repliesLost }) => sum + repliesLost, 0)
-      for (const line of lines) line.loseReplies()
-      const key = `key-${round}`
-      const claiming = lossy.claim({ lease, claims: [{ key }] })
-      const granting = hold(lossy, key, 60_000)
-      await until(() => lines.reduce((sum, { repliesLost }) => sum + repliesLost, 0) > lost + 1)
+      const before = lost()
+      if (round > 0) for (const line of lines) line.loseReplies()
+      const claiming = lossy.claim({ lease, claims: [{ key: 'key' }] })
+      const granting = hold(lossy, 'key', 60_000)
+      if (round > 0) await until(() => lost() > before + 1)
       for (const line of lines) line.heal()
-      const [claimed, granted] = await Promise.all([claiming, granting])
-      const { claims } = await lossy.read({ key })
-      const tokens = [claimed, granted].map((answer) => 'token' in answer && answer.token)
-      expect(claims.map(({ token }) => token).sort()).toEqual(tokens.sort())
+      const [claimed, granted] = [(await claiming) as Claimed, await granting]
+      const { claims } = await lossy.read({ key: 'key' })
+      const tokens = claims.map(({ token }) => token)
+      expect(new Set(tokens)).toEqual(new Set([claimed.token, granted.token]))
+      expect(tokens.length).toBe(2)
+      await lossy.release({ lease, keys: ['key'], token: claimed.token })
+      await lossy.revoke({ target: { lease: granted.lease } })
     }
     for (const line of lines) await line.close()
   }, 120_000)
+
+  it('hold a key one at a time, though many ask at once whether it is free (I2)', async () => {
+    const stores = await Promise.all(Array.from({ length: 4 }, () => store('/free')))
+    const leases = await Promise.all(stores.map((each) => grant(each, 60_000)))
+    const claims = [{ key: 'key' }]
+    for (let round = 0; round < 20; round++) {
+      const answers = await Promise.all(
+        stores.map((each, at) => each.claim({ lease: leases[at]!.lease, claims, ifFree: true })),
+      )
+      const outcomes = answers.map(({ outcome }) => outcome).sort()
+      expect(outcomes).toEqual(['busy', 'busy', 'busy', 'claimed'])
+      const winner = answers.findIndex(({ outcome }) => outcome === 'claimed')
+      const { lease } = leases[winner]!
+      const { token } = answers[winner] as Claimed
+      await stores[winner]!.release({ lease, keys: ['key'], token })
+    }
+  }, 60_000)
 
   it('leave behind no more than is remembered', async () => {
     const small = await store('/small', { limits: { events: 64 } })
