@@ -21,7 +21,7 @@ export interface Expirer {
   grant(key: string, ttl: number): Promise<void>
   /** From now on told of each key that is gone. */
   watch(gone: (key: string) => void): Promise<void>
-  /** How many keys with this prefix there are still. */
+  /** How many keys with this prefix there are still; at least one if there are any. */
   left(prefix: string): Promise<number>
   /** Renews the lease of this number of the last `fill` of that prefix: whether it was there. */
   renew(prefix: string, number: number): Promise<boolean>
@@ -33,18 +33,11 @@ export async function ourExpirer(): Promise<Expirer> {
   const server = await startServer('file')
   const store = await remoteStore(server.url)
   const leases = new Map<string, string[]>()
-  const granted = new Map<string, number>()
   return {
     name: 'our server',
     lead: 2000,
     step: 1,
     fill: async (prefix, count, ttl) => {
-      granted.set(prefix, count)
-      store.watch({ prefix }, (notice) => {
-        if (notice.type !== 'events') return
-        const removed = notice.events.filter(({ type }) => type === 'removed').length
-        granted.set(prefix, granted.get(prefix)! - removed)
-      })
       leases.set(prefix, await fillOurs(store, { count, ttl, prefix }))
     },
     grant: async (key, ttl) => {
@@ -56,7 +49,7 @@ export async function ourExpirer(): Promise<Expirer> {
         for (const { type, key } of notice.events) if (type === 'removed') gone(key)
       })
     },
-    left: async (prefix) => granted.get(prefix)!,
+    left: async (prefix) => (await store.read({ prefix, limit: 1 })).keys.length,
     renew: async (prefix, number) =>
       (await store.renew([leases.get(prefix)![number]!])).lost.length === 0,
     end: async () => {

@@ -1,9 +1,13 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { chart } from '../../../../bench/chart.ts'
 import { contest, contests } from '../../../../bench/contest.ts'
 import { curves } from '../../../../bench/curve.ts'
 import { atLeast, atMost, met, type Row, row, versus } from '../../../../bench/rows.ts'
+import { SUITES } from '../../../../bench/suites.ts'
 import { markdownTable, textTable } from '../../../../bench/table.ts'
+import { ROOT } from './source-files.ts'
 
 const pairs = { unit: 'pairs/s', better: 'more', peerName: 'Redis' } as const
 const time = { unit: 'ms', better: 'less', peerName: 'Redis' } as const
@@ -33,6 +37,16 @@ describe('a figure of a bench', () => {
     expect(met(row('lag', 'ms', [5], atMost(5)))).toBe(true)
     expect(met(row('lag', 'ms', [6], atMost(5)))).toBe(false)
     expect(met(row('locks', '/s', [5], atLeast(6)))).toBe(false)
+  })
+})
+
+describe('the suites of a bench', () => {
+  it('name only measurements that there are', () => {
+    const files = Object.entries(SUITES).flatMap(([suite, { measurements }]) =>
+      measurements.map((measurement) => join('bench', suite, `${measurement}.ts`)),
+    )
+    expect(files.length).toBeGreaterThan(10)
+    expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([])
   })
 })
 
