@@ -32,6 +32,29 @@ export class EtcdClient {
     await this.#call('/etcdserverpb.KV/Put', Buffer.concat(request))
   }
 
+  /** Puts a key that is not there yet, in a transaction; answers with the revision of that. */
+  async take(key: string, value: string, lease: Raw): Promise<Raw> {
+    const name = bytes(1, Buffer.from(key))
+    const isFree = bytes(1, Buffer.concat([integer(2, varint(1)), bytes(3, Buffer.from(key))]))
+    const put = bytes(2, Buffer.concat([name, bytes(2, Buffer.from(value)), integer(3, lease)]))
+    const answer = await this.#call('/etcdserverpb.KV/Txn', Buffer.concat([isFree, bytes(2, put)]))
+    if (!fieldOf(answer, 2)) throw new Error('not locked')
+    return fieldOf(fieldOf(answer, 1)!, 3)!
+  }
+
+  /** Deletes a key if it was put at this revision, in a transaction. */
+  async free(key: string, revision: Raw): Promise<void> {
+    const name = Buffer.from(key)
+    const compare = [integer(2, varint(1)), bytes(3, name), integer(5, revision)]
+    const isOwn = bytes(1, Buffer.concat(compare))
+    const remove = bytes(3, bytes(1, name))
+    const answer = await this.#call(
+      '/etcdserverpb.KV/Txn',
+      Buffer.concat([isOwn, bytes(2, remove)]),
+    )
+    if (!fieldOf(answer, 2)) throw new Error('not unlocked')
+  }
+
   /** How many keys begin with this. */
   async count(prefix: string): Promise<number> {
     const from = Buffer.from(prefix)

@@ -60,6 +60,11 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: 'The store on ZooKeeper, against the least that a lock in a node can be.',
     measurements: ['pairs'],
   },
+  etcd: {
+    about:
+      'The store in etcd, against the least that a lock in etcd can be, and the npm library etcd3.',
+    measurements: ['pairs'],
+  },
   adaptive: {
     about: 'A ttl that is learnt, against the best fixed one.',
     measurements: ['ttl'],

@@ -48,7 +48,8 @@ export async function startOurs(): Promise<Ours> {
   }
 }
 
-async function storePair(store: LeaseStore): Promise<Pair> {
+/** A claim and its release, with request ids, as our client sends them. */
+export async function storePair(store: LeaseStore): Promise<Pair> {
   const granted = await store.grant({ holder: 'bench', ttl: 600_000 })
   if (granted.outcome !== 'granted') throw new Error('not granted')
   const { lease } = granted

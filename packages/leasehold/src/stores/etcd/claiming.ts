@@ -20,16 +20,15 @@ import {
   type LeaseRecord,
   leaseDigits,
   leaseIdOf,
-  storedClaim,
+  type StoredClaim,
   writeClaim,
   writeLease,
 } from './layout.ts'
-import { aheadOf, isFree, type Line, lineBefore, lineOps, linesOf } from './lines.ts'
+import { aheadOf, isFree, type Line, lineOps, linesAt, linesOf, nameOf } from './lines.ts'
 import type { Compare, KeyValue, Op, TxnAnswer } from './messages.ts'
 import { REQUEST_BYTES } from './options.ts'
 import { carryOut, emptyAnswer, keep, type Remembered, rememberedIn } from './remembering.ts'
 import { finishEnding } from './revoking.ts'
-import { isFault } from './transport.ts'
 
 /** Whose claims are to be made: a lease that is there, or one that begins with them. */
 type Claimant = KnownLease | NewLease
@@ -109,12 +108,13 @@ async function grantAnswer(
   if ('busy' in outcome) return settled(await keep(context, request, outcome.busy))
   if ('lease' in outcome) throw new Error('a lease that is being granted has ended')
   if ('made' in outcome) {
-    const ahead = aheadOf(context, specs, outcome.lines)
+    const ahead = await aheadOf(context, specs, outcome.lines, outcome.made)
     return granted(leaseIdOf(id, outcome.made), outcome.made, specs, ahead)
   }
   const { entry, revision } = outcome.remembered
   if (entry.did !== 'grant') return other(outcome.remembered)
-  const ahead = aheadOf(context, specs, await linesAt(context, keysOf(specs), revision))
+  const lines = await linesAt(context, keysOf(specs), revision)
+  const ahead = await aheadOf(context, specs, lines, revision)
   return granted(leaseIdOf(entry.id, revision), revision, specs, ahead)
 }
 
@@ -143,7 +143,7 @@ export async function claim(context: Context, request: ClaimRequest): Promise<Cl
     if ('busy' in outcome) return settled(await keep(context, wish.request, outcome.busy))
     if ('made' in outcome) {
       const { made: revision, lines } = outcome
-      return claimed(revision, aheadOf(context, specs, lines))
+      return claimed(revision, await aheadOf(context, specs, lines, revision))
     }
     if ('remembered' in outcome) return rememberedClaim(context, specs, outcome.remembered)
     lease = outcome.lease
@@ -165,7 +165,8 @@ async function rememberedClaim(
 ): Promise<Claimed | Busy> {
   const { entry, revision } = remembered
   if (entry.did !== 'claim') return other(remembered)
-  return claimed(revision, aheadOf(context, specs, await linesAt(context, keysOf(specs), revision)))
+  const lines = await linesAt(context, keysOf(specs), revision)
+  return claimed(revision, await aheadOf(context, specs, lines, revision))
 }
 
 async function refuse(context: Context, wish: Wish, refusal: Refusal): Promise<Claimed | Busy> {
@@ -182,16 +183,17 @@ async function makeClaims(context: Context, claimant: Claimant, wish: Wish): Pro
   /** As of which revision the lines were seen to be free; 0 to find them empty. */
   let seen = 0
   for (;;) {
-    const puts = putsFor(context, lease, specs)
+    const at = context.clock.now()
+    const puts = putsFor(context, lease, specs, at)
     const txn = {
       compare: [...leaseGuard(context, lease), ...(ifFree ? freeGuards(context, specs, seen) : [])],
       success: [...lineOps(context, keysOf(specs)), ...puts],
       failure: [...leaseOps(context, lease), ...lineOps(context, keysOf(specs))],
     }
-    const answer = await carryOut(context, { ...txn, request, entry })
+    const answer = await carryOut(context, { ...txn, request, entry, failsOften: ifFree })
     if (answer.succeeded) {
       const outcome = madeOf(specs, puts, answer)
-      await checkLines(context, lease, specs, outcome, request)
+      await checkLines(context, lease, wish, outcome, at)
       return outcome
     }
     const remembered = rememberedIn(request, answer)
@@ -207,7 +209,8 @@ async function makeClaims(context: Context, claimant: Claimant, wish: Wish): Pro
     const { revision } = answer
     const isBusy = ifFree && !lines.every((line, at) => isFree(line, specs[at]!))
     if (isBusy) {
-      return { busy: { outcome: 'busy', revision, ahead: aheadOf(context, specs, lines) } }
+      const ahead = await aheadOf(context, specs, lines, revision)
+      return { busy: { outcome: 'busy', revision, ahead } }
     }
     seen = revision
   }
@@ -241,11 +244,30 @@ interface Put {
   readonly lease: number
 }
 
+/** What this call has claimed, known without being read back. */
+function ownClaim(
+  { id, record, born }: Claimant,
+  { key, mode = 'exclusive', limit, value }: ClaimSpec,
+  { key: name }: KeyValue,
+  token: number,
+  claimedAt: number,
+): StoredClaim {
+  return {
+    ...{ key, name: nameOf(name), mode, limit, lease: id, holder: record.holder, value, token },
+    ...{ span: spanOf(record), claimedAt, born: born || token, at: claimedAt },
+    leaseId: leaseIdOf(id, born || token),
+  }
+}
+
 /** The claims, and before them the record of a lease that begins with them. */
-function putsFor(context: Context, lease: Claimant, specs: readonly ClaimSpec[]): Put[] {
-  const { layout, clock, nonce } = context
+function putsFor(
+  context: Context,
+  lease: Claimant,
+  specs: readonly ClaimSpec[],
+  at: number,
+): Put[] {
+  const { layout, nonce } = context
   const { id, number, born, record } = lease
-  const at = clock.now()
   const puts: Put[] = []
   if (born === 0) {
     puts.push({ do: 'put', key: layout.lease(id), value: writeLease(record), lease: number })
@@ -276,11 +298,11 @@ function madeOf(
 async function checkLines(
   context: Context,
   lease: Claimant,
-  specs: readonly ClaimSpec[],
+  { specs, request }: Wish,
   { made, lines, kvs }: Extract<Outcome, { made: number }>,
-  request: RequestId | undefined,
+  at: number,
 ): Promise<void> {
-  const { layout, known, limits, news } = context
+  const { known, limits, news } = context
   if (lease.born === 0) known.learn(kvs[0]!)
   const claims = kvs.slice(kvs.length - specs.length)
   const full = lines.find(({ names }) => names.length >= limits.claimsPerKey)
@@ -289,7 +311,10 @@ async function checkLines(
     await undo(context, claims, request, refusal)
     throw LeaseholdError.from(refusal)
   }
-  for (const kv of claims) known.claimed(storedClaim(layout, kv))
+  for (let index = 0; index < specs.length; index++) {
+    known.claimed(ownClaim(lease, specs[index]!, claims[index]!, made, at))
+  }
+  if (lines.every(({ names }) => names.length === 0)) return
   const places = lines.map(
     (line, at): Place => ({
       key: line.key,
@@ -324,26 +349,6 @@ async function undo(
     success.push({ do: 'put', key: layout.request(request), value, lease })
   }
   await api.txn({ compare: [], success, failure: [] }, true)
-}
-
-/** The lines as they were before the claims of this revision were made, by a call of this process. */
-async function linesAt(context: Context, keys: readonly Key[], token: number): Promise<Line[]> {
-  const { api, known, layout } = context
-  const lines = linesOf(keys, await readLines(context, keys, token))
-  const own = lines.flatMap(({ names }) => names.filter(({ created }) => created === token))
-  const { results } = await api.read(own.map(({ key }) => layout.get(key)))
-  for (const kv of results.flatMap(({ kvs }) => kvs)) known.claimed(storedClaim(layout, kv))
-  return lines.map((line) => lineBefore(line, token))
-}
-
-async function readLines(context: Context, keys: readonly Key[], revision: number) {
-  try {
-    return (await context.api.read(lineOps(context, keys, revision))).results
-  } catch (error) {
-    if (!isFault(error, 'compacted')) throw error
-    // etcd has forgotten how it was: what of it still stands is all that can be said.
-    return (await context.api.read(lineOps(context, keys))).results
-  }
 }
 
 function settled(answer: Busy | Remembered): Busy {

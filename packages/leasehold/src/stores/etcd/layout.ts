@@ -98,11 +98,6 @@ export class Layout {
     return { do: 'range', ...line, byCreation: true, keysOnly: true, createdTo: upTo, revision }
   }
 
-  /** The first claim on a key. */
-  first(key: Key): RangeOp {
-    return { do: 'range', ...this.line(key), byCreation: true, limit: 1 }
-  }
-
   get(name: string, revision?: number): RangeOp {
     return { do: 'range', key: name, revision }
   }

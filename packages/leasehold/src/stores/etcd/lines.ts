@@ -2,34 +2,26 @@ import { type Ahead, type ClaimSpec, holders, holdsBehind, type Key } from '../.
 import type { Context } from './context.ts'
 import { parseClaimName, storedClaim } from './layout.ts'
 import type { KeyValue, RangeOp, Result } from './messages.ts'
+import { isFault } from './transport.ts'
 
-/** A key's line as it was read: the names of all claims in their order, and the first in full. */
+/** A key's line as it was read: the names of all claims in their order. */
 export interface Line {
   readonly key: Key
   readonly names: readonly KeyValue[]
-  readonly first: KeyValue | undefined
 }
 
 /** What must be read of a key to know who stands there; `linesOf` understands it. */
 export function lineOps({ layout }: Context, keys: readonly Key[], revision?: number): RangeOp[] {
-  return keys.flatMap((key) => [
-    { ...layout.lineNames(key), revision },
-    { ...layout.first(key), revision },
-  ])
+  return keys.map((key) => layout.lineNames(key, undefined, revision))
 }
 
 export function linesOf(keys: readonly Key[], results: readonly Result[]): Line[] {
-  return keys.map((key, at) => ({
-    key,
-    names: results[2 * at]!.kvs,
-    first: results[2 * at + 1]!.kvs[0],
-  }))
+  return keys.map((key, at) => ({ key, names: results[at]!.kvs }))
 }
 
 /** The same line without the claims of this revision and those after it. */
-export function lineBefore(line: Line, token: number): Line {
-  const names = line.names.filter(({ created }) => created < token)
-  return { ...line, names, first: names.length === 0 ? undefined : line.first }
+function lineBefore(line: Line, token: number): Line {
+  return { ...line, names: line.names.filter(({ created }) => created < token) }
 }
 
 /** Whether a new claim at the end of the line would hold. */
@@ -45,15 +37,61 @@ export function nameOf(name: string): string {
   return name.slice(name.indexOf('\u0000') + 1)
 }
 
-/** What stands before a claim at the end of each of these lines that it does not hold. */
-export function aheadOf(
-  { layout, known }: Context,
+/** What stood at a revision before a claim at the end of each of these lines that it does not hold. */
+export async function aheadOf(
+  context: Context,
   specs: readonly ClaimSpec[],
   lines: readonly Line[],
-): Ahead[] {
-  return lines.flatMap((line, at): Ahead[] => {
-    if (isFree(line, specs[at]!)) return []
-    const first = storedClaim(layout, line.first!)
-    return [{ key: line.key, count: line.names.length, first: known.show(first, undefined) }]
+  revision: number,
+): Promise<readonly Ahead[]> {
+  const { layout, known } = context
+  const busy = lines.filter((line, at) => !isFree(line, specs[at]!))
+  if (busy.length === 0) return NOTHING_AHEAD
+  const firsts = await readFirsts(context, busy, revision)
+  return busy.map(({ key, names }, at) => {
+    const first = storedClaim(layout, firsts[at] ?? { ...names[0]!, value: FORGOTTEN })
+    return { key, count: names.length, first: known.show(first, undefined) }
   })
+}
+
+const NOTHING_AHEAD: readonly Ahead[] = []
+/** A claim of which etcd has forgotten everything but its name. */
+const FORGOTTEN = JSON.stringify(['', 0, 0, 0, 0])
+
+async function readFirsts(
+  { api, layout }: Context,
+  lines: readonly Line[],
+  revision: number,
+): Promise<(KeyValue | undefined)[]> {
+  const gets = (at?: number) => lines.map(({ names }) => layout.get(names[0]!.key, at))
+  try {
+    return (await api.read(gets(revision))).results.map(({ kvs }) => kvs[0])
+  } catch (error) {
+    if (!isFault(error, 'compacted')) throw error
+    return (await api.read(gets())).results.map(({ kvs }) => kvs[0])
+  }
+}
+
+/** The lines as they were before the claims of this revision were made, by a call of this process. */
+export async function linesAt(
+  context: Context,
+  keys: readonly Key[],
+  token: number,
+): Promise<Line[]> {
+  const { api, known, layout } = context
+  const lines = linesOf(keys, await readLines(context, keys, token))
+  const own = lines.flatMap(({ names }) => names.filter(({ created }) => created === token))
+  const { results } = await api.read(own.map(({ key }) => layout.get(key)))
+  for (const kv of results.flatMap(({ kvs }) => kvs)) known.claimed(storedClaim(layout, kv))
+  return lines.map((line) => lineBefore(line, token))
+}
+
+async function readLines(context: Context, keys: readonly Key[], revision: number) {
+  try {
+    return (await context.api.read(lineOps(context, keys, revision))).results
+  } catch (error) {
+    if (!isFault(error, 'compacted')) throw error
+    // etcd has forgotten how it was: what of it still stands is all that can be said.
+    return (await context.api.read(lineOps(context, keys))).results
+  }
 }

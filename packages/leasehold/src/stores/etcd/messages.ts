@@ -178,27 +178,24 @@ function headerRevision(reader: Reader): number {
 }
 
 function result(reader: Reader): Result {
-  let answer: Result = { kvs: [], more: false, count: 0, deleted: 0, txn: undefined }
+  const answer = { kvs: [] as KeyValue[], more: false, count: 0, deleted: 0 }
+  let txn: TxnAnswer | undefined
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1) answer = { ...answer, ...ranged(reader.message()) }
-    else if (field === 3) answer = { ...answer, deleted: deletedCount(reader.message()) }
-    else if (field === 4) answer = { ...answer, txn: txnAnswer(reader.message()) }
+    if (field === 1) ranged(reader.message(), answer)
+    else if (field === 3) answer.deleted = deletedCount(reader.message())
+    else if (field === 4) txn = txnAnswer(reader.message())
     else reader.skip()
   }
-  return answer
+  return { ...answer, txn }
 }
 
-function ranged(reader: Reader): Ranged {
-  const kvs: KeyValue[] = []
-  let more = false
-  let count = 0
+function ranged(reader: Reader, answer: { kvs: KeyValue[]; more: boolean; count: number }): void {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 2) kvs.push(keyValue(reader.message()))
-    else if (field === 3) more = reader.integer() !== 0
-    else if (field === 4) count = reader.integer()
+    if (field === 2) answer.kvs.push(keyValue(reader.message()))
+    else if (field === 3) answer.more = reader.integer() !== 0
+    else if (field === 4) answer.count = reader.integer()
     else reader.skip()
   }
-  return { kvs, more, count }
 }
 
 function deletedCount(reader: Reader): number {

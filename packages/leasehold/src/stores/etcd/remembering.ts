@@ -22,17 +22,28 @@ export interface Remembered {
 export interface RequestTxn extends Txn {
   readonly request: RequestId | undefined
   readonly entry: Entry
+  /** It often fails: what is then read is read by the transaction itself. */
+  readonly failsOften?: boolean
 }
 
 /**
  * Carries out a transaction for a request: only if it was not carried out before, and together with
- * the entry that says that it was. The first result of one that failed is that entry.
+ * the entry that says that it was. The first result of one that failed is that entry. What a failed
+ * one is to read is mostly read afterwards: few fail, and all would carry it to etcd and back.
  */
 export async function carryOut(context: Context, txn: RequestTxn): Promise<TxnAnswer> {
-  const { api, requests, layout } = context
-  const { request } = txn
-  const looked: RangeOp = layout.get(layout.request(request ?? ''))
-  if (request === undefined) return api.txn({ ...txn, failure: [looked, ...txn.failure] }, false)
+  const { layout, api } = context
+  const looked: RangeOp = layout.get(layout.request(txn.request ?? ''))
+  const failure = [looked, ...(txn.failure as readonly RangeOp[])]
+  const answer = await send(context, { ...txn, failure: txn.failsOften ? failure : [] })
+  if (answer.succeeded || txn.failsOften) return answer
+  return { ...(await api.read(failure)), succeeded: false }
+}
+
+async function send(context: Context, txn: RequestTxn): Promise<TxnAnswer> {
+  const { api, requests } = context
+  const { request, failure } = txn
+  if (request === undefined) return api.txn(txn, false)
   for (let tries = 1; ; tries++) {
     const found = requests.lease(request)
     const lease = typeof found === 'number' ? found : await found
@@ -42,7 +53,7 @@ export async function carryOut(context: Context, txn: RequestTxn): Promise<TxnAn
         {
           compare: [...txn.compare, isNew(context, request)],
           success: [...txn.success, put],
-          failure: [looked, ...txn.failure],
+          failure,
         },
         true,
       )

@@ -155,7 +155,11 @@ export class Transport {
     call.overdueAt = Math.min(clock.now() + patience, call.deadline)
     let answered = false
     const sent = this.#clients[this.#current]!.makeUnaryRequest(
-      ...([call.method, asBytes, asBytes, call.request, metadata] as const),
+      call.method,
+      asBytes,
+      asBytes,
+      call.request,
+      metadata,
       (error, answer) => {
         answered = true
         if (!this.#waiting.delete(call)) return
