@@ -13,7 +13,15 @@ const FOLDER = join(fileURLToPath(new URL('..', import.meta.url)), 'docs/images'
 /** How long the fleet plays before it is looked at: somebody has died by then, and somebody has led. */
 const PLAY_MS = Number(process.env.PLAY_MS ?? 75_000)
 const VIEWS = ['overview', 'keys', 'leases', 'services', 'elections', 'pools', 'sessions']
-const only = process.argv.slice(2)
+/** Those that the documents show; others are taken by their names, such as `dark` or `wall-overview`. */
+const DOCUMENTED = [
+  'empty-overview',
+  'light-',
+  'dark-overview',
+  'narrow-overview',
+  'narrow-services',
+]
+const only = process.argv.length > 2 ? process.argv.slice(2) : DOCUMENTED
 
 const executablePath = findBrowser()
 if (executablePath === undefined) throw new Error('chromium is missing: bash scripts/engines.sh')
@@ -43,7 +51,7 @@ async function shoot(name, { colorScheme, width, height }, views) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height } })
   const page = await context.newPage()
   for (const view of views) {
-    if (only.length > 0 && !only.some((it) => `${name}-${view}`.includes(it))) continue
+    if (!only.some((it) => `${name}-${view}`.includes(it))) continue
     await page.goto(`${server.url}/#/${view === 'overview' ? '' : view}`)
     await page.reload()
     await page.getByText('live', { exact: true }).waitFor()
@@ -56,7 +64,11 @@ async function shoot(name, { colorScheme, width, height }, views) {
 
 /** Chooses what has something to show. */
 async function choose(page, view) {
-  if (view === 'keys') await page.getByRole('treeitem', { name: /daily/ }).first().click()
+  if (view === 'keys')
+    await page
+      .getByRole('treeitem', { name: /^line demo:(north|south|west)/ })
+      .first()
+      .click()
   if (view === 'leases')
     await page
       .getByRole('option', { name: /demo:ada/ })

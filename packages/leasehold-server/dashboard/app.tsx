@@ -32,6 +32,9 @@ export function App() {
   useEffect(() => {
     const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? 'Leasehold'
     document.title = `${name} · Leasehold`
+    // Where the views do not all fit, the one that is shown must be seen.
+    const current = document.querySelector('nav [aria-current]')
+    current?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [route.view])
   if (standing.is === 'signed-out') return <SignIn why={standing.why} />
   return (
@@ -161,7 +164,10 @@ function Notice() {
   if (feed.state?.demonstration === 'running') {
     return (
       <div class="notice demo">
-        A demonstration runs in this server. All that is called demo belongs to it.
+        <span>
+          A demonstration runs in this server.
+          <span class="more"> All that is called demo belongs to it.</span>
+        </span>
         <EndDemonstration />
       </div>
     )

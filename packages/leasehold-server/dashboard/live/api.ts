@@ -1,5 +1,5 @@
 import type { Act } from '../../src/dashboard/acts.ts'
-import type { Me } from '../../src/dashboard/routes.ts'
+import type { Me, Nobody } from '../../src/dashboard/routes.ts'
 
 export type { Act, Me }
 
@@ -32,7 +32,12 @@ async function ask<Answer>(
 }
 
 export const api = {
-  me: () => ask<Me>('GET', 'me'),
+  /** Fails with a `Refusal` of 401 where somebody has yet to sign in. */
+  me: async (): Promise<Me> => {
+    const me = await ask<Me | Nobody>('GET', 'me')
+    if ('wantsToken' in me) throw new Refusal(401, me.wantsToken)
+    return me
+  },
   signIn: (token: string) =>
     ask('POST', 'session', {}, { authorization: `Bearer ${token.trim()}` }),
   signOut: () => ask('DELETE', 'session'),

@@ -66,9 +66,9 @@ export class Connection {
         await this.#ended()
       } catch (error) {
         this.#failed(error)
-        if (this.standing.is === 'signed-out') await this.#ended()
-        else await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
+      if (this.standing.is === 'signed-out') await this.#ended()
     }
   }
 
@@ -111,10 +111,11 @@ export class Connection {
     }
     const from = new Map<string, number>()
     for (const prefix of prefixes) from.set(prefix, await loadKeys(store, prefix, mirror, progress))
-    if (this.may('read', '')) await loadLeases(store, mirror, progress)
     this.#show(mirror, recent, history, store)
     for (const [prefix, read] of from) this.#watch(store, prefix, read, prefixes)
     this.#stand({ is: 'live' })
+    // What holds something is known by now; the rest of what there is of leases may come later.
+    if (this.may('read', '')) void loadLeases(store, mirror, changed).catch(() => {})
   }
 
   #watch(store: LeaseStore, prefix: string, read: number, prefixes: readonly string[]): void {

@@ -29,12 +29,20 @@ export interface Flapping {
   readonly last: number
 }
 
+/** How often the leases of one holder ran out, and whether it has come back since. */
+interface Flaps {
+  readonly times: number[]
+  isAway: boolean
+  /** The token of the first claim since: what was claimed before ends with the life before. */
+  returned: number
+}
+
 /** What happened lately, the latest first. */
 export class Recent {
   #events: Event[] = []
   #start = 0
   version = 0
-  readonly #flaps = new Map<string, { readonly times: number[]; lease: string }>()
+  readonly #flaps = new Map<string, Flaps>()
 
   hear(event: Event): void {
     if (this.#events.length < KEPT) this.#events.push(event)
@@ -43,7 +51,8 @@ export class Recent {
       this.#start = (this.#start + 1) % KEPT
     }
     this.version++
-    if (event.type === 'removed' && event.end?.reason === 'expired') this.#expired(event)
+    if (event.type === 'claimed') this.#claimed(event)
+    else if (event.type === 'removed' && event.end?.reason === 'expired') this.#expired(event)
   }
 
   list({ kinds, text }: Filter): Event[] {
@@ -66,14 +75,21 @@ export class Recent {
     return found.sort((a, b) => b.times - a.times)
   }
 
-  /** All keys of a lease end together: that is one time. */
-  #expired({ holder, lease, at }: Event): void {
+  #claimed({ holder, token }: Event): void {
     const known = this.#flaps.get(holder)
-    if (known?.lease === lease) return
+    if (known?.isAway !== true) return
+    known.isAway = false
+    known.returned = token
+  }
+
+  /** Whoever dies loses all that it had, one after the other: that is one time, until it returns. */
+  #expired({ holder, token, at }: Event): void {
+    const known = this.#flaps.get(holder)
+    if (known !== undefined && (known.isAway || token < known.returned)) return
     const times = known?.times.filter((time) => time > at - FLAPS_WITHIN_MS) ?? []
     times.push(at)
     this.#flaps.delete(holder)
-    this.#flaps.set(holder, { times, lease })
+    this.#flaps.set(holder, { times, isAway: true, returned: 0 })
     if (this.#flaps.size <= FLAPPERS_MAX) return
     for (const oldest of this.#flaps.keys()) {
       this.#flaps.delete(oldest)

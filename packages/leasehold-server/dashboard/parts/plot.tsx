@@ -43,7 +43,7 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
       <figcaption>
         <span class="plot-title">{title}</span>
         <span class="plot-time">
-          {pointed === undefined ? `to ${figure(top)}` : timeOfDay(times[shown] ?? end)}
+          {pointed === undefined ? `max ${figure(top)}` : timeOfDay(times[shown] ?? end)}
         </span>
       </figcaption>
       <Now series={series} shown={shown} unit={unit} />

@@ -10,6 +10,7 @@ import { DemoBadge, DrainBar, Empty, Facts, HolderLink } from '../parts/small.ts
 import { WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 34
+const QUEUE_ROWS = 8
 /** Keys of the server itself: their values are for nobody to read. */
 const OWN = 'leasehold/'
 
@@ -100,26 +101,27 @@ function Held({ row }: { readonly row: KeyRow }) {
 function Queue({ waiting }: { readonly waiting: readonly ClaimRow[] }) {
   const { now } = useLive()
   return (
-    <WindowList
-      class="queue"
-      role="list"
-      label="Those who wait, in order"
-      count={waiting.length}
-      rowHeight={ROW_HEIGHT}
-      keyOf={(index) => String(waiting[index]!.token)}
-      row={(index) => {
-        const { holder, lease, token, claimedAt, mode } = waiting[index]!
-        return (
-          <div class="queued">
-            <span class="place">{index + 1}</span>
-            <HolderLink holder={holder} lease={lease} />
-            <span class="token">#{token}</span>
-            {mode === 'shared' && <span class="badge">shared</span>}
-            <span class="lasted">{spoken(now() - claimedAt)}</span>
-          </div>
-        )
-      }}
-    />
+    <div class="queue" style={{ height: Math.min(waiting.length, QUEUE_ROWS) * ROW_HEIGHT }}>
+      <WindowList
+        role="list"
+        label="Those who wait, in order"
+        count={waiting.length}
+        rowHeight={ROW_HEIGHT}
+        keyOf={(index) => String(waiting[index]!.token)}
+        row={(index) => {
+          const { holder, lease, token, claimedAt, mode } = waiting[index]!
+          return (
+            <div class="queued">
+              <span class="place">{index + 1}</span>
+              <HolderLink holder={holder} lease={lease} />
+              <span class="token">#{token}</span>
+              {mode === 'shared' && <span class="badge">shared</span>}
+              <span class="lasted">{spoken(now() - claimedAt)}</span>
+            </div>
+          )
+        }}
+      />
+    </div>
   )
 }
 

@@ -194,7 +194,8 @@ function TreeLine({ row, toggle }: TreeLineProps) {
   }
   return (
     <div class="tree-line folder">
-      <span class="name-cell" style={{ paddingLeft: depth * 16 }}>
+      <span class="name-cell">
+        <span class="indent" style={{ width: depth * 16 }} />
         {marker}
         <span class="key">{node.name}/</span>
       </span>
@@ -221,7 +222,8 @@ function KeyLine({ name, path, depth, marker }: KeyLineProps) {
   const lease = holder === undefined ? undefined : book.see(holder.lease)
   return (
     <div class="tree-line">
-      <span class="name-cell" style={{ paddingLeft: depth * 16 }}>
+      <span class="name-cell">
+        <span class="indent" style={{ width: depth * 16 }} />
         {marker ?? <span class="twist none" />}
         <span class="key">{name}</span>
       </span>
@@ -232,7 +234,11 @@ function KeyLine({ name, path, depth, marker }: KeyLineProps) {
       <span class="token">{holder === undefined ? '' : `#${holder.token}`}</span>
       <DrainBar lease={lease} now={now()} />
       <span class={`waiting ${waiting > 0 ? '' : 'none'}`}>
-        {waiting > 0 ? `${count(waiting)} waiting` : ''}
+        {waiting > 0 && (
+          <>
+            +{count(waiting)} <span class="word">waiting</span>
+          </>
+        )}
       </span>
     </div>
   )

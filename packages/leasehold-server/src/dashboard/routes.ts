@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { LeaseholdError, type LeaseStore } from 'leasehold/port'
+import { isLeaseholdError, LeaseholdError, type LeaseStore } from 'leasehold/port'
 import {
   type Access,
   allows,
+  type Credentials,
   cookieName,
   credentialsOf,
   isForeign,
@@ -31,6 +32,11 @@ export interface Me {
   readonly version: string
   /** Where there is none, nobody can start it. */
   readonly demonstration: boolean
+}
+
+/** What somebody is told who has yet to sign in. This is no failure: every page begins with it. */
+export interface Nobody {
+  readonly wantsToken: string
 }
 
 const ACT = {
@@ -73,13 +79,15 @@ export function addRoutes(
       done()
     })
     api.setErrorHandler((error, _request, reply) => sendProblem(reply, problemFor(error)))
-    api.get('/me', async (request): Promise<Me> => {
-      const { session, ...others } = credentialsOf(request.raw)
-      const { name, rights } = access.identify({ ...others, session })
+    api.get('/me', async (request): Promise<Me | Nobody> => {
+      const credentials = credentialsOf(request.raw)
+      const principal = identified(access, credentials)
+      if ('wantsToken' in principal) return principal
+      const { name, rights } = principal
       return {
         name,
         isKnown: !access.tokens.isEmpty,
-        isSignedIn: session !== undefined && !access.tokens.isEmpty,
+        isSignedIn: credentials.session !== undefined && !access.tokens.isEmpty,
         rights: rights.map(writeRight),
         ...{ engine, durability, version },
         demonstration: mayDemonstrate(rights),
@@ -112,6 +120,15 @@ export function addRoutes(
     }
   }
   app.register(routes, { prefix: '/dashboard' })
+}
+
+function identified(access: Access, credentials: Credentials): Principal | Nobody {
+  try {
+    return access.identify(credentials)
+  } catch (error) {
+    if (!isLeaseholdError(error, 'unauthenticated')) throw error
+    return { wantsToken: error.message }
+  }
 }
 
 /** Signing in and out. A token comes in a header, once, and is answered with a cookie. */

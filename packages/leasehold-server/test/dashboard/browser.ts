@@ -65,6 +65,8 @@ export class Visit {
       reducedMotion: 'reduce',
       ...options,
     })
+    // As long as a test may take, on a machine that is busy with something else.
+    context.setDefaultTimeout(80_000)
     const page = await context.newPage()
     const visit = new Visit(page, url)
     await page.goto(url)

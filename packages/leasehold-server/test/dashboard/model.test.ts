@@ -75,22 +75,29 @@ describe('what needs attention', () => {
     expect(at(62_000)).toEqual(['queue/long', 'queue/slow'])
   })
 
-  it('is a holder whose leases run out again and again, each counted once', () => {
+  it('is a holder that dies and comes back, again and again; all that it had counts once', () => {
     const recent = new Recent()
-    const gone = (lease: string, at: number) =>
-      event('k', { type: 'removed', holder: 'cy', lease, at, end: { reason: 'expired' } })
-    for (const [lease, at] of [
-      ['1', 0],
-      ['1', 0],
-      ['2', 10_000],
-      ['2', 10_000],
-    ] as const) {
-      recent.hear(gone(lease, at))
+    const live = (...tokens: number[]) => {
+      for (const token of tokens) recent.hear(event('k', { holder: 'cy', token }))
     }
+    const die = (at: number, ...tokens: number[]) => {
+      const end = { reason: 'expired' } as const
+      for (const token of tokens) {
+        recent.hear(event('k', { type: 'removed', holder: 'cy', token, at, end }))
+      }
+    }
+    live(1, 2, 3)
+    die(1000, 1, 2)
+    live(4, 5)
+    // What ran out late was of the life before.
+    die(2000, 3)
+    expect(recent.flapping(2000)).toEqual([])
+    die(10_000, 4, 5)
+    live(6)
     expect(recent.flapping(10_000)).toEqual([])
-    recent.hear(gone('3', 20_000))
+    die(20_000, 6)
     expect(recent.flapping(20_000)).toEqual([{ holder: 'cy', times: 3, last: 20_000 }])
-    expect(recent.flapping(310_000)).toEqual([])
+    expect(recent.flapping(320_000)).toEqual([])
   })
 })
 

@@ -110,8 +110,10 @@ describe('signing in', () => {
       `${cookie.slice(0, -1)}${cookie.endsWith('A') ? 'B' : 'A'}`,
       cookie.replace(/=.*/, '='),
     ]) {
-      const response = await scene.ask('GET /dashboard/me', undefined, { cookie: other })
-      expect(response.status).toBe(401)
+      const me = await scene.ask('GET /dashboard/me', undefined, { cookie: other })
+      expect(await me.json()).toEqual({ wantsToken: expect.any(String) })
+      const read = await scene.ask('GET /v1/keys', undefined, { cookie: other })
+      expect(read.status).toBe(401)
     }
   })
 
@@ -125,7 +127,7 @@ describe('signing in', () => {
     await scene.server.access.tokens.revoke('ann', 'root')
     expect(await ended).toBe(4005)
     await scene.token('ann', 'all:')
-    const response = await scene.ask('GET /dashboard/me', undefined, { cookie })
+    const response = await scene.ask('GET /v1/keys', undefined, { cookie })
     expect(response.status).toBe(401)
   })
 

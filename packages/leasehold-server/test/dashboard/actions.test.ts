@@ -1,0 +1,150 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { describeInBrowser, launch, Visit } from './browser.ts'
+import { Scene } from './scene.ts'
+import { World } from './world.ts'
+
+describeInBrowser('what is done at the dashboard', () => {
+  let browser: Browser
+  let scene: Scene
+  let visit: Visit
+  let page: Page
+
+  beforeAll(async () => {
+    browser = await launch()
+  })
+
+  beforeEach(async () => {
+    scene = await Scene.open()
+  })
+
+  afterEach(async () => {
+    await visit.end()
+    await scene.close()
+  })
+
+  afterAll(() => browser?.close())
+
+  const begin = async (view: string) => {
+    visit = await Visit.open(browser, `${scene.url}/#/${view}`)
+    await visit.live()
+    page = visit.page
+  }
+
+  /** Gives the reason in the dialog and does it. */
+  const confirm = async (button: string, why: string) => {
+    const dialog = page.getByRole('dialog')
+    expect(await visit.complaints()).toEqual([])
+    const done = dialog.getByRole('button', { name: button })
+    expect(await done.isDisabled()).toBe(true)
+    await dialog.getByLabel('Reason').fill(why)
+    await done.click()
+    await dialog.waitFor({ state: 'hidden' })
+  }
+
+  it('ends a lease, after saying what that means', async () => {
+    const lease = await scene.lease('ada', ['jobs/1', 'jobs/2'])
+    await scene.lease('bo', ['jobs/1'])
+    await begin('leases')
+    await page.getByRole('option', { name: /ada/ }).click()
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    await page.getByText('It loses 2 claims: jobs/1, jobs/2.').waitFor()
+    await page.getByText('bo is next in line for jobs/1, and holds it at once.').waitFor()
+    await confirm('End it now', 'stuck since noon')
+    await page.getByText(`It was revoked by dashboard: stuck since noon.`).waitFor()
+    expect((await scene.store.read({ lease })).end).toMatchObject({ why: 'stuck since noon' })
+    expect(scene.audit).toMatchObject([
+      { action: 'revoke', why: 'stuck since noon', outcome: 'done' },
+    ])
+  })
+
+  it('does nothing when it is cancelled, by button or by key', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    await page.getByRole('dialog').getByLabel('Reason').fill('no')
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    expect(await page.getByLabel('Reason').inputValue()).toBe('')
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    expect((await scene.store.read({ lease })).lease).toBeDefined()
+    expect(scene.audit).toEqual([])
+  })
+
+  it('breaks a lease with a period', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await page.getByRole('button', { name: 'Break it…' }).click()
+    await page.getByRole('combobox').selectOption('5 s')
+    await confirm('Break it', 'the machine goes down')
+    await page.getByText('The lease').getByText('is over').waitFor()
+    expect((await scene.store.read({ lease })).end).toMatchObject({ reason: 'broken' })
+    expect(scene.audit).toMatchObject([{ action: 'break', target: { lease, after: 5000 } }])
+  })
+
+  it('takes a key from its holder, and the next has it', async () => {
+    await scene.lease('ada', ['jobs/1', 'jobs/2'])
+    await scene.lease('bo', ['jobs/1'])
+    await begin('keys/jobs%2F1')
+    await page.getByRole('button', { name: 'Take it away…' }).click()
+    await confirm('Take it away', 'stuck')
+    await page.locator('.detail').getByRole('link', { name: 'bo' }).waitFor()
+    await page.locator('.history').getByText('by dashboard: stuck').waitFor()
+    expect((await scene.store.read({ key: 'jobs/2' })).count).toBe(1)
+    expect(scene.audit).toMatchObject([{ action: 'revoke', target: { key: 'jobs/1' } }])
+  })
+
+  it('drains an instance and returns it', async () => {
+    await using world = await World.open(scene, 'ada')
+    const { registry } = world.leasehold
+    await registry.register('embedder', { id: 'i-1' })
+    await begin('services')
+    await page.getByRole('button', { name: 'Drain…' }).click()
+    await page.getByText('No healthy instance of embedder is left').waitFor()
+    await confirm('Drain it', 'upgrade')
+    await page.getByText('drained', { exact: true }).waitFor()
+    expect(await registry.find('embedder')).toEqual([])
+    await page.getByRole('button', { name: 'Return…' }).click()
+    await confirm('Return it', 'upgraded')
+    await page.getByText('1 of 1 healthy').waitFor()
+    expect(await registry.find('embedder')).toHaveLength(1)
+    const acts = scene.audit.map(({ action, why }) => `${action}: ${why}`)
+    expect(acts).toContain('drain: upgrade')
+    expect(acts).toContain('return: upgraded')
+  })
+
+  it('ends a term and a session', async () => {
+    await using world = await World.open(scene, 'ada')
+    const other = await world.as('bo')
+    const term = await world.leasehold.election('boss').campaign()
+    const next = other.election('boss').campaign()
+    await world.leasehold.sessions('web').create({ user: 'eve', data: {} })
+    await begin('elections')
+    await page.getByRole('button', { name: 'End its term…' }).click()
+    await confirm('Take it away', 'it does not lead')
+    expect((await next).leading).toBe(true)
+    expect(term.leading).toBe(false)
+    await visit.to('Sessions')
+    await page.getByRole('button', { name: 'End the session of eve' }).click()
+    await confirm('End it now', 'left the company')
+    await expect
+      .poll(async () => (await world.leasehold.sessions('web').list('eve')).length)
+      .toBe(0)
+  })
+
+  it('says why something was not done, and leaves the reason to be sent again', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    await scene.store.revoke({ target: { lease } })
+    visit.expected.push(/410/)
+    await page.getByLabel('Reason').fill('too late')
+    await page.getByRole('dialog').getByRole('button', { name: 'End it now' }).click()
+    await page
+      .getByRole('alert')
+      .getByText(/^Not done: /)
+      .waitFor()
+    expect(await page.getByLabel('Reason').inputValue()).toBe('too late')
+  })
+})
