@@ -14,10 +14,6 @@ const CHECK_MS = 1500
 const UNKNOWN_MAX = 1000
 const LEARNT_AT_ONCE = 4
 
-interface Asked {
-  at: number
-}
-
 /**
  * What is known of the leases that are on the screen: their deadlines, moved on by the heartbeats
  * that the server tells of. One whose time is up, as far as is known here, is looked up.
@@ -26,7 +22,8 @@ export class LeaseBook {
   readonly #mirror: Mirror
   readonly #now: () => number
   readonly #beats = new Map<string, number[]>()
-  readonly #asked = new Map<string, Asked>()
+  /** When each was last asked for. */
+  readonly #asked = new Map<string, number>()
   readonly #unchecked = new Set<string>()
   /** Leases that were seen by their claims only. */
   readonly #unknown = new Set<string>()
@@ -82,7 +79,9 @@ export class LeaseBook {
     this.#wanted = this.#wanting
     this.#wanting = new Set()
     const leases = [...this.#wanted].slice(0, FOLLOWED_MAX)
-    for (const id of this.#beats.keys()) if (!this.#wanted.has(id)) this.#beats.delete(id)
+    for (const known of [this.#beats, this.#asked]) {
+      for (const id of known.keys()) if (!this.#wanted.has(id)) known.delete(id)
+    }
     const told = leases.join()
     if (told !== this.#told) {
       this.#told = told
@@ -108,7 +107,7 @@ export class LeaseBook {
   /** Reads one lease, and what it has claims on. */
   async ask(id: string): Promise<void> {
     if (this.#store === undefined || this.#inFlight >= AT_ONCE) return
-    this.#asked.set(id, { at: this.#now() })
+    this.#asked.set(id, this.#now())
     this.#inFlight++
     try {
       const { lease } = await this.#store.read({ lease: id, limit: 1 })
@@ -124,7 +123,7 @@ export class LeaseBook {
 
   #isDue(id: string): boolean {
     const detail = this.#mirror.leases.get(id)?.detail
-    const asked = this.#asked.get(id)?.at ?? -Infinity
+    const asked = this.#asked.get(id) ?? -Infinity
     const now = this.#now()
     if (now - asked < AGAIN_MS) return false
     if (detail === undefined) return true

@@ -52,7 +52,26 @@ export function instancesOf(mirror: Mirror, service: string): InstanceView[] {
   })
 }
 
+interface Read {
+  readonly value: string | undefined
+  readonly health: string | undefined
+  readonly view: InstanceView | undefined
+}
+
+/** What was read of a claim before: of thousands of instances few change at a time. */
+const read = new WeakMap<ClaimRow, Read>()
+
 function viewOf(claim: ClaimRow, health: readonly ClaimRow[]): InstanceView | undefined {
+  const { value } = claim
+  const newest = health.at(-1)?.value
+  const before = read.get(claim)
+  if (before !== undefined && before.value === value && before.health === newest) return before.view
+  const view = readView(claim, health)
+  read.set(claim, { value, health: newest, view })
+  return view
+}
+
+function readView(claim: ClaimRow, health: readonly ClaimRow[]): InstanceView | undefined {
   const result = newestHealth(health)
   const instance = instanceOf(claim, result)
   if (instance === undefined) return undefined

@@ -1,5 +1,5 @@
 import type { Tenure } from 'leasehold/port'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { placed, type Span, spansOf } from '../model/elections.ts'
 import { fullTime, spoken, timeOfDay } from '../model/format.ts'
 import { useLive } from './context.ts'
@@ -10,10 +10,12 @@ const SHORTEST_MS = 60_000
 
 /** Who held a key before, read again whenever somebody has lost it. */
 export function useHistory(key: string | undefined): readonly Tenure[] | undefined {
-  const { store, mirror } = useLive()
+  const { store, mirror, now } = useLive()
   const [tenures, setTenures] = useState<readonly Tenure[] | undefined>(undefined)
   const row = key === undefined ? undefined : mirror.keys.get(key)
-  const front = row?.claims[0]?.token ?? 0
+  // A key that goes from hand to hand all the time is asked for at most twice a second.
+  const moment = Math.floor(now() / 500)
+  const front = useMemo(() => row?.claims[0]?.token ?? 0, [key, moment])
   useEffect(() => {
     let isOver = false
     if (key === undefined || store === undefined) return

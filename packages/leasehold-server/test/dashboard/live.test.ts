@@ -62,7 +62,9 @@ describeInBrowser('the dashboard, live', () => {
     await visit!.to('Keys')
     visit!.expected.push(BROKEN)
     await server.end('SIGKILL')
-    await page.getByRole('alert').getByText('has not been heard of').waitFor()
+    // By the end of the connection, and not only when answers are late.
+    const alert = page.getByRole('alert').getByText('has not been heard of')
+    await alert.waitFor({ timeout: 8000 })
     await page.getByText('not connected').waitFor()
     await page.getByRole('treeitem', { name: /before/ }).waitFor()
     await server.start()
