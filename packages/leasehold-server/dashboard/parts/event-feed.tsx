@@ -53,7 +53,6 @@ export function EventFeed() {
           label="Events, the latest first"
           count={shown.length}
           rowHeight={ROW_HEIGHT}
-          keyOf={(index) => idOf(shown[index]!)}
           row={(index) => <EventRow event={shown[index]!} />}
           choose={(index) => go(hrefTo('keys', shown[index]!.key))}
         />
@@ -79,10 +78,6 @@ function KindChips({ kinds, toggle }: KindChipsProps) {
       {kind}
     </button>
   ))
-}
-
-function idOf({ revision, type, key, token }: Event): string {
-  return `${revision} ${type} ${token} ${key}`
 }
 
 function EventRow({ event }: { readonly event: Event }) {

@@ -8,8 +8,6 @@ export interface WindowListProps {
   readonly rowHeight: number
   /** What is in the row of this number. */
   row(index: number): ComponentChildren
-  /** The row's identity, so that it is moved and not made anew when others come before it. */
-  keyOf(index: number): string
   /** The number of the row that is chosen. */
   readonly chosen?: number | undefined
   choose?(index: number): void
@@ -54,9 +52,11 @@ export function WindowList(props: WindowListProps) {
     else if (!onKey?.(event, at)) return
     event.preventDefault()
   }
+  // A row that is scrolled away becomes one that comes into view: it is not made anew.
+  const slots = Math.ceil(view.height / rowHeight) + 2 * SPARE + 2
   const rows = []
   for (let index = first; index < last; index++) {
-    rows.push(<Row key={props.keyOf(index)} {...{ props, index, id, isActive: index === at }} />)
+    rows.push(<Row key={index % slots} {...{ props, index, id, isActive: index === at }} />)
   }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it has one of three roles.

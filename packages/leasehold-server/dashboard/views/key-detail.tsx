@@ -107,7 +107,6 @@ function Queue({ waiting }: { readonly waiting: readonly ClaimRow[] }) {
         label="Those who wait, in order"
         count={waiting.length}
         rowHeight={ROW_HEIGHT}
-        keyOf={(index) => String(waiting[index]!.token)}
         row={(index) => {
           const { holder, lease, token, claimedAt, mode } = waiting[index]!
           return (

@@ -93,7 +93,6 @@ function Found({
       count={keys.length}
       rowHeight={ROW_HEIGHT}
       chosen={at < 0 ? undefined : at}
-      keyOf={(index) => keys[index]!}
       row={(index) => <KeyLine name={keys[index]!} path={keys[index]!} depth={0} />}
       choose={(index) => go(hrefTo('keys', keys[index]!))}
     />
@@ -141,7 +140,6 @@ function Tree({
       count={lines.length}
       rowHeight={ROW_HEIGHT}
       chosen={chosen === undefined ? undefined : lines.indexOf(chosen)}
-      keyOf={(index) => lines.at(index)?.node.path ?? String(index)}
       levelOf={(index) => {
         const row = lines.at(index)
         const isOpen = row?.node.children === undefined ? undefined : row.isOpen

@@ -53,7 +53,6 @@ export function Leases({ route }: { readonly route: Route }) {
               count={entries.length}
               rowHeight={ROW_HEIGHT}
               chosen={chosen < 0 ? undefined : chosen}
-              keyOf={(index) => entries[index]!}
               row={(index) => <LeaseLine id={Mirror.idIn(entries[index]!)} />}
               choose={(index) => go(hrefTo('leases', Mirror.idIn(entries[index]!)))}
             />

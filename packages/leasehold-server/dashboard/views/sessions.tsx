@@ -51,7 +51,6 @@ function Table({ table }: { readonly table: string }) {
           label={`Sessions of ${table}`}
           count={length}
           rowHeight={ROW_HEIGHT}
-          keyOf={(index) => sessionAt(mirror, table, index)?.ref ?? String(index)}
           row={(index) => <SessionRow session={sessionAt(mirror, table, index)} />}
         />
       </div>

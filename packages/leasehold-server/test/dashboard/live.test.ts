@@ -12,6 +12,8 @@ import { World } from './world.ts'
 /** What Chromium says of a stream that breaks, and of one that cannot be opened. */
 const BROKEN = /WebSocket connection to .* failed|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE/
 const LEASES = 100_000
+/** A screen shows sixty a second: what the page does for one must take less. */
+const FRAME_MS = 1000 / 60
 
 describeInBrowser('the dashboard, live', () => {
   let browser: Browser
@@ -194,21 +196,27 @@ describeInBrowser('the dashboard, live', () => {
         if (at % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 20))
       }
     }
-    // What this machine can do now, beside all else that it does.
-    const blank = await page.context().newPage()
-    const idle = await blank.evaluate(framesWhileScrolling, 1500)
-    await blank.close()
+    // The time of the processor, which is the page's own whatever else this machine does.
+    const chromium = await page.context().newCDPSession(page)
+    await chromium.send('Performance.enable', { timeDomain: 'threadTicks' })
+    const worked = async () => {
+      const { metrics } = await chromium.send('Performance.getMetrics')
+      const parts = ['ScriptDuration', 'LayoutDuration', 'RecalcStyleDuration']
+      const sum = metrics.filter(({ name }) => parts.includes(name))
+      return 1000 * sum.reduce((total, { value }) => total + value, 0)
+    }
     const changing = change()
+    const before = await worked()
     const frames = await page.evaluate(framesWhileScrolling, 3000)
+    const each = ((await worked()) - before) / frames.gaps.length
     isOver = true
     await changing
     const median = medianOf(frames.gaps)
-    const best = medianOf(idle.gaps)
     console.info(
-      `100,000 leases: read in ${Math.round(read)} ms; ${median.toFixed(1)} ms from frame to frame, where an empty page has ${best.toFixed(1)} ms; ${frames.rows} rows on the page`,
+      `100,000 leases: read in ${Math.round(read)} ms; ${each.toFixed(1)} ms of work for each frame, ${median.toFixed(1)} ms from frame to frame; ${frames.rows} rows on the page`,
     )
     expect(frames.rows).toBeLessThan(80)
-    expect(median).toBeLessThan(3 * best + 20)
+    expect(each).toBeLessThan(FRAME_MS)
     await page.getByLabel('Search keys').fill('job-099999')
     await page.getByText('1 match').waitFor()
     await visit!.to('Leases')
@@ -240,7 +248,7 @@ function medianOf(values: readonly number[]): number {
 /** Runs in the page: scrolls the list up and down, and measures the time from frame to frame. */
 function framesWhileScrolling(ms: number): Promise<{ gaps: number[]; rows: number }> {
   return new Promise((resolve) => {
-    const list = document.querySelector('.window-list') ?? document.body
+    const list = document.querySelector('.window-list')!
     const gaps: number[] = []
     const begin = performance.now()
     let before = begin
