@@ -96,13 +96,15 @@ describeInBrowser('the dashboard in a browser', () => {
       const item = page.getByRole('treeitem', { name: /^jobs\// })
       expect(await item.getAttribute('aria-expanded')).toBe('true')
       await page.getByRole('tree').focus()
+      const active = () => page.getByRole('tree').getAttribute('aria-activedescendant')
       for (let steps = 0; steps < 60; steps++) {
-        const active = await page.getByRole('tree').getAttribute('aria-activedescendant')
-        if (active === (await item.getAttribute('id'))) break
+        const before = await active()
+        if (before === (await item.getAttribute('id'))) break
         await page.keyboard.press('ArrowDown')
+        await expect.poll(active).not.toBe(before)
       }
       await page.keyboard.press('ArrowLeft')
-      expect(await item.getAttribute('aria-expanded')).toBe('false')
+      await expect.poll(() => item.getAttribute('aria-expanded')).toBe('false')
       expect(await page.getByRole('treeitem', { name: /nightly/ }).count()).toBe(0)
       await page.keyboard.press('ArrowRight')
       await page.getByRole('treeitem', { name: /nightly/ }).waitFor()
