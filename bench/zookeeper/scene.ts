@@ -1,11 +1,11 @@
-import { createRequire } from 'node:module'
 import { zookeeperStore } from 'leasehold/zookeeper'
+import { peer } from '../peers.js'
 import type { Pair } from '../server/pairs.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: the library has no types.
 type Any = any
 
-const zookeeper: Any = createRequire(import.meta.url)('node-zookeeper-client')
+const { default: zookeeper }: Any = await peer('node-zookeeper-client')
 
 export interface Scene {
   readonly pair: Pair
