@@ -74,6 +74,8 @@ describeWith(ETCD, 'the etcd store, through a line that can be cut', () => {
   it('carries out a request once whose replies were lost', async () => {
     const store = open()
     const { lease } = await hold(store, 'lost/other')
+    // Where a request is remembered is there already: the next reply is that of the claim itself.
+    await store.claim({ lease, claims: [{ key: 'lost/before' }], request: 'before' })
     const lost = line.repliesLost
     line.loseReplies()
     const claimed = store.claim({ lease, claims: [{ key: 'lost/key' }], request: 'once' })
@@ -113,6 +115,17 @@ describeWith(ETCD, 'the etcd store, through a line that can be cut', () => {
     expect((await ears[0]!.until('gone')).end).toMatchObject({ reason: 'expired', why: /life/ })
     clearInterval(beat)
     expect(performance.now() - started).toBeLessThan(20_000)
+  }, 60_000)
+
+  it('ends a life by the process that set it, though nobody watches and it was just renewed', async () => {
+    const ttl = 4000
+    const granted = await direct.grant({ holder: 'a', ttl, maxLife: 5000 })
+    const { lease } = granted as Granted
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    const { capped } = await direct.renew([lease])
+    expect(capped[0]!.remaining).toBeLessThanOrEqual(2000)
+    const end = async () => (await direct.read({ lease })).end?.why
+    await expect.poll(end, { timeout: 20_000 }).toMatch(/maximum life/)
   }, 60_000)
 
   it('tries endpoints in turn, and says which did not answer', async () => {
