@@ -21,7 +21,12 @@ export function refused(refusal: Refusal): Refused {
   return { outcome: 'refused', refusal }
 }
 
+const CLAIMED = JSON.stringify({ did: 'claim' } satisfies Entry)
+const CHANGED = JSON.stringify({ did: 'change' } satisfies Entry)
+
 export function writeEntry(entry: Entry): string {
+  if (entry.did === 'claim') return CLAIMED
+  if (entry.did === 'change') return CHANGED
   return JSON.stringify(entry, (_, value) => (value === Infinity ? 'Infinity' : value))
 }
 

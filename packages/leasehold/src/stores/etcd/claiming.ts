@@ -9,11 +9,10 @@ import {
   LeaseholdError,
   type Refusal,
   type RequestId,
-  show,
 } from '../../port/index.ts'
 import { type Entry, refused, writeEntry } from './answers.ts'
 import type { Context, Place } from './context.ts'
-import { noLease } from './faults.ts'
+import { fullLease, fullLine, noLease, tooManyClaims } from './faults.ts'
 import { type KnownLease, spanOf } from './known.ts'
 import {
   claimName,
@@ -58,7 +57,7 @@ export async function grant(context: Context, request: GrantRequest): Promise<Gr
   const specs = request.claims ?? []
   checkSize(specs)
   if (specs.length > context.limits.claimsPerLease) {
-    throw LeaseholdError.from(tooManyClaims(context, specs.length))
+    throw LeaseholdError.from(tooManyClaims(specs.length, context.limits.claimsPerLease))
   }
   const wish = { specs, ifFree: request.ifFree ?? false, request: request.request }
   const { grace = 0, maxLife = Infinity } = request
@@ -137,7 +136,11 @@ export async function claim(context: Context, request: ClaimRequest): Promise<Cl
   for (;;) {
     if (!('id' in lease)) return refuse(context, wish, noLease(request.lease, lease.end))
     if (lease.claims.size + specs.length > context.limits.claimsPerLease) {
-      return refuse(context, wish, fullLease(context, lease))
+      return refuse(
+        context,
+        wish,
+        fullLease(lease.lease, lease.claims.size, context.limits.claimsPerLease),
+      )
     }
     const outcome = await makeClaims(context, lease, wish)
     if ('busy' in outcome) return settled(await keep(context, wish.request, outcome.busy))
@@ -252,10 +255,21 @@ function ownClaim(
   token: number,
   claimedAt: number,
 ): StoredClaim {
+  const owner = born || token
   return {
-    ...{ key, name: nameOf(name), mode, limit, lease: id, holder: record.holder, value, token },
-    ...{ span: spanOf(record), claimedAt, born: born || token, at: claimedAt },
-    leaseId: leaseIdOf(id, born || token),
+    key,
+    name: nameOf(name),
+    mode,
+    limit,
+    lease: id,
+    holder: record.holder,
+    span: spanOf(record),
+    claimedAt,
+    born: owner,
+    at: claimedAt,
+    value,
+    token,
+    leaseId: leaseIdOf(id, owner),
   }
 }
 
@@ -307,7 +321,7 @@ async function checkLines(
   const claims = kvs.slice(kvs.length - specs.length)
   const full = lines.find(({ names }) => names.length >= limits.claimsPerKey)
   if (full !== undefined) {
-    const refusal = fullLine(full)
+    const refusal = fullLine(full.key, full.names.length)
     await undo(context, claims, request, refusal)
     throw LeaseholdError.from(refusal)
   }
@@ -377,19 +391,4 @@ function checkSize(specs: readonly ClaimSpec[]): void {
     'limit-exceeded',
     `the values of one call have ${bytes} bytes together: at most ${REQUEST_BYTES} are allowed; claim fewer keys at once`,
   )
-}
-
-function fullLine({ key, names }: Line): Refusal {
-  const message = `key ${show(key)} has ${names.length} claims, the most that it may have: wait until some are released`
-  return { code: 'limit-exceeded', message }
-}
-
-function fullLease({ limits }: Context, { lease, claims }: KnownLease): Refusal {
-  const message = `lease ${lease} has ${claims.size} claims of at most ${limits.claimsPerLease}: release some, or use another lease`
-  return { code: 'limit-exceeded', message }
-}
-
-function tooManyClaims({ limits }: Context, count: number): Refusal {
-  const message = `a lease has at most ${limits.claimsPerLease} claims, not ${count}: claim fewer, or use several leases`
-  return { code: 'limit-exceeded', message }
 }

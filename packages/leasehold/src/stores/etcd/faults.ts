@@ -99,3 +99,18 @@ export function noClaim(id: LeaseId, key: string, token: number, first: number):
   const message = `lease ${id} has no claim with token ${token} on ${show(key)}: it was released or taken away (now ${now})`
   return { code: 'claim-not-found', message }
 }
+
+export function fullLine(key: string, count: number): Refusal {
+  const message = `key ${show(key)} has ${count} claims, the most that it may have: wait until some are released`
+  return { code: 'limit-exceeded', message }
+}
+
+export function fullLease(lease: LeaseId, count: number, most: number): Refusal {
+  const message = `lease ${lease} has ${count} claims of at most ${most}: release some, or use another lease`
+  return { code: 'limit-exceeded', message }
+}
+
+export function tooManyClaims(count: number, most: number): Refusal {
+  const message = `a lease has at most ${most} claims, not ${count}: claim fewer, or use several leases`
+  return { code: 'limit-exceeded', message }
+}

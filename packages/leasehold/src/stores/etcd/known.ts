@@ -47,7 +47,7 @@ export class Known {
   readonly #api: Api
   readonly #layout: Layout
   readonly #clock: Clock
-  readonly #leases = new Recent<string, KnownLease>(REMEMBERED)
+  readonly #leases = new Recent<LeaseId, KnownLease>(REMEMBERED)
   readonly #claims = new Recent<string, StoredClaim>(REMEMBERED)
 
   constructor(api: Api, layout: Layout, clock: Clock) {
@@ -57,9 +57,7 @@ export class Known {
   }
 
   lease(lease: LeaseId): KnownLease | undefined {
-    const id = parseLeaseId(lease)?.id
-    const known = id === undefined ? undefined : this.#leases.get(id)
-    return known?.lease === lease ? known : undefined
+    return this.#leases.get(lease)
   }
 
   /** The lease with this id, or how it ended, as it is in etcd. */
@@ -100,7 +98,7 @@ export class Known {
       ...{ lease, id, number: leaseNumber(id), born: kv.created, record, changed: kv.changed },
       ...{ renewedAt: record.grantedAt, endOfLife: undefined, claims: new Map() },
     }
-    this.#leases.set(id, known)
+    this.#leases.set(lease, known)
     return known
   }
 

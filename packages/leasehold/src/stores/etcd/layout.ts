@@ -94,8 +94,16 @@ export class Layout {
 
   /** The names of all claims on a key in order, without their values, up to a token. */
   lineNames(key: Key, upTo?: Token, revision?: number): RangeOp {
-    const line = this.line(key)
-    return { do: 'range', ...line, byCreation: true, keysOnly: true, createdTo: upTo, revision }
+    const from = this.#keys + key
+    return {
+      do: 'range',
+      key: from + CLAIM,
+      end: from + CLAIMS_END,
+      revision,
+      byCreation: true,
+      keysOnly: true,
+      createdTo: upTo,
+    }
   }
 
   get(name: string, revision?: number): RangeOp {

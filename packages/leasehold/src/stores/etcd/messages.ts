@@ -186,7 +186,8 @@ function result(reader: Reader): Result {
     else if (field === 4) txn = txnAnswer(reader.message())
     else reader.skip()
   }
-  return { ...answer, txn }
+  const { kvs, more, count, deleted } = answer
+  return { kvs, more, count, deleted, txn }
 }
 
 function ranged(reader: Reader, answer: { kvs: KeyValue[]; more: boolean; count: number }): void {

@@ -33,30 +33,28 @@ export interface RequestTxn extends Txn {
  */
 export async function carryOut(context: Context, txn: RequestTxn): Promise<TxnAnswer> {
   const { layout, api } = context
-  const looked: RangeOp = layout.get(layout.request(txn.request ?? ''))
+  const { request, failsOften = false } = txn
+  const looked: RangeOp = layout.get(layout.request(request ?? ''))
   const failure = [looked, ...(txn.failure as readonly RangeOp[])]
-  const answer = await send(context, { ...txn, failure: txn.failsOften ? failure : [] })
-  if (answer.succeeded || txn.failsOften) return answer
+  const answer = await send(context, txn, failsOften ? failure : [])
+  if (answer.succeeded || failsOften) return answer
   return { ...(await api.read(failure)), succeeded: false }
 }
 
-async function send(context: Context, txn: RequestTxn): Promise<TxnAnswer> {
+async function send(
+  context: Context,
+  { request, entry, compare, success }: RequestTxn,
+  failure: readonly RangeOp[],
+): Promise<TxnAnswer> {
   const { api, requests } = context
-  const { request, failure } = txn
-  if (request === undefined) return api.txn(txn, false)
+  if (request === undefined) return api.txn({ compare, success, failure }, false)
+  const compares = [...compare, isNew(context, request)]
   for (let tries = 1; ; tries++) {
     const found = requests.lease(request)
     const lease = typeof found === 'number' ? found : await found
+    const ops = [...success, entryPut(context, request, entry, lease)]
     try {
-      const put = entryPut(context, request, txn.entry, lease)
-      const answer = await api.txn(
-        {
-          compare: [...txn.compare, isNew(context, request)],
-          success: [...txn.success, put],
-          failure,
-        },
-        true,
-      )
+      const answer = await api.txn({ compare: compares, success: ops, failure }, true)
       requests.answered(request)
       return answer
     } catch (error) {

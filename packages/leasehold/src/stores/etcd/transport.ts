@@ -2,6 +2,7 @@ import { type Clock, LeaseholdError, type Random, type Timer } from '../../port/
 import {
   asBytes,
   type Grpc,
+  type GrpcCall,
   type GrpcClient,
   type GrpcMetadata,
   type GrpcStream,
@@ -48,7 +49,8 @@ export function isFault(error: unknown, kind: Fault['kind']): boolean {
   return error instanceof EtcdFault && error.fault.kind === kind
 }
 
-interface Call {
+/** A call under way. A class and not an object that is put together: there are thousands a second. */
+class Call {
   readonly method: string
   readonly request: Buffer
   readonly repeatable: boolean
@@ -58,11 +60,29 @@ interface Call {
   readonly resolve: (answer: Buffer) => void
   readonly reject: (error: Error) => void
   /** How often it was sent or tried. */
-  tries: number
-  endpoint: number
+  tries = 0
+  endpoint = 0
   /** When the member is given up that it was sent to. */
-  overdueAt: number
-  cancel: (() => void) | undefined
+  overdueAt = 0
+  sent: GrpcCall | undefined = undefined
+
+  constructor(
+    method: string,
+    request: Buffer,
+    repeatable: boolean,
+    login: boolean,
+    deadline: number,
+    resolve: (answer: Buffer) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.method = method
+    this.request = request
+    this.repeatable = repeatable
+    this.login = login
+    this.deadline = deadline
+    this.resolve = resolve
+    this.reject = reject
+  }
 }
 
 /**
@@ -96,10 +116,7 @@ export class Transport {
   #call(method: string, request: Buffer, repeatable: boolean, login: boolean): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const deadline = this.#options.clock.now() + this.#options.timeout
-      this.#send({
-        ...{ method, request, repeatable, login, deadline, resolve, reject, tries: 0 },
-        ...{ endpoint: 0, overdueAt: 0, cancel: undefined },
-      })
+      this.#send(new Call(method, request, repeatable, login, deadline, resolve, reject))
     })
   }
 
@@ -131,7 +148,7 @@ export class Transport {
     this.#closed = true
     this.#timer?.cancel()
     for (const call of this.#waiting) {
-      call.cancel?.()
+      call.sent?.cancel()
       call.reject(closedError())
     }
     this.#waiting.clear()
@@ -168,7 +185,7 @@ export class Transport {
       },
     )
     if (answered) return
-    call.cancel = () => sent.cancel()
+    call.sent = sent
     this.#waiting.add(call)
     this.#timer ??= clock.timer(call.overdueAt, () => clock.defer(() => this.#giveUp()))
   }
@@ -183,7 +200,7 @@ export class Transport {
         return
       }
       this.#waiting.delete(call)
-      call.cancel?.()
+      call.sent?.cancel()
       this.#fail(call, { kind: 'unknown', trouble: `no answer within ${patience} ms` })
     }
   }
