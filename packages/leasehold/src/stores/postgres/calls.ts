@@ -5,6 +5,8 @@ import { CLOSED } from './faults.ts'
 /** What goes into one statement at most: the others wait for as long as it takes. */
 const BATCH_CALLS = 256
 const BATCH_CHARACTERS = 512 * 1024
+/** So many may wait to leave. */
+const CALLS_MAX = 100_000
 /** Statements under way at a time: the next is on its way while the disk writes the last. */
 const BATCHES_MAX = 2
 
@@ -20,6 +22,7 @@ export interface Surroundings {
 
 interface Call {
   readonly text: string
+  readonly deadline: number
   readonly resolve: (answer: never) => void
   readonly reject: (error: LeaseholdError) => void
 }
@@ -42,7 +45,7 @@ export class Calls {
   readonly #clock: Clock
   readonly #around: Surroundings
   readonly #call = 'calls($1::text::integer, $2::text::integer[], $3::text::jsonb)'
-  readonly #patience: number
+  readonly #timeout: number
   readonly #limits: string
   /** Whoever repeats a request whose answer is still awaited shares it. */
   readonly #requests = new Map<RequestId, Promise<unknown>>()
@@ -55,13 +58,13 @@ export class Calls {
   constructor(
     database: Database,
     clock: Clock,
-    patience: number,
+    timeout: number,
     limits: Limits,
     around: Surroundings,
   ) {
     this.#database = database
     this.#clock = clock
-    this.#patience = patience
+    this.#timeout = timeout
     this.#around = around
     const { claimsPerKey, claimsPerLease, childrenPerLease, leaseDepth, leases, page } = limits
     const all = [claimsPerKey, claimsPerLease, childrenPerLease, leaseDepth, leases, page]
@@ -93,8 +96,10 @@ export class Calls {
   }
 
   #add<Answer>(call: readonly unknown[]): Promise<Answer> {
+    if (this.#waiting.length >= CALLS_MAX) return Promise.reject(tooMany())
     return new Promise<Answer>((resolve, reject) => {
-      this.#waiting.push({ text: JSON.stringify(call), resolve, reject })
+      const deadline = this.#clock.now() + this.#timeout
+      this.#waiting.push({ text: JSON.stringify(call), deadline, resolve, reject })
       this.#leaveSoon()
     })
   }
@@ -113,15 +118,16 @@ export class Calls {
 
   async #leave(): Promise<void> {
     const batch = this.#batch()
+    if (batch.length === 0) return
     this.#underWay++
     try {
       const text = `[${batch.map((call) => call.text).join(',')}]`
-      const values = [this.#patience, this.#limits, text]
+      const values = [patienceOf(this.#timeout), this.#limits, text]
       const [remaining, sweeper, surplus, answers] = await this.#database.ask<Answers>(
         this.#call,
         values,
       )
-      for (const [at, { resolve }] of batch.entries()) resolve(answers[at] as never)
+      for (const [at, { resolve }] of batch.entries()) resolve(this.#whole(answers[at]) as never)
       this.#around.deadline(Number(remaining), sweeper)
       if (surplus) this.#around.surplus()
     } catch (error) {
@@ -132,7 +138,18 @@ export class Calls {
     if (this.#waiting.length > 0) this.#leaveSoon()
   }
 
+  /** What was too large to come with the others. */
+  #whole(answer: unknown): unknown {
+    const [kind, id] = answer as [string, string]
+    return kind === 'stored' ? this.#database.ask('stored($1)', [id]) : answer
+  }
+
   #batch(): Call[] {
+    const now = this.#clock.now()
+    // In the order in which they came, and so of their deadlines.
+    while (this.#waiting.length > 0 && this.#waiting[0]!.deadline < now) {
+      this.#waiting.shift()!.reject(unsent(this.#timeout))
+    }
     let characters = 0
     let count = 0
     for (; count < this.#waiting.length && count < BATCH_CALLS; count++) {
@@ -141,4 +158,20 @@ export class Calls {
     }
     return this.#waiting.splice(0, count)
   }
+}
+
+/** The server gives up waiting before we do, so that nothing is carried out long after. */
+export function patienceOf(timeout: number): number {
+  return Math.ceil(timeout * 0.8)
+}
+
+/** Known not to have been carried out, and yet called unknown, so that it is asked again: see faults. */
+function unsent(ms: number): LeaseholdError {
+  const message = `the database was too slow for ${ms} ms to take this call: nothing was sent`
+  return new LeaseholdError('unknown-outcome', message)
+}
+
+function tooMany(): LeaseholdError {
+  const message = `${CALLS_MAX} calls wait for the database already: wait for some of them`
+  return new LeaseholdError('limit-exceeded', message)
 }

@@ -57,6 +57,7 @@ const NAME_MAX = 48
 export function settingsOf(client: PostgresClient, options: PostgresStoreOptions): Settings {
   const { listen = true, clock = systemClock, random = systemRandom } = options
   const connection = connectionOf(client)
+  if (listen === true) checkRoom(client)
   return {
     connection,
     line: lineOf(connection, listen),
@@ -80,6 +81,15 @@ export function schemaOf(schema = 'leasehold'): string {
 /** Where the store's notifications are sent. */
 export function channelOf(schema: string): string {
   return `${schema}_news`
+}
+
+/** One connection listens and does nothing else. */
+function checkRoom(client: PostgresClient): void {
+  const { options } = client as { options?: { max?: unknown } }
+  if (options?.max !== 1 || 'unsafe' in client) return
+  throw invalid(
+    'client is a pool of 1 connection, which would do nothing but listen: give it at least 2 (max), or open the store with listen: false',
+  )
 }
 
 function lineOf(connection: Connection, listen: boolean | PostgresClient): Connection | undefined {

@@ -40,7 +40,7 @@ import {
   refusalOf,
   toText,
 } from './answers.ts'
-import { Calls } from './calls.ts'
+import { Calls, patienceOf } from './calls.ts'
 import type { PostgresClient } from './client.ts'
 import { Database } from './database.ts'
 import { CLOSED } from './faults.ts'
@@ -89,11 +89,9 @@ class PostgresStore implements LeaseStore {
     this.#settings = settings
     this.guarantees = guaranteesOf(settings, warnings)
     const database = new Database(settings)
-    // The server gives up waiting before we do, so that nothing is carried out long after.
-    const patience = Math.ceil(timeout * 0.8)
     this.#database = database
-    this.#sweeper = new Sweeper(database, clock, random, patience)
-    this.#calls = new Calls(database, clock, patience, limits, {
+    this.#sweeper = new Sweeper(database, clock, random, patienceOf(timeout))
+    this.#calls = new Calls(database, clock, timeout, limits, {
       before: () => this.#watches.starting,
       deadline: (remaining, sweeper) => this.#sweeper.hear(remaining, sweeper),
       surplus: () => void this.#tidy(),

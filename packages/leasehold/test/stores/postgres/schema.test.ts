@@ -121,6 +121,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
       [pool, { poll: 'infinite' }, /poll is "infinite"/],
       [pool, { listen: {} }, /listen is an object: give a Pool/],
       [undefined as never, {}, /client is undefined: give a Pool of pg/],
+      [new pg.Pool({ max: 1 }), {}, /pool of 1 connection.*at least 2/],
       [new pg.Client() as never, {}, /a single Client cannot be shared/],
     ]
     for (const [client, options, said] of wrong) {

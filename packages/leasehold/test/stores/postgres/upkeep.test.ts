@@ -105,7 +105,8 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     const busy = await store.claim({ lease: third.lease, claims: [{ key: 'a' }], ifFree: true })
     expect(busy.outcome).toBe('busy')
     await moved.advance(1)
-    const free = await store.claim({ lease: third.lease, claims: [{ key: 'a' }], ifFree: true })
+    const both = [{ key: 'a' }, { key: 'b' }]
+    const free = await store.claim({ lease: third.lease, claims: both, ifFree: true })
     expect(free.outcome).toBe('claimed')
     expect(await store.renew([second.lease])).toMatchObject({
       lost: [{ end: { reason: 'expired' } }],
@@ -156,6 +157,44 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     const after = await store.claim({ lease: heir.lease, claims: [{ key: 'a' }], ifFree: true })
     expect(after.outcome).toBe('claimed')
     expect(await store.renew([lease])).toMatchObject({ lost: [{ lease }] })
+    await store.close()
+  })
+
+  it('does not let others wait for one who cannot read a large answer, and gives it whole', async () => {
+    const store = await postgresStore(pool, { schema: 'large' })
+    const value = 'x'.repeat(60_000)
+    const keys = Array.from({ length: 100 }, (_, at) => ({ key: `k${at}`, value }))
+    await grant(store, { claims: keys })
+    const { rows } = await pool.query(
+      `select length(large.calls(1000, '{10,1000,10,10,100,10}', $1)::text) as size`,
+      [
+        JSON.stringify([
+          [
+            'grant',
+            null,
+            'b',
+            60_000,
+            0,
+            60_000,
+            null,
+            null,
+            true,
+            keys.map(({ key }) => [key, -1, null]),
+          ],
+        ]),
+      ],
+    )
+    expect(rows[0].size).toBeLessThan(4096)
+    for (const request of [undefined, 'r', 'r']) {
+      const busy = await store.grant({
+        holder: 'b',
+        ttl: 60_000,
+        claims: keys,
+        ifFree: true,
+        request,
+      })
+      expect(busy.ahead.map(({ first }) => first.value)).toEqual(keys.map(() => value))
+    }
     await store.close()
   })
 

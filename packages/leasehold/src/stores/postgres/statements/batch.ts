@@ -111,6 +111,12 @@ begin
   end if;
 end $body$;
 
+-- An answer that was too large to be sent with the others.
+create function @.stored(wanted text) returns jsonb language plpgsql stable @planned as $body$
+begin
+  return (select r.answer from @.requests r where r.id = wanted);
+end $body$;
+
 -- Carries out calls, each in a revision of its own, and answers each. What is given back first: how
 -- long until the next deadline, who looks after it, and whether there is something to tidy up.
 create function @.calls(patience integer, limits integer[], calls jsonb)
@@ -145,12 +151,18 @@ begin
         when 'update' then b := @.do_update(b, call);
         when 'revoke' then b := @.do_revoke(b, call);
       end case;
+      -- An answer is sent before the commit, and one that is too large for the buffers on the way
+      -- would have to wait for whoever reads it, with all others behind it.
+      if request is null and pg_column_size(b.answer) > 2048 then
+        request := chr(1) || 'n' || (m.requests + cardinality(ids));
+      end if;
       if request is not null then
         ids := ids || request;
         kept := kept || b.answer;
       end if;
     end if;
-    answers := answers || b.answer;
+    answers := answers || case when pg_column_size(b.answer) > 2048
+      then jsonb_build_array('stored', request) else b.answer end;
   end loop;
   if cardinality(ids) > 0 then
     insert into @.requests (id, number, answer)
