@@ -15,9 +15,9 @@ if (engine) {
   const pool = poolOf(engine)
   const [mine, raw] = [await storePair(ours.store), await rawPair(pool)]
   for (const [inFlight, pairs] of [
+    [1, 500],
     [64, 6000],
     [512, 12_000],
-    [1, 500],
   ] as const) {
     const run = (pair: Pair) => async () => ({
       value: await pairsPerSecond(pair, inFlight, pairs),
