@@ -48,6 +48,10 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: 'What the network between a client and the server costs.',
     measurements: ['embedded', 'pairs', 'renewals', 'round-trip'],
   },
+  redis: {
+    about: 'The store in Redis, against locks on the same Redis by others and by hand.',
+    measurements: ['pairs', 'drain', 'expiry'],
+  },
   server: {
     about: 'The server, against engines that do part of the same, and against its limits.',
     measurements: ['redis', 'etcd', '../remote/renewals', 'sequential', 'connections', 'expiry'],

@@ -15,51 +15,46 @@
  * higher, whatever has been lost: all of it, even.
  */
 export const BEGIN = `
-local FORMAT = '1'
-local PER_SECOND = 1048576
-local CATCH_UP = 0.0005
-
-local function begin()
+begin = function()
   local saved = call('GET', KEYS[1])
   local time = call('TIME')
-  local wall = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+  local seconds = tonumber(time[1])
+  local wall = seconds * 1000 + tonumber(time[2]) / 1000
   local me = match(call('INFO', 'server'), 'run_id:(%w+)')
-  local lowest = max(tonumber(time[1]) * PER_SECOND, 1e15)
+  local lowest = math.max(seconds * 1048576, 1e15)
+  S.wall = wall
   if not saved then
-    uid, run, rev, last, raw = ARGV[1], me, lowest, wall, wall
-    since, logged, complete, mid, gen, nextDue = 0, rev, rev, rev, 0, HUGE
-    wrote, now = true, wall
+    S.uid, S.run, S.rev, S.now = ARGV[1], me, lowest, wall
+    S.since, S.gen, S.idleCount, S.nextDue, S.wrote = 0, 0, 0, S.HUGE, true
+    S.logged, S.complete, S.mid = format('%d', lowest), lowest, lowest
   else
-    local r, l, w, s, lo, co, mi, ge, ne
-    version, uid, run, r, l, w, s, lo, co, mi, ge, ne =
-      match(saved, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-    if version ~= FORMAT then return 'FORMAT ' .. tostring(version or saved) end
-    rev, last, raw, since = tonumber(r), tonumber(l), tonumber(w), tonumber(s)
-    logged, complete, mid, gen = tonumber(lo), tonumber(co), tonumber(mi), tonumber(ge)
-    nextDue = ne == '-' and HUGE or tonumber(ne)
+    local version, uid, run, rev, last, raw, since, logged, complete, mid, gen, idle, due =
+      match(saved, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+    if version ~= '1' then return 'FORMAT ' .. tostring(version or saved) end
+    S.uid, S.run, S.since, S.logged = uid, run, tonumber(since), logged
+    S.rev, S.complete, S.mid, S.gen = tonumber(rev), tonumber(complete), tonumber(mid), tonumber(gen)
+    S.idleCount, S.nextDue = tonumber(idle), due == '-' and S.HUGE or tonumber(due)
+    last = tonumber(last)
     if run ~= me then
-      run, raw, now, since = me, wall, last, last
-      rev = max(rev + 1, lowest)
-      logged, complete, mid, wrote = rev, rev, rev, true
+      S.run, S.now, S.since, S.wrote = me, last, last, true
+      S.rev = math.max(S.rev + 1, lowest)
+      S.logged, S.complete, S.mid = format('%d', S.rev), S.rev, S.rev
     else
-      local passed = max(wall - raw, 0)
-      local apart = wall - (last + passed)
-      local most = passed * CATCH_UP
-      now = last + passed + max(-most, min(apart, most))
+      local passed = math.max(wall - tonumber(raw), 0)
+      local most = passed * 0.0005
+      S.now = last + passed + math.max(-most, math.min(wall - last - passed, most))
     end
-    raw = wall
   end
-  nowText = format('%.3f', now)
-  revText = format('%.0f', rev)
-end
+  S.nowText = format('%.3f', S.now)
+  S.revText = format('%d', S.rev)
+end,
 
-local function finish()
-  write()
-  if wrote then
-    call('SET', KEYS[1], concat({ FORMAT, uid, run, format('%.0f', rev), nowText,
-      format('%.3f', raw), format('%.3f', since), format('%.0f', logged),
-      format('%.0f', complete), format('%.0f', mid), format('%.0f', gen),
-      nextDue == HUGE and '-' or format('%.3f', nextDue) }, ' '))
+finish = function()
+  S.write()
+  if S.wrote then
+    call('SET', KEYS[1], format('1 %s %s %d %s %.3f %.3f %s %d %d %d %d %s', S.uid, S.run, S.rev,
+      S.nowText, S.wall, S.since, S.logged, S.complete, S.mid, S.gen,
+      S.idleCount, S.nextDue == S.HUGE and '-' or format('%.3f', S.nextDue)))
   end
-end
+end,
 `

@@ -1,58 +1,91 @@
 /**
- * The line of claims on each key, as `holds()` of the port tells it. A line is one text: eight
- * digits for how many hold, then for each claim its token (always sixteen digits) and its standing
- * (eight characters: `########` exclusive, else the limit, zero for none). So finding one among
- * ten thousand is a search by halves, and putting one in or out copies bytes and parses nothing.
+ * The line of claims on each key, as `holds()` of the port tells it, as one text. Its first character
+ * says what it is, the second whether it stands in the queue of `tidy`, the next sixteen are the
+ * revision at which the key's latest tenure ended. Then, by the first character:
+ *
+ * - `-` nobody has claimed it; it is remembered for its history, and because a key that was used is
+ *   often used again.
+ * - `=` one claim: its token (always sixteen digits), its standing (eight characters: `########`
+ *   exclusive, else the limit, zero for none), and what the claim is.
+ * - `+` several: eight digits for how many hold, and for each claim its token and its standing; what
+ *   they are is in `claims`. So finding one among ten thousand is a search by halves, and putting
+ *   one in or out copies bytes and parses nothing.
  */
 export const LINES = String.raw`
-local EXCLUSIVE = '########'
-local ENTRY, HEAD = 24, 8
-local CLAIM = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$'
-
-local function counts(line)
-  return tonumber(sub(line, 1, HEAD)), (#line - HEAD) / ENTRY
-end
-local function tokenAt(line, index)
-  local first = HEAD + ENTRY * (index - 1) + 1
+lineOf = function(key)
+  local line = S.get('lines', key)
+  if line and sub(line, 1, 1) == '-' then return false, line end
+  return line, line
+end,
+counts = function(line)
+  if sub(line, 1, 1) == '=' then return 1, 1 end
+  return tonumber(sub(line, 19, 26)), (#line - 26) / 24
+end,
+tokenAt = function(line, index)
+  local first = 24 * index + 3
+  if sub(line, 1, 1) == '=' then first = 19 end
   return sub(line, first, first + 15), sub(line, first + 16, first + 23)
-end
+end,
+
+-- What a claim is: lease, claimed at, held since, standing, whether made with others, value.
+claimAt = function(key, token)
+  local line = S.lineOf(key)
+  if not line then return false end
+  if sub(line, 1, 1) == '+' then return S.get('claims', token .. ' ' .. key) end
+  return sub(line, 19, 34) == token and sub(line, 43)
+end,
+putClaim = function(key, token, claim)
+  local line = S.lineOf(key)
+  if sub(line, 1, 1) == '+' then S.set('claims', token .. ' ' .. key, claim)
+  else S.set('lines', key, sub(line, 1, 42) .. claim) end
+end,
 
 -- Whether a claim holds behind so many that hold.
-local function behind(line, standing, held)
+behind = function(line, standing, held)
   if held == 0 then return true end
-  if standing == EXCLUSIVE or sub(line, HEAD + 17, HEAD + 24) == EXCLUSIVE then return false end
+  local _, first = S.tokenAt(line, 1)
+  if standing == '########' or first == '########' then return false end
   local limit = tonumber(standing)
   return limit == 0 or held < limit
-end
-
-local function isFree(key, standing)
-  local line = get(lines, key)
+end,
+isFree = function(key, standing)
+  local line = S.lineOf(key)
   if not line then return true end
-  local held, count = counts(line)
-  return held == count and behind(line, standing, held)
-end
+  local held, count = S.counts(line)
+  return held == count and S.behind(line, standing, held)
+end,
 
--- Puts a claim at the end; answers whether it holds at once.
-local function append(key, token, standing)
-  local line = get(lines, key)
+-- Puts a claim at the end of its line; answers whether it holds at once.
+append = function(key, token, standing, start, rest)
+  local line, known = S.lineOf(key)
   if not line then
-    put(lines, key, '00000001' .. token .. standing)
+    if not known then S.named[#S.named + 1] = key end
+    S.set('lines', key, '=' .. (known and sub(known, 2, 18) or '.0000000000000000') .. token
+      .. standing .. start .. S.nowText .. rest)
     return true
   end
-  local held, count = counts(line)
-  local holds = held == count and behind(line, standing, held)
-  if holds then line = format('%08d', held + 1) .. sub(line, HEAD + 1) end
-  put(lines, key, line .. token .. standing)
+  if sub(line, 1, 1) == '=' then
+    S.set('claims', sub(line, 19, 34) .. ' ' .. key, sub(line, 43))
+    line = '+' .. sub(line, 2, 18) .. '00000001' .. sub(line, 19, 42)
+  end
+  local held, count = S.counts(line)
+  local holds = held == count and S.behind(line, standing, held)
+  if holds then line = S.withHeld(line, held + 1) end
+  S.set('lines', key, line .. token .. standing)
+  S.set('claims', token .. ' ' .. key, start .. (holds and S.nowText or '') .. rest)
   return holds
-end
+end,
+withHeld = function(line, held)
+  return sub(line, 1, 18) .. format('%08d', held) .. sub(line, 27)
+end,
 
 -- Tokens are compared in two halves of eight digits: as numbers, whatever Redis' locale is.
-local function find(line, token)
-  local low, high = 1, (#line - HEAD) / ENTRY
+find = function(line, token)
+  local low, high = 1, (#line - 26) / 24
   local upper, lower = tonumber(sub(token, 1, 8)), tonumber(sub(token, 9))
   while low <= high do
-    local middle = floor((low + high) / 2)
-    local there = tokenAt(line, middle)
+    local middle = math.floor((low + high) / 2)
+    local there = S.tokenAt(line, middle)
     if there == token then return middle end
     local one = tonumber(sub(there, 1, 8))
     if one < upper or (one == upper and tonumber(sub(there, 9)) < lower) then
@@ -61,50 +94,53 @@ local function find(line, token)
       high = middle - 1
     end
   end
-end
+end,
 
--- Takes a claim out. Those behind it do not come to hold until settle.
-local function cut(key, token)
-  local line = get(lines, key)
-  if #line == HEAD + ENTRY then
-    put(lines, key, false)
+-- Takes a claim out, which has held or not. Who stands behind it does not hold until settle.
+cut = function(key, token, held)
+  local line = S.get('lines', key)
+  local isOne = sub(line, 1, 1) == '='
+  local past = held and S.revText or sub(line, 3, 18)
+  if not isOne then S.set('claims', token .. ' ' .. key, false) end
+  if isOne or #line == 50 then
+    if sub(line, 2, 2) == '.' then S.idle[#S.idle + 1] = key end
+    S.set('lines', key, '-q' .. past)
     return
   end
-  local at = find(line, token)
-  local held = tonumber(sub(line, 1, HEAD))
-  if at <= held then held = held - 1 end
-  put(lines, key, format('%08d', held) .. sub(line, HEAD + 1, HEAD + ENTRY * (at - 1))
-    .. sub(line, HEAD + ENTRY * at + 1))
-end
+  local at = S.find(line, token)
+  local holding = tonumber(sub(line, 19, 26))
+  if at <= holding then holding = holding - 1 end
+  S.set('lines', key, '+' .. sub(line, 2, 2) .. past .. format('%08d', holding)
+    .. sub(line, 27, 24 * at + 2) .. sub(line, 24 * at + 27))
+end,
 
-local function allHold(token, multi, heldSince)
+allHold = function(token, multi, heldSince)
   if multi == '' then return heldSince ~= '' end
-  return match(get(groups, token), ' (%d+)$') == '0'
-end
-local function regroup(token, made, waiting)
-  local all, wait = match(get(groups, token) or '0 0', '^(%d+) (%d+)$')
+  return match(S.get('groups', token), ' (%d+)$') == '0'
+end,
+regroup = function(token, made, waiting)
+  local all, wait = match(S.get('groups', token) or '0 0', '^(%d+) (%d+)$')
   all, wait = all + made, wait + waiting
-  put(groups, token, all > 0 and format('%d %d', all, wait) or false)
-end
+  S.set('groups', token, all > 0 and format('%d %d', all, wait) or false)
+end,
 
 -- Lets those at the front hold, and tells them; heirs collects them: see bury.
-local heirs = {}
-local function settle(key)
-  local line = get(lines, key)
-  if not line then return end
-  local held, count = counts(line)
+settle = function(key)
+  local line = S.get('lines', key)
+  if sub(line, 1, 1) ~= '+' then return end
+  local held, count = S.counts(line)
   local before = held
   while held < count do
-    local token, standing = tokenAt(line, held + 1)
-    if not behind(line, standing, held) then break end
+    local token, standing = S.tokenAt(line, held + 1)
+    if not S.behind(line, standing, held) then break end
     held = held + 1
     local name = token .. ' ' .. key
-    local id, made, _, kind, multi, value = match(get(claims, name), CLAIM)
-    put(claims, name, concat({ id, made, nowText, kind, multi, value }, US))
-    if multi ~= '' then regroup(token, 0, -1) end
-    if allHold(token, multi, nowText) then note(id, concat({ 'h', revText, token }, US)) end
-    heirs[#heirs + 1] = id
+    local id, made, _, kind, multi, value = match(S.get('claims', name), S.CLAIM)
+    S.set('claims', name, concat({ id, made, S.nowText, kind, multi, value }, '\31'))
+    if multi ~= '' then S.regroup(token, 0, -1) end
+    if S.allHold(token, multi, S.nowText) then S.note(id, 'h\31' .. S.revText .. '\31' .. token) end
+    S.heirs[#S.heirs + 1] = id
   end
-  if held ~= before then put(lines, key, format('%08d', held) .. sub(line, HEAD + 1)) end
-end
+  if held ~= before then S.set('lines', key, S.withHeld(line, held)) end
+end,
 `

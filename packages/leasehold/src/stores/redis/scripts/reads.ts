@@ -1,77 +1,85 @@
 /** The calls that only read, and those of the store itself: how a lease stands, what is new. */
 export const READS = String.raw`
-local function entry(key, most)
-  local line = get(lines, key)
-  if not line then return '0' .. US .. '0', {} end
-  local held, count = counts(line)
+entry = function(key, most)
+  local line = S.lineOf(key)
+  if not line then return '0\0310', {} end
+  local held, count = S.counts(line)
   local shown = {}
-  for at = 1, min(count, most or min(held + 1, LIMITS.shown)) do
-    local token = tokenAt(line, at)
-    shown[at] = RS .. claimText(key, token, get(claims, token .. ' ' .. key))
+  for at = 1, math.min(count, most or math.min(held + 1, S.limits.shown)) do
+    shown[at] = '\30' .. S.more.claimText(key, (S.tokenAt(line, at)))
   end
-  return held .. US .. count, shown
-end
+  return held .. '\31' .. count, shown
+end,
 
-local function readKey()
-  local key, most = argument(), tonumber(argument())
-  local head, shown = entry(key, most)
-  return 'K' .. revText .. US .. head .. concat(shown)
-end
+readKey = function()
+  local key, most = S.argument(), tonumber(S.argument())
+  local head, shown = S.more.entry(key, most)
+  return 'K' .. S.revText .. '\31' .. head .. concat(shown)
+end,
 
-local function readPrefix()
-  local prefix, first, most = argument(), argument(), tonumber(argument())
-  write()
-  local names = call('ZRANGEBYLEX', BASE .. 'names', first, '(' .. prefix .. '\255', 'LIMIT', 0, most + 1)
-  local more = #names > most
-  local parts = { 'P' .. revText .. US .. (more and '1' or '') }
-  for at = 1, min(#names, most) do
-    local head, shown = entry(names[at])
-    parts[#parts + 1] = names[at] .. US .. head .. US .. #shown .. concat(shown)
-  end
-  return concat(parts, RS)
-end
+readPrefix = function()
+  local prefix, first, most = S.argument(), S.argument(), tonumber(S.argument())
+  S.write()
+  local parts, page = { '' }, math.min(most + 1, 1000)
+  repeat
+    local names = call('ZRANGEBYLEX', S.base .. 'names', first, '(' .. prefix .. '\255', 'LIMIT', 0, page)
+    for _, name in ipairs(names) do
+      local head, shown = S.more.entry(name)
+      if shown[1] then
+        parts[#parts + 1] = '\30' .. name .. '\31' .. head .. '\31' .. #shown .. concat(shown)
+      end
+      if #parts > most + 1 then break end
+    end
+    first = '(' .. (names[#names] or '')
+  until #names < page or #parts > most + 1
+  local more = #parts > most + 1
+  if more then parts[#parts] = nil end
+  parts[1] = 'P' .. S.revText .. '\31' .. (more and '1' or '')
+  return concat(parts)
+end,
 
-local function leaseText(lease)
+leaseText = function(lease)
   local id = lease.id
   return concat({ id, lease.holder, lease.ttl, lease.grace, lease.labels, lease.parent,
-    lease.granted, text(renewedAt(id)), text(deadline(lease)), text(lease.eol),
-    size('c:' .. id), size('f:' .. id) }, US)
-end
+    lease.granted, S.text(S.renewedAt(id)), S.text(S.deadline(lease)), S.text(lease.eol),
+    S.size('c:' .. id), S.size('f:' .. id) }, '\31')
+end,
+gone = function(id)
+  return 'Y' .. S.revText .. '\31' .. (S.endOf(id) or '')
+end,
 
-local function gone(id)
-  return 'Y' .. revText .. US .. (recall(ended, id) or '')
-end
-
-local function readLease()
-  local id, most = argument(), tonumber(argument())
-  local lease = leaseOf(id)
-  if not lease then return gone(id) end
-  local parts = { 'L' .. revText, leaseText(lease) }
-  for at, claim in ipairs(claimsOf(id)) do
+readLease = function()
+  local id, most = S.argument(), tonumber(S.argument())
+  local lease = S.leaseOf(id)
+  if not lease then return S.more.gone(id) end
+  local parts = { 'L' .. S.revText, S.more.leaseText(lease) }
+  for at, claim in ipairs(S.more.claimsOf(id)) do
     if at > most then break end
-    parts[#parts + 1] = claimText(claim[2], claim[1], get(claims, claim[3]))
+    parts[#parts + 1] = S.more.claimText(claim[2], claim[1])
   end
-  return concat(parts, RS)
-end
+  return concat(parts, '\30')
+end,
 
-local function readLeases()
-  local after, most = argument(), tonumber(argument())
-  write()
-  local ids = call('ZRANGEBYSCORE', BASE .. 'born', after, '+inf', 'LIMIT', 0, most + 1)
-  local more = #ids > most
-  local parts = { 'A' .. revText .. US .. (more and '1' or '') }
-  for at = 1, min(#ids, most) do parts[#parts + 1] = leaseText(leaseOf(ids[at])) end
-  return concat(parts, RS)
-end
+readLeases = function()
+  local after, most = S.argument(), tonumber(S.argument())
+  S.write()
+  local ids = call('ZRANGEBYSCORE', S.base .. 'born', after, '+inf', 'LIMIT', 0, most + 1)
+  local parts = { 'A' .. S.revText .. '\31' .. (#ids > most and '1' or '') }
+  for at = 1, math.min(#ids, most) do
+    parts[#parts + 1] = S.more.leaseText(S.leaseOf(ids[at]))
+  end
+  return concat(parts, '\30')
+end,
 
 -- A tenure is the event of its end. Each knows the revision of the one before it on the same key;
 -- where several ended in one revision they stand together in one entry of the log.
-local function readHistory()
-  local key = argument()
-  write()
-  local parts, at = { 'T' .. revText }, recall(past, key)
-  while at and at ~= '' and #parts <= LIMITS.historyPerKey do
-    local item = call('XRANGE', BASE .. 'log', at, '+', 'COUNT', 1)[1]
+readHistory = function()
+  local key, most = S.argument(), S.limits.historyPerKey
+  S.write()
+  local line = S.get('lines', key)
+  local parts, at = { 'T' .. S.revText }, line and sub(line, 3, 18)
+  while at and #parts <= most do
+    local item = call('XRANGE', S.base .. 'log', at, '+', 'COUNT', 1)[1]
     local own, before = {}, nil
     for told in string.gmatch(item and item[2][2] or '', '[^\30]+') do
       local its, kind, name = match(told, '^([^\31]*)\31([^\31]*)\31([^\31]*)')
@@ -82,44 +90,44 @@ local function readHistory()
       end
     end
     for index = #own, 1, -1 do
-      if #parts <= LIMITS.historyPerKey then parts[#parts + 1] = own[index] end
+      if #parts <= most then parts[#parts + 1] = own[index] end
     end
     at = before
   end
-  return concat(parts, RS)
-end
+  return concat(parts, '\30')
+end,
 
 -- How the claims of a lease stand, for its watch.
-local function standing()
-  local id = argument()
-  if not leaseOf(id) then return gone(id) end
-  local parts = { 'S' .. revText }
-  for _, claim in ipairs(claimsOf(id)) do
-    local _, _, held, _, multi = match(get(claims, claim[3]), CLAIM)
-    parts[#parts + 1] = concat({ claim[2], claim[1], allHold(claim[1], multi, held) and '1' or '' }, US)
+standing = function()
+  local id = S.argument()
+  if not S.leaseOf(id) then return S.more.gone(id) end
+  local parts = { 'S' .. S.revText }
+  for _, claim in ipairs(S.more.claimsOf(id)) do
+    local token, key = claim[1], claim[2]
+    local _, _, held, _, multi = match(S.claimAt(key, token), S.CLAIM)
+    parts[#parts + 1] = key .. '\31' .. token .. '\31' .. (S.allHold(token, multi, held) and '1' or '')
   end
-  return concat(parts, RS)
-end
+  return concat(parts, '\30')
+end,
 
 -- The events after a revision, or from now on none; some of them, where they are many.
-local PAGE_BYTES = 262144
-local function eventsAfter()
-  local from = argument()
-  write()
-  if from == '' then return 'F' .. revText .. US end
+eventsAfter = function()
+  local from = S.argument()
+  S.write()
+  if from == '' then return 'F' .. S.revText .. '\31' end
   local after = tonumber(from)
-  if after < complete or after > rev then return 'O' .. format('%.0f', complete) end
-  local parts, bytes, upTo, more = {}, 0, revText, false
+  if after < S.complete or after > S.rev then return 'O' .. format('%d', S.complete) end
+  local parts, bytes, more = {}, 0, false
   repeat
-    local items = call('XRANGE', BASE .. 'log', '(' .. from, '+', 'COUNT', 16)
+    local items = call('XRANGE', S.base .. 'log', '(' .. from, '+', 'COUNT', 16)
     for _, item in ipairs(items) do
       from = item[1]
-      parts[#parts + 1] = item[2][2]
+      parts[#parts + 1] = '\30' .. item[2][2]
       bytes = bytes + #item[2][2]
     end
     more = #items == 16
-  until not more or bytes > PAGE_BYTES
-  if more then upTo = match(from, '^%d+') end
-  return 'F' .. upTo .. US .. (more and '1' or '') .. (#parts > 0 and (RS .. concat(parts, RS)) or '')
-end
+  until not more or bytes > 262144
+  local upTo = more and match(from, '^%d+') or S.revText
+  return 'F' .. upTo .. '\31' .. (more and '1' or '') .. concat(parts)
+end,
 `

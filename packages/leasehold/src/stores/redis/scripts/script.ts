@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto'
 import { CLAIMS_SHOWN, type Limits } from '../../../port/index.ts'
 import { BEGIN } from './begin.ts'
 import { CHANGES } from './changes.ts'
+import { CLAIMS } from './claims.ts'
 import { LEASES } from './leases.ts'
 import { LINES } from './lines.ts'
 import { READS } from './reads.ts'
+import { REVOKING } from './revoking.ts'
 import { STATE } from './state.ts'
 
 /**
@@ -15,52 +17,72 @@ import { STATE } from './state.ts'
  * A client library may send a run again when its connection broke, though nobody asked it to: what
  * has a number that was seen before is not carried out.
  */
-const MAIN = `
-local CHANGES = { c = claim, r = release, g = grant, u = update, v = revoke }
-local OTHERS = { n = renew, k = readKey, p = readPrefix, l = readLease, a = readLeases,
-  h = readHistory, s = standing, f = eventsAfter }
-local SWEPT_BY_THE_WAY, SWEPT_ON_PURPOSE = 20, 500
+const BEFORE = String.raw`
+local call, sub, match, concat, format =
+  redis.call, string.sub, string.match, table.concat, string.format
+local S
+S = {
+HUGE = math.huge, base = sub(KEYS[1], 1, -5), position = 3,
+CLAIM = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
+LEASE = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
+`
 
-local trouble = begin()
+/** What is not always needed is made when it first is. */
+const BETWEEN = `
+}
+S.more = setmetatable({}, { __index = function(_, name)
+  S.more = {
+`
+
+const AFTER = `
+  }
+  return S.more[name]
+end })
+
+local trouble = S.begin()
 if trouble then return redis.error_reply(trouble) end
-local sender = US .. ARGV[1]
-local seen = recall(requests, sender)
+local sender = '\\31' .. ARGV[1]
+local seen = S.answerTo(sender)
 if seen and tonumber(seen) >= tonumber(ARGV[2]) then return redis.error_reply('REPEATED') end
 
-local expected = nextDue
-local most = SWEPT_BY_THE_WAY
-local answers = { '', uid }
+local CHANGES = { c = 'claim', r = 'release', g = 'grant', u = 'update', v = 'revoke' }
+local OTHERS = { n = 'renew', k = 'readKey', p = 'readPrefix', l = 'readLease', a = 'readLeases',
+  h = 'readHistory', s = 'standing', f = 'eventsAfter' }
+local argument, expected, most = S.argument, S.nextDue, 20
+local answers = { '', S.uid }
 for at = 3, tonumber(ARGV[3]) + 2 do
   local kind = argument()
   local change = CHANGES[kind]
   if change then
     local request, length = argument(), argument()
-    local known = request ~= '' and recall(requests, request)
+    local known = request ~= '' and S.answerTo(request)
     if known then
-      position = position + tonumber(length)
+      S.position = S.position + tonumber(length)
       answers[at] = known
     else
-      local answer = change()
-      if request ~= '' then put(requests.young, request, answer) end
+      local answer = (S[change] or S.more[change])()
+      if request ~= '' then S.remember(request, answer) end
       answers[at] = answer
-      bury()
+      if S.heirs[1] then S.bury() end
     end
   elseif kind == 'w' then
-    most = SWEPT_ON_PURPOSE
+    most = 500
     answers[at] = 'w'
   else
-    answers[at] = OTHERS[kind]()
+    answers[at] = (S[OTHERS[kind]] or S.more[OTHERS[kind]])()
   end
 end
-if nextDue <= now or most == SWEPT_ON_PURPOSE then sweep(most) end
-for _, which in ipairs(hashes) do wrote = wrote or which.dirty end
-if wrote then put(requests.young, sender, ARGV[2]) end
-finish()
-local remaining = text(nextDue < HUGE and max(0, nextDue - now) or HUGE)
-if nextDue ~= expected then call('PUBLISH', uid .. ':due', remaining) end
+if S.nextDue <= S.now or most == 500 then S.more.sweep(most) end
+if S.wrote or next(S.changed) or S.asked[1] then S.remember(sender, ARGV[2]) end
+S.finish()
+local remaining = S.text(S.nextDue < S.HUGE and math.max(0, S.nextDue - S.now) or S.HUGE)
+if S.nextDue ~= expected then call('PUBLISH', S.uid .. ':due', remaining) end
 answers[1] = remaining
 return answers
 `
+
+/** Keys that nobody claims, of which more are remembered for a while: a reader steps over them. */
+const IDLE_MAX = 4096
 
 export interface Script {
   readonly text: string
@@ -76,9 +98,10 @@ export function scriptFor(limits: Limits, shrinks: boolean): Script {
   const names = ['claimsPerKey', 'claimsPerLease', 'childrenPerLease', 'leaseDepth'] as const
   const sizes = ['leases', 'page', 'events', 'historyPerKey', 'requests', 'ended'] as const
   const each = [...names, ...sizes].map((name) => `${name} = ${limits[name]}`)
-  const settings = `local LIMITS = { ${each.join(', ')}, shown = ${CLAIMS_SHOWN} }`
+  const settings = `limits = { ${each.join(', ')}, shown = ${CLAIMS_SHOWN}, idle = ${Math.min(limits.idleKeys, IDLE_MAX)} },`
   const first = shrinks ? '#!lua flags=allow-oom' : '#!lua'
-  return scriptOf([first, settings, STATE, BEGIN, LINES, LEASES, CHANGES, READS, MAIN].join('\n'))
+  const always = [BEFORE, settings, STATE, BEGIN, LINES, LEASES, CLAIMS]
+  return scriptOf([first, ...always, BETWEEN, CHANGES, REVOKING, READS, AFTER].join('\n'))
 }
 
 export function scriptOf(text: string): Script {

@@ -5,218 +5,193 @@
  * writes together at the end, because in a script each Redis command costs about as much as all
  * the rest of a call. Everything kept is text, with the separators of `fields.ts`.
  *
+ * All functions and all state are in one table, S. Each run makes them anew, and a function costs
+ * as much to make as there are variables around it that it uses. For the same reason, functions
+ * that most runs do without are made only where they are needed: see `script.ts`.
+ *
  * The keys, all in one slot by the tag in their names:
  *
  * - `meta`: who wrote it, revision, time, and where the log of events begins; see `begin`.
- * - `lines`: key -> how many hold, and the claims in order, 24 characters each.
- * - `names`: the claimed keys, by name. `claims`: 'token key' -> what the claim is.
+ * - `lines`: key -> its claims in order; see `lines.ts`. `names`: the keys in it, by name.
+ * - `idle`: a queue of keys of which some are claimed no more. `claims`: 'token key' -> what the
+ *   claim is, unless it stands alone in its line.
  * - `groups`: token -> claims that were made together on several keys: how many, how many wait.
  * - `leases`: id -> what it was granted with. `renewed`: id -> when it was last renewed.
  * - `due`: when each lease is to be looked at: never later than its deadline, maybe earlier.
  * - `born`: the leases by the revision of their grant. `c:id`, `f:id`: its claims, its children.
- * - `log`: the latest events, a stream. `past`: key -> the revision of its latest tenure's end.
- * - `requests`, `ended`: the latest answers and ends. Like `past` in two generations each.
+ * - `log`: the latest events, a stream.
+ * - `requests`, `ended`: the latest answers and ends, in two generations each, 1 the younger and 0
+ *   the older: at least so many as they must are remembered, at most twice as many.
  */
 export const STATE = String.raw`
-local call, sub, format, match = redis.call, string.sub, string.format, string.match
-local concat, sort, floor, min, max = table.concat, table.sort, math.floor, math.min, math.max
-local HUGE = math.huge
-local US, RS, GS = '\31', '\30', '\29'
-local BASE = sub(KEYS[1], 1, -5)
-
-local now, nowText, rev, revText
-local version, uid, run, last, raw, since, logged, complete, mid, gen, nextDue
-local wrote = false
+got = { lines = {} }, changed = {}, adds = {}, rems = {}, sizes = {}, named = {}, idle = {},
+due = {}, born = {}, scored = false, known = {}, asked = {}, events = {}, eventCount = 0,
+notes = false, found = {}, heirs = {}, wrote = false,
 
 -- Times and spans are texts of milliseconds; one that never ends is the empty text.
-local function text(number)
-  if number == HUGE then return '' end
+text = function(number)
+  if number == S.HUGE then return '' end
   return format('%.3f', number)
-end
-local function number(text)
-  if text == '' then return HUGE end
+end,
+number = function(text)
+  if text == '' then return S.HUGE end
   return tonumber(text)
-end
+end,
 
-local function revise()
-  rev = rev + 1
-  revText = format('%.0f', rev)
-end
+revise = function()
+  S.rev = S.rev + 1
+  S.revText = format('%d', S.rev)
+end,
 
-local function each(command, key, args)
-  for first = 1, #args, 4000 do
-    call(command, key, unpack(args, first, min(first + 3999, #args)))
+each = function(command, name, args)
+  local count = #args
+  if count == 0 then return end
+  for first = 1, count, 4000 do
+    call(command, S.base .. name, unpack(args, first, math.min(first + 3999, count)))
   end
-end
+end,
 
-local hashes = {}
-local function hash(name)
-  local made = { key = BASE .. name, got = {}, put = {}, was = {} }
-  hashes[#hashes + 1] = made
-  return made
-end
-local function get(from, field)
-  local value = from.got[field]
+get = function(name, field)
+  local got = S.got[name]
+  if not got then
+    got = {}
+    S.got[name] = got
+  end
+  local value = got[field]
   if value == nil then
-    value = call('HGET', from.key, field)
-    from.got[field] = value
+    value = call('HGET', S.base .. name, field)
+    got[field] = value
   end
   return value
-end
-local function put(into, field, value)
-  if into.put[field] == nil then into.was[field] = into.got[field] end
-  into.got[field] = value
-  into.put[field] = value
-  into.dirty = true
-end
+end,
 
--- Remembers at least the last so many, and at most twice as many: see rotate.
-local function recent(name)
-  return { name = name, young = hash(name .. '1'), old = hash(name .. '0') }
-end
-local function recall(from, field)
-  return get(from.young, field) or get(from.old, field)
-end
-local function rotate(which)
-  call('UNLINK', which.old.key)
-  call('RENAME', which.young.key, which.old.key)
-end
-
-local lines, claims, groups = hash('lines'), hash('claims'), hash('groups')
-local leases, renewed = hash('leases'), hash('renewed')
-local requests, ended, past = recent('requests'), recent('ended'), recent('past')
-
-local sets = {}
-local function setOf(name)
-  local known = sets[name]
-  if not known then
-    known = { add = {}, rem = {}, more = 0 }
-    sets[name] = known
+set = function(name, field, value)
+  local got, changed = S.got[name], S.changed[name]
+  if not got then
+    got = {}
+    S.got[name] = got
   end
-  return known
-end
-local function include(name, member)
-  local set = setOf(name)
-  if set.rem[member] then set.rem[member] = nil else set.add[member] = true end
-  set.more = set.more + 1
-end
-local function exclude(name, member)
-  local set = setOf(name)
-  if set.add[member] then set.add[member] = nil else set.rem[member] = true end
-  set.more = set.more - 1
-end
-local function size(name)
-  local set = setOf(name)
-  if not set.size then set.size = call('SCARD', BASE .. name) end
-  return set.size + set.more
-end
-local function members(name)
-  local set, found = setOf(name), {}
-  for _, member in ipairs(call('SMEMBERS', BASE .. name)) do
-    if not set.rem[member] then found[#found + 1] = member end
+  if not changed then
+    changed = {}
+    S.changed[name] = changed
   end
-  for member in pairs(set.add) do found[#found + 1] = member end
-  return found
-end
+  got[field] = value
+  changed[#changed + 1] = field
+end,
 
-local due, born = {}, {}
-local function lookAt(id, time)
-  due[id] = time
-  if time and time < nextDue then nextDue = time end
-end
+recall = function(name, field)
+  return call('HGET', S.base .. name .. '1', field) or call('HGET', S.base .. name .. '0', field)
+end,
+answerTo = function(request)
+  return S.known[request] or S.recall('requests', request)
+end,
+remember = function(request, answer)
+  local asked = S.asked
+  local count = #asked
+  asked[count + 1] = request
+  asked[count + 2] = answer
+  S.known[request] = answer
+end,
+endOf = function(id)
+  local over = S.got.ended1
+  return over and over[id] or S.recall('ended', id)
+end,
+rotate = function(name)
+  call('UNLINK', S.base .. name .. '0')
+  call('RENAME', S.base .. name .. '1', S.base .. name .. '0')
+end,
 
-local events, eventCount, notes = {}, 0, {}
-local function note(id, said)
-  local before = notes[id]
-  notes[id] = before and (before .. RS .. said) or said
-end
+-- Members of sets are never put in again when they were taken out.
+include = function(name, member)
+  local adds = S.adds[name]
+  if adds then adds[#adds + 1] = member else S.adds[name] = { member } end
+end,
+exclude = function(name, member)
+  local rems = S.rems[name]
+  if rems then rems[#rems + 1] = member else S.rems[name] = { member } end
+end,
+size = function(name)
+  local size = S.sizes[name]
+  if not size then
+    size = call('SCARD', S.base .. name)
+    S.sizes[name] = size
+  end
+  local adds, rems = S.adds[name], S.rems[name]
+  return size + (adds and #adds or 0) - (rems and #rems or 0)
+end,
 
-local function writeHash(which)
-  local set, del = {}, {}
-  local add, rem = {}, {}
-  local named = which == lines
-  for field, value in pairs(which.put) do
-    local was = which.was[field]
+-- Writes what is left of a field's changes: it may have changed more than once.
+writeHash = function(name, changed)
+  local got, set, del, sets = S.got[name], {}, {}, 0
+  for at = 1, #changed do
+    local field = changed[at]
+    local value = got[field]
     if value then
-      set[#set + 1] = field
-      set[#set + 1] = value
-      if named and not was then add[#add + 1] = 0; add[#add + 1] = field end
-    elseif was ~= false then
-      del[#del + 1] = field
-      if named then rem[#rem + 1] = field end
-    end
-  end
-  each('HSET', which.key, set)
-  each('HDEL', which.key, del)
-  if named then
-    each('ZADD', BASE .. 'names', add)
-    each('ZREM', BASE .. 'names', rem)
-  end
-  which.put, which.was, which.dirty = {}, {}, false
-end
-
-local function writeScores(name, scores)
-  local add, rem = {}, {}
-  for member, score in pairs(scores) do
-    if score then
-      add[#add + 1] = format('%.3f', score)
-      add[#add + 1] = member
+      set[sets + 1] = field
+      set[sets + 2] = value
+      sets = sets + 2
     else
-      rem[#rem + 1] = member
+      del[#del + 1] = field
     end
   end
-  each('ZADD', BASE .. name, add)
-  each('ZREM', BASE .. name, rem)
-end
-local function writeDue()
-  writeScores('due', due)
-  due = {}
-end
+  S.each('HSET', name, set)
+  S.each('HDEL', name, del)
+end,
 
-local function writeSets()
-  for name, set in pairs(sets) do
-    local add, rem = {}, {}
-    for member in pairs(set.add) do add[#add + 1] = member end
-    for member in pairs(set.rem) do rem[#rem + 1] = member end
-    each('SADD', BASE .. name, add)
-    each('SREM', BASE .. name, rem)
+writeNames = function()
+  local add = {}
+  for at, key in ipairs(S.named) do
+    add[2 * at - 1] = 0
+    add[2 * at] = key
   end
-  sets = {}
-end
+  S.each('ZADD', 'names', add)
+  S.named = {}
+end,
 
 -- All events of one run are one entry, by the last of their revisions: so none is ever split. The
 -- log is cut by generations: the events after mid are the younger, those after complete are kept.
-local function writeEvents()
-  if eventCount == 0 then return end
-  local told = concat(events, RS)
-  call('XADD', BASE .. 'log', revText .. '-0', 'e', told)
-  call('PUBLISH', uid .. ':news', format('%.0f', logged) .. RS .. revText .. RS .. told)
-  logged = rev
-  gen = gen + eventCount
-  if gen >= LIMITS.events then
-    call('XTRIM', BASE .. 'log', 'MINID', format('%.0f', mid + 1))
-    complete, mid, gen = max(complete, mid), rev, 0
-    if call('EXISTS', past.young.key) == 1 then rotate(past) end
-  end
-  events, eventCount = {}, 0
-end
+writeEvents = function()
+  local told = concat(S.events, '\30')
+  call('XADD', S.base .. 'log', S.revText .. '-0', 'e', told)
+  call('PUBLISH', S.uid .. ':news', S.logged .. '\30' .. S.revText .. '\30' .. told)
+  S.logged = S.revText
+  S.gen = S.gen + S.eventCount
+  S.events, S.eventCount = {}, 0
+  if S.gen < S.limits.events then return end
+  call('XTRIM', S.base .. 'log', 'MINID', format('%d', S.mid + 1))
+  S.complete, S.mid, S.gen = math.max(S.complete, S.mid), S.rev, 0
+end,
 
-local function write()
-  local asked, over = requests.young.dirty, ended.young.dirty
-  for _, which in ipairs(hashes) do
-    if which.dirty then
-      wrote = true
-      writeHash(which)
-    end
+write = function()
+  local over = S.changed.ended1
+  S.wrote = S.wrote or S.asked[1] ~= nil
+  if S.idle[1] then S.more.tidy() end
+  for name, changed in pairs(S.changed) do
+    S.wrote = true
+    S.writeHash(name, changed)
   end
-  writeSets()
-  writeDue()
-  writeScores('born', born)
-  born = {}
-  if asked and call('HLEN', requests.young.key) >= LIMITS.requests then rotate(requests) end
-  if over and call('HLEN', ended.young.key) >= LIMITS.ended then rotate(ended) end
-  writeEvents()
-  for id, said in pairs(notes) do call('PUBLISH', uid .. ':' .. id, said) end
-  notes = {}
-end
+  S.changed = {}
+  if S.named[1] then S.writeNames() end
+  if S.asked[1] then
+    S.each('HSET', 'requests1', S.asked)
+    S.asked = {}
+    if call('HLEN', S.base .. 'requests1') >= S.limits.requests then S.rotate('requests') end
+  end
+  if over and call('HLEN', S.base .. 'ended1') >= S.limits.ended then S.rotate('ended') end
+  for name, adds in pairs(S.adds) do S.each('SADD', name, adds) end
+  for name, rems in pairs(S.rems) do S.each('SREM', name, rems) end
+  S.adds, S.rems, S.sizes = {}, {}, {}
+  if S.scored then S.more.writeScores() end
+  if S.eventCount > 0 then S.writeEvents() end
+  if S.notes then
+    for id, said in pairs(S.notes) do call('PUBLISH', S.uid .. ':' .. id, said) end
+    S.notes = false
+  end
+end,
+
+note = function(id, said)
+  local notes = S.notes or {}
+  notes[id] = notes[id] and (notes[id] .. '\30' .. said) or said
+  S.notes = notes
+end,
 `

@@ -1,0 +1,129 @@
+/**
+ * Claiming, releasing and renewing: what nearly all calls are. Each reads its arguments where the
+ * last one ended, checks all before it changes anything, and answers with a text; `answers.ts`
+ * knows what they mean. Claims are three arguments each: key, standing, value.
+ */
+export const CLAIMS = String.raw`
+argument = function()
+  local position = S.position + 1
+  S.position = position
+  return ARGV[position]
+end,
+refuse = function(...)
+  return concat({ 'X', ... }, '\31')
+end,
+noLease = function(id)
+  local ending = S.endOf(id)
+  if ending then return S.refuse('lease-ended', id, ending) end
+  return S.refuse('lease-not-found', id)
+end,
+
+-- Ends what is overdue at the head of these keys, and sees whether their lines have room.
+prepare = function(first, count)
+  for at = first, first + 3 * (count - 1), 3 do
+    local key = ARGV[at]
+    local line = S.lineOf(key)
+    while line do
+      local lease = S.leaseOf(match(S.claimAt(key, (S.tokenAt(line, 1))), '^[^\31]*'))
+      if S.deadline(lease) > S.now then break end
+      S.more.expireLease(lease)
+      S.bury()
+      line = S.lineOf(key)
+    end
+    if line then
+      local _, many = S.counts(line)
+      if many >= S.limits.claimsPerKey then return S.refuse('key-full', key, many) end
+    end
+  end
+end,
+
+-- Adds claims under this revision; answers with what stands before those that wait.
+addClaims = function(lease, first, count)
+  local token, multi, ahead = S.revText, count > 1 and '1' or '', nil
+  local start = lease.id .. '\31' .. S.nowText .. '\31'
+  for at = first, first + 3 * (count - 1), 3 do
+    local key, standing, value = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+    local rest = '\31' .. standing .. '\31' .. multi .. '\31' .. value
+    local holds = S.append(key, token, standing, start, rest)
+    S.include('c:' .. lease.id, token .. ' ' .. key)
+    if multi ~= '' then S.regroup(token, 1, holds and 0 or 1) end
+    S.tell('c', key, token, lease, standing, value, '', '', '')
+    if not holds then ahead = (ahead or '') .. '\30' .. S.more.ahead(key, 1) end
+  end
+  return ahead
+end,
+
+claim = function()
+  local at = S.position
+  local id, ifFree, count = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
+  S.position = at + 3 + 3 * count
+  local refusal = S.prepare(at + 4, count)
+  if refusal then return refusal end
+  local lease = S.leaseOf(id)
+  if not lease then return S.noLease(id) end
+  local has = S.size('c:' .. id)
+  if has + count > S.limits.claimsPerLease then
+    return S.refuse('lease-full', id, has, S.limits.claimsPerLease)
+  end
+  if ifFree == '1' then
+    local answer = S.more.busy(at + 4, count)
+    if answer then return answer end
+  end
+  S.revise()
+  local ahead = S.addClaims(lease, at + 4, count)
+  return ahead and ('W' .. S.revText .. ahead) or ('C' .. S.revText)
+end,
+
+-- The claim of this lease with this token on this key, or why there is none.
+findClaim = function(id, key, token)
+  local claim = S.claimAt(key, token)
+  if claim and match(claim, '^[^\31]*') == id then return claim end
+  if not S.leaseOf(id) then return false, S.noLease(id) end
+  local line = S.lineOf(key)
+  return false, S.refuse('claim-not-found', id, token, key, line and S.tokenAt(line, 1) or '')
+end,
+
+release = function()
+  local at = S.position
+  local id, token, count = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
+  S.position = at + 3 + count
+  local found = {}
+  for index = 1, count do
+    local claim, refusal = S.findClaim(id, ARGV[at + 3 + index], token)
+    if not claim then return refusal end
+    found[index] = claim
+  end
+  S.revise()
+  for index = 1, count do
+    local key = ARGV[at + 3 + index]
+    S.remove(key, token, found[index], 'released\29\29')
+    S.settle(key)
+  end
+  return 'R' .. S.revText
+end,
+
+renew = function()
+  local count, lost, capped = tonumber(S.argument()), {}, {}
+  for place = 1, count do
+    local id = ARGV[S.position + place]
+    local before = S.get('renewed', id)
+    if not before then
+      lost[#lost + 1] = place .. '\31' .. (S.endOf(id) or '')
+    elseif sub(before, 1, 1) ~= 'm' then
+      S.set('renewed', id, S.nowText)
+    else
+      local lease = S.leaseOf(id)
+      S.renewLease(lease)
+      if S.deadline(lease) == lease.eol then
+        capped[#capped + 1] = place .. '\31' .. S.text(math.max(0, lease.eol - S.now)) .. '\31'
+          .. lease.capped
+      end
+    end
+  end
+  S.position = S.position + count
+  if #lost == 0 and #capped == 0 then return 'N' end
+  local losses = #lost
+  for _, each in ipairs(capped) do lost[#lost + 1] = each end
+  return 'N' .. losses .. '\30' .. concat(lost, '\30')
+end,
+`
