@@ -1,6 +1,7 @@
 import { formatDuration, type LeaseholdError } from '../../port/index.ts'
 import type { Connection } from './client.ts'
 import { closedError, faultOf, isOutOfMemory, unknown } from './faults.ts'
+import { FS, US } from './fields.ts'
 import type { Settings } from './options.ts'
 import { type Script, scriptFor } from './scripts/index.ts'
 
@@ -9,8 +10,8 @@ import { type Script, scriptFor } from './scripts/index.ts'
  * turn of the event loop, the answers to the part before can be dealt with here.
  */
 const CALLS_MAX = 32
-/** And at most so many arguments, or one call with more. */
-const ARGUMENTS_MAX = 2000
+/** And at most so many characters, or one call with more. */
+const TEXT_MAX = 64 * 1024
 
 /** What every run tells, whoever asked for it. */
 export interface Told {
@@ -21,7 +22,7 @@ export interface Told {
 }
 
 interface Call {
-  readonly values: readonly string[]
+  readonly text: string
   /** It may need memory that Redis does not have. */
   readonly grows: boolean
   readonly answered: (answer: string) => void
@@ -62,12 +63,12 @@ export class Calls {
     grows: boolean,
     read: (answer: string) => Answer,
   ): Promise<Answer> {
-    return this.#ask([name, request, String(values.length), ...values], grows, read)
+    return this.#ask(`${name}${US}${request}${US}${values.join(US)}`, grows, read)
   }
 
   /** Asks for anything else, which needs no room and may be repeated. */
   ask<Answer>(values: readonly string[], read: (answer: string) => Answer): Promise<Answer> {
-    return this.#ask(values, false, read)
+    return this.#ask(values.join(US), false, read)
   }
 
   close(): void {
@@ -77,11 +78,7 @@ export class Calls {
     for (const call of queue) call.failed(closedError())
   }
 
-  #ask<Answer>(
-    values: readonly string[],
-    grows: boolean,
-    read: (answer: string) => Answer,
-  ): Promise<Answer> {
+  #ask<Answer>(text: string, grows: boolean, read: (answer: string) => Answer): Promise<Answer> {
     if (this.#closed) return Promise.reject(closedError())
     return new Promise((resolve, failed) => {
       const answered = (answer: string) => {
@@ -91,7 +88,7 @@ export class Calls {
           failed(error as LeaseholdError)
         }
       }
-      if (this.#queue.push({ values, grows, answered, failed }) === 1) {
+      if (this.#queue.push({ text, grows, answered, failed }) === 1) {
         this.#settings.clock.defer(() => this.#flush())
       }
     })
@@ -102,8 +99,8 @@ export class Calls {
     this.#queue = []
     for (let first = 0; first < queue.length; ) {
       let [end, size] = [first, 0]
-      do size += queue[end++]!.values.length
-      while (end < queue.length && end - first < CALLS_MAX && size < ARGUMENTS_MAX)
+      do size += queue[end++]!.text.length
+      while (end < queue.length && end - first < CALLS_MAX && size < TEXT_MAX)
       void this.#run(queue.slice(first, end), this.#script)
       first = end
     }
@@ -131,10 +128,10 @@ export class Calls {
     }
   }
 
-  #send(calls: readonly Call[], script: Script): Promise<string[]> {
-    const values = [this.#sender, String(++this.#number), String(calls.length)]
-    for (const call of calls) for (const value of call.values) values.push(value)
-    return this.#connection.run(script, this.#key, values) as Promise<string[]>
+  async #send(calls: readonly Call[], script: Script): Promise<string[]> {
+    const values = [this.#sender, String(++this.#number), ...calls.map(({ text }) => text)]
+    const answer = await this.#connection.run(script, this.#key, values)
+    return (answer as string).split(FS)
   }
 
   /** What needs room is refused; but who releases or renews must not suffer for it. */

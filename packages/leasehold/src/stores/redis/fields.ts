@@ -8,8 +8,9 @@ import type { End, EndReason, Mode } from '../../port/index.ts'
 export const US = '\x1f'
 export const RS = '\x1e'
 const GS = '\x1d'
+export const FS = '\x1c'
 const ESCAPE = '\x1b'
-const SPECIAL = new RegExp(`[${ESCAPE}${GS}-${US}]`, 'g')
+const SPECIAL = new RegExp(`[${ESCAPE}-${US}]`, 'g')
 const ESCAPED = new RegExp(`${ESCAPE}(.)`, 'g')
 
 export function escaped(text: string): string {

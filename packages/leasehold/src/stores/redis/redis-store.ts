@@ -96,7 +96,7 @@ class RedisStore implements LeaseStore {
     const { holder, ttl, grace = 0, maxLife = Infinity, parent = '', labels, claims = [] } = request
     const values = [
       ...[escaped(holder), span(ttl), String(grace), span(maxLife), escaped(parent)],
-      ...[labels ? JSON.stringify(labels) : '', request.ifFree ? '1' : '', String(claims.length)],
+      ...[labels ? JSON.stringify(labels) : '', request.ifFree ? '1' : ''],
       ...claims.flatMap(claimValues),
     ]
     return this.#change('g', request, values, true, (answer) =>
@@ -111,7 +111,7 @@ class RedisStore implements LeaseStore {
     for (let first = 0; first < leases.length; first += RENEWED_AT_ONCE) {
       const some = leases.slice(first, first + RENEWED_AT_ONCE)
       const ids = some.map((id) => (typeof id === 'string' ? escaped(id) : ''))
-      const values = ['n', String(ids.length), ...ids]
+      const values = ['n', ...ids]
       parts.push(this.#calls.ask(values, (answer) => renewed(answer, some)))
     }
     const all = await Promise.all(parts)
@@ -133,7 +133,7 @@ class RedisStore implements LeaseStore {
     const obstacle = this.#obstacle(checkClaim(request, this.#settings.limits))
     if (obstacle) return Promise.reject(obstacle)
     const { lease, claims } = request
-    const values = [escaped(lease), request.ifFree ? '1' : '', String(claims.length)]
+    const values = [escaped(lease), request.ifFree ? '1' : '']
     for (const claim of claims) values.push(...claimValues(claim))
     return this.#change('c', request, values, true, (answer) =>
       this.#waiting(lease, claimed(answer)),
@@ -144,7 +144,7 @@ class RedisStore implements LeaseStore {
     const obstacle = this.#obstacle(checkRelease(request, this.#settings.limits))
     if (obstacle) return Promise.reject(obstacle)
     const { lease, keys, token } = request
-    const values = [escaped(lease), String(token), String(keys.length), ...keys]
+    const values = [escaped(lease), String(token), ...keys]
     return this.#change('r', request, values, false, changed)
   }
 

@@ -148,11 +148,11 @@ ahead = function(key, without)
   local _, count = S.counts(line)
   return (count - without) .. '\31' .. S.more.claimText(key, (S.tokenAt(line, 1)))
 end,
-busy = function(first, count)
+busy = function(fields, first)
   local ahead = ''
-  for at = first, first + 3 * (count - 1), 3 do
-    if not S.isFree(ARGV[at], ARGV[at + 1]) then
-      ahead = ahead .. '\30' .. S.more.ahead(ARGV[at], 0)
+  for at = first, #fields, 3 do
+    if not S.isFree(fields[at], fields[at + 1]) then
+      ahead = ahead .. '\30' .. S.more.ahead(fields[at], 0)
     end
   end
   if ahead ~= '' then return 'B' .. S.revText .. ahead end
@@ -172,20 +172,18 @@ checkParent = function(id)
   if parent.depth >= limits.leaseDepth then return S.refuse('too-deep', id, limits.leaseDepth) end
 end,
 
-grant = function()
-  local argument, limits = S.argument, S.limits
-  local holder, ttl, grace, life = argument(), argument(), argument(), argument()
-  local parent, labels, ifFree, count = argument(), argument(), argument(), tonumber(argument())
-  local first = S.position + 1
-  S.position = S.position + 3 * count
+-- Fields: request, and as they are named; then the claims.
+grant = function(fields)
+  local _, holder, ttl, grace, life, parent, labels, ifFree = unpack(fields, 1, 8)
+  local limits, count = S.limits, (#fields - 8) / 3
   if call('HLEN', S.base .. 'leases') >= limits.leases then
     return S.refuse('store-full', limits.leases)
   end
   if count > limits.claimsPerLease then
     return S.refuse('too-many-claims', count, limits.claimsPerLease)
   end
-  local refusal = S.prepare(first, count)
-  if not refusal and ifFree == '1' then refusal = S.more.busy(first, count) end
+  local refusal = S.prepare(fields, 9)
+  if not refusal and ifFree == '1' then refusal = S.more.busy(fields, 9) end
   if not refusal and parent ~= '' then refusal = S.more.checkParent(parent) end
   if refusal then return refusal end
   S.revise()
@@ -199,12 +197,12 @@ grant = function()
   local time = S.deadline(lease)
   if time < S.HUGE then S.more.lookAt(lease.id, time) end
   if count == 0 then return 'E' .. S.revText end
-  local ahead = S.addClaims(lease, first, count)
+  local ahead = S.addClaims(lease, fields, 9)
   return ahead and ('H' .. S.revText .. ahead) or ('G' .. S.revText)
 end,
 
-update = function()
-  local id, token, key, value = S.argument(), S.argument(), S.argument(), S.argument()
+update = function(fields)
+  local _, id, token, key, value = unpack(fields, 1, 5)
   local claim, refusal = S.findClaim(id, key, token)
   if not claim then return refusal end
   S.revise()

@@ -1,13 +1,21 @@
 /**
- * Claiming, releasing and renewing: what nearly all calls are. Each reads its arguments where the
- * last one ended, checks all before it changes anything, and answers with a text; `answers.ts`
- * knows what they mean. Claims are three arguments each: key, standing, value.
+ * Claiming, releasing and renewing: what nearly all calls are. Each gets its fields, checks all
+ * before it changes anything, and answers with a text; `answers.ts` knows what they mean. Claims are
+ * the last fields of a call, three each: key, standing, value.
  */
 export const CLAIMS = String.raw`
-argument = function()
-  local position = S.position + 1
-  S.position = position
-  return ARGV[position]
+-- The fields of a call; those of the most frequent forms are found faster.
+fieldsOf = function(said, kind)
+  local form = S.FORMS[kind]
+  if form then
+    local fields = { match(said, form) }
+    if fields[1] then return fields end
+  end
+  local fields = {}
+  for field in string.gmatch(sub(said, 3) .. '\31', '([^\31]*)\31') do
+    fields[#fields + 1] = field
+  end
+  return fields
 end,
 refuse = function(...)
   return concat({ 'X', ... }, '\31')
@@ -19,9 +27,9 @@ noLease = function(id)
 end,
 
 -- Ends what is overdue at the head of these keys, and sees whether their lines have room.
-prepare = function(first, count)
-  for at = first, first + 3 * (count - 1), 3 do
-    local key = ARGV[at]
+prepare = function(fields, first)
+  for at = first, #fields, 3 do
+    local key = fields[at]
     local line = S.lineOf(key)
     while line do
       local lease = S.leaseOf(match(S.claimAt(key, (S.tokenAt(line, 1))), '^[^\31]*'))
@@ -38,11 +46,11 @@ prepare = function(first, count)
 end,
 
 -- Adds claims under this revision; answers with what stands before those that wait.
-addClaims = function(lease, first, count)
-  local token, multi, ahead = S.revText, count > 1 and '1' or '', nil
+addClaims = function(lease, fields, first)
+  local token, multi, ahead = S.revText, fields[first + 3] and '1' or '', nil
   local start = lease.id .. '\31' .. S.nowText .. '\31'
-  for at = first, first + 3 * (count - 1), 3 do
-    local key, standing, value = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  for at = first, #fields, 3 do
+    local key, standing, value = fields[at], fields[at + 1], fields[at + 2]
     local rest = '\31' .. standing .. '\31' .. multi .. '\31' .. value
     local holds = S.append(key, token, standing, start, rest)
     S.include('c:' .. lease.id, token .. ' ' .. key)
@@ -53,24 +61,23 @@ addClaims = function(lease, first, count)
   return ahead
 end,
 
-claim = function()
-  local at = S.position
-  local id, ifFree, count = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-  S.position = at + 3 + 3 * count
-  local refusal = S.prepare(at + 4, count)
+-- Fields: request, lease, whether only if free; then the claims.
+claim = function(fields)
+  local refusal = S.prepare(fields, 4)
   if refusal then return refusal end
+  local id = fields[2]
   local lease = S.leaseOf(id)
   if not lease then return S.noLease(id) end
   local has = S.size('c:' .. id)
-  if has + count > S.limits.claimsPerLease then
+  if has + (#fields - 3) / 3 > S.limits.claimsPerLease then
     return S.refuse('lease-full', id, has, S.limits.claimsPerLease)
   end
-  if ifFree == '1' then
-    local answer = S.more.busy(at + 4, count)
+  if fields[3] == '1' then
+    local answer = S.more.busy(fields, 4)
     if answer then return answer end
   end
   S.revise()
-  local ahead = S.addClaims(lease, at + 4, count)
+  local ahead = S.addClaims(lease, fields, 4)
   return ahead and ('W' .. S.revText .. ahead) or ('C' .. S.revText)
 end,
 
@@ -83,29 +90,26 @@ findClaim = function(id, key, token)
   return false, S.refuse('claim-not-found', id, token, key, line and S.tokenAt(line, 1) or '')
 end,
 
-release = function()
-  local at = S.position
-  local id, token, count = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-  S.position = at + 3 + count
-  local found = {}
-  for index = 1, count do
-    local claim, refusal = S.findClaim(id, ARGV[at + 3 + index], token)
+-- Fields: request, lease, token; then the keys.
+release = function(fields)
+  local id, token, found = fields[2], fields[3], {}
+  for at = 4, #fields do
+    local claim, refusal = S.findClaim(id, fields[at], token)
     if not claim then return refusal end
-    found[index] = claim
+    found[at] = claim
   end
   S.revise()
-  for index = 1, count do
-    local key = ARGV[at + 3 + index]
-    S.remove(key, token, found[index], 'released\29\29')
+  for at = 4, #fields do
+    local key = fields[at]
+    S.remove(key, token, found[at], 'released\29\29')
     S.settle(key)
   end
   return 'R' .. S.revText
 end,
 
-renew = function()
-  local count, lost, capped = tonumber(S.argument()), {}, {}
-  for place = 1, count do
-    local id = ARGV[S.position + place]
+renew = function(ids)
+  local lost, capped = {}, {}
+  for place, id in ipairs(ids) do
     local before = S.get('renewed', id)
     if not before then
       lost[#lost + 1] = place .. '\31' .. (S.endOf(id) or '')
@@ -120,7 +124,6 @@ renew = function()
       end
     end
   end
-  S.position = S.position + count
   if #lost == 0 and #capped == 0 then return 'N' end
   local losses = #lost
   for _, each in ipairs(capped) do lost[#lost + 1] = each end

@@ -11,14 +11,13 @@ entry = function(key, most)
   return held .. '\31' .. count, shown
 end,
 
-readKey = function()
-  local key, most = S.argument(), tonumber(S.argument())
-  local head, shown = S.more.entry(key, most)
+readKey = function(fields)
+  local head, shown = S.more.entry(fields[1], tonumber(fields[2]))
   return 'K' .. S.revText .. '\31' .. head .. concat(shown)
 end,
 
-readPrefix = function()
-  local prefix, first, most = S.argument(), S.argument(), tonumber(S.argument())
+readPrefix = function(fields)
+  local prefix, first, most = fields[1], fields[2], tonumber(fields[3])
   S.write()
   local parts, page = { '' }, math.min(most + 1, 1000)
   repeat
@@ -48,8 +47,8 @@ gone = function(id)
   return 'Y' .. S.revText .. '\31' .. (S.endOf(id) or '')
 end,
 
-readLease = function()
-  local id, most = S.argument(), tonumber(S.argument())
+readLease = function(fields)
+  local id, most = fields[1], tonumber(fields[2])
   local lease = S.leaseOf(id)
   if not lease then return S.more.gone(id) end
   local parts = { 'L' .. S.revText, S.more.leaseText(lease) }
@@ -60,8 +59,8 @@ readLease = function()
   return concat(parts, '\30')
 end,
 
-readLeases = function()
-  local after, most = S.argument(), tonumber(S.argument())
+readLeases = function(fields)
+  local after, most = fields[1], tonumber(fields[2])
   S.write()
   local ids = call('ZRANGEBYSCORE', S.base .. 'born', after, '+inf', 'LIMIT', 0, most + 1)
   local parts = { 'A' .. S.revText .. '\31' .. (#ids > most and '1' or '') }
@@ -73,8 +72,8 @@ end,
 
 -- A tenure is the event of its end. Each knows the revision of the one before it on the same key;
 -- where several ended in one revision they stand together in one entry of the log.
-readHistory = function()
-  local key, most = S.argument(), S.limits.historyPerKey
+readHistory = function(fields)
+  local key, most = fields[1], S.limits.historyPerKey
   S.write()
   local line = S.get('lines', key)
   local parts, at = { 'T' .. S.revText }, line and sub(line, 3, 18)
@@ -98,8 +97,8 @@ readHistory = function()
 end,
 
 -- How the claims of a lease stand, for its watch.
-standing = function()
-  local id = S.argument()
+standing = function(fields)
+  local id = fields[1]
   if not S.leaseOf(id) then return S.more.gone(id) end
   local parts = { 'S' .. S.revText }
   for _, claim in ipairs(S.more.claimsOf(id)) do
@@ -111,8 +110,8 @@ standing = function()
 end,
 
 -- The events after a revision, or from now on none; some of them, where they are many.
-eventsAfter = function()
-  local from = S.argument()
+eventsAfter = function(fields)
+  local from = fields[1]
   S.write()
   if from == '' then return 'F' .. S.revText .. '\31' end
   local after = tonumber(from)

@@ -89,13 +89,11 @@ revokeClaims = function(kind, target, token, ending)
   return S.more.revoked(0, #victims, more)
 end,
 
-revoke = function()
-  local argument = S.argument
-  local kind, target, token = argument(), argument(), argument()
-  local after, by, why = tonumber(argument()), argument(), argument()
+revoke = function(fields)
+  local _, kind, target, token, after, by, why = unpack(fields, 1, 7)
   local said = '\29' .. by .. '\29' .. why
   if kind == 'lease' or kind == 'parent' then
-    return S.more.revokeLeases(kind, target, after, said)
+    return S.more.revokeLeases(kind, target, tonumber(after), said)
   end
   return S.more.revokeClaims(kind, target, token, 'revoked' .. said)
 end,

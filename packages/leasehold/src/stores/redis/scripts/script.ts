@@ -10,9 +10,10 @@ import { REVOKING } from './revoking.ts'
 import { STATE } from './state.ts'
 
 /**
- * The arguments of a run: who sends, the number of this run among the sender's, how many calls;
- * then each call: what it is, its request id where it may have one, and its own arguments. The
- * answer: milliseconds until a lease must be looked at, whose data it is, and an answer each.
+ * The arguments of a run: who sends, the number of this run among the sender's, and the calls, each
+ * one text: a letter for what it is, and its fields; the first of a change is its request id. The
+ * answer is one text too: milliseconds until a lease must be looked at, whose data it is, and an
+ * answer each. It is one because arguments and answers are what a run spends much of its time on.
  *
  * A client library may send a run again when its connection broke, though nobody asked it to: what
  * has a number that was seen before is not carried out.
@@ -22,7 +23,10 @@ local call, sub, match, concat, format =
   redis.call, string.sub, string.match, table.concat, string.format
 local S
 S = {
-HUGE = math.huge, base = sub(KEYS[1], 1, -5), position = 3,
+HUGE = math.huge, base = sub(KEYS[1], 1, -5), young = sub(KEYS[1], 1, -5) .. 'requests1',
+old = sub(KEYS[1], 1, -5) .. 'requests0',
+FORMS = { c = '^c\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)$',
+  r = '^r\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)$' },
 CLAIM = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
 LEASE = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
 `
@@ -48,28 +52,27 @@ if seen and tonumber(seen) >= tonumber(ARGV[2]) then return redis.error_reply('R
 local CHANGES = { c = 'claim', r = 'release', g = 'grant', u = 'update', v = 'revoke' }
 local OTHERS = { n = 'renew', k = 'readKey', p = 'readPrefix', l = 'readLease', a = 'readLeases',
   h = 'readHistory', s = 'standing', f = 'eventsAfter' }
-local argument, expected, most = S.argument, S.nextDue, 20
+local expected, most = S.nextDue, 20
 local answers = { '', S.uid }
-for at = 3, tonumber(ARGV[3]) + 2 do
-  local kind = argument()
+for at = 3, #ARGV do
+  local said = ARGV[at]
+  local kind = sub(said, 1, 1)
   local change = CHANGES[kind]
   if change then
-    local request, length = argument(), argument()
-    local known = request ~= '' and S.answerTo(request)
-    if known then
-      S.position = S.position + tonumber(length)
-      answers[at] = known
-    else
-      local answer = (S[change] or S.more[change])()
+    local fields = S.fieldsOf(said, kind)
+    local request = fields[1]
+    local answer = request ~= '' and S.answerTo(request)
+    if not answer then
+      answer = (S[change] or S.more[change])(fields)
       if request ~= '' then S.remember(request, answer) end
-      answers[at] = answer
       if S.heirs[1] then S.bury() end
     end
+    answers[at] = answer
   elseif kind == 'w' then
     most = 500
-    answers[at] = 'w'
+    answers[at] = kind
   else
-    answers[at] = (S[OTHERS[kind]] or S.more[OTHERS[kind]])()
+    answers[at] = (S[OTHERS[kind]] or S.more[OTHERS[kind]])(S.fieldsOf(said))
   end
 end
 if S.nextDue <= S.now or most == 500 then S.more.sweep(most) end
@@ -78,7 +81,7 @@ S.finish()
 local remaining = S.text(S.nextDue < S.HUGE and math.max(0, S.nextDue - S.now) or S.HUGE)
 if S.nextDue ~= expected then call('PUBLISH', S.uid .. ':due', remaining) end
 answers[1] = remaining
-return answers
+return concat(answers, '\\28')
 `
 
 /** Keys that nobody claims, of which more are remembered for a while: a reader steps over them. */

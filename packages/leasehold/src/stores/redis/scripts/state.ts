@@ -24,7 +24,7 @@
  *   the older: at least so many as they must are remembered, at most twice as many.
  */
 export const STATE = String.raw`
-got = { lines = {} }, changed = {}, adds = {}, rems = {}, sizes = {}, named = {}, idle = {},
+keys = {}, got = { lines = {} }, changed = {}, adds = {}, rems = {}, sizes = {}, named = {}, idle = {},
 due = {}, born = {}, scored = false, known = {}, asked = {}, events = {}, eventCount = 0,
 notes = false, found = {}, heirs = {}, wrote = false,
 
@@ -59,7 +59,12 @@ get = function(name, field)
   end
   local value = got[field]
   if value == nil then
-    value = call('HGET', S.base .. name, field)
+    local key = S.keys[name]
+    if not key then
+      key = S.base .. name
+      S.keys[name] = key
+    end
+    value = call('HGET', key, field)
     got[field] = value
   end
   return value
@@ -83,7 +88,7 @@ recall = function(name, field)
   return call('HGET', S.base .. name .. '1', field) or call('HGET', S.base .. name .. '0', field)
 end,
 answerTo = function(request)
-  return S.known[request] or S.recall('requests', request)
+  return S.known[request] or call('HGET', S.young, request) or call('HGET', S.old, request)
 end,
 remember = function(request, answer)
   local asked = S.asked
