@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type EngineSpec, findProgram } from './engine.ts'
 
 /** Redis as it must be set up to be relied upon: on the disk before it answers, and nothing evicted. */
@@ -8,7 +10,42 @@ export const REDIS: EngineSpec = {
     [
       ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder],
       ['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''],
-      ['--maxmemory-policy', 'noeviction'],
+      ['--maxmemory-policy', 'noeviction', '--repl-diskless-sync-delay', '0'],
     ].flat(),
   ready: /ready to accept connections/i,
+}
+
+/** One that copies another. */
+export function redisReplica(masterPort: number): EngineSpec {
+  const args: EngineSpec['args'] = (folder, port) => [
+    ...REDIS.args(folder, port),
+    ...['--replicaof', '127.0.0.1', String(masterPort)],
+  ]
+  return { ...REDIS, name: 'redis-replica', args }
+}
+
+/** What notices that a master is gone, and puts a replica in its place. The master's name is `main`. */
+export function redisSentinel(masterPort: number): EngineSpec {
+  const settings = [
+    `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
+    'sentinel down-after-milliseconds main 500',
+    'sentinel failover-timeout main 4000',
+  ]
+  return {
+    name: 'redis-sentinel',
+    program: findProgram('redis-server'),
+    prepare: (folder) => writeFileSync(join(folder, 'sentinel.conf'), settings.join('\n')),
+    args: (folder, port) => [
+      ...[join(folder, 'sentinel.conf'), '--sentinel', '--port', String(port)],
+      ...['--bind', '127.0.0.1', '--dir', folder],
+    ],
+    ready: /\+monitor master main/,
+  }
+}
+
+/** A cluster of one, which has all slots once it was given them. */
+export const REDIS_CLUSTER: EngineSpec = {
+  ...REDIS,
+  name: 'redis-cluster',
+  args: (folder, port) => [...REDIS.args(folder, port), '--cluster-enabled', 'yes'],
 }
