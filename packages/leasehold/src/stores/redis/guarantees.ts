@@ -1,7 +1,8 @@
-import { type Guarantees, LeaseholdError } from '../../port/index.ts'
+import { formatDuration, type Guarantees, LeaseholdError } from '../../port/index.ts'
 import type { Connection } from './client.ts'
 import { SAFETY_MS } from './deadlines.ts'
 import { faultOf } from './faults.ts'
+import { inTime } from './in-time.ts'
 import type { Settings } from './options.ts'
 import { scriptOf } from './scripts/index.ts'
 
@@ -17,8 +18,19 @@ return redis.call('INFO', 'server') .. redis.call('INFO', 'memory') .. redis.cal
 
 /** Asks Redis what it is, and refuses one that would throw leases away when its memory is full. */
 export async function inspect(connection: Connection, settings: Settings): Promise<Facts> {
+  const { clock, timeout } = settings
   const key = `{${settings.namespace}}:meta`
-  const info = await connection.run(ABOUT, key, []).catch((error: unknown) => {
+  const asked = inTime(
+    connection.run(ABOUT, key, []),
+    clock,
+    timeout,
+    () =>
+      new LeaseholdError(
+        'timeout',
+        `Redis did not answer within ${formatDuration(timeout)}: is it running, and is the client connected?`,
+      ),
+  )
+  const info = await asked.catch((error: unknown) => {
     throw faultOf(error)
   })
   const value = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(String(info))?.[1]

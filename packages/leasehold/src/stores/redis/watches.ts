@@ -14,6 +14,7 @@ import type { Connection, Listener } from './client.ts'
 import { Deadlines } from './deadlines.ts'
 import { faultOf, unknown } from './faults.ts'
 import { escaped } from './fields.ts'
+import { inTime } from './in-time.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import { PrefixWatch } from './prefix-watch.ts'
 
@@ -139,21 +140,15 @@ export class Watches {
       up: () => this.#up(),
     })
     const opening = this.#listener
-    const listener = await opening.catch((error: unknown) => {
+    const late = () => unknown('no second connection to Redis could be made in time')
+    const inGoodTime = inTime(opening, this.#clock, this.#timeout, late)
+    const listener = await inGoodTime.catch((error: unknown) => {
       if (this.#listener === opening) this.#listener = undefined
       throw error
     })
-    await this.#inTime(listener.subscribe(channel))
-  }
-
-  /** A library that has no connection keeps a subscription waiting for ever. */
-  #inTime(done: Promise<void>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.timer(this.#clock.now() + this.#timeout, () =>
-        reject(unknown('Redis did not accept the subscription in time')),
-      )
-      done.then(resolve, reject).finally(() => timer.cancel())
-    })
+    await inTime(listener.subscribe(channel), this.#clock, this.#timeout, () =>
+      unknown('Redis did not accept the subscription in time'),
+    )
   }
 
   #leave(channel: string, isEmpty: boolean): void {

@@ -13,5 +13,5 @@ export const openStore: OpenStore = (argument) => {
   const client = new Redis({ ...redis, retryStrategy: () => 50, maxRetriesPerRequest: null })
   // It connects again by itself; what that means for a call is the store's to say.
   client.on('error', () => {})
-  return redisStore(client, { timeout: 1000, ...store })
+  return redisStore(client, { timeout: 3000, ...store })
 }

@@ -161,7 +161,7 @@ end,
 saveLease = function(lease)
   S.found[lease.id] = lease
   S.set('leases', lease.id, concat({ lease.holder, lease.ttl, lease.grace, lease.granted,
-    S.text(lease.eol), lease.parent, lease.depth, lease.labels, lease.capped }, '\31'))
+    S.text(lease.eol - S.away), lease.parent, lease.depth, lease.labels, lease.capped }, '\31'))
 end,
 checkParent = function(id)
   local parent, limits = S.leaseOf(id), S.limits

@@ -8,7 +8,7 @@ leaseOf = function(id)
     if saved then
       local holder, ttl, grace, granted, eol, parent, depth, labels, capped = match(saved, S.LEASE)
       lease = { id = id, holder = holder, ttl = ttl, grace = grace, granted = granted,
-        eol = S.number(eol), parent = parent, depth = tonumber(depth), labels = labels,
+        eol = S.number(eol) + S.away, parent = parent, depth = tonumber(depth), labels = labels,
         capped = capped }
     end
     S.found[id] = lease

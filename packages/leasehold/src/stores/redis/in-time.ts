@@ -1,0 +1,14 @@
+import type { Clock, LeaseholdError } from '../../port/index.ts'
+
+/** What is done, or this error where it takes too long: a library without a connection waits on. */
+export function inTime<Done>(
+  done: Promise<Done>,
+  clock: Clock,
+  ms: number,
+  late: () => LeaseholdError,
+): Promise<Done> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.timer(clock.now() + ms, () => reject(late()))
+    done.then(resolve, reject).finally(() => timer.cancel())
+  })
+}
