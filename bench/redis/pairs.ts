@@ -12,7 +12,7 @@ const rows: Row[] = []
 for (const durable of [false, true]) {
   const engine = await startRedis(durable)
   if (!engine) continue
-  const [ours] = await entrantsOn(engine, LOCKERS, ['our store in Redis'])
+  const [ours] = await entrantsOn(engine, LOCKERS, ['our Redis store'])
   const peers = await entrantsOn(
     engine,
     LOCKERS,

@@ -1,0 +1,62 @@
+/**
+ * 32 who wait for one key of Redis, each with connections of its own, and hold it for 1 ms in turn.
+ * The bound is a token that goes from hand to hand by BLPOP: Redis gives it to who has waited longest,
+ * with nothing in between, and it is lost with who holds it.
+ */
+import { Redis } from 'ioredis'
+import { Line, many, WAITERS } from '../contended/line.js'
+import { contests, type Peer } from '../contest.js'
+import { startRedis } from '../engines.js'
+import { LOCKERS, type Locker } from '../lockers/index.js'
+import { locker, type OpenLocker } from '../lockers/locker.js'
+import type { Row } from '../rows.js'
+
+const TTL = 30_000
+
+const openToken: OpenLocker = async ({ port }) => {
+  const redis = new Redis({ port, host: '127.0.0.1' })
+  return locker(
+    async (key) => {
+      const isFirst = await redis.set(`${key}/made`, 'yes', 'NX')
+      if (isFirst === null) await redis.blpop(key, 0)
+      return { release: () => redis.rpush(key, 'token'), believes: () => true }
+    },
+    async () => redis.disconnect(),
+  )
+}
+
+const rows: Row[] = []
+const engine = await startRedis(false)
+if (engine) {
+  const opened: Locker[] = []
+  let keys = 0
+  const contestant = async (name: string, open: OpenLocker): Promise<Peer> => {
+    const lockers = await many(() => open({ port: engine.port, ttl: TTL }))
+    opened.push(...lockers)
+    const run = async () => {
+      const line = await Line.form(lockers, `drained/${++keys}`)
+      const took = await line.drain()
+      return { values: [took, line.inversions()], count: WAITERS }
+    }
+    return { name, run, pids: [engine.pid] }
+  }
+  rows.push(
+    ...(await contests({
+      name: 'hand-over in Redis',
+      figures: [
+        { name: `${WAITERS} who wait, until all have held`, unit: 'ms', better: 'less' },
+        { name: 'out of order', unit: '%', better: 'less' },
+      ],
+      ours: await contestant('ours', LOCKERS['our Redis store']),
+      peers: [
+        { ...(await contestant('a token by BLPOP', openToken)), limit: true, goal: 1 / 1.15 },
+        { ...(await contestant('redis-semaphore', LOCKERS['redis-semaphore'])), goal: 3 },
+        await contestant('redlock 5', LOCKERS['redlock 5']),
+      ],
+      rounds: 7,
+    })),
+  )
+  await Promise.all(opened.map((one) => one.close()))
+  await engine.end()
+}
+console.log(JSON.stringify(rows))
