@@ -47,5 +47,8 @@ export function redisSentinel(masterPort: number): EngineSpec {
 export const REDIS_CLUSTER: EngineSpec = {
   ...REDIS,
   name: 'redis-cluster',
-  args: (folder, port) => [...REDIS.args(folder, port), '--cluster-enabled', 'yes'],
+  args: (folder, port) => [
+    ...REDIS.args(folder, port),
+    ...['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'],
+  ],
 }

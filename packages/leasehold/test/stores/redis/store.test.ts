@@ -186,6 +186,49 @@ describeWith(REDIS, 'the Redis store', () => {
     await line.close()
   }, 20_000)
 
+  it('tells a prefix of everything in order, be a message lost', async () => {
+    let lost = 0
+    const divided: NodeRedisClient = {
+      eval: (script, options) => node.eval(script, options),
+      evalSha: (digest, options) => node.evalSha(digest, options),
+      duplicate: () => {
+        const second = nodeRedis(engine.port)
+        const subscribe = second.subscribe.bind(second)
+        return Object.assign(second, {
+          subscribe: (channel: string, listener: (message: string) => void) =>
+            subscribe(channel, (message) => {
+              if (channel.endsWith(':news') && lost++ === 0) return
+              listener(message)
+            }),
+        })
+      },
+    }
+    const { store } = await open(divided)
+    const all = heard(store, { prefix: '' })
+    await all.until('watching')
+    await hold(store, 'a')
+    while (lost === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    await hold(store, 'b')
+    await all.until('events')
+    const events = all.notices.flatMap((each) => (each.type === 'events' ? each.events : []))
+    expect(events.map(({ key }) => key)).toEqual(['a', 'b'])
+    await store.close()
+  })
+
+  it('does not let one hold whose own time is over', async () => {
+    const { store } = await open()
+    const first = await hold(store, 'key')
+    await hold(store, 'key', 50)
+    const third = await hold(store, 'key')
+    // Nobody watches, so nobody looks at what is due; and both calls are carried out in one run.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const [, reading] = await Promise.all([
+      store.release({ lease: first.lease, keys: ['key'], token: first.token }),
+      store.read({ key: 'key' }),
+    ])
+    expect(reading.claims.map(({ token }) => token)).toEqual([third.token])
+  })
+
   it('remembers few keys that nobody claims, and finds those that somebody does', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 100 } })
     const { lease } = await hold(store, 'jobs/1500')
