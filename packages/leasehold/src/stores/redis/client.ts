@@ -75,6 +75,13 @@ export function connectionOf(client: RedisClient): Connection {
   )
 }
 
+/**
+ * The second connection of ioredis would ask INFO when it is connected, which is an error once
+ * something was subscribed to; and what it subscribes to again by itself, nobody is told of when it
+ * fails, so that it ends the process.
+ */
+const OVERRIDES = { enableReadyCheck: false, autoResubscribe: false }
+
 function ioRedis(client: IoRedisClient): Connection {
   const single = client.isCluster !== true && typeof client.wait === 'function'
   return {
@@ -85,13 +92,21 @@ function ioRedis(client: IoRedisClient): Connection {
       ),
     wait: single ? (replicas, ms) => client.wait!(replicas, ms) : undefined,
     listen: async (ear) => {
-      // It would ask INFO when it is connected, which is an error once something was subscribed to.
-      const second = single ? client.duplicate({ enableReadyCheck: false }) : client.duplicate()
+      const second = single ? client.duplicate(OVERRIDES) : client.duplicate()
+      const channels = new Set<string>()
       second.on('message', (channel, text) => ear.message(channel!, text!))
-      watchState(second, ['close'], ear)
+      watchState(second, ['close'], ear, async () => {
+        if (single && channels.size > 0) await second.subscribe(...channels)
+      })
       return {
-        subscribe: async (channel) => void (await second.subscribe(channel)),
-        unsubscribe: async (channel) => void (await second.unsubscribe(channel)),
+        subscribe: async (channel) => {
+          channels.add(channel)
+          await second.subscribe(channel)
+        },
+        unsubscribe: async (channel) => {
+          channels.delete(channel)
+          await second.unsubscribe(channel)
+        },
         close: async () => second.disconnect(),
       }
     },
@@ -113,7 +128,7 @@ function nodeRedis(client: NodeRedisClient): Connection {
     wait: single ? (replicas, ms) => wait.call(client, replicas, ms) : undefined,
     listen: async (ear) => {
       const second = client.duplicate()
-      watchState(second, ['error', 'reconnecting', 'end'], ear)
+      watchState(second, ['error', 'reconnecting', 'end'], ear, async () => {})
       await second.connect()
       return {
         subscribe: async (channel) =>
@@ -125,11 +140,12 @@ function nodeRedis(client: NodeRedisClient): Connection {
   }
 }
 
-/** Tells the ear when the connection breaks and when it is back. The libraries connect again. */
+/** Tells the ear when the connection breaks, and when it is back with what was subscribed to. */
 function watchState(
   second: { on(event: string, listener: () => void): unknown },
   downs: readonly string[],
   ear: ConnectionEar,
+  restore: () => Promise<void>,
 ): void {
   let isUp = true
   for (const event of downs) {
@@ -141,8 +157,13 @@ function watchState(
   // Nobody listening to it would end the process.
   if (!downs.includes('error')) second.on('error', () => {})
   second.on('ready', () => {
-    if (!isUp) ear.up()
+    if (isUp) return
     isUp = true
+    // Where that fails the connection has broken again, and will be ready again.
+    restore().then(
+      () => ear.up(),
+      () => {},
+    )
   })
 }
 

@@ -18,6 +18,9 @@ import { inTime } from './in-time.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import { PrefixWatch } from './prefix-watch.ts'
 
+/** How long the second connection is kept when nobody watches any more: somebody may soon again. */
+const LINGER_MS = 500
+
 /**
  * Those who watch, and the second connection on which they are told.
  *
@@ -96,12 +99,7 @@ export class Watches {
   async close(error: LeaseholdError): Promise<void> {
     this.#deadlines.stop()
     this.#interrupt(error)
-    const listener = this.#listener
-    this.#listener = undefined
-    await listener?.then(
-      (it) => it.close(),
-      () => {},
-    )
+    await this.#hangUp()
   }
 
   async #open(
@@ -156,7 +154,26 @@ export class Watches {
       const name = `${this.#uid}:${channel}`
       void this.#listener?.then((it) => it.unsubscribe(name)).catch(() => {})
     }
-    if (this.#leases.size === 0 && this.#prefixes.size === 0) this.#deadlines.stop()
+    if (!this.#isIdle) return
+    this.#deadlines.stop()
+    this.#clock.timer(this.#clock.now() + LINGER_MS, () => {
+      if (this.#isIdle) void this.#hangUp()
+    })
+  }
+
+  get #isIdle(): boolean {
+    return this.#leases.size === 0 && this.#prefixes.size === 0
+  }
+
+  /** Nobody watches, so nobody needs the second connection: it would keep the process running. */
+  async #hangUp(): Promise<void> {
+    const listener = this.#listener
+    this.#listener = undefined
+    this.#channels.clear()
+    await listener?.then(
+      (it) => it.close(),
+      () => {},
+    )
   }
 
   #removeLease(watch: LeaseWatch): void {
