@@ -66,6 +66,11 @@ export class Calls {
     return this.#ask(`${name}${US}${request}${US}${values.join(US)}`, grows, read)
   }
 
+  /** Asks for a change that is written in a form of its own. */
+  write<Answer>(text: string, grows: boolean, read: (answer: string) => Answer): Promise<Answer> {
+    return this.#ask(text, grows, read)
+  }
+
   /** Asks for anything else, which needs no room and may be repeated. */
   ask<Answer>(values: readonly string[], read: (answer: string) => Answer): Promise<Answer> {
     return this.#ask(values.join(US), false, read)

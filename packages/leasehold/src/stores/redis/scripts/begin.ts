@@ -20,7 +20,9 @@ begin = function()
   local saved = call('GET', KEYS[1])
   local time = call('TIME')
   local wall = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
-  local me = match(call('INFO', 'server'), 'run_id:(%w+)')
+  local info = call('INFO', 'server')
+  local _, at = string.find(info, 'run_id:', 1, true)
+  local me = sub(info, at + 1, at + 40)
   local lowest = math.max(math.floor(wall * 1048.576), 1e15)
   S.wall = wall
   if not saved then
@@ -28,20 +30,19 @@ begin = function()
     S.since, S.away, S.gen, S.idleCount, S.nextDue, S.wrote = 0, 0, 0, 0, S.HUGE, true
     S.logged, S.complete, S.mid = format('%d', lowest), lowest, lowest
   else
-    local version, uid, run, rev, last, raw, since, away, logged, complete, mid, gen, idle, due =
-      match(saved, '^(%S+)' .. string.rep(' (%S+)', 13) .. '$')
-    if version ~= '1' then return 'FORMAT ' .. tostring(version or saved) end
-    S.uid, S.run, S.since, S.away, S.logged = uid, run, tonumber(since), tonumber(away), logged
-    S.rev, S.complete, S.mid, S.gen = tonumber(rev), tonumber(complete), tonumber(mid), tonumber(gen)
-    S.idleCount, S.nextDue = tonumber(idle), due == '-' and S.HUGE or tonumber(due)
-    last = tonumber(last)
+    local meta = cmsgpack.unpack(saved)
+    if type(meta) ~= 'table' or meta[1] ~= 1 then return 'FORMAT ' .. saved end
+    local run, last, raw
+    _, S.uid, run, S.rev, last, raw, S.since, S.away, S.logged, S.complete, S.mid, S.gen,
+      S.idleCount, S.nextDue = unpack(meta)
+    S.run, S.nextDue = run, S.nextDue or S.HUGE
     if run ~= me then
       S.now = math.max(last, wall)
       S.run, S.since, S.away, S.wrote = me, S.now, S.away + S.now - last, true
       S.rev = math.max(S.rev + 1, lowest)
       S.logged, S.complete, S.mid = format('%d', S.rev), S.rev, S.rev
     else
-      local passed = math.max(wall - tonumber(raw), 0)
+      local passed = math.max(wall - raw, 0)
       S.now = last + passed - math.max(0, math.min(last + passed - wall, passed * 0.0005))
     end
   end
@@ -52,9 +53,8 @@ end,
 finish = function()
   S.write()
   if S.wrote then
-    call('SET', KEYS[1], format('1 %s %s %d %s %.3f %.3f %.3f %s %d %d %d %d %s', S.uid, S.run, S.rev,
-      S.nowText, S.wall, S.since, S.away, S.logged, S.complete, S.mid, S.gen,
-      S.idleCount, S.nextDue == S.HUGE and '-' or format('%.3f', S.nextDue)))
+    call('SET', KEYS[1], cmsgpack.pack({ 1, S.uid, S.run, S.rev, S.now, S.wall, S.since, S.away,
+      S.logged, S.complete, S.mid, S.gen, S.idleCount, S.nextDue < S.HUGE and S.nextDue }))
   end
 end,
 `

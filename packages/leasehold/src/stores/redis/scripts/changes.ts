@@ -137,10 +137,10 @@ sweep = function(most)
 end,
 
 claimText = function(key, token)
-  local id, made, held, standing, _, value = match(S.claimAt(key, token), S.CLAIM)
-  local lease = S.leaseOf(id)
-  return concat({ key, token, id, lease.holder, standing, value, made, held,
-    S.text(S.deadline(lease)) }, '\31')
+  local claim = S.claimAt(key, token)
+  local lease, held = S.leaseOf(sub(claim, 1, 16)), sub(claim, 34, 50)
+  return concat({ key, token, lease.id, lease.holder, sub(claim, 51, 58), sub(claim, 60),
+    sub(claim, 17, 33), held == S.NEVER and '' or held, S.text(S.deadline(lease)) }, '\31')
 end,
 -- How many stand before the end of a line, but for so many, and the first of them.
 ahead = function(key, without)
@@ -206,9 +206,8 @@ update = function(fields)
   local claim, refusal = S.findClaim(id, key, token)
   if not claim then return refusal end
   S.revise()
-  local _, made, held, standing, multi = match(claim, S.CLAIM)
-  S.putClaim(key, token, concat({ id, made, held, standing, multi, value }, '\31'))
-  S.tell('u', key, token, S.leaseOf(id), standing, value, '', '', '')
+  S.putClaim(key, token, sub(claim, 1, 59) .. value)
+  S.tell('u', key, token, S.leaseOf(id), sub(claim, 51, 58), value, '', '', '')
   return 'R' .. S.revText
 end,
 `

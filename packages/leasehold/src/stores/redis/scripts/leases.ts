@@ -38,12 +38,13 @@ end,
 
 -- Takes a claim away. Those behind it come to hold by settle, when all that go have gone.
 remove = function(key, token, claim, ending)
-  local id, _, held, standing, multi, value = match(claim, S.CLAIM)
-  local before = held == '' and '' or sub(S.get('lines', key), 3, 18)
-  S.tell('r', key, token, S.leaseOf(id), standing, value, ending, held, before)
+  local id, held, multi = sub(claim, 1, 16), sub(claim, 34, 50), sub(claim, 59, 59)
+  local hasHeld, before = held ~= S.NEVER, ''
+  if hasHeld then before = sub(S.get('lines', key), 3, 18) else held = '' end
+  S.tell('r', key, token, S.leaseOf(id), sub(claim, 51, 58), sub(claim, 60), ending, held, before)
   S.exclude('c:' .. id, token .. ' ' .. key)
-  if multi ~= '' then S.regroup(token, -1, held == '' and -1 or 0) end
-  S.cut(key, token, held ~= '')
+  if multi ~= '.' then S.regroup(token, -1, hasHeld and 0 or -1) end
+  S.cut(key, token, hasHeld)
   return id
 end,
 

@@ -27,7 +27,8 @@ tokenAt = function(line, index)
   return sub(line, first, first + 15), sub(line, first + 16, first + 23)
 end,
 
--- What a claim is: lease, claimed at, held since, standing, whether made with others, value.
+-- What a claim is, by places: 1 lease, 17 claimed at, 34 held since (spaces where it waits), 51
+-- standing, 59 whether it was made with others, 60 value.
 claimAt = function(key, token)
   local line = S.lineOf(key)
   if not line then return false end
@@ -72,7 +73,7 @@ append = function(key, token, standing, start, rest)
   local holds = held == count and S.behind(line, standing, held)
   if holds then line = S.withHeld(line, held + 1) end
   S.set('lines', key, line .. token .. standing)
-  S.set('claims', token .. ' ' .. key, start .. (holds and S.nowText or '') .. rest)
+  S.set('claims', token .. ' ' .. key, start .. (holds and S.nowText or S.NEVER) .. rest)
   return holds
 end,
 withHeld = function(line, held)
@@ -115,7 +116,7 @@ cut = function(key, token, held)
 end,
 
 allHold = function(token, multi, heldSince)
-  if multi == '' then return heldSince ~= '' end
+  if multi == '.' then return heldSince ~= S.NEVER end
   return match(S.get('groups', token), ' (%d+)$') == '0'
 end,
 regroup = function(token, made, waiting)
@@ -135,9 +136,10 @@ settle = function(key)
     if not S.behind(line, standing, held) then break end
     held = held + 1
     local name = token .. ' ' .. key
-    local id, made, _, kind, multi, value = match(S.get('claims', name), S.CLAIM)
-    S.set('claims', name, concat({ id, made, S.nowText, kind, multi, value }, '\31'))
-    if multi ~= '' then S.regroup(token, 0, -1) end
+    local claim = S.get('claims', name)
+    local id, multi = sub(claim, 1, 16), sub(claim, 59, 59)
+    S.set('claims', name, sub(claim, 1, 33) .. S.nowText .. sub(claim, 51))
+    if multi ~= '.' then S.regroup(token, 0, -1) end
     if S.allHold(token, multi, S.nowText) then S.note(id, 'h\31' .. S.revText .. '\31' .. token) end
     S.heirs[#S.heirs + 1] = id
   end

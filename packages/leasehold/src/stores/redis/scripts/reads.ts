@@ -103,8 +103,9 @@ standing = function(fields)
   local parts = { 'S' .. S.revText }
   for _, claim in ipairs(S.more.claimsOf(id)) do
     local token, key = claim[1], claim[2]
-    local _, _, held, _, multi = match(S.claimAt(key, token), S.CLAIM)
-    parts[#parts + 1] = key .. '\31' .. token .. '\31' .. (S.allHold(token, multi, held) and '1' or '')
+    local it = S.claimAt(key, token)
+    local holds = S.allHold(token, sub(it, 59, 59), sub(it, 34, 50))
+    parts[#parts + 1] = key .. '\31' .. token .. '\31' .. (holds and '1' or '')
   end
   return concat(parts, '\30')
 end,

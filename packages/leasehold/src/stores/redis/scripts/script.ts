@@ -19,15 +19,13 @@ import { STATE } from './state.ts'
  * has a number that was seen before is not carried out.
  */
 const BEFORE = String.raw`
-local call, sub, match, concat, format =
-  redis.call, string.sub, string.match, table.concat, string.format
+local call, sub, find, match, concat, format =
+  redis.call, string.sub, string.find, string.match, table.concat, string.format
 local S
 S = {
 HUGE = math.huge, base = sub(KEYS[1], 1, -5), young = sub(KEYS[1], 1, -5) .. 'requests1',
 old = sub(KEYS[1], 1, -5) .. 'requests0',
-FORMS = { c = '^c\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)$',
-  r = '^r\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)$' },
-CLAIM = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
+NEVER = '                 ',
 LEASE = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
 `
 
@@ -49,7 +47,7 @@ local sender = '\\31' .. ARGV[1]
 local seen = S.answerTo(sender)
 if seen and tonumber(seen) >= tonumber(ARGV[2]) then return redis.error_reply('REPEATED') end
 
-local CHANGES = { c = 'claim', r = 'release', g = 'grant', u = 'update', v = 'revoke' }
+local CHANGES = { C = 'claim', c = 'claim', R = 'release', r = 'release', g = 'grant', u = 'update', v = 'revoke' }
 local OTHERS = { n = 'renew', k = 'readKey', p = 'readPrefix', l = 'readLease', a = 'readLeases',
   h = 'readHistory', s = 'standing', f = 'eventsAfter' }
 local expected, most = S.nextDue, 20
