@@ -1,4 +1,4 @@
-import { LeaseholdError } from './errors.ts'
+import { invalid, LeaseholdError } from './errors.ts'
 
 /** A number of milliseconds, or a text such as `'250ms'`, `'30s'`, `'1.5h'`, `'infinite'`. */
 export type Duration = number | `${number}${Unit}` | 'infinite'
@@ -24,6 +24,13 @@ export function milliseconds(value: Duration, name: string): number {
     'invalid-argument',
     `${name} is ${show(value)}: write a duration as milliseconds (30000) or as a number with ms, s, m, h or d ('30s', '1.5h'), or 'infinite'`,
   )
+}
+
+/** A duration that can be waited for: more than 0, and not infinite. */
+export function positive(value: Duration, name: string): number {
+  const ms = milliseconds(value, name)
+  if (ms > 0 && ms < Infinity) return ms
+  throw invalid(`${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
 }
 
 /** A duration as a person would write it: `1.5h`, `30s`, `250ms`, `infinite`. */

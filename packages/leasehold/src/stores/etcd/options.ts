@@ -4,7 +4,7 @@ import {
   type Duration,
   invalid,
   type Limits,
-  milliseconds,
+  positive,
   type Random,
   show,
   systemClock,
@@ -72,10 +72,10 @@ export function settingsOf(options: EtcdStoreOptions): Settings {
   }
   const { createSsl, createInsecure } = grpc.credentials
   const credentials = options.credentials ?? (secure.length > 0 ? createSsl() : createInsecure())
-  const timeout = positive('timeout', options.timeout ?? TIMEOUT_MS)
+  const timeout = positive(options.timeout ?? TIMEOUT_MS, 'timeout')
   // With one member there is no other to turn to, and asking a busy one twice helps nobody.
   const isAlone = endpoints.length === 1
-  const patience = positive('patience', options.patience ?? (isAlone ? timeout : PATIENCE_MS))
+  const patience = positive(options.patience ?? (isAlone ? timeout : PATIENCE_MS), 'patience')
   const addresses = endpoints.map((endpoint) => endpoint.replace(/^https?:\/\//, ''))
   return {
     prefix: prefixOf(options.prefix ?? 'leasehold/'),
@@ -126,10 +126,4 @@ function prefixOf(prefix: string): string {
   throw invalid(
     `prefix is ${show(prefix)}: give a text without control characters, such as 'leasehold/'`,
   )
-}
-
-function positive(name: string, value: Duration): number {
-  const ms = milliseconds(value, name)
-  if (ms > 0 && ms < Infinity) return ms
-  throw invalid(`${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
 }

@@ -4,7 +4,7 @@ import {
   type Duration,
   invalid,
   type Limits,
-  milliseconds,
+  positive,
   type Random,
   show,
   systemClock,
@@ -63,8 +63,8 @@ export function settingsOf(client: PostgresClient, options: PostgresStoreOptions
     line: lineOf(connection, listen),
     schema: schemaOf(options.schema),
     migrate: options.migrate ?? true,
-    poll: positive('poll', options.poll ?? (listen === false ? 100 : 5000)),
-    timeout: positive('timeout', options.timeout ?? 5000),
+    poll: positive(options.poll ?? (listen === false ? 100 : 5000), 'poll'),
+    timeout: positive(options.timeout ?? 5000, 'timeout'),
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     clock,
     random,
@@ -95,10 +95,4 @@ function checkRoom(client: PostgresClient): void {
 function lineOf(connection: Connection, listen: boolean | PostgresClient): Connection | undefined {
   if (typeof listen !== 'boolean') return connectionOf(listen, 'listen')
   return listen ? connection : undefined
-}
-
-function positive(name: string, value: Duration): number {
-  const ms = milliseconds(value, name)
-  if (ms > 0 && ms < Infinity) return ms
-  throw invalid(`${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
 }

@@ -4,7 +4,7 @@ import {
   type Duration,
   invalid,
   type Limits,
-  milliseconds,
+  positive,
   type Random,
   show,
   systemClock,
@@ -52,15 +52,9 @@ export function settingsOf(options: RedisStoreOptions): Settings {
     namespace,
     replicas,
     clock,
-    timeout: positive('timeout', options.timeout ?? 5000),
-    within: positive('within', options.within ?? 1000),
+    timeout: positive(options.timeout ?? 5000, 'timeout'),
+    within: positive(options.within ?? 1000, 'within'),
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     random: options.random ?? systemRandom,
   }
-}
-
-function positive(name: string, value: Duration): number {
-  const ms = milliseconds(value, name)
-  if (ms > 0 && ms < Infinity) return ms
-  throw invalid(`${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
 }

@@ -4,6 +4,7 @@ import {
   type Duration,
   LeaseholdError,
   milliseconds,
+  positive,
   type Random,
   show,
   systemClock,
@@ -44,8 +45,8 @@ export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): L
     url: streamOf(url),
     clock,
     random,
-    timeout: positive('timeout', options.timeout ?? 5000),
-    silence: positive('silence', options.silence ?? 5000),
+    timeout: positive(options.timeout ?? 5000, 'timeout'),
+    silence: positive(options.silence ?? 5000, 'silence'),
     headers,
     tls,
     hello: { client: random.id(), tied: lingerOf(options.tied) },
@@ -74,14 +75,5 @@ function lingerOf(tied: RemoteStoreOptions['tied']): number | undefined {
   throw new LeaseholdError(
     'invalid-argument',
     "linger is infinite: give a finite one, such as '2s'",
-  )
-}
-
-function positive(name: string, value: Duration): number {
-  const ms = milliseconds(value, name)
-  if (ms > 0 && ms < Infinity) return ms
-  throw new LeaseholdError(
-    'invalid-argument',
-    `${name} is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`,
   )
 }

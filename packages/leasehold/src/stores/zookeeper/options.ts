@@ -4,7 +4,7 @@ import {
   type Duration,
   invalid,
   type Limits,
-  milliseconds,
+  positive,
   type Random,
   show,
   systemClock,
@@ -71,7 +71,7 @@ export function settingsOf(options: ZookeeperStoreOptions): Settings {
     root: rootOf(options.root ?? '/leasehold'),
     connect,
     auth: authOf(auth),
-    timeout: timeoutOf(options.timeout ?? 5000),
+    timeout: positive(options.timeout ?? 5000, 'timeout'),
     // All three are in the entries of one journal.
     limits: { ...limits, requests: limits.events, ended: limits.events },
     clock,
@@ -116,10 +116,4 @@ function authOf(auth: Auth | undefined): Auth | undefined {
   if (auth === undefined) return undefined
   if (typeof auth?.scheme === 'string' && typeof auth.credentials === 'string') return auth
   throw invalid("auth must have a scheme and credentials, such as 'digest' and 'user:password'")
-}
-
-function timeoutOf(value: Duration): number {
-  const ms = milliseconds(value, 'timeout')
-  if (ms > 0 && ms < Infinity) return ms
-  throw invalid(`timeout is ${show(value)}: it must be more than 0 and not infinite, such as '5s'`)
 }
