@@ -23,8 +23,14 @@ export function ActDialog() {
     dialog.current?.close()
     setDeed(undefined)
   }
+  // The browser tells of a close only later, when the next deed may have been proposed already: it is
+  // not left to close by itself.
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    close()
+  }
   return (
-    <dialog ref={dialog} aria-labelledby="act-title" onClose={() => setDeed(undefined)}>
+    <dialog ref={dialog} aria-labelledby="act-title" onCancel={cancel}>
       {deed !== undefined && <ActForm deed={deed} close={close} />}
     </dialog>
   )
