@@ -1,5 +1,12 @@
 import { etcdStore } from 'leasehold/etcd'
-import { type Clock, invalid, LeaseholdError, type LeaseStore, show } from 'leasehold/port'
+import {
+  type Clock,
+  invalid,
+  LeaseholdError,
+  type LeaseStore,
+  show,
+  withoutPassword,
+} from 'leasehold/port'
 import { postgresStore } from 'leasehold/postgres'
 import { redisStore } from 'leasehold/redis'
 import { zookeeperStore } from 'leasehold/zookeeper'
@@ -60,7 +67,8 @@ export class EngineAddress {
     if (!parts)
       throw invalid(`store ${show(withoutPassword(url))} names no host: write ${examples()}`)
     const [, scheme, login, hosts, path, settings] = parts
-    const [user, password] = (login ?? '').split(':', 2)
+    // A password may have colons of its own.
+    const [, user, password] = /^([^:]*):?(.*)$/.exec(login ?? '')!
     this.#url = url
     this.scheme = scheme!
     this.hosts = hosts!.split(',')
@@ -92,10 +100,6 @@ export class EngineAddress {
       `the address of the store has a setting ${show(unknown)}: there are only ${known.join(', ')}`,
     )
   }
-}
-
-export function withoutPassword(url: string): string {
-  return url.replace(/^([a-z+]+:\/\/[^:@/]*):[^@/]*@/, '$1:…@')
 }
 
 function examples(): string {
@@ -168,7 +172,9 @@ async function openZookeeper(address: EngineAddress, clock: Clock): Promise<Open
   const { hosts, user, password, path } = address
   const store = await zookeeperStore({
     servers: hosts.join(','),
-    ...(user !== undefined && { auth: { scheme: 'digest', credentials: `${user}:${password}` } }),
+    ...(user !== undefined && {
+      auth: { scheme: 'digest', credentials: `${user}:${password ?? ''}` },
+    }),
     ...(path !== '' && { root: `/${path}` }),
     clock,
   })

@@ -2,8 +2,15 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fileStore } from 'leasehold/file'
 import { memoryStore } from 'leasehold/memory'
-import { type Clock, invalid, type LeaseStore, show, systemClock } from 'leasehold/port'
-import { ENGINE_ADDRESSES, isEngine, openEngine, withoutPassword } from './engines.ts'
+import {
+  type Clock,
+  invalid,
+  type LeaseStore,
+  show,
+  systemClock,
+  withoutPassword,
+} from 'leasehold/port'
+import { ENGINE_ADDRESSES, isEngine, openEngine } from './engines.ts'
 
 /** The file, in the folder of the data, that the key of lease secrets is in. */
 export const SECRETS_KEY = 'secrets.key'

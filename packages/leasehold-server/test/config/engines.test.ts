@@ -1,6 +1,7 @@
+import { withoutPassword } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
 import { openStore } from '../../src/index.ts'
-import { EngineAddress, isEngine, withoutPassword } from '../../src/stores/engines.ts'
+import { EngineAddress, isEngine } from '../../src/stores/engines.ts'
 
 describe("an engine's address", () => {
   it('has several hosts, a login, a path, and settings', () => {
@@ -12,6 +13,7 @@ describe("an engine's address", () => {
       password: 'p@ss',
       path: 'my/prefix',
     })
+    expect(new EngineAddress('redis://me:a:b@h').password).toBe('a:b')
     expect(address.take('x')).toBe('1')
     expect(address.rest).toBe('etcd://me:p%40ss@a:2379,b:2379/my/prefix?y=2')
     expect(() => address.finish('x')).toThrowError(/a setting "y": there are only x/)
@@ -25,8 +27,8 @@ describe("an engine's address", () => {
   })
 
   it('is printed without its password, in messages too', async () => {
-    expect(withoutPassword('postgres://me:secret@h/db')).toBe('postgres://me:…@h/db')
-    expect(withoutPassword('redis://:secret@h')).toBe('redis://:…@h')
+    expect(withoutPassword('postgres://me:secret@h/db')).toBe('postgres://…@h/db')
+    expect(withoutPassword('redis://:se/c@ret@h')).toBe('redis://…@h')
     await expect(openStore('mysql://me:secret@h/db')).rejects.toThrowError(
       /^(?!.*secret).*write one/,
     )

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { LeaseholdError, type LeaseStore, show } from '../port/index.ts'
+import { LeaseholdError, type LeaseStore, show, withoutPassword } from '../port/index.ts'
 import type { Settings } from './settings.ts'
 
 /** Stores that need a client of the caller's, so that an address alone does not open them. */
@@ -40,11 +40,6 @@ export async function openStore(
     )
   }
   throw invalid(url, "write 'memory:', 'file:./folder', 'http://host:7420', or give a store object")
-}
-
-/** An address may hold a password, which belongs in no message. */
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//…@')
 }
 
 /** `file:./data` and `file:data` are relative to the working directory, `file:///data` is absolute. */

@@ -43,6 +43,11 @@ export function formatDuration(ms: number): string {
   return `${Math.round(ms * 1000) / 1000}ms`
 }
 
+/** An address as it can be printed: whatever stands before the last @ may hold a password. */
+export function withoutPassword(url: string): string {
+  return url.replace(/:\/\/.*@/, '://…@')
+}
+
 /** A value as it can stand in an error message: quoted, and never long. */
 export function show(value: unknown): string {
   if (typeof value === 'string') {
