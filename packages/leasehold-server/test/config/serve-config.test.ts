@@ -215,7 +215,7 @@ describe('leasehold serve with TLS', () => {
     expect(await connects()).toBe(true)
     install('stranger')
     server.signal('SIGHUP')
-    await server.said(/opened anew/)
+    await server.said(/were opened anew/)
     expect(await connects()).toBe(false)
   })
 })
