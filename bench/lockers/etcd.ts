@@ -45,11 +45,18 @@ export const openEtcd3Election: OpenLocker = async ({ port, ttl }) => {
 export const openEtcdService: OpenLocker = async ({ port, ttl }) => {
   const client = new EtcdClient(port)
   const lease = await client.grant(seconds(ttl))
+  const keepAlives = client.keepAlives()
+  // It must live while others have their turn.
+  const heart = setInterval(() => void keepAlives.renew(lease), ttl / 3)
   return locker(
     async (key) => {
       const held = await client.lock(key, lease)
       return { release: () => client.unlock(held), believes: () => true }
     },
-    async () => client.close(),
+    async () => {
+      clearInterval(heart)
+      keepAlives.end()
+      client.close()
+    },
   )
 }

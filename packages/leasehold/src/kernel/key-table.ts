@@ -1,5 +1,5 @@
 import type { Key } from '../port/index.ts'
-import { OrderedNames } from './ordered-names.ts'
+import { OrderedKeys } from './ordered-keys.ts'
 import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 
 /** Whether a key stands in the queue of idle ones, and whether it was claimed since it came there. */
@@ -24,7 +24,7 @@ export class KeyTable {
   readonly #idle = this.#integers.field()
 
   readonly slots = new Slots([this.#numbers, this.#integers, this.name])
-  readonly ordered = new OrderedNames()
+  readonly ordered = new OrderedKeys(this.name, this.count)
   readonly #byName = new SlotsByName()
   readonly #idleMax: number
   readonly #idleQueue = new Fifo()
@@ -61,7 +61,7 @@ export class KeyTable {
     this.#idleQueue.push(slot)
     this.#byName.set(name, slot)
     this.#lastSlot = slot
-    this.ordered.add(name)
+    this.ordered.add(slot)
     return slot
   }
 
@@ -102,7 +102,7 @@ export class KeyTable {
     const name = this.name.get(slot)!
     this.#byName.delete(name)
     if (this.#lastName === name) this.#lastSlot = NONE
-    this.ordered.delete(name)
+    this.ordered.delete(slot)
     this.name.set(slot, undefined)
     this.slots.give(slot)
   }

@@ -75,7 +75,9 @@ export class Reader {
   #read(query: Query): Reading {
     const { revision, tables, tenures } = this.#ledger
     if ('key' in query) {
-      const { key: _, ...rest } = this.#entry(query.key, query.limit ?? PAGE_DEFAULT)
+      const key = tables.keys.find(query.key)
+      if (key === NONE) return { revision, claims: [], holders: 0, count: 0 }
+      const { key: _, ...rest } = this.#entry(key, query.limit ?? PAGE_DEFAULT)
       return { revision, ...rest }
     }
     if ('prefix' in query) return this.#prefix(query.prefix, query.after, query.limit)
@@ -85,30 +87,27 @@ export class Reader {
     return { revision, tenures: key === NONE ? [] : tenures.of(key) }
   }
 
-  #entry(name: string, most: number): KeyEntry {
+  #entry(key: number, most: number): KeyEntry {
     const { keys, claims } = this.#ledger.tables
-    const key = keys.find(name)
-    if (key === NONE) return { key: name, claims: [], holders: 0, count: 0 }
     const shown: Claim[] = []
     let claim = keys.first.get(key)
     for (; claim !== NONE && shown.length < most; claim = claims.nextOnKey.get(claim)) {
       shown.push(this.claim(claim))
     }
-    return { key: name, claims: shown, holders: keys.held.get(key), count: keys.count.get(key) }
+    const [holders, count] = [keys.held.get(key), keys.count.get(key)]
+    return { key: keys.name.get(key)!, claims: shown, holders, count }
   }
 
   #prefix(prefix: string, after: string | undefined, limit = PAGE_DEFAULT): Reading {
     const { keys } = this.#ledger.tables
     const entries: KeyEntry[] = []
     let more = false
-    for (const name of keys.ordered.under(prefix, after)) {
-      const key = keys.find(name)
-      if (keys.count.get(key) === 0) continue
+    for (const key of keys.ordered.claimedUnder(prefix, after)) {
       if (entries.length === limit) {
         more = true
         break
       }
-      entries.push(this.#entry(name, Math.min(keys.held.get(key) + 1, CLAIMS_SHOWN)))
+      entries.push(this.#entry(key, Math.min(keys.held.get(key) + 1, CLAIMS_SHOWN)))
     }
     return { revision: this.#ledger.revision, keys: entries, more }
   }

@@ -68,8 +68,8 @@ function claimsOn(ledger: Ledger, target: RevokeTarget): number[] {
   const { keys } = ledger.tables
   const found: number[] = []
   if ('prefix' in target) {
-    for (const name of keys.ordered.under(target.prefix)) {
-      collect(ledger, keys.find(name), found)
+    for (const key of keys.ordered.claimedUnder(target.prefix)) {
+      collect(ledger, key, found)
       if (found.length > ledger.limits.page) break
     }
   } else if ('key' in target) {

@@ -1,4 +1,4 @@
-import { formatDuration, show } from './duration.ts'
+import { formatDuration } from './duration.ts'
 import type { Refusal } from './errors.ts'
 import type {
   ClaimRequest,
@@ -14,6 +14,7 @@ import type {
   WatchTarget,
 } from './lease-store.ts'
 import type { Limits } from './limits.ts'
+import { show } from './show.ts'
 
 /**
  * The checks that every store makes of its arguments before anything else, so that a wrong call

@@ -1,4 +1,5 @@
 import { invalid, LeaseholdError } from './errors.ts'
+import { show } from './show.ts'
 
 /** A number of milliseconds, or a text such as `'250ms'`, `'30s'`, `'1.5h'`, `'infinite'`. */
 export type Duration = number | `${number}${Unit}` | 'infinite'
@@ -41,20 +42,4 @@ export function formatDuration(ms: number): string {
     if (count >= 1 && Number.isInteger(count * 10)) return `${count}${unit}`
   }
   return `${Math.round(ms * 1000) / 1000}ms`
-}
-
-/** An address as it can be printed: whatever stands before the last @ may hold a password. */
-export function withoutPassword(url: string): string {
-  return url.replace(/:\/\/.*@/, '://…@')
-}
-
-/** A value as it can stand in an error message: quoted, and never long. */
-export function show(value: unknown): string {
-  if (typeof value === 'string') {
-    return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value)
-  }
-  if (typeof value === 'object' && value !== null)
-    return Array.isArray(value) ? 'an array' : 'an object'
-  if (typeof value === 'function') return 'a function'
-  return String(value)
 }

@@ -36,12 +36,12 @@ interface Named {
 export async function release(context: Context, request: ReleaseRequest): Promise<Changed> {
   const { known, news } = context
   const named = { ...request, request: request.request }
-  const ends = await context.ends.lease()
-  const change = (claims: readonly StoredClaim[]): Op[] => [
-    ...claims.map((claim): Op => ({ do: 'delete', key: nameIn(context, claim) })),
-    ...claims.map((claim) => lineEnd(context, claim.key, [claim], RELEASED, ends)),
-  ]
-  const { changed, claims } = await changeClaims(context, named, change)
+  const { changed, claims } = await context.ends.use((ends) =>
+    changeClaims(context, named, (claims) => [
+      ...claims.map((claim): Op => ({ do: 'delete', key: nameIn(context, claim) })),
+      ...claims.map((claim) => lineEnd(context, claim.key, [claim], RELEASED, ends)),
+    ]),
+  )
   for (const each of claims) known.released(each)
   news.released(request.lease, request.token, request.keys)
   return changed
@@ -73,6 +73,7 @@ async function changeClaims(
       failure: whyNotOps(context, named),
       request,
       entry: { did: 'change' },
+      joint: true,
     })
     if (answer.succeeded) return { changed: { revision: answer.revision }, claims }
     const remembered = rememberedIn(request, answer)

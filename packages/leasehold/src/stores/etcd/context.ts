@@ -1,5 +1,6 @@
 import type { Clock, Key, LeaseId, Limits, Random, Token } from '../../port/index.ts'
 import type { Api } from './api.ts'
+import type { JointTxns } from './joint-txns.ts'
 import type { Known, KnownLease } from './known.ts'
 import type { Layout } from './layout.ts'
 import type { Memory, RequestMemory } from './memory.ts'
@@ -7,6 +8,7 @@ import type { Memory, RequestMemory } from './memory.ts'
 /** What the calls of one store share. */
 export interface Context {
   readonly api: Api
+  readonly joint: JointTxns
   readonly layout: Layout
   readonly clock: Clock
   readonly random: Random

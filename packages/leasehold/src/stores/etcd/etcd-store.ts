@@ -36,6 +36,7 @@ import { claim, grant } from './claiming.ts'
 import type { Context } from './context.ts'
 import { closedError, unanswered } from './faults.ts'
 import { ENDS_MS, etcdGuarantees, REQUESTS_MS } from './guarantees.ts'
+import { JointTxns } from './joint-txns.ts'
 import { KeepAlive } from './keep-alive.ts'
 import { Known } from './known.ts'
 import { Layout } from './layout.ts'
@@ -88,6 +89,7 @@ class EtcdStore implements LeaseStore {
     let names = 0
     this.#context = {
       ...{ api, layout, clock, random, limits, news: this.#watches },
+      joint: new JointTxns(api, clock),
       known: new Known(api, layout, clock),
       requests: new RequestMemory(new Memory(api, clock, REQUESTS_MS)),
       ends: new Memory(api, clock, ENDS_MS),

@@ -89,8 +89,9 @@ export async function witness(
   revision: number,
 ): Promise<void> {
   const { api, layout } = context
-  const lease = await context.ends.lease()
-  const put = lineEnd(context, key, claims, EXPIRED, lease, revision)
   const guard = { key: layout.lastEnd(key), of: 'changed', is: 'less', revision } as const
-  await api.txn({ compare: [guard], success: [put], failure: [] }, true)
+  await context.ends.use((lease) => {
+    const put = lineEnd(context, key, claims, EXPIRED, lease, revision)
+    return api.txn({ compare: [guard], success: [put], failure: [] }, true)
+  })
 }

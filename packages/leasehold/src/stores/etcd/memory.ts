@@ -1,5 +1,6 @@
 import type { Clock, RequestId } from '../../port/index.ts'
 import type { Api } from './api.ts'
+import { isFault } from './transport.ts'
 
 /** An etcd lease takes so many entries at most: all end at once, and that must not take long. */
 const ENTRIES_MOST = 1000
@@ -33,6 +34,21 @@ export class Memory {
     if (this.#lease === undefined || isOld) return this.#begin()
     if (++this.#entries >= ENTRIES_MOST) this.#begin().catch(() => {})
     return this.#lease
+  }
+
+  /**
+   * Does something with the lease to tie entries to; once more with a new one, where etcd says that it
+   * has ended. That is so when the machine slept, and with it the clock by which a lease is left.
+   */
+  async use<A>(act: (lease: number) => Promise<A>): Promise<A> {
+    const lease = await this.lease()
+    try {
+      return await act(lease)
+    } catch (error) {
+      if (!isFault(error, 'absent')) throw error
+      this.forgotten(lease)
+      return act(await this.lease())
+    }
   }
 
   /** It turned out to have ended. */

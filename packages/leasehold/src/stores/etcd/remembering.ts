@@ -24,6 +24,8 @@ export interface RequestTxn extends Txn {
   readonly entry: Entry
   /** It often fails: what is then read is read by the transaction itself. */
   readonly failsOften?: boolean
+  /** It may happen in one revision with others, and so be sent together with them. */
+  readonly joint?: boolean
 }
 
 /**
@@ -43,18 +45,19 @@ export async function carryOut(context: Context, txn: RequestTxn): Promise<TxnAn
 
 async function send(
   context: Context,
-  { request, entry, compare, success }: RequestTxn,
+  { request, entry, compare, success, joint = false }: RequestTxn,
   failure: readonly RangeOp[],
 ): Promise<TxnAnswer> {
-  const { api, requests } = context
-  if (request === undefined) return api.txn({ compare, success, failure }, false)
+  const { requests } = context
+  const sender = joint ? context.joint : context.api
+  if (request === undefined) return sender.txn({ compare, success, failure }, false)
   const compares = [...compare, isNew(context, request)]
   for (let tries = 1; ; tries++) {
     const found = requests.lease(request)
     const lease = typeof found === 'number' ? found : await found
     const ops = [...success, entryPut(context, request, entry, lease)]
     try {
-      const answer = await api.txn({ compare: compares, success: ops, failure }, true)
+      const answer = await sender.txn({ compare: compares, success: ops, failure }, true)
       requests.answered(request)
       return answer
     } catch (error) {

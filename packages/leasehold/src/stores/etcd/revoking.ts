@@ -69,19 +69,20 @@ export async function endLease(
     lease.record = { ...lease.record, ending: end }
   }
   const claims = (await claimsOf(context, lease)).sort((one, other) => other.token - one.token)
-  const ends = await context.ends.lease()
-  const ops = [
-    ...endOps(context, claims, end, ends),
-    { do: 'delete', key } as const,
-    { do: 'put', key: layout.ended(lease.id), value: JSON.stringify(writeEnd(end)), lease: ends },
-  ] as const
-  const answer = await carryOut(context, {
-    compare: [{ key, of: 'changed', is: 'equal', revision: lease.changed }],
-    success: nested(ops),
-    failure: [],
-    request,
-    entry: { did: 'revoke', leases: 1, claims: claims.length, more: false },
-  })
+  const value = JSON.stringify(writeEnd(end))
+  const answer = await context.ends.use((ends) =>
+    carryOut(context, {
+      compare: [{ key, of: 'changed', is: 'equal', revision: lease.changed }],
+      success: nested([
+        ...endOps(context, claims, end, ends),
+        { do: 'delete', key },
+        { do: 'put', key: layout.ended(lease.id), value, lease: ends },
+      ]),
+      failure: [],
+      request,
+      entry: { did: 'revoke', leases: 1, claims: claims.length, more: false },
+    }),
+  )
   if (!answer.succeeded) {
     const remembered = rememberedIn(request, answer)
     return remembered && revokedBefore(remembered)
@@ -182,15 +183,18 @@ async function removeClaims(
     const claims = found.slice(0, most)
     if (claims.length === 0) return nothing(context, request)
     const end = byForce(request)
-    const ends = await context.ends.lease()
-    const ops = [...endOps(context, claims, end, ends), ...signals(context, claims, end, ends)]
-    const answer = await carryOut(context, {
-      compare: claims.map((claim) => isThere(context, claim)),
-      success: nested(ops),
-      failure: [],
-      request: request.request,
-      entry: { did: 'revoke', leases: 0, claims: claims.length, more },
-    })
+    const answer = await context.ends.use((ends) =>
+      carryOut(context, {
+        compare: claims.map((claim) => isThere(context, claim)),
+        success: nested([
+          ...endOps(context, claims, end, ends),
+          ...signals(context, claims, end, ends),
+        ]),
+        failure: [],
+        request: request.request,
+        entry: { did: 'revoke', leases: 0, claims: claims.length, more },
+      }),
+    )
     if (answer.succeeded) {
       for (const claim of claims) context.known.released(claim)
       return { revision: answer.revision, leases: 0, claims: claims.length, more }
