@@ -112,8 +112,8 @@ function Header({ route }: { readonly route: Route }) {
       </nav>
       <div class="corner">
         <Line />
-        <button type="button" class="bare" onClick={turn} aria-label={`Colours: ${theme}`}>
-          {theme}
+        <button type="button" class="bare" onClick={turn}>
+          Colours: {theme}
         </button>
         {me?.isKnown && <span class="who">{me.name}</span>}
         {me?.isSignedIn && (

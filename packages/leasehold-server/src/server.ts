@@ -20,6 +20,7 @@ import {
   type HttpOptions,
   type HttpStats,
   refuseBadRequest,
+  validators,
 } from './http/index.ts'
 import { MeasuredStore, serveOperations } from './operations/index.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
@@ -160,9 +161,16 @@ function buildApp(log: Logger, tls: ServerTls | undefined): FastifyInstance {
     requestTimeout: 30_000,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: refuseBadRequest,
+    schemaController: { compilersFactory: { buildValidator: none, buildSerializer: () => none } },
   })
+  app.setValidatorCompiler(validators())
   app.server.headersTimeout = HEADERS_TIMEOUT_MS
   return app
+}
+
+/** Instead of the framework's own compilers of schemas, which take long to load. */
+function none(): never {
+  throw new Error('schemas are compiled by http/validation, and answers have none')
 }
 
 function secureOptions({ cert, key, ca }: ServerTls) {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { figure, timeOfDay } from '../model/format.ts'
+import { figure, spoken, timeOfDay } from '../model/format.ts'
 
 export interface Series {
   readonly name: string
@@ -43,7 +43,7 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
       <figcaption>
         <span class="plot-title">{title}</span>
         <span class="plot-time">
-          {pointed === undefined ? `max ${figure(top)}` : timeOfDay(times[shown] ?? end)}
+          {pointed === undefined ? `max ${figure(top)} ${unit}` : timeOfDay(times[shown] ?? end)}
         </span>
       </figcaption>
       <Now series={series} shown={shown} unit={unit} />
@@ -76,6 +76,10 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
           />
         )}
       </svg>
+      <div class="plot-axis" aria-hidden="true">
+        <span>{spoken(shownMs)} ago</span>
+        <span>now</span>
+      </div>
     </figure>
   )
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Clock, LeaseholdError, type Random, type Timer } from 'leasehold/port'
 import type { Logger } from 'pino'
 import {
@@ -18,7 +18,7 @@ import type { HttpOptions } from './options.ts'
 import { refusedByFramework } from './problem.ts'
 import type { EventSink, Route } from './route.ts'
 import { ROUTES } from './routes.ts'
-import { querySchema, validators } from './validation.ts'
+import { querySchema } from './validation.ts'
 
 export interface HttpApiOptions {
   readonly access: Access
@@ -91,8 +91,7 @@ export class HttpApi implements Desk {
         const what = `${request.method} ${request.url.split('?', 1)[0]}`
         return sendProblem(reply, refusedByFramework(404, `there is no ${what}: see /docs`))
       })
-      const validatorCompiler = validators()
-      for (const route of ROUTES) this.#add(api, route, validatorCompiler)
+      for (const route of ROUTES) this.#add(api, route)
     }
     app.register(addRoutes, { prefix: PREFIX })
   }
@@ -148,7 +147,7 @@ export class HttpApi implements Desk {
     return sink
   }
 
-  #add(api: FastifyInstance, route: Route, validatorCompiler: FastifySchemaCompiler<unknown>) {
+  #add(api: FastifyInstance, route: Route) {
     const { method, path, rest, query, body } = route
     const url = path.slice(PREFIX.length).replaceAll(/\{(\w+)\}/g, ':$1')
     api.route({
@@ -157,7 +156,6 @@ export class HttpApi implements Desk {
       exposeHeadRoute: false,
       bodyLimit: this.options.bodyBytes,
       schema: { querystring: querySchema(query), ...(body && { body: body.schema }) },
-      validatorCompiler,
       handler: (request, reply) => this.#serve(route, request, reply),
     })
   }
@@ -178,6 +176,7 @@ export class HttpApi implements Desk {
   }
 
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (route.body === undefined) refuseBody(route, request.body)
     const admission = (request as Admitted)[ADMISSION]!
     const call = new HttpCall(this, route, admission, request, reply)
     const waits = route.waits === true && call.query['wait'] !== undefined
@@ -210,6 +209,17 @@ function refuseForeign({ method, headers }: FastifyRequest): void {
   if (method === 'GET' || !isForeign(headers)) return
   const page = headers.origin?.slice(0, 100)
   throw new LeaseholdError('forbidden', `a page of ${page} may not change anything`)
+}
+
+/** What would be passed over in silence is refused, as in a query. */
+function refuseBody({ method, path, query = {} }: Route, body: unknown): void {
+  if (Object.keys(body ?? {}).length === 0) return
+  const names = Object.keys(query).slice(0, 2)
+  const example = names.length > 0 ? `?${names.map((name) => `${name}=…`).join('&')}` : ''
+  throw new LeaseholdError(
+    'invalid-argument',
+    `${method} ${path} takes no body: write what it needs into the query${example && `, ${example}`}`,
+  )
 }
 
 function tooMany(what: string): LeaseholdError {

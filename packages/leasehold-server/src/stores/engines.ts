@@ -1,4 +1,3 @@
-import { etcdStore } from 'leasehold/etcd'
 import {
   type Clock,
   invalid,
@@ -7,9 +6,7 @@ import {
   show,
   withoutPassword,
 } from 'leasehold/port'
-import { postgresStore } from 'leasehold/postgres'
-import { redisStore } from 'leasehold/redis'
-import { zookeeperStore } from 'leasehold/zookeeper'
+import type { RedisStoreOptions } from 'leasehold/redis'
 
 /** An engine's store, and the engine's client that was made for it. */
 export interface OpenedEngine {
@@ -20,7 +17,7 @@ export interface OpenedEngine {
 
 type Open = (address: EngineAddress, clock: Clock) => Promise<OpenedEngine>
 
-/** By the beginning of an address. The clients are loaded only where they are used. */
+/** By the beginning of an address. Stores and clients are loaded only where they are used. */
 const ENGINES: Readonly<Record<string, Open>> = {
   redis: openRedis,
   rediss: openRedis,
@@ -131,8 +128,9 @@ async function openSentinel(address: EngineAddress, clock: Clock): Promise<Opene
 
 async function overRedis(
   client: import('ioredis').Redis,
-  options: Parameters<typeof redisStore>[1],
+  options: RedisStoreOptions,
 ): Promise<OpenedEngine> {
+  const { redisStore } = await import('leasehold/redis')
   // Each call's failure says why; without a listener it would be printed as well.
   client.on('error', () => {})
   const release = async () => client.disconnect()
@@ -143,6 +141,7 @@ async function openPostgres(address: EngineAddress, clock: Clock): Promise<Opene
   const schema = address.take('schema')
   const listen = address.take('listen') !== 'false'
   const { default: pg } = await load('pg', () => import('pg'))
+  const { postgresStore } = await import('leasehold/postgres')
   const pool = new pg.Pool({ connectionString: address.rest, max: 8 })
   pool.on('error', () => {})
   const release = () => pool.end()
@@ -155,6 +154,7 @@ async function openPostgres(address: EngineAddress, clock: Clock): Promise<Opene
 async function openEtcd(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   address.finish()
   const grpc = await load('@grpc/grpc-js', () => import('@grpc/grpc-js'))
+  const { etcdStore } = await import('leasehold/etcd')
   const { scheme, hosts, user, password, path } = address
   const protocol = scheme === 'etcds' ? 'https' : 'http'
   const store = await etcdStore({
@@ -169,6 +169,7 @@ async function openEtcd(address: EngineAddress, clock: Clock): Promise<OpenedEng
 
 async function openZookeeper(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   address.finish()
+  const { zookeeperStore } = await import('leasehold/zookeeper')
   const { hosts, user, password, path } = address
   const store = await zookeeperStore({
     servers: hosts.join(','),

@@ -1,11 +1,22 @@
+import * as grpc from '@grpc/grpc-js'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterAll } from 'vitest'
 import type { LeaseStore } from '../../src/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
+import { etcdStore } from '../../src/stores/etcd/index.ts'
 import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { Engine, type EngineSpec, POSTGRES, postgresUrl, REDIS } from '../engines/index.ts'
+import { zookeeperStore } from '../../src/stores/zookeeper/index.ts'
+import {
+  Engine,
+  type EngineSpec,
+  ETCD,
+  POSTGRES,
+  postgresUrl,
+  REDIS,
+  ZOOKEEPER,
+} from '../engines/index.ts'
 
 /** A store on a real engine, of which nothing is left to the next scene. */
 export interface EngineStores {
@@ -42,6 +53,11 @@ function onEngine<Client>(
   }
 }
 
+/** The stores on etcd and ZooKeeper make their own connections, and close them. */
+function addressOf(port: number) {
+  return { client: `127.0.0.1:${port}`, disconnect: async () => {} }
+}
+
 const all: readonly (readonly [EngineSpec, EngineStores])[] = [
   [
     REDIS,
@@ -64,6 +80,16 @@ const all: readonly (readonly [EngineSpec, EngineStores])[] = [
         return { client, disconnect: () => client.end() }
       },
       (client, schema) => postgresStore(client, { schema }),
+    ),
+  ],
+  [
+    ETCD,
+    onEngine(ETCD, addressOf, async (endpoints, prefix) => etcdStore({ grpc, endpoints, prefix })),
+  ],
+  [
+    ZOOKEEPER,
+    onEngine(ZOOKEEPER, addressOf, (servers, name) =>
+      zookeeperStore({ servers, root: `/${name}` }),
     ),
   ],
 ]
