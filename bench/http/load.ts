@@ -5,7 +5,7 @@ const CONNECTIONS = 64
 /** One request as it goes over the wire, without a body. */
 export function requestText(method: string, path: string): string {
   const length = method === 'GET' ? '' : 'content-length: 0\r\n'
-  return `${method} ${path} HTTP/1.1\r\nhost: bench\r\n${length}\r\n`
+  return `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}\r\n`
 }
 
 /**

@@ -47,8 +47,6 @@ interface Line {
 const NOBODY: readonly Place[] = []
 const NONE_SEEN: readonly Event[] = []
 const PAGE = 1000
-/** No key can have more claims than this; where it has, those at the end are not seen. */
-const LINE_MAX = 10_000
 
 /**
  * All claims under a prefix, kept up to date by the store's own news: asking it costs no call.
@@ -138,7 +136,7 @@ export class View implements Snapshot, Disposable {
       const page = await this.#core.calls.read({ prefix: this.#prefix, after, limit: PAGE })
       first ??= page.revision
       for (const { key, claims, count } of page.keys) {
-        const whole = count > claims.length ? await this.#wholeLine(key) : undefined
+        const whole = count > claims.length ? await this.#wholeLine(key, count) : undefined
         lines.set(key, whole ?? { places: claims.map(placeOf), revision: page.revision })
       }
       more = page.more
@@ -147,8 +145,10 @@ export class View implements Snapshot, Disposable {
     return { lines, first: first! }
   }
 
-  async #wholeLine(key: Key): Promise<Line> {
-    const { claims, revision } = await this.#core.calls.read({ key, limit: LINE_MAX })
+  /** A line that was so long. How much may be asked for at once is the store's to say: that much may. */
+  async #wholeLine(key: Key, length: number): Promise<Line> {
+    const { claims, count, revision } = await this.#core.calls.read({ key, limit: length })
+    if (count > claims.length) return this.#wholeLine(key, count)
     return { places: claims.map(placeOf), revision }
   }
 

@@ -12,16 +12,17 @@ const isThere = JARS.every((jar) => existsSync(jar))
 /** Its tick is short, so that sessions may be: half a second is the shortest. */
 const TICK_MS = 250
 
-/** Says when it leads or follows, and nothing else. */
+/** Says when it leads or follows, or listens by itself, and nothing else. */
 const LOGGING = [
   'log4j.rootLogger=ERROR, CONSOLE',
   'log4j.logger.org.apache.zookeeper.server.quorum.QuorumPeer=INFO',
+  'log4j.logger.org.apache.zookeeper.server.NIOServerCnxnFactory=INFO',
   'log4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender',
   'log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout',
   'log4j.appender.CONSOLE.layout.ConversionPattern=%m%n',
 ]
 
-/** One of an ensemble of three; `peers` are the ports that they speak to each other by. */
+/** One of an ensemble, where `peers` are the ports that they speak to each other by; or one alone. */
 function member(id: number, peers: readonly (readonly [number, number])[]): EngineSpec {
   return {
     name: 'zookeeper',
@@ -56,11 +57,11 @@ function member(id: number, peers: readonly (readonly [number, number])[]): Engi
         ...['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')],
       ]
     },
-    ready: /(following|leading) - broadcast/,
+    ready: peers.length > 0 ? /(following|leading) - broadcast/ : /binding to port/,
   }
 }
 
-/** For `describeWith`: whether ZooKeeper is on this machine. */
+/** One by itself. */
 export const ZOOKEEPER: EngineSpec = member(1, [])
 
 /** Three of them, as they are run in earnest. */

@@ -34,22 +34,23 @@ export class EntryStore {
    * nobody has loaded, set or deleted since.
    */
   async commit(keys: EntryKeys, hold: Hold, text: string, life: EntryLife): Promise<boolean> {
-    const { values } = await this.#marks(keys)
-    let lease: LeaseId | undefined
+    const { load, values } = await this.#marks(keys)
+    let made: Made | undefined
     try {
-      const made = await this.#claim(keys, undefined, life)
-      lease = made.lease
+      made = await this.#claim(keys, undefined, life)
       if (made.behind !== hold.claimToken) throw overtaken()
-      const update = { lease, key: keys.value, token: made.token, value: text }
+      const update = { lease: made.lease, key: keys.value, token: made.token, value: text }
       await storing('the value', this.#client.store.update(update))
     } catch (error) {
       // What is unknown is left alone: it may be stored, and if not it is in nobody's way for long.
       const isRefused = isLeaseholdError(error) && error.outcome === 'refused'
-      if (lease !== undefined && isRefused) await this.#revoke(lease)
+      if (made !== undefined && isRefused) await this.#revoke(made.lease, made.mark)
       if (isGone(error)) return false
       throw error
     }
-    for (const old of values) await this.#revoke(old.lease)
+    for (const { lease } of values) {
+      await this.#revoke(lease, load.find(({ value }) => value === lease)?.lease)
+    }
     return true
   }
 
@@ -76,8 +77,8 @@ export class EntryStore {
 
   /** Removes what a dead loader left behind, so that it cannot store anything if it is not dead. */
   async clear(marks: readonly Mark[]): Promise<void> {
-    // A mark under a lease of its own names the lease of the value, which takes both.
-    for (const { lease, value } of marks) await this.#revoke(value ?? lease)
+    // A mark under a lease of its own names the lease of the value.
+    for (const { lease, value } of marks) await this.#revoke(value ?? lease, lease)
   }
 
   /** Claims both keys for a value; with the token of what stands before the mark, if anything. */
@@ -85,22 +86,23 @@ export class EntryStore {
     keys: EntryKeys,
     text: string | undefined,
     { ttl, stale }: EntryLife,
-  ): Promise<{ lease: LeaseId; token: Token; behind: Token | undefined }> {
-    const { store, holder } = this.#client
+  ): Promise<Made> {
+    const { store, holder, guarantees } = this.#client
     const value = { key: keys.value, mode: 'shared', value: text } as const
     const mark = { key: keys.load, mode: 'shared' } as const
     const claims = stale > 0 ? [value] : [value, mark]
     const granted = await storing('the value', store.grant({ holder, ttl: ttl + stale, claims }))
     if (granted.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
     const { lease, token } = granted
-    if (stale === 0) return { lease, token, behind: behindOf(granted.ahead) }
+    if (stale === 0) return { lease, token, mark: undefined, behind: behindOf(granted.ahead) }
     const marked = await store.grant({
-      holder,
-      ttl,
-      parent: lease,
-      claims: [{ ...mark, value: lease }],
+      ...{ holder, ttl, claims: [{ ...mark, value: lease }] },
+      // With the value goes its mark. Where the store cannot see to that, it is done by who removes it.
+      parent: guarantees.childLeases ? lease : undefined,
     })
-    return { lease, token, behind: behindOf(marked.ahead) }
+    if (marked.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
+    const own = guarantees.childLeases ? undefined : marked.lease
+    return { lease, token, mark: own, behind: behindOf(marked.ahead) }
   }
 
   async #removeBefore(key: string, marks: readonly Mark[], token: Token): Promise<void> {
@@ -116,14 +118,27 @@ export class EntryStore {
     return { load: claims(keys.load), values: claims(keys.value) }
   }
 
-  /** What has ended already need not be ended. */
-  async #revoke(lease: LeaseId): Promise<void> {
-    try {
-      await this.#client.store.revoke({ target: { lease }, why: 'replaced' })
-    } catch (error) {
-      if (!isGone(error)) throw error
+  /** Ends the lease of a value, and that of its mark. What has ended already need not be ended. */
+  async #revoke(...leases: (LeaseId | undefined)[]): Promise<void> {
+    for (const lease of new Set(leases)) {
+      if (lease === undefined) continue
+      try {
+        await this.#client.store.revoke({ target: { lease }, why: 'replaced' })
+      } catch (error) {
+        if (!isGone(error)) throw error
+      }
     }
   }
+}
+
+/** The claims for a value. */
+interface Made {
+  readonly lease: LeaseId
+  readonly token: Token
+  /** The lease of its mark, where that does not end with the value's. */
+  readonly mark: LeaseId | undefined
+  /** What stands before the mark. */
+  readonly behind: Token | undefined
 }
 
 /** The one claim that the mark waits behind; nothing where there is none, or where there are more. */

@@ -43,13 +43,25 @@ end })
 
 local trouble = S.begin()
 if trouble then return redis.error_reply(trouble) end
-local sender = '\\31' .. ARGV[1]
-local seen = S.answerTo(sender)
-if seen and tonumber(seen) >= tonumber(ARGV[2]) then return redis.error_reply('REPEATED') end
-
 local CHANGES = { C = 'claim', c = 'claim', R = 'release', r = 'release', g = 'grant', u = 'update', v = 'revoke' }
 local OTHERS = { n = 'renew', k = 'readKey', p = 'readPrefix', l = 'readLease', a = 'readLeases',
   h = 'readHistory', s = 'standing', f = 'eventsAfter' }
+local sender = '\\31' .. ARGV[1]
+local all, asked, keys = {}, { sender }, {}
+for at = 3, #ARGV do
+  local said = ARGV[at]
+  local kind = sub(said, 1, 1)
+  if CHANGES[kind] then
+    local fields = S.fieldsOf(said, kind)
+    all[at] = fields
+    if fields[1] ~= '' then asked[#asked + 1] = fields[1] end
+    if kind == 'C' or kind == 'R' then keys[#keys + 1] = fields[4] end
+  end
+end
+S.fetch(asked, keys)
+local seen = S.known[sender]
+if seen and tonumber(seen) >= tonumber(ARGV[2]) then return redis.error_reply('REPEATED') end
+
 local expected, most = S.nextDue, 20
 local answers = { '', S.uid }
 for at = 3, #ARGV do
@@ -57,9 +69,9 @@ for at = 3, #ARGV do
   local kind = sub(said, 1, 1)
   local change = CHANGES[kind]
   if change then
-    local fields = S.fieldsOf(said, kind)
+    local fields = all[at]
     local request = fields[1]
-    local answer = request ~= '' and S.answerTo(request)
+    local answer = request ~= '' and S.known[request]
     if not answer then
       answer = (S[change] or S.more[change])(fields)
       if request ~= '' then S.remember(request, answer) end

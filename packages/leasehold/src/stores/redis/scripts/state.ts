@@ -87,8 +87,15 @@ end,
 recall = function(name, field)
   return call('HGET', S.base .. name .. '1', field) or call('HGET', S.base .. name .. '0', field)
 end,
-answerTo = function(request)
-  return S.known[request] or call('HGET', S.young, request) or call('HGET', S.old, request)
+-- Reads what nearly all calls of a run need together: what was answered to their requests, or
+-- false, and the lines of their keys.
+fetch = function(requests, keys)
+  local young = call('HMGET', S.young, unpack(requests))
+  local old = call('HMGET', S.old, unpack(requests))
+  for at = 1, #requests do S.known[requests[at]] = young[at] or old[at] end
+  if not keys[1] then return end
+  local lines, found = S.got.lines, call('HMGET', S.base .. 'lines', unpack(keys))
+  for at = 1, #keys do lines[keys[at]] = found[at] end
 end,
 remember = function(request, answer)
   local asked = S.asked
