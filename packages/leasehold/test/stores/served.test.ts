@@ -1,7 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 import {
@@ -15,43 +11,7 @@ import {
   REDIS,
   ZOOKEEPER,
 } from '../engines/index.ts'
-
-const BIN = fileURLToPath(new URL('../../../leasehold-server/bin/leasehold.js', import.meta.url))
-
-/** `leasehold serve` on an engine, as a process of its own. */
-class Served {
-  readonly url: string
-  readonly said: readonly string[]
-  readonly #process: ChildProcess
-
-  private constructor(child: ChildProcess, said: readonly string[]) {
-    this.#process = child
-    this.said = said
-    this.url = /http:\S+/.exec(said[0]!)![0]
-  }
-
-  static async on(address: string): Promise<Served> {
-    const child = spawn(process.execPath, [BIN, 'serve', '--port', '0'], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, LEASEHOLD_STORE: address, LEASEHOLD_LOG_LEVEL: 'error' },
-    })
-    let errors = ''
-    child.stderr.on('data', (text) => {
-      errors += text
-    })
-    const said: string[] = []
-    for await (const line of createInterface({ input: child.stdout })) {
-      if (said.push(line) === 3) return new Served(child, said)
-    }
-    throw new Error(`the server did not start: ${errors}`)
-  }
-
-  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
-    this.#process.kill(signal)
-    await once(this.#process, 'exit')
-  }
-}
+import { Served } from './served.ts'
 
 interface Running {
   readonly address: string
