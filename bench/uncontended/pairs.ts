@@ -3,7 +3,7 @@ import type { Locker } from '../lockers/index.js'
 import { type Act, atOnce, oneByOne, pairOf } from '../pace.js'
 import type { Row } from '../rows.js'
 
-const RUN_MS = 400
+const RUN_MS = 1000
 export const TTL = 30_000
 
 export interface Entrant {

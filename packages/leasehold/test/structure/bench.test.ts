@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { chart } from '../../../../bench/chart.ts'
 import { contest, contests } from '../../../../bench/contest.ts'
 import { curves } from '../../../../bench/curve.ts'
+import { resultsIn } from '../../../../bench/document.ts'
+import { HEADLINES, headlineTable } from '../../../../bench/headlines.ts'
 import { atLeast, atMost, met, type Row, row, versus } from '../../../../bench/rows.ts'
 import { SUITES } from '../../../../bench/suites.ts'
 import { markdownTable, textTable } from '../../../../bench/table.ts'
@@ -47,6 +50,25 @@ describe('the suites of a bench', () => {
     )
     expect(files.length).toBeGreaterThan(10)
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([])
+  })
+})
+
+describe('the headlines of the README', () => {
+  const results = [...resultsIn(pathToFileURL(join(ROOT, 'bench/results/'))).values()]
+  const rows = results.flatMap((result) => result.rows)
+
+  it('are all of what was measured', () => {
+    const table = headlineTable(rows).split('\n')
+    const wanted = HEADLINES.flatMap(({ says, peers }) => peers.map((peer) => ({ says, peer })))
+    expect(table).toHaveLength(2 + wanted.length)
+    for (const [at, { says, peer }] of wanted.entries()) {
+      expect(table[2 + at]).toMatch(new RegExp(`^\\| ${says} \\| \\S+ .* \\| ${peer} \\| \\S+ x \\|$`))
+    }
+  })
+
+  it('say nothing of what was not', () => {
+    const others = rows.filter(({ suite }) => suite !== 'loss')
+    expect(headlineTable(others)).not.toContain('when the store hangs')
   })
 })
 
