@@ -70,7 +70,11 @@ export function headlineTable(rows: readonly Row[]): string {
       return found ? [line(says, found)] : []
     }),
   )
-  return ['| | ours | theirs | against | times better |', '| --- | --- | --- | --- | --- |', ...lines].join('\n')
+  return [
+    '| | ours | theirs | against | times better |',
+    '| --- | --- | --- | --- | --- |',
+    ...lines,
+  ].join('\n')
 }
 
 function line(says: string, { ours, peer, peerName, unit, ratio }: Row): string {

@@ -1,34 +1,66 @@
-/** The kernel, from a thousand leases to ten million. */
+/**
+ * The kernel, from a thousand leases to ten million, each beside one that has a thousand, in turns:
+ * the machine's own speed changes more in a minute than the cost of most of this does.
+ */
 import { Kernel } from 'leasehold/kernel'
 import type { Run } from '../contest.js'
 import { atMost, type Row } from '../rows.js'
 import { growthOf, pointOf } from './points.js'
 
-const SIZES = [1000, 10_000, 100_000, 1_000_000, 10_000_000]
+const FEW = 1000
+const SIZES = [FEW, 10_000, 100_000, 1_000_000, 10_000_000]
 const RUN_MS = 100
 const BATCH = 100
 const NOW = 1000
 
-const kernel = new Kernel()
-/** Of the first hundred thousand all, and then one of fifty: enough to be renewed in no order. */
-const kept: string[] = []
-let filled = 0
+/** A kernel with leases, and what is done to it. */
+class Subject {
+  readonly #kernel = new Kernel()
+  /** Of the first hundred thousand all, and then one of fifty: enough to be renewed in no order. */
+  readonly #kept: string[] = []
+  readonly #holder = this.#granted()
+  #filled = 0
+  #at = 0
 
-function granted(claims?: readonly { readonly key: string }[]): string {
-  const answer = kernel.grant({ holder: 'bench', ttl: 3_600_000, claims }, NOW)
-  if (answer.outcome !== 'granted') throw new Error(`not granted: ${JSON.stringify(answer)}`)
-  return answer.lease
-}
-
-function fill(size: number): void {
-  for (; filled < size; filled++) {
-    const lease = granted()
-    if (filled < 100_000 || filled % 50 === 0) kept.push(lease)
+  fill(size: number): void {
+    for (; this.#filled < size; this.#filled++) {
+      const lease = this.#granted()
+      if (this.#filled < 100_000 || this.#filled % 50 === 0) this.#kept.push(lease)
+    }
+    // Heartbeats arrive in no order.
+    const kept = this.#kept
+    for (let at = kept.length - 1; at > 0; at--) {
+      const other = (at * 7919) % (at + 1)
+      ;[kept[at], kept[other]] = [kept[other]!, kept[at]!]
+    }
   }
-  // Heartbeats arrive in no order.
-  for (let at = kept.length - 1; at > 0; at--) {
-    const other = (at * 7919) % (at + 1)
-    ;[kept[at], kept[other]] = [kept[other]!, kept[at]!]
+
+  readonly renew = (): Promise<Run> =>
+    cost(() => {
+      if (this.#at + BATCH > this.#kept.length) this.#at = 0
+      this.#kernel.renew(this.#kept.slice(this.#at, this.#at + BATCH), NOW)
+      this.#at += BATCH
+    }, BATCH)
+
+  readonly claimAndRelease = (): Promise<Run> =>
+    cost((number) => {
+      const key = `jobs/${number % 1000}`
+      const lease = this.#holder
+      const claimed = this.#kernel.claim({ lease, claims: [{ key }] }, NOW)
+      if (claimed.outcome !== 'claimed' || !claimed.holds) throw new Error('not held')
+      this.#kernel.release({ lease, keys: [key], token: claimed.token }, NOW)
+    })
+
+  readonly grantAndRevoke = (): Promise<Run> =>
+    cost((number) => {
+      const lease = this.#granted([{ key: `runs/${number % 1000}` }])
+      this.#kernel.revoke({ target: { lease } }, NOW)
+    })
+
+  #granted(claims?: readonly { readonly key: string }[]): string {
+    const answer = this.#kernel.grant({ holder: 'bench', ttl: 3_600_000, claims }, NOW)
+    if (answer.outcome !== 'granted') throw new Error(`not granted: ${JSON.stringify(answer)}`)
+    return answer.lease
   }
 }
 
@@ -42,40 +74,26 @@ async function cost(act: (number: number) => void, each = 1): Promise<Run> {
   return { value: (user + system) / (count * each), count: count * each }
 }
 
-const holder = granted()
-function claimAndRelease(number: number): void {
-  const key = `jobs/${number % 1000}`
-  const claimed = kernel.claim({ lease: holder, claims: [{ key }] }, NOW)
-  if (claimed.outcome !== 'claimed' || !claimed.holds) throw new Error('not held')
-  kernel.release({ lease: holder, keys: [key], token: claimed.token }, NOW)
-}
+const CURVES = {
+  'kernel: renew': 'renew',
+  'kernel: claim + release': 'claimAndRelease',
+  'kernel: grant with a key + revoke': 'grantAndRevoke',
+} as const
 
-function grantAndRevoke(number: number): void {
-  const lease = granted([{ key: `runs/${number % 1000}` }])
-  kernel.revoke({ target: { lease } }, NOW)
-}
-
-let at = 0
-function renew(): void {
-  at = at + BATCH > kept.length ? 0 : at
-  kernel.renew(kept.slice(at, at + BATCH), NOW)
-  at += BATCH
-}
-
+const [few, many] = [new Subject(), new Subject()]
+few.fill(FEW)
+many.fill(FEW)
 // What is measured first must not be what is compiled last.
-fill(SIZES[0]!)
 for (let time = 0; time < 10; time++) {
-  await cost(renew, BATCH)
-  await cost(claimAndRelease)
-  await cost(grantAndRevoke)
+  for (const act of Object.values(CURVES)) await few[act]()
 }
 const rows: Row[] = []
 for (const leases of SIZES) {
-  fill(leases)
-  const point = (curve: string, ours: () => Promise<Run>) => pointOf({ curve, leases, ours })
-  rows.push(...(await point('kernel: renew', () => cost(renew, BATCH))))
-  rows.push(...(await point('kernel: claim + release', () => cost(claimAndRelease))))
-  rows.push(...(await point('kernel: grant with a key + revoke', () => cost(grantAndRevoke))))
+  many.fill(leases)
+  for (const [curve, act] of Object.entries(CURVES)) {
+    const beside = { name: `${curve} beside ${FEW.toLocaleString('en')}`, run: few[act] }
+    rows.push(...(await pointOf({ curve, leases, ours: many[act], peers: [beside] })))
+  }
 }
 const million = rows.filter(({ point }) => point!.leases <= 1_000_000)
 const goals = { 'kernel: renew': atMost(2) }

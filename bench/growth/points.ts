@@ -21,7 +21,10 @@ export async function pointOf({ curve, leases, ours, peers = [] }: PointOptions)
   return rows.map((it) => ({ ...it, point: { curve, leases } }))
 }
 
-/** How many times dearer it is beside the most leases than beside the fewest, for each curve. */
+/**
+ * How many times dearer it is beside the most leases than beside the fewest, for each curve: by what
+ * both cost in turns, where they were compared, else by what they cost one after the other.
+ */
 export function growthOf(rows: readonly Row[], goals: Readonly<Record<string, Goal>> = {}): Row[] {
   const curves = [...new Set(rows.map(({ point }) => point!.curve))]
   return curves.map((curve) => {
@@ -30,7 +33,8 @@ export function growthOf(rows: readonly Row[], goals: Readonly<Record<string, Go
     const [least, most] = [sorted[0]!, sorted.at(-1)!]
     const sizes = [most, least].map(({ point }) => point!.leases.toLocaleString('en'))
     const goal = goals[curve]
-    const grown = most.ours / least.ours
+    const isCompared = most.peerName?.startsWith(curve) && most.ratio !== undefined
+    const grown = isCompared ? 1 / most.ratio! : most.ours / least.ours
     const figure = row(`${curve}: cost at ${sizes[0]} against ${sizes[1]}`, 'x', [grown], goal)
     return { ...figure, better: 'less' as const }
   })
