@@ -130,11 +130,19 @@ async function overRedis(
   client: import('ioredis').Redis,
   options: RedisStoreOptions,
 ): Promise<OpenedEngine> {
-  const { redisStore } = await import('leasehold/redis')
-  // Each call's failure says why; without a listener it would be printed as well.
-  client.on('error', () => {})
+  // Without a listener it would be printed. Calls fail for their own reasons, later than this.
+  let trouble: NodeJS.ErrnoException | undefined
+  client.on('error', (error) => {
+    trouble = error
+  })
   const release = async () => client.disconnect()
-  return { store: await orRelease(redisStore(client, options), release), release }
+  const { redisStore } = await import('leasehold/redis')
+  const opening = redisStore(client, options).catch((error: LeaseholdError) => {
+    if (trouble === undefined || error.message.includes(trouble.message)) throw error
+    const said = trouble.message || trouble.code
+    throw new LeaseholdError(error.code, `${error.message} (its connection: ${said})`)
+  })
+  return { store: await orRelease(opening, release), release }
 }
 
 async function openPostgres(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
