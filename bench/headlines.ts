@@ -29,9 +29,9 @@ export const HEADLINES: readonly Headline[] = [
     peers: ['Redis, PEXPIRE by a compare script', 'etcd keepalive'],
   },
   {
-    says: 'how late an expired lease is noticed, beside 100,000 others',
+    says: 'how late an expired lease is noticed beside 100,000 others, counted up to 4 s',
     suite: 'expiry',
-    row: 'expiry beside 100,000 leases: how late, p50',
+    row: 'expiry beside 100,000 leases: how late, counted up to 4 s, p50',
     peers: ['Redis keys', 'etcd leases'],
   },
   {
