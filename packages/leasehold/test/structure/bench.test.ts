@@ -62,7 +62,9 @@ describe('the headlines of the README', () => {
     const wanted = HEADLINES.flatMap(({ says, peers }) => peers.map((peer) => ({ says, peer })))
     expect(table).toHaveLength(2 + wanted.length)
     for (const [at, { says, peer }] of wanted.entries()) {
-      expect(table[2 + at]).toMatch(new RegExp(`^\\| ${says} \\| \\S+ .* \\| ${peer} \\| \\S+ x \\|$`))
+      expect(table[2 + at]).toMatch(
+        new RegExp(`^\\| ${says} \\| \\S+ .* \\| ${peer} \\| \\S+ x \\|$`),
+      )
     }
   })
 

@@ -101,8 +101,7 @@ export class EntryStore {
       parent: guarantees.childLeases ? lease : undefined,
     })
     if (marked.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
-    const own = guarantees.childLeases ? undefined : marked.lease
-    return { lease, token, mark: own, behind: behindOf(marked.ahead) }
+    return { lease, token, mark: marked.lease, behind: behindOf(marked.ahead) }
   }
 
   async #removeBefore(key: string, marks: readonly Mark[], token: Token): Promise<void> {
@@ -118,8 +117,12 @@ export class EntryStore {
     return { load: claims(keys.load), values: claims(keys.value) }
   }
 
-  /** Ends the lease of a value, and that of its mark. What has ended already need not be ended. */
-  async #revoke(...leases: (LeaseId | undefined)[]): Promise<void> {
+  /**
+   * Ends the lease of a value, and that of its mark where the store does not end it with the
+   * value's. What has ended already need not be ended.
+   */
+  async #revoke(value: LeaseId, mark: LeaseId | undefined): Promise<void> {
+    const leases = this.#client.guarantees.childLeases ? [value] : [value, mark]
     for (const lease of new Set(leases)) {
       if (lease === undefined) continue
       try {
@@ -135,7 +138,7 @@ export class EntryStore {
 interface Made {
   readonly lease: LeaseId
   readonly token: Token
-  /** The lease of its mark, where that does not end with the value's. */
+  /** The lease of its mark, where it has one of its own. */
   readonly mark: LeaseId | undefined
   /** What stands before the mark. */
   readonly behind: Token | undefined
