@@ -16,18 +16,11 @@ import {
 } from '../../port/index.ts'
 import type { Claiming, Placed } from './claiming.ts'
 import type { Ending } from './ending.ts'
+import { JointCommits } from './joint-commits.ts'
 import { Conflict, type Journal, Refused, type Resolve } from './journal.ts'
 import { type Lessor, spanOf } from './lessor.ts'
 import type { Plan } from './plan.ts'
-import {
-  type ClaimRecord,
-  decode,
-  encode,
-  endOfLife,
-  type LeaseRecord,
-  type Removal,
-  settled,
-} from './records.ts'
+import { encode, endOfLife, type LeaseRecord, type Removal, settled } from './records.ts'
 import type { KeyState, LeaseClaim, LeaseState, SurveyedKey } from './tree.ts'
 
 const RELEASED: End = { reason: 'released' }
@@ -45,6 +38,7 @@ export interface Hearer {
 /** The calls that change something, each as one transaction. */
 export class Calls {
   readonly #journal: Journal
+  readonly #joint: JointCommits
   readonly #lessor: Lessor
   readonly #claiming: Claiming
   readonly #ending: Ending
@@ -59,6 +53,7 @@ export class Calls {
     hearer: Hearer,
   ) {
     this.#journal = journal
+    this.#joint = new JointCommits(journal)
     this.#lessor = lessor
     this.#claiming = claiming
     this.#ending = ending
@@ -153,10 +148,10 @@ export class Calls {
       plan.leave(lease, claim.claim, left)
       // Should this not be so any more, it is looked up the next time.
       this.#lessor.forget(lease, token)
-      const { zxid } = await this.#journal.commit(name, plan, { revision: -1 })
+      const revision = await this.#joint.commit(name, plan)
       this.#lessor.released(lease, token, left)
       this.#hearer.released(lease, token, keys)
-      return { revision: zxid }
+      return { revision }
     })
   }
 
@@ -165,16 +160,14 @@ export class Calls {
     return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
       const { survey } = await this.#find(lease, [key], token)
       this.#lessor.forget(lease, token)
-      const { place, node } = survey[0]!.picked[0]!
-      const record = decode<ClaimRecord>(node.data)
+      const { place, record } = survey[0]!.picked[0]!
       const plan = this.#journal.plan()
       const path = `${this.#journal.tree.paths.key(key)}/${place.name}`
       plan.set('claim', path, encode({ ...record, value }))
       const { holder } = record
       const { mode, limit } = place
       plan.events.push({ type: 'updated', key, token, lease, holder, mode, limit, value })
-      const { zxid } = await this.#journal.commit(name, plan, { revision: -1 })
-      return { revision: zxid }
+      return { revision: await this.#joint.commit(name, plan) }
     })
   }
 
@@ -278,7 +271,7 @@ export class Calls {
 
   async #noClaim(lease: LeaseId, key: Key, token: number): Promise<Refused> {
     const { keys } = await this.#journal.tree.survey([key], ({ line }) => line.slice(0, 1))
-    const first = keys[0]?.picked[0]?.node.stat.czxid
+    const first = keys[0]?.picked[0]?.token
     const now = first === undefined ? 'nobody has claimed it' : `token ${first} is first`
     return new Refused({
       code: 'claim-not-found',
@@ -296,8 +289,7 @@ export class Calls {
     let room = REVOKED_MOST
     const survey = all.map((state) => {
       const wanted = state.picked.filter(
-        ({ node }) =>
-          !('token' in target) || target.token === undefined || node.stat.czxid === target.token,
+        ({ token }) => !('token' in target) || target.token === undefined || token === target.token,
       )
       const picked = wanted.slice(0, room)
       room -= picked.length
@@ -374,8 +366,8 @@ export class Calls {
 function removalsOf(survey: readonly SurveyedKey[], end: End): Map<LeaseId, Removal[]> {
   const byLease = new Map<LeaseId, Removal[]>()
   for (const { key, picked } of survey) {
-    for (const { place, node } of picked) {
-      const removal = { key, token: node.stat.czxid, end, revision: 0 }
+    for (const { place, token } of picked) {
+      const removal = { key, token, end, revision: 0 }
       byLease.set(place.lease, [...(byLease.get(place.lease) ?? []), removal])
     }
   }

@@ -8,6 +8,7 @@ import {
   type LeaseId,
   show,
 } from '../../port/index.ts'
+import { JointLooks } from './joint-looks.ts'
 import { type Committed, Conflict, type Journal, Refused } from './journal.ts'
 import { type Place, parsePlace, placeName, wouldHold } from './line.ts'
 import type { Plan } from './plan.ts'
@@ -62,6 +63,7 @@ export interface Surroundings {
 /** Puts claims into the lines of their keys, and finds out how they stand there. */
 export class Claiming {
   readonly #journal: Journal
+  readonly #looks: JointLooks
   readonly #around: Surroundings
   /** Containers that were there lately, so that it need not be looked each time. */
   readonly #known = new Set<string>()
@@ -70,6 +72,7 @@ export class Claiming {
 
   constructor(journal: Journal, around: Surroundings) {
     this.#journal = journal
+    this.#looks = new JointLooks(journal)
     this.#around = around
   }
 
@@ -88,7 +91,7 @@ export class Claiming {
     const open = aim.ifFree ? undefined : { claim, keys }
     const committing = this.#commit(name, plan, answer, open, aim)
     // Sent behind the transaction without waiting for it: the server answers both in order.
-    const looking = this.#journal.tree.keys(keys, aim.session)
+    const looking = this.#looks.keys(keys, aim.session)
     looking.catch(() => {})
     const { zxid, paths, at } = await committing
     const states = await looking
@@ -257,8 +260,8 @@ function standingOf({ mode = 'exclusive', limit }: ClaimSpec) {
 function surveyOf(
   { claims, holder, span }: Aim,
   claim: string,
-  czxid: number,
-  ctime: number,
+  token: number,
+  claimedAt: number,
   states: readonly KeyState[],
   made: readonly string[],
 ): SurveyedKey[] | undefined {
@@ -266,9 +269,8 @@ function surveyOf(
   for (const [at, { key, node, line }] of states.entries()) {
     const place = parsePlace(made[at]!.slice(made[at]!.lastIndexOf('/') + 1))
     if (place?.mode !== 'exclusive' || line[0]?.claim !== claim) return undefined
-    const data = encode({ holder, value: claims[at]!.value, span } satisfies ClaimRecord)
-    const stat = { czxid, mzxid: czxid, ctime, mtime: ctime, version: 0, children: 0 }
-    const picked = [{ place, index: 0, node: { data, stat } }]
+    const record = { holder, value: claims[at]!.value, span }
+    const picked = [{ place, index: 0, token, claimedAt, record }]
     surveyed.push({ key, node, line: [place], held: 1, picked })
   }
   return surveyed

@@ -127,8 +127,9 @@ export class Follower {
   #tell({ data, stat }: NodeData): void {
     const { czxid, ctime } = stat
     if (czxid <= this.#last) return
+    const { events, isToldByFirst } = decode<Entry>(data)
+    if (isToldByFirst) return
     this.#last = czxid
-    const { events } = decode<Entry>(data)
     const told = events.map((event) => ({
       ...event,
       token: event.token === -1 ? czxid : event.token,

@@ -164,12 +164,7 @@ export class Journal {
       return { zxid, ...value }
     } catch (error) {
       if (!(error instanceof KeeperFault) || error.index < 0) throw error
-      const part = parts[error.index]!
-      if (part === 'entry' && error.code === CODE.nodeExists) throw new AlreadyDone()
-      if (isFault(error, CODE.noNode, CODE.badVersion, CODE.nodeExists, CODE.notEmpty)) {
-        throw new Conflict(part, error.code)
-      }
-      throw error
+      throw failureOf(error, parts[error.index]!)
     }
   }
 
@@ -228,6 +223,13 @@ export class Journal {
       this.clock.timer(this.clock.now() + ms, resolve, true)
     })
   }
+}
+
+/** What it means for a change that a part of it failed. */
+export function failureOf(error: KeeperFault, part: Part): Error {
+  if (part === 'entry' && error.code === CODE.nodeExists) return new AlreadyDone()
+  const isChanged = isFault(error, CODE.noNode, CODE.badVersion, CODE.nodeExists, CODE.notEmpty)
+  return isChanged ? new Conflict(part, error.code) : error
 }
 
 function describeEnd(id: LeaseId, end: End): string {

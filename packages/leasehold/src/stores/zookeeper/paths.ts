@@ -81,12 +81,12 @@ export class Paths {
   }
 
   key(key: Key): string {
-    return `${this.keys}/${key.split('/').map(partOf).join('/')}`
+    return `${this.keys}/${partsOf(key)}`
   }
 
   /** The containers on the way to a key, the key's own last. */
   containers(key: Key): string[] {
-    const parts = key.split('/').map(partOf)
+    const parts = partsOf(key).split('/')
     return parts.map((_, at) => `${this.keys}/${parts.slice(0, at + 1).join('/')}`)
   }
 
@@ -96,8 +96,8 @@ export class Paths {
 }
 
 /** Names may hold any character; of ZooKeeper's paths, only ASCII is sure to come back as it was. */
-function partOf(part: string): string {
-  return `s${encodeURIComponent(part)}`
+function partsOf(key: Key): string {
+  return `s${encodeURIComponent(key).replaceAll('%2F', '/s')}`
 }
 
 export function isPart(name: string): boolean {
@@ -117,9 +117,13 @@ export function bucketOf(name: string): number {
   return (hash >>> 0) % BUCKETS
 }
 
+/** Request ids that can be names as they are; all others are made into one. */
+const PLAIN = /^[\w-]{1,64}$/
+
 /** What a call is named in the journal: by its request id, or else by a name of its own. */
 export function entryName(request: RequestId | undefined, own: string): string {
-  return request === undefined ? `o${own}` : `r${sha256(request)}`
+  if (request === undefined) return `o${own}`
+  return PLAIN.test(request) ? `p${request}` : `r${sha256(request)}`
 }
 
 /** Whether a text can be the id of a lease: it comes from callers, and becomes part of a path. */

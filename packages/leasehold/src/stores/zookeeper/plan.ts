@@ -1,13 +1,6 @@
 import { type End, holders, type Key, type LeaseId, type Limits } from '../../port/index.ts'
 import type { Paths } from './paths.ts'
-import {
-  type ClaimRecord,
-  decode,
-  type EventRecord,
-  encode,
-  encodeTenures,
-  keyRecord,
-} from './records.ts'
+import { type EventRecord, encode, encodeTenures, keyRecord } from './records.ts'
 import type { KeyState, Picked, SurveyedKey } from './tree.ts'
 import type { NodeKind, Op } from './wire/index.ts'
 
@@ -70,14 +63,14 @@ export class Plan {
     let bytes = 0
     for (const state of keys) {
       const path = this.#paths.key(state.key)
-      for (const { place, node } of state.picked) {
+      for (const { place, token, record } of state.picked) {
         this.delete('claim', `${path}/${place.name}`)
-        const { holder, value } = decode<ClaimRecord>(node.data)
+        const { holder, value } = record
         bytes += value?.length ?? 0
         this.events.push({
           type: 'removed',
           key: state.key,
-          token: node.stat.czxid,
+          token,
           lease: place.lease,
           holder,
           mode: place.mode,
@@ -100,11 +93,11 @@ export class Plan {
 
   /** That a key changed hands is always written, even where who held no longer is: see `cameToHold`. */
   #writeHistory(state: SurveyedKey, held: readonly Picked[], end: End, fully: boolean): void {
-    const ended = held.map(({ place, node }) => ({
-      token: node.stat.czxid,
-      holder: decode<ClaimRecord>(node.data).holder,
+    const ended = held.map(({ place, token, claimedAt, record }) => ({
+      token,
+      holder: record.holder,
       lease: place.lease,
-      heldSince: heldSince(state, place.mode, node.stat.ctime),
+      heldSince: heldSince(state, place.mode, claimedAt),
       endedAt: 0,
       end,
     }))

@@ -14,7 +14,7 @@ import type { Journal } from './journal.ts'
 import { type Lessor, spanOf } from './lessor.ts'
 import { BUCKETS, bucketOf, isLeaseId } from './paths.ts'
 import { heldSince } from './plan.ts'
-import { type ClaimRecord, decode, endOfLife, keyRecord } from './records.ts'
+import { endOfLife, keyRecord } from './records.ts'
 import type { KeyState, LeaseState, Picked, SurveyedKey } from './tree.ts'
 
 const PAGE_DEFAULT = 1000
@@ -41,13 +41,12 @@ export class Readings {
   }
 
   /** A claim as others see it. When it ends is known only of leases that are kept here. */
-  claim(state: KeyState, { place, node, index }: Picked): Claim {
-    const { holder, value, span } = decode<ClaimRecord>(node.data)
+  claim(state: KeyState, { place, index, token, claimedAt, record }: Picked): Claim {
+    const { holder, value, span } = record
     const kept = this.#lessor.get(place.lease)
-    const claimedAt = node.stat.ctime
     return {
       key: state.key,
-      token: node.stat.czxid,
+      token,
       lease: place.lease,
       holder,
       mode: place.mode,

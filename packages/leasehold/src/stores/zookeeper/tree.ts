@@ -1,7 +1,7 @@
 import { type End, holders, type Key, type LeaseId } from '../../port/index.ts'
 import { lineOf, type Place } from './line.ts'
 import { isLeaseId, isPart, type Paths, partName } from './paths.ts'
-import { decode, type LeaseRecord } from './records.ts'
+import { type ClaimRecord, decode, type LeaseRecord } from './records.ts'
 import type { Answer, Horizon, Session } from './wire/index.ts'
 import { type Found, type Look, multiRead, type NodeData, sync } from './wire/index.ts'
 
@@ -33,7 +33,10 @@ export interface SurveyedKey extends KeyState {
 export interface Picked {
   readonly place: Place
   readonly index: number
-  readonly node: NodeData
+  readonly token: number
+  /** On the ensemble's clock. */
+  readonly claimedAt: number
+  readonly record: ClaimRecord
 }
 
 export interface LeaseState {
@@ -211,7 +214,10 @@ function join(
     for (const { name } of wanted[number]!) {
       const node = nodes[at++]
       const index = state.line.findIndex((place) => place.name === name)
-      if (node && index >= 0) picked.push({ place: state.line[index]!, index, node })
+      if (!node || index < 0) continue
+      const { czxid: token, ctime: claimedAt } = node.stat
+      const record = decode<ClaimRecord>(node.data)
+      picked.push({ place: state.line[index]!, index, token, claimedAt, record })
     }
     return { ...state, picked }
   })

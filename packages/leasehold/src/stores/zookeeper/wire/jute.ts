@@ -3,9 +3,14 @@
  * length before them. Only what this store sends and reads is here.
  */
 export class JuteWriter {
-  #buffer = Buffer.allocUnsafe(256)
+  #buffer: Buffer
   /** Room is left at the front for the length of the whole. */
   #length = 4
+
+  /** With room for so many bytes at first. */
+  constructor(room = 256) {
+    this.#buffer = Buffer.allocUnsafe(room)
+  }
 
   int(value: number): this {
     this.#ensure(4)

@@ -274,7 +274,7 @@ function readStat(reader: JuteReader): Stat {
 }
 
 export function encodeRequest(xid: number, request: Request<unknown>): Buffer {
-  const writer = new JuteWriter().int(xid).int(request.type)
+  const writer = new JuteWriter(64 + request.bytes).int(xid).int(request.type)
   request.write(writer)
   return writer.finish()
 }
