@@ -106,7 +106,7 @@ export class Calls {
     )
     if (answer.outcome === 'granted' && answer.lease === id) {
       this.#lessor.granted(id, record, session, epoch)
-      if (claims && placed) this.#claimed(id, claims, placed)
+      if (placed) this.#claimed(id, placed)
     }
     return answer
   }
@@ -133,7 +133,7 @@ export class Calls {
         return 'outcome' in placed ? placed : (placed.answer as Claimed)
       },
     )
-    if (placed) this.#claimed(lease, claims, placed)
+    if (placed) this.#claimed(lease, placed)
     return answer
   }
 
@@ -196,12 +196,10 @@ export class Calls {
     })
   }
 
-  #claimed(lease: LeaseId, specs: ClaimRequest['claims'], placed: Placed | Busy): void {
+  #claimed(lease: LeaseId, placed: Placed | Busy): void {
     if ('outcome' in placed) return
-    const { claim, token, holds, survey } = placed
-    const made = { claim, token, keys: specs.map(({ key }) => key), survey }
-    this.#lessor.claimed(lease, made)
-    this.#hearer.claimed(lease, made, holds)
+    this.#lessor.claimed(lease, placed.claim)
+    this.#hearer.claimed(lease, placed.claim, placed.holds)
   }
 
   async #recordOf(id: LeaseId): Promise<LeaseRecord> {

@@ -10,7 +10,7 @@ import {
 } from '../../port/index.ts'
 import { JointLooks } from './joint-looks.ts'
 import { type Committed, Conflict, type Journal, Refused } from './journal.ts'
-import { type Place, parsePlace, placeName, wouldHold } from './line.ts'
+import { type Place, placeName, wouldHold } from './line.ts'
 import type { Plan } from './plan.ts'
 import {
   type ClaimRecord,
@@ -20,7 +20,14 @@ import {
   numbered,
   type Remembered,
 } from './records.ts'
-import type { KeyState, Picked, SurveyedKey } from './tree.ts'
+import {
+  type KeyState,
+  type LeaseClaim,
+  type OwnNodes,
+  type Picked,
+  type SurveyedKey,
+  surveyOf,
+} from './tree.ts'
 import type { Session } from './wire/index.ts'
 import { CODE, type Look } from './wire/index.ts'
 
@@ -44,12 +51,9 @@ export interface Aim {
 }
 
 export interface Placed {
-  readonly claim: string
-  readonly token: number
+  readonly claim: LeaseClaim
   readonly holds: boolean
   readonly answer: Remembered
-  /** How its keys stood when it came to hold them; see `LeaseClaim`. */
-  readonly survey?: readonly SurveyedKey[] | undefined
 }
 
 /** What claiming needs of others. */
@@ -93,14 +97,14 @@ export class Claiming {
     // Sent behind the transaction without waiting for it: the server answers both in order.
     const looking = this.#looks.keys(keys, aim.session)
     looking.catch(() => {})
-    const { zxid, paths, at } = await committing
+    const { zxid, at } = await committing
     const states = await looking
-    const placed = aim.ifFree
-      ? { claim, token: zxid, holds: true, answer: numbered(answer, zxid) }
+    const standing = aim.ifFree
+      ? { holds: true, answer: numbered(answer, zxid) }
       : await this.#standing(name, plan, aim, claim, zxid, states)
-    if (!placed.holds) return placed
-    const made = plan.parts.flatMap((part, index) => (part === 'claim' ? [paths[index]!] : []))
-    return { ...placed, survey: surveyOf(aim, claim, zxid, at, states, made) }
+    const made: LeaseClaim = { claim, token: zxid, keys, own: ownNodes(aim, at) }
+    const survey = standing.holds ? surveyOf(made, states) : undefined
+    return { ...standing, claim: { ...made, survey } }
   }
 
   /** How the claims of an open entry stand; where they are gone, they had held. */
@@ -120,7 +124,7 @@ export class Claiming {
     claim: string,
     token: number,
     states: readonly KeyState[],
-  ): Promise<Placed> {
+  ): Promise<Omit<Placed, 'claim'>> {
     for (const { key, line } of states) this.#remember(key, line.length)
     const ahead = await this.#ahead(states, claim)
     const holds = ahead.length === 0
@@ -128,7 +132,7 @@ export class Claiming {
     if (!holds && aim.isNamed) {
       this.#journal.amend(name, { answer, events: plan.events }, aim.session)
     }
-    return { claim, token, holds, answer: numbered(answer, token) }
+    return { holds, answer: numbered(answer, token) }
   }
 
   /** What stands before a claim, on each of these keys that it does not hold. */
@@ -253,25 +257,7 @@ function standingOf({ mode = 'exclusive', limit }: ClaimSpec) {
   return { mode, limit }
 }
 
-/**
- * What a release of these claims would read, known already. Only where all are exclusive: then nobody
- * else leaves their keys' lines in a way that matters, unless by force, which sets the key's node.
- */
-function surveyOf(
-  { claims, holder, span }: Aim,
-  claim: string,
-  token: number,
-  claimedAt: number,
-  states: readonly KeyState[],
-  made: readonly string[],
-): SurveyedKey[] | undefined {
-  const surveyed: SurveyedKey[] = []
-  for (const [at, { key, node, line }] of states.entries()) {
-    const place = parsePlace(made[at]!.slice(made[at]!.lastIndexOf('/') + 1))
-    if (place?.mode !== 'exclusive' || line[0]?.claim !== claim) return undefined
-    const record = { holder, value: claims[at]!.value, span }
-    const picked = [{ place, index: 0, token, claimedAt, record }]
-    surveyed.push({ key, node, line: [place], held: 1, picked })
-  }
-  return surveyed
+function ownNodes({ claims, holder, span }: Aim, claimedAt: number): OwnNodes {
+  const records = claims.map(({ key, value }) => [key, { holder, value, span }] as const)
+  return { claimedAt, records: new Map(records) }
 }

@@ -58,8 +58,6 @@ class AlreadyDone extends Error {}
 
 export interface Committed {
   readonly zxid: number
-  /** The paths that were made, by the index of their part. */
-  readonly paths: readonly string[]
   /** When, on the ensemble's clock. */
   readonly at: number
 }
@@ -148,9 +146,9 @@ export class Journal {
     const path = this.tree.paths.entry(name)
     const first: Op = { do: 'create', path, data: encode(entry), kind: 'persistent' }
     const parts: Part[] = ['entry', ...plan.parts]
-    const { zxid, paths, at } = await this.transact(parts, [first, ...plan.ops], session)
+    const committed = await this.transact(parts, [first, ...plan.ops], session)
     this.onWritten?.()
-    return { zxid, paths: paths.slice(1), at }
+    return committed
   }
 
   /** Carries out a transaction that is no change of the store's: it has no entry. */

@@ -14,6 +14,8 @@ export interface LeaseWatchSurroundings {
   bury(id: LeaseId): Promise<boolean>
   /** Milliseconds until the life of a lease ends that was broken. */
   remaining(id: LeaseId, record: LeaseRecord): number
+  /** Told when a claim has come to hold its keys, and how they stand. */
+  holds(id: LeaseId, token: number, states: readonly KeyState[]): void
 }
 
 interface Followed extends LeaseClaim {
@@ -169,6 +171,7 @@ export class LeaseWatch {
         const blocked = states.filter(({ held }, at) => places[at]! >= held)
         if (blocked.length === 0) {
           claim.holds = true
+          this.#around.holds(this.id, claim.token, states)
           const revision = Math.max(cameToHold(states), claim.token)
           this.observing.notify({ type: 'holds', revision, token: claim.token })
           return

@@ -4,7 +4,7 @@ import { Conflict, type Journal } from './journal.ts'
 import type { Plan } from './plan.ts'
 import { encode, endOfLife, type LeaseRecord, NOTHING, settled } from './records.ts'
 import type { Sessions } from './sessions.ts'
-import type { LeaseClaim } from './tree.ts'
+import { type KeyState, type LeaseClaim, surveyOf } from './tree.ts'
 import type { Session } from './wire/index.ts'
 import { CODE, getData, isFault, type Op, sync } from './wire/index.ts'
 
@@ -91,11 +91,18 @@ export class Lessor {
     this.#kept.get(lease)?.claims.set(claim.token, claim)
   }
 
-  /** What is remembered of how this claim's keys stood is not to be used any more. */
+  /** A claim that waited has come to hold its keys, which stand like this. */
+  holds(lease: LeaseId, token: number, states: readonly KeyState[]): void {
+    const claims = this.#kept.get(lease)?.claims
+    const claim = claims?.get(token)
+    if (claim) claims?.set(token, { ...claim, survey: surveyOf(claim, states) })
+  }
+
+  /** What is remembered of this claim's nodes, and of how its keys stood, is not to be used any more. */
   forget(lease: LeaseId, token: number): void {
     const claims = this.#kept.get(lease)?.claims
     const claim = claims?.get(token)
-    if (claim?.survey) claims?.set(token, { ...claim, survey: undefined })
+    if (claim) claims?.set(token, { ...claim, own: undefined, survey: undefined })
   }
 
   released(lease: LeaseId, token: number, left: readonly string[]): void {

@@ -52,11 +52,19 @@ export interface LeaseClaim {
   readonly claim: string
   readonly token: number
   readonly keys: readonly Key[]
+  /** Of a claim that was made here: what its nodes say. */
+  readonly own?: OwnNodes | undefined
   /**
-   * Of a claim that was made here and held at once: how its keys stood then. Where a key has changed
-   * hands since, its node's version is another, and what is known here is of no use.
+   * Of a claim that was made here: how its keys stood when it came to hold them. Where a key has
+   * changed hands since, its node's version is another, and what is known here is of no use.
    */
   readonly survey?: readonly SurveyedKey[] | undefined
+}
+
+export interface OwnNodes {
+  /** On the ensemble's clock. */
+  readonly claimedAt: number
+  readonly records: ReadonlyMap<Key, ClaimRecord>
 }
 
 /** Reads the nodes of a store into what they mean. Changes nothing. */
@@ -228,6 +236,28 @@ function sameNames(places: readonly Place[], picked: readonly Picked[]): boolean
     places.length === picked.length &&
     places.every((place, at) => place.name === picked[at]!.place.name)
   )
+}
+
+/**
+ * What a release of a claim that holds would read, known already from how its keys stand. Only where
+ * it is exclusive: then nobody else leaves its keys' lines in a way that matters, unless by force,
+ * which sets the key's node.
+ */
+export function surveyOf(
+  { claim, token, own }: LeaseClaim,
+  states: readonly KeyState[],
+): SurveyedKey[] | undefined {
+  if (!own) return undefined
+  const { claimedAt } = own
+  const surveyed: SurveyedKey[] = []
+  for (const { key, node, line } of states) {
+    const [place] = line
+    const record = own.records.get(key)
+    if (place?.claim !== claim || place.mode !== 'exclusive' || !record) return undefined
+    const picked = [{ place, index: 0, token, claimedAt, record }]
+    surveyed.push({ key, node, line: [place], held: 1, picked })
+  }
+  return surveyed
 }
 
 function leaseClaim(name: string, node: NodeData | undefined): LeaseClaim[] {

@@ -96,6 +96,7 @@ class ZookeeperStore implements LeaseStore {
       tree,
       follower,
       bury: (id) => this.#undertaker.bury(id),
+      holds: (id, token, states) => this.#lessor.holds(id, token, states),
       remaining: (id, { cap }) => this.#remaining(id) ?? cap?.after ?? 0,
       clear: async (prefix) => {
         const keys = await tree.keys(await tree.keysUnder(prefix))

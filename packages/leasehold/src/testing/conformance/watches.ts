@@ -33,6 +33,29 @@ export const watches: Topic = {
     }
   },
 
+  'a claim that waited and was updated meanwhile is told as it was in the end': async (scene) => {
+    const key = scene.key()
+    const first = await scene.hold(key)
+    const ear = scene.watchPrefix(scene.prefix)
+    await ear.next('watching')
+    const { lease, token } = await scene.grant({ claims: [{ key, value: 'old' }] })
+    const own = scene.watchLease(lease)
+    await own.next('standing')
+    await scene.store.update({ lease, key, token, value: 'new' })
+    await scene.store.release({ lease: first.lease, keys: [key], token: first.token })
+    await own.next('holds')
+    await scene.store.release({ lease, keys: [key], token })
+    const isLast = (event: Event) => event.type === 'removed' && event.token === token
+    const { value } = (await ear.eventsUntil(isLast)).at(-1)!
+    assert.equal(value, 'new')
+    const { tenures } = await scene.store.read({ history: key })
+    assert.deepEqual(
+      tenures.map((tenure) => tenure.token),
+      [token, first.token],
+    )
+    assert.ok(tenures[0]!.heldSince >= tenures[1]!.endedAt)
+  },
+
   'a prefix is told nothing of other keys': async (scene) => {
     const ear = scene.watchPrefix(`${scene.prefix}in/`)
     await ear.next('watching')

@@ -106,10 +106,9 @@ const TYPES: Record<Op['do'], number> = {
   check: OP.check,
 }
 
-/** What a transaction made: the paths by the index of their part, and when the leader did so. */
+/** What is told of a transaction. */
 export interface Made {
-  readonly paths: string[]
-  /** Known where the first part makes a node. */
+  /** When the leader carried it out; known where the first part makes a node. */
   readonly at: number
 }
 
@@ -154,14 +153,13 @@ function writeOp(writer: JuteWriter, op: Op, acl: Acl): void {
 }
 
 function readMulti(reader: JuteReader): Made {
-  const paths: string[] = []
   let at = 0
   for (let index = 0; ; index++) {
     const type = reader.int()
     const isDone = reader.boolean()
     reader.int()
-    if (isDone) return { paths, at }
-    paths.push(type === OP.create || type === OP.create2 ? reader.text() : '')
+    if (isDone) return { at }
+    if (type === OP.create || type === OP.create2) reader.skip(reader.int())
     if (type === OP.create2 && index === 0) at = readStat(reader).ctime
     else if (type === OP.create2 || type === OP.setData) reader.skip(STAT_BYTES)
     if (type === OP.error) {
