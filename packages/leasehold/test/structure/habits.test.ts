@@ -31,6 +31,17 @@ describe('the repository', () => {
     expect(files.flatMap(habit)).toEqual([])
   })
 
+  it.each(['redis', 'postgres', 'etcd', 'zookeeper'])(
+    'has the same door, options, promises and faults in the folder of %s',
+    (engine) => {
+      const folder = `packages/leasehold/src/stores/${engine}/`
+      const names = filesUnder(folder, /\.ts$/).map(({ path }) => path.slice(folder.length))
+      const common = ['index', 'client', 'options', 'guarantees', 'faults', 'watches']
+      const wanted = [...common, `${engine}-store`].map((name) => `${name}.ts`)
+      expect(names).toEqual(expect.arrayContaining(wanted))
+    },
+  )
+
   it('locks packages by version and checksum, not by where they came from', () => {
     const { packages } = JSON.parse(readSource('package-lock.json').text) as {
       packages: Record<string, Locked>
