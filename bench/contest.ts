@@ -1,5 +1,5 @@
 import { cpuTime } from './processor.js'
-import { type Cpu, type Goal, type Row, row, versus } from './rows.js'
+import { type Cpu, type Goal, type Row, roundsWanted, row, versus } from './rows.js'
 
 /** Somebody who does the thing that is measured. */
 export interface Contestant {
@@ -9,8 +9,11 @@ export interface Contestant {
   readonly pids?: readonly number[] | undefined
 }
 
-/** Done once: the figure, or all where one run gives several; `count` is how many of what is counted. */
-export type Run = { readonly count?: number } & (
+/**
+ * Done once: the figure, or all where one run gives several; `count` is how many of what is counted.
+ * The processor time of the whole run is shared among these, unless the run says itself what one took.
+ */
+export type Run = { readonly count?: number; readonly cpu?: Cpu } & (
   | { readonly value: number }
   | { readonly values: readonly number[] }
 )
@@ -78,10 +81,10 @@ export async function contests(options: ContestsOptions): Promise<Row[]> {
   const peers = options.peers.filter((peer) => peer !== undefined)
   const all = [...ours, ...peers]
   const measured = all.map((): Measured => ({ rounds: [], cpu: [] }))
-  const rounds = Number(process.env['BENCH_ROUNDS'] ?? options.rounds ?? 5)
+  const rounds = roundsWanted(options.rounds ?? 5)
   for (let round = options.warmUp === false ? 1 : 0; round <= rounds; round++) {
     process.stderr.write(`  ${options.name}: round ${round} of ${rounds}\n`)
-    for (const [at, { values, cpu }] of (await turns(all, together)).entries()) {
+    for (const [at, { values, cpu }] of (await turns(all, together, round)).entries()) {
       // The first round is only to warm up.
       if (round === 0) continue
       measured[at]!.rounds.push(values)
@@ -121,23 +124,38 @@ function rowsOf(
 
 type Done = { readonly values: readonly number[]; readonly cpu?: Cpu }
 
-async function turns(all: readonly Contestant[], together: boolean): Promise<Done[]> {
+/** Each round begins with another, so that nobody always comes behind the same one. */
+async function turns(
+  all: readonly Contestant[],
+  together: boolean,
+  round: number,
+): Promise<Done[]> {
   if (together) return Promise.all(all.map(once))
   const done: Done[] = []
-  for (const contestant of all) done.push(await once(contestant))
+  for (let turn = 0; turn < all.length; turn++) {
+    const at = (turn + round) % all.length
+    done[at] = await once(all[at]!)
+  }
   return done
 }
 
 async function once(contestant: Contestant): Promise<Done> {
-  const { pids = [] } = contestant
-  const before = pids.map(cpuTime)
-  const start = process.cpuUsage()
+  const spent = spending(contestant.pids)
   const run = await bounded(contestant)
   const values = 'values' in run ? run.values : [run.value]
-  if (run.count === undefined) return { values }
-  const { user, system } = process.cpuUsage(start)
-  const server = pids.reduce((sum, pid, at) => sum + cpuTime(pid) - before[at]!, 0)
-  return { values, cpu: { client: (user + system) / run.count, server: server / run.count } }
+  if (run.cpu) return { values, cpu: run.cpu }
+  return run.count === undefined ? { values } : { values, cpu: spent(run.count) }
+}
+
+/** Counts processor time from now on, of this process and of those: what one of so many took. */
+export function spending(pids: readonly number[] = []): (count: number) => Cpu {
+  const before = pids.map(cpuTime)
+  const start = process.cpuUsage()
+  return (count) => {
+    const { user, system } = process.cpuUsage(start)
+    const server = pids.reduce((sum, pid, at) => sum + cpuTime(pid) - before[at]!, 0)
+    return { client: (user + system) / count, server: pids.length ? server / count : undefined }
+  }
 }
 
 async function bounded(contestant: Contestant): Promise<Run> {
@@ -156,8 +174,9 @@ async function bounded(contestant: Contestant): Promise<Run> {
 function cpuOf(mine: Measured, theirs: Measured): Row['cpu'] {
   const average = ({ cpu }: Measured): Cpu | undefined => {
     if (cpu.length === 0) return undefined
-    const mean = (of: keyof Cpu) => cpu.reduce((sum, one) => sum + one[of], 0) / cpu.length
-    return { client: mean('client'), server: mean('server') }
+    const mean = (of: keyof Cpu) => cpu.reduce((sum, one) => sum + one[of]!, 0) / cpu.length
+    const hasServer = cpu.every(({ server }) => server !== undefined)
+    return { client: mean('client'), ...(hasServer && { server: mean('server') }) }
   }
   const ours = average(mine)
   return ours && { ours, peer: average(theirs) }

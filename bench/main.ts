@@ -5,7 +5,9 @@
  * that fails is told of at the end, and does not keep the others from being run.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chart } from './chart.js'
@@ -23,10 +25,12 @@ const MEASUREMENT_MS = 15 * 60_000
 const { wanted, only, rounds } = readArguments()
 if (rounds !== undefined) process.env['BENCH_ROUNDS'] = rounds
 const failures: string[] = []
+const hasEngines = wanted === 'document' || installEngines()
 const suites = wanted === 'document' ? [] : wanted ? [wanted] : Object.keys(SUITES)
 for (const suite of suites) {
   const rows: Row[] = []
-  const began = performance.now()
+  const [before, began] = [failures.length, performance.now()]
+  const here = machine()
   const measurements = only ? [only] : SUITES[suite]!.measurements
   for (const [at, measurement] of measurements.entries()) {
     process.stderr.write(
@@ -37,9 +41,12 @@ for (const suite of suites) {
   console.log(`${textTable(rows)}\n`)
   process.stderr.write(`${suite}: took ${Math.round((performance.now() - began) / 1000)} s\n`)
   // What was measured in part, or in haste, is for the eye only.
-  if (!only && rounds === undefined && rows.length > 0) write(suite, rows)
+  const isWhole = hasEngines && !only && rounds === undefined && failures.length === before
+  if (isWhole) write(suite, here, rows)
+  else process.stderr.write(`${suite}: not written to bench/results, because it is not whole\n`)
 }
-if ((wanted === undefined && rounds === undefined) || wanted === 'document') writeDocument(RESULTS)
+const isAll = wanted === undefined && rounds === undefined
+if ((isAll && failures.length === 0) || wanted === 'document') writeDocument(RESULTS)
 for (const failure of failures) console.error(`FAILED: ${failure}`)
 process.exitCode = failures.length > 0 ? 1 : 0
 
@@ -58,6 +65,10 @@ function readArguments(): { wanted?: string; only?: string; rounds?: string } {
     process.exit(values.help ? 0 : 2)
   }
   const { rounds } = values
+  if (rounds !== undefined && !/^[1-9]\d*$/.test(rounds)) {
+    console.error(`--rounds takes a whole number of at least 1, not '${rounds}'`)
+    process.exit(2)
+  }
   return {
     ...(wanted !== undefined && { wanted }),
     ...(only !== undefined && { only }),
@@ -65,14 +76,31 @@ function readArguments(): { wanted?: string; only?: string; rounds?: string } {
   }
 }
 
+/** Where one of the engines cannot be had, what is measured without it is not the whole. */
+function installEngines(): boolean {
+  const script = fileURLToPath(new URL('../../scripts/engines.sh', import.meta.url))
+  const { status } = spawnSync('bash', [script, 'redis', 'postgres', 'etcd', 'zookeeper'], {
+    env: { ...process.env, CI: 'true' },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  if (status !== 0) failures.push('engines that are not on this machine are left out: see above')
+  return status === 0
+}
+
+/** All data are in a folder of the measurement's own, which goes with it, however it ends. */
 function measure(suite: string, measurement: string): Row[] {
   const file = fileURLToPath(new URL(`./${suite}/${measurement}.js`, import.meta.url))
+  const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
+  // Some engines run as a user of their own, who must get through it.
+  chmodSync(folder, 0o711)
   const child = spawnSync(process.execPath, ['--expose-gc', file], {
+    env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
     timeout: MEASUREMENT_MS,
     maxBuffer: 64 * 1024 * 1024,
   })
+  rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   if (child.status !== 0) {
     failures.push(`${suite} ${measurement} (${child.signal ?? child.status})`)
     return []
@@ -81,9 +109,9 @@ function measure(suite: string, measurement: string): Row[] {
   return rows.map((row) => ({ suite, ...row }))
 }
 
-function write(suite: string, rows: readonly Row[]): void {
+function write(suite: string, here: ReturnType<typeof machine>, rows: readonly Row[]): void {
   mkdirSync(RESULTS, { recursive: true })
-  const results = { machine: machine(), rows }
+  const results = { machine: here, rows }
   writeFileSync(new URL(`${suite}.json`, RESULTS), `${JSON.stringify(results, undefined, 2)}\n`)
   const plot = curves(suite, rows) ?? chart(suite, rows)
   if (plot) writeFileSync(new URL(`${suite}.svg`, RESULTS), plot)

@@ -1,12 +1,17 @@
-import type { Run } from './contest.js'
 import type { Locker } from './lockers/index.js'
 import { percentile } from './rows.js'
 
 /** Does something once; told how often it was done before. */
 export type Act = (number: number) => Promise<unknown>
 
+/** The figure, and how many of what is counted were done. */
+export interface Paced {
+  readonly value: number
+  readonly count: number
+}
+
 /** One after the other, for so long: how many microseconds one takes, in the middle. */
-export async function oneByOne(act: Act, ms: number): Promise<Run> {
+export async function oneByOne(act: Act, ms: number): Promise<Paced> {
   const times: number[] = []
   const end = performance.now() + ms
   for (let now = performance.now(); now < end; ) {
@@ -23,7 +28,7 @@ export async function atOnce(
   act: (worker: number) => Act,
   width: number,
   ms: number,
-): Promise<Run> {
+): Promise<Paced> {
   const start = performance.now()
   let count = 0
   const work = async (once: Act) => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const FOLDER = new URL('../peers/', import.meta.url)
@@ -10,9 +10,17 @@ const FOLDER = new URL('../peers/', import.meta.url)
  */
 // biome-ignore lint/suspicious/noExplicitAny: the libraries are not there when this is compiled.
 export async function peer(name: string): Promise<any> {
-  if (!existsSync(new URL('node_modules/.package-lock.json', FOLDER))) install()
+  if (!isInstalled()) install()
   const { load } = await import(new URL('load.js', FOLDER).href)
   return load(name)
+}
+
+/** As they are locked now, that is: the lock may be newer than what was installed. */
+function isInstalled(): boolean {
+  const [locked, installed] = ['package-lock.json', 'node_modules/.package-lock.json'].map((name) =>
+    statSync(new URL(name, FOLDER), { throwIfNoEntry: false }),
+  )
+  return installed !== undefined && installed.mtimeMs >= locked!.mtimeMs
 }
 
 function install(): void {

@@ -33,7 +33,8 @@ export interface Row {
 
 export interface Cpu {
   readonly client: number
-  readonly server: number
+  /** Not there where all is done in the client's process. */
+  readonly server?: number | undefined
 }
 
 export interface Goal {
@@ -119,8 +120,28 @@ export async function rounds(
   measure: () => number | Promise<number>,
 ): Promise<number[]> {
   const values: number[] = []
-  for (let round = 0; round < count; round++) values.push(await measure())
+  for (let round = 0; round < roundsWanted(count); round++) values.push(await measure())
   return values
+}
+
+/** Lets several take turns, after one round that is not counted, and gives what each measured. */
+export async function roundsOf(
+  count: number,
+  measures: readonly (() => number | Promise<number>)[],
+): Promise<number[][]> {
+  const values = measures.map((): number[] => [])
+  for (let round = 0; round <= roundsWanted(count); round++) {
+    for (const [at, measure] of measures.entries()) {
+      const value = await measure()
+      if (round > 0) values[at]!.push(value)
+    }
+  }
+  return values
+}
+
+/** So many rounds, unless the command was asked for another number. */
+export function roundsWanted(count: number): number {
+  return Number(process.env['BENCH_ROUNDS'] ?? count)
 }
 
 /** How many times a second `work`, which does `count` things, does them. */

@@ -19,7 +19,7 @@ export function cellsOf(row: Row): string[] {
   const { ratio, spread, goal, better, peer, cpu } = row
   const sign = peer === undefined && better === 'less' ? '≤' : '≥'
   const both = (of: 'client' | 'server') =>
-    cpu ? [cpu.ours, cpu.peer].map((one) => (one ? one[of].toFixed(1) : '–')).join(' / ') : ''
+    cpu ? [cpu.ours, cpu.peer].map((one) => one?.[of]?.toFixed(1) ?? '–').join(' / ') : ''
   return [
     row.name,
     format(row.ours),

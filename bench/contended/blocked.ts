@@ -1,11 +1,13 @@
-/** What it costs while 32 wait and nothing happens: commands of the engine, and processor time. */
-
+/**
+ * What it costs while 32 wait and nothing happens: commands that clients send, and processor time. A
+ * command that a script calls is none. First the one is counted and then the other, because to hear of
+ * each command costs Redis something.
+ */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { contests, type Peer } from '../contest.js'
+import { contests, type Peer, spending } from '../contest.js'
 import { startRedis } from '../engines.js'
 import { LOCKERS, type Locker, type LockerName } from '../lockers/index.js'
-import { cpuTime } from '../processor.js'
 import { startServer } from '../remote/processes.js'
 import { Line, many } from './line.js'
 
@@ -14,49 +16,55 @@ const BLOCKED_MS = 1500
 const opened: Locker[] = []
 let keys = 0
 
+const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
 async function contestant(
   name: LockerName,
   { port, pid }: { readonly port: number; readonly pid: number },
-  commands: () => Promise<number>,
+  countFor: (ms: number) => Promise<number>,
 ): Promise<Peer> {
   const lockers = await many(() => LOCKERS[name]({ port, ttl: TTL }))
   opened.push(...lockers)
   const run = async () => {
     const line = await Line.form(lockers, `blocked/${++keys}`)
-    const [asked, server] = [await commands(), cpuTime(pid)]
-    const client = process.cpuUsage()
-    const start = performance.now()
-    await new Promise((resolve) => setTimeout(resolve, BLOCKED_MS))
-    const seconds = (performance.now() - start) / 1000
-    const { user, system } = process.cpuUsage(client)
-    // One of the commands counted is the question itself.
-    const count = Math.max(0, (await commands()) - asked - 1)
-    const cpu = (user + system + cpuTime(pid) - server) / 1000
+    const count = await countFor(BLOCKED_MS)
+    const spent = spending([pid])
+    await rest(BLOCKED_MS)
+    const { client, server = 0 } = spent(BLOCKED_MS / 1000)
     await line.drain()
-    return { values: [count / seconds, cpu / seconds] }
+    return { values: [count / (BLOCKED_MS / 1000), (client + server) / 1000] }
   }
   return { name, run }
 }
 
-async function redisCommands(port: number): Promise<number> {
+/** Redis tells of each command as it is done, and from where: those of a script from `lua`. */
+async function redisCommands(port: number, ms: number): Promise<number> {
   const socket = connect(port, '127.0.0.1')
-  socket.write('INFO stats\r\n')
-  const [answer] = await once(socket, 'data')
+  socket.setEncoding('latin1').write('MONITOR\r\n')
+  await once(socket, 'data')
+  let told = ''
+  socket.on('data', (text) => {
+    told += text
+  })
+  await rest(ms)
   socket.destroy()
-  return Number(/total_commands_processed:(\d+)/.exec(String(answer))![1])
+  return told.split('\r\n').filter((line) => line.startsWith('+') && !line.includes(' lua] '))
+    .length
 }
 
-async function ourRequests(url: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  // A page of metrics is no request on a stream, and does not count itself.
-  return Number(/^leasehold_requests_total (\d+)/m.exec(text)![1]) + questions++
+async function ourRequests(url: string, ms: number): Promise<number> {
+  const total = async () => {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    return Number(/^leasehold_requests_total (\d+)/m.exec(text)![1])
+  }
+  const before = await total()
+  await rest(ms)
+  return (await total()) - before
 }
-let questions = 0
 
 const server = await startServer('memory')
 const redis = await startRedis(false)
-const at = { port: Number(new URL(server.url).port), pid: server.pid }
-const ours = await contestant('our server', at, () => ourRequests(server.url))
+const ours = await contestant('our server', server, (ms) => ourRequests(server.url, ms))
 const names: readonly LockerName[] = [
   'redis-semaphore',
   'redlock 4',
@@ -65,7 +73,9 @@ const names: readonly LockerName[] = [
   'simple-redis-mutex',
 ]
 const peers = redis
-  ? await Promise.all(names.map((name) => contestant(name, redis, () => redisCommands(redis.port))))
+  ? await Promise.all(
+      names.map((name) => contestant(name, redis, (ms) => redisCommands(redis.port, ms))),
+    )
   : []
 const rows = await contests({
   name: 'while 32 wait',

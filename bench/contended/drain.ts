@@ -2,7 +2,7 @@
  * How fast a key goes from hand to hand, and whether in the order in which they came. Retry settings
  * are the libraries' own. All waiters are in one process, which does no favour to those who poll.
  */
-import { contests, type Peer } from '../contest.js'
+import { contests, type Peer, spending } from '../contest.js'
 import { startEtcd, startPostgres, startRedis, startZookeeper } from '../engines.js'
 import { openAsyncMutex } from '../lockers/in-process.js'
 import { LOCKERS, type Locker, type LockerName, onSameEngine } from '../lockers/index.js'
@@ -18,10 +18,11 @@ function contestant(name: string, lockers: readonly Locker[], pids: readonly num
   opened.push(...lockers)
   const run = async () => {
     const line = await Line.form(lockers, `contended/${++keys}`)
+    const spent = spending(pids)
     const took = await line.drain()
-    return { values: [(WAITERS / took) * 1000, line.inversions()] }
+    return { values: [(WAITERS / took) * 1000, line.inversions()], cpu: spent(WAITERS) }
   }
-  return { name, pids, run }
+  return { name, run }
 }
 
 async function on(
@@ -57,10 +58,6 @@ async function compare(
 const [memory, file] = await Promise.all([startServer('memory'), startServer('file')])
 const [redis, postgres] = await Promise.all([startRedis(false), startPostgres()])
 const [etcd, zookeeper] = await Promise.all([startEtcd(), startZookeeper()])
-const engineOf = ({ url, pid }: { url: string; pid: number }) => ({
-  port: Number(new URL(url).port),
-  pid,
-})
 const mutex = await openAsyncMutex()
 const bound: Peer = {
   ...contestant('a mutex of the process', Array(WAITERS + 1).fill(mutex), []),
@@ -76,14 +73,14 @@ const polling: readonly LockerName[] = [
 ]
 const rows = await compare(
   'in memory',
-  [...(await on(engineOf(memory), ['our server'])), ...(await on(redis, ['our Redis store']))],
+  [...(await on(memory, ['our server'])), ...(await on(redis, ['our Redis store']))],
   [...(await on(redis, polling)), ...(await on(postgres, ['advisory-lock'])), bound],
 )
 rows.push(
   ...(await compare(
     'on the disk',
     [
-      ...(await on(engineOf(file), ['our server'])),
+      ...(await on(file, ['our server'])),
       ...(await on(etcd, ['our etcd store'])),
       ...(await on(zookeeper, ['our ZooKeeper store'])),
     ],

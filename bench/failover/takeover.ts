@@ -66,7 +66,7 @@ function contestant(name: LockerName, port: number): Peer {
 const server = await startServer('file')
 const [redis, postgres] = await Promise.all([startRedis(), startPostgres()])
 const [etcd, zookeeper] = await Promise.all([startEtcd(), startZookeeper()])
-const port = Number(new URL(server.url).port)
+const { port } = server
 const onEngines = [
   redis && contestant('our Redis store', redis.port),
   postgres && contestant('our PostgreSQL store', postgres.port),

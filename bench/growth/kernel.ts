@@ -4,6 +4,7 @@
  */
 import { Kernel } from 'leasehold/kernel'
 import type { Run } from '../contest.js'
+import { batches, shuffle } from '../random.js'
 import { atMost, type Row } from '../rows.js'
 import { growthOf, pointOf } from './points.js'
 
@@ -16,8 +17,9 @@ const NOW = 1000
 /** A kernel with leases, and what is done to it. */
 class Subject {
   readonly #kernel = new Kernel()
-  /** Of the first hundred thousand all, and then one of fifty: enough to be renewed in no order. */
+  /** Of the first million all, and then one of nine: far more than fit into the processor. */
   readonly #kept: string[] = []
+  #beats: string[][] = []
   readonly #holder = this.#granted()
   #filled = 0
   #at = 0
@@ -25,21 +27,15 @@ class Subject {
   fill(size: number): void {
     for (; this.#filled < size; this.#filled++) {
       const lease = this.#granted()
-      if (this.#filled < 100_000 || this.#filled % 50 === 0) this.#kept.push(lease)
+      if (this.#filled < 1_000_000 || this.#filled % 9 === 0) this.#kept.push(lease)
     }
     // Heartbeats arrive in no order.
-    const kept = this.#kept
-    for (let at = kept.length - 1; at > 0; at--) {
-      const other = (at * 7919) % (at + 1)
-      ;[kept[at], kept[other]] = [kept[other]!, kept[at]!]
-    }
+    this.#beats = batches(shuffle(this.#kept), BATCH)
   }
 
   readonly renew = (): Promise<Run> =>
     cost(() => {
-      if (this.#at + BATCH > this.#kept.length) this.#at = 0
-      this.#kernel.renew(this.#kept.slice(this.#at, this.#at + BATCH), NOW)
-      this.#at += BATCH
+      this.#kernel.renew(this.#beats[this.#at++ % this.#beats.length]!, NOW)
     }, BATCH)
 
   readonly claimAndRelease = (): Promise<Run> =>

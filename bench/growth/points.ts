@@ -6,16 +6,18 @@ export interface PointOptions {
   readonly curve: string
   readonly leases: number
   readonly ours: Contestant['run']
+  readonly pids?: Contestant['pids']
   readonly peers?: readonly (Peer | undefined)[]
 }
 
 /** One point of a curve: what an operation costs beside so many leases, in microseconds. */
-export async function pointOf({ curve, leases, ours, peers = [] }: PointOptions): Promise<Row[]> {
+export async function pointOf(options: PointOptions): Promise<Row[]> {
+  const { curve, leases, ours, pids, peers = [] } = options
   const rows = await contest({
     name: `${curve}, ${leases.toLocaleString('en')} leases`,
     unit: 'µs',
     better: 'less',
-    ours: { name: curve, run: ours },
+    ours: { name: curve, run: ours, pids },
     peers,
   })
   return rows.map((it) => ({ ...it, point: { curve, leases } }))

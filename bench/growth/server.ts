@@ -18,14 +18,14 @@ const TTL = 3_600_000
 function pairs(locker: Locker): () => Promise<Run> {
   const pair = pairOf(locker)
   return async () => {
-    const { value, count } = (await atOnce(pair, 64, RUN_MS)) as { value: number; count: number }
+    const { value, count } = await atOnce(pair, 64, RUN_MS)
     return { value: 1e6 / value, count }
   }
 }
 
 const server = await startServer('memory')
 const store = await remoteStore(server.url)
-const ours = await LOCKERS['our server']({ port: Number(new URL(server.url).port), ttl: 30_000 })
+const ours = await LOCKERS['our server']({ port: server.port, ttl: 30_000 })
 const engine = await startRedis(false)
 const { Redis } = await peer('ioredis')
 const redis = engine && new Redis({ port: engine.port })
@@ -48,6 +48,7 @@ for (const leases of SIZES) {
       curve: 'server: lock + unlock, 64 in flight',
       leases,
       ours: pairs(ours),
+      pids: [server.pid],
       peers: [rival],
     })),
   )

@@ -13,7 +13,6 @@ import { startServer } from '../remote/processes.js'
 
 const LEASES = 100_000
 const ETCD_LEASES = 20_000
-const ROUNDS = 3
 const TTL = 600_000
 
 /** Fills one that was just started, and ends it. */
@@ -81,7 +80,6 @@ const rows = await contest({
     await contestant('a key of Redis', () => startRedis(false), redis),
     await contestant('etcd, at 20,000', startEtcd, etcd),
   ],
-  rounds: ROUNDS,
   warmUp: false,
 })
 console.log(JSON.stringify(rows))

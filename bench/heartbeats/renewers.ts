@@ -9,6 +9,14 @@ const TTL = 600_000
 const PEXPIRE_IF_MINE =
   'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end'
 
+/** Answers with how many of the keys were still ours. */
+const PEXPIRE_ALL = `
+local done = 0
+for _, key in ipairs(KEYS) do
+  if redis.call("get", key) == ARGV[1] then done = done + redis.call("pexpire", key, ARGV[2]) end
+end
+return done`
+
 /** An engine with many leases alive, and how one of them is renewed: in a request of its own. */
 export interface Renewer {
   readonly name: string
@@ -45,6 +53,7 @@ export async function redisRenewer(leases: number): Promise<Renewer | undefined>
   const { Redis } = await peer('ioredis')
   const redis = new Redis({ port: engine.port, enableAutoPipelining: true })
   redis.defineCommand('extend', { numberOfKeys: 1, lua: PEXPIRE_IF_MINE })
+  redis.defineCommand('extendAll', { lua: PEXPIRE_ALL })
   await fillRedis(redis, { count: leases, ttl: TTL, prefix: 'live/' })
   return {
     name: 'Redis, PEXPIRE by a compare script',
@@ -52,6 +61,11 @@ export async function redisRenewer(leases: number): Promise<Renewer | undefined>
     renew: async (number) => {
       const done = await redis.extend(`live/${number % leases}`, 'bench', TTL)
       if (done !== 1) throw new Error('lost')
+    },
+    renewMany: async (numbers) => {
+      const keys = numbers.map((number) => `live/${number % leases}`)
+      const done = await redis.extendAll(keys.length, ...keys, 'bench', TTL)
+      if (done !== keys.length) throw new Error('lost')
     },
     end: async () => {
       redis.disconnect()

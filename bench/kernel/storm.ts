@@ -25,7 +25,7 @@ let ended = 0
 // A heartbeat of all the others each millisecond, timed from when it should have been sent.
 let due = performance.now()
 while (ended === 0) {
-  due = Math.max(due + 1, performance.now())
+  due += 1
   await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())))
   const answer = await store.renew(others)
   lost += answer.lost.length

@@ -65,11 +65,13 @@ export const openRedlock5: OpenLocker = async ({ port, ttl }) => {
   const { default: module } = await peer('redlock-5')
   const Redlock = module.default ?? module
   const redis = await ioredis(port)
-  const redlock = new Redlock([redis], { retryCount: -1 })
+  const redlock = new Redlock([redis])
   redlock.on('error', () => {})
+  // Only to get a lock is tried for ever: an extension that fails is given up as the library does.
+  const patient = { retryCount: -1 }
   return {
     lock: async (key) => {
-      const lock = await redlock.acquire([key], ttl)
+      const lock = await redlock.acquire([key], ttl, patient)
       return { release: () => lock.release(), believes: () => lock.expiration > Date.now() }
     },
     // What extends a lock by itself is `using` alone.
@@ -79,14 +81,15 @@ export const openRedlock5: OpenLocker = async ({ port, ttl }) => {
         const ended = new Promise<void>((done) => {
           end = done
         })
-        const using: Promise<unknown> = redlock.using([key], ttl, async (signal: AbortSignal) => {
+        const work = async (signal: AbortSignal) => {
           const release = () => {
             end()
             return using
           }
           resolve({ release, believes: () => !signal.aborted })
           await ended
-        })
+        }
+        const using: Promise<unknown> = redlock.using([key], ttl, patient, work)
         using.catch(reject)
       }),
     close: async () => redis.disconnect(),

@@ -46,13 +46,13 @@ async function on(start: () => Promise<Engine | undefined>, name: LockerName) {
   return engine && contestant(name, engine)
 }
 const rows = await contest({
-  name: 'a frozen store: the holder believes for',
+  name: `a store frozen for ${FROZEN_MS / 1000} s: the holder believes for, counted up to ${GIVE_UP_MS / 1000} s`,
   unit: 'ms',
   better: 'less',
   // The ttl is what the store gives away after.
   goal: atMost(TTL),
   ours: [
-    contestant('our server', { port: Number(new URL(server.url).port), pid: server.pid }),
+    contestant('our server', server),
     await on(startRedis, 'our Redis store'),
     await on(startEtcd, 'our etcd store'),
     await on(startZookeeper, 'our ZooKeeper store'),

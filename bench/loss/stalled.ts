@@ -39,7 +39,7 @@ const rows = await contest({
   unit: 'ms',
   better: 'less',
   goal: atMost(0),
-  ours: contestant('our server', Number(new URL(server.url).port)),
+  ours: contestant('our server', server.port),
   peers: [
     etcd && contestant('etcd3', etcd.port),
     redis && contestant('redis-semaphore', redis.port),

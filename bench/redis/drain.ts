@@ -5,7 +5,7 @@
  */
 import { Redis } from 'ioredis'
 import { Line, many, WAITERS } from '../contended/line.js'
-import { contests, type Peer } from '../contest.js'
+import { contests, type Peer, spending } from '../contest.js'
 import { startRedis } from '../engines.js'
 import { LOCKERS, type Locker } from '../lockers/index.js'
 import { locker, type OpenLocker } from '../lockers/locker.js'
@@ -35,10 +35,11 @@ if (engine) {
     opened.push(...lockers)
     const run = async () => {
       const line = await Line.form(lockers, `drained/${++keys}`)
+      const spent = spending([engine.pid])
       const took = await line.drain()
-      return { values: [took, line.inversions()], count: WAITERS }
+      return { values: [took, line.inversions()], cpu: spent(WAITERS) }
     }
-    return { name, run, pids: [engine.pid] }
+    return { name, run }
   }
   rows.push(
     ...(await contests({

@@ -14,8 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
 const rows: Row[] = []
 for (const kind of ['memory', 'file'] as const) {
   const server = await startServer(kind)
-  const at = { port: Number(new URL(server.url).port), pid: server.pid }
-  const [remote] = await entrantsOn(at, LOCKERS, ['our server'])
+  const [remote] = await entrantsOn(server, LOCKERS, ['our server'])
   const store = kind === 'file' ? await fileStore(folder) : memoryStore()
   const embedded = { name: 'the library embedded', locker: await clientLocker(store, TTL) }
   const what = `lock + unlock through the server, ${kind}`

@@ -14,6 +14,7 @@ const ECHO = new URL('./echo.js', import.meta.url)
 /** A process of its own, until `end` is called, and where it listens. */
 export interface Started {
   readonly url: string
+  readonly port: number
   readonly pid: number
   end(): Promise<void>
 }
@@ -30,6 +31,7 @@ export async function startServer(kind: 'file' | 'memory'): Promise<StartedServe
   let started = await start(SERVER, args)
   return {
     url: started.url,
+    port: started.port,
     get pid() {
       return started.pid
     },
@@ -84,12 +86,17 @@ async function start(program: URL, args: readonly string[]): Promise<Process> {
   const child = spawn(command[0]!, command.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
   const lastResort = () => child.kill('SIGKILL')
   process.once('exit', lastResort)
-  const [text] = await once(child.stdout, 'data')
+  const died = once(child, 'exit').then(() => {
+    throw new Error(`${command.join(' ')} ended before it listened`)
+  })
+  const [text] = await Promise.race([once(child.stdout, 'data'), died])
+  died.catch(() => {})
   const end = async (signal: NodeJS.Signals = 'SIGTERM') => {
     const ended = once(child, 'exit')
     child.kill(signal)
     await ended
     process.off('exit', lastResort)
   }
-  return { url: /http:\S+/.exec(String(text))![0], pid: child.pid!, end }
+  const url = /http:\S+/.exec(String(text))![0]
+  return { url, port: Number(new URL(url).port), pid: child.pid!, end }
 }

@@ -15,8 +15,7 @@ const server = await startServer('file')
 const [redis, etcd, zookeeper] = await Promise.all([startRedis(), startEtcd(), startZookeeper()])
 const echo = await startEcho()
 const disk = openDisk()
-const at = { port: Number(new URL(server.url).port), pid: server.pid }
-const [ours] = await entrantsOn(at, LOCKERS, ['our server'])
+const [ours] = await entrantsOn(server, LOCKERS, ['our server'])
 const peers = [
   ...(await entrantsOn(redis, LOCKERS, REDIS_LIBRARIES, { 'raw ioredis': { inFlight: 1.2 } })),
   ...(await entrantsOn(etcd, LOCKERS, ['etcd Lock service', 'etcd3'], {

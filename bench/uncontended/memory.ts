@@ -14,8 +14,7 @@ const FRAME = '[[1234567,"claim","0.1234567",["jobs/12/34"],0,"AbCdEfGhIjKlMnOpQ
 const server = await startServer('memory')
 const [redis, postgres] = await Promise.all([startRedis(false), startPostgres()])
 const echo = await startEcho()
-const at = { port: Number(new URL(server.url).port), pid: server.pid }
-const [ours] = await entrantsOn(at, LOCKERS, ['our server'])
+const [ours] = await entrantsOn(server, LOCKERS, ['our server'])
 const peers = [
   ...(await entrantsOn(redis, LOCKERS, REDIS_LIBRARIES)),
   ...(await entrantsOn(postgres, LOCKERS, ['PostgreSQL advisory lock by hand', 'advisory-lock'])),

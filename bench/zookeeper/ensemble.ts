@@ -1,8 +1,6 @@
-import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { type Engine, startEngine } from '../engines.js'
+import { type Engine, freePort, startEngine } from '../engines.js'
 
 const JARS = ['zookeeper', 'slf4j-log4j12', 'log4j-1.2'].map(
   (name) => `/usr/share/java/${name}.jar`,
@@ -19,7 +17,11 @@ const LOGGING = [
 
 /** Three of them, as they are run in earnest; a change is on the disks of two before it is answered. */
 export async function startEnsemble(): Promise<readonly Engine[] | undefined> {
-  if (!JARS.every((jar) => existsSync(jar))) return undefined
+  const missing = JARS.find((jar) => !existsSync(jar))
+  if (missing !== undefined) {
+    process.stderr.write(`left out: ${missing} is not on this machine\n`)
+    return undefined
+  }
   const peers: string[] = []
   for (let at = 0; at < 3; at++) {
     peers.push(`server.${at + 1}=127.0.0.1:${await freePort()}:${await freePort()}`)
@@ -46,13 +48,4 @@ function startMember(id: number, peers: readonly string[]): Promise<Engine | und
       ...['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')],
     ]
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
