@@ -1,46 +1,160 @@
 import { format, type Row } from './rows.js'
-import { BLUE, FAINT, INK, ORANGE, Svg } from './svg.js'
+import { SUITES } from './suites.js'
+import { BLUE, FAINT, GREY, INK, ORANGE, PAPER, type Point, Svg, widthOf } from './svg.js'
+import { isOurselves } from './table.js'
 
-const WIDTH = 760
-const LEFT = 400
-const RIGHT = 60
-const LINE = 22
-/** From a tenth of the peer to a hundred times the peer; beyond that a bar is cut off. */
+const PLOT_WIDTH = 390
+const MARGIN = 16
+const INDENT = 14
+/** For the figure behind the longest bar. */
+const RIGHT = 74
+const HEAD = 104
+const LINE = 20
+/** Before each measurement. */
+const GAP = 4
+const BAR = 10
+/** From a tenth of the peer to a hundred times the peer; beyond that a bar is broken off. */
 const DECADES = [-1, 2] as const
+
+const KINDS = {
+  better: { colour: BLUE, says: 'we are better' },
+  worse: { colour: ORANGE, says: 'the peer is better' },
+  // Nobody can be better than a limit, so that to be below one is no defeat.
+  limit: { colour: GREY, says: 'share of a limit that we reach' },
+} as const
 
 /**
  * One bar a comparison, from 1 (as good as the peer) to the ratio, on a logarithmic scale; the spread
- * of the rounds is a thin line. `undefined` where a suite compares nothing.
+ * of the rounds is a thin line. What was measured stands once, and whoever was measured below it.
+ * `undefined` where a suite compares nothing.
  */
 export function chart(suite: string, rows: readonly Row[]): string | undefined {
-  const compared = rows.filter(({ ratio }) => ratio !== undefined)
-  if (compared.length === 0) return undefined
-  const height = 50 + compared.length * LINE
-  const svg = new Svg(WIDTH, height, `${suite}: how many times better than the peer`)
-  for (const ratio of [0.1, 1, 10, 100]) {
-    const x = place(ratio)
-    svg.line([x, 24], [x, height - 10], { stroke: ratio === 1 ? INK : FAINT })
-    svg.text([x, 16], `${ratio} x`, { 'text-anchor': 'middle' })
+  const groups = groupsOf(rows)
+  if (groups.length === 0) return undefined
+  const compared = groups.flatMap(([, peers]) => peers)
+  const title = `${suite}: how many times better we are than each peer`
+  const about = SUITES[suite]?.about ?? ''
+  const left = MARGIN + INDENT + Math.max(...compared.map((row) => widthOf(labelOf(row)))) + 10
+  const names = groups.map(([name]) => widthOf(name, 11, 'bold'))
+  const signs = signsOf(compared)
+  const key = signs.reduce((sum, sign) => sum + signWidth(sign), 0)
+  const words = 2 * MARGIN + Math.max(widthOf(title, 14, 'bold'), widthOf(about), key, ...names)
+  const width = Math.max(left + PLOT_WIDTH + RIGHT, words)
+  const height = HEAD + groups.length * (GAP + LINE) + compared.length * LINE + MARGIN
+  const svg = new Svg(width, height, title)
+  svg.text([MARGIN, 24], title, { 'font-size': 14, 'font-weight': 'bold' })
+  svg.text([MARGIN, 42], about)
+  legend(svg, signs)
+  axis(svg, left, height)
+  let y = HEAD
+  for (const [name, peers] of groups) {
+    heading(svg, name, y + GAP + LINE / 2)
+    y += GAP + LINE
+    for (const [at, row] of peers.entries()) bar(svg, row, left, y + (at + 0.5) * LINE)
+    y += peers.length * LINE
   }
-  for (const [at, row] of compared.entries()) bar(svg, row, 36 + at * LINE)
   return svg.toText()
 }
 
-function bar(svg: Svg, { name, peerName, ratio, spread, limit }: Row, y: number): void {
-  // Nobody can be better than a limit, so that to be below one is no defeat.
-  const colour = limit ? INK : ratio! >= 1 ? BLUE : ORANGE
-  svg.text([LEFT - 14, y + 4], `${name}, against ${peerName}`, {
-    'text-anchor': 'end',
-    'font-size': 10,
-  })
-  svg.line([place(1), y], [place(ratio!), y], { stroke: colour, 'stroke-width': 10 })
-  if (spread) svg.line([place(spread[0]), y], [place(spread[1]), y], { stroke: INK })
-  const end = Math.max(place(ratio!), place(spread?.[1] ?? ratio!), place(1))
-  svg.text([end + 6, y + 4], format(ratio!))
+/** The comparisons by what was measured, in their order. */
+function groupsOf(rows: readonly Row[]): [name: string, peers: Row[]][] {
+  const groups = new Map<string, Row[]>()
+  for (const row of rows) {
+    if (row.ratio === undefined) continue
+    const group = groups.get(row.name) ?? []
+    group.push(row)
+    groups.set(row.name, group)
+  }
+  return [...groups]
 }
 
-function place(ratio: number): number {
+const labelOf = ({ peerName }: Row) => `against ${peerName}`
+
+function kindOf(row: Row): keyof typeof KINDS {
+  if (row.limit || isOurselves(row)) return 'limit'
+  return row.ratio! >= 1 ? 'better' : 'worse'
+}
+
+interface Sign {
+  readonly says: string
+  draw(svg: Svg, from: Point, to: Point): void
+}
+
+const SPREAD: Sign = {
+  says: 'worst to best round',
+  draw: (svg, from, to) => svg.line(from, to, { stroke: INK }),
+}
+
+const BEYOND: Sign = {
+  says: 'beyond the scale',
+  draw: (svg, from, to) => {
+    svg.line(from, to, { stroke: GREY, 'stroke-width': BAR })
+    svg.breakMark([(from[0] + to[0]) / 2, from[1]])
+  },
+}
+
+/** Only of what is in the picture. */
+function signsOf(compared: readonly Row[]): Sign[] {
+  const used = new Set(compared.map(kindOf))
+  const kinds = (['better', 'worse', 'limit'] as const).filter((kind) => used.has(kind))
+  const bars = kinds.map((kind): Sign => {
+    const { colour, says } = KINDS[kind]
+    const style = { stroke: colour, 'stroke-width': BAR }
+    return { says, draw: (svg, from, to) => svg.line(from, to, style) }
+  })
+  if (compared.some(({ spread }) => spread)) bars.push(SPREAD)
+  return compared.some(({ ratio }) => isBeyond(ratio!)) ? [...bars, BEYOND] : bars
+}
+
+const SIGN = 28
+const signWidth = ({ says }: Sign) => SIGN + widthOf(says, 10) + MARGIN
+
+function legend(svg: Svg, signs: readonly Sign[]): void {
+  let x = MARGIN
+  for (const sign of signs) {
+    sign.draw(svg, [x, 64], [x + SIGN - 6, 64])
+    svg.text([x + SIGN, 68], sign.says, { 'font-size': 10 })
+    x += signWidth(sign)
+  }
+}
+
+function axis(svg: Svg, left: number, height: number): void {
+  for (const ratio of [0.1, 1, 10, 100]) {
+    const x = place(ratio, left)
+    const style = { stroke: ratio === 1 ? INK : FAINT }
+    svg.line([x, HEAD - 8], [x, height - MARGIN], style)
+    svg.text([x, HEAD - 14], `${ratio} x`, { 'text-anchor': 'middle' })
+  }
+}
+
+/** On a strip of paper, because the lines of the scale are behind it. */
+function heading(svg: Svg, name: string, y: number): void {
+  const end = MARGIN + widthOf(name, 11, 'bold')
+  svg.line([MARGIN, y], [end, y], { stroke: PAPER, 'stroke-width': LINE - 4 })
+  svg.text([MARGIN, y + 4], name, { 'font-weight': 'bold' })
+}
+
+function bar(svg: Svg, row: Row, left: number, y: number): void {
+  const { ratio, spread } = row
+  const at = (value: number) => place(value, left)
+  const { colour } = KINDS[kindOf(row)]
+  svg.text([left - 10, y + 4], labelOf(row), { 'text-anchor': 'end' })
+  svg.line([at(1), y], [at(ratio!), y], { stroke: colour, 'stroke-width': BAR })
+  if (spread) svg.line([at(spread[0]), y], [at(spread[1]), y], { stroke: INK })
+  if (isBeyond(ratio!)) svg.breakMark([at(ratio!) + (ratio! > 1 ? -16 : 16), y])
+  const end = Math.max(at(ratio!), at(spread?.[1] ?? ratio!), at(1))
+  svg.text([end + 6, y + 4], `${format(ratio!)} x`, {
+    ...(isBeyond(ratio!) && { 'font-weight': 'bold' }),
+  })
+}
+
+function isBeyond(ratio: number): boolean {
+  const decade = Math.log10(ratio)
+  return decade < DECADES[0] || decade > DECADES[1]
+}
+
+function place(ratio: number, left: number): number {
   const [from, to] = DECADES
   const decade = Math.min(to, Math.max(from, Math.log10(ratio)))
-  return LEFT + ((decade - from) / (to - from)) * (WIDTH - LEFT - RIGHT)
+  return left + ((decade - from) / (to - from)) * PLOT_WIDTH
 }

@@ -1,8 +1,9 @@
-import { format, type Row } from './rows.js'
-import { BLUE, FAINT, INK, ORANGE, type Point, Svg } from './svg.js'
+import type { Row } from './rows.js'
+import { BLUE, FAINT, ORANGE, type Point, type Style, Svg, widthOf } from './svg.js'
+import { isOurselves } from './table.js'
 
-const PLOT = { left: 60, top: 30, width: 460, height: 260 }
-const LEGEND = 250
+const PLOT = { left: 60, top: 70, width: 460, height: 260 }
+const MARGIN = 16
 const COLOURS = [BLUE, ORANGE, '#4a9a4a', '#9a5ab0', '#b08a2e', '#c04a6a']
 
 interface Curve {
@@ -20,8 +21,26 @@ export function curves(suite: string, rows: readonly Row[]): string | undefined 
   if (all.length === 0) return undefined
   const { left, top, width, height } = PLOT
   const unit = rows.find(({ point }) => point)!.unit
-  const title = `${suite}: ${unit}, by the number of leases`
-  const svg = new Svg(left + width + LEGEND, top + height + 40, title)
+  const title = `${suite}: ${unit} for one, by the number of leases that there are`
+  const legend = 40 + Math.max(...all.map(({ name }) => widthOf(name))) + MARGIN
+  const svg = new Svg(left + width + legend, top + height + 30, title)
+  svg.text([MARGIN, 24], title, { 'font-size': 14, 'font-weight': 'bold' })
+  svg.text([MARGIN, 42], 'Both scales are logarithmic: what stays level does not grow.')
+  const place = axes(svg, all)
+  for (const [at, { name, points }] of all.entries()) {
+    const style = styleOf(at)
+    svg.path(points.map(place), style)
+    for (const point of points) svg.circle(place(point), 3, { fill: style['stroke']! })
+    const y = top + 10 + at * 20
+    svg.line([left + width + 14, y], [left + width + 34, y], style)
+    svg.text([left + width + 40, y + 4], name)
+  }
+  return svg.toText()
+}
+
+/** Lines for each decade; says where a point is. */
+function axes(svg: Svg, all: readonly Curve[]): (point: Point) => Point {
+  const { left, top, width, height } = PLOT
   const xs = scale(all.flatMap(({ points }) => points.map(([x]) => x)))
   const ys = scale(all.flatMap(({ points }) => points.map(([, y]) => y)))
   const place = ([x, y]: Point): Point => [
@@ -36,19 +55,15 @@ export function curves(suite: string, rows: readonly Row[]): string | undefined 
   for (const decade of ys.decades) {
     const [, y] = place([1, decade])
     svg.line([left, y], [left + width, y], { stroke: FAINT })
-    svg.text([left - 6, y + 4], format(decade), { 'text-anchor': 'end' })
+    svg.text([left - 6, y + 4], `${decade}`, { 'text-anchor': 'end' })
   }
-  svg.text([left, 16], `${unit}, by the number of leases that there are`)
-  for (const [at, { name, points }] of all.entries()) {
-    const colour = COLOURS[at % COLOURS.length]!
-    const dashed = at >= COLOURS.length ? { 'stroke-dasharray': '5 3' } : {}
-    svg.path(points.map(place), { stroke: colour, 'stroke-width': 2, ...dashed })
-    for (const point of points) svg.circle(place(point), 3, { fill: colour })
-    const y = top + 10 + at * 18
-    svg.line([left + width + 14, y], [left + width + 34, y], { stroke: colour, 'stroke-width': 2 })
-    svg.text([left + width + 40, y + 4], name, { fill: INK, 'font-size': 10 })
-  }
-  return svg.toText()
+  return place
+}
+
+/** Dashed where the colours begin again. */
+function styleOf(at: number): Style {
+  const dashed = at >= COLOURS.length ? { 'stroke-dasharray': '5 3' } : {}
+  return { stroke: COLOURS[at % COLOURS.length]!, 'stroke-width': 2, ...dashed }
 }
 
 /** Ours and, where there is one, the peer's beside it. */
@@ -60,10 +75,11 @@ function curvesOf(rows: readonly Row[]): Curve[] {
     if (!points.some(([x]) => x === point[0])) points.push(point)
     found.set(name, points)
   }
-  for (const { point, ours, peer, peerName } of rows) {
+  for (const row of rows) {
+    const { point, ours, peer, peerName } = row
     if (!point) continue
     add(point.curve, [point.leases, ours])
-    if (peer !== undefined) add(peerName!, [point.leases, peer])
+    if (peer !== undefined && !isOurselves(row)) add(peerName!, [point.leases, peer])
   }
   return [...found].map(([name, points]) => ({ name, points: points.sort(([a], [b]) => a - b) }))
 }

@@ -14,7 +14,7 @@ export const HEADLINES: readonly Headline[] = [
     says: 'a key goes to the next of 32 who wait for it',
     suite: 'contended',
     row: 'hand-overs, in memory, our server',
-    peers: ['redis-semaphore', 'redlock 5'],
+    peers: ['simple-redis-mutex', 'redis-semaphore', 'redlock 5'],
   },
   {
     says: 'the same, on the disk',
@@ -38,18 +38,30 @@ export const HEADLINES: readonly Headline[] = [
     says: 'from kill -9 of a leader to the first write of the next, tied to its connection',
     suite: 'failover',
     row: 'from kill -9 to the next first write, our election, tied',
+    peers: ['advisory-lock', 'redlock 5', 'etcd3 election'],
+  },
+  {
+    says: 'the same, not tied: when its ttl of 2 s is over',
+    suite: 'failover',
+    row: 'from kill -9 to the next first write, our election',
     peers: ['redlock 5', 'etcd3 election'],
   },
   {
     says: 'how long a holder believes that it holds when the store hangs, at a ttl of 2 s',
     suite: 'loss',
     row: 'a frozen store: the holder believes for, our server',
-    peers: ['redis-semaphore', 'redlock 5'],
+    peers: ['verrou', 'redis-semaphore', 'redlock 5'],
   },
   {
     says: 'lock and unlock on the same Redis, 64 at a time',
     suite: 'redis',
     row: 'Redis in memory, 64 in flight',
+    peers: ['redis-semaphore', 'redlock 5'],
+  },
+  {
+    says: 'the same, on the disk of that Redis',
+    suite: 'redis',
+    row: 'Redis on the disk, 64 in flight',
     peers: ['redis-semaphore', 'redlock 5'],
   },
   {

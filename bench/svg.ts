@@ -1,4 +1,4 @@
-/** Writes a picture, one shape after the other. Colours are readable on light and on dark paper. */
+/** Writes a picture, one shape after the other, on paper of its own: a page may be light or dark. */
 export class Svg {
   readonly #width: number
   readonly #height: number
@@ -20,6 +20,13 @@ export class Svg {
     this.#shapes.push(`<polyline points="${list}" fill="none"${attributes(style)}/>`)
   }
 
+  /** Two strokes across a bar: it goes on, but not to scale. */
+  breakMark([x, y]: Point): void {
+    for (const at of [x - 2, x + 3]) {
+      this.line([at - 3, y + 8], [at + 3, y - 8], { stroke: PAPER, 'stroke-width': 3 })
+    }
+  }
+
   circle([x, y]: Point, radius: number, style: Style): void {
     this.#shapes.push(
       `<circle cx="${short(x)}" cy="${short(y)}" r="${radius}"${attributes({ fill: 'none', ...style })}/>`,
@@ -33,10 +40,12 @@ export class Svg {
   }
 
   toText(): string {
-    const size = `width="${this.#width}" height="${this.#height}" viewBox="0 0 ${this.#width} ${this.#height}"`
+    const [width, height] = [this.#width, this.#height].map(Math.ceil)
+    const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" font-family="system-ui, 'DejaVu Sans', sans-serif" font-size="11">`,
       `<title>${escaped(this.#title)}</title>`,
+      `<rect width="100%" height="100%" rx="6" fill="${PAPER}"/>`,
       ...this.#shapes,
       '</svg>\n',
     ].join('\n')
@@ -46,10 +55,17 @@ export class Svg {
 export type Point = readonly [x: number, y: number]
 export type Style = Readonly<Record<string, string | number>>
 
-export const INK = '#767676'
-export const FAINT = '#76767655'
+export const PAPER = '#ffffff'
+export const INK = '#24292f'
+export const GREY = '#8c959f'
+export const FAINT = '#d8dee4'
 export const BLUE = '#3a80c1'
 export const ORANGE = '#d2691e'
+
+/** About as wide as the widest of the usual fonts makes it, so that nothing is cut off. */
+export function widthOf(words: string, size = 11, weight: 'normal' | 'bold' = 'normal'): number {
+  return words.length * size * (weight === 'bold' ? 0.66 : 0.6)
+}
 
 function attributes(style: Style): string {
   return Object.entries(style)

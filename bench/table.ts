@@ -14,8 +14,29 @@ const HEAD = [
   'µs server',
 ]
 
+/** The same lock and unlock without a server: beside it stands what a network costs. */
+const EMBEDDED = 'the library embedded'
+
+/** Whether the peer is ourselves under other conditions, against whom nobody can lose. */
+export function isOurselves(row: Row): boolean {
+  return row.peerName === EMBEDDED || isPointBesideFewer(row)
+}
+
+/** Each point of a curve takes turns with the same beside the fewest leases. */
+function isPointBesideFewer({ peerName, point }: Row): boolean {
+  return point !== undefined && peerName?.startsWith(`${point.curve} beside`) === true
+}
+
+/** A point that was only compared with its own curve is shown as one that was not compared. */
+function shown(row: Row): Row {
+  if (!isPointBesideFewer(row)) return row
+  const { peer: _peer, peerName: _name, ratio: _ratio, spread: _ofTheRatio, ...plain } = row
+  return { ...plain, ...(row.cpu && { cpu: { ours: row.cpu.ours } }) }
+}
+
 /** What a row says, in the cells of a table. */
-export function cellsOf(row: Row): string[] {
+export function cellsOf(given: Row): string[] {
+  const row = shown(given)
   const { ratio, spread, goal, better, peer, cpu } = row
   const sign = peer === undefined && better === 'less' ? '≤' : '≥'
   const both = (of: 'client' | 'server') =>
@@ -58,8 +79,58 @@ export function markdownTable(rows: readonly Row[]): string {
   const lines = rows.map(cellsOf)
   const used = head.map((_, at) => lines.some((line) => line[at] !== ''))
   const keep = (cells: readonly string[]) => cells.filter((_, at) => used[at])
-  const rule = keep(head).map(() => '---')
-  return [keep(head), rule, ...lines.map(keep)]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n')
+  return markdown(keep(head), lines.map(keep))
+}
+
+/** All that we lose, in short: against peers, against limits, and goals that were missed. */
+export function lossTables(rows: readonly Row[]): string {
+  const lost = rows.filter((row) => isLost(row) && !isOurselves(row))
+  const head = ['suite', 'what', 'against, and our ratio']
+  const [peers, limits] = [
+    lost.filter(({ limit }) => !limit),
+    lost.filter(({ limit }) => limit),
+  ].map((some) => markdown(head, lossLines(some)))
+  const missed = rows.filter((row) => !met(row))
+  const goals = missed.map((row) => {
+    const [name, ours, , against, unit, ratio, , goal] = cellsOf(row)
+    return [row.suite ?? '', name!, against!, ratio || `${ours} ${unit}`, goal!]
+  })
+  return [
+    'Where a peer is better:',
+    peers,
+    'What we reach of a limit, which nobody can pass:',
+    limits,
+    'Goals that were missed:',
+    markdown(['suite', 'what', 'against', 'reached', 'goal'], goals),
+  ].join('\n\n')
+}
+
+/** Also where there is no ratio, because one of the two is nothing at all. */
+function isLost({ ours, peer, ratio, better }: Row): boolean {
+  if (ratio !== undefined) return ratio < 1
+  return peer !== undefined && (better === 'more' ? ours < peer : ours > peer)
+}
+
+/** One line for what was measured, with all who are better, the best of them first. */
+function lossLines(rows: readonly Row[]): string[][] {
+  const groups = new Map<string, Row[]>()
+  for (const row of rows) {
+    const what = `${row.suite}/${row.name}`
+    groups.set(what, [...(groups.get(what) ?? []), row])
+  }
+  return [...groups.values()].map((group) => {
+    const sorted = group.sort((a, b) => (a.ratio ?? 0) - (b.ratio ?? 0))
+    const { suite = '', name } = sorted[0]!
+    return [suite, name, sorted.map(lossOf).join('; ')]
+  })
+}
+
+function lossOf({ peerName, ratio, ours, peer, unit }: Row): string {
+  const figures = `${format(ours)} against ${format(peer!)} ${unit}`
+  return `${peerName}: ${ratio === undefined ? figures : `${format(ratio)} x`}`
+}
+
+function markdown(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  const rule = head.map(() => '---')
+  return [head, rule, ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }

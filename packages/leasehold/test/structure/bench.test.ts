@@ -5,12 +5,13 @@ import { describe, expect, it } from 'vitest'
 import { chart } from '../../../../bench/chart.ts'
 import { contest, contests } from '../../../../bench/contest.ts'
 import { curves } from '../../../../bench/curve.ts'
-import { resultsIn } from '../../../../bench/document.ts'
+import { machinesText, resultsIn } from '../../../../bench/document.ts'
 import { HEADLINES, headlineTable } from '../../../../bench/headlines.ts'
+import type { Machine } from '../../../../bench/machine.ts'
 import { atLeast, atMost, met, type Row, row, versus } from '../../../../bench/rows.ts'
 import { SUITES } from '../../../../bench/suites.ts'
-import { markdownTable, textTable } from '../../../../bench/table.ts'
-import { ROOT } from './source-files.ts'
+import { lossTables, markdownTable, textTable } from '../../../../bench/table.ts'
+import { ROOT, readSource } from './source-files.ts'
 
 const pairs = { unit: 'pairs/s', better: 'more', peerName: 'Redis' } as const
 const time = { unit: 'ms', better: 'less', peerName: 'Redis' } as const
@@ -68,9 +69,34 @@ describe('the headlines of the README', () => {
     }
   })
 
+  it('show where we lose, too', () => {
+    const lines = headlineTable(rows).split('\n')
+    expect(lines.filter((line) => / 0\.\d+ x \|$/.test(line)).length).toBeGreaterThan(2)
+  })
+
   it('say nothing of what was not', () => {
     const others = rows.filter(({ suite }) => suite !== 'loss')
     expect(headlineTable(others)).not.toContain('when the store hangs')
+  })
+})
+
+describe('what the bench has written into the documents', () => {
+  const blocksIn = (path: string) => {
+    const mark = /<!-- written by npm run bench -- ([^\n]*): begin -->\n(.*?)<!-- /gs
+    return new Map([...readSource(path).text.matchAll(mark)].map((it) => [it[1]!, it[2]!]))
+  }
+  const linesOf = (block: string | undefined) => block?.match(/^\| .*\|$/gm) ?? []
+
+  it('is no empty block', () => {
+    const page = blocksIn('docs/benchmarks.md')
+    expect([...page.keys()]).toEqual(['document, machine', 'document, losses', 'all'])
+    for (const [name, block] of page) expect(block, name).not.toMatch(/^\s*$/)
+    expect(linesOf(page.get('all')).length).toBeGreaterThan(100)
+  })
+
+  it('are all headlines in the README', () => {
+    const count = HEADLINES.flatMap(({ peers }) => peers).length
+    expect(linesOf(blocksIn('README.md').get('all'))).toHaveLength(2 + count)
   })
 })
 
@@ -145,6 +171,7 @@ describe('a contest', () => {
 describe('what a bench shows', () => {
   const good = versus('lock + unlock', [1500], [1000], { ...pairs, goal: 1.2 })
   const bad = versus('wait', [20], [10], { ...time, goal: 1 })
+  const cpu = { client: 3, server: 4 }
 
   it('names a goal that was missed in the table', () => {
     const [head, first, second] = textTable([good, bad]).split('\n')
@@ -158,10 +185,55 @@ describe('what a bench shows', () => {
     expect(head).toBe('| what | ours | unit |')
   })
 
+  it('shows a point that was compared with its own curve as one that was not compared', () => {
+    const point = { curve: 'renew', leases: 10_000 }
+    const beside = { ...time, peerName: 'renew beside 1,000', cpu: { ours: cpu, peer: cpu } }
+    const [, , line] = markdownTable([{ ...versus('renew', [2], [1], beside), point }]).split('\n')
+    expect(line).toBe('| renew | 2.000 | ms | 3.0 / – | 4.0 / – |')
+  })
+
+  it('tells all that we lose, and no more than that', () => {
+    const rows = [good, bad, versus('wait', [20], [5], { ...time, peerName: 'etcd' })]
+    rows.push(versus('sync', [20], [10], { ...time, peerName: 'a disk', limit: true }))
+    rows.push(versus('commands', [1], [0], time), row('lag', 'ms', [6], atMost(5)))
+    rows.push(versus('a network', [20], [10], { ...time, peerName: 'the library embedded' }))
+    const lines = lossTables(rows.map((it) => ({ suite: 'some', ...it }))).split('\n')
+    expect(lines.filter((line) => line.startsWith('| some'))).toEqual([
+      '| some | wait | etcd: 0.250 x; Redis: 0.500 x |',
+      '| some | commands | Redis: 1.000 against 0 ms |',
+      '| some | sync | a disk: 0.500 x |',
+      '| some | wait | Redis | 0.500 x | ≥ 1.000 |',
+      '| some | lag |  | 6.000 ms | ≤ 5.000 |',
+    ])
+  })
+
+  it('names the machine and the versions once, and who told none', () => {
+    const of = { on: '', commit: '', node: 'v1', processors: '2 x A', memory: '8 GiB', system: 'S' }
+    const known: Machine = { ...of, tmpfs: true, engines: { Redis: '7' }, peers: { pg: '8' } }
+    expect(machinesText([known, known])).toBe(
+      [
+        '- Machine: 2 x A, 8 GiB, S, Node v1, and what is said to be on the disk is in memory (tmpfs).',
+        '- Engines: Redis 7.',
+        '- Libraries: pg 8.',
+      ].join('\n'),
+    )
+    expect(machinesText([of])).toContain('- Engines: not told by 1 of 1 suites.')
+  })
+
   it('draws a bar for each comparison, and nothing where there is none', () => {
     expect(chart('uncontended', [row('lag', 'ms', [5])])).toBeUndefined()
     const plot = chart('uncontended', [good, bad, row('lag', 'ms', [5])])!
     expect(plot.match(/against Redis/g)).toHaveLength(2)
+    expect(plot).toContain('>we are better<')
+    expect(plot).not.toContain('beyond the scale')
+  })
+
+  it('makes room for the longest label, and breaks off what is beyond the scale', () => {
+    const peerName = 'a peer with a name that is far longer than any that has ever been measured'
+    const plot = chart('uncontended', [versus('lock', [1000], [1], { ...pairs, peerName })])!
+    const end = Number(/<text x="([\d.]+)"[^>]*>against a peer/.exec(plot)![1])
+    expect(end).toBeGreaterThan(peerName.length * 6)
+    expect(plot).toContain('>beyond the scale<')
   })
 
   it('draws a curve through the points of each, and the peer beside it', () => {
@@ -174,5 +246,16 @@ describe('what a bench shows', () => {
     expect(plot).toContain('>Redis<')
     expect(plot.match(/<circle/g)).toHaveLength(4)
     expect(curves('growth', [good])).toBeUndefined()
+  })
+
+  it('leaves out the curve of ourselves beside fewer, and dashes the same in the legend', () => {
+    const points = Array.from({ length: 7 }, (_, at): Row => {
+      const curve = `curve ${at}`
+      const beside = { ...time, peerName: `${curve} beside 1,000` }
+      return { ...versus(curve, [1], [1], beside), point: { curve, leases: 1000 } }
+    })
+    const plot = curves('growth', points)!
+    expect(plot).not.toContain('beside')
+    expect(plot.match(/stroke-dasharray/g)).toHaveLength(2)
   })
 })
