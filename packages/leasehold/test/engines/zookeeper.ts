@@ -49,6 +49,8 @@ function member(id: number, peers: readonly (readonly [number, number])[]): Engi
       return [
         ...[
           '-Xmx128m',
+          // It keeps the last so many transactions in memory, 500 of them if not told otherwise.
+          '-Dzookeeper.commitLogCount=50',
           '-XX:+UseSerialGC',
           '-XX:TieredStopAtLevel=1',
           '-cp',

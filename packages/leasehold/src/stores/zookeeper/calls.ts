@@ -145,7 +145,7 @@ export class Calls {
       const plan = this.#journal.plan()
       plan.takeOff(survey, RELEASED)
       const left = claim.keys.filter((key) => !keys.includes(key))
-      plan.leave(lease, claim.claim, left)
+      plan.leave(lease, claim, left)
       // Should this not be so any more, it is looked up the next time.
       this.#lessor.forget(lease, token)
       const revision = await this.#joint.commit(name, plan)
@@ -305,14 +305,10 @@ export class Calls {
       const removed = [...(record.removed ?? []), ...removals].slice(-REMOVALS_MOST)
       const path = tree.paths.lease(lease)
       plan.set('lease', path, encode({ ...record, removed }), state.node.stat.version)
-      for (const { claim, token, keys } of state.claims) {
-        const gone = removals.flatMap((it) => (it.token === token ? [it.key] : []))
-        if (gone.length > 0)
-          plan.leave(
-            lease,
-            claim,
-            keys.filter((key) => !gone.includes(key)),
-          )
+      for (const claim of state.claims) {
+        const gone = removals.flatMap((it) => (it.token === claim.token ? [it.key] : []))
+        const left = claim.keys.filter((key) => !gone.includes(key))
+        if (gone.length > 0) plan.leave(lease, claim, left)
       }
     }
     const answer = { leases: 0, claims, more }

@@ -5,6 +5,7 @@ import {
   type Claimed,
   type ClaimSpec,
   type Key,
+  LeaseholdError,
   type LeaseId,
   show,
 } from '../../port/index.ts'
@@ -16,6 +17,7 @@ import {
   type ClaimRecord,
   type Entry,
   encode,
+  keyRecord,
   NOTHING,
   numbered,
   type Remembered,
@@ -102,7 +104,7 @@ export class Claiming {
     const standing = aim.ifFree
       ? { holds: true, answer: numbered(answer, zxid) }
       : await this.#standing(name, plan, aim, claim, zxid, states)
-    const made: LeaseClaim = { claim, token: zxid, keys, own: ownNodes(aim, at) }
+    const made: LeaseClaim = { claim, token: zxid, keys, version: 0, own: ownNodes(aim, at) }
     const survey = standing.holds ? surveyOf(made, states) : undefined
     return { ...standing, claim: { ...made, survey } }
   }
@@ -113,8 +115,24 @@ export class Claiming {
     const states = await this.#journal.tree.keys(keys)
     const there = states.filter(({ line }) => line.some((place) => place.claim === claim))
     const ahead = await this.#ahead(there, claim)
-    const answer = entry.answer as Claimed
-    return numbered({ ...answer, holds: ahead.length === 0, ahead }, zxid)
+    const holds = ahead.length === 0 && this.#heldAll(states, claim, zxid)
+    return numbered({ ...(entry.answer as Claimed), holds, ahead }, zxid)
+  }
+
+  /** Whether a claim holds these keys or, where it is gone by now, has held them. */
+  #heldAll(states: readonly KeyState[], claim: string, token: number): boolean {
+    const gone = states.filter(({ line }) => line.every((place) => place.claim !== claim))
+    return gone.every(({ node }) => {
+      const { tenures } = keyRecord(node)
+      if (tenures.some((tenure) => tenure.token === token)) return true
+      // It waited until it was taken away, if everybody who has held since is known.
+      const { czxid, version } = node?.stat ?? { czxid: Infinity, version: 0 }
+      if (czxid <= token && version <= tenures.length) return false
+      throw new LeaseholdError(
+        'unknown-outcome',
+        'this claim was made and is gone since, and whether it held is not known any more: read how things stand',
+      )
+    })
   }
 
   async #standing(
@@ -127,7 +145,7 @@ export class Claiming {
   ): Promise<Omit<Placed, 'claim'>> {
     for (const { key, line } of states) this.#remember(key, line.length)
     const ahead = await this.#ahead(states, claim)
-    const holds = ahead.length === 0
+    const holds = ahead.length === 0 && this.#heldAll(states, claim, token)
     const answer = aim.answer({ revision: -1, token: -1, holds, ahead })
     if (!holds && aim.isNamed) {
       this.#journal.amend(name, { answer, events: plan.events }, aim.session)

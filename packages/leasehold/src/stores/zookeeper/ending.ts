@@ -2,19 +2,20 @@ import type { End, Key, LeaseId } from '../../port/index.ts'
 import { isLeaseholdError } from '../../port/index.ts'
 import type { Journal } from './journal.ts'
 import type { Plan } from './plan.ts'
-import { encode, type Remembered } from './records.ts'
-import type { KeyState, LeaseState } from './tree.ts'
-
-/** So many calls' claims are taken off together, where all at once do not fit. */
-const CLAIMS_AT_ONCE = 100
+import { encode, type Remembered, settled } from './records.ts'
+import type { KeyState, LeaseState, Survey } from './tree.ts'
 
 /** What is to hold for an end to be carried out. */
 export type Guard = (plan: Plan, root: LeaseState) => void
 
-export interface Ended {
-  readonly revision: number
+/** What has come to an end. */
+interface Gone {
   readonly leases: readonly LeaseId[]
   readonly claims: number
+}
+
+export interface Ended extends Gone {
+  readonly revision: number
 }
 
 /**
@@ -50,35 +51,82 @@ export class Ending {
     end: End,
     answer: (leases: number, claims: number) => Remembered,
     guard?: Guard,
+    before: Gone = { leases: [], claims: 0 },
   ): Promise<Ended> {
     const leases = roots.flat()
     const plan = this.#journal.plan()
     for (const [root] of roots) if (root) guard?.(plan, root)
-    const claims = await this.#plan(plan, leases, end)
-    const ended = leases.map(({ id }) => id)
-    const remembered = answer(leases.length, claims)
+    const claims = before.claims + (await this.#plan(plan, leases, end))
+    const own = leases.map(({ id }) => id)
+    const ended = [...before.leases, ...own]
     try {
-      const { zxid } = await this.#journal.commit(name, plan, remembered, { ended })
+      const remembered = answer(ended.length, claims)
+      const { zxid } = await this.#journal.commit(name, plan, remembered, { ended: own })
       return { revision: zxid, leases: ended, claims }
     } catch (error) {
-      if (!isLeaseholdError(error, 'limit-exceeded')) throw error
-      await this.#makeRoom(leases, end)
-      const [first] = roots.flat()
-      return this.end(name, [await this.family(first!.id)], end, answer, guard)
+      if (!isTooLarge(error)) throw error
+      const gone = await this.#makeRoom(leases, end, guard)
+      const rest = await this.family(leases[0]!.id)
+      const all = {
+        leases: [...before.leases, ...gone.leases],
+        claims: before.claims + gone.claims,
+      }
+      return this.end(name, [rest], end, answer, guard, all)
     }
   }
 
   /** Where an end does not fit into one transaction, those below end first, or some of the claims. */
-  async #makeRoom(leases: readonly LeaseState[], end: End): Promise<void> {
-    for (const lease of leases.slice(1).reverse()) {
-      await this.end(this.#journal.nextName(), [[lease]], end, () => ({ revision: -1 }))
+  async #makeRoom(leases: readonly LeaseState[], end: End, guard?: Guard): Promise<Gone> {
+    const [first, ...below] = leases
+    if (below.length === 0) return this.#takeSome(first!, end, guard)
+    const gone: Ended[] = []
+    for (const lease of below.reverse()) {
+      const name = `o${this.#journal.nextName()}`
+      gone.push(await this.end(name, [[lease]], end, () => ({ revision: -1 })))
     }
-    const [first] = leases
-    if (leases.length > 1 || !first) return
-    const some = { ...first, claims: first.claims.slice(0, CLAIMS_AT_ONCE) }
-    const plan = this.#journal.plan()
-    await this.#planClaims(plan, [some], end)
-    await this.#journal.commit(this.#journal.nextName(), plan, { revision: -1 })
+    const claims = gone.reduce((sum, each) => sum + each.claims, 0)
+    return { leases: gone.flatMap((each) => each.leases), claims }
+  }
+
+  /**
+   * Takes half of its claims off a lease, or as many as fit. Its life is over from then on: nobody
+   * may save it by a renewal, with only some of what it had.
+   */
+  async #takeSome(lease: LeaseState, end: End, guard?: Guard): Promise<Gone> {
+    for (let most = Math.ceil(keysOf(lease).length / 2); ; most = Math.ceil(most / 2)) {
+      const plan = this.#journal.plan()
+      guard?.(plan, lease)
+      const cap = { after: 0, at: 0, by: end.by, why: end.why }
+      const record = { ...settled(lease.record, lease.node.stat), cap }
+      const path = this.#journal.tree.paths.lease(lease.id)
+      plan.set('lease', path, encode(record), lease.node.stat.version)
+      const claims = await this.#planSome(plan, lease, most, end)
+      try {
+        await this.#journal.commit(`o${this.#journal.nextName()}`, plan, { revision: -1 })
+        return { leases: [], claims }
+      } catch (error) {
+        if (!isTooLarge(error) || most === 1) throw error
+      }
+    }
+  }
+
+  async #planSome(plan: Plan, { id, claims }: LeaseState, most: number, end: End): Promise<number> {
+    let room = most
+    const taken = new Map<string, readonly Key[]>()
+    for (const claim of claims) {
+      const keys = claim.keys.slice(0, room)
+      if (keys.length === 0) break
+      room -= keys.length
+      taken.set(claim.claim, keys)
+      plan.leave(id, claim, claim.keys.slice(keys.length))
+    }
+    const isTaken = (key: Key, claim: string) => taken.get(claim)?.includes(key) ?? false
+    const keys = [...new Set([...taken.values()].flat())]
+    const survey = await this.#journal.tree.survey(keys, ({ key, line }) =>
+      line.filter(({ claim }) => isTaken(key, claim)),
+    )
+    plan.takeOff(survey.keys, end)
+    return countOf(survey)
   }
 
   async #plan(plan: Plan, leases: readonly LeaseState[], end: End): Promise<number> {
@@ -106,10 +154,18 @@ export class Ending {
     const survey = await tree.survey(keys, own)
     plan.takeOff(survey.keys, end)
     for (const { id, claims: made } of leases) {
-      for (const { claim } of made) plan.delete('index', tree.paths.claimsOf(id, claim))
+      for (const claim of made) plan.leave(id, claim, [])
     }
-    return survey.keys.reduce((sum, { picked }) => sum + picked.length, 0)
+    return countOf(survey)
   }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return isLeaseholdError(error, 'limit-exceeded')
+}
+
+function countOf({ keys }: Survey): number {
+  return keys.reduce((sum, { picked }) => sum + picked.length, 0)
 }
 
 function keysOf(lease: LeaseState): Key[] {

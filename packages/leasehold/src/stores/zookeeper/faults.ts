@@ -42,6 +42,14 @@ export function closed(): LeaseholdError {
   return new LeaseholdError('closed', 'the store is closed: open it again')
 }
 
+/** The request has left, and nobody is here any more to hear what became of it. */
+export function closedMeanwhile(): LeaseholdError {
+  return new LeaseholdError(
+    'unknown-outcome',
+    'the store was closed before ZooKeeper answered: read how things stand, or ask again with the same request id',
+  )
+}
+
 export function tooLarge(bytes: number): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',

@@ -1,3 +1,4 @@
+import { isLeaseholdError } from '../../port/index.ts'
 import { failureOf, type Journal } from './journal.ts'
 import type { Part, Plan } from './plan.ts'
 import { type Entry, encode } from './records.ts'
@@ -37,7 +38,8 @@ export class JointCommits {
   /** Carries out a plan whose answer is nothing but its revision, and answers with that. */
   commit(name: string, plan: Plan): Promise<number> {
     return new Promise((resolve, reject) => {
-      const bytes = plan.ops.reduce((sum, op) => sum + sizeOf(op), 0)
+      const told = Buffer.byteLength(JSON.stringify(plan.events))
+      const bytes = plan.ops.reduce((sum, op) => sum + sizeOf(op), told)
       const paths = [this.#journal.tree.paths.entry(name), ...plan.ops.map(({ path }) => path)]
       const fits = this.#bytes + bytes <= TOGETHER_BYTES
       if (!fits || paths.some((path) => this.#written.has(path))) this.#send()
@@ -74,12 +76,12 @@ export class JointCommits {
       }
     } catch (error) {
       const failed = error instanceof KeeperFault ? steps[error.index] : undefined
-      if (!failed) {
-        for (const { reject } of all) reject(error)
-        return
+      failed?.of.reject(failureOf(error as KeeperFault, failed.part))
+      const isRefused = failed !== undefined || isLeaseholdError(error, 'limit-exceeded')
+      for (const each of all) {
+        if (!isRefused) each.reject(error)
+        else if (each !== failed?.of) this.#alone(each)
       }
-      failed.of.reject(failureOf(error as KeeperFault, failed.part))
-      for (const each of all) if (each !== failed.of) this.#alone(each)
     }
   }
 

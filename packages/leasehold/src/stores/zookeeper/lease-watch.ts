@@ -20,7 +20,6 @@ export interface LeaseWatchSurroundings {
 
 interface Followed extends LeaseClaim {
   holds: boolean
-  isFollowed: boolean
   /** Looks again; there while it waits to be woken. */
   wake: (() => void) | undefined
 }
@@ -71,10 +70,11 @@ export class LeaseWatch {
     this.#claims.clear()
   }
 
-  #add(claim: LeaseClaim, holds: boolean): void {
-    const followed = { ...claim, holds, isFollowed: false, wake: undefined }
+  /** With `isRest`, that it holds is told only where that comes about later than now. */
+  #add(claim: LeaseClaim, holds: boolean, isRest = false): void {
+    const followed = { ...claim, holds, wake: undefined }
     this.#claims.set(claim.token, followed)
-    if (!holds) void this.#follow(followed)
+    if (!holds) void this.#follow(followed, isRest)
   }
 
   #remove(token: number, keys: readonly Key[]): void {
@@ -83,7 +83,7 @@ export class LeaseWatch {
     const left = claim.keys.filter((key) => !keys.includes(key))
     this.#claims.delete(token)
     // What waits for fewer keys may hold them all by now.
-    if (left.length > 0) this.#add({ ...claim, keys: left }, claim.holds)
+    if (left.length > 0) this.#add({ ...claim, keys: left }, claim.holds, true)
     claim.wake?.()
   }
 
@@ -159,7 +159,7 @@ export class LeaseWatch {
   }
 
   /** Waits until a claim holds all its keys, or is no more. */
-  async #follow(claim: Followed): Promise<void> {
+  async #follow(claim: Followed, isRest: boolean): Promise<void> {
     const isWanted = () => this.observing.isOpen && this.#claims.get(claim.token) === claim
     try {
       while (isWanted()) {
@@ -173,9 +173,10 @@ export class LeaseWatch {
           claim.holds = true
           this.#around.holds(this.id, claim.token, states)
           const revision = Math.max(cameToHold(states), claim.token)
-          this.observing.notify({ type: 'holds', revision, token: claim.token })
+          if (!isRest) this.observing.notify({ type: 'holds', revision, token: claim.token })
           return
         }
+        isRest = false
         await this.#untilOneLeaves(claim, blocked, isWanted)
       }
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { Capped, End, GrantRequest, LeaseId, Lost, Renewed, Timer } from '../../port/index.ts'
-import type { Ending } from './ending.ts'
+import type { Ending, Guard } from './ending.ts'
 import { Conflict, type Journal } from './journal.ts'
 import type { Plan } from './plan.ts'
 import { encode, endOfLife, type LeaseRecord, NOTHING, settled } from './records.ts'
@@ -10,6 +10,9 @@ import { CODE, getData, isFault, type Op, sync } from './wire/index.ts'
 
 /** How long to wait before an end is tried again that could not be carried out. */
 const OBSTRUCTED_MS = 250
+
+/** So many leases that others kept are taken over at a time. */
+const ADOPTED_AT_ONCE = 32
 
 const EXPIRED: End = { reason: 'expired' }
 const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
@@ -108,8 +111,8 @@ export class Lessor {
   released(lease: LeaseId, token: number, left: readonly string[]): void {
     const claims = this.#kept.get(lease)?.claims
     const claim = claims?.get(token)
-    if (claim && left.length > 0) claims?.set(token, { ...claim, keys: left })
-    else claims?.delete(token)
+    if (!claim || left.length === 0) claims?.delete(token)
+    else claims?.set(token, { ...claim, keys: left, version: claim.version + 1 })
   }
 
   /** These leases have ended. */
@@ -127,11 +130,15 @@ export class Lessor {
     }
     const stale = await Promise.all([...bySession].map((each) => this.#renewKept(...each)))
     const lost = new Map<LeaseId, Lost>()
-    for (const id of new Set([...others, ...stale.flat()])) {
-      await this.#kept.get(id)?.ending
-      if (!(await this.adopt(id)))
+    const strangers = new Set([...others, ...stale.flat()]).values()
+    const work = async () => {
+      for (const id of strangers) {
+        await this.#kept.get(id)?.ending
+        if (await this.adopt(id)) continue
         lost.set(id, { lease: id, end: await this.#journal.tree.endOf(id) })
+      }
     }
+    await Promise.all(Array.from({ length: ADOPTED_AT_ONCE }, work))
     return this.#renewed(ids, lost)
   }
 
@@ -334,8 +341,8 @@ export class Lessor {
       const [root] = family
       if (!root || root.record.keeper !== this.#journal.instance) return this.#drop(kept.id)
       const { paths } = this.#journal.tree
-      const guard = (plan: Plan) =>
-        plan.check('lease', paths.lease(kept.id), root.node.stat.version)
+      const guard: Guard = (plan, { node }) =>
+        plan.check('lease', paths.lease(kept.id), node.stat.version)
       const name = this.#journal.nextName()
       const { leases } = await this.#ending.end(
         `o${name}`,

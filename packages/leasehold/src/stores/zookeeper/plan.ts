@@ -1,7 +1,8 @@
 import { type End, holders, type Key, type LeaseId, type Limits } from '../../port/index.ts'
+import { REQUEST_BYTES } from './faults.ts'
 import type { Paths } from './paths.ts'
-import { type EventRecord, encode, encodeTenures, keyRecord } from './records.ts'
-import type { KeyState, Picked, SurveyedKey } from './tree.ts'
+import { type EventRecord, encode, encodeTenures, keyRecord, NOTHING } from './records.ts'
+import type { KeyState, LeaseClaim, Picked, SurveyedKey } from './tree.ts'
 import type { NodeKind, Op } from './wire/index.ts'
 
 /** What a part of a transaction is about, to tell why it failed. */
@@ -17,10 +18,11 @@ export type Part =
   | 'key'
   | 'end'
 
-/** The history of so many keys at most is written by one change: it must fit into a request. */
-const HISTORIES_MOST = 300
-/** Values of removed claims are told as long as they take no more than this together. */
-const VALUES_BYTES = 256 * 1024
+/**
+ * Histories of keys, and values of claims that are told as removed, take no more than this of one
+ * change: the rest must fit into the request as well, and a claim must be able to go.
+ */
+const EXTRAS_BYTES = 0.4 * REQUEST_BYTES
 
 /** The parts of a transaction, as it is put together. */
 export class Plan {
@@ -29,6 +31,7 @@ export class Plan {
   readonly events: EventRecord[] = []
   readonly #paths: Paths
   readonly #limits: Limits
+  #extras = 0
 
   constructor(paths: Paths, limits: Limits) {
     this.#paths = paths
@@ -39,8 +42,8 @@ export class Plan {
     this.#add(part, { do: 'create', path, data, kind })
   }
 
-  delete(part: Part, path: string): void {
-    this.#add(part, { do: 'delete', path })
+  delete(part: Part, path: string, version?: number): void {
+    this.#add(part, { do: 'delete', path, version })
   }
 
   set(part: Part, path: string, data: Buffer, version?: number): void {
@@ -59,14 +62,11 @@ export class Plan {
 
   /** Takes the picked claims off their keys, writes down who has held, and tells of it. */
   takeOff(keys: readonly SurveyedKey[], end: End): void {
-    const withHistory = keys.length <= HISTORIES_MOST
-    let bytes = 0
     for (const state of keys) {
       const path = this.#paths.key(state.key)
       for (const { place, token, record } of state.picked) {
         this.delete('claim', `${path}/${place.name}`)
         const { holder, value } = record
-        bytes += value?.length ?? 0
         this.events.push({
           type: 'removed',
           key: state.key,
@@ -75,24 +75,27 @@ export class Plan {
           holder,
           mode: place.mode,
           limit: place.limit,
-          value: bytes > VALUES_BYTES ? undefined : value,
+          value: this.#hasRoom(JSON.stringify(value ?? '')) ? value : undefined,
           end,
         })
       }
       const held = state.picked.filter(({ index }) => index < state.held)
-      if (held.length > 0 || letsHold(state)) this.#writeHistory(state, held, end, withHistory)
+      if (held.length > 0 || letsHold(state)) this.#writeHistory(state, held, end)
     }
   }
 
-  /** The claims of one call that are left on a lease, after some of its keys were taken off. */
-  leave(lease: LeaseId, claim: string, keys: readonly Key[]): void {
+  /**
+   * The keys of one call that are left on a lease, after some were taken off. Fails where others were
+   * taken off meanwhile, or they would come back.
+   */
+  leave(lease: LeaseId, { claim, version }: LeaseClaim, keys: readonly Key[]): void {
     const path = this.#paths.claimsOf(lease, claim)
-    if (keys.length > 0) this.set('index', path, encode(keys))
-    else this.delete('index', path)
+    if (keys.length > 0) this.set('index', path, encode(keys), version)
+    else this.delete('index', path, version)
   }
 
   /** That a key changed hands is always written, even where who held no longer is: see `cameToHold`. */
-  #writeHistory(state: SurveyedKey, held: readonly Picked[], end: End, fully: boolean): void {
+  #writeHistory(state: SurveyedKey, held: readonly Picked[], end: End): void {
     const ended = held.map(({ place, token, claimedAt, record }) => ({
       token,
       holder: record.holder,
@@ -101,10 +104,17 @@ export class Plan {
       endedAt: 0,
       end,
     }))
-    const tenures = fully ? [...ended.reverse(), ...keyRecord(state.node).tenures] : []
-    const kept = tenures.slice(0, this.#limits.historyPerKey)
-    const version = state.node!.stat.version
-    this.set('key', this.#paths.key(state.key), encodeTenures(kept), version)
+    const tenures = [...ended.reverse(), ...keyRecord(state.node).tenures]
+    const all = encodeTenures(tenures.slice(0, this.#limits.historyPerKey))
+    const history = this.#hasRoom(all) ? all : NOTHING
+    this.set('key', this.#paths.key(state.key), history, state.node!.stat.version)
+  }
+
+  #hasRoom(extra: string | Buffer): boolean {
+    const bytes = Buffer.byteLength(extra)
+    if (this.#extras + bytes > EXTRAS_BYTES) return false
+    this.#extras += bytes
+    return true
   }
 
   #add(part: Part, op: Op): void {

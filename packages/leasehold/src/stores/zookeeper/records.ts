@@ -107,9 +107,14 @@ export function encode(record: object): Buffer {
 export function decode<Record>(data: Buffer): Record {
   const text = data.toString()
   if (!text.includes('"Infinity"')) return JSON.parse(text) as Record
-  return JSON.parse(text, (name, value) =>
-    value === 'Infinity' && ENDLESS.has(name) ? Infinity : value,
-  ) as Record
+  return JSON.parse(text, restore) as Record
+}
+
+function restore(name: string, value: unknown): unknown {
+  if (value === 'Infinity' && ENDLESS.has(name)) return Infinity
+  // A label may have any name and any text, also these.
+  if (name !== 'labels' || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value ?? {}).map(([label, text]) => [label, `${text}`]))
 }
 
 export const NOTHING = Buffer.alloc(0)

@@ -52,6 +52,8 @@ export interface LeaseClaim {
   readonly claim: string
   readonly token: number
   readonly keys: readonly Key[]
+  /** Of the node that says which keys these are. */
+  readonly version: number
   /** Of a claim that was made here: what its nodes say. */
   readonly own?: OwnNodes | undefined
   /**
@@ -262,7 +264,8 @@ export function surveyOf(
 
 function leaseClaim(name: string, node: NodeData | undefined): LeaseClaim[] {
   if (!node) return []
-  return [{ claim: name.slice(1), token: node.stat.czxid, keys: decode<Key[]>(node.data) }]
+  const { czxid: token, version } = node.stat
+  return [{ claim: name.slice(1), token, keys: decode<Key[]>(node.data), version }]
 }
 
 function inParts(looks: readonly Look[]): Look[][] {

@@ -88,10 +88,16 @@ export class Undertaker {
       try {
         const name = `o${this.#journal.nextName()}`
         const answer = () => ({ revision: -1 })
-        const { leases } = await this.#ending.end(name, [family], EXPIRED, answer, (plan) => {
-          plan.check('lease', paths.lease(id), version)
-          plan.checkAbsent('alive', paths.aliveOf(id))
-        })
+        const { leases } = await this.#ending.end(
+          name,
+          [family],
+          EXPIRED,
+          answer,
+          (plan, { node }) => {
+            plan.check('lease', paths.lease(id), node.stat.version)
+            plan.checkAbsent('alive', paths.aliveOf(id))
+          },
+        )
         this.#lessor.ended(leases)
         this.#lingering.delete(id)
         return true

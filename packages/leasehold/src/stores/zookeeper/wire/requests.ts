@@ -80,7 +80,7 @@ const FLAGS: Record<NodeKind, number> = { persistent: 0, ephemeral: 1, sequentia
 /** One part of a transaction. */
 export type Op =
   | { readonly do: 'create'; readonly path: string; readonly data: Buffer; readonly kind: NodeKind }
-  | { readonly do: 'delete'; readonly path: string; readonly version?: number }
+  | { readonly do: 'delete'; readonly path: string; readonly version?: number | undefined }
   | {
       readonly do: 'set'
       readonly path: string
