@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Claimed, Granted, LeaseStore } from '../../../src/port/index.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import { describeWith, Engine, ZOOKEEPER } from '../../engines/index.ts'
@@ -7,11 +7,12 @@ import { describeWith, Engine, ZOOKEEPER } from '../../engines/index.ts'
 describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
   let engine: Engine
   const open: LeaseStore[] = []
-  beforeAll(async () => {
+  // Each has a server of its own: all that is large stays in the memory of a server, which has little.
+  beforeEach(async () => {
     engine = await Engine.start(ZOOKEEPER)
   })
-  afterAll(async () => {
-    for (const store of open) await store.close()
+  afterEach(async () => {
+    for (const store of open.splice(0)) await store.close()
     await engine?.stop()
   })
 
@@ -31,6 +32,21 @@ describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
     }
     return lease
   }
+
+  it('is released beside others of the same turn', async () => {
+    const own = await store('/together')
+    const { lease } = (await own.grant({ holder: 'a', ttl: 600_000 })) as Granted
+    const tokens: number[] = []
+    // Control characters take six bytes each where they are written.
+    for (let at = 0; at < 20; at++) {
+      const value = (at % 2 ? 'x' : '\u0001').repeat(60 * 1024)
+      const claimed = await own.claim({ lease, claims: [{ key: `${at}`, value }] })
+      tokens.push((claimed as Claimed).token)
+    }
+    const releases = tokens.map((token, at) => own.release({ lease, keys: [`${at}`], token }))
+    await Promise.all(releases)
+    expect((await own.read({ prefix: '' })).keys).toEqual([])
+  }, 60_000)
 
   it('expires, though its end takes more than one request', async () => {
     const own = await store('/expires')
@@ -76,21 +92,6 @@ describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
     }
     const { tenures } = await own.read({ history: 'key/0' })
     expect(tenures.length).toBeGreaterThan(4)
-  }, 60_000)
-
-  it('is released beside others of the same turn', async () => {
-    const own = await store('/together')
-    const { lease } = (await own.grant({ holder: 'a', ttl: 600_000 })) as Granted
-    const tokens: number[] = []
-    // Control characters take six bytes each where they are written.
-    for (let at = 0; at < 20; at++) {
-      const value = (at % 2 ? 'x' : '\u0001').repeat(60 * 1024)
-      const claimed = await own.claim({ lease, claims: [{ key: `${at}`, value }] })
-      tokens.push((claimed as Claimed).token)
-    }
-    const releases = tokens.map((token, at) => own.release({ lease, keys: [`${at}`], token }))
-    await Promise.all(releases)
-    expect((await own.read({ prefix: '' })).keys).toEqual([])
   }, 60_000)
 
   it('is renewed soon by one who did not keep it, in a thousand', async () => {
