@@ -185,12 +185,8 @@ export class Calls {
       const families = await Promise.all(some.map((each) => this.#ending.family(each)))
       if (families.some((family) => family.length === 0)) throw new Conflict('lease', 0)
       if (families.length === 0) return this.#nothing(name, request, state.zxid, more)
-      const done = await this.#ending.end(name, families, end, (leases, claims) => ({
-        revision: -1,
-        leases,
-        claims,
-        more,
-      }))
+      const answer = (leases: number, claims: number) => ({ revision: -1, leases, claims, more })
+      const done = await this.#ending.end(families, end, { call: { name, answer } })
       this.#lessor.ended(done.leases)
       return { revision: done.revision, leases: done.leases.length, claims: done.claims, more }
     })

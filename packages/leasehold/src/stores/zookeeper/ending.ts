@@ -8,6 +8,17 @@ import type { KeyState, LeaseState, Survey } from './tree.ts'
 /** What is to hold for an end to be carried out. */
 export type Guard = (plan: Plan, root: LeaseState) => void
 
+export interface EndOptions {
+  readonly guard?: Guard | undefined
+  /** Whose doing it is: the name of the call, and what it is remembered with. */
+  readonly call?: EndingCall | undefined
+}
+
+interface EndingCall {
+  readonly name: string
+  readonly answer: (leases: number, claims: number) => Remembered
+}
+
 /** What has come to an end. */
 interface Gone {
   readonly leases: readonly LeaseId[]
@@ -44,15 +55,14 @@ export class Ending {
     return found
   }
 
-  /** Ends these families; `answer` is what the call is remembered with. */
+  /** Ends these families. */
   async end(
-    name: string,
     roots: readonly (readonly LeaseState[])[],
     end: End,
-    answer: (leases: number, claims: number) => Remembered,
-    guard?: Guard,
+    options: EndOptions = {},
     before: Gone = { leases: [], claims: 0 },
   ): Promise<Ended> {
+    const { guard, call } = options
     const leases = roots.flat()
     const plan = this.#journal.plan()
     for (const [root] of roots) if (root) guard?.(plan, root)
@@ -60,8 +70,12 @@ export class Ending {
     const own = leases.map(({ id }) => id)
     const ended = [...before.leases, ...own]
     try {
-      const remembered = answer(ended.length, claims)
-      const { zxid } = await this.#journal.commit(name, plan, remembered, { ended: own })
+      const more = { ended: own }
+      if (!call) {
+        return { revision: await this.#journal.commitOwn(plan, more), leases: ended, claims }
+      }
+      const answer = call.answer(ended.length, claims)
+      const { zxid } = await this.#journal.commit(call.name, plan, answer, more)
       return { revision: zxid, leases: ended, claims }
     } catch (error) {
       if (!isTooLarge(error)) throw error
@@ -71,7 +85,7 @@ export class Ending {
         leases: [...before.leases, ...gone.leases],
         claims: before.claims + gone.claims,
       }
-      return this.end(name, [rest], end, answer, guard, all)
+      return this.end([rest], end, options, all)
     }
   }
 
@@ -80,10 +94,7 @@ export class Ending {
     const [first, ...below] = leases
     if (below.length === 0) return this.#takeSome(first!, end, guard)
     const gone: Ended[] = []
-    for (const lease of below.reverse()) {
-      const name = `o${this.#journal.nextName()}`
-      gone.push(await this.end(name, [[lease]], end, () => ({ revision: -1 })))
-    }
+    for (const lease of below.reverse()) gone.push(await this.end([[lease]], end))
     const claims = gone.reduce((sum, each) => sum + each.claims, 0)
     return { leases: gone.flatMap((each) => each.leases), claims }
   }
@@ -102,7 +113,7 @@ export class Ending {
       plan.set('lease', path, encode(record), lease.node.stat.version)
       const claims = await this.#planSome(plan, lease, most, end)
       try {
-        await this.#journal.commit(`o${this.#journal.nextName()}`, plan, { revision: -1 })
+        await this.#journal.commitOwn(plan)
         return { leases: [], claims }
       } catch (error) {
         if (!isTooLarge(error) || most === 1) throw error

@@ -1,4 +1,5 @@
 import {
+  type Changed,
   type Clock,
   type End,
   LeaseholdError,
@@ -149,6 +150,20 @@ export class Journal {
     const committed = await this.transact(parts, [first, ...plan.ops], session)
     this.onWritten?.()
     return committed
+  }
+
+  /**
+   * Carries out a change that nobody asked for, or only a part of what somebody did. Found done, it is
+   * done: nobody but this call has its name.
+   */
+  async commitOwn(plan: Plan, more: Pick<Entry, 'ended'> = {}): Promise<number> {
+    const name = `o${this.nextName()}`
+    try {
+      return (await this.commit(name, plan, { revision: -1 }, more)).zxid
+    } catch (error) {
+      if (!(error instanceof AlreadyDone)) throw error
+      return ((await this.#recall(name, async ({ answer }) => answer)) as Changed).revision
+    }
   }
 
   /** Carries out a transaction that is no change of the store's: it has no entry. */

@@ -343,14 +343,7 @@ export class Lessor {
       const { paths } = this.#journal.tree
       const guard: Guard = (plan, { node }) =>
         plan.check('lease', paths.lease(kept.id), node.stat.version)
-      const name = this.#journal.nextName()
-      const { leases } = await this.#ending.end(
-        `o${name}`,
-        [family],
-        end,
-        () => ({ revision: -1 }),
-        guard,
-      )
+      const { leases } = await this.#ending.end([family], end, { guard })
       this.ended(leases)
     } catch {
       // Tried again in a moment.

@@ -1,5 +1,5 @@
 import type { End, LeaseId } from '../../port/index.ts'
-import type { Ending } from './ending.ts'
+import type { Ending, Guard } from './ending.ts'
 import { Conflict, type Journal } from './journal.ts'
 import type { Lessor } from './lessor.ts'
 import type { Place } from './line.ts'
@@ -79,6 +79,10 @@ export class Undertaker {
 
   async #bury(id: LeaseId): Promise<boolean> {
     const { paths } = this.#journal.tree
+    const guard: Guard = (plan, { node }) => {
+      plan.check('lease', paths.lease(id), node.stat.version)
+      plan.checkAbsent('alive', paths.aliveOf(id))
+    }
     for (let tries = 0; tries < TRIES; tries++) {
       const family = await this.#ending.family(id)
       const [root] = family
@@ -86,18 +90,7 @@ export class Undertaker {
       const { version } = root.node.stat
       if (!this.#isDue(id, version, root.record.linger)) return false
       try {
-        const name = `o${this.#journal.nextName()}`
-        const answer = () => ({ revision: -1 })
-        const { leases } = await this.#ending.end(
-          name,
-          [family],
-          EXPIRED,
-          answer,
-          (plan, { node }) => {
-            plan.check('lease', paths.lease(id), node.stat.version)
-            plan.checkAbsent('alive', paths.aliveOf(id))
-          },
-        )
+        const { leases } = await this.#ending.end([family], EXPIRED, { guard })
         this.#lessor.ended(leases)
         this.#lingering.delete(id)
         return true

@@ -18,6 +18,21 @@ export const waiting: Topic = {
     }
   },
 
+  'a claim that loses one of its keys is not told that it holds the rest': async (scene) => {
+    const [free, taken] = [scene.key('free'), scene.key('taken')]
+    await scene.hold(taken)
+    const claims = [{ key: free }, { key: taken }]
+    const { lease, token, holds } = await scene.grant({ claims })
+    assert.equal(holds, false)
+    const ear = scene.watchLease(lease)
+    await ear.next('standing')
+    await scene.store.revoke({ target: { key: taken, token } })
+    assert.equal((await ear.next('removed')).key, taken)
+    assert.deepEqual(await scene.holders(free), [token])
+    await scene.store.revoke({ target: { lease } })
+    await ear.next('gone')
+  },
+
   'a waiter comes to hold when the holder expires': async (scene) => {
     const key = scene.key()
     const dead = await scene.hold(key, { ttl: scene.ttl })

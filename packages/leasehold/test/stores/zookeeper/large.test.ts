@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Claimed, Granted, LeaseStore } from '../../../src/port/index.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import { describeWith, Engine, ZOOKEEPER } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
 
 /** A request to ZooKeeper has less than 1 MB, and nothing may depend on fitting into it but a claim. */
 describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
@@ -71,6 +72,28 @@ describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
     expect(new Set(heard).size).toBe(1000)
   }, 60_000)
 
+  it('is revoked once, though answers are lost on the way (I8)', async () => {
+    const line = await TcpProxy.to(engine.port)
+    const lossy = await zookeeperStore({ servers: `127.0.0.1:${line.port}`, timeout: '50s' })
+    open.push(lossy)
+    const lease = await holdLongNames(lossy, 600_000)
+    let isDone = false
+    const revoking = lossy.revoke({ target: { lease } }).finally(() => {
+      isDone = true
+    })
+    while (!isDone) {
+      const before = line.repliesLost
+      line.loseReplies()
+      await until(() => isDone || line.repliesLost > before)
+      line.heal()
+      // Long enough for some of it to be answered.
+      await pause(150)
+    }
+    expect(await revoking).toMatchObject({ leases: 1, claims: 1000 })
+    expect((await lossy.read({ prefix: '' })).keys).toEqual([])
+    await line.close()
+  }, 60_000)
+
   it('goes to others when its keeper is gone', async () => {
     const [keeper, other] = [await store('/gone'), await store('/gone')]
     await holdLongNames(keeper, 2000)
@@ -103,5 +126,9 @@ describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
 })
 
 async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 50))
+  while (!(await isSo())) await pause(20)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
