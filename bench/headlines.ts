@@ -47,9 +47,9 @@ export const HEADLINES: readonly Headline[] = [
     peers: ['redlock 5', 'etcd3 election'],
   },
   {
-    says: 'how long a holder believes that it holds when the store hangs, at a ttl of 2 s',
+    says: 'how long a holder believes that it holds when the store hangs for 8 s, at a ttl of 2 s',
     suite: 'loss',
-    row: 'a frozen store: the holder believes for, our server',
+    row: 'a store frozen for 8 s: the holder believes for, counted up to 12 s, our server',
     peers: ['verrou', 'redis-semaphore', 'redlock 5'],
   },
   {
