@@ -6,14 +6,16 @@ import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 export class LeaseTable {
   readonly #numbers = new NumberRows(7)
   readonly #integers = new IntegerRows(7)
+  // A renewal touches the first three, which lie side by side: beside many leases, what it costs is the
+  // line of memory that they are in.
   /** The revision of the grant; 0 where the slot is free. */
   readonly born = this.#numbers.field()
-  readonly grantedAt = this.#numbers.field()
   readonly renewedAt = this.#numbers.field()
-  readonly ttl = this.#numbers.field()
-  readonly grace = this.#numbers.field()
   /** No renewal goes past this: the maximum life, or a break. */
   readonly endOfLife = this.#numbers.field()
+  readonly ttl = this.#numbers.field()
+  readonly grace = this.#numbers.field()
+  readonly grantedAt = this.#numbers.field()
   /** When the deadlines will look at this slot next: see `Deadlines`. */
   readonly lookAt = this.#numbers.field()
   readonly holder = new ReferenceField<string>()
