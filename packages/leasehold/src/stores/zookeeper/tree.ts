@@ -8,7 +8,7 @@ import { type Found, type Look, multiRead, type NodeData, sync } from './wire/in
 /** How often a reading is taken again because something changed under it. */
 const TRIES = 16
 /** So many nodes are looked at for one picture before it is taken as good enough: see `picture`. */
-const LOOKS_MOST = 10_000
+const LOOKS_MOST = 4000
 /** So much is asked for in one request, to stay below what a server accepts. */
 const LOOK_BYTES = 400_000
 
