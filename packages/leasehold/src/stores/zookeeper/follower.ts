@@ -40,6 +40,9 @@ export class Follower {
   #bytes = 0
   #last = 0
   #started: Promise<void> | undefined
+  #isListening = false
+  /** How often it has begun: what was heard before it last began is of no use any more. */
+  #begun = 0
   /** What is under way: entries are told in the order in which they were heard of. */
   #queue: Promise<void> = Promise.resolve()
 
@@ -48,12 +51,9 @@ export class Follower {
     this.#died = died
   }
 
-  /** Fulfilled when it follows. */
+  /** Fulfilled when it follows; the same promise as long as it does. */
   start(): Promise<void> {
-    this.#started ??= this.#start().catch((error) => {
-      this.#started = undefined
-      throw error
-    })
+    this.#started ??= this.#start()
     return this.#started
   }
 
@@ -66,12 +66,29 @@ export class Follower {
   }
 
   async #start(): Promise<void> {
+    const begun = ++this.#begun
+    this.#listen()
+    const loading = this.#queue.then(() => this.#load(true))
+    this.#queue = loading.catch(() => {})
+    try {
+      await loading
+    } catch (error) {
+      if (begun === this.#begun) this.#stop()
+      throw error
+    }
+  }
+
+  #listen(): void {
+    if (this.#isListening) return
+    this.#isListening = true
     const { main, paths } = this.#journal.tree
     main.listen(paths.journal, {
       heard: (what, path) => {
-        if (what === 'created') this.#hear(path)
+        if (what === 'created' && this.#started) this.#hear(path)
       },
-      missed: () => this.#inOrder(() => this.#load()),
+      missed: () => {
+        if (this.#started) this.#inOrder(() => this.#load(false))
+      },
     })
     main.listen(paths.alive, {
       heard: (what, path) => {
@@ -79,9 +96,6 @@ export class Follower {
       },
       missed: () => {},
     })
-    const loading = this.#queue.then(() => this.#load())
-    this.#queue = loading.catch(() => {})
-    await loading
   }
 
   #hear(path: string): void {
@@ -94,11 +108,17 @@ export class Follower {
   }
 
   #inOrder(work: () => Promise<void>): void {
-    this.#queue = this.#queue.then(work).catch((error) => this.#break(error))
+    const begun = this.#begun
+    const isWanted = () => this.#started !== undefined && begun === this.#begun
+    this.#queue = this.#queue
+      .then(() => (isWanted() ? work() : undefined))
+      .catch((error) => {
+        if (isWanted()) this.#break(error)
+      })
   }
 
-  /** Reads all there is, and tells what is new. */
-  async #load(): Promise<void> {
+  /** Reads all there is, and tells what is new; all, where it begins afresh. */
+  async #load(isFresh: boolean): Promise<void> {
     const { tree } = this.#journal
     const { journal, alive } = tree.paths
     await Promise.all([tree.main.call(addWatch(journal)), tree.main.call(addWatch(alive))])
@@ -109,7 +129,7 @@ export class Follower {
     const names = (value[0]?.children ?? []).map((name) => `${journal}/${name}`)
     const found = await tree.look(names.map((path) => ({ at: 'data', path })))
     const trimmed = await this.#trimmed()
-    if (this.#last === 0) this.completeAfter = trimmed
+    if (isFresh) this.completeAfter = trimmed
     else if (trimmed > this.#last) throw new Error('the journal was trimmed meanwhile')
     const nodes = found.value.flatMap(({ data }) => (data ? [data] : []))
     nodes.sort((one, other) => one.stat.czxid - other.stat.czxid)
@@ -157,12 +177,16 @@ export class Follower {
       'unknown-outcome',
       `the events of ZooKeeper could not be followed (${text}): watch again`,
     )
-    // Whoever watches next starts anew.
+    this.#stop()
+    for (const reader of [...this.#readers]) reader.broken(fault)
+    this.#readers.clear()
+  }
+
+  /** Forgets what it knew: whoever watches next makes it begin anew. */
+  #stop(): void {
     this.#started = undefined
     this.changes.length = 0
     this.#bytes = 0
     this.#last = 0
-    for (const reader of [...this.#readers]) reader.broken(fault)
-    this.#readers.clear()
   }
 }

@@ -1,6 +1,9 @@
 import {
   CLAIMS_SHOWN,
   type Claim,
+  type End,
+  holders,
+  type Key,
   type KeyEntry,
   type Lease,
   type LeaseId,
@@ -12,12 +15,19 @@ import {
 } from '../../port/index.ts'
 import type { Journal } from './journal.ts'
 import { type Lessor, spanOf } from './lessor.ts'
+import { lineOf, type Place } from './line.ts'
 import { BUCKETS, bucketOf, isLeaseId } from './paths.ts'
 import { heldSince } from './plan.ts'
-import { endOfLife, keyRecord } from './records.ts'
-import type { KeyState, LeaseState, Picked, SurveyedKey } from './tree.ts'
+import { decode, endOfLife, keyRecord, type LeaseRecord } from './records.ts'
+import type { KeyState, LeaseState, Picked, Picture, SurveyedKey } from './tree.ts'
+import { branchesIn, claimedIn, dataOf, join, leaseClaim, namesBelow } from './tree.ts'
+import type { Look } from './wire/index.ts'
 
 const PAGE_DEFAULT = 1000
+
+/** Which claims of a key are shown. */
+type Pick = (state: KeyState) => readonly Place[]
+type SeenLease = Omit<LeaseState, 'zxid'>
 
 /** Makes of nodes what others see. */
 export class Readings {
@@ -82,34 +92,49 @@ export class Readings {
     limit = PAGE_DEFAULT,
   ): Promise<PrefixReading> {
     const { tree } = this.#journal
-    const names = await tree.keysUnder(prefix)
-    const rest = after === undefined ? names : names.filter((name) => name > after)
-    const { zxid, keys } = await tree.survey(rest.slice(0, limit), ({ line, held }) =>
-      line.slice(0, Math.min(held + 1, CLAIMS_SHOWN)),
-    )
+    const top = tree.top(prefix)
+    const pick = ({ line, held }: KeyState) => line.slice(0, Math.min(held + 1, CLAIMS_SHOWN))
+    const { zxid, value } = await tree.picture((known) => {
+      const branches = branchesIn(known, top, after)
+      const names = claimedIn(known, branches, after)
+      const next = names[limit]
+      // Where the page is full, what comes behind it does not matter.
+      const near = branches.filter(({ name }) => next === undefined || name <= next)
+      const leaves = names.slice(0, limit).flatMap((name) => this.#leavesOf(known, name, pick))
+      return { branches: near.map(namesBelow), leaves }
+    })
+    const names = claimedIn(value, branchesIn(value, top, after), after)
+    const keys = names.slice(0, limit).map((name) => this.#keyIn(value, name, pick))
     const claimed = keys.filter(({ line }) => line.length > 0)
     return {
       revision: zxid,
       keys: claimed.map((state) => this.#entry(state)),
-      more: rest.length > limit,
+      more: names.length > limit,
     }
   }
 
   async #leaseReading(id: LeaseId, limit: number): Promise<LeaseReading> {
     const { tree } = this.#journal
-    const state = await tree.lease(id)
-    if (!state) {
-      const { zxid } = await tree.look([{ at: 'data', path: tree.paths.root }])
-      return { revision: zxid, lease: undefined, end: await tree.endOf(id), claims: [] }
+    if (!isLeaseId(id)) {
+      const { zxid } = await tree.look([dataOf(tree.paths.root)])
+      return { revision: zxid, lease: undefined, end: undefined, claims: [] }
     }
-    const made = new Set(state.claims.map(({ claim }) => claim))
-    const keys = [...new Set(state.claims.flatMap((claim) => claim.keys))]
-    const survey = await tree.survey(keys, ({ line }) => line.filter((it) => made.has(it.claim)))
-    const claims = survey.keys.flatMap((each) => each.picked.map((it) => this.claim(each, it)))
+    const ended = tree.paths.endOf(id)
+    const { zxid, value } = await tree.picture((known) => {
+      const { keys, pick } = claimsOf(this.#leaseIn(known, id))
+      const lines = keys.map((key) => namesBelow({ path: tree.paths.key(key) }))
+      const branches = [...this.#leaseLooks(known, id), dataOf(ended), ...lines]
+      return { branches, leaves: keys.flatMap((key) => this.#leavesOf(known, key, pick)) }
+    })
+    const state = this.#leaseIn(value, id)
+    const { keys, pick } = claimsOf(state)
+    const survey = keys.map((key) => this.#keyIn(value, key, pick))
+    const claims = survey.flatMap((each) => each.picked.map((it) => this.claim(each, it)))
+    const end = value.data(ended)
     return {
-      revision: keys.length > 0 ? survey.zxid : state.zxid,
-      lease: this.#lease(state),
-      end: undefined,
+      revision: zxid,
+      lease: state && this.#lease(state),
+      end: state || !end ? undefined : decode<End>(end.data),
       claims: claims.slice(0, limit),
     }
   }
@@ -119,15 +144,26 @@ export class Readings {
     const { tree } = this.#journal
     const isKnown = after !== undefined && isLeaseId(after)
     const first = isKnown ? bucketOf(after) : 0
-    const buckets = Array.from({ length: BUCKETS - first }, (_, at) => first + at)
-    const { zxid, value } = await tree.look(
-      buckets.map((bucket) => ({ at: 'children', path: tree.paths.leaseBucket(bucket) })),
+    const buckets = Array.from({ length: BUCKETS - first }, (_, at) =>
+      tree.paths.leaseBucket(first + at),
     )
-    const ids = value.flatMap(({ children = [] }, at) => {
-      const sorted = children.sort()
-      return at === 0 && isKnown ? sorted.filter((id) => id > after) : sorted
+    const idsIn = (known: Picture) =>
+      buckets.flatMap((bucket, at) => {
+        const sorted = [...known.children(bucket)].sort()
+        return at === 0 && isKnown ? sorted.filter((id) => id > after) : sorted
+      })
+    const { zxid, value } = await tree.picture((known) => {
+      const looks = idsIn(known)
+        .slice(0, limit)
+        .flatMap((id) => this.#leaseLooks(known, id))
+      const isBranch = ({ at }: Look) => at === 'children'
+      return {
+        branches: [...buckets.map((path) => namesBelow({ path })), ...looks.filter(isBranch)],
+        leaves: looks.filter((look) => !isBranch(look)),
+      }
     })
-    const page = await Promise.all(ids.slice(0, limit).map((id) => tree.lease(id)))
+    const ids = idsIn(value)
+    const page = ids.slice(0, limit).map((id) => this.#leaseIn(value, id))
     return {
       revision: zxid,
       leases: page.flatMap((state) => (state ? [this.#lease(state)] : [])),
@@ -135,7 +171,48 @@ export class Readings {
     }
   }
 
-  #lease({ id, record, node, claims, children }: LeaseState): Lease {
+  /** A key as a picture shows it. */
+  #keyIn(known: Picture, key: Key, pick: Pick): SurveyedKey {
+    const path = this.#journal.tree.paths.key(key)
+    const line = lineIn(known, path)
+    const state = { key, node: known.data(path), line, held: holders(line) }
+    const wanted = pick(state)
+    const nodes = wanted.map(({ name }) => known.data(`${path}/${name}`))
+    return join([state], [wanted], nodes)[0]!
+  }
+
+  /** What is to be looked at to know a key whose line is known. */
+  #leavesOf(known: Picture, key: Key, pick: Pick): Look[] {
+    const path = this.#journal.tree.paths.key(key)
+    const line = lineIn(known, path)
+    const picked = pick({ key, node: undefined, line, held: holders(line) })
+    return [dataOf(path), ...picked.map(({ name }) => dataOf(`${path}/${name}`))]
+  }
+
+  /** What is to be looked at to know a lease, as far as is known. */
+  #leaseLooks(known: Picture, id: LeaseId): Look[] {
+    const path = this.#journal.tree.paths.lease(id)
+    const claims = known.children(path).filter((name) => name.startsWith('c'))
+    return [dataOf(path), namesBelow({ path }), ...claims.map((name) => dataOf(`${path}/${name}`))]
+  }
+
+  #leaseIn(known: Picture, id: LeaseId): SeenLease | undefined {
+    const path = this.#journal.tree.paths.lease(id)
+    const node = known.data(path)
+    if (!node) return undefined
+    const names = [...known.children(path)].sort()
+    return {
+      id,
+      record: decode<LeaseRecord>(node.data),
+      node,
+      claims: names.flatMap((name) =>
+        name.startsWith('c') ? leaseClaim(name, known.data(`${path}/${name}`)) : [],
+      ),
+      children: names.flatMap((name) => (name.startsWith('k') ? [name.slice(1)] : [])),
+    }
+  }
+
+  #lease({ id, record, node, claims, children }: SeenLease): Lease {
     const kept = this.#lessor.get(id)
     const { holder, ttl, grace, labels = {}, parent } = record
     const common = { id, holder, ttl, grace, labels, parent }
@@ -153,5 +230,20 @@ export class Readings {
     const last = endOfLife(record, node.stat)
     const until = Math.min(now + spanOf(record), last)
     return { ...common, grantedAt: ctime, renewedAt: ctime, until, endOfLife: last, ...counts }
+  }
+}
+
+/** A key's line. A claim that was found to be gone has left since its name was read. */
+function lineIn(known: Picture, path: string): Place[] {
+  return lineOf(known.children(path)).filter(({ name }) => !known.isGone(`${path}/${name}`))
+}
+
+/** On which keys a lease has claims, and which of the claims there are its own. */
+function claimsOf(state: SeenLease | undefined) {
+  const claims = state?.claims ?? []
+  const made = new Set(claims.map(({ claim }) => claim))
+  return {
+    keys: [...new Set(claims.flatMap(({ keys }) => keys))],
+    pick: ({ line }: KeyState) => line.filter((it) => made.has(it.claim)),
   }
 }

@@ -7,6 +7,8 @@ import { type Found, type Look, multiRead, type NodeData, sync } from './wire/in
 
 /** How often a reading is taken again because something changed under it. */
 const TRIES = 16
+/** So many nodes are looked at for one picture before it is taken as good enough: see `picture`. */
+const LOOKS_MOST = 4000
 /** So much is asked for in one request, to stay below what a server accepts. */
 const LOOK_BYTES = 400_000
 
@@ -69,6 +71,55 @@ export interface OwnNodes {
   readonly records: ReadonlyMap<Key, ClaimRecord>
 }
 
+/** What was found at several nodes. */
+export interface Sight extends Answer<Found[]> {
+  /** Nothing has changed between the first and the last of them. */
+  readonly isTogether: boolean
+}
+
+/** What is to be looked at, as far as is known: `branches` may lead to more, `leaves` do not. */
+export interface Wanted {
+  readonly branches: readonly Look[]
+  readonly leaves: readonly Look[]
+}
+
+/** Nodes, and what was found at each. */
+export class Picture {
+  readonly #data = new Map<string, NodeData | undefined>()
+  readonly #children = new Map<string, readonly string[]>()
+
+  add(looks: readonly Look[], found: readonly Found[]): void {
+    for (const [index, { at, path }] of looks.entries()) {
+      if (at === 'data') this.#data.set(path, found[index]?.data)
+      else this.#children.set(path, found[index]?.children ?? [])
+    }
+  }
+
+  has({ at, path }: Look): boolean {
+    return at === 'data' ? this.#data.has(path) : this.#children.has(path)
+  }
+
+  data(path: string): NodeData | undefined {
+    return this.#data.get(path)
+  }
+
+  children(path: string): readonly string[] {
+    return this.#children.get(path) ?? []
+  }
+
+  /** Whether it was looked at, and was not there. */
+  isGone(path: string): boolean {
+    return this.#data.has(path) && this.#data.get(path) === undefined
+  }
+}
+
+/** A node below which there are keys. The first tells how the names right below it begin. */
+export interface Branch {
+  readonly path: string
+  readonly name: Key
+  readonly beginning?: string | undefined
+}
+
 /** Reads the nodes of a store into what they mean. Changes nothing. */
 export class Tree {
   readonly paths: Paths
@@ -82,13 +133,35 @@ export class Tree {
   }
 
   /** Reads several nodes at one moment, which is not before anything that this store has done. */
-  async look(looks: readonly Look[], session = this.main): Promise<Answer<Found[]>> {
+  async look(looks: readonly Look[], session = this.main): Promise<Sight> {
     const least = this.#horizon.zxid
     for (;;) {
       const answers = await Promise.all(inParts(looks).map((part) => session.call(multiRead(part))))
       const zxid = Math.min(...answers.map((answer) => answer.zxid))
-      if (zxid >= least) return { zxid, value: answers.flatMap(({ value }) => value) }
+      const isTogether = answers.every((answer) => answer.zxid === zxid)
+      if (zxid >= least) return { zxid, value: answers.flatMap(({ value }) => value), isTogether }
       await session.call(sync(this.paths.root))
+    }
+  }
+
+  /**
+   * Looks at all that is wanted, again and again until what is found calls for nothing else: then
+   * all of it was so at one moment. Where others change things too fast for that, only what is
+   * missing is looked at in the end: then nothing is left out that was there at the revision told
+   * and has not gone since, and whoever watches from there on is told of all that is newer.
+   */
+  async picture(want: (known: Picture) => Wanted): Promise<Answer<Picture>> {
+    let known = new Picture()
+    for (let tries = 1, looked = 0; ; tries++) {
+      const { branches, leaves } = want(known)
+      const looks = [...branches, ...leaves]
+      const { zxid, value, isTogether } = await this.look(looks)
+      known = new Picture()
+      known.add(looks, value)
+      looked += looks.length
+      const isLast = tries === TRIES || (tries > 1 && looked > LOOKS_MOST)
+      const isWhole = !(await this.#fill(known, want, isLast))
+      if (isLast || (isWhole && isTogether)) return { zxid, value: known }
     }
   }
 
@@ -108,37 +181,40 @@ export class Tree {
     pick: (state: KeyState) => readonly Place[],
     session = this.main,
   ): Promise<Survey> {
-    let states = names.length > 0 ? await this.keys(names, session) : []
-    for (let tries = 1; ; tries++) {
-      const wanted = states.map(pick)
-      const looks: Look[] = wanted.flatMap((places, at) =>
-        places.map(({ name }) => ({ at: 'data', path: `${this.paths.key(names[at]!)}/${name}` })),
+    let wanted: (readonly Place[])[] = names.map(() => [])
+    for (let tries = 0, before = 0; ; tries++) {
+      const looks = wanted.flatMap((places, at) =>
+        places.map(({ name }) => dataOf(`${this.paths.key(names[at]!)}/${name}`)),
       )
       const { zxid, value } = await this.look([...this.#keyLooks(names), ...looks], session)
-      states = this.#keyStates(names, value)
+      const states = this.#keyStates(names, value)
       const nodes = value.slice(2 * names.length).map(({ data }) => data)
-      const surveyed = join(states, wanted, nodes)
-      const isSame = states.every((state, at) => sameNames(pick(state), surveyed[at]!.picked))
-      if (isSame || tries === TRIES) return { zxid, keys: surveyed }
+      const keys = join(states, wanted, nodes)
+      if (states.every((state, at) => sameNames(pick(state), keys[at]!.picked))) {
+        return { zxid, keys }
+      }
+      // Who came after the lines were read before is not in it: it is told as no newer than that.
+      if (tries === TRIES) return { zxid: before, keys }
+      before = zxid
+      wanted = states.map(pick)
     }
   }
 
   async lease(id: LeaseId, session = this.main): Promise<LeaseState | undefined> {
     if (!isLeaseId(id)) return undefined
     const path = this.paths.lease(id)
-    const own: Look[] = [
-      { at: 'data', path },
-      { at: 'children', path },
-    ]
+    const own = [dataOf(path), namesBelow({ path })]
     let names: string[] = []
-    for (let tries = 1; ; tries++) {
-      const looks: Look[] = names.map((name) => ({ at: 'data', path: `${path}/${name}` }))
+    for (let tries = 1, before = 0; ; tries++) {
+      const looks = names.map((name) => dataOf(`${path}/${name}`))
       const { zxid, value } = await this.look([...own, ...looks], session)
       const [data, children, ...claims] = value
       if (!data?.data || !children?.children) return undefined
       const found = children.children.filter((name) => name.startsWith('c')).sort()
-      if (String(found) !== String(names) && tries < TRIES) {
+      const isSame = String(found) === String(names)
+      if (!isSame && tries < TRIES) {
         names = found
+        before = zxid
         continue
       }
       return {
@@ -147,7 +223,7 @@ export class Tree {
         node: data.data,
         claims: names.flatMap((name, at) => leaseClaim(name, claims[at]?.data)),
         children: children.children.flatMap((name) => (name[0] === 'k' ? [name.slice(1)] : [])),
-        zxid,
+        zxid: isSame ? zxid : before,
       }
     }
   }
@@ -155,7 +231,7 @@ export class Tree {
   /** How a lease ended, if that is still known. */
   async endOf(id: LeaseId): Promise<End | undefined> {
     if (!isLeaseId(id)) return undefined
-    const { value } = await this.look([{ at: 'data', path: this.paths.endOf(id) }])
+    const { value } = await this.look([dataOf(this.paths.endOf(id))])
     const node = value[0]?.data
     return node && decode<End>(node.data)
   }
@@ -164,44 +240,49 @@ export class Tree {
   async dead(places: readonly Place[]): Promise<LeaseId[]> {
     const ids = [...new Set(places.filter((each) => !each.isPermanent).map(({ lease }) => lease))]
     if (ids.length === 0) return []
-    const looks: Look[] = ids.map((id) => ({ at: 'data', path: this.paths.aliveOf(id) }))
-    const { value } = await this.look(looks)
+    const { value } = await this.look(ids.map((id) => dataOf(this.paths.aliveOf(id))))
     return ids.filter((_, at) => value[at]?.data === undefined)
   }
 
-  /** The claimed keys that begin with this, by name. */
+  /** The claimed keys that begin with this, by name, though not all at one moment. */
   async keysUnder(prefix: string): Promise<Key[]> {
+    const known = new Picture()
+    const top = this.top(prefix)
+    const want = () => ({ branches: branchesIn(known, top).map(namesBelow), leaves: [] })
+    await this.#fill(known, want, true)
+    return claimedIn(known, branchesIn(known, top))
+  }
+
+  /** The node below which all keys are that begin with this. */
+  top(prefix: string): Branch {
     const parts = prefix.split('/')
     const beginning = parts.pop()!
-    const above = parts.length > 0 ? `${parts.join('/')}/` : ''
-    const base = above === '' ? this.paths.keys : this.paths.key(parts.join('/'))
-    const found: Key[] = []
-    let level = [{ path: base, name: above }]
-    for (let isTop = true; level.length > 0; isTop = false) {
-      const { value } = await this.look(level.map(({ path }) => ({ at: 'children', path })))
-      const next: typeof level = []
-      for (const [at, { children = [] }] of value.entries()) {
-        const { path, name } = level[at]!
-        if (!isTop && children.some((child) => !isPart(child))) found.push(name)
-        for (const child of children) {
-          if (!isPart(child)) continue
-          const part = partName(child)
-          if (isTop && !part.startsWith(beginning)) continue
-          next.push({ path: `${path}/${child}`, name: isTop ? above + part : `${name}/${part}` })
-        }
-      }
-      level = next
+    if (parts.length === 0) return { path: this.paths.keys, name: '', beginning }
+    const above = parts.join('/')
+    return { path: this.paths.key(above), name: `${above}/`, beginning }
+  }
+
+  /** Adds what is wanted and not known yet, level by level. Answers whether there was any. */
+  async #fill(
+    known: Picture,
+    want: (known: Picture) => Wanted,
+    withLeaves: boolean,
+  ): Promise<boolean> {
+    for (let isFirst = true; ; isFirst = false) {
+      const { branches, leaves } = want(known)
+      const missing = branches.filter((look) => !known.has(look))
+      const unknown = leaves.filter((look) => !known.has(look))
+      if (missing.length + unknown.length === 0) return !isFirst
+      if (!withLeaves && missing.length === 0) return true
+      const looks = withLeaves ? [...missing, ...unknown] : missing
+      known.add(looks, (await this.look(looks)).value)
     }
-    return found.sort()
   }
 
   #keyLooks(names: readonly Key[]): Look[] {
-    return names.flatMap((name): Look[] => {
+    return names.flatMap((name) => {
       const path = this.paths.key(name)
-      return [
-        { at: 'data', path },
-        { at: 'children', path },
-      ]
+      return [dataOf(path), namesBelow({ path })]
     })
   }
 
@@ -213,7 +294,44 @@ export class Tree {
   }
 }
 
-function join(
+export function dataOf(path: string): Look {
+  return { at: 'data', path }
+}
+
+export function namesBelow({ path }: { readonly path: string }): Look {
+  return { at: 'children', path }
+}
+
+/** All nodes below a branch that a picture tells of, and itself; only those with keys after one. */
+export function branchesIn(known: Picture, top: Branch, after = ''): Branch[] {
+  const found = [top]
+  // The list grows while it is gone through.
+  for (const { path, name, beginning } of found) {
+    for (const child of known.children(path)) {
+      if (!isPart(child)) continue
+      // Most names are written as they are, and there may be very many.
+      const part = child.includes('%') ? partName(child) : child.slice(1)
+      if (beginning !== undefined && !part.startsWith(beginning)) continue
+      const below = beginning === undefined ? `${name}/${part}` : name + part
+      // Of all names below it, `name/…`, none comes after `name0`: that is the sign next to a slash.
+      if (`${below}0` > after) found.push({ path: `${path}/${child}`, name: below })
+    }
+  }
+  return found
+}
+
+/** Those of the nodes that are claimed keys, by name. */
+export function claimedIn(known: Picture, branches: readonly Branch[], after = ''): Key[] {
+  const claimed = branches.filter(
+    ({ path, name, beginning }) =>
+      beginning === undefined &&
+      name > after &&
+      known.children(path).some((child) => !isPart(child)),
+  )
+  return claimed.map(({ name }) => name).sort()
+}
+
+export function join(
   states: readonly KeyState[],
   wanted: readonly (readonly Place[])[],
   nodes: readonly (NodeData | undefined)[],
@@ -262,7 +380,7 @@ export function surveyOf(
   return surveyed
 }
 
-function leaseClaim(name: string, node: NodeData | undefined): LeaseClaim[] {
+export function leaseClaim(name: string, node: NodeData | undefined): LeaseClaim[] {
   if (!node) return []
   const { czxid: token, version } = node.stat
   return [{ claim: name.slice(1), token, keys: decode<Key[]>(node.data), version }]

@@ -42,7 +42,10 @@ export class Undertaker {
 
   /** Ends a lease whose ephemeral node is gone. Answers whether there is no such lease any more. */
   bury(id: LeaseId): Promise<boolean> {
-    if (this.#lessor.get(id)) return Promise.resolve(false)
+    if (this.#lessor.get(id)) {
+      this.#lingering.delete(id)
+      return Promise.resolve(false)
+    }
     const known = this.#underWay.get(id)
     if (known) return known
     const burial = this.#bury(id).finally(() => this.#underWay.delete(id))
@@ -86,7 +89,10 @@ export class Undertaker {
     for (let tries = 0; tries < TRIES; tries++) {
       const family = await this.#ending.family(id)
       const [root] = family
-      if (!root) return true
+      if (!root) {
+        this.#lingering.delete(id)
+        return true
+      }
       const { version } = root.node.stat
       if (!this.#isDue(id, version, root.record.linger)) return false
       try {

@@ -87,8 +87,13 @@ class PrefixWatch implements Reader {
     // What this store does from here on is heard, though the journal is not followed yet.
     const now = tree.main.seen
     try {
-      await this.#follower.start()
-      await tree.catchUp()
+      let started: Promise<void>
+      do {
+        started = this.#follower.start()
+        await started
+        await tree.catchUp()
+        // Should it have lost track meanwhile, it begins anew, and what it knows is not complete yet.
+      } while (this.observing.isOpen && this.#follower.start() !== started)
       if (!this.observing.isOpen) return
       const { completeAfter, changes } = this.#follower
       // A revision that is yet to come was given by another ensemble.
