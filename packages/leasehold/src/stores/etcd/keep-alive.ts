@@ -1,6 +1,6 @@
 import type { Clock, LeaseholdError, Timer } from '../../port/index.ts'
 import type { GrpcStream } from './client.ts'
-import { closedError, unanswered } from './faults.ts'
+import { closedError, closedMidway, unanswered } from './faults.ts'
 import { readKeepAlive, writeLeaseId } from './messages.ts'
 import type { Transport, TransportOptions } from './transport.ts'
 
@@ -84,9 +84,8 @@ class KeepAliveStream {
     this.#closed = true
     this.#timer?.cancel()
     this.#drop()
-    const { endpoints } = this.#options
     for (const { sentAt, reject } of this.#questions) {
-      reject(sentAt > 0 ? unanswered('the store was closed', endpoints) : closedError())
+      reject(sentAt > 0 ? closedMidway() : closedError())
     }
     this.#questions = []
   }
