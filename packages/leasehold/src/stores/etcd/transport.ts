@@ -181,10 +181,10 @@ export class Transport {
 
   #sendWith(call: Call, metadata: GrpcMetadata): void {
     const { clock, patience } = this.#options
-    call.tries++
+    const attempt = ++call.tries
     call.endpoint = this.#current
     call.overdueAt = Math.min(clock.now() + patience, call.deadline)
-    let answered = false
+    this.#waiting.add(call)
     const sent = this.#clients[this.#current]!.makeUnaryRequest(
       call.method,
       asBytes,
@@ -192,15 +192,13 @@ export class Transport {
       call.request,
       metadata,
       (error, answer) => {
-        answered = true
-        if (!this.#waiting.delete(call)) return
+        // A try that was given up says so when the next is under way already.
+        if (call.tries !== attempt || !this.#waiting.delete(call)) return
         if (error) this.#fail(call, faultOf(error))
         else call.resolve(answer!)
       },
     )
-    if (answered) return
-    call.sent = sent
-    this.#waiting.add(call)
+    if (call.tries === attempt) call.sent = sent
     this.#watchOver(call.overdueAt)
   }
 

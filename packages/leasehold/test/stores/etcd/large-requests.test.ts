@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Granted, LeaseStore } from '../../../src/port/index.ts'
+import type { Event, Granted, LeaseStore } from '../../../src/port/index.ts'
 import { etcdStore } from '../../../src/stores/etcd/index.ts'
 import { describeWith, Engine, ETCD } from '../../engines/index.ts'
 
@@ -60,11 +60,20 @@ describeWith(ETCD, 'what is too large for etcd', () => {
   it('is ended all the same: a lease with many long keys, in one revision', async () => {
     const { lease, keys } = await holdMany('h'.repeat(100), 'ended/', 1000, 'k')
     const words = { by: 'b'.repeat(200), why: 'w'.repeat(250) }
+    const { revision: from } = await store.read({ lease })
+    const removed: Event[] = []
+    const watch = store.watch({ prefix: 'ended/', from }, (notice) => {
+      if (notice.type === 'events') removed.push(...notice.events)
+    })
     const revoked = await store.revoke({ target: { lease }, ...words })
     expect(revoked).toMatchObject({ leases: 1, claims: 1000, more: false })
     const end = { reason: 'revoked', ...words }
     expect((await store.renew([lease])).lost).toEqual([{ lease, end }])
     expect((await store.read({ prefix: 'ended/' })).keys).toEqual([])
+    await expect.poll(() => removed.length).toBe(1000)
+    expect(new Set(removed.map(({ revision }) => revision))).toEqual(new Set([revoked.revision]))
+    expect(new Set(removed.map(({ end }) => end?.reason))).toEqual(new Set(['revoked']))
+    watch.close()
     const { tenures } = await store.read({ history: keys[999]! })
     expect(tenures).toMatchObject([{ lease, end: { reason: 'revoked' } }])
   }, 120_000)
