@@ -11,33 +11,15 @@ import {
   type RequestId,
 } from '../../port/index.ts'
 import { type Entry, refused, writeEntry } from './answers.ts'
+import { type Claimant, checkSize, type NewLease, type Put, putsFor } from './claim-puts.ts'
 import type { Context, Place } from './context.ts'
-import { fullLease, fullLine, noLease, tooManyClaims } from './faults.ts'
+import { finishEnding } from './ending.ts'
+import { afterChange, fullLease, fullLine, noLease, tooManyClaims } from './faults.ts'
 import { type KnownLease, spanOf } from './known.ts'
-import {
-  claimName,
-  type LeaseRecord,
-  leaseDigits,
-  leaseIdOf,
-  type StoredClaim,
-  writeClaim,
-  writeLease,
-} from './layout.ts'
+import { leaseDigits, leaseIdOf, type StoredClaim } from './layout.ts'
 import { aheadOf, isFree, type Line, lineOps, linesAt, linesOf, nameOf } from './lines.ts'
 import type { Compare, KeyValue, Op, TxnAnswer } from './messages.ts'
-import { REQUEST_BYTES } from './options.ts'
 import { carryOut, emptyAnswer, keep, type Remembered, rememberedIn } from './remembering.ts'
-import { finishEnding } from './revoking.ts'
-
-/** Whose claims are to be made: a lease that is there, or one that begins with them. */
-type Claimant = KnownLease | NewLease
-
-interface NewLease {
-  readonly id: string
-  readonly number: number
-  readonly born: 0
-  readonly record: LeaseRecord
-}
 
 interface Wish {
   readonly specs: readonly ClaimSpec[]
@@ -55,7 +37,6 @@ type Outcome =
 export async function grant(context: Context, request: GrantRequest): Promise<Granted | Busy> {
   const { api } = context
   const specs = request.claims ?? []
-  checkSize(specs)
   if (specs.length > context.limits.claimsPerLease) {
     throw LeaseholdError.from(tooManyClaims(specs.length, context.limits.claimsPerLease))
   }
@@ -71,7 +52,8 @@ export async function grant(context: Context, request: GrantRequest): Promise<Gr
     if ('made' in outcome && life !== undefined) {
       context.news.limited(context.known.learn(outcome.kvs[0]!), lease.record.life!.endOfLife)
     }
-    return await grantAnswer(context, wish, lease, outcome)
+    const answer = grantAnswer(context, wish, lease, outcome)
+    return await (kept ? afterChange(answer) : answer)
   } catch (error) {
     // Where the outcome is unknown, it may have been granted.
     kept ||= error instanceof LeaseholdError && error.outcome === 'unknown'
@@ -130,23 +112,17 @@ function granted(
 export async function claim(context: Context, request: ClaimRequest): Promise<Claimed | Busy> {
   const { known } = context
   const specs = request.claims
-  checkSize(specs)
   const wish = { specs, ifFree: request.ifFree ?? false, request: request.request }
   let lease = known.lease(request.lease) ?? (await known.look(request.lease))
   for (;;) {
     if (!('id' in lease)) return refuse(context, wish, noLease(request.lease, lease.end))
-    if (lease.claims.size + specs.length > context.limits.claimsPerLease) {
-      return refuse(
-        context,
-        wish,
-        fullLease(lease.lease, lease.claims.size, context.limits.claimsPerLease),
-      )
-    }
+    const full = await findFull(context, lease, specs.length)
+    if (full) return refuse(context, wish, full)
     const outcome = await makeClaims(context, lease, wish)
     if ('busy' in outcome) return settled(await keep(context, wish.request, outcome.busy))
     if ('made' in outcome) {
       const { made: revision, lines } = outcome
-      return claimed(revision, await aheadOf(context, specs, lines, revision))
+      return claimed(revision, await afterChange(aheadOf(context, specs, lines, revision)))
     }
     if ('remembered' in outcome) return rememberedClaim(context, specs, outcome.remembered)
     lease = outcome.lease
@@ -155,6 +131,21 @@ export async function claim(context: Context, request: ClaimRequest): Promise<Cl
       lease = await known.look(request.lease)
     }
   }
+}
+
+/** Whether a lease may not have so many more claims. etcd knows which of them others have taken. */
+async function findFull(
+  { api, limits }: Context,
+  { lease, number, claims }: KnownLease,
+  more: number,
+): Promise<Refusal | undefined> {
+  const most = limits.claimsPerLease
+  if (claims.size + more <= most) return undefined
+  // Only what was there when etcd was asked: others may be made meanwhile.
+  const names = [...claims.keys()]
+  const tied = new Set((await api.timeToLive(number, true))?.keys)
+  for (const name of names) if (!tied.has(name)) claims.delete(name)
+  return claims.size + more > most ? fullLease(lease, claims.size, most) : undefined
 }
 
 function claimed(revision: number, ahead: Claimed['ahead']): Claimed {
@@ -188,6 +179,7 @@ async function makeClaims(context: Context, claimant: Claimant, wish: Wish): Pro
   for (;;) {
     const at = context.clock.now()
     const puts = putsFor(context, lease, specs, at)
+    checkSize(puts)
     const txn = {
       compare: [...leaseGuard(context, lease), ...(ifFree ? freeGuards(context, specs, seen) : [])],
       success: [...lineOps(context, keysOf(specs)), ...puts],
@@ -196,7 +188,7 @@ async function makeClaims(context: Context, claimant: Claimant, wish: Wish): Pro
     const answer = await carryOut(context, { ...txn, request, entry, failsOften: ifFree })
     if (answer.succeeded) {
       const outcome = madeOf(specs, puts, answer)
-      await checkLines(context, lease, wish, outcome, at)
+      await afterChange(checkLines(context, lease, wish, outcome, at))
       return outcome
     }
     const remembered = rememberedIn(request, answer)
@@ -240,13 +232,6 @@ function freeGuards({ layout }: Context, specs: readonly ClaimSpec[], seen: numb
   )
 }
 
-interface Put {
-  readonly do: 'put'
-  readonly key: string
-  readonly value: string
-  readonly lease: number
-}
-
 /** What this call has claimed, known without being read back. */
 function ownClaim(
   { id, record, born }: Claimant,
@@ -271,32 +256,6 @@ function ownClaim(
     token,
     leaseId: leaseIdOf(id, owner),
   }
-}
-
-/** The claims, and before them the record of a lease that begins with them. */
-function putsFor(
-  context: Context,
-  lease: Claimant,
-  specs: readonly ClaimSpec[],
-  at: number,
-): Put[] {
-  const { layout, nonce } = context
-  const { id, number, born, record } = lease
-  const puts: Put[] = []
-  if (born === 0) {
-    puts.push({ do: 'put', key: layout.lease(id), value: writeLease(record), lease: number })
-    const life = record.life?.lease
-    if (life !== undefined) {
-      puts.push({ do: 'put', key: layout.life(id), value: '', lease: life })
-    }
-  }
-  for (const { key, mode = 'exclusive', limit, value } of specs) {
-    const { holder } = record
-    const text = writeClaim({ holder, span: spanOf(record), claimedAt: at, born, at, value })
-    const name = claimName(mode, limit, id, nonce())
-    puts.push({ do: 'put', key: layout.claim(key, name), value: text, lease: number })
-  }
-  return puts
 }
 
 function madeOf(
@@ -381,14 +340,4 @@ function other(remembered: Remembered): Busy {
 
 function keysOf(specs: readonly ClaimSpec[]): Key[] {
   return specs.map(({ key }) => key)
-}
-
-/** etcd refuses a request that is too large; here it is said what is too large about it. */
-function checkSize(specs: readonly ClaimSpec[]): void {
-  const bytes = specs.reduce((sum, { value = '' }) => sum + Buffer.byteLength(value), 0)
-  if (bytes <= REQUEST_BYTES) return
-  throw new LeaseholdError(
-    'limit-exceeded',
-    `the values of one call have ${bytes} bytes together: at most ${REQUEST_BYTES} are allowed; claim fewer keys at once`,
-  )
 }

@@ -50,6 +50,9 @@ import { EtcdFault, Transport } from './transport.ts'
 import { WatchStream } from './watch-stream.ts'
 import { Watches } from './watches.ts'
 
+/** What is given up in time says why: it comes before the time-out of the whole. */
+const SETTLING_MS = 100
+
 /**
  * A store in etcd, from 3.4 on. A lease is an etcd lease, a claim is a key that is tied to it, its
  * token is the revision of that key's creation, and who holds is what the list of a key's claims
@@ -66,6 +69,7 @@ class EtcdStore implements LeaseStore {
   readonly guarantees: Guarantees
   readonly #limits: Limits
   readonly #endpoints: readonly string[]
+  readonly #timeout: number
   readonly #transport: Transport
   readonly #context: Context
   readonly #keepAlive: KeepAlive
@@ -78,6 +82,7 @@ class EtcdStore implements LeaseStore {
     this.guarantees = etcdGuarantees(limits)
     this.#limits = limits
     this.#endpoints = options.endpoints
+    this.#timeout = options.timeout
     this.#transport = new Transport(options)
     const api = new Api(this.#transport, random)
     const layout = new Layout(prefix)
@@ -106,7 +111,7 @@ class EtcdStore implements LeaseStore {
 
   async renew(leases: readonly LeaseId[]): Promise<Renewed> {
     this.#check(() => checkRenew(leases, this.#limits))
-    return this.#run(renew(this.#context, this.#keepAlive, this.#lives, leases))
+    return this.#run(this.#inTime(renew(this.#context, this.#keepAlive, this.#lives, leases)))
   }
 
   async revoke(request: RevokeRequest): Promise<Revoked> {
@@ -153,6 +158,20 @@ class EtcdStore implements LeaseStore {
     if (this.#closed) throw closedError()
     const complaint = check()
     if (complaint) throw LeaseholdError.from(complaint)
+  }
+
+  /**
+   * A renewal is a heartbeat and then mostly a reading, each with a time-out of its own. But whoever
+   * renews needs to know in time: together they take no longer than one.
+   */
+  #inTime<A>(call: Promise<A>): Promise<A> {
+    const { clock } = this.#context
+    return new Promise((resolve, reject) => {
+      const timer = clock.timer(clock.now() + this.#timeout + SETTLING_MS, () => {
+        reject(unanswered(`no answer within ${this.#timeout} ms`, this.#endpoints))
+      })
+      call.then(resolve, reject).finally(() => timer.cancel())
+    })
   }
 
   /** What no call expects of etcd is not understood, so that nobody knows what came of it. */

@@ -1,4 +1,11 @@
-import { type End, LeaseholdError, type LeaseId, type Refusal, show } from '../../port/index.ts'
+import {
+  type End,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  type Refusal,
+  show,
+} from '../../port/index.ts'
 import type { GrpcError } from './client.ts'
 
 /** gRPC's numbers for how a call failed. */
@@ -59,7 +66,10 @@ function refusalOf(code: number | undefined, said: string): LeaseholdError | und
       `etcd has reached its quota (${said}): compact and defragment it, and disarm its alarm`,
     )
   }
-  if (code === INVALID_ARGUMENT && /too large|too many operations/.test(said)) {
+  // A request that passes gRPC's own limit was not even read: nothing was done.
+  const isUnread = code === RESOURCE_EXHAUSTED && /^grpc: received message larger/.test(said)
+  const isTooLarge = code === INVALID_ARGUMENT && /too large|too many operations/.test(said)
+  if (isUnread || isTooLarge) {
     return new LeaseholdError('limit-exceeded', `etcd does not take so large a request (${said})`)
   }
   if (code === UNIMPLEMENTED) {
@@ -79,7 +89,29 @@ export function unanswered(trouble: string, endpoints: readonly string[]): Lease
 }
 
 export function closedError(): LeaseholdError {
-  return new LeaseholdError('closed', 'the store was closed')
+  return new LeaseholdError('closed', CLOSED)
+}
+
+const CLOSED = 'the store was closed'
+
+/** The store was closed while nobody knew yet what would come of a call that was sent. */
+export function closedMidway(): LeaseholdError {
+  return new LeaseholdError('unknown-outcome', `${CLOSED} midway: it may have been carried out`)
+}
+
+/** What may befall any call at any time, and says nothing about what it did before. */
+const INCIDENTS = new Set(['closed', 'storage-full', 'forbidden', 'unauthenticated'])
+
+/** The rest of a call that has changed something: it cannot be called refused any more. */
+export async function afterChange<A>(rest: Promise<A>): Promise<A> {
+  try {
+    return await rest
+  } catch (error) {
+    if (!isLeaseholdError(error) || !INCIDENTS.has(error.code)) throw error
+    if (error.code === 'closed') throw closedMidway()
+    const message = `a part of it was carried out, but then ${error.message}`
+    throw new LeaseholdError('unknown-outcome', message, { cause: error })
+  }
 }
 
 /** Why there is no such lease. */

@@ -5,6 +5,9 @@ import type { Op, Txn, TxnAnswer } from './messages.ts'
 /** So many are carried out as one at most. etcd takes 128 operations, of which each is one. */
 const TOGETHER_MOST = 32
 
+/** And so many letters have their names and values at most, of three bytes each: etcd takes 1.5 MiB. */
+const LETTERS_MOST = 256 * 1024
+
 interface Waiting {
   readonly txn: Txn
   readonly repeatable: boolean
@@ -25,6 +28,7 @@ export class JointTxns {
   #waiting: Waiting[] = []
   /** What those that wait write: etcd refuses to write a key twice at once. */
   #written = new Set<string>()
+  #letters = 0
 
   constructor(api: Api, clock: Clock) {
     this.#api = api
@@ -34,8 +38,12 @@ export class JointTxns {
   /** As `Api.txn`. Writes keys by their names, and nothing within another transaction. */
   txn(txn: Txn, repeatable: boolean): Promise<TxnAnswer> {
     return new Promise((resolve, reject) => {
-      const keys = [...txn.success, ...txn.failure].flatMap(keyWritten)
-      if (keys.some((key) => this.#written.has(key))) this.#send()
+      const ops = [...txn.success, ...txn.failure]
+      const keys = ops.flatMap(keyWritten)
+      const letters = ops.reduce((sum, op) => sum + lettersOf(op), 0)
+      const isTooMuch = this.#letters + letters > LETTERS_MOST
+      if (isTooMuch || keys.some((key) => this.#written.has(key))) this.#send()
+      this.#letters += letters
       for (const key of keys) this.#written.add(key)
       const count = this.#waiting.push({ txn, repeatable, resolve, reject })
       if (count === 1) this.#clock.defer(() => this.#send())
@@ -47,6 +55,7 @@ export class JointTxns {
     const all = this.#waiting
     this.#waiting = []
     this.#written = new Set()
+    this.#letters = 0
     if (all.length > 1) void this.#together(all)
     else if (all.length === 1) this.#alone(all[0]!)
   }
@@ -76,4 +85,9 @@ export class JointTxns {
 
 function keyWritten(op: Op): string[] {
   return op.do === 'put' || op.do === 'delete' ? [String(op.key)] : []
+}
+
+function lettersOf(op: Op): number {
+  if (op.do === 'txn') return 0
+  return op.key.length + (op.do === 'put' ? op.value.length : 0)
 }

@@ -1,6 +1,6 @@
 import type { Clock, LeaseholdError, Timer } from '../../port/index.ts'
 import type { GrpcStream } from './client.ts'
-import { closedError, unanswered } from './faults.ts'
+import { closedError, closedMidway, unanswered } from './faults.ts'
 import { readKeepAlive, writeLeaseId } from './messages.ts'
 import type { Transport, TransportOptions } from './transport.ts'
 
@@ -40,6 +40,7 @@ export class KeepAlive {
 interface Question {
   readonly lease: number
   readonly deadline: number
+  /** When it was sent, on this stream or on one before it; 0 while it was not. */
   sentAt: number
   readonly resolve: (alive: boolean) => void
   readonly reject: (error: LeaseholdError) => void
@@ -49,12 +50,15 @@ class KeepAliveStream {
   readonly #transport: Transport
   readonly #options: TransportOptions
   readonly #clock: Clock
-  /** Those that were asked, in the order in which etcd answers them. */
+  /** Those that were asked, in the order in which etcd answers them, and in that of their deadlines. */
   #questions: Question[] = []
   #stream: GrpcStream | undefined
   #opening = false
   #endpoint = 0
+  /** When the member last said something. */
+  #heardAt = 0
   #timer: Timer | undefined
+  #timerAt = Infinity
   #closed = false
 
   constructor(transport: Transport, options: TransportOptions) {
@@ -68,8 +72,9 @@ class KeepAliveStream {
       if (this.#closed) return reject(closedError())
       const now = this.#clock.now()
       const deadline = now + this.#options.timeout
-      this.#questions.push({ lease, deadline, sentAt: now, resolve, reject })
-      if (this.#stream) this.#stream.write(writeLeaseId(lease))
+      const question = { lease, deadline, sentAt: 0, resolve, reject }
+      this.#questions.push(question)
+      if (this.#stream) this.#send(this.#stream, question, now)
       else if (!this.#opening) this.#open()
       this.#watchOver()
     })
@@ -79,8 +84,15 @@ class KeepAliveStream {
     this.#closed = true
     this.#timer?.cancel()
     this.#drop()
-    for (const question of this.#questions) question.reject(closedError())
+    for (const { sentAt, reject } of this.#questions) {
+      reject(sentAt > 0 ? closedMidway() : closedError())
+    }
     this.#questions = []
+  }
+
+  #send(stream: GrpcStream, question: Question, now: number): void {
+    question.sentAt = now
+    stream.write(writeLeaseId(question.lease))
   }
 
   #open(): void {
@@ -90,14 +102,13 @@ class KeepAliveStream {
         this.#opening = false
         this.#stream = stream
         this.#endpoint = endpoint
-        stream.on('data', (bytes) => this.#hear(bytes))
+        stream.on('data', (bytes) => this.#hear(stream, bytes))
         stream.on('error', (error) => this.#broken(stream, error.message))
         stream.on('end', () => this.#broken(stream, 'the stream was ended'))
         if (this.#closed) return this.#drop()
-        for (const question of this.#questions) {
-          question.sentAt = this.#clock.now()
-          stream.write(writeLeaseId(question.lease))
-        }
+        const now = this.#clock.now()
+        for (const question of this.#questions) this.#send(stream, question, now)
+        this.#watchOver()
       },
       (error: LeaseholdError) => {
         this.#opening = false
@@ -107,47 +118,69 @@ class KeepAliveStream {
     )
   }
 
-  #hear(bytes: Buffer): void {
+  /** What a stream says that was left is not heard: it may answer what was asked before it was left. */
+  #hear(stream: GrpcStream, bytes: Buffer): void {
+    if (stream !== this.#stream) return
+    this.#heardAt = this.#clock.now()
     const { id, alive } = readKeepAlive(bytes)
     const at = this.#questions.findIndex(({ lease }) => lease === id)
     if (at >= 0) this.#questions.splice(at, 1)[0]!.resolve(alive)
   }
 
-  /** Looks again when the first question is overdue, or when the stream has been idle. */
-  #watchOver(): void {
-    if (this.#timer !== undefined) return
-    const { patience } = this.#options
+  /** When the member is to be left, a question to be given up, or an idle stream to be closed. */
+  #dueAt(): number {
     const first = this.#questions[0]
-    const next = first ? first.sentAt + patience : this.#clock.now() + IDLE_MS
+    if (first === undefined) return this.#stream ? this.#heardAt + IDLE_MS : Infinity
+    // A member that answers one after the other is not silent, however many were asked.
+    const silentSince = Math.max(first.sentAt, this.#heardAt)
+    const overdue = this.#stream ? silentSince + this.#options.patience : Infinity
+    return Math.min(overdue, first.deadline)
+  }
+
+  /** Looks again when something is due. A timer that is due sooner looks then, and sets the next. */
+  #watchOver(): void {
+    const at = this.#dueAt()
+    if (this.#closed || at >= this.#timerAt || at === Infinity) return
+    this.#timer?.cancel()
+    this.#timerAt = at
     // After a stall of this process what etcd has said meanwhile comes first.
-    this.#timer = this.#clock.timer(next, () => {
-      this.#clock.defer(() => this.#look(first === undefined))
-    })
+    this.#timer = this.#clock.timer(at, () => this.#clock.defer(() => this.#look()))
   }
 
-  #look(wasIdle: boolean): void {
+  #look(): void {
     this.#timer = undefined
-    const { patience } = this.#options
-    const [late] = this.#questions
-    if (late === undefined && wasIdle) this.#drop()
-    if (late && this.#stream && late.sentAt + patience <= this.#clock.now()) {
-      this.#broken(this.#stream, `no answer within ${patience} ms`)
+    this.#timerAt = Infinity
+    const now = this.#clock.now()
+    if (this.#dueAt() <= now) {
+      const trouble = `no answer within ${this.#options.patience} ms`
+      if (this.#questions.length === 0) this.#drop()
+      else if (this.#stream) this.#broken(this.#stream, trouble)
+      else this.#giveUp(now, trouble)
     }
-    if (this.#stream && !this.#closed) this.#watchOver()
+    this.#watchOver()
   }
 
+  /**
+   * A question that is given up leaves with its stream: its answer, if it came later, would be taken
+   * for that to a later question about the same lease, which would then seem to live longer than it does.
+   */
   #broken(stream: GrpcStream, trouble: string): void {
     if (stream !== this.#stream) return
     this.#drop()
     this.#transport.failed(this.#endpoint)
     const now = this.#clock.now()
-    const late = this.#questions.filter(({ deadline }) => deadline <= now + REST_MS)
-    this.#questions = this.#questions.filter(({ deadline }) => deadline > now + REST_MS)
-    for (const { reject } of late) reject(unanswered(trouble, this.#options.endpoints))
+    this.#giveUp(now + REST_MS, trouble)
     if (this.#questions.length === 0 || this.#closed) return
     this.#opening = true
     this.#clock.timer(now + REST_MS, () => this.#closed || this.#open(), true)
     this.#watchOver()
+  }
+
+  /** Those that must be answered by this time cannot be any more. */
+  #giveUp(time: number, trouble: string): void {
+    const late = this.#questions.filter(({ deadline }) => deadline <= time)
+    this.#questions = this.#questions.filter(({ deadline }) => deadline > time)
+    for (const { reject } of late) reject(unanswered(trouble, this.#options.endpoints))
   }
 
   #drop(): void {

@@ -264,7 +264,10 @@ export class LeaseWatch {
   #taken(revision: number, text: string): void {
     const [written, taken] = JSON.parse(text) as [Parameters<typeof readEnd>[0], [Key, Token][]]
     const end = readEnd(written) as End
+    const { known } = this.#context
     for (const [key, token] of taken) {
+      const claim = known.claim(key, token)
+      if (claim !== undefined) known.released(claim)
       this.released(token, [key])
       this.#tell({ type: 'removed', revision, key, token, end })
     }

@@ -1,7 +1,7 @@
 import type { Clock, End, LeaseId, Timer } from '../../port/index.ts'
 import type { Context } from './context.ts'
+import { endLease } from './ending.ts'
 import type { KnownLease } from './known.ts'
-import { endLease } from './revoking.ts'
 
 const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
 const AGAIN_MS = 1000

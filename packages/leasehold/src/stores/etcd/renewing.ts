@@ -1,5 +1,6 @@
 import type { Capped, End, LeaseId, Lost, Renewed } from '../../port/index.ts'
 import type { Context } from './context.ts'
+import { afterChange } from './faults.ts'
 import type { KeepAlive } from './keep-alive.ts'
 import { type KnownLease, spanOf } from './known.ts'
 import { leaseNumber, parseLeaseId } from './layout.ts'
@@ -36,6 +37,16 @@ export async function renew(
   const outcomes = leases.map((lease, at): Outcome => {
     return { lease, id: ids[at], alive: ids[at] !== undefined && alive.shift()! }
   })
+  return afterChange(exceptions(context, keepAlive, lives, outcomes))
+}
+
+/** Which of them are no more, or have little left. */
+async function exceptions(
+  context: Context,
+  keepAlive: KeepAlive,
+  lives: Lives,
+  outcomes: readonly Outcome[],
+): Promise<Renewed> {
   const renewed: { lost: Lost[]; capped: Capped[] } = { lost: [], capped: [] }
   const unsure = outcomes.filter(({ lease, alive }) => !alive || !context.news.watches(lease))
   const read = await readAll(context, unsure)

@@ -8,13 +8,14 @@ import {
 } from '../../port/index.ts'
 import { refused } from './answers.ts'
 import { nested } from './api.ts'
-import { isThere, lineEnd, nameIn } from './changing.ts'
+import { isThere } from './changing.ts'
 import type { Context } from './context.ts'
+import { endLease, endOps, groupByKey, revokedBefore } from './ending.ts'
 import { noLease } from './faults.ts'
 import type { KnownLease } from './known.ts'
 import { type StoredClaim, storedClaim, writeEnd, writeLease } from './layout.ts'
 import type { Op } from './messages.ts'
-import { carryOut, emptyAnswer, keep, type Remembered, rememberedIn } from './remembering.ts'
+import { carryOut, keep, rememberedIn } from './remembering.ts'
 
 export async function revoke(context: Context, request: RevokeRequest): Promise<Revoked> {
   const { target } = request
@@ -39,92 +40,6 @@ export async function revoke(context: Context, request: RevokeRequest): Promise<
 
 function byForce({ by, why }: RevokeRequest): End {
   return { reason: 'revoked', by, why }
-}
-
-/**
- * Ends a lease in one revision with all its claims. Its record is marked first, so that no claim is
- * added while its claims are found; whoever meets the mark without the end carries on. Answers
- * with nothing where the lease has changed meanwhile.
- */
-export async function endLease(
-  context: Context,
-  lease: KnownLease,
-  end: End,
-  request: string | undefined,
-): Promise<Revoked | undefined> {
-  const { api, layout } = context
-  const key = layout.lease(lease.id)
-  if (lease.record.ending === undefined) {
-    const value = writeLease({ ...lease.record, ending: end })
-    const marked = await api.txn(
-      {
-        compare: [{ key, of: 'changed', is: 'equal', revision: lease.changed }],
-        success: [{ do: 'put', key, value, lease: 'keep' }],
-        failure: [],
-      },
-      true,
-    )
-    if (!marked.succeeded) return undefined
-    lease.changed = marked.revision
-    lease.record = { ...lease.record, ending: end }
-  }
-  const claims = (await claimsOf(context, lease)).sort((one, other) => other.token - one.token)
-  const value = JSON.stringify(writeEnd(end))
-  const answer = await context.ends.use((ends) =>
-    carryOut(context, {
-      compare: [{ key, of: 'changed', is: 'equal', revision: lease.changed }],
-      success: nested([
-        ...endOps(context, claims, end, ends),
-        { do: 'delete', key },
-        { do: 'put', key: layout.ended(lease.id), value, lease: ends },
-      ]),
-      failure: [],
-      request,
-      entry: { did: 'revoke', leases: 1, claims: claims.length, more: false },
-    }),
-  )
-  if (!answer.succeeded) {
-    const remembered = rememberedIn(request, answer)
-    return remembered && revokedBefore(remembered)
-  }
-  lease.claims.clear()
-  api.dropLease(lease.number)
-  const { life } = lease.record
-  if (life !== undefined) api.dropLease(life.lease)
-  return { revision: answer.revision, leases: 1, claims: claims.length, more: false }
-}
-
-/** Carries on where somebody has marked a lease and not ended it. */
-export async function finishEnding(context: Context, lease: KnownLease): Promise<void> {
-  await endLease(context, lease, lease.record.ending!, undefined)
-}
-
-/** Claims that go, each key's note of how they ended. */
-function endOps(
-  context: Context,
-  claims: readonly StoredClaim[],
-  end: End,
-  ends: number,
-): readonly Op[] {
-  return [
-    ...claims.map((claim): Op => ({ do: 'delete', key: nameIn(context, claim) })),
-    ...[...groupByKey(claims)].map(([key, each]): Op => lineEnd(context, key, each, end, ends)),
-  ]
-}
-
-/** The names of all claims of a lease, made here or elsewhere: etcd knows what is tied to it. */
-export async function claimNames({ api, layout }: Context, lease: KnownLease): Promise<string[]> {
-  const tied = await api.timeToLive(lease.number, true)
-  const names = new Set([...(tied?.keys ?? []), ...lease.claims.keys()])
-  return [...names].filter((name) => layout.isClaim(name)).sort()
-}
-
-async function claimsOf(context: Context, lease: KnownLease): Promise<StoredClaim[]> {
-  const { api, layout } = context
-  const names = await claimNames(context, lease)
-  if (names.length === 0) return []
-  const { results } = await api.read(names.map((name) => layout.get(name)))
-  return results.flatMap(({ kvs }) => kvs.map((kv) => storedClaim(layout, kv)))
 }
 
 /** Gives a lease's life an end. Answers with nothing where the lease has changed meanwhile. */
@@ -256,19 +171,4 @@ async function nothing(context: Context, request: RevokeRequest): Promise<Revoke
   const answer = { revision, leases: 0, claims: 0, more: false }
   const kept = await keep(context, request.request, answer)
   return 'entry' in kept ? revokedBefore(kept) : kept
-}
-
-function revokedBefore(remembered: Remembered): Revoked {
-  const { entry, revision } = remembered
-  if (entry.did === 'revoke') {
-    const { leases, claims, more } = entry
-    return { revision, leases, claims, more }
-  }
-  return emptyAnswer(remembered) as Revoked
-}
-
-function groupByKey(claims: readonly StoredClaim[]): Map<Key, StoredClaim[]> {
-  const groups = new Map<Key, StoredClaim[]>()
-  for (const claim of claims) groups.set(claim.key, [...(groups.get(claim.key) ?? []), claim])
-  return groups
 }

@@ -1,9 +1,9 @@
 import { type End, holders, type Key, type LeaseId, type Token } from '../../port/index.ts'
 import type { Context, Place } from './context.ts'
+import { claimNames } from './ending.ts'
 import type { KnownLease } from './known.ts'
 import { parseClaimName, parseLeaseId, type StoredClaim, storedClaim } from './layout.ts'
 import { nameOf } from './lines.ts'
-import { claimNames } from './revoking.ts'
 
 /** How all claims of a lease stood at a revision. */
 export interface Standing {

@@ -7,7 +7,7 @@ import {
   type GrpcMetadata,
   type GrpcStream,
 } from './client.ts'
-import { closedError, type Fault, faultOf, unanswered } from './faults.ts'
+import { closedError, closedMidway, type Fault, faultOf, unanswered } from './faults.ts'
 import { readAuthenticate, writeAuthenticate } from './messages.ts'
 
 const AUTHENTICATE = '/etcdserverpb.Auth/Authenticate'
@@ -49,11 +49,17 @@ export function isFault(error: unknown, kind: Fault['kind']): boolean {
   return error instanceof EtcdFault && error.fault.kind === kind
 }
 
+/**
+ * What being sent again does: `reads` changes nothing, or nothing that anybody could tell;
+ * `repeatable` gives the same answer and does no harm; what is done `once` must not be sent again.
+ */
+export type Effect = 'reads' | 'repeatable' | 'once'
+
 /** A call under way. A class and not an object that is put together: there are thousands a second. */
 class Call {
   readonly method: string
   readonly request: Buffer
-  readonly repeatable: boolean
+  readonly effect: Effect
   /** It asks for the token that the others are sent with. */
   readonly login: boolean
   readonly deadline: number
@@ -65,11 +71,13 @@ class Call {
   /** When the member is given up that it was sent to. */
   overdueAt = 0
   sent: GrpcCall | undefined = undefined
+  /** It was sent, and may have been carried out though no answer came. */
+  inDoubt = false
 
   constructor(
     method: string,
     request: Buffer,
-    repeatable: boolean,
+    effect: Effect,
     login: boolean,
     deadline: number,
     resolve: (answer: Buffer) => void,
@@ -77,7 +85,7 @@ class Call {
   ) {
     this.method = method
     this.request = request
-    this.repeatable = repeatable
+    this.effect = effect
     this.login = login
     this.deadline = deadline
     this.resolve = resolve
@@ -99,6 +107,7 @@ export class Transport {
   #metadata: Promise<GrpcMetadata> | GrpcMetadata | undefined
   #current = 0
   #timer: Timer | undefined
+  #timerAt = Infinity
   #closed = false
 
   constructor(options: TransportOptions) {
@@ -109,14 +118,14 @@ export class Transport {
     if (options.auth === undefined) this.#metadata = this.#plainMetadata()
   }
 
-  call(method: string, request: Buffer, repeatable: boolean): Promise<Buffer> {
-    return this.#call(method, request, repeatable, false)
+  call(method: string, request: Buffer, effect: Effect): Promise<Buffer> {
+    return this.#call(method, request, effect, false)
   }
 
-  #call(method: string, request: Buffer, repeatable: boolean, login: boolean): Promise<Buffer> {
+  #call(method: string, request: Buffer, effect: Effect, login: boolean): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const deadline = this.#options.clock.now() + this.#options.timeout
-      this.#send(new Call(method, request, repeatable, login, deadline, resolve, reject))
+      this.#send(new Call(method, request, effect, login, deadline, resolve, reject))
     })
   }
 
@@ -149,28 +158,33 @@ export class Transport {
     this.#timer?.cancel()
     for (const call of this.#waiting) {
       call.sent?.cancel()
-      call.reject(closedError())
+      this.#doubt(call)
+      this.#refuse(call, closedError())
     }
     this.#waiting.clear()
     for (const client of this.#clients) client.close()
   }
 
   #send(call: Call): void {
-    if (this.#closed) call.reject(closedError())
+    if (this.#closed) this.#refuse(call, closedError())
     else if (call.login) this.#sendWith(call, this.#plainMetadata())
     else {
       const metadata = this.#metadata ?? this.#login()
-      if (metadata instanceof Promise) metadata.then(() => this.#send(call), call.reject)
-      else this.#sendWith(call, metadata)
+      if (metadata instanceof Promise) {
+        metadata.then(
+          () => this.#send(call),
+          (error) => this.#refuse(call, error),
+        )
+      } else this.#sendWith(call, metadata)
     }
   }
 
   #sendWith(call: Call, metadata: GrpcMetadata): void {
     const { clock, patience } = this.#options
-    call.tries++
+    const attempt = ++call.tries
     call.endpoint = this.#current
     call.overdueAt = Math.min(clock.now() + patience, call.deadline)
-    let answered = false
+    this.#waiting.add(call)
     const sent = this.#clients[this.#current]!.makeUnaryRequest(
       call.method,
       asBytes,
@@ -178,38 +192,59 @@ export class Transport {
       call.request,
       metadata,
       (error, answer) => {
-        answered = true
-        if (!this.#waiting.delete(call)) return
+        // A try that was given up says so when the next is under way already.
+        if (call.tries !== attempt || !this.#waiting.delete(call)) return
         if (error) this.#fail(call, faultOf(error))
         else call.resolve(answer!)
       },
     )
-    if (answered) return
-    call.sent = sent
-    this.#waiting.add(call)
-    this.#timer ??= clock.timer(call.overdueAt, () => clock.defer(() => this.#giveUp()))
+    if (call.tries === attempt) call.sent = sent
+    this.#watchOver(call.overdueAt)
   }
 
-  /** All wait equally long for a member, so that the first in the set is the first to be overdue. */
+  /** Looks again at this time at the latest. */
+  #watchOver(time: number): void {
+    if (time >= this.#timerAt) return
+    const { clock } = this.#options
+    this.#timer?.cancel()
+    this.#timerAt = time
+    this.#timer = clock.timer(time, () => clock.defer(() => this.#giveUp()))
+  }
+
   #giveUp(): void {
     const { clock, patience } = this.#options
     this.#timer = undefined
-    for (const call of this.#waiting) {
-      if (call.overdueAt > clock.now()) {
-        this.#timer = clock.timer(call.overdueAt, () => clock.defer(() => this.#giveUp()))
-        return
-      }
+    this.#timerAt = Infinity
+    const now = clock.now()
+    for (const call of [...this.#waiting]) {
+      if (call.overdueAt > now) continue
       this.#waiting.delete(call)
       call.sent?.cancel()
       this.#fail(call, { kind: 'unknown', trouble: `no answer within ${patience} ms` })
     }
+    // Not in the order in which they were sent: one that was sent again may have little time left.
+    let next = Infinity
+    for (const { overdueAt } of this.#waiting) next = Math.min(next, overdueAt)
+    this.#watchOver(next)
   }
 
   #fail(call: Call, fault: Fault): void {
-    if (fault.kind === 'refused') call.reject(fault.error)
+    if (fault.kind === 'unknown') this.#doubt(call)
+    if (fault.kind === 'refused') this.#refuse(call, fault.error)
     else if (fault.kind === 'stale-login') this.#afterLogin(call, fault.trouble)
     else if (fault.kind === 'unsent' || fault.kind === 'unknown') this.#elsewhere(call, fault)
     else call.reject(new EtcdFault(fault))
+  }
+
+  #doubt(call: Call): void {
+    if (call.effect !== 'reads') call.inDoubt = true
+  }
+
+  /** A call that was sent before and not answered may have been carried out, whatever is said now. */
+  #refuse(call: Call, error: LeaseholdError): void {
+    if (!call.inDoubt) call.reject(error)
+    else if (error.code === 'closed') call.reject(closedMidway())
+    else call.reject(unanswered(error.message, this.#options.endpoints))
   }
 
   /** The member did not answer: another one is asked, where that may be done and there is time. */
@@ -217,7 +252,7 @@ export class Transport {
     this.failed(call.endpoint)
     const { clock, endpoints } = this.#options
     const rest = this.#rest(call.tries)
-    const again = kind === 'unsent' || call.repeatable
+    const again = kind === 'unsent' || call.effect !== 'once'
     if (!again || clock.now() + rest >= call.deadline) call.reject(unanswered(trouble, endpoints))
     else if (rest === 0) this.#send(call)
     else clock.timer(clock.now() + rest, () => this.#send(call), true)
@@ -234,7 +269,8 @@ export class Transport {
   #afterLogin(call: Call, trouble: string): void {
     if (this.#options.auth === undefined || call.tries > 2) {
       const fix = 'set auth to a user that etcd knows, with its password'
-      call.reject(
+      this.#refuse(
+        call,
         new LeaseholdError('unauthenticated', `etcd wants to know who asks (${trouble}): ${fix}`),
       )
       return
@@ -252,7 +288,7 @@ export class Transport {
   /** Who fails to log in is asked to again by the next call. */
   #login(): Promise<GrpcMetadata> {
     const { username, password } = this.#options.auth!
-    const login = this.#call(AUTHENTICATE, writeAuthenticate(username, password), true, true)
+    const login = this.#call(AUTHENTICATE, writeAuthenticate(username, password), 'reads', true)
     const metadata = login.then((answer) => {
       const ready = this.#plainMetadata()
       ready.set('token', readAuthenticate(answer))

@@ -139,6 +139,43 @@ describeWith(ETCD, 'the etcd store, through a line that can be cut', () => {
     await lost.close()
   }, 60_000)
 
+  it('asks the next endpoint, and waits for it, where one is silent', async () => {
+    const other = await TcpProxy.to(engine.port)
+    const endpoints = [line, other].map(({ port }) => `127.0.0.1:${port}`)
+    const store = etcdStore({ grpc, endpoints, timeout: 4000, patience: 500 })
+    await hold(store, 'silent/key')
+    line.cut()
+    // Its answers take their time, but less than it is waited for.
+    other.cut('to-client')
+    const slow = setTimeout(() => other.heal(), 800)
+    const started = performance.now()
+    expect((await store.read({ key: 'silent/key' })).count).toBe(1)
+    expect(performance.now() - started).toBeLessThan(1000)
+    clearTimeout(slow)
+    await store.close()
+    line.heal()
+    await other.close()
+  }, 60_000)
+
+  it('gives up each call in its own time, though another was sent between its tries', async () => {
+    const silent = await TcpProxy.to(engine.port)
+    const endpoints = [line, silent].map(({ port }) => `127.0.0.1:${port}`)
+    const store = etcdStore({ grpc, endpoints, timeout: 1500, patience: 1300 })
+    await hold(store, 'time/key')
+    for (const each of [line, silent]) each.cut()
+    const started = performance.now()
+    const settled = () => performance.now() - started
+    const first = store.read({ key: 'time/key' }).then(settled, settled)
+    await new Promise((resolve) => setTimeout(resolve, 900))
+    const second = store.read({ key: 'time/key' }).then(settled, settled)
+    // The first is sent again after 1.3 s, with little time left; the second has more than it.
+    expect(await first).toBeLessThan(1900)
+    expect(await second).toBeGreaterThan(2200)
+    await store.close()
+    for (const each of [line, silent]) each.heal()
+    await silent.close()
+  }, 60_000)
+
   it('says what is wrong with how it is opened', () => {
     const wrong = (options: object) => () =>
       etcdStore({ grpc, endpoints: 'a:1', ...options } as never)
