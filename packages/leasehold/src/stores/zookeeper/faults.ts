@@ -38,12 +38,9 @@ export function contended(tries: number): LeaseholdError {
   )
 }
 
-export function closed(): LeaseholdError {
-  return new LeaseholdError('closed', 'the store is closed: open it again')
-}
-
-/** The request has left, and nobody is here any more to hear what became of it. */
-export function closedMeanwhile(): LeaseholdError {
+/** With `hasLeft`, the request is on its way, and nobody is here any more to hear what became of it. */
+export function closed(hasLeft = false): LeaseholdError {
+  if (!hasLeft) return new LeaseholdError('closed', 'the store is closed: open it again')
   return new LeaseholdError(
     'unknown-outcome',
     'the store was closed before ZooKeeper answered: read how things stand, or ask again with the same request id',

@@ -24,14 +24,14 @@ describeWith(ZOOKEEPER, 'a reading from ZooKeeper while others change things', (
   /** Reads again and again while something is done again and again. */
   async function readWhile<R>(change: () => Promise<void>, read: () => Promise<R>): Promise<R[]> {
     const end = performance.now() + READING_MS
-    const isOn = () => performance.now() < end
     const readings: R[] = []
+    // On a busy machine it takes longer until there are enough.
+    const isOn = () => performance.now() < end || readings.length <= 5
     const changing = (async () => {
       while (isOn()) await change()
     })()
     while (isOn()) readings.push(await read())
     await changing
-    expect(readings.length).toBeGreaterThan(5)
     return readings
   }
 

@@ -1,13 +1,6 @@
 import { type Clock, LeaseholdError, type Random, type Timer } from '../../../port/index.ts'
 import type { Auth, Connect, Server, Socket } from '../client.ts'
-import {
-  closed,
-  closedMeanwhile,
-  REQUEST_BYTES,
-  tooLarge,
-  tooManyLeaders,
-  unanswered,
-} from '../faults.ts'
+import { closed, REQUEST_BYTES, tooLarge, tooManyLeaders, unanswered } from '../faults.ts'
 import { JuteReader, JuteWriter } from './jute.ts'
 import { encodeRequest, exists, KeeperFault, type Request } from './requests.ts'
 import { type Listener, WatchTable } from './watch-table.ts'
@@ -152,9 +145,7 @@ export class Session {
   async close(how: 'end' | 'leave'): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    for (const call of this.#sent) {
-      this.#fail(call, call.request.isChange ? closedMeanwhile() : closed())
-    }
+    for (const call of this.#sent) this.#fail(call, closed(call.request.isChange))
     for (const call of this.#waiting) this.#fail(call, closed())
     this.#watches.clear()
     this.#timer?.cancel()
