@@ -25,9 +25,9 @@ export function breakCommand(): Command {
 It ends the whole lease, with all that is held under it: several locks of one client may share one.
 ${EXIT_HELP}`,
     )
-    .action((key: string | undefined, flags: BreakFlags) =>
-      withStore(flags, async ({ store, who }) => {
-        const after = milliseconds(flags.after as Duration, 'after')
+    .action((key: string | undefined, flags: BreakFlags) => {
+      const after = milliseconds(flags.after as Duration, '--after')
+      return withStore(flags, async ({ store, who }) => {
         const leases = await leasesOf(store, key, flags.lease)
         if (leases.length === 0) throw new Exit(EXIT.notThere, `nobody holds "${key}"`)
         for (const lease of leases) {
@@ -36,8 +36,8 @@ ${EXIT_HELP}`,
         print(flags.json, { leases, after }, () => {
           return `${leases.join(', ')} will end within ${formatDuration(after)}`
         })
-      }),
-    )
+      })
+    })
 }
 
 async function leasesOf(

@@ -20,16 +20,17 @@ export class Child {
   constructor(commandLine: readonly string[], environment: Readonly<Record<string, string>>) {
     const [file, ...args] = commandLine
     this.#isGroup = process.stdin.isTTY !== true && process.platform !== 'win32'
+    const pass = (signal: NodeJS.Signals) => {
+      // At a terminal it has had the interrupt already.
+      if (signal !== 'SIGINT' || this.#isGroup) this.signal(signal)
+    }
+    // Before it is started: a signal that comes between the two would end us, and leave it running.
+    for (const signal of PASSED_ON) process.on(signal, pass)
     this.#process = spawn(file!, args, {
       stdio: 'inherit',
       env: { ...process.env, ...environment },
       detached: this.#isGroup,
     })
-    const pass = (signal: NodeJS.Signals) => {
-      // At a terminal it has had the interrupt already.
-      if (signal !== 'SIGINT' || this.#isGroup) this.signal(signal)
-    }
-    for (const signal of PASSED_ON) process.on(signal, pass)
     this.exited = new Promise<number>((resolve, reject) => {
       this.#process.once('error', (error: NodeJS.ErrnoException) => {
         const isMissing = error.code === 'ENOENT'

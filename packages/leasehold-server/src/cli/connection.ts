@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { Leasehold } from 'leasehold'
-import { LeaseholdError, type LeaseStore, show, systemClock } from 'leasehold/port'
+import {
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseStore,
+  show,
+  systemClock,
+} from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../server.ts'
 import { openStore } from '../stores/index.ts'
@@ -55,12 +61,28 @@ export async function withStore<Result>(
   flags: ConnectionFlags,
   work: (connection: Connection) => Promise<Result>,
 ): Promise<Result> {
-  const connection = await connect(flags)
   try {
-    return await work(connection)
-  } finally {
-    await connection.close()
+    const connection = await connect(flags)
+    try {
+      return await work(connection)
+    } finally {
+      await connection.close()
+    }
+  } catch (error) {
+    throw withoutToken(error, flags)
   }
+}
+
+/** The server says how a token is sent over the wire: here somebody wants to know how it is given. */
+function withoutToken(error: unknown, { token, cert }: ConnectionFlags): unknown {
+  const { env } = process
+  const isGiven = token ?? cert ?? (env['LEASEHOLD_AUTH'] || env['LEASEHOLD_CLIENT_CERT'])
+  if (isGiven || !isLeaseholdError(error, 'unauthenticated')) return error
+  return new LeaseholdError(
+    'unauthenticated',
+    'this server wants a token: put it into LEASEHOLD_AUTH, or give it by --token, which others on this machine can see',
+    { cause: error },
+  )
 }
 
 /** The same, with recipes on top. */

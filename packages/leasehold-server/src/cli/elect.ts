@@ -4,14 +4,15 @@ import type { Duration, LeaseId, LeaseStore } from 'leasehold/port'
 import { acquired, commandOf } from './children.ts'
 import { type ConnectionFlags, connecting, withLeasehold } from './connection.ts'
 import { Exit, RUN_EXIT_HELP } from './exit-codes.ts'
-import { type Ended, holdWhileRunning, patienceOf } from './hold-while-running.ts'
+import { checkPatience, type Ended, holdWhileRunning, patienceOf } from './hold-while-running.ts'
+import { numberOf } from './numbers.ts'
 
 interface ElectFlags extends ConnectionFlags {
   readonly wait?: string
   readonly ttl?: string
   readonly killAfter?: string
   readonly candidate?: string
-  readonly priority?: string
+  readonly priority: string
   readonly preempt?: boolean
   readonly value?: string
   readonly again?: boolean
@@ -48,11 +49,12 @@ ${RUN_EXIT_HELP}`,
 async function elect(name: string, flags: ElectFlags, line: readonly string[]): Promise<void> {
   const patience = patienceOf(flags.ttl, flags.killAfter)
   const ended = await withLeasehold(flags, flags.candidate, async (leasehold, { store }) => {
+    checkPatience(patience, flags.killAfter, store.guarantees)
     const election = leasehold.election(name, {
       ...patience,
       drain: patience.grace,
       value: flags.value,
-      priority: Number(flags.priority),
+      priority: numberOf('--priority', flags.priority),
       preempt: flags.preempt,
     })
     for (;;) {

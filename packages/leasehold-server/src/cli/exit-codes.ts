@@ -24,7 +24,7 @@ export const EXIT_HELP = `
 Exit codes:
   0  done
   1  refused, or failed; standard error says why
-  2  the command line was wrong
+  2  the command line was wrong, or what it takes from the environment or a file
   3  there is no such thing`
 
 export const RUN_EXIT_HELP = `

@@ -2,6 +2,8 @@ import type { Leasehold } from 'leasehold'
 import {
   type Duration,
   formatDuration,
+  type Guarantees,
+  invalid,
   isLeaseholdError,
   LeaseholdError,
   type LeaseId,
@@ -37,11 +39,11 @@ export function patienceOf(
   killAfter: string | undefined,
   otherwise = TTL,
 ): Patience {
-  const whole = milliseconds((ttl as Duration | undefined) ?? otherwise, 'ttl')
+  const whole = milliseconds((ttl as Duration | undefined) ?? otherwise, '--ttl')
   const grace =
     killAfter === undefined
       ? Math.min(KILL_AFTER_MAX_MS, whole / 3)
-      : milliseconds(killAfter as Duration, 'killAfter')
+      : milliseconds(killAfter as Duration, '--kill-after')
   if (grace >= whole || whole === Infinity) {
     throw new LeaseholdError(
       'invalid-argument',
@@ -49,6 +51,29 @@ export function patienceOf(
     )
   }
   return { ttl: whole - grace, grace }
+}
+
+/**
+ * Refuses a ttl that this store cannot keep. To the store the ttl is what `--kill-after` leaves of
+ * it: whoever gave it has never seen that number, and is told what the whole can be.
+ */
+export function checkPatience(
+  { ttl, grace }: Patience,
+  killAfter: string | undefined,
+  { ttl: { min, max } }: Guarantees,
+): void {
+  if (ttl >= min && ttl <= max) return
+  const given = `--ttl is ${formatDuration(ttl + grace)}, of which --kill-after takes ${formatDuration(grace)}`
+  if (ttl > max) {
+    const longest = formatDuration(max)
+    throw invalid(
+      `${given}: the longest that this store can keep is ${longest}, so give --ttl ${longest} or less`,
+    )
+  }
+  const part = killAfter === undefined ? Math.min(KILL_AFTER_MAX_MS, min / 2) : grace
+  throw invalid(
+    `${given}: the shortest that this store can keep is ${formatDuration(min)} without that, so give --ttl ${formatDuration(min + part)} or more`,
+  )
 }
 
 /** Something held, as far as it concerns a command that runs under it. */

@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { LeaseholdError, show } from 'leasehold/port'
+import { show } from 'leasehold/port'
+import { EXIT, Exit } from './exit-codes.ts'
 
 /**
  * Has a folder made beside where it belongs, and put there when it is whole: what is under the name
@@ -12,8 +13,8 @@ export async function inPlace<Result>(
 ): Promise<Result> {
   const target = resolve(folder)
   if ((await readdir(target).catch(() => [])).length > 0) {
-    throw new LeaseholdError(
-      'invalid-argument',
+    throw new Exit(
+      EXIT.failed,
       `${show(folder)} is not empty: move it away first, or name another folder`,
     )
   }

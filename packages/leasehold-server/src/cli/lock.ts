@@ -3,7 +3,8 @@ import type { Duration } from 'leasehold/port'
 import { acquired, commandOf } from './children.ts'
 import { type ConnectionFlags, connecting, withLeasehold } from './connection.ts'
 import { Exit, RUN_EXIT_HELP } from './exit-codes.ts'
-import { holdWhileRunning, patienceOf } from './hold-while-running.ts'
+import { checkPatience, holdWhileRunning, patienceOf } from './hold-while-running.ts'
+import { integerOf } from './numbers.ts'
 
 interface LockFlags extends ConnectionFlags {
   readonly shared?: boolean
@@ -51,11 +52,12 @@ async function lock(keys: string[], flags: LockFlags, line: readonly string[]): 
   const options = {
     ...patience,
     ...(flags.shared && { mode: 'shared' as const }),
-    ...(flags.limit !== undefined && { limit: Number(flags.limit) }),
+    ...(flags.limit !== undefined && { limit: integerOf('--limit', flags.limit, 1) }),
     wait: flags.wait === '0' ? 0 : (flags.wait as Duration | undefined),
     value: flags.value,
   }
   const ended = await withLeasehold(flags, flags.holder, async (leasehold, { store }) => {
+    checkPatience(patience, flags.killAfter, store.guarantees)
     const held = await acquired((signal) => leasehold.lock(keys, { ...options, signal }))
     try {
       const { signal, lease, token } = held

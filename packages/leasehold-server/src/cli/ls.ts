@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import type { KeyEntry, LeaseStore } from 'leasehold/port'
 import { type ConnectionFlags, connecting, withStore } from './connection.ts'
 import { EXIT_HELP } from './exit-codes.ts'
+import { integerOf } from './numbers.ts'
 import { print, since, table, until } from './table.ts'
 
 const PAGE = 1000
@@ -17,13 +18,13 @@ export function lsCommand(): Command {
     .option('--limit <number>', 'at most so many keys')
     .option('--json', 'prints JSON')
     .addHelpText('after', EXIT_HELP)
-    .action((prefix: string, flags: LsFlags) =>
-      withStore(flags, async ({ store }) => {
-        const most = flags.limit === undefined ? Infinity : Number(flags.limit)
+    .action((prefix: string, flags: LsFlags) => {
+      const most = flags.limit === undefined ? Infinity : integerOf('--limit', flags.limit, 1)
+      return withStore(flags, async ({ store }) => {
         const keys = await readKeys(store, prefix, most)
         print(flags.json, keys, () => keysTable(keys))
-      }),
-    )
+      })
+    })
 }
 
 /** All keys under a prefix, page by page. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { systemClock } from 'leasehold/port'
+import { isLeaseholdError, systemClock } from 'leasehold/port'
 import { backupCommand } from './backup.ts'
 import { breakCommand } from './break.ts'
 import { completionCommand } from './completion.ts'
@@ -83,9 +83,18 @@ export async function runProgram(args: readonly string[]): Promise<void> {
     if (!(error instanceof Exit) || message !== '') {
       process.stderr.write(`leasehold: ${message}\n`)
     }
-    const failed = isRunner ? RUN_EXIT.failed : EXIT.failed
-    process.exit(error instanceof Exit ? error.code : failed)
+    process.exit(codeOf(error, isRunner))
   } finally {
     underWay.cancel()
   }
+}
+
+/** With which code a command ends that threw this. */
+function codeOf(error: unknown, isRunner: boolean): number {
+  if (error instanceof Exit) return error.code
+  if (isRunner) return RUN_EXIT.failed
+  if (isLeaseholdError(error, 'invalid-argument')) return EXIT.usage
+  const isGone =
+    isLeaseholdError(error, 'lease-not-found') || isLeaseholdError(error, 'lease-ended')
+  return isGone ? EXIT.notThere : EXIT.failed
 }

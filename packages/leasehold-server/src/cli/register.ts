@@ -3,6 +3,7 @@ import type { Duration } from 'leasehold/port'
 import { Child, commandOf } from './children.ts'
 import { type ConnectionFlags, connecting, withLeasehold } from './connection.ts'
 import { Exit, RUN_EXIT, RUN_EXIT_HELP } from './exit-codes.ts'
+import { numberOf } from './numbers.ts'
 
 interface RegisterFlags extends ConnectionFlags {
   readonly id?: string
@@ -56,7 +57,7 @@ async function register(
     capabilities: capability,
     tags: tag,
     metadata: Object.fromEntries(meta.map(pairOf)),
-    ...(weight !== undefined && { weight: Number(weight) }),
+    ...(weight !== undefined && { weight: numberOf('--weight', weight) }),
     ...(checkHttp !== undefined && { check: { http: checkHttp } }),
     ...(checkTcp !== undefined && { check: { tcp: checkTcp } }),
     ttl: flags.ttl as Duration | undefined,

@@ -1,10 +1,11 @@
 import { Command } from 'commander'
 import { copyFolder, fileStore } from 'leasehold/file'
-import { LeaseholdError, show, systemClock } from 'leasehold/port'
+import { systemClock } from 'leasehold/port'
 import { epochOf, folderOf } from '../stores/index.ts'
 import { copySecretsKey } from './backup.ts'
 import { EXIT_HELP } from './exit-codes.ts'
 import { inPlace } from './in-place.ts'
+import { integerOf } from './numbers.ts'
 import { print } from './table.ts'
 
 interface RestoreFlags {
@@ -35,7 +36,8 @@ ${EXIT_HELP}`,
 
 async function restore(folder: string, flags: RestoreFlags): Promise<void> {
   const to = folderOf(flags.store)
-  const tokensAbove = Math.max(epochOf(systemClock.now()), numberOf(flags.tokensAbove))
+  const highest = integerOf('--tokens-above', flags.tokensAbove ?? '0', 0)
+  const tokensAbove = Math.max(epochOf(systemClock.now()), highest)
   const { revision, leases } = await inPlace(to, async (place) => {
     await copyFolder(folder, place)
     await copySecretsKey(folder, place)
@@ -50,14 +52,4 @@ async function restore(folder: string, flags: RestoreFlags): Promise<void> {
   print(flags.json, { folder: to, tokensAbove: revision, leases }, () => {
     return `${to} is restored: ${leases} leases have their full ttl again, tokens go on above ${revision}`
   })
-}
-
-function numberOf(text: string | undefined): number {
-  if (text === undefined) return 0
-  const value = Number(text)
-  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value
-  throw new LeaseholdError(
-    'invalid-argument',
-    `tokens-above is ${show(text)}: it must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}`,
-  )
 }

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import type { LeaseStore, Revoked, RevokeTarget } from 'leasehold/port'
 import { type ConnectionFlags, connecting, withStore } from './connection.ts'
 import { EXIT, EXIT_HELP, Exit } from './exit-codes.ts'
+import { integerOf } from './numbers.ts'
 import { print } from './table.ts'
 
 interface RevokeFlags extends ConnectionFlags {
@@ -27,13 +28,14 @@ It takes effect at once, whatever the holder still believes: only its fencing to
 writing. 'leasehold break' gives it time to end.
 ${EXIT_HELP}`,
     )
-    .action((key: string | undefined, flags: RevokeFlags) =>
-      withStore(flags, async ({ store, who }) => {
-        const ended = await revokeAll(store, targetOf(key, flags), { by: who, why: flags.why })
+    .action((key: string | undefined, flags: RevokeFlags) => {
+      const target = targetOf(key, flags)
+      return withStore(flags, async ({ store, who }) => {
+        const ended = await revokeAll(store, target, { by: who, why: flags.why })
         print(flags.json, ended, () => `${ended.claims} claims and ${ended.leases} leases ended`)
         if (ended.claims + ended.leases === 0) throw new Exit(EXIT.notThere)
-      }),
-    )
+      })
+    })
 }
 
 function targetOf(key: string | undefined, { lease, prefix, claim }: RevokeFlags): RevokeTarget {
@@ -43,7 +45,7 @@ function targetOf(key: string | undefined, { lease, prefix, claim }: RevokeFlags
   }
   if (lease !== undefined) return { lease }
   if (prefix !== undefined) return { prefix }
-  return { key: key!, ...(claim !== undefined && { token: Number(claim) }) }
+  return { key: key!, ...(claim !== undefined && { token: integerOf('--claim', claim, 1) }) }
 }
 
 /** One call ends only so many: it is repeated until there are no more. */

@@ -79,13 +79,20 @@ async function withBook(
 async function createToken(name: string, flags: CreateFlags): Promise<void> {
   await withBook(flags, async (book) => {
     const { expires, certificate } = flags
+    // Nothing is wrong with such a command line: it is refused because of what is there.
+    if (book.list().some((entry) => entry.name === name)) {
+      throw new Exit(
+        EXIT.failed,
+        `"${name}" has a token already: revoke it first, or take another name`,
+      )
+    }
     const token = await book.create({
       name,
       rights: flags.right.map(parseRight),
       quota: quotaOf(flags.quota),
       certificate,
       ...(expires !== undefined && {
-        expiresAt: systemClock.now() + milliseconds(expires as Duration, 'expires'),
+        expiresAt: systemClock.now() + milliseconds(expires as Duration, '--expires'),
       }),
     })
     print(flags.json, { name, token }, () => token)

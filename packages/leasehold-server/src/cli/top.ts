@@ -72,7 +72,7 @@ class Tally {
 }
 
 async function top(connection: Connection, prefix: string, flags: TopFlags): Promise<void> {
-  const every = Math.max(100, milliseconds(flags.every as Duration, 'every'))
+  const every = Math.max(100, milliseconds(flags.every as Duration, '--every'))
   const tally = new Tally()
   const { store } = connection
   const watch = store.watch({ prefix }, (notice) => {

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
-import type { Event, LeaseStore, Notice } from 'leasehold/port'
+import type { Event, LeaseStore, Notice, WatchTarget } from 'leasehold/port'
 import { stopSignal } from './children.ts'
 import { type ConnectionFlags, connecting, withStore } from './connection.ts'
 import { EXIT_HELP } from './exit-codes.ts'
+import { integerOf } from './numbers.ts'
 import { at, plain } from './table.ts'
 
 interface WatchFlags extends ConnectionFlags {
@@ -16,19 +17,19 @@ export function watchCommand(): Command {
     .option('--from <revision>', 'begins after this revision instead of now')
     .option('--json', 'prints a line of JSON for each event')
     .addHelpText('after', EXIT_HELP)
-    .action((prefix: string, flags: WatchFlags) =>
-      withStore(flags, ({ store }) => watch(store, prefix, flags)),
-    )
+    .action((prefix: string, flags: WatchFlags) => {
+      const from = flags.from === undefined ? undefined : integerOf('--from', flags.from, 0)
+      return withStore(flags, ({ store }) => watch(store, { prefix, from }, flags.json === true))
+    })
 }
 
-async function watch(store: LeaseStore, prefix: string, flags: WatchFlags): Promise<void> {
+async function watch(store: LeaseStore, target: WatchTarget, isJson: boolean): Promise<void> {
   const stop = stopSignal()
-  const from = flags.from === undefined ? undefined : Number(flags.from)
   try {
     await new Promise<void>((resolve, reject) => {
       stop.signal.addEventListener('abort', () => resolve(), { once: true })
-      store.watch({ prefix, from }, (notice) => {
-        const failure = tell(notice, flags.json === true)
+      store.watch(target, (notice) => {
+        const failure = tell(notice, isJson)
         if (failure !== undefined) reject(failure)
       })
     })

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { LeaseholdError } from 'leasehold/port'
+import { LeaseholdError, withoutPassword } from 'leasehold/port'
 import type { Config } from './load-config.ts'
 
 const LOOPBACK = new BlockList()
@@ -25,9 +25,7 @@ export function checkExposure({ values, origins }: Config, hasTokens: boolean): 
   const faults = [
     ...(isKnown
       ? []
-      : [
-          `anybody who reaches it may take and end every lease (make a token first, 'leasehold token create admin --right all: --store ${values.store}', or give --tls-ca)`,
-        ]),
+      : [`anybody who reaches it may take and end every lease (${knowing(values.store)})`]),
     ...(tlsCert === undefined
       ? ['what is said can be listened to, tokens included (give --tls-cert and --tls-key)']
       : []),
@@ -36,4 +34,14 @@ export function checkExposure({ values, origins }: Config, hasTokens: boolean): 
     'invalid-argument',
     `host is "${host}" (from ${origins.host}), which is not only this machine, and ${faults.join('; and ')}. To accept that, where the network itself is trusted, give --insecure-open-network`,
   )
+}
+
+/** How the server can come to know its clients before it is started. */
+function knowing(store: string): string {
+  const make = (on: string) => `'leasehold token create admin --right all: --store ${on}'`
+  // What is made in memory is gone with the process that made it, so no token can be there first.
+  if (store === 'memory:') {
+    return `give --tls-ca, or serve 'file:<folder>', where a token can be made first, ${make('file:<folder>')}`
+  }
+  return `make a token first, ${make(withoutPassword(store))}, or give --tls-ca`
 }

@@ -1,12 +1,23 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { type Problem, problemOf, refusedByFramework } from './problem.ts'
+import { nothingAt, type Problem, problemOf, refusedByFramework } from './problem.ts'
+
+/** Ends with a newline, so that in a terminal what follows begins on a line of its own. */
+export function asJson(answer: unknown): string {
+  return `${JSON.stringify(answer)}\n`
+}
 
 /** Answers with a problem, as RFC 9457 has it. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { status } = problem
   if (status === 401) reply.header('www-authenticate', 'Bearer')
   if (status === 429 || status === 503) reply.header('retry-after', '1')
-  return reply.code(status).type('application/problem+json').send(JSON.stringify(problem))
+  return reply.code(status).type('application/problem+json').send(asJson(problem))
+}
+
+/** For a path that leads nowhere. */
+export function answerNothing(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  reply.header('x-content-type-options', 'nosniff')
+  return sendProblem(reply, nothingAt(request.method, request.url.split('?', 1)[0]!))
 }
 
 /** The problem that stands for whatever was thrown, by us or by the framework. */

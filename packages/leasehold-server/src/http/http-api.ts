@@ -9,13 +9,12 @@ import {
   isForeign,
   type Principal,
 } from '../access/index.ts'
-import { problemFor, sendProblem } from './answers.ts'
+import { answerNothing, asJson, problemFor, sendProblem } from './answers.ts'
 import { type Desk, HttpCall } from './call.ts'
 import { addDescription } from './description.ts'
 import { EventStream } from './event-stream.ts'
 import { Office } from './office.ts'
 import type { HttpOptions } from './options.ts'
-import { refusedByFramework } from './problem.ts'
 import type { EventSink, Route } from './route.ts'
 import { ROUTES } from './routes.ts'
 import { querySchema } from './validation.ts'
@@ -87,13 +86,12 @@ export class HttpApi implements Desk {
         done()
       })
       api.setErrorHandler((error, request, reply) => this.#fail(error, request, reply))
-      api.setNotFoundHandler((request, reply) => {
-        const what = `${request.method} ${request.url.split('?', 1)[0]}`
-        return sendProblem(reply, refusedByFramework(404, `there is no ${what}: see /docs`))
-      })
+      api.setNotFoundHandler(answerNothing)
+      api.setReplySerializer(asJson)
       for (const route of ROUTES) this.#add(api, route)
     }
     app.register(addRoutes, { prefix: PREFIX })
+    app.setNotFoundHandler(answerNothing)
   }
 
   /**

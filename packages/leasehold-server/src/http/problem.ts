@@ -7,14 +7,15 @@ import {
   LeaseholdError,
 } from 'leasehold/port'
 
-/** What a problem's `code` says: a code of the library, or that somebody else holds it. */
-export type ProblemCode = ErrorCode | 'busy'
+/** What a problem's `code` says: a code of the library, that somebody else holds it, or no path. */
+export type ProblemCode = ErrorCode | 'busy' | 'not-found'
 
 /** The one table of which code is told with which status. */
 export const STATUS: Readonly<Record<ProblemCode, number>> = {
   'invalid-argument': 400,
   unauthenticated: 401,
   forbidden: 403,
+  'not-found': 404,
   'lease-not-found': 404,
   'claim-not-found': 404,
   busy: 409,
@@ -71,10 +72,16 @@ export class NotHad extends Error {
   }
 }
 
-const BUSY = 'Somebody else holds it, or is before you in line.'
+/** What only HTTP tells of. */
+const OWN = {
+  busy: { outcome: 'refused', meaning: 'Somebody else holds it, or is before you in line.' },
+  'not-found': { outcome: 'refused', meaning: 'There is nothing here.' },
+} as const
+
+const PROBLEMS = { ...ERRORS, ...OWN }
 
 export function meaningOf(code: ProblemCode): string {
-  return code === 'busy' ? BUSY : ERRORS[code].meaning
+  return PROBLEMS[code].meaning
 }
 
 export function problemOf(thrown: unknown): Problem {
@@ -95,8 +102,13 @@ export function refusedByFramework(status: number, detail: string): Problem {
   return head(code, status, detail)
 }
 
+/** There is no such path, or not with this method. */
+export function nothingAt(method: string, path: string): Problem {
+  return head('not-found', STATUS['not-found'], `there is no ${method} ${path}: see /docs`)
+}
+
 function head(code: ProblemCode, status: number, detail: string): Problem {
-  const outcome = code === 'busy' ? 'refused' : ERRORS[code].outcome
+  const { outcome } = PROBLEMS[code]
   return { type: `/docs#${code}`, title: meaningOf(code), status, detail, code, outcome }
 }
 

@@ -81,12 +81,12 @@ describe('leasehold backup and restore', () => {
       stderr: expect.stringMatching(/is not empty: move it away first/),
     })
     const none = await runLeasehold(['backup', join(root, 'copy'), '--store', `file:${root}`])
-    expect(none).toMatchObject({ code: 1, stderr: expect.stringMatching(/holds no store/) })
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/holds no store/) })
     expect(
       (await runLeasehold(['backup', join(root, 'copy'), '--store', 'memory:'])).stderr,
     ).toMatch(/is in no folder/)
     const wrong = ['restore', data, '--store', `file:${root}/x`, '--tokens-above', '-1']
-    expect((await runLeasehold(wrong)).code).toBe(1)
+    expect((await runLeasehold(wrong)).code).toBe(2)
     expect(readdirSync(root)).toEqual(['data'])
   })
 

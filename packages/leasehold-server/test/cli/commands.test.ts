@@ -184,6 +184,49 @@ describe('the command line', () => {
     },
   )
 
+  it.each<[RegExp, string[]]>([
+    [/port is "abc" \(from --port\)/, ['serve', '--port', 'abc']],
+    [/tlsKey is "x" .* --tls-cert is not given/, ['serve', '--store', 'memory:', '--tls-key', 'x']],
+    [/after is "2x"/, ['break', 'k', '--after', '2x', '--why', 'x']],
+    [/--limit is "abc"/, ['ls', '--limit', 'abc']],
+    [/--limit is "-1"/, ['ls', '--limit', '-1']],
+    [/timeout is "soon"/, ['ls', '--timeout', 'soon']],
+    [/both --server .* and --store/, ['ls', '--server', 'http://a', '--store', 'file:x']],
+    [/"ftp:\/\/a"/, ['ls', '--server', 'ftp://a']],
+    [/"mysql:\/\/h"/, ['ls', '--store', 'mysql://h']],
+    [/--ca "no\/such" cannot be read/, ['ls', '--ca', 'no/such']],
+    [/--claim is "abc"/, ['revoke', 'k', '--claim', 'abc', '--why', 'x']],
+    [/--from is "abc"/, ['watch', '--from', 'abc']],
+    [/every is "soon"/, ['top', '--once', '--every', 'soon']],
+    [/key is empty/, ['get', '']],
+    [/right "claim" has no colon/, ['token', 'create', 'x', '--right', 'claim']],
+    [/expires is "soon"/, ['token', 'create', 'x', '--right', 'all:', '--expires', 'soon']],
+    [/quota "beer"/, ['token', 'create', 'x', '--right', 'all:', '--quota', 'beer=5']],
+    [/is in no folder/, ['backup', 'no/such', '--store', 'memory:']],
+  ])('answers a value that is wrong (%s) with 2', async (message, args) => {
+    const { code, stderr, stdout } = await run(...args)
+    expect(stderr).toMatch(/^leasehold: [^\n]*\n$/)
+    expect(stderr).toMatch(message)
+    expect([code, stdout]).toEqual([2, ''])
+  })
+
+  it.each<[RegExp, string[]]>([
+    [/--priority is "abc"/, ['elect', 'boss', '--priority', 'abc', '--', 'true']],
+    [/--weight is "abc"/, ['register', 'web', '--weight', 'abc', '--', 'true']],
+    [/--ttl is 12ms, .* give --ttl 15ms/, ['elect', 'boss', '--ttl', '12ms', '--', 'true']],
+  ])('answers one that is wrong for a command (%s) with 125', async (message, args) => {
+    const { code, stderr } = await run(...args)
+    expect(stderr).toMatch(message)
+    expect(code).toBe(125)
+  })
+
+  it('answers a lease that is not there with 3', async () => {
+    for (const args of [['revoke'], ['break', '--after', '1s']]) {
+      const ran = await run(...args, '--lease', 'no-such-lease', '--why', 'x')
+      expect(ran).toMatchObject({ code: 3, stderr: expect.stringMatching(/no-such-lease/) })
+    }
+  })
+
   it('ends quietly when nobody reads on', async () => {
     const running = startLeasehold(['watch'], { env })
     running.child.stdout?.destroy()

@@ -79,6 +79,36 @@ describe('leasehold lock', () => {
       125,
       /ttl 1s must be finite, and longer than kill-after 2s/,
     ],
+    [
+      'a ttl that is too short',
+      ['a', '--ttl', '12ms', '--', 'true'],
+      125,
+      /^leasehold: --ttl is 12ms, of which --kill-after takes 4ms: .* give --ttl 15ms or more\n$/,
+    ],
+    [
+      'a ttl that is hardly any',
+      ['a', '--ttl', '1ms', '--', 'true'],
+      125,
+      /^leasehold: --ttl is 1ms, .* give --ttl 15ms or more\n$/,
+    ],
+    [
+      'a ttl that is too short for its kill-after',
+      ['a', '--ttl', '20ms', '--kill-after', '15ms', '--', 'true'],
+      125,
+      /^leasehold: --ttl is 20ms, of which --kill-after takes 15ms: .* give --ttl 25ms or more\n$/,
+    ],
+    [
+      'a ttl that is too long',
+      ['a', '--ttl', '4000d', '--', 'true'],
+      125,
+      /^leasehold: --ttl is 4000d, .* give --ttl \d+d or less\n$/,
+    ],
+    [
+      'a limit that is none',
+      ['a', '--shared', '--limit', 'x', '--', 'true'],
+      125,
+      /--limit is "x"/,
+    ],
     ['a command that a signal ends', ['a', '--', 'sh', '-c', 'kill -9 $$'], 137, /^$/],
   ])('answers %s with a code of its own', async (_name, args, code, message) => {
     const ran = await lock(...args)

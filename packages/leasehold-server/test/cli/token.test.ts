@@ -18,8 +18,12 @@ describe('leasehold token', () => {
     expect(admin).toMatch(/^lh_admin_[\w-]{43}$/)
     expect(await run(['ls'])).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/wants a token/),
+      stderr: expect.stringMatching(/wants a token: put it into LEASEHOLD_AUTH, .* --token/),
     })
+    const doctor = await run(['doctor'])
+    expect(doctor.stdout).toMatch(/^server +bad .*LEASEHOLD_AUTH/m)
+    const again = await run(['token', 'create', 'admin', '--right', 'all:'], admin)
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/has a token already/) })
 
     const worker = await run(
       [

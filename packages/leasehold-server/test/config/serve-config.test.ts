@@ -35,7 +35,7 @@ describe('leasehold serve, configured', () => {
     const cwd = await place.folder()
     writeFileSync(join(cwd, 'leasehold.json'), '{ "prot": 7420 }')
     const { code, stderr } = await runLeasehold(['serve'], { cwd })
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(stderr).toMatch(/^leasehold: "prot" in leasehold\.json is no setting: .*\n$/)
   })
 
@@ -73,19 +73,19 @@ describe('leasehold serve, configured', () => {
     [
       'a network without protection',
       ['--host', '0.0.0.0'],
-      /host is "0\.0\.0\.0" \(from --host\), which is not only this machine, and anybody .*make a token first.*; and what is said can be listened to.*give --insecure-open-network/,
+      /host is "0\.0\.0\.0" \(from --host\), which is not only this machine, and anybody .*\(give --tls-ca, or serve 'file:<folder>', where .* --store file:<folder>'.*; and what is said can be listened to.*give --insecure-open-network/,
     ],
     [
       'a network with TLS but without tokens',
       ['--host', '0.0.0.0', ...TLS],
-      /and anybody who reaches it may take and end every lease \(make a token first[^;]*$/,
+      /and anybody who reaches it may take and end every lease \(give --tls-ca, or serve [^;]*$/,
     ],
   ])('refuses %s', async (_name, args, message) => {
     const cwd = await place.folder()
     const ran = await runLeasehold(['serve', '--store', 'memory:', '--port', '0', ...args], { cwd })
     expect(ran.stderr).toMatch(message)
     expect(ran.stderr.trimEnd().split('\n')).toHaveLength(1)
-    expect(ran.code).toBe(1)
+    expect(ran.code).toBe(2)
   })
 
   it('listens on a network where it is told that the risk is taken', async () => {

@@ -29,8 +29,7 @@ function blocksOf(text: string): Block[] {
 async function outputsOf(blocks: readonly Block[], url: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-curl-'))
   const script = blocks
-    // Each answer on a line of its own.
-    .map(({ commands }) => commands.replaceAll(/^(curl|post) /gm, '$1 -w "\\n" '))
+    .map(({ commands }) => commands)
     .join(`\necho '${MARK}'\n`)
     .replaceAll('http://127.0.0.1:7420', url)
   try {

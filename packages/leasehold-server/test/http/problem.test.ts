@@ -1,12 +1,13 @@
 import { ERRORS, type ErrorCode, LeaseholdError } from 'leasehold/port'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NotHad, problemOf, STATUS } from '../../src/http/problem.ts'
+import { Scene } from './scene.ts'
 
 const codes = Object.keys(ERRORS) as ErrorCode[]
 
 describe('problems', () => {
   it('have a status for every code, and for no other', () => {
-    expect(Object.keys(STATUS).sort()).toEqual([...codes, 'busy'].sort())
+    expect(Object.keys(STATUS).sort()).toEqual([...codes, 'busy', 'not-found'].sort())
     for (const status of Object.values(STATUS)) {
       expect(status).toBeGreaterThanOrEqual(400)
       expect(status).toBeLessThan(600)
@@ -44,5 +45,55 @@ describe('problems', () => {
     const ahead = [{ key: 'k', count: 1, first: { ...first, claimedAt: 1, until: 2 } }]
     const problem = problemOf(new NotHad('busy', 'no', ahead))
     expect(problem).toMatchObject({ status: 409, holder: 'ada', token: 7, until: 2 })
+  })
+})
+
+describe('what is not there', () => {
+  let scene: Scene
+  beforeAll(async () => {
+    scene = await Scene.open()
+  })
+  afterAll(() => scene.close())
+
+  it.each([
+    'GET /v1/nope',
+    'GET /v1/nope?x=1',
+    'POST /nope',
+    'GET /nope',
+    'GET /dashboard/nope',
+    'GET /dashboard/index-nope.js',
+    'DELETE /docs',
+    'GET /v2/locks/a',
+  ])('is a problem too: %s', async (what) => {
+    const { status, type, body, headers } = await scene.ask(what)
+    const [name] = what.split('?')
+    expect(status).toBe(404)
+    expect(type).toMatch(/^application\/problem\+json/)
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(body).toEqual({
+      type: '/docs#not-found',
+      title: 'There is nothing here.',
+      status: 404,
+      detail: `there is no ${name}: see /docs`,
+      code: 'not-found',
+      outcome: 'refused',
+    })
+  })
+
+  it('is explained at /docs, and leaves what is there alone', async () => {
+    const { body } = await scene.ask('GET /docs')
+    expect(body).toContain('id="not-found"')
+    const page = await scene.ask('GET /')
+    expect([page.status, page.type]).toEqual([200, 'text/html; charset=utf-8'])
+    const [, script] = /src="(\/dashboard\/[^"]+\.js)"/.exec(page.body) ?? []
+    expect((await scene.ask(`GET ${script}`)).status).toBe(200)
+  })
+
+  it('is told only to those who are known, below /v1', async () => {
+    const known = await Scene.open()
+    await known.token('ada', 'all:')
+    expect((await known.ask('GET /v1/nope')).status).toBe(401)
+    expect((await known.ask('GET /nope')).status).toBe(404)
+    await known.close()
   })
 })

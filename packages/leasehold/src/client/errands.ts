@@ -227,17 +227,27 @@ export class ReleaseErrand implements Errand<Changed> {
 
 /** Ends one of the client's own leases, or with `after` gives it a last deadline. */
 export function revokeLease(core: ClientCore, lease: LeaseId, why: string, after?: number): void {
-  carryOut(core, new RevokeErrand(core, lease, why, after))
+  breakLease(core, lease, { by: core.settings.holder, why }, after)
+}
+
+/** The same in the name of whoever has broken it. */
+export function breakLease(
+  core: ClientCore,
+  lease: LeaseId,
+  { by, why }: Pick<End, 'by' | 'why'>,
+  after?: number,
+): void {
+  const late = after === undefined ? undefined : { after }
+  carryOut(core, new RevokeErrand(core, { target: { lease }, by, why, ...late }))
 }
 
 class RevokeErrand implements Errand<Revoked> {
   readonly #core: ClientCore
   readonly #request: RevokeRequest
 
-  constructor(core: ClientCore, lease: LeaseId, why: string, after?: number) {
+  constructor(core: ClientCore, request: RevokeRequest) {
     this.#core = core
-    const by = core.settings.holder
-    this.#request = { target: { lease }, by, why, ...(after === undefined ? undefined : { after }) }
+    this.#request = request
     core.begin()
   }
 

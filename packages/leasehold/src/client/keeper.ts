@@ -12,7 +12,7 @@ import type { Attempt } from './attempt.ts'
 import { carryOut } from './call.ts'
 import { Channel } from './channel.ts'
 import type { ClientCore } from './core.ts'
-import { ReleaseErrand, revokeLease } from './errands.ts'
+import { breakLease, ReleaseErrand, revokeLease } from './errands.ts'
 import type { KeptHold } from './hold.ts'
 import { type Loss, lossBy, lostError } from './loss.ts'
 import { RenewalWait } from './renewal-wait.ts'
@@ -54,6 +54,8 @@ export class Keeper implements Task {
   #keptUntil: number
   #capAt = Infinity
   #capEnd: End | undefined = undefined
+  /** The store has said that the cap ends it, and not its ttl. */
+  #endsByCap = false
   #renewAt: number
   /** The stamps of the last send, and of the last that was answered. */
   #sentAt: number
@@ -122,7 +124,7 @@ export class Keeper implements Task {
         this.#used = false
       }
       this.#renewAt = Infinity
-      if (this.#keptUntil < this.#capAt) this.#core.heartbeat.add(this)
+      if (!this.#endsByCap) this.#core.heartbeat.add(this)
     }
     return this.#next()
   }
@@ -146,6 +148,7 @@ export class Keeper implements Task {
     if (stamp > this.#answeredAt) {
       this.#answeredAt = stamp
       this.#lastError = undefined
+      this.#endsByCap = capped !== undefined
       this.#heldUntil = Math.min(stamp + this.timing.believed, this.#capAt)
       this.#keptUntil = Math.min(stamp + this.timing.kept, this.#capAt)
       this.#renewAt = this.#planned(stamp)
@@ -306,9 +309,12 @@ export class Keeper implements Task {
 
   /** Nothing was heard until the last deadline: it is lost, before anyone else can hold. */
   #conclude(): void {
-    this.#lose(this.#conclusion())
+    const loss = this.#conclusion()
+    this.#lose(loss)
     // A renewal may have arrived after all, and then the key would stay blocked for a whole ttl.
-    revokeLease(this.#core, this.lease, 'given up by its holder')
+    if (loss.reason !== 'broken') revokeLease(this.#core, this.lease, 'given up by its holder')
+    // The same break, only sooner: the key is free, and its history tells who broke it and why.
+    else breakLease(this.#core, this.lease, loss, this.#core.store.guarantees.ttl.min)
   }
 
   #conclusion(): Loss {

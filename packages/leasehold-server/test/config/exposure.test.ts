@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest'
+import { checkExposure, loadConfig } from '../../src/config/index.ts'
+
+function adviceFor(store: string): string {
+  try {
+    checkExposure(loadConfig({ host: '0.0.0.0', store }, {}), false)
+    return ''
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+describe('the advice of a server that would be open to a network', () => {
+  it('is to make a token first, where one can be made before there is a server', () => {
+    const command = `'leasehold token create admin --right all: --store file:./data'`
+    expect(adviceFor('file:./data')).toContain(`make a token first, ${command}, or give --tls-ca`)
+  })
+
+  it('has no password in it', () => {
+    const advice = adviceFor('postgres://me:secret@h/db')
+    expect(advice).toContain('--store postgres://…@h/db')
+    expect(advice).not.toContain('secret')
+  })
+
+  it('is nothing that cannot be done where what is made is gone with its process', () => {
+    const advice = adviceFor('memory:')
+    expect(advice).not.toContain('--store memory:')
+    expect(advice).toContain("give --tls-ca, or serve 'file:<folder>'")
+  })
+})

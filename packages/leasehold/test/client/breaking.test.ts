@@ -1,0 +1,77 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
+import type { LeaseStore } from '../../src/port/index.ts'
+import { fileStore } from '../../src/stores/file/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+async function endsOf(store: LeaseStore, key: string) {
+  const { tenures } = await store.read({ history: key })
+  return tenures.map(({ end: { reason, by, why } }) => ({ reason, by, why }))
+}
+
+const BROKEN = { reason: 'broken', by: 'ops', why: 'too slow' }
+
+describe('the history of a key whose lease was broken', () => {
+  // A period that is many ttls long ends at any point between two renewals.
+  const periods = [...Array.from({ length: 30 }, (_, at) => 500 + at * 1313), 400_000]
+  const cases = [60, 1000, 30_000].flatMap((ttl) => periods.map((after) => ({ ttl, after })))
+
+  it.each(cases)('tells of it: ttl $ttl ms, period $after ms', async ({ ttl, after }) => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const leasehold = await Leasehold.open(store, { clock, holder: 'me' })
+    const lock = await leasehold.lock('k', { ttl, grace: ttl / 5 })
+    await clock.advance(after % ttl)
+    const until = clock.now() + after
+    await store.revoke({ target: { lease: lock.lease }, by: 'ops', why: 'too slow', after })
+    await clock.advance(after + 1000)
+    expect(lock.signal.reason).toMatchObject({ code: 'lost', ...BROKEN })
+    expect(await endsOf(store, 'k')).toEqual([BROKEN])
+    // The holder stops one in a hundred early, for clocks may differ: the key does not wait longer.
+    const [tenure] = (await store.read({ history: 'k' })).tenures
+    const early = Math.max(0, after / 100 - store.guarantees.ttl.min)
+    expect(tenure!.endedAt).toBeLessThanOrEqual(until - early + store.guarantees.expiryLateness)
+    await leasehold.close()
+  })
+
+  it('tells that the holder gave up where it did so before, and that it released where it did', async () => {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const leasehold = await Leasehold.open(store, { clock, holder: 'me' })
+    const after = 5000
+    const lock = await leasehold.lock('released', { ttl: '10s' })
+    await store.revoke({ target: { lease: lock.lease }, by: 'ops', why: 'too slow', after })
+    await lock.release()
+    const own = await leasehold.lock('given up', { ttl: '10s', maxHold: '10s', wait: '1s' })
+    await clock.advance(20_000)
+    expect(own.state).toBe('lost')
+    expect(await endsOf(store, 'released')).toMatchObject([{ reason: 'released' }])
+    expect(await endsOf(store, 'given up')).toMatchObject([{ reason: 'revoked', by: 'me' }])
+    await leasehold.close()
+  })
+
+  it('tells of it on disk, and after it was opened again', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'leasehold-breaking-'))
+    let store = await fileStore(folder)
+    const leasehold = await Leasehold.open(store, { holder: 'me' })
+    const lock = await leasehold.lock('k', { ttl: '200ms' })
+    await store.revoke({
+      target: { lease: lock.lease },
+      by: 'ops',
+      why: 'too slow',
+      after: 1000,
+    })
+    await expect.poll(() => endsOf(store, 'k'), { timeout: 10_000 }).toEqual([BROKEN])
+    expect(lock.signal.reason).toMatchObject({ code: 'lost', ...BROKEN })
+    await leasehold.close()
+    await store.close()
+    store = await fileStore(folder)
+    expect(await endsOf(store, 'k')).toEqual([BROKEN])
+    await store.close()
+    await rm(folder, { recursive: true })
+  })
+})
