@@ -39,7 +39,8 @@ export function App() {
   if (standing.is === 'signed-out') return <SignIn why={standing.why} />
   return (
     <div class="shell">
-      <a class="skip" href="#main">
+      {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place on this page. */}
+      <a class="skip" href="#main" onClick={skip}>
         Skip to the content
       </a>
       <Header route={route} />
@@ -50,6 +51,14 @@ export function App() {
       <ActDialog />
     </div>
   )
+}
+
+/** Goes to the content by hand: the fragment of the address says which view is shown. */
+function skip(event: MouseEvent): void {
+  event.preventDefault()
+  const main = document.getElementById('main')
+  main?.focus()
+  main?.scrollIntoView()
 }
 
 function View({ route }: { readonly route: Route }) {
