@@ -4,7 +4,7 @@ import { bytes, count } from '../model/format.ts'
 import { useLive } from '../parts/context.ts'
 import { EventFeed } from '../parts/event-feed.tsx'
 import { Plot, type Series } from '../parts/plot.tsx'
-import { FirstLease, Remains } from './first-lease.tsx'
+import { FirstLease, Remains, useLesson } from './first-lease.tsx'
 
 type Sample = ReturnType<typeof useLive>['feed']['samples'][number]
 
@@ -12,13 +12,13 @@ export function Overview() {
   const live = useLive()
   const { mirror, standing } = live
   const isEmpty = standing.is === 'live' && isUnused(mirror.keys.keys())
+  const hasLesson = useLesson(isEmpty)
   return (
     <div class="overview">
       <Tiles />
       <Remains />
-      {isEmpty ? (
-        <FirstLease />
-      ) : (
+      {hasLesson && <FirstLease />}
+      {!isEmpty && (
         <>
           <Plots />
           <div class="halves">
