@@ -8,6 +8,7 @@ import { Mark } from './small.tsx'
 import { WindowList } from './window-list.tsx'
 
 const ROW_HEIGHT = 30
+const ALL = { kinds: new Set(KINDS), text: '' }
 
 /** What happens, as it happens, the latest first. It can be held still to read it. */
 export function EventFeed() {
@@ -18,12 +19,14 @@ export function EventFeed() {
   const [text, setText] = useState('')
   const [held, hold] = useState<readonly Event[] | undefined>(undefined)
   const found = useMemo(() => recent.list({ kinds, text }), [recent, recent.version, kinds, text])
-  const shown = held ?? found
+  const shown = useMemo(
+    () => held?.filter((event) => isWanted(event, kinds, text)) ?? found,
+    [held, found, kinds, text],
+  )
   const toggle = (kind: Kind) => {
     const next = new Set(kinds)
     if (!next.delete(kind)) next.add(kind)
     setKinds(next)
-    hold(undefined)
   }
   return (
     <section class="panel feed" aria-labelledby="feed-title">
@@ -41,7 +44,7 @@ export function EventFeed() {
           type="button"
           class="chip"
           aria-pressed={held !== undefined}
-          onClick={() => hold(held === undefined ? found : undefined)}
+          onClick={() => hold(held === undefined ? recent.list(ALL) : undefined)}
         >
           {held === undefined ? 'Pause' : 'Paused'}
         </button>
@@ -59,6 +62,13 @@ export function EventFeed() {
       )}
     </section>
   )
+}
+
+/** Of what is held still, as the list of all that happened finds it. */
+function isWanted(event: Event, kinds: ReadonlySet<Kind>, text: string): boolean {
+  const wanted = text.trim().toLowerCase()
+  const { key, holder } = event
+  return kinds.has(kindOf(event)) && `${key}\n${holder}`.toLowerCase().includes(wanted)
 }
 
 interface KindChipsProps {
