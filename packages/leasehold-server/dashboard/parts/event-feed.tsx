@@ -58,6 +58,8 @@ export function EventFeed() {
           rowHeight={ROW_HEIGHT}
           row={(index) => <EventRow event={shown[index]!} />}
           choose={(index) => go(hrefTo('keys', shown[index]!.key))}
+          itemAt={(index) => shown[index]}
+          placeOf={(event: Event) => placeIn(shown, event)}
         />
       )}
     </section>
@@ -69,6 +71,11 @@ function isWanted(event: Event, kinds: ReadonlySet<Kind>, text: string): boolean
   const wanted = text.trim().toLowerCase()
   const { key, holder } = event
   return kinds.has(kindOf(event)) && `${key}\n${holder}`.toLowerCase().includes(wanted)
+}
+
+function placeIn(events: readonly Event[], event: Event): number | undefined {
+  const at = events.indexOf(event)
+  return at < 0 ? undefined : at
 }
 
 interface KindChipsProps {
@@ -98,9 +105,15 @@ function EventRow({ event }: { readonly event: Event }) {
       <Mark word={kindOf(event)} />
       <span class="key">{key}</span>
       <span class="holder">{holder}</span>
-      <span class="token" title="fencing token">
-        {end?.why ?? `#${token}`}
-      </span>
+      {end?.why === undefined ? (
+        <span class="token" title={`fencing token ${token}`}>
+          #{token}
+        </span>
+      ) : (
+        <span class="why" title={end.why}>
+          {end.why}
+        </span>
+      )}
     </div>
   )
 }
