@@ -8,7 +8,7 @@ import { nextTheme, setTheme, type Theme, themeNow } from './parts/theme.ts'
 import { Elections } from './views/elections.tsx'
 import { Keys } from './views/keys.tsx'
 import { Leases } from './views/leases.tsx'
-import { Overview } from './views/overview.tsx'
+import { Overview, useLevels } from './views/overview.tsx'
 import { Pools } from './views/pools.tsx'
 import { Services } from './views/services.tsx'
 import { Sessions } from './views/sessions.tsx'
@@ -29,6 +29,7 @@ export function App() {
   const live = useLive()
   const { standing } = live
   useShortcuts()
+  useLevels()
   useEffect(() => {
     const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? 'Leasehold'
     document.title = `${name} · Leasehold`

@@ -94,6 +94,41 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
   )
 }
 
+export interface SparkProps {
+  readonly name: string
+  readonly times: readonly number[]
+  readonly values: readonly number[]
+}
+
+const SPARK_HEIGHT = 24
+
+/** How one number went in the last minutes, small and beside it. The axis begins at nothing. */
+export function Spark({ name, times, values }: SparkProps) {
+  const end = times.at(-1) ?? 0
+  const shownMs = Math.min(Math.max(end - (times[0] ?? end), SHOWN_MIN_MS), SHOWN_S * 1000)
+  const begin = end - shownMs
+  const shown = values.slice(-SHOWN_S)
+  const top = Math.max(1, ...shown)
+  const x = (time: number) => ((time - begin) / shownMs) * WIDTH
+  const y = (value: number) => SPARK_HEIGHT - 2 - (value / top) * (SPARK_HEIGHT - 4)
+  const said =
+    shown.length === 0
+      ? 'not counted yet'
+      : `from ${figure(Math.min(...shown))} to ${figure(Math.max(...shown))} in ${spoken(shownMs)}`
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${WIDTH} ${SPARK_HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${name}: ${said}`}
+    >
+      <title>{said}</title>
+      <Line {...{ tone: 'main', times, values, x, y, begin, top }} />
+    </svg>
+  )
+}
+
 /** Where the axis ends, and how far what is above it reaches. */
 function Top({ top, peak, unit }: { top: number; peak: number; unit: string }) {
   if (peak <= top) return `max ${figure(top)} ${unit}`
