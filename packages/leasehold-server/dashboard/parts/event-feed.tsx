@@ -5,9 +5,11 @@ import { KINDS, type Kind, kindOf } from '../model/recent.ts'
 import { useLive } from './context.ts'
 import { go, hrefTo } from './route.ts'
 import { Mark } from './small.tsx'
-import { WindowList } from './window-list.tsx'
+import { useNarrow, WindowList } from './window-list.tsx'
 
 const ROW_HEIGHT = 30
+/** On a narrow page an event takes two lines. */
+const NARROW_HEIGHT = 52
 const ALL = { kinds: new Set(KINDS), text: '' }
 
 /** What happens, as it happens, the latest first. It can be held still to read it. */
@@ -17,6 +19,7 @@ export function EventFeed() {
     new Set(KINDS.filter((it) => it !== 'updated')),
   )
   const [text, setText] = useState('')
+  const isNarrow = useNarrow()
   const [held, hold] = useState<readonly Event[] | undefined>(undefined)
   const found = useMemo(() => recent.list({ kinds, text }), [recent, recent.version, kinds, text])
   const shown = useMemo(
@@ -55,7 +58,7 @@ export function EventFeed() {
         <WindowList
           label="Events, the latest first"
           count={shown.length}
-          rowHeight={ROW_HEIGHT}
+          rowHeight={isNarrow ? NARROW_HEIGHT : ROW_HEIGHT}
           row={(index) => <EventRow event={shown[index]!} />}
           choose={(index) => go(hrefTo('keys', shown[index]!.key))}
           itemAt={(index) => shown[index]}

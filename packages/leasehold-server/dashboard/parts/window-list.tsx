@@ -104,6 +104,20 @@ export function WindowList(props: WindowListProps) {
   )
 }
 
+const NARROW = '(max-width: 720px)'
+
+/** Whether the page is as narrow as a telephone, as its style has it: rows are higher then. */
+export function useNarrow(): boolean {
+  const [isNarrow, set] = useState(() => matchMedia(NARROW).matches)
+  useEffect(() => {
+    const media = matchMedia(NARROW)
+    const listener = () => set(media.matches)
+    media.addEventListener('change', listener)
+    return () => media.removeEventListener('change', listener)
+  }, [])
+  return isNarrow
+}
+
 /** The row that the keyboard is at: that of an item, where it is known what is in the rows. */
 function useActive({ itemAt, placeOf, count }: WindowListProps) {
   const [active, set] = useState<{ index: number; item: unknown } | undefined>(undefined)

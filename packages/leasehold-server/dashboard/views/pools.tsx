@@ -1,9 +1,11 @@
 import { useMemo } from 'preact/hooks'
 import { count, fullTime, spoken } from '../model/format.ts'
+import type { ClaimRow, Mirror } from '../model/mirror.ts'
 import { type KindView, learntOf, type PoolView, poolNames, poolOf } from '../model/pools.ts'
+import { keysOf } from '../model/recipes.ts'
 import { useLive } from '../parts/context.ts'
 import { hrefTo, type Route } from '../parts/route.ts'
-import { DemoBadge, Empty } from '../parts/small.tsx'
+import { DemoBadge, Empty, HolderLink } from '../parts/small.tsx'
 
 /** The colours that tenants are told apart by, beside their names. */
 const COLOURS = 8
@@ -70,34 +72,82 @@ function colourOf(pool: PoolView, tenant: string): string {
   return `tenant-${Math.max(at, 0) % COLOURS}`
 }
 
+type ResourceView = PoolView['resources'][number]
+
+/** The claims on a resource: it is a key of its own, or each of its shares is one. */
+function claimsOn(mirror: Mirror, pool: string, resource: string): ClaimRow[] {
+  const node = mirror.tree.find(`${keysOf(pool).prefix}r/${resource}`)
+  const keys = [node, ...(node?.children?.values() ?? [])].filter((it) => it?.isKey)
+  return keys.flatMap((it) => mirror.keys.get(it!.path)?.claims[0] ?? [])
+}
+
 function Resources({ pool }: { readonly pool: PoolView }) {
-  const { now } = useLive()
   return (
     <ul class="resources">
-      {pool.resources.map(({ name, attributes, shares, free, permits }) => (
-        <li
-          key={name}
-          class={`resource ${permits[0] === undefined ? 'free' : colourOf(pool, permits[0].tenant)}`}
-        >
-          <b>{name}</b>
-          <span class="quiet">
-            {Object.entries(attributes)
-              .map(([word, value]) => `${word} ${value}`)
-              .join(', ')}
-          </span>
-          {permits.length === 0 && <span>free</span>}
-          {permits.map((permit) => (
-            <span key={permit.token} title={`since ${fullTime(permit.since)}, ${permit.holder}`}>
-              {permit.tenant}: {permit.kind}
-              {shares > 1 && ` (${permit.shares} of ${shares})`}, {spoken(now() - permit.since)}
-              {permit.noticed && <span class="badge">asked back</span>}
-            </span>
-          ))}
-          {permits.length > 0 && free > 0 && <span>{free} shares free</span>}
-        </li>
+      {pool.resources.map((resource) => (
+        <Resource key={resource.name} pool={pool} resource={resource} />
       ))}
     </ul>
   )
+}
+
+interface ResourceProps {
+  readonly pool: PoolView
+  readonly resource: ResourceView
+}
+
+function Resource({ pool, resource }: ResourceProps) {
+  const { mirror } = useLive()
+  const { name, attributes, shares, free, permits } = resource
+  const claims = claimsOn(mirror, pool.name, name)
+  const [first] = claims
+  return (
+    <li class={`resource ${permits[0] === undefined ? 'free' : colourOf(pool, permits[0].tenant)}`}>
+      <b>{first === undefined ? name : <a href={hrefTo('keys', first.key)}>{name}</a>}</b>
+      <span class="quiet">
+        {Object.entries(attributes)
+          .map(([word, value]) => `${word} ${value}`)
+          .join(', ')}
+      </span>
+      {permits.length === 0 && <span>free</span>}
+      {permits.map((permit) => (
+        <Permit
+          {...{ key: permit.token, permit, shares }}
+          lease={claims.find(({ token }) => token === permit.token)?.lease}
+        />
+      ))}
+      {permits.length > 0 && free > 0 && <span>{free} shares free</span>}
+    </li>
+  )
+}
+
+interface PermitProps {
+  readonly permit: ResourceView['permits'][number]
+  readonly shares: number
+  readonly lease: string | undefined
+}
+
+function Permit({ permit, shares, lease }: PermitProps) {
+  const { now } = useLive()
+  const { tenant, kind, since, holder, noticed } = permit
+  return (
+    <>
+      <span title={`since ${fullTime(since)}`}>
+        {tenant}: {kind}
+        {shares > 1 && ` (${permit.shares} of ${shares})`}, {spoken(now() - since)}
+        {noticed && <span class="badge">asked back</span>}
+      </span>
+      <span class="by">
+        by <Who holder={holder} lease={lease} />
+      </span>
+    </>
+  )
+}
+
+/** Who it is, with the way to its lease where that is known. */
+function Who({ holder, lease }: { readonly holder: string; readonly lease: string | undefined }) {
+  if (lease === undefined) return <span class="holder">{holder}</span>
+  return <HolderLink holder={holder} lease={lease} />
 }
 
 function Tenants({ pool }: { readonly pool: PoolView }) {
@@ -134,8 +184,10 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
 }
 
 function Line({ pool }: { readonly pool: PoolView }) {
-  const { now } = useLive()
+  const { mirror, now } = useLive()
   const { line } = pool
+  const claims = mirror.keys.get(keysOf(pool.name).line)?.claims ?? []
+  const leases = new Map(claims.map(({ token, lease }) => [token, lease]))
   return (
     <>
       <h3>
@@ -148,7 +200,7 @@ function Line({ pool }: { readonly pool: PoolView }) {
           .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
             <li key={token}>
               <span class={`swatch ${colourOf(pool, tenant)}`} />
-              <span class="holder">{holder}</span>
+              <Who holder={holder} lease={leases.get(token)} />
               <span class="quiet">
                 {tenant}, {kind}
                 {wanted > 1 && ` × ${wanted}`}
