@@ -15,6 +15,8 @@ export interface PlotProps {
   readonly series: readonly Series[]
   /** The axis reaches at least as far. */
   readonly least: number
+  /** Rare values that are far above all others are left out of the axis, and told instead. */
+  readonly leavesOut?: boolean
 }
 
 const WIDTH = 300
@@ -35,12 +37,13 @@ const ROOM = 1.5
 const SHOWN_MIN_MS = 60_000
 
 /** The last minutes of one or two figures, with what they are now in large print. */
-export function Plot({ title, unit, times, series, least }: PlotProps) {
+export function Plot({ title, unit, times, series, least, leavesOut = false }: PlotProps) {
   const [pointed, setPointed] = useState<number | undefined>(undefined)
   const end = times.at(-1) ?? 0
   const shownMs = Math.min(Math.max(end - (times[0] ?? end), SHOWN_MIN_MS), SHOWN_S * 1000)
   const begin = end - shownMs
-  const { top, peak } = scaleOf(series, least)
+  const { top: usual, peak } = scaleOf(series, least)
+  const top = leavesOut ? usual : peak
   const x = (time: number) => ((time - begin) / shownMs) * WIDTH
   const y = (value: number) => HEIGHT - 2 - (Math.min(value, top) / top) * (HEIGHT - 6)
   const shown = pointed === undefined ? times.length - 1 : nearest(times, begin + pointed * shownMs)
@@ -101,11 +104,12 @@ export interface SparkProps {
 }
 
 const SPARK_HEIGHT = 24
+const SPARK_MIN_MS = 15_000
 
 /** How one number went in the last minutes, small and beside it. The axis begins at nothing. */
 export function Spark({ name, times, values }: SparkProps) {
   const end = times.at(-1) ?? 0
-  const shownMs = Math.min(Math.max(end - (times[0] ?? end), SHOWN_MIN_MS), SHOWN_S * 1000)
+  const shownMs = Math.min(Math.max(end - (times[0] ?? end), SPARK_MIN_MS), SHOWN_S * 1000)
   const begin = end - shownMs
   const shown = values.slice(-SHOWN_S)
   const top = Math.max(1, ...shown)

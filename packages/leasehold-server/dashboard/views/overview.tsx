@@ -168,7 +168,7 @@ function Plots() {
         series={[main('', (it) => it.expiryLag)]}
       />
       <Plot
-        {...{ title: 'Commit latency', unit: 'ms', times, least: 1 }}
+        {...{ title: 'Commit latency', unit: 'ms', times, least: 1, leavesOut: true }}
         series={[main('median', (it) => it.commit?.median), more('99 %', (it) => it.commit?.high)]}
       />
     </section>

@@ -45,11 +45,12 @@ export function Pools({ route }: { readonly route: Route }) {
 function Pool({ name }: { readonly name: string }) {
   const { mirror, book, now } = useLive()
   const moment = Math.floor(now() / EXPECT_MS)
-  const pool = useMemo(
-    () => poolOf(mirror, name, now(), (lease) => book.see(lease)?.until),
-    [mirror, name, moment],
-  )
-  if (pool === undefined) return null
+  const found = useMemo(() => {
+    const view = poolOf(mirror, name, now(), (lease) => book.see(lease)?.until)
+    return view && { pool: view, claims: claimsOf(mirror, view) }
+  }, [mirror, name, moment])
+  if (found === undefined) return null
+  const { pool, claims } = found
   const free = pool.resources.filter((it) => it.free === it.shares).length
   return (
     <section class="panel" aria-labelledby={`pool-${name}`}>
@@ -59,9 +60,9 @@ function Pool({ name }: { readonly name: string }) {
           {free} of {pool.resources.length} free
         </span>
       </h2>
-      <Resources pool={pool} />
+      <Resources pool={pool} claims={claims} />
       <Tenants pool={pool} />
-      <Line pool={pool} />
+      <Line pool={pool} claims={claims} />
       <Kinds kinds={pool.kinds} />
     </section>
   )
@@ -81,11 +82,34 @@ function claimsOn(mirror: Mirror, pool: string, resource: string): ClaimRow[] {
   return keys.flatMap((it) => mirror.keys.get(it!.path)?.claims[0] ?? [])
 }
 
-function Resources({ pool }: { readonly pool: PoolView }) {
+/** The claims that a pool was seen by, of the same moment: others may be there by now. */
+interface Claims {
+  readonly on: ReadonlyMap<string, readonly ClaimRow[]>
+  /** The leases of those in line, by their tokens. */
+  readonly line: ReadonlyMap<number, string>
+}
+
+function claimsOf(mirror: Mirror, { name: pool, resources }: PoolView): Claims {
+  const line = mirror.keys.get(keysOf(pool).line)?.claims ?? []
+  return {
+    on: new Map(resources.map(({ name }) => [name, claimsOn(mirror, pool, name)])),
+    line: new Map(line.map(({ token, lease }) => [token, lease])),
+  }
+}
+
+interface PoolProps {
+  readonly pool: PoolView
+  readonly claims: Claims
+}
+
+function Resources({ pool, claims }: PoolProps) {
   return (
     <ul class="resources">
       {pool.resources.map((resource) => (
-        <Resource key={resource.name} pool={pool} resource={resource} />
+        <Resource
+          {...{ key: resource.name, pool, resource }}
+          claims={claims.on.get(resource.name) ?? []}
+        />
       ))}
     </ul>
   )
@@ -94,12 +118,11 @@ function Resources({ pool }: { readonly pool: PoolView }) {
 interface ResourceProps {
   readonly pool: PoolView
   readonly resource: ResourceView
+  readonly claims: readonly ClaimRow[]
 }
 
-function Resource({ pool, resource }: ResourceProps) {
-  const { mirror } = useLive()
+function Resource({ pool, resource, claims }: ResourceProps) {
   const { name, attributes, shares, free, permits } = resource
-  const claims = claimsOn(mirror, pool.name, name)
   const [first] = claims
   return (
     <li class={`resource ${permits[0] === undefined ? 'free' : colourOf(pool, permits[0].tenant)}`}>
@@ -183,11 +206,9 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
   )
 }
 
-function Line({ pool }: { readonly pool: PoolView }) {
-  const { mirror, now } = useLive()
+function Line({ pool, claims }: PoolProps) {
+  const { now } = useLive()
   const { line } = pool
-  const claims = mirror.keys.get(keysOf(pool.name).line)?.claims ?? []
-  const leases = new Map(claims.map(({ token, lease }) => [token, lease]))
   return (
     <>
       <h3>
@@ -200,7 +221,7 @@ function Line({ pool }: { readonly pool: PoolView }) {
           .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
             <li key={token}>
               <span class={`swatch ${colourOf(pool, tenant)}`} />
-              <Who holder={holder} lease={leases.get(token)} />
+              <Who holder={holder} lease={claims.line.get(token)} />
               <span class="quiet">
                 {tenant}, {kind}
                 {wanted > 1 && ` × ${wanted}`}
