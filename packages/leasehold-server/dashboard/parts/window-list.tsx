@@ -34,7 +34,7 @@ const SPARE = 6
  * keyboard: arrows, page up and down, home and end move in it, and return or space chooses.
  */
 export function WindowList(props: WindowListProps) {
-  const { label, count, rowHeight, role = 'listbox', chosen, choose, onKey } = props
+  const { label, count, rowHeight, role = 'listbox', chosen, choose } = props
   const box = useRef<HTMLDivElement>(null)
   const [view, setView] = useView(box)
   const { active, setActive } = useActive(props)
@@ -55,18 +55,7 @@ export function WindowList(props: WindowListProps) {
     setActive(next)
     reveal(box.current!, next, rowHeight)
   }
-  const onKeyDown = (event: KeyboardEvent) => {
-    // A link or a button in a row has keys of its own.
-    if (event.target !== event.currentTarget) return
-    const page = Math.max(1, Math.floor(view.height / rowHeight) - 1)
-    const own = () => onKey?.(event, at) ?? false
-    const isChoice = /^(Enter| )$/.test(event.key) && choose !== undefined && count > 0
-    const moved = movedTo(event.key, at, page, count) ?? (isChoice ? true : own())
-    if (typeof moved === 'number') move(moved)
-    else if (isChoice) choose(at)
-    else if (!moved) return
-    event.preventDefault()
-  }
+  const page = Math.max(1, Math.floor(view.height / rowHeight) - 1)
   // A row that is scrolled away becomes one that comes into view: it is not made anew.
   const slots = Math.ceil(view.height / rowHeight) + 2 * SPARE + 2
   const rows = []
@@ -92,7 +81,7 @@ export function WindowList(props: WindowListProps) {
       onScroll={({ currentTarget: { scrollTop, clientHeight } }) =>
         setView({ top: scrollTop, height: clientHeight })
       }
-      onKeyDown={onKeyDown}
+      onKeyDown={(event) => onKeyDown(event, props, { at, page, move })}
       onFocus={() => {
         if (active === undefined) setActive(chosen ?? first)
       }}
@@ -102,6 +91,26 @@ export function WindowList(props: WindowListProps) {
       </div>
     </div>
   )
+}
+
+interface Keyboard {
+  readonly at: number
+  /** So many rows are a page. */
+  readonly page: number
+  move(to: number): void
+}
+
+function onKeyDown(event: KeyboardEvent, props: WindowListProps, { at, page, move }: Keyboard) {
+  const { count, choose, onKey } = props
+  // A link or a button in a row has keys of its own.
+  if (event.target !== event.currentTarget) return
+  const own = () => onKey?.(event, at) ?? false
+  const isChoice = /^(Enter| )$/.test(event.key) && choose !== undefined && count > 0
+  const moved = movedTo(event.key, at, page, count) ?? (isChoice ? true : own())
+  if (typeof moved === 'number') move(moved)
+  else if (isChoice) choose(at)
+  else if (!moved) return
+  event.preventDefault()
 }
 
 const NARROW = '(max-width: 720px)'
