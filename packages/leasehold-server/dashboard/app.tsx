@@ -8,7 +8,7 @@ import { nextTheme, setTheme, type Theme, themeNow } from './parts/theme.ts'
 import { Elections } from './views/elections.tsx'
 import { Keys } from './views/keys.tsx'
 import { Leases } from './views/leases.tsx'
-import { Overview } from './views/overview.tsx'
+import { Overview, useLevels } from './views/overview.tsx'
 import { Pools } from './views/pools.tsx'
 import { Services } from './views/services.tsx'
 import { Sessions } from './views/sessions.tsx'
@@ -29,6 +29,7 @@ export function App() {
   const live = useLive()
   const { standing } = live
   useShortcuts()
+  useLevels()
   useEffect(() => {
     const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? 'Leasehold'
     document.title = `${name} · Leasehold`
@@ -39,7 +40,8 @@ export function App() {
   if (standing.is === 'signed-out') return <SignIn why={standing.why} />
   return (
     <div class="shell">
-      <a class="skip" href="#main">
+      {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place on this page. */}
+      <a class="skip" href="#main" onClick={skip}>
         Skip to the content
       </a>
       <Header route={route} />
@@ -50,6 +52,14 @@ export function App() {
       <ActDialog />
     </div>
   )
+}
+
+/** Goes to the content by hand: the fragment of the address says which view is shown. */
+function skip(event: MouseEvent): void {
+  event.preventDefault()
+  const main = document.getElementById('main')
+  main?.focus()
+  main?.scrollIntoView()
 }
 
 function View({ route }: { readonly route: Route }) {

@@ -5,9 +5,12 @@ import { KINDS, type Kind, kindOf } from '../model/recent.ts'
 import { useLive } from './context.ts'
 import { go, hrefTo } from './route.ts'
 import { Mark } from './small.tsx'
-import { WindowList } from './window-list.tsx'
+import { useNarrow, WindowList } from './window-list.tsx'
 
 const ROW_HEIGHT = 30
+/** On a narrow page an event takes two lines. */
+const NARROW_HEIGHT = 52
+const ALL = { kinds: new Set(KINDS), text: '' }
 
 /** What happens, as it happens, the latest first. It can be held still to read it. */
 export function EventFeed() {
@@ -16,14 +19,17 @@ export function EventFeed() {
     new Set(KINDS.filter((it) => it !== 'updated')),
   )
   const [text, setText] = useState('')
+  const isNarrow = useNarrow()
   const [held, hold] = useState<readonly Event[] | undefined>(undefined)
   const found = useMemo(() => recent.list({ kinds, text }), [recent, recent.version, kinds, text])
-  const shown = held ?? found
+  const shown = useMemo(
+    () => held?.filter((event) => isWanted(event, kinds, text)) ?? found,
+    [held, found, kinds, text],
+  )
   const toggle = (kind: Kind) => {
     const next = new Set(kinds)
     if (!next.delete(kind)) next.add(kind)
     setKinds(next)
-    hold(undefined)
   }
   return (
     <section class="panel feed" aria-labelledby="feed-title">
@@ -41,7 +47,7 @@ export function EventFeed() {
           type="button"
           class="chip"
           aria-pressed={held !== undefined}
-          onClick={() => hold(held === undefined ? found : undefined)}
+          onClick={() => hold(held === undefined ? recent.list(ALL) : undefined)}
         >
           {held === undefined ? 'Pause' : 'Paused'}
         </button>
@@ -52,13 +58,27 @@ export function EventFeed() {
         <WindowList
           label="Events, the latest first"
           count={shown.length}
-          rowHeight={ROW_HEIGHT}
+          rowHeight={isNarrow ? NARROW_HEIGHT : ROW_HEIGHT}
           row={(index) => <EventRow event={shown[index]!} />}
           choose={(index) => go(hrefTo('keys', shown[index]!.key))}
+          itemAt={(index) => shown[index]}
+          placeOf={(event: Event) => placeIn(shown, event)}
         />
       )}
     </section>
   )
+}
+
+/** Of what is held still, as the list of all that happened finds it. */
+function isWanted(event: Event, kinds: ReadonlySet<Kind>, text: string): boolean {
+  const wanted = text.trim().toLowerCase()
+  const { key, holder } = event
+  return kinds.has(kindOf(event)) && `${key}\n${holder}`.toLowerCase().includes(wanted)
+}
+
+function placeIn(events: readonly Event[], event: Event): number | undefined {
+  const at = events.indexOf(event)
+  return at < 0 ? undefined : at
 }
 
 interface KindChipsProps {
@@ -88,9 +108,15 @@ function EventRow({ event }: { readonly event: Event }) {
       <Mark word={kindOf(event)} />
       <span class="key">{key}</span>
       <span class="holder">{holder}</span>
-      <span class="token" title="fencing token">
-        {end?.why ?? `#${token}`}
-      </span>
+      {end?.why === undefined ? (
+        <span class="token" title={`fencing token ${token}`}>
+          #{token}
+        </span>
+      ) : (
+        <span class="why" title={end.why}>
+          {end.why}
+        </span>
+      )}
     </div>
   )
 }

@@ -15,22 +15,35 @@ export interface PlotProps {
   readonly series: readonly Series[]
   /** The axis reaches at least as far. */
   readonly least: number
+  /** Rare values that are far above all others are left out of the axis, and told instead. */
+  readonly leavesOut?: boolean
 }
 
 const WIDTH = 300
 const HEIGHT = 72
 /** So many seconds are shown. */
 const SHOWN_S = 300
+/** Values that are so far apart have nothing to do with each other. */
+const APART_MS = 5000
+/** A value that is older is told with its age. */
+const OLD_MS = 2000
+/** Nine of ten values are usual; a peak so many times above those is a spike. Of few, none is. */
+const USUAL = 0.9
+const SPIKE = 4
+const FEW = 10
+/** An axis that leaves something out reaches so far above what is usual. */
+const ROOM = 1.5
 /** And at first so many milliseconds, until there are more. */
 const SHOWN_MIN_MS = 60_000
 
 /** The last minutes of one or two figures, with what they are now in large print. */
-export function Plot({ title, unit, times, series, least }: PlotProps) {
+export function Plot({ title, unit, times, series, least, leavesOut = false }: PlotProps) {
   const [pointed, setPointed] = useState<number | undefined>(undefined)
   const end = times.at(-1) ?? 0
   const shownMs = Math.min(Math.max(end - (times[0] ?? end), SHOWN_MIN_MS), SHOWN_S * 1000)
   const begin = end - shownMs
-  const top = topOf(series, least)
+  const { top: usual, peak } = scaleOf(series, least)
+  const top = leavesOut ? usual : peak
   const x = (time: number) => ((time - begin) / shownMs) * WIDTH
   const y = (value: number) => HEIGHT - 2 - (Math.min(value, top) / top) * (HEIGHT - 6)
   const shown = pointed === undefined ? times.length - 1 : nearest(times, begin + pointed * shownMs)
@@ -43,10 +56,14 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
       <figcaption>
         <span class="plot-title">{title}</span>
         <span class="plot-time">
-          {pointed === undefined ? `max ${figure(top)} ${unit}` : timeOfDay(times[shown] ?? end)}
+          {pointed === undefined ? (
+            <Top {...{ top, peak, unit }} />
+          ) : (
+            timeOfDay(times[shown] ?? end)
+          )}
         </span>
       </figcaption>
-      <Now series={series} shown={shown} unit={unit} />
+      <Now {...{ series, times, unit, shown: pointed === undefined ? undefined : shown }} />
       <svg
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
@@ -60,11 +77,7 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
       >
         <line class="plot-base" x1="0" x2={WIDTH} y1={HEIGHT - 1.5} y2={HEIGHT - 1.5} />
         {[...series].reverse().map(({ name, tone, values }) => (
-          <path
-            key={name}
-            class={`plot-line tone-${tone}`}
-            d={pathOf(times, values, x, y, begin)}
-          />
+          <Line key={name} {...{ tone, times, values, x, y, begin, top }} />
         ))}
         {pointed !== undefined && times[shown] !== undefined && (
           <line
@@ -84,34 +97,125 @@ export function Plot({ title, unit, times, series, least }: PlotProps) {
   )
 }
 
-interface NowProps extends Pick<PlotProps, 'series' | 'unit'> {
-  /** The number of the sample that is told. */
-  readonly shown: number
+export interface SparkProps {
+  readonly name: string
+  readonly times: readonly number[]
+  readonly values: readonly number[]
 }
 
-function Now({ series, shown, unit }: NowProps) {
+const SPARK_HEIGHT = 24
+const SPARK_MIN_MS = 15_000
+
+/** How one number went in the last minutes, small and beside it. The axis begins at nothing. */
+export function Spark({ name, times, values }: SparkProps) {
+  const end = times.at(-1) ?? 0
+  const shownMs = Math.min(Math.max(end - (times[0] ?? end), SPARK_MIN_MS), SHOWN_S * 1000)
+  const begin = end - shownMs
+  const shown = values.slice(-SHOWN_S)
+  const top = Math.max(1, ...shown)
+  const x = (time: number) => ((time - begin) / shownMs) * WIDTH
+  const y = (value: number) => SPARK_HEIGHT - 2 - (value / top) * (SPARK_HEIGHT - 4)
+  const said =
+    shown.length === 0
+      ? 'not counted yet'
+      : `from ${figure(Math.min(...shown))} to ${figure(Math.max(...shown))} in ${spoken(shownMs)}`
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${WIDTH} ${SPARK_HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${name}: ${said}`}
+    >
+      <title>{said}</title>
+      <Line {...{ tone: 'main', times, values, x, y, begin, top }} />
+    </svg>
+  )
+}
+
+/** Where the axis ends, and how far what is above it reaches. */
+function Top({ top, peak, unit }: { top: number; peak: number; unit: string }) {
+  if (peak <= top) return `max ${figure(top)} ${unit}`
+  return (
+    <>
+      <span class="plot-above">
+        ▲ {figure(peak)} {unit}
+      </span>{' '}
+      above {figure(top)}
+    </>
+  )
+}
+
+interface LineProps extends Pick<Series, 'tone' | 'values'> {
+  readonly times: readonly number[]
+  readonly begin: number
+  readonly top: number
+  x(time: number): number
+  y(value: number): number
+}
+
+function Line({ tone, times, values, x, y, begin, top }: LineProps) {
+  const { line, dots, above } = pathsOf(times, values, x, y, begin, top)
+  return (
+    <>
+      <path class={`plot-line tone-${tone}`} d={line} />
+      {dots !== '' && <path class={`plot-line plot-dot tone-${tone}`} d={dots} />}
+      {above !== '' && <path class="plot-line plot-over" d={above} />}
+    </>
+  )
+}
+
+interface NowProps extends Pick<PlotProps, 'series' | 'times' | 'unit'> {
+  /** The number of the sample that is pointed at; without one the last that is known is told. */
+  readonly shown: number | undefined
+}
+
+function Now({ series, times, shown, unit }: NowProps) {
   return (
     <div class="plot-now">
-      {series.map(({ name, tone, values }) => (
-        <span key={name} class={`tone-${tone}${values[shown] ? '' : ' nothing'}`}>
-          <b>{values[shown] === undefined ? '–' : figure(values[shown]!)}</b>
-          <small>
-            {' '}
-            {name === '' ? '' : `${name} `}
-            {unit}
-          </small>
-        </span>
-      ))}
+      {series.map(({ name, tone, values }) => {
+        const at = shown ?? lastKnown(values)
+        const value = values[at]
+        const age = shown === undefined ? (times.at(-1) ?? 0) - (times[at] ?? 0) : 0
+        return (
+          <span key={name} class={`tone-${tone}${value ? '' : ' nothing'}`}>
+            <b>{value === undefined ? '–' : figure(value)}</b>
+            <small>
+              {' '}
+              {name === '' ? '' : `${name} `}
+              {unit}
+              {value !== undefined && age >= OLD_MS && `, ${spoken(age)} ago`}
+            </small>
+          </span>
+        )
+      })}
     </div>
   )
 }
 
-function topOf(series: readonly Series[], least: number): number {
-  let top = least
-  for (const { values } of series) {
-    for (const value of values.slice(-SHOWN_S)) if (value !== undefined && value > top) top = value
+/** The last sample of those that are shown that has a value; the last of all where none has. */
+function lastKnown(values: readonly (number | undefined)[]): number {
+  for (let at = values.length - 1; at >= Math.max(0, values.length - SHOWN_S); at--) {
+    if (values[at] !== undefined) return at
   }
-  return top
+  return values.length - 1
+}
+
+/**
+ * How high the axis reaches, and the highest value. A few that are far above all others would make
+ * a flat line of these: then the axis ends above the others, and says what it leaves out.
+ */
+export function scaleOf(series: readonly Series[], least: number) {
+  let [peak, usual] = [least, least]
+  for (const { values } of series) {
+    const seen = values.slice(-SHOWN_S).filter((value) => value !== undefined && value > 0)
+    const sorted = (seen as number[]).sort((a, b) => a - b)
+    const last = sorted.length - 1
+    const high = last < FEW ? last : Math.floor(last * USUAL)
+    peak = Math.max(peak, sorted[last] ?? 0)
+    usual = Math.max(usual, sorted[high] ?? 0)
+  }
+  return { peak, top: peak > SPIKE * usual ? usual * ROOM : peak }
 }
 
 function nearest(times: readonly number[], wanted: number): number {
@@ -122,22 +226,34 @@ function nearest(times: readonly number[], wanted: number): number {
   return best
 }
 
-/** A line through the values; where one is missing or seconds were not sampled it is broken. */
-function pathOf(
+/**
+ * A line through the values; where one is missing or seconds were not sampled it is broken. One that
+ * stands alone is a dot, and one that is above the axis has a mark there.
+ */
+function pathsOf(
   times: readonly number[],
   values: readonly (number | undefined)[],
   x: (time: number) => number,
   y: (value: number) => number,
   begin: number,
-): string {
-  let path = ''
-  let before: number | undefined
+  top: number,
+) {
+  const paths = { line: '', dots: '', above: '' }
+  let run: string[] = []
+  let before = -Infinity
+  const end = () => {
+    if (run.length === 1) paths.dots += `M${run[0]}h0`
+    else if (run.length > 1) paths.line += `M${run.join('L')}`
+    run = []
+  }
   for (let at = Math.max(0, times.length - SHOWN_S - 1); at < times.length; at++) {
     const [time, value] = [times[at]!, values[at]]
     if (value === undefined || time < begin) continue
-    const isJoined = before !== undefined && time - before < 5000
-    path += `${isJoined ? 'L' : 'M'}${x(time).toFixed(1)} ${y(value).toFixed(1)}`
+    if (time - before >= APART_MS) end()
+    run.push(`${x(time).toFixed(1)} ${y(value).toFixed(1)}`)
+    if (value > top) paths.above += `M${x(time).toFixed(1)} 1v5`
     before = time
   }
-  return path
+  end()
+  return paths
 }

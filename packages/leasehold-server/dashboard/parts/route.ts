@@ -7,8 +7,13 @@ export interface Route {
   readonly query: URLSearchParams
 }
 
+/** Whether a fragment names a view: any other is a place on the page, and leads nowhere else. */
+export function isRoute(hash: string): boolean {
+  return hash === '' || hash === '#' || hash.startsWith('#/')
+}
+
 export function routeIn(hash: string): Route {
-  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?')
+  const [path = '', query = ''] = isRoute(hash) ? hash.slice(2).split('?') : []
   const [view = '', at] = path.split('/')
   return {
     view: view === '' ? 'overview' : view,
@@ -28,7 +33,9 @@ export function go(href: string): void {
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => routeIn(location.hash))
   useEffect(() => {
-    const listener = () => setRoute(routeIn(location.hash))
+    const listener = () => {
+      if (isRoute(location.hash)) setRoute(routeIn(location.hash))
+    }
     addEventListener('hashchange', listener)
     return () => removeEventListener('hashchange', listener)
   }, [])

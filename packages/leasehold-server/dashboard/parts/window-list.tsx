@@ -11,8 +11,14 @@ export interface WindowListProps {
   /** The number of the row that is chosen. */
   readonly chosen?: number | undefined
   choose?(index: number): void
-  /** Keys beyond moving and choosing; answers whether it was one of its own. */
-  onKey?(event: KeyboardEvent, index: number): boolean
+  /** Keys beyond moving and choosing; answers with the row to go to, or whether it was one. */
+  onKey?(event: KeyboardEvent, index: number): number | boolean
+  /**
+   * What is in a row, and where it is now: with these the keyboard stays with what it was moved to
+   * while others come and go above it.
+   */
+  itemAt?(index: number): unknown
+  placeOf?(item: never): number | undefined
   /** In a plain list nothing is chosen: its rows have links and buttons of their own. */
   readonly role?: 'listbox' | 'tree' | 'list' | undefined
   /** Of a row in a tree: how deep it is, and whether it is open or could be. */
@@ -25,38 +31,40 @@ const SPARE = 6
 
 /**
  * A list of any length, of which only what can be seen is on the page. It is one stop for the
- * keyboard: arrows, page up and down, home and end move in it, and return chooses.
+ * keyboard: arrows, page up and down, home and end move in it, and return or space chooses.
  */
 export function WindowList(props: WindowListProps) {
-  const { label, count, rowHeight, role = 'listbox', chosen, choose, onKey } = props
+  const { label, count, rowHeight, role = 'listbox', chosen, choose } = props
   const box = useRef<HTMLDivElement>(null)
   const [view, setView] = useView(box)
-  const [active, setActive] = useState<number | undefined>(undefined)
+  const { active, setActive } = useActive(props)
   const id = useRef(`list-${Math.random().toString(36).slice(2)}`).current
   useEffect(() => {
     if (chosen !== undefined) reveal(box.current!, chosen, rowHeight)
-  }, [chosen])
+  }, [chosen === undefined ? undefined : (props.itemAt?.(chosen) ?? chosen)])
   const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE)
   const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE)
   const at = active === undefined ? (chosen ?? first) : Math.min(active, count - 1)
+  useEffect(() => {
+    // It is not carried out of sight by what comes above it.
+    const { activeElement } = document
+    if (active !== undefined && activeElement === box.current) reveal(box.current!, at, rowHeight)
+  }, [at])
   const move = (to: number) => {
     const next = Math.min(Math.max(to, 0), count - 1)
     setActive(next)
     reveal(box.current!, next, rowHeight)
   }
-  const onKeyDown = (event: KeyboardEvent) => {
-    const page = Math.max(1, Math.floor(view.height / rowHeight) - 1)
-    const moved = movedTo(event.key, at, page, count)
-    if (moved !== undefined) move(moved)
-    else if (event.key === 'Enter' && choose !== undefined && count > 0) choose(at)
-    else if (!onKey?.(event, at)) return
-    event.preventDefault()
-  }
+  const page = Math.max(1, Math.floor(view.height / rowHeight) - 1)
   // A row that is scrolled away becomes one that comes into view: it is not made anew.
   const slots = Math.ceil(view.height / rowHeight) + 2 * SPARE + 2
   const rows = []
   for (let index = first; index < last; index++) {
-    rows.push(<Row key={index % slots} {...{ props, index, id, isActive: index === at }} />)
+    const pick = () => {
+      setActive(index)
+      choose?.(index)
+    }
+    rows.push(<Row key={index % slots} {...{ props, index, id, pick, isActive: index === at }} />)
   }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it has one of three roles.
@@ -73,14 +81,67 @@ export function WindowList(props: WindowListProps) {
       onScroll={({ currentTarget: { scrollTop, clientHeight } }) =>
         setView({ top: scrollTop, height: clientHeight })
       }
-      onKeyDown={onKeyDown}
-      onFocus={() => setActive((before) => before ?? chosen ?? first)}
+      onKeyDown={(event) => onKeyDown(event, props, { at, page, move })}
+      onFocus={() => {
+        if (active === undefined) setActive(chosen ?? first)
+      }}
     >
       <div class="window-list-all" role="presentation" style={{ height: count * rowHeight }}>
         {rows}
       </div>
     </div>
   )
+}
+
+interface Keyboard {
+  readonly at: number
+  /** So many rows are a page. */
+  readonly page: number
+  move(to: number): void
+}
+
+function onKeyDown(event: KeyboardEvent, props: WindowListProps, { at, page, move }: Keyboard) {
+  const { count, choose, onKey } = props
+  // A link or a button in a row has keys of its own.
+  if (event.target !== event.currentTarget) return
+  const own = () => onKey?.(event, at) ?? false
+  const isChoice = /^(Enter| )$/.test(event.key) && choose !== undefined && count > 0
+  const moved = movedTo(event.key, at, page, count) ?? (isChoice ? true : own())
+  if (typeof moved === 'number') move(moved)
+  else if (isChoice) choose(at)
+  else if (!moved) return
+  event.preventDefault()
+}
+
+const NARROW = '(max-width: 720px)'
+
+/** Whether the page is as narrow as a telephone, as its style has it: rows are higher then. */
+export function useNarrow(): boolean {
+  const [isNarrow, set] = useState(() => matchMedia(NARROW).matches)
+  useEffect(() => {
+    const media = matchMedia(NARROW)
+    const listener = () => set(media.matches)
+    media.addEventListener('change', listener)
+    return () => media.removeEventListener('change', listener)
+  }, [])
+  return isNarrow
+}
+
+/** The row that the keyboard is at: that of an item, where it is known what is in the rows. */
+function useActive({ itemAt, placeOf, count }: WindowListProps) {
+  const [active, set] = useState<{ index: number; item: unknown } | undefined>(undefined)
+  const place = active?.item === undefined ? undefined : placeOf?.(active.item as never)
+  const index = place ?? active?.index
+  // Where it has gone, whatever takes its place is the next to be followed.
+  if (active !== undefined && index !== undefined && count > 0) {
+    const last = Math.min(index, count - 1)
+    active.index = last
+    if (place === undefined) active.item = itemAt?.(last)
+  }
+  return {
+    active: index,
+    setActive: (to: number) => set({ index: to, item: itemAt?.(to) }),
+  }
 }
 
 /** Which part of a box is seen: where it is scrolled to, and how high it is. */
@@ -103,10 +164,11 @@ interface RowProps {
   readonly index: number
   readonly id: string
   readonly isActive: boolean
+  pick(): void
 }
 
-function Row({ props, index, id, isActive }: RowProps) {
-  const { rowHeight, role, chosen, choose, levelOf, count } = props
+function Row({ props, index, id, isActive, pick }: RowProps) {
+  const { rowHeight, role, chosen, levelOf, count } = props
   const level = levelOf?.(index)
   const isChosen = index === chosen
   return (
@@ -123,7 +185,7 @@ function Row({ props, index, id, isActive }: RowProps) {
       aria-expanded={level?.isOpen}
       class={`row${isChosen ? ' chosen' : ''}${isActive && role !== 'list' ? ' active' : ''}`}
       style={{ height: rowHeight, transform: `translateY(${index * rowHeight}px)` }}
-      onClick={() => choose?.(index)}
+      onClick={pick}
     >
       {props.row(index)}
     </div>

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import { takeKey } from '../model/deeds.ts'
-import { type ElectionView, electionsOf, spansOf } from '../model/elections.ts'
-import { spoken } from '../model/format.ts'
+import { type ElectionView, electionsOf, type Span, spansOf } from '../model/elections.ts'
+import { fullTime, spoken, timeOfDay } from '../model/format.ts'
 import { propose } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { Band, useHistory } from '../parts/history.tsx'
@@ -50,24 +50,19 @@ function Election({ election }: { readonly election: ElectionView }) {
       {leader !== undefined && <Leading election={election} leader={leader} />}
       <h3>Terms</h3>
       <Band spans={spans} now={now()} label={`Terms of ${name}`} />
-      <ol class="terms" reversed>
+      <ol class="terms past" reversed>
         {spans
           .slice(0, -1)
           .slice(-TERMS_LISTED)
           .reverse()
           .map((span) => (
-            <li key={span.token}>
-              <span class="holder">{span.holder}</span>
-              <span class="token">#{span.token}</span>
-              <span class="lasted">{spoken(span.to - span.from)}</span>
-              {span.end !== undefined && <Mark word={span.end.reason} />}
-            </li>
+            <Term key={`${span.token} ${span.from}`} span={span} />
           ))}
       </ol>
       <h3>
         Candidates in line <span class="count">{others.length}</span>
       </h3>
-      <Candidates others={others} />
+      <Candidates election={election} />
     </section>
   )
 }
@@ -109,19 +104,49 @@ function Leading({ election: { key }, leader }: LeadingProps) {
   )
 }
 
-function Candidates({ others }: Pick<ElectionView, 'others'>) {
-  if (others.length === 0) return <p class="quiet">Nobody is there to follow.</p>
+/** A term that is over: when it was, whose, and how it ended. */
+function Term({ span: { holder, token, from, to, end } }: { readonly span: Span }) {
   return (
-    <ol class="terms">
-      {others.slice(0, CANDIDATES_SHOWN).map(({ candidate, token, priority, preempt, value }) => (
-        <li key={token}>
-          <span class="holder">{candidate}</span>
-          <span class="token">#{token}</span>
-          {priority !== 0 && <span class="badge">priority {priority}</span>}
-          {preempt && <span class="badge">asks for it</span>}
-          <span class="quiet">{value}</span>
-        </li>
-      ))}
+    <li>
+      <span class="lasted">
+        <time title={fullTime(from)}>{timeOfDay(from)}</time> to{' '}
+        <time title={fullTime(to)}>{timeOfDay(to)}</time>
+      </span>
+      <a class="holder" href={`#/leases?holder=${encodeURIComponent(holder)}`}>
+        {holder}
+      </a>
+      <span class="token">#{token}</span>
+      <span class="lasted">{spoken(to - from)}</span>
+      {end !== undefined && <Mark word={end.reason} />}
+      {end?.by !== undefined && (
+        <span class="quiet">
+          by {end.by}
+          {end.why !== undefined && `: ${end.why}`}
+        </span>
+      )}
+    </li>
+  )
+}
+
+function Candidates({ election: { key, others } }: { readonly election: ElectionView }) {
+  const { mirror } = useLive()
+  if (others.length === 0) return <p class="quiet">Nobody is there to follow.</p>
+  const claims = mirror.keys.get(key)?.claims ?? []
+  const leases = new Map(claims.map(({ token, lease }) => [token, lease]))
+  return (
+    <ol class="terms candidates">
+      {others
+        .slice(0, CANDIDATES_SHOWN)
+        .map(({ candidate, holder, token, priority, preempt, value }) => (
+          <li key={token}>
+            <HolderLink holder={candidate} lease={leases.get(token) ?? ''} />
+            {holder !== candidate && <span class="quiet">{holder}</span>}
+            <span class="token">#{token}</span>
+            {priority !== 0 && <span class="badge">priority {priority}</span>}
+            {preempt && <span class="badge">asks for it</span>}
+            <span class="quiet">{value}</span>
+          </li>
+        ))}
     </ol>
   )
 }

@@ -1,6 +1,6 @@
-import { useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { count, several } from '../model/format.ts'
-import { TreeLines, type TreeNode, type TreeRow } from '../model/key-tree.ts'
+import type { KeyTree, TreeNode, TreeRow } from '../model/key-tree.ts'
 import type { Mirror } from '../model/mirror.ts'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
@@ -15,14 +15,18 @@ const OPEN_AT_FIRST = 200
 const SEARCH_MS = 400
 
 export function Keys({ route }: { readonly route: Route }) {
-  const live = useLive()
-  const { mirror, now } = live
+  const { mirror, now } = useLive()
   const [text, setText] = useState('')
+  const [isWaiting, setWaiting] = useState(route.query.has('waiting'))
+  const isSearch = isWaiting || text.trim() !== ''
   const moment = Math.floor(now() / SEARCH_MS)
   const found = useMemo(
-    () => (text.trim() === '' ? undefined : search(mirror, text)),
-    [mirror, text, text.trim() === '' ? 0 : moment],
+    () => (isSearch ? search(mirror, text, isWaiting) : undefined),
+    [mirror, text, isWaiting, isSearch ? moment : 0],
   )
+  useEffect(() => {
+    if (route.query.has('waiting')) setWaiting(true)
+  }, [route])
   return (
     <>
       <h1 class="unseen">Keys</h1>
@@ -41,20 +45,26 @@ export function Keys({ route }: { readonly route: Route }) {
               value={text}
               onInput={(event) => setText(event.currentTarget.value)}
             />
+            <button
+              type="button"
+              class="chip"
+              aria-pressed={isWaiting}
+              onClick={() => setWaiting(!isWaiting)}
+            >
+              with waiters
+            </button>
             {found !== undefined && (
               <span class="quiet">
-                {several(found.length, 'match').replace('matchs', 'matches')}
+                {found.length === 1 ? '1 match' : `${count(found.length)} matches`}
               </span>
             )}
           </div>
           {mirror.keys.size === 0 ? (
             <Empty title="No key is claimed">
-              <p>
-                A key is a name for anything that can be held. The overview shows how to claim one.
-              </p>
+              <p>A key is a name for what can be held. The overview shows how to claim one.</p>
             </Empty>
           ) : found !== undefined ? (
-            <Found keys={found} chosen={route.at} />
+            <Found keys={found} isWaiting={isWaiting} chosen={route.at} />
           ) : (
             <Tree mirror={mirror} chosen={route.at} />
           )}
@@ -66,10 +76,11 @@ export function Keys({ route }: { readonly route: Route }) {
 }
 
 /** All keys with this in their names or in those of their holders, by name. */
-export function search(mirror: Mirror, text: string): string[] {
+export function search(mirror: Mirror, text: string, isWaiting = false): string[] {
   const wanted = text.trim().toLowerCase()
   const found: string[] = []
-  for (const { key, claims } of mirror.keys.values()) {
+  for (const key of isWaiting ? mirror.contended : mirror.keys.keys()) {
+    const claims = mirror.keys.get(key)?.claims ?? []
     const isFound =
       key.toLowerCase().includes(wanted) ||
       claims.some(({ holder }) => holder.toLowerCase().includes(wanted))
@@ -78,15 +89,18 @@ export function search(mirror: Mirror, text: string): string[] {
   return found.sort()
 }
 
-function Found({
-  keys,
-  chosen,
-}: {
+interface FoundProps {
   readonly keys: readonly string[]
+  readonly isWaiting: boolean
   readonly chosen?: string | undefined
-}) {
+}
+
+function Found({ keys, isWaiting, chosen }: FoundProps) {
   const at = chosen === undefined ? -1 : keys.indexOf(chosen)
-  if (keys.length === 0) return <Empty title="No key or holder is called so" />
+  if (keys.length === 0)
+    return (
+      <Empty title={isWaiting ? 'Nobody waits for such a key' : 'No key or holder is called so'} />
+    )
   return (
     <WindowList
       label="Keys that were found"
@@ -95,43 +109,173 @@ function Found({
       chosen={at < 0 ? undefined : at}
       row={(index) => <KeyLine name={keys[index]!} path={keys[index]!} depth={0} />}
       choose={(index) => go(hrefTo('keys', keys[index]!))}
+      itemAt={(index) => keys[index]}
+      placeOf={(key: string) => (keys.includes(key) ? keys.indexOf(key) : undefined)}
     />
   )
 }
 
-function Tree({
-  mirror,
-  chosen,
-}: {
+/** A folder in which there is one folder and nothing else: it is a part of that one's line. */
+function isLink({ isKey, parent, children }: TreeNode): boolean {
+  if (isKey || parent === undefined || children?.size !== 1) return false
+  for (const child of children.values()) if (child.children === undefined) return false
+  return true
+}
+
+/** The folder at the end of such a chain, and the one at its beginning. */
+function endOf(node: TreeNode): TreeNode {
+  let end = node
+  while (isLink(end)) for (const child of end.children!.values()) end = child
+  return end
+}
+
+function headOf(node: TreeNode): TreeNode {
+  let head = node
+  while (head.parent !== undefined && isLink(head.parent)) head = head.parent
+  return head
+}
+
+interface OpenNode {
+  /** Its place among those beside it, and the lines that are below it. */
+  readonly at: number
+  readonly node: TreeNode
+  readonly lines: number
+}
+
+/**
+ * The lines of a tree of which some nodes are open, with each chain of folders as one. Only what is
+ * open is laid out: a line is found by its number, be there ever so many.
+ */
+export class FoldedLines {
+  readonly #tree: KeyTree
+  /** The paths of the open nodes. */
+  readonly open: Set<string>
+  #below = new Map<TreeNode, OpenNode[]>()
+  length = 0
+
+  constructor(tree: KeyTree, open: Iterable<string> = []) {
+    this.#tree = tree
+    this.open = new Set(open)
+    this.layOut()
+  }
+
+  /** Once for each time that it is drawn: what is open may have come and gone. */
+  layOut(): void {
+    const found = new Map<TreeNode, TreeNode[]>()
+    for (const path of this.open) {
+      const node = this.#tree.find(path)
+      if (node?.children === undefined || isLink(node)) continue
+      const above = headOf(node).parent!
+      const beside = found.get(above)
+      if (beside === undefined) found.set(above, [node])
+      else beside.push(node)
+    }
+    this.#below = new Map()
+    this.length = this.#count(this.#tree.root, found)
+  }
+
+  #count(parent: TreeNode, found: ReadonlyMap<TreeNode, TreeNode[]>): number {
+    const inside = (found.get(parent) ?? []).map((node) => {
+      const at = parent.names!.indexOf(headOf(node).name)
+      return { at, node, lines: this.#count(node, found) }
+    })
+    inside.sort((a, b) => a.at - b.at)
+    this.#below.set(parent, inside)
+    return inside.reduce((sum, { lines }) => sum + lines, parent.names?.size ?? 0)
+  }
+
+  at(index: number): TreeRow | undefined {
+    return index < 0 ? undefined : this.#find(this.#tree.root, index, 0)
+  }
+
+  #find(parent: TreeNode, index: number, depth: number): TreeRow | undefined {
+    let rest = index
+    for (const { at, node, lines } of this.#below.get(parent) ?? []) {
+      if (rest < at) break
+      if (rest === at) return { node, depth, isOpen: true }
+      if (rest <= at + lines) return this.#find(node, rest - at - 1, depth + 1)
+      rest -= lines
+    }
+    const child = parent.children?.get(parent.names?.list()[rest] ?? '')
+    return child && { node: endOf(child), depth, isOpen: false }
+  }
+
+  /** The number of the line of a node, if all above it are open. */
+  indexOf(path: string): number | undefined {
+    const node = this.#tree.find(path)
+    const head = node && headOf(node)
+    if (node?.parent === undefined || head?.parent === undefined) return undefined
+    const place = head.parent.names!.indexOf(head.name)
+    let index = place
+    for (const { at, lines } of this.#below.get(head.parent) ?? []) if (at < place) index += lines
+    if (head.parent === this.#tree.root) return index
+    const isSeen = this.open.has(head.parent.path)
+    const above = isSeen ? this.indexOf(head.parent.path) : undefined
+    return above === undefined ? undefined : above + 1 + index
+  }
+
+  /** The path of the folder that a node is seen in. */
+  above(node: TreeNode): string | undefined {
+    const { parent } = headOf(node)
+    return parent === this.#tree.root ? undefined : parent?.path
+  }
+
+  /** With the whole chain: something may come between, and then it is open still. */
+  toggle(node: TreeNode, to: boolean): void {
+    if (to) this.#open(node, headOf(node).parent)
+    else this.open.delete(node.path)
+    this.layOut()
+  }
+
+  /** Opens all that is above a key, so that it can be seen. */
+  reveal(path: string): void {
+    this.#open(this.#tree.find(path)?.parent, this.#tree.root)
+    this.layOut()
+  }
+
+  #open(from: TreeNode | undefined, end: TreeNode | undefined): void {
+    for (let at = from; at && at !== end; at = at.parent) this.open.add(at.path)
+  }
+}
+
+/** Arrows open and close folders, and go into them and out again. */
+function movedIn(lines: FoldedLines, key: string, index: number): number | boolean {
+  const row = lines.at(index)
+  if (row === undefined) return false
+  const { node, isOpen } = row
+  const isFolder = node.children !== undefined
+  if (key === 'ArrowRight' && isFolder && isOpen) return index + 1
+  if (key === 'ArrowLeft' && !isOpen) return lines.indexOf(lines.above(node) ?? '') ?? false
+  if (!isFolder || !/^Arrow(Left|Right)$/.test(key)) return false
+  lines.toggle(node, key === 'ArrowRight')
+  return true
+}
+
+interface TreeProps {
   readonly mirror: Mirror
   readonly chosen?: string | undefined
-}) {
+}
+
+function Tree({ mirror, chosen }: TreeProps) {
   const [, redraw] = useState(0)
-  const kept = useRef<TreeLines | undefined>(undefined)
+  const kept = useRef<FoldedLines | undefined>(undefined)
   const lines = useMemo(() => {
-    const made = new TreeLines(mirror.tree, kept.current?.open ?? openAtFirst(mirror))
+    const made = new FoldedLines(mirror.tree, kept.current?.open ?? openAtFirst(mirror))
     if (chosen !== undefined) made.reveal(chosen)
     kept.current = made
     return made
   }, [mirror])
-  const toggle = ({ path }: TreeNode, to = !lines.open.has(path)) => {
-    if (to) lines.open.add(path)
-    else lines.open.delete(path)
-    redraw((times) => times + 1)
+  lines.layOut()
+  const draw = () => redraw((times) => times + 1)
+  const toggle = (node: TreeNode) => {
+    lines.toggle(node, !lines.open.has(node.path))
+    draw()
   }
   const choose = (index: number) => {
     const row = lines.at(index)
     if (row === undefined) return
     if (row.node.isKey) go(hrefTo('keys', row.node.path))
     if (row.node.children !== undefined && !row.node.isKey) toggle(row.node)
-  }
-  const onKey = ({ key }: KeyboardEvent, index: number): boolean => {
-    const node = lines.at(index)?.node
-    if (node?.children === undefined) return false
-    if (key === 'ArrowRight') toggle(node, true)
-    else if (key === 'ArrowLeft') toggle(node, false)
-    else return false
-    return true
   }
   return (
     <WindowList
@@ -147,7 +291,13 @@ function Tree({
       }}
       row={(index) => <TreeLine row={lines.at(index)} toggle={toggle} />}
       choose={choose}
-      onKey={onKey}
+      itemAt={(index) => lines.at(index)?.node.path}
+      placeOf={(path: string) => lines.indexOf(path)}
+      onKey={({ key }, index) => {
+        const moved = movedIn(lines, key, index)
+        if (moved === true) draw()
+        return moved
+      }}
     />
   )
 }
@@ -155,15 +305,22 @@ function Tree({
 function openAtFirst(mirror: Mirror): Set<string> {
   const open = new Set<string>()
   if (mirror.keys.size > OPEN_AT_FIRST) return open
-  const walk = (node: TreeNode) => {
-    for (const child of node.children?.values() ?? []) {
-      if (child.children === undefined) continue
-      open.add(child.path)
-      walk(child)
-    }
+  for (const key of mirror.keys.keys()) {
+    const parts = key.split('/')
+    for (let end = 1; end < parts.length; end++) open.add(parts.slice(0, end).join('/'))
   }
-  walk(mirror.tree.root)
   return open
+}
+
+/** The name of a node, with those of the chain that it ends. */
+function labelOf(node: TreeNode): string {
+  const above = headOf(node).parent?.path ?? ''
+  return above === '' ? node.path : node.path.slice(above.length + 1)
+}
+
+/** However deep it is, there is room for its name. */
+function Indent({ depth }: { readonly depth: number }) {
+  return <span class="indent" style={{ width: `min(${depth * 16}px, 8rem, 20vw)` }} />
 }
 
 interface TreeLineProps {
@@ -174,28 +331,24 @@ interface TreeLineProps {
 function TreeLine({ row, toggle }: TreeLineProps) {
   if (row === undefined) return null
   const { node, depth, isOpen } = row
-  const isFolder = node.children !== undefined
-  const marker = isFolder ? (
-    <span
-      class={`twist ${isOpen ? 'open' : ''}`}
-      aria-hidden="true"
-      onClick={(event) => {
-        event.stopPropagation()
-        toggle(node)
-      }}
-    />
-  ) : (
-    <span class="twist none" />
+  const turn = (event: MouseEvent) => {
+    event.stopPropagation()
+    toggle(node)
+  }
+  const marker = node.children && (
+    <span class={`twist ${isOpen ? 'open' : ''}`} aria-hidden="true" onClick={turn} />
   )
   if (node.isKey) {
-    return <KeyLine name={node.name} path={node.path} depth={depth} marker={marker} />
+    return <KeyLine name={labelOf(node)} path={node.path} depth={depth} marker={marker} />
   }
   return (
     <div class="tree-line folder">
       <span class="name-cell">
-        <span class="indent" style={{ width: depth * 16 }} />
+        <Indent depth={depth} />
         {marker}
-        <span class="key">{node.name}/</span>
+        <span class="key" title={node.path}>
+          <bdi>{labelOf(node)}/</bdi>
+        </span>
       </span>
       <span class="quiet counts">
         {several(node.keys, 'key')}
@@ -221,15 +374,19 @@ function KeyLine({ name, path, depth, marker }: KeyLineProps) {
   return (
     <div class="tree-line">
       <span class="name-cell">
-        <span class="indent" style={{ width: depth * 16 }} />
-        {marker ?? <span class="twist none" />}
-        <span class="key">{name}</span>
+        <Indent depth={depth} />
+        {marker || <span class="twist none" />}
+        <span class="key" title={path}>
+          <bdi>{name}</bdi>
+        </span>
       </span>
       <span class="holder">
         {holder?.holder ?? 'free'}
         {(row?.held ?? 0) > 1 && ` +${row!.held - 1}`}
       </span>
-      <span class="token">{holder === undefined ? '' : `#${holder.token}`}</span>
+      <span class="token" title={holder && `fencing token ${holder.token}`}>
+        {holder && `#${holder.token}`}
+      </span>
       <DrainBar lease={lease} now={now()} />
       <span class={`waiting ${waiting > 0 ? '' : 'none'}`}>
         {waiting > 0 && (

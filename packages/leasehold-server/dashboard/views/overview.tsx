@@ -3,8 +3,8 @@ import { type Concern, concernsOf } from '../model/attention.ts'
 import { bytes, count } from '../model/format.ts'
 import { useLive } from '../parts/context.ts'
 import { EventFeed } from '../parts/event-feed.tsx'
-import { Plot, type Series } from '../parts/plot.tsx'
-import { FirstLease, Remains } from './first-lease.tsx'
+import { Plot, type Series, Spark } from '../parts/plot.tsx'
+import { FirstLease, Remains, useLesson } from './first-lease.tsx'
 
 type Sample = ReturnType<typeof useLive>['feed']['samples'][number]
 
@@ -12,13 +12,13 @@ export function Overview() {
   const live = useLive()
   const { mirror, standing } = live
   const isEmpty = standing.is === 'live' && isUnused(mirror.keys.keys())
+  const hasLesson = useLesson(isEmpty)
   return (
     <div class="overview">
       <Tiles />
       <Remains />
-      {isEmpty ? (
-        <FirstLease />
-      ) : (
+      {hasLesson && <FirstLease />}
+      {!isEmpty && (
         <>
           <Plots />
           <div class="halves">
@@ -37,26 +37,87 @@ function isUnused(keys: Iterable<string>): boolean {
   return true
 }
 
+/** How much there was in one second, as this page has counted it. */
+interface Level {
+  readonly at: number
+  readonly leases: number
+  readonly keys: number
+  readonly holders: number
+  readonly waiting: number
+}
+
+const LEVELS_MAX = 300
+const LEVEL_MS = 1000
+const levels: Level[] = []
+
+/** Counts once a second, whatever view is shown: the server has no past of these to tell. */
+export function useLevels(): void {
+  const { mirror, feed, standing, now } = useLive()
+  const at = now()
+  const last = levels.at(-1)
+  // A clock that was set back begins anew.
+  if (last !== undefined && at < last.at - LEVEL_MS) levels.length = 0
+  if (standing.is !== 'live' || at < (levels.at(-1)?.at ?? 0) + LEVEL_MS) return
+  const leases = feed.state?.leases?.count ?? mirror.leases.size
+  const { keys, holders, waiting } = mirror
+  levels.push({ at, leases, keys: keys.size, holders: holders.size, waiting })
+  if (levels.length > LEVELS_MAX) levels.shift()
+}
+
+interface TileProps {
+  readonly name: string
+  readonly value: string
+  readonly href?: string
+  /** When it was counted, and what was. */
+  readonly times: readonly number[]
+  readonly values: readonly number[]
+}
+
+function Tile({ name, value, href, times, values }: TileProps) {
+  return (
+    <li class="tile">
+      {href === undefined ? <span>{name}</span> : <a href={href}>{name}</a>}
+      <b>{value}</b>
+      <Spark {...{ name, times, values }} />
+    </li>
+  )
+}
+
 function Tiles() {
   const { mirror, feed } = useLive()
-  const sample = feed.samples.at(-1)
-  const { leases } = feed.state ?? {}
-  const tiles: readonly (readonly [string, string, string | undefined])[] = [
-    ['Leases', count(leases?.count ?? mirror.leases.size), '#/leases'],
-    ['Keys', count(mirror.keys.size), '#/keys'],
-    ['Holders', count(mirror.holders.size), '#/leases'],
-    ['Waiting', count(mirror.waiting), undefined],
-    ['Clients', sample === undefined ? '–' : count(sample.streams), undefined],
-    ['Memory', sample === undefined ? '–' : bytes(sample.memory), undefined],
-  ]
+  const { samples, state } = feed
+  const sample = samples.at(-1)
+  const counted = (pick: (level: Level) => number) => ({
+    ...{ times: levels.map(({ at }) => at), values: levels.map(pick) },
+  })
+  const sampled = (pick: (sample: Sample) => number) => ({
+    ...{ times: samples.map(({ at }) => at), values: samples.map(pick) },
+  })
+  const leases = count(state?.leases?.count ?? mirror.leases.size)
+  const told = (show: (value: Sample) => string) => (sample === undefined ? '–' : show(sample))
   return (
     <ul class="tiles">
-      {tiles.map(([name, value, href]) => (
-        <li key={name} class="tile">
-          {href === undefined ? <span>{name}</span> : <a href={href}>{name}</a>}
-          <b>{value}</b>
-        </li>
-      ))}
+      <Tile name="Leases" value={leases} href="#/leases" {...counted((it) => it.leases)} />
+      <Tile
+        {...{ name: 'Keys', value: count(mirror.keys.size), href: '#/keys' }}
+        {...counted((it) => it.keys)}
+      />
+      <Tile
+        {...{ name: 'Holders', value: count(mirror.holders.size), href: '#/leases' }}
+        {...counted((it) => it.holders)}
+      />
+      <Tile
+        {...{ name: 'Waiting', value: count(mirror.waiting), href: '#/keys?waiting' }}
+        {...counted((it) => it.waiting)}
+      />
+      <Tile
+        {...{ name: 'Clients', value: told((it) => count(it.streams)) }}
+        {...sampled((it) => it.streams)}
+      />
+      <Tile
+        {...{ name: 'Memory', value: told((it) => bytes(it.memory)) }}
+        {...sampled((it) => it.memory / 2 ** 20)}
+      />
     </ul>
   )
 }
@@ -107,7 +168,7 @@ function Plots() {
         series={[main('', (it) => it.expiryLag)]}
       />
       <Plot
-        {...{ title: 'Commit latency', unit: 'ms', times, least: 1 }}
+        {...{ title: 'Commit latency', unit: 'ms', times, least: 1, leavesOut: true }}
         series={[main('median', (it) => it.commit?.median), more('99 %', (it) => it.commit?.high)]}
       />
     </section>

@@ -1,9 +1,11 @@
 import { useMemo } from 'preact/hooks'
 import { count, fullTime, spoken } from '../model/format.ts'
+import type { ClaimRow, Mirror } from '../model/mirror.ts'
 import { type KindView, learntOf, type PoolView, poolNames, poolOf } from '../model/pools.ts'
+import { keysOf } from '../model/recipes.ts'
 import { useLive } from '../parts/context.ts'
 import { hrefTo, type Route } from '../parts/route.ts'
-import { DemoBadge, Empty } from '../parts/small.tsx'
+import { DemoBadge, Empty, HolderLink } from '../parts/small.tsx'
 
 /** The colours that tenants are told apart by, beside their names. */
 const COLOURS = 8
@@ -43,11 +45,12 @@ export function Pools({ route }: { readonly route: Route }) {
 function Pool({ name }: { readonly name: string }) {
   const { mirror, book, now } = useLive()
   const moment = Math.floor(now() / EXPECT_MS)
-  const pool = useMemo(
-    () => poolOf(mirror, name, now(), (lease) => book.see(lease)?.until),
-    [mirror, name, moment],
-  )
-  if (pool === undefined) return null
+  const found = useMemo(() => {
+    const view = poolOf(mirror, name, now(), (lease) => book.see(lease)?.until)
+    return view && { pool: view, claims: claimsOf(mirror, view) }
+  }, [mirror, name, moment])
+  if (found === undefined) return null
+  const { pool, claims } = found
   const free = pool.resources.filter((it) => it.free === it.shares).length
   return (
     <section class="panel" aria-labelledby={`pool-${name}`}>
@@ -57,9 +60,9 @@ function Pool({ name }: { readonly name: string }) {
           {free} of {pool.resources.length} free
         </span>
       </h2>
-      <Resources pool={pool} />
+      <Resources pool={pool} claims={claims} />
       <Tenants pool={pool} />
-      <Line pool={pool} />
+      <Line pool={pool} claims={claims} />
       <Kinds kinds={pool.kinds} />
     </section>
   )
@@ -70,34 +73,104 @@ function colourOf(pool: PoolView, tenant: string): string {
   return `tenant-${Math.max(at, 0) % COLOURS}`
 }
 
-function Resources({ pool }: { readonly pool: PoolView }) {
-  const { now } = useLive()
+type ResourceView = PoolView['resources'][number]
+
+/** The claims on a resource: it is a key of its own, or each of its shares is one. */
+function claimsOn(mirror: Mirror, pool: string, resource: string): ClaimRow[] {
+  const node = mirror.tree.find(`${keysOf(pool).prefix}r/${resource}`)
+  const keys = [node, ...(node?.children?.values() ?? [])].filter((it) => it?.isKey)
+  return keys.flatMap((it) => mirror.keys.get(it!.path)?.claims[0] ?? [])
+}
+
+/** The claims that a pool was seen by, of the same moment: others may be there by now. */
+interface Claims {
+  readonly on: ReadonlyMap<string, readonly ClaimRow[]>
+  /** The leases of those in line, by their tokens. */
+  readonly line: ReadonlyMap<number, string>
+}
+
+function claimsOf(mirror: Mirror, { name: pool, resources }: PoolView): Claims {
+  const line = mirror.keys.get(keysOf(pool).line)?.claims ?? []
+  return {
+    on: new Map(resources.map(({ name }) => [name, claimsOn(mirror, pool, name)])),
+    line: new Map(line.map(({ token, lease }) => [token, lease])),
+  }
+}
+
+interface PoolProps {
+  readonly pool: PoolView
+  readonly claims: Claims
+}
+
+function Resources({ pool, claims }: PoolProps) {
   return (
     <ul class="resources">
-      {pool.resources.map(({ name, attributes, shares, free, permits }) => (
-        <li
-          key={name}
-          class={`resource ${permits[0] === undefined ? 'free' : colourOf(pool, permits[0].tenant)}`}
-        >
-          <b>{name}</b>
-          <span class="quiet">
-            {Object.entries(attributes)
-              .map(([word, value]) => `${word} ${value}`)
-              .join(', ')}
-          </span>
-          {permits.length === 0 && <span>free</span>}
-          {permits.map((permit) => (
-            <span key={permit.token} title={`since ${fullTime(permit.since)}, ${permit.holder}`}>
-              {permit.tenant}: {permit.kind}
-              {shares > 1 && ` (${permit.shares} of ${shares})`}, {spoken(now() - permit.since)}
-              {permit.noticed && <span class="badge">asked back</span>}
-            </span>
-          ))}
-          {permits.length > 0 && free > 0 && <span>{free} shares free</span>}
-        </li>
+      {pool.resources.map((resource) => (
+        <Resource
+          {...{ key: resource.name, pool, resource }}
+          claims={claims.on.get(resource.name) ?? []}
+        />
       ))}
     </ul>
   )
+}
+
+interface ResourceProps {
+  readonly pool: PoolView
+  readonly resource: ResourceView
+  readonly claims: readonly ClaimRow[]
+}
+
+function Resource({ pool, resource, claims }: ResourceProps) {
+  const { name, attributes, shares, free, permits } = resource
+  const [first] = claims
+  return (
+    <li class={`resource ${permits[0] === undefined ? 'free' : colourOf(pool, permits[0].tenant)}`}>
+      <b>{first === undefined ? name : <a href={hrefTo('keys', first.key)}>{name}</a>}</b>
+      <span class="quiet">
+        {Object.entries(attributes)
+          .map(([word, value]) => `${word} ${value}`)
+          .join(', ')}
+      </span>
+      {permits.length === 0 && <span>free</span>}
+      {permits.map((permit) => (
+        <Permit
+          {...{ key: permit.token, permit, shares }}
+          lease={claims.find(({ token }) => token === permit.token)?.lease}
+        />
+      ))}
+      {permits.length > 0 && free > 0 && <span>{free} shares free</span>}
+    </li>
+  )
+}
+
+interface PermitProps {
+  readonly permit: ResourceView['permits'][number]
+  readonly shares: number
+  readonly lease: string | undefined
+}
+
+function Permit({ permit, shares, lease }: PermitProps) {
+  const { now } = useLive()
+  const { tenant, kind, since, holder, noticed } = permit
+  return (
+    <>
+      <span title={`since ${fullTime(since)}`}>
+        {tenant}: {kind}
+        {shares > 1 && ` (${permit.shares} of ${shares})`}, {spoken(now() - since)}
+        {noticed && <span class="badge">asked back</span>}
+      </span>
+      <span class="by">
+        by <Who holder={holder} lease={lease} />
+      </span>
+    </>
+  )
+}
+
+/** Who it is, with the way to its lease where that is known. */
+function Who({ holder, lease }: { readonly holder: string; readonly lease: string | undefined }) {
+  if (lease === undefined) return <span class="holder">{holder}</span>
+  return <HolderLink holder={holder} lease={lease} />
 }
 
 function Tenants({ pool }: { readonly pool: PoolView }) {
@@ -133,7 +206,7 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
   )
 }
 
-function Line({ pool }: { readonly pool: PoolView }) {
+function Line({ pool, claims }: PoolProps) {
   const { now } = useLive()
   const { line } = pool
   return (
@@ -148,7 +221,7 @@ function Line({ pool }: { readonly pool: PoolView }) {
           .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
             <li key={token}>
               <span class={`swatch ${colourOf(pool, tenant)}`} />
-              <span class="holder">{holder}</span>
+              <Who holder={holder} lease={claims.line.get(token)} />
               <span class="quiet">
                 {tenant}, {kind}
                 {wanted > 1 && ` × ${wanted}`}

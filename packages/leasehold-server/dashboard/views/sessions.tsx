@@ -5,9 +5,11 @@ import { propose } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'
 import { DemoBadge, DrainBar, Empty } from '../parts/small.tsx'
-import { WindowList } from '../parts/window-list.tsx'
+import { useNarrow, WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 40
+/** On a narrow page a session takes three lines. */
+const NARROW_HEIGHT = 92
 const ROWS_MAX = 12
 
 export function Sessions() {
@@ -39,7 +41,8 @@ export function Sessions() {
 function Table({ table }: { readonly table: string }) {
   const { mirror } = useLive()
   const length = sessionCount(mirror, table)
-  const height = Math.min(length, ROWS_MAX) * ROW_HEIGHT
+  const rowHeight = useNarrow() ? NARROW_HEIGHT : ROW_HEIGHT
+  const height = Math.min(length, ROWS_MAX) * rowHeight
   return (
     <section class="panel" aria-labelledby={`sessions-${table}`}>
       <h2 id={`sessions-${table}`}>
@@ -50,7 +53,7 @@ function Table({ table }: { readonly table: string }) {
           role="list"
           label={`Sessions of ${table}`}
           count={length}
-          rowHeight={ROW_HEIGHT}
+          rowHeight={rowHeight}
           row={(index) => <SessionRow session={sessionAt(mirror, table, index)} />}
         />
       </div>

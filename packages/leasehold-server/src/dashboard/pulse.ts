@@ -21,6 +21,10 @@ const BEATS_MS = 200
 /** Sampling goes on for so long after the last one has left, for those who only reload the page. */
 const LINGER_MS = 5 * 60_000
 const LOOP_RESOLUTION_MS = 10
+/** The least that a lease lives whose expiry is timed: until then it is not late. */
+const PROBE_TTL_MS = 1000
+/** A lag stands for so long: until the next is measured, and once more if that one fails. */
+const LAG_STANDS_MS = 2 * PROBE_EVERY * EVERY_MS
 
 export interface PulseOptions {
   readonly store: MeasuredStore
@@ -66,7 +70,10 @@ export class Pulse {
   #beats = new Map<LeaseId, number>()
   #last = { at: 0, counts: NOTHING, commits: [] as readonly number[] }
   #ticks = 0
-  #lag: number | undefined
+  /** The last lag that was measured, and when. */
+  #lag: { readonly ms: number; readonly at: number } | undefined
+  /** When the lease that is timed now was asked for. */
+  #probedSince: number | undefined
 
   constructor(options: PulseOptions) {
     this.#options = options
@@ -84,6 +91,8 @@ export class Pulse {
   leave(viewer: Viewer): void {
     if (!this.#viewers.delete(viewer) || this.#viewers.size > 0) return
     this.#round.stop()
+    // From now on nothing is timed: what was says nothing of the time until somebody comes.
+    this.#lag = undefined
     const { clock } = this.#options
     this.#linger = clock.timer(clock.now() + LINGER_MS, () => this.#stop())
   }
@@ -102,6 +111,9 @@ export class Pulse {
     this.#loop.enable()
     store.renewed = (leases) => this.#heard(leases)
     this.#samples = []
+    this.#ticks = 0
+    this.#lag = undefined
+    this.#probedSince = undefined
     this.#last = { at: clock.now(), counts: this.#counts(), commits: [...store.commits.counts] }
     this.#next()
   }
@@ -144,8 +156,26 @@ export class Pulse {
   }
 
   async #probe(): Promise<void> {
-    const lag = await this.#observer?.probeExpiry()
-    if (lag !== undefined) this.#lag = lag
+    const observer = this.#observer
+    // One that does not come back is not forgotten for another: its age is the lag.
+    if (observer === undefined || this.#probedSince !== undefined) return
+    const { clock } = this.#options
+    this.#probedSince = clock.now()
+    const ms = await observer.probeExpiry()
+    if (observer !== this.#observer) return
+    this.#probedSince = undefined
+    if (ms !== undefined && this.#viewers.size > 0) this.#lag = { ms, at: clock.now() }
+  }
+
+  /** The last lag, or by how much the lease that is timed now is late already, if that is more. */
+  #lagNow(now: number): number | undefined {
+    if (this.#viewers.size === 0) return undefined
+    const stands = this.#lag !== undefined && now - this.#lag.at <= LAG_STANDS_MS
+    const measured = stands ? this.#lag?.ms : undefined
+    const ttl = Math.max(PROBE_TTL_MS, this.#options.unmeasured.guarantees.ttl.min)
+    const late = this.#probedSince === undefined ? 0 : now - this.#probedSince - ttl
+    // A part of a second is the way to the store and the timer of this sample, and no lag.
+    return late >= EVERY_MS && late > (measured ?? 0) ? late : measured
   }
 
   #sample(): Sample {
@@ -167,7 +197,7 @@ export class Pulse {
       at: now,
       ...rates,
       commit: spreadOf(store.commits.bounds, commits, store.commits.counts),
-      expiryLag: this.#lag,
+      expiryLag: this.#lagNow(now),
       loopDelay: Number.isFinite(loopDelay) ? loopDelay : 0,
       memory: process.memoryUsage.rss(),
       streams: stats.connections,

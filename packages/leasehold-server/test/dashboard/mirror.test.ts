@@ -3,9 +3,10 @@ import { type Event, isLeaseholdError, type LeaseStore } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
 import { loadKeys, loadLeases, watchFrom } from '../../dashboard/live/loading.ts'
-import { KeyTree, TreeLines } from '../../dashboard/model/key-tree.ts'
+import { KeyTree, TreeLines, type TreeNode } from '../../dashboard/model/key-tree.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
 import { SortedNames } from '../../dashboard/model/sorted-names.ts'
+import { FoldedLines } from '../../dashboard/views/keys.tsx'
 
 /** Numbers that look like chance, and are the same each time. */
 function chances(seed: number): (below: number) => number {
@@ -99,6 +100,65 @@ describe('the tree of keys', () => {
     lines.open.clear()
     lines.reveal('2/3/4')
     expect([...lines.open].sort()).toEqual(tree.find('2/3/4') ? ['2', '2/3'] : [])
+  })
+})
+
+describe('the tree of keys, with chains of folders as one line each', () => {
+  it('shows a line by its number as if all lines were laid out', () => {
+    const tree = new KeyTree()
+    const chance = chances(5)
+    const part = () => 'abc'[chance(3)]!
+    const keys = Array.from({ length: 60 }, () =>
+      Array.from({ length: 1 + chance(7) }, part).join('/'),
+    )
+    const lines = new FoldedLines(tree)
+    const laidOut = () => {
+      const all: string[] = []
+      const walk = (node: TreeNode, depth: number) => {
+        for (const name of node.names?.list() ?? []) {
+          let child = node.children!.get(name)!
+          for (;;) {
+            const [only, ...more] = [...(child.children?.values() ?? [])]
+            if (child.isKey || more.length > 0 || only?.children === undefined) break
+            child = only
+          }
+          all.push(`${depth} ${child.path}`)
+          if (lines.open.has(child.path)) walk(child, depth + 1)
+        }
+      }
+      walk(tree.root, 0)
+      return all
+    }
+    for (let round = 0; round < 200; round++) {
+      const key = keys[chance(keys.length)]!
+      if (tree.find(key)?.isKey) tree.delete(key)
+      else tree.add(key)
+      lines.layOut()
+      const row = lines.at(chance(lines.length))
+      if (row?.node.children !== undefined) lines.toggle(row.node, !row.isOpen)
+      const wanted = laidOut()
+      const shown = wanted.map((_, at) => `${lines.at(at)!.depth} ${lines.at(at)!.node.path}`)
+      expect(shown).toEqual(wanted)
+      expect(lines.length).toBe(wanted.length)
+      for (const [at, line] of wanted.entries()) {
+        const path = line.split(' ')[1]!
+        expect(lines.indexOf(path)).toBe(at)
+        const above = lines.above(tree.find(path)!)
+        if (above !== undefined) expect(wanted.slice(0, at).join()).toContain(` ${above}`)
+      }
+    }
+  })
+
+  it('stays open where a key comes between two folders of a chain', () => {
+    const tree = new KeyTree()
+    tree.add('a/b/c/1')
+    const lines = new FoldedLines(tree)
+    lines.toggle(lines.at(0)!.node, true)
+    expect([0, 1].map((at) => lines.at(at)!.node.path)).toEqual(['a/b/c', 'a/b/c/1'])
+    tree.add('a/2')
+    lines.layOut()
+    const all = Array.from({ length: lines.length }, (_, at) => lines.at(at)!.node.path)
+    expect(all).toEqual(['a', 'a/2', 'a/b/c', 'a/b/c/1'])
   })
 })
 

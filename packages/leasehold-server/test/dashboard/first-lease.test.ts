@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { describeInBrowser, launch, Visit } from './browser.ts'
+import { Scene } from './scene.ts'
+
+describeInBrowser('the first lease, step by step', () => {
+  let browser: Browser
+  let scene: Scene
+  let visit: Visit
+
+  beforeAll(async () => {
+    browser = await launch()
+  })
+
+  afterAll(() => browser?.close())
+
+  beforeEach(async () => {
+    scene = await Scene.open()
+  })
+
+  afterEach(async () => {
+    await visit.end()
+    await scene.close()
+  })
+
+  const begin = async (): Promise<Page> => {
+    visit = await Visit.open(browser, scene.url)
+    await visit.live()
+    return visit.page
+  }
+
+  const signedIn = async (...rights: string[]) => {
+    await scene.token('root', 'all:')
+    const token = await scene.token('ann', ...rights)
+    visit = await Visit.open(browser, scene.url)
+    await visit.page.getByLabel('Token').fill(token)
+    await visit.page.getByRole('button', { name: 'Sign in' }).click()
+    await visit.live()
+    return { page: visit.page, token }
+  }
+
+  const run = async (text: string, env: Record<string, string> = {}) =>
+    (await promisify(execFile)('bash', ['-c', text], { env: { ...process.env, ...env } })).stdout
+
+  const done = (page: Page) => page.locator('.first li.done').count()
+
+  it('stays until the last step is done, and ticks off each as it happens', async () => {
+    const page = await begin()
+    const [take, keep, give] = await page.locator('.command pre').allInnerTexts()
+    expect(await done(page)).toBe(0)
+    const lease = await run(`${take}; printf %s "$lease"`)
+    await soon(() => done(page)).toBe(1)
+    const first = page.locator('.first li').first()
+    await first.locator('.drain-text').waitFor()
+    expect(await page.locator('.command pre').allInnerTexts()).toEqual([take, keep, give])
+    expect(await visit.complaints()).toEqual([])
+    await page.reload()
+    await visit.live()
+    await soon(() => done(page)).toBe(1)
+    await page.locator('.first li').first().locator('.drain-text').waitFor()
+    await page.waitForTimeout(1000)
+    await run(`lease=${lease}; ${keep}`)
+    await soon(() => done(page)).toBe(2)
+    await visit.to('Keys')
+    await visit.to('Overview')
+    expect(await done(page)).toBe(2)
+    await run(`lease=${lease}; ${give}`)
+    await soon(() => done(page)).toBe(3)
+    await page.getByRole('button', { name: 'Start over' }).click()
+    await soon(() => done(page)).toBe(0)
+  })
+
+  it('leads to the lease that was taken, and can be put away', async () => {
+    const page = await begin()
+    const [take] = await page.locator('.command pre').allInnerTexts()
+    await run(take!)
+    await page.locator('.first li').first().getByRole('link', { name: 'reports/nightly' }).waitFor()
+    await page.getByRole('button', { name: 'Hide the steps' }).click()
+    await soon(() => page.locator('.first').count()).toBe(0)
+    await page.getByRole('heading', { name: 'Events' }).waitFor()
+    await visit.to('Keys')
+    await visit.to('Overview')
+    expect(await page.locator('.first').count()).toBe(0)
+  })
+
+  it('has commands for a key that one may claim, with the variable of the command line', async () => {
+    const { page, token } = await signedIn('claim,read,watch:jobs/')
+    await page.getByText('Nothing is held yet of what you may see').waitFor()
+    await page.getByText('LEASEHOLD_AUTH', { exact: true }).waitFor()
+    const [take, keep, give] = await page.locator('.command pre').allInnerTexts()
+    expect(take).toContain('/v1/locks/jobs/')
+    expect(take).toContain('Bearer $LEASEHOLD_AUTH')
+    const lease = await run(`${take}; printf %s "$lease"`, { LEASEHOLD_AUTH: token })
+    await soon(() => done(page)).toBe(1)
+    await page.locator('.first li').first().locator('.drain-text').waitFor()
+    await run(`lease=${lease}; ${keep}`, { LEASEHOLD_AUTH: token })
+    await page.evaluate(() => dispatchEvent(new Event('focus')))
+    await soon(() => done(page)).toBe(2)
+    await run(`lease=${lease}; ${give}`, { LEASEHOLD_AUTH: token })
+    await soon(() => done(page)).toBe(3)
+  })
+
+  it('has no commands for one who may claim nothing', async () => {
+    const { page } = await signedIn('read,watch:')
+    await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
+    await page.getByText(/may look here, and claim nothing/).waitFor()
+    expect(await page.locator('.command').count()).toBe(0)
+  })
+
+  it('says nothing of a token where the server wants none', async () => {
+    const page = await begin()
+    await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
+    expect(await page.locator('.first').textContent()).not.toContain('LEASEHOLD_')
+  })
+
+  it('says of what a demonstration left behind that it runs no more', async () => {
+    await scene.lease('demo:ada', ['pool/demo-gpu/definition'], { ttl: Infinity })
+    const page = await begin()
+    const remains = page.locator('.demonstrate')
+    await remains.getByRole('heading', { name: 'A demonstration was here' }).waitFor()
+    expect(await remains.textContent()).not.toContain('is a fleet in this server')
+    await remains.getByRole('button', { name: 'Clear it away' }).click()
+    await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
+  })
+})
+
+/** Waits for longer than a second, on a machine that is busy with something else. */
+function soon<Value>(look: () => Promise<Value>) {
+  return expect.poll(look, { timeout: 10_000 })
+}
