@@ -3,10 +3,10 @@ import { type Event, isLeaseholdError, type LeaseStore } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
 import { loadKeys, loadLeases, watchFrom } from '../../dashboard/live/loading.ts'
-import { KeyTree, TreeLines, type TreeNode } from '../../dashboard/model/key-tree.ts'
+import { FoldedLines } from '../../dashboard/model/folded-lines.ts'
+import { KeyTree, type TreeNode } from '../../dashboard/model/key-tree.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
 import { SortedNames } from '../../dashboard/model/sorted-names.ts'
-import { FoldedLines } from '../../dashboard/views/keys.tsx'
 
 /** Numbers that look like chance, and are the same each time. */
 function chances(seed: number): (below: number) => number {
@@ -67,39 +67,6 @@ describe('the tree of keys', () => {
     expect(tree.find('a/b')).toBeUndefined()
     expect(tree.find('a')).toMatchObject({ keys: 2, waiting: 0 })
     expect(tree.find('/odd')).toMatchObject({ isKey: true })
-  })
-
-  it('shows a line by its number as if all lines were laid out', () => {
-    const tree = new KeyTree()
-    const chance = chances(3)
-    for (let at = 0; at < 300; at++) tree.add(`${chance(4)}/${chance(5)}/${chance(20)}`)
-    const lines = new TreeLines(tree)
-    const laidOut = () => {
-      const all: string[] = []
-      const walk = (node: ReturnType<KeyTree['find']>, depth: number) => {
-        for (const name of node?.names?.list() ?? []) {
-          const child = node!.children!.get(name)!
-          all.push(`${depth} ${child.path}`)
-          if (lines.open.has(child.path)) walk(child, depth + 1)
-        }
-      }
-      walk(tree.root, 0)
-      return all
-    }
-    for (let round = 0; round < 40; round++) {
-      const path = chance(2) === 0 ? `${chance(4)}` : `${chance(4)}/${chance(5)}`
-      if (!lines.open.delete(path)) lines.open.add(path)
-      const wanted = laidOut()
-      expect(lines.length).toBe(wanted.length)
-      const shown = wanted.map((_, at) => `${lines.at(at)!.depth} ${lines.at(at)!.node.path}`)
-      expect(shown).toEqual(wanted)
-      for (const [at, line] of wanted.entries()) {
-        expect(lines.indexOf(line.split(' ')[1]!)).toBe(at)
-      }
-    }
-    lines.open.clear()
-    lines.reveal('2/3/4')
-    expect([...lines.open].sort()).toEqual(tree.find('2/3/4') ? ['2', '2/3'] : [])
   })
 })
 
