@@ -1,10 +1,10 @@
-import type { Lease } from 'leasehold/port'
+import type { End, Lease } from 'leasehold/port'
 import { useEffect, useState } from 'preact/hooks'
-import { breakLease, revokeLease } from '../model/deeds.ts'
+import { breakLease, PERIODS, revokeLease } from '../model/deeds.ts'
 import { count, fullTime, several, spoken } from '../model/format.ts'
 import { rhythmOf } from '../model/heartbeats.ts'
 import type { LeaseRow, Mirror } from '../model/mirror.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { ActButton, useHindrance } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'
 import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink } from '../parts/small.tsx'
@@ -77,13 +77,9 @@ function Gone({ id }: { readonly id: string }) {
 }
 
 function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Lease | undefined }) {
-  const { now } = useLive()
+  const { now, book } = useLive()
   if (lease === undefined) return <Facts facts={[['Lease', row.id]]} />
-  const { ttl, grace, grantedAt, renewedAt, endOfLife, parent, labels } = lease
-  const ends =
-    endOfLife === Infinity
-      ? 'when it is not renewed'
-      : `in ${spoken(endOfLife - now())} at the latest`
+  const { ttl, grace, grantedAt, renewedAt, parent, labels } = lease
   return (
     <Facts
       facts={[
@@ -91,7 +87,7 @@ function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Le
         ['Ttl', grace > 0 ? `${spoken(ttl)}, and ${spoken(grace)} of grace` : spoken(ttl)],
         ['Last heartbeat', `${spoken(now() - renewedAt)} ago`],
         ['Granted', fullTime(grantedAt)],
-        ['Ends', ends],
+        ['Ends', endText(lease, book.cutOf(row.id), now())],
         ...(parent === undefined
           ? []
           : ([['Ends with', <HolderLink holder={parent} lease={parent} />]] as const)),
@@ -101,21 +97,35 @@ function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Le
   )
 }
 
+/** When it ends; and who has seen to that, where somebody has broken it. */
+function endText({ endOfLife }: Lease, cut: End | undefined, now: number): string {
+  if (endOfLife === Infinity) return 'when it is not renewed'
+  const left = spoken(endOfLife - now)
+  if (cut === undefined) return `in ${left} at the latest`
+  const { by = 'somebody', why } = cut
+  return `broken by ${by}${why ? `: ${why}` : ''}, ends in ${left}`
+}
+
 function LeaseActions({ row }: { readonly row: LeaseRow }) {
   const live = useLive()
-  const { mirror } = live
+  const hindrance = useHindrance()
+  const { mirror, book, now } = live
   const may =
     live.may('admin', '') ||
     (row.keys.length > 0 && row.keys.every((key) => live.may('admin', key)))
   if (!may) return null
+  const isCut = book.cutOf(row.id) !== undefined
+  const left = (row.detail?.endOfLife ?? Infinity) - now()
   return (
     <div class="actions">
-      <button type="button" onClick={() => propose(breakLease(mirror, row))}>
-        Break it…
-      </button>
-      <button type="button" class="danger" onClick={() => propose(revokeLease(mirror, row))}>
-        End it now…
-      </button>
+      {left > PERIODS[0]!.ms && (
+        <ActButton
+          text={isCut ? 'Break it sooner…' : 'Break it…'}
+          deed={() => breakLease(mirror, row)}
+        />
+      )}
+      <ActButton text="End it now…" isDanger deed={() => revokeLease(mirror, row)} />
+      {hindrance !== undefined && <span class="quiet hindrance">{hindrance}</span>}
     </div>
   )
 }

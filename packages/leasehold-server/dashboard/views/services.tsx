@@ -9,7 +9,7 @@ import {
   type StatusChange,
   servicesOf,
 } from '../model/services.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import type { Route } from '../parts/route.ts'
 import { DemoBadge, DrainBar, Empty, HolderLink, Mark, toneOf } from '../parts/small.tsx'
@@ -133,20 +133,12 @@ function InstanceActions({ instance, service }: InstanceRowProps) {
   const health = `health/${service.name}/${id}`
   if (drainedBy !== undefined) {
     if (!live.may('admin', health)) return null
-    return (
-      <button type="button" onClick={() => propose(returnInstance(service.name, id))}>
-        Return…
-      </button>
-    )
+    return <ActButton text="Return…" deed={() => returnInstance(service.name, id)} />
   }
   if (!live.may('claim', health) || !live.may('renew', key) || !live.may('admin', health))
     return null
   const left = service.instances.filter((it) => it.id !== id && isHealthy(it)).length
-  return (
-    <button type="button" onClick={() => propose(drainInstance(service.name, id, left))}>
-      Drain…
-    </button>
-  )
+  return <ActButton text="Drain…" deed={() => drainInstance(service.name, id, left)} />
 }
 
 interface StripProps {
