@@ -1,14 +1,9 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { drainInstance, returnInstance } from '../model/deeds.ts'
 import { placed } from '../model/elections.ts'
 import { figure, several, spoken, timeOfDay } from '../model/format.ts'
-import {
-  type InstanceView,
-  isHealthy,
-  type ServiceView,
-  type StatusChange,
-  servicesOf,
-} from '../model/services.ts'
+import { stripOf } from '../model/known-status.ts'
+import { type InstanceView, isHealthy, type ServiceView, servicesOf } from '../model/services.ts'
 import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import type { Route } from '../parts/route.ts'
@@ -84,7 +79,7 @@ interface InstanceRowProps {
 }
 
 function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly begin: number }) {
-  const { book, now, history } = useLive()
+  const { book, now } = useLive()
   const { id, status, note, zone, address, capabilities, load, drainedBy, holder, lease } = instance
   return (
     <li class="instance">
@@ -108,13 +103,7 @@ function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly
         <HolderLink holder={holder} lease={lease} />
       </div>
       <div class="instance-life">
-        <Strip
-          changes={history.of(`${service.name}/${id}`)}
-          status={status}
-          now={now()}
-          since={instance.since}
-          begin={begin}
-        />
+        <Strip instance={instance} begin={begin} />
         <DrainBar lease={book.see(lease)} now={now()} />
       </div>
     </li>
@@ -143,30 +132,39 @@ function InstanceActions({ instance, service }: InstanceRowProps) {
 
 interface StripProps {
   readonly begin: number
-  readonly changes: readonly StatusChange[]
-  readonly status: string
-  readonly now: number
-  readonly since: number
+  readonly instance: InstanceView
 }
 
-/** How it was over the last minutes: one piece for each status that it had. */
-function Strip({ changes, status, now, since, begin }: StripProps) {
-  const known = changes.length > 0 ? changes : [{ at: since, status, note: undefined }]
-  const pieces = known.map((change, at) => ({
-    ...change,
-    from: change.at,
-    to: known[at + 1]?.at ?? now,
-  }))
+/**
+ * How it was over the last minutes: one piece for each status that it had. Where nothing was heard
+ * of that it is hatched: a page that is opened late does not know.
+ */
+function Strip({ instance, begin }: StripProps) {
+  const { history, mirror, now } = useLive()
+  const { service, id, status, drainedBy } = instance
+  const [opened] = useState(now)
+  // A drain is never written again, so that it is as old as its claim; a check's result may be newer.
+  const drain = mirror.keys.get(`health/${service}/${id}`)?.claims.at(-1)
+  const seen = drainedBy === undefined ? opened : (drain?.claimedAt ?? opened)
+  const pieces = stripOf(history.of(`${service}/${id}`), instance, seen, now())
+  const unknown = placed({ from: begin, to: pieces[0]?.from ?? begin }, begin, now())
   return (
     <div
       class="strip"
       role="img"
-      aria-label={`Its checks: ${several(known.length, 'change')}, now ${status}`}
+      aria-label={`Its checks: ${several(pieces.length, 'change')}, now ${status}`}
     >
+      {unknown.width > 0 && (
+        <span
+          class="unknown"
+          style={{ left: 0, width: `${100 * unknown.width}%` }}
+          title="How it was then is not known here"
+        />
+      )}
       {pieces
         .filter(({ to }) => to > begin)
         .map((piece) => {
-          const { left, width } = placed(piece, begin, now)
+          const { left, width } = placed(piece, begin, now())
           return (
             <span
               key={piece.from}

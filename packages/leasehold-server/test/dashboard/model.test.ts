@@ -5,7 +5,8 @@ import { breakLease, drainInstance, revokeLease, takeKey } from '../../dashboard
 import { electionsOf, placed, spansOf } from '../../dashboard/model/elections.ts'
 import { bytes, countdown, figure, several, spoken } from '../../dashboard/model/format.ts'
 import { rhythmOf } from '../../dashboard/model/heartbeats.ts'
-import { Mirror } from '../../dashboard/model/mirror.ts'
+import { stripOf } from '../../dashboard/model/known-status.ts'
+import { type KeyRow, Mirror } from '../../dashboard/model/mirror.ts'
 import { learntOf, poolNames, poolOf } from '../../dashboard/model/pools.ts'
 import { KINDS, Recent } from '../../dashboard/model/recent.ts'
 import { StatusHistory, servicesOf } from '../../dashboard/model/services.ts'
@@ -55,10 +56,28 @@ describe('what needs attention', () => {
     const concerns = concernsOf({ ...nothing, mirror, lapsed, expiryLag: 900, now: 4000 })
     expect(concerns.map(({ kind }) => kind)).toEqual(['lag', 'service', 'lapsed'])
     expect(concerns[1]!.title).toBe('embedder: 1 of 2 healthy')
-    expect(concerns[1]!.detail).toBe('ill is critical: no memory')
+    expect(concerns[1]!.detail).toBe('ill of h is critical: no memory')
     expect(concerns[2]!.detail).toContain('3 s ago; lost in 5 s')
     expect(concernsOf({ ...nothing, mirror, lapsed, now: 9001 }).map((it) => it.kind)).toEqual([
       'service',
+    ])
+  })
+
+  it('is no instance that somebody has drained, unless no other is left', () => {
+    const [one, two] = [instance('one', {}), instance('two', {})]
+    const drain = (of: number, id: string) => {
+      const value = { status: 'critical', note: 'drained by ann: upgrade', of, drained: 'ann' }
+      return event(`health/embedder/${id}`, { mode: 'shared', value: JSON.stringify(value) })
+    }
+    const half = mirrorWith(one, two, drain(one.token, 'one'))
+    expect(concernsOf({ ...nothing, mirror: half })).toEqual([])
+    const none = mirrorWith(one, two, drain(one.token, 'one'), drain(two.token, 'two'))
+    expect(concernsOf({ ...nothing, mirror: none })).toMatchObject([
+      {
+        level: 'warn',
+        title: 'embedder: 0 of 2 healthy',
+        detail: 'one of h and 1 more are drained by ann: upgrade',
+      },
     ])
   })
 
@@ -153,6 +172,31 @@ describe('services', () => {
       ['passing', undefined],
       ['critical', 'no memory'],
       ['gone', undefined],
+    ])
+  })
+
+  it('are unknown for as long as nothing tells how they were', () => {
+    const known = (...more: Parameters<typeof stripOf>) => {
+      const pieces = stripOf(...more)
+      return pieces.map(({ from, to, status }) => [from, to, status])
+    }
+    const one = { since: 0, status: 'critical', note: 'x' } as const
+    // Nothing was heard: what it is now it is since it was seen so, or since it was drained.
+    expect(known([], one, 90, 100)).toEqual([[90, 100, 'critical']])
+    // An event of a check tells nothing of a registration that was not heard of.
+    const gone = { at: 40, status: 'gone', note: undefined } as const
+    expect(known([gone], one, 90, 100)).toEqual([[90, 100, 'critical']])
+    const well = { at: 50, status: 'passing', note: undefined } as const
+    const ill = { at: 60, status: 'critical', note: 'x' } as const
+    expect(known([gone, well, ill], one, 90, 100)).toEqual([
+      [50, 60, 'passing'],
+      [60, 100, 'critical'],
+    ])
+    const before = { at: -20, status: 'gone', note: undefined } as const
+    expect(known([before, well], one, 90, 100)).toEqual([
+      [-20, 50, 'gone'],
+      [50, 90, 'passing'],
+      [90, 100, 'critical'],
     ])
   })
 
@@ -274,6 +318,51 @@ describe('what can be done', () => {
       'Nobody waits: the key is free.',
     )
     expect(drainInstance('s', 'i', 0).consequences[1]).toContain('No healthy instance of s is left')
+  })
+
+  it('on a shared key leaves it to the others, and brings in who fits beside them', () => {
+    const shared = { mode: 'shared', limit: 2 } as const
+    const line = ['a', 'b', 'c'].map((holder) => event('s', { holder, ...shared }))
+    const row = mirrorWith(...line).keys.get('s')!
+    const said = (of: KeyRow, token: number) => takeKey(of, token)!.consequences.slice(1, -1)
+    expect(said(row, line[1]!.token)).toEqual([
+      'a goes on holding it.',
+      `c is next in line and holds it at once, with the higher token ${line[2]!.token}.`,
+    ])
+    expect(takeKey(row, line[1]!.token)!.act('stuck', 0)).toMatchObject({ token: line[1]!.token })
+    expect(takeKey(row, line[2]!.token)).toBeUndefined()
+    const writer = event('s', { holder: 'w' })
+    const mixed = mirrorWith(line[0]!, line[1]!, writer).keys.get('s')!
+    expect(said(mixed, line[0]!.token)).toEqual([
+      'b goes on holding it.',
+      'w is next in line, and waits on.',
+    ])
+    const both = mirrorWith(line[0]!, line[1]!).keys.get('s')!
+    expect(said(both, line[0]!.token)).toEqual(['b goes on holding it.', 'Nobody waits.'])
+  })
+
+  it('to a session and to a term is called what it is', () => {
+    const value = `${JSON.stringify({ user: 'eve', ttl: 1, max: 2 })}\n{}`
+    const sessions = mirrorWith(event('session/web/id/abc', { holder: 'web-1', lease: 'S', value }))
+    const deed = revokeLease(sessions, sessions.leases.get('S')!)
+    expect(deed).toMatchObject({ title: 'End the session of eve', button: 'End the session' })
+    expect(deed.consequences[0]).toContain('eve is logged out at once')
+    const line = [
+      event('election/boss/line', { value: JSON.stringify({ candidate: 'n', leads: true }) }),
+      event('election/boss/line', { value: JSON.stringify({ candidate: 'm', leads: false }) }),
+    ]
+    const term = takeKey(mirrorWith(...line).keys.get('election/boss/line')!)!
+    expect(term).toMatchObject({ title: 'End the term of n in boss', button: 'End its term' })
+    expect(term.consequences[1]).toContain('m is next in line and leads')
+  })
+
+  it('says when it would do nothing any more', () => {
+    const [ada, bo] = [event('k', { holder: 'ada' }), event('k', { holder: 'bo' })]
+    const changing = mirrorWith(ada, bo)
+    const deed = takeKey(changing.keys.get('k')!)!
+    expect(deed.void!(changing)).toBeUndefined()
+    changing.apply({ ...event('k', ada), type: 'removed', revision: ++revision })
+    expect(deed.void!(changing)).toBe('ada no longer holds it: bo does now.')
   })
 
   it('is done as it was said', () => {
