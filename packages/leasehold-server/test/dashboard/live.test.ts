@@ -294,6 +294,30 @@ describeInBrowser('the dashboard, live', () => {
     await expect.poll(() => page.getByRole('option').first().textContent()).toContain('agent-4999')
   })
 
+  it('shows all of one holder on one page: its leases as trees, their keys, and their time', async () => {
+    const one = await scene()
+    const top = await one.lease('ada', ['jobs/1'], { labels: { node: 'm-1' } })
+    const child = await one.lease('ada', ['jobs/2', 'jobs/3'], { parent: top })
+    await one.lease('bo', ['jobs/4'], { parent: child })
+    await one.lease('bo', ['mail/1'])
+    await one.lease('ada', ['mail/1'])
+    const page = await begin(`${one.url}/#/leases/${child}`)
+    await visit!.live()
+    const detail = page.locator('.detail')
+    const facts = detail.locator('.facts > div', { hasText: 'Ends with' })
+    await facts.getByRole('link', { name: 'machine m-1 of ada' }).waitFor()
+    await detail.getByRole('link', { name: 'All that ada has' }).click()
+    await page.getByRole('heading', { name: /^ada.*3 leases, 4 claims/ }).waitFor()
+    const links = detail.locator('.branch-line a')
+    await expect
+      .poll(() => links.allInnerTexts())
+      .toEqual(['machine m-1', 'lease on jobs/2 and 1 more', 'lease on jobs/4', 'lease on mail/1'])
+    await detail.getByText('of bo').waitFor()
+    await detail.getByText('waits for mail/1').waitFor()
+    await expect.poll(() => detail.locator('.drain-text').count()).toBe(4)
+    expect(await visit!.complaints()).toEqual([])
+  })
+
   it('shows the heartbeats of a client as they come', async () => {
     const one = await scene()
     const store = await remoteStore(one.url)
