@@ -29,7 +29,10 @@ export function HolderDetail({ holder }: { readonly holder: string }) {
 
 export interface FootprintProps {
   readonly holder: string
-  /** The lease that is looked at, which is marked; and left out where nothing is above it. */
+  /**
+   * The lease that is looked at: it is marked, and left out where nothing is above it. What is under
+   * it is shown beside.
+   */
   readonly current?: string
 }
 
@@ -77,7 +80,9 @@ export function Branches({ branches, holder, current }: BranchesProps) {
             <DrainBar lease={book.see(id)} now={now()} />
           </div>
           {row !== undefined && <Keys id={id} keys={row.keys} />}
-          {under.length > 0 && <Branches branches={under} holder={holder} current={current} />}
+          {under.length > 0 && id !== current && (
+            <Branches branches={under} holder={holder} current={current} />
+          )}
         </li>
       ))}
     </ul>

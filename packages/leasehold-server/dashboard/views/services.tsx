@@ -165,12 +165,13 @@ function Strip({ instance, begin }: StripProps) {
         .filter(({ to }) => to > begin)
         .map((piece) => {
           const { left, width } = placed(piece, begin, now())
+          const word = drainedBy !== undefined && piece === pieces.at(-1) ? 'drained' : piece.status
           return (
             <span
               key={piece.from}
-              class={`${toneOf(piece.status)} ${piece.status}`}
+              class={`${toneOf(word)} ${word}`}
               style={{ left: `${100 * left}%`, width: `${100 * width}%` }}
-              title={`${timeOfDay(piece.from)} ${piece.status}${piece.note === undefined ? '' : `: ${piece.note}`}`}
+              title={`${timeOfDay(piece.from)} ${word}${piece.note === undefined ? '' : `: ${piece.note}`}`}
             />
           )
         })}
