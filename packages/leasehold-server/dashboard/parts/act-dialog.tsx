@@ -15,6 +15,7 @@ export function propose(deed: Deed | undefined): void {
 export function useHindrance(): string | undefined {
   const { standing } = useLive()
   if (standing.is === 'live') return undefined
+  if (standing.is === 'loading') return 'Not possible yet: this page still reads what is held.'
   return 'Not possible now: the server is away, and this page shows how it was.'
 }
 
