@@ -140,8 +140,8 @@ export class LeaseBook {
       if (this.#seen.has(id)) this.#fresh.add(id)
       changed()
     } catch (error) {
-      // Refused or unanswered: it is shown without what is not known.
-      if (isLeaseholdError(error, 'forbidden')) this.#asked.set(id, Infinity)
+      // Unanswered: it is shown without what is not known.
+      if (isLeaseholdError(error, 'forbidden')) this.#refused(id)
     } finally {
       this.#inFlight--
       this.#askDue()
@@ -152,6 +152,13 @@ export class LeaseBook {
     this.#asked.clear()
     this.#fresh.clear()
     this.#watches.clear()
+  }
+
+  /** Who may list leases may not always read one: then what the list has told is all there is. */
+  #refused(id: string): void {
+    this.#asked.set(id, Infinity)
+    if (this.#seen.has(id)) this.#fresh.add(id)
+    changed()
   }
 
   #leave(id: string): void {

@@ -1,4 +1,10 @@
-import type { Lease, LeaseStore, Notice, Observer } from 'leasehold/port'
+import {
+  type Lease,
+  LeaseholdError,
+  type LeaseStore,
+  type Notice,
+  type Observer,
+} from 'leasehold/port'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { LeaseBook } from '../../dashboard/live/lease-book.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
@@ -14,11 +20,13 @@ function leaseOf(id: string, more: Partial<Lease> = {}): Lease {
 /** A store that has these leases, and says what it was asked. */
 class FakeStore {
   readonly asked: string[] = []
+  refusal: Error | undefined
   readonly observers = new Map<string, Observer>()
   readonly leases = new Map<string, Lease>()
 
   async read({ lease: id }: { readonly lease: string }) {
     this.asked.push(id)
+    if (this.refusal !== undefined) throw this.refusal
     return { revision: 1, lease: this.leases.get(id), end: undefined, claims: [] }
   }
 
@@ -103,6 +111,16 @@ describe('what is known of the leases on the screen', () => {
     book.beat('1', 30_000)
     expect(book.see('1')).toMatchObject({ renewedAt: 30_000, until: 40_000 })
     expect(book.cutOf('1')).toEqual(end)
+  })
+
+  it('is what the list of leases told, where one may not be read, and is asked for once', async () => {
+    mirror.putLease(leaseOf('1'))
+    store.refusal = new LeaseholdError('forbidden', 'not yours')
+    await look('1')
+    now += 60_000
+    await look('1')
+    expect(book.see('1')).toMatchObject({ until: 20_000 })
+    expect(store.asked).toEqual(['1'])
   })
 
   it('is not asked for while the server is away, and all of it when it is back', async () => {
