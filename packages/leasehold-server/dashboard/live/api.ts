@@ -1,19 +1,37 @@
-import type { Act } from '../../src/dashboard/acts.ts'
+import type { Act, Done } from '../../src/dashboard/acts.ts'
 import type { Me, Nobody } from '../../src/dashboard/routes.ts'
 
-export type { Act, Me }
+export type { Act, Done, Me }
+
+const TIMEOUT_MS = 15_000
 
 /** What the server says no with. */
 export class Refusal extends Error {
   readonly status: number
+  readonly code: string | undefined
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, code?: string) {
     super(message)
     this.status = status
+    this.code = code
   }
 }
 
-/** Asks the server; fails with a `Refusal` where it says no, and otherwise where it says nothing. */
+/** Nobody knows whether it was done: the server said nothing, or that it does not know either. */
+export class NoAnswer extends Error {
+  constructor(message = 'the server did not answer') {
+    super(message)
+  }
+}
+
+/** What the server says where something is wrong. */
+interface Complaint {
+  readonly detail?: string
+  readonly code?: string
+  readonly outcome?: 'refused' | 'unknown'
+}
+
+/** Asks the server; fails with a `Refusal` where it says no, and with `NoAnswer` where it says nothing. */
 async function ask<Answer>(
   method: string,
   path: string,
@@ -24,11 +42,16 @@ async function ask<Answer>(
     method,
     headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(15_000),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  }).catch(() => {
+    // What a browser says of it, such as "Failed to fetch", helps nobody.
+    throw new NoAnswer()
   })
-  const answer = (await response.json().catch(() => ({}))) as { readonly detail?: string }
+  const answer = (await response.json().catch(() => ({}))) as Complaint
   if (response.ok) return answer as Answer
-  throw new Refusal(response.status, answer.detail ?? `the server answered ${response.status}`)
+  const said = answer.detail ?? `the server answered ${response.status}`
+  if (answer.outcome === 'unknown') throw new NoAnswer(said)
+  throw new Refusal(response.status, said, answer.code)
 }
 
 export const api = {
@@ -41,6 +64,6 @@ export const api = {
   signIn: (token: string) =>
     ask('POST', 'session', {}, { authorization: `Bearer ${token.trim()}` }),
   signOut: () => ask('DELETE', 'session'),
-  act: (act: Act) => ask<unknown>('POST', 'acts', act),
+  act: (act: Act) => ask<Done>('POST', 'acts', act),
   demonstrate: (on: boolean) => ask<unknown>(on ? 'PUT' : 'DELETE', 'demonstration'),
 }

@@ -1,4 +1,4 @@
-import { type Event, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
+import { type End, type Event, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { allowsOthers, parseRight, type Right } from '../../src/access/rights.ts'
 import { Mirror } from '../model/mirror.ts'
@@ -28,8 +28,12 @@ const RETRY_MS = 1000
  * the same stream that clients use. It comes back by itself, and says meanwhile that it is away.
  */
 export class Connection {
-  /** The time on the store's clock, as far as the server's own tells it. */
-  readonly now = (): number => performance.timeOrigin + performance.now() + this.#ahead
+  /**
+   * The time on the store's clock, as far as the server's own tells it. It stands still while the
+   * server is away: what is shown is as it was then, and nothing of it may seem to go on.
+   */
+  readonly now = (): number =>
+    this.#stoppedAt ?? performance.timeOrigin + performance.now() + this.#ahead
   standing: Standing = { is: 'connecting' }
   me: Me | undefined
   rights: readonly Right[] = []
@@ -37,14 +41,17 @@ export class Connection {
   mirror = new Mirror()
   recent = new Recent()
   history = new StatusHistory()
-  book = this.#newBook()
+  book: LeaseBook
   readonly feed: FeedClient
+  readonly #cuts = new Map<string, End>()
+  #stoppedAt: number | undefined
   #ahead = 0
   #isAheadKnown = false
   #watches: Watch[] = []
   #wake: (() => void) | undefined
 
   constructor() {
+    this.book = this.#newBook()
     this.feed = new FeedClient({
       beat: (lease, at) => this.book.beat(lease, at),
       time: (at) => this.#synchronise(at),
@@ -72,9 +79,10 @@ export class Connection {
     }
   }
 
-  /** Somebody has signed in or out: everything is asked for anew. */
+  /** Somebody has signed in or out: nothing stays of what another was shown, and all is asked anew. */
   again(): void {
     this.#close()
+    this.#forget()
     this.#stand({ is: 'connecting' })
     this.#wake?.()
   }
@@ -95,6 +103,18 @@ export class Connection {
     this.store = store
     await this.#load(store, prefixes)
     if (this.may('read', '')) this.feed.open()
+    else this.feed.forget()
+  }
+
+  #forget(): void {
+    this.me = undefined
+    this.rights = []
+    this.feed.forget()
+    this.#cuts.clear()
+    this.mirror = new Mirror()
+    this.recent = new Recent()
+    this.history = new StatusHistory()
+    this.book = this.#newBook()
   }
 
   async #load(store: LeaseStore, prefixes: readonly string[]): Promise<void> {
@@ -149,8 +169,9 @@ export class Connection {
   }
 
   #newBook(): LeaseBook {
-    const book = new LeaseBook(this.mirror, this.now)
+    const book = new LeaseBook(this.mirror, this.now, this.#cuts)
     book.follow = (leases) => this.feed.follow(leases)
+    book.away(this.#stoppedAt !== undefined)
     return book
   }
 
@@ -214,6 +235,10 @@ export class Connection {
 
   #stand(standing: Standing): void {
     this.standing = standing
+    // What was shown before is shown until another stream tells how things are.
+    if (standing.is === 'lost') this.#stoppedAt ??= this.now()
+    else if (standing.is !== 'connecting') this.#stoppedAt = undefined
+    this.book.away(this.#stoppedAt !== undefined)
     changed()
   }
 }

@@ -43,16 +43,26 @@ export class FeedClient {
       this.#say()
     }
     socket.onmessage = ({ data }) => {
+      if (this.#socket !== socket) return
       this.#listen(socket)
       this.#hear(JSON.parse(data as string) as FeedMessage)
     }
     socket.onclose = () => this.#closed(socket)
   }
 
+  /** Ends the feed. What it has told stays, as how things were. */
   close(): void {
+    const socket = this.#socket
     this.#isOver = true
-    this.#socket?.close()
+    // At once: a peer that is gone does not answer the close for a long time.
+    this.#socket = undefined
+    socket?.close()
     clearTimeout(this.#silence)
+  }
+
+  /** Forgets what was told: the next one who looks may not be meant to see it. */
+  forget(): void {
+    this.samples = []
     this.state = undefined
   }
 

@@ -2,7 +2,7 @@ import type { LapsedLease } from '../../src/dashboard/sample.ts'
 import { spoken } from './format.ts'
 import type { Mirror } from './mirror.ts'
 import { FLAPS_WITHIN_MS, type Recent } from './recent.ts'
-import { isHealthy, servicesOf } from './services.ts'
+import { type InstanceView, isHealthy, servicesOf } from './services.ts'
 
 /** So many wait, or somebody has for so long: it is worth a look. */
 const LONG_LINE = 10
@@ -63,21 +63,32 @@ export function concernsOf(situation: Situation): Concern[] {
 function services({ mirror }: Situation): Concern[] {
   return servicesOf(mirror).flatMap(({ name, instances, healthy }): Concern[] => {
     const ill = instances.filter((instance) => !isHealthy(instance))
-    if (ill.length === 0) return []
-    const [first] = ill
-    const why = first?.note === undefined ? '' : `: ${first.note}`
-    const more = ill.length > 1 ? ` and ${ill.length - 1} more` : ''
+    const failing = ill.filter(({ drainedBy }) => drainedBy === undefined)
+    // What somebody has drained is as it should be, as long as others are there.
+    if (ill.length === 0 || (failing.length === 0 && healthy > 0)) return []
+    const meant = failing.length > 0 ? failing : ill
     return [
       {
         id: `service/${name}`,
         kind: 'service',
-        level: healthy === 0 ? 'bad' : 'warn',
+        level: healthy === 0 && failing.length > 0 ? 'bad' : 'warn',
         title: `${name}: ${healthy} of ${instances.length} healthy`,
-        detail: `${first?.id}${more} ${ill.length > 1 ? 'are' : 'is'} ${first?.status}${why}`,
+        detail: conditionOf(meant),
         href: `#/services/${encodeURIComponent(name)}`,
       },
     ]
   })
+}
+
+/** Which instances are not used and why, by the first of them. */
+function conditionOf(instances: readonly InstanceView[]): string {
+  const [first] = instances
+  if (first === undefined) return ''
+  const { id, holder, status, note, drainedBy } = first
+  const more = instances.length > 1 ? ` and ${instances.length - 1} more are` : ' is'
+  // The note of a drain says by itself that it is one, by whom and why.
+  const why = drainedBy === undefined ? `${status}${note ? `: ${note}` : ''}` : note
+  return `${id} of ${holder}${more} ${why ?? `drained by ${drainedBy}`}`
 }
 
 function lapses({ lapsed, now }: Situation): Concern[] {

@@ -1,6 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { api } from '../live/api.ts'
+import { api, NoAnswer, Refusal } from '../live/api.ts'
+import type { Connection } from '../live/connection.ts'
 import { type Deed, PERIODS } from '../model/deeds.ts'
+import { useLive } from './context.ts'
 
 let open: (deed: Deed) => void = () => {}
 
@@ -9,19 +11,58 @@ export function propose(deed: Deed | undefined): void {
   if (deed !== undefined) open(deed)
 }
 
+/** Why nothing can be done now, where that is so. */
+export function useHindrance(): string | undefined {
+  const { standing } = useLive()
+  if (standing.is === 'live') return undefined
+  if (standing.is === 'loading') return 'Not possible yet: this page still reads what is held.'
+  return 'Not possible now: the server is away, and this page shows how it was.'
+}
+
+export interface ActButtonProps {
+  /** Asked for when it is pressed: by then things may have changed. */
+  readonly deed: () => Deed | undefined
+  readonly text: string
+  /** What it is called where the text alone does not tell it from others. */
+  readonly label?: string | undefined
+  readonly isDanger?: boolean
+}
+
+/** A button that proposes a deed; it says why it cannot where it cannot. */
+export function ActButton({ deed, text, label, isDanger }: ActButtonProps) {
+  const hindrance = useHindrance()
+  return (
+    <button
+      type="button"
+      class={isDanger ? 'danger' : ''}
+      aria-label={label}
+      disabled={hindrance !== undefined}
+      title={hindrance}
+      onClick={() => propose(deed())}
+    >
+      {text}
+    </button>
+  )
+}
+
 /** The one dialog of the page: what will happen, the reason for it, and the word that does it. */
 export function ActDialog() {
   const [deed, setDeed] = useState<Deed | undefined>(undefined)
+  const [outcome, setOutcome] = useState<string | undefined>(undefined)
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    open = setDeed
+    open = (next) => {
+      setOutcome(undefined)
+      setDeed(next)
+    }
   }, [])
   useEffect(() => {
     if (deed !== undefined) dialog.current?.showModal()
   }, [deed])
-  const close = () => {
+  const close = (said?: string) => {
     dialog.current?.close()
     setDeed(undefined)
+    setOutcome(said)
   }
   // The browser tells of a close only later, when the next deed may have been proposed already: it is
   // not left to close by itself.
@@ -30,15 +71,74 @@ export function ActDialog() {
     close()
   }
   return (
-    <dialog ref={dialog} aria-labelledby="act-title" onCancel={cancel}>
-      {deed !== undefined && <ActForm deed={deed} close={close} />}
-    </dialog>
+    <>
+      <dialog ref={dialog} aria-labelledby="act-title" onCancel={cancel}>
+        {deed !== undefined && <ActForm deed={deed} close={close} />}
+      </dialog>
+      <Outcome said={outcome} dismiss={() => setOutcome(undefined)} />
+    </>
   )
 }
 
-function ActForm({ deed, close }: { readonly deed: Deed; close(): void }) {
+interface OutcomeProps {
+  readonly said: string | undefined
+  dismiss(): void
+}
+
+/** What was really done. The place is there before the words, or they would not be read out. */
+function Outcome({ said, dismiss }: OutcomeProps) {
+  return (
+    <div role="status">
+      {said !== undefined && (
+        <p class="outcome">
+          <span>{said}</span>
+          <button type="button" class="bare" aria-label="Close what was done" onClick={dismiss}>
+            close
+          </button>
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** Does it, and answers with what was done. */
+async function carryOut(
+  { book }: Connection,
+  deed: Deed,
+  why: string,
+  after: number,
+): Promise<string> {
+  const act = deed.act(why, after)
+  try {
+    const answer = await api.act(act)
+    // Those who may not watch the lease are not told of it otherwise.
+    if (act.act === 'break') book.cut(act.lease, { reason: 'broken', by: answer.by, why })
+    return deed.done(answer, after)
+  } finally {
+    // Nothing is told of a lease but its heartbeats. Also what has failed may have been done.
+    if (deed.lease !== undefined) void book.ask(deed.lease)
+  }
+}
+
+function problemOf(error: unknown, deed: Deed): string {
+  const said = error instanceof Error ? error.message : String(error)
+  if (error instanceof NoAnswer) {
+    return `It is not known whether it was done: ${said}. Look before you do it again.`
+  }
+  const isGone = error instanceof Refusal && error.code === 'claim-not-found'
+  return `Not done: ${isGone ? (deed.gone ?? said) : said}`
+}
+
+interface ActFormProps {
+  readonly deed: Deed
+  close(said?: string): void
+}
+
+function ActForm({ deed, close }: ActFormProps) {
+  const live = useLive()
+  const periods = PERIODS.filter(({ ms }) => live.now() + ms < (deed.before ?? Infinity))
   const [why, setWhy] = useState('')
-  const [after, setAfter] = useState(PERIODS[1]!.ms)
+  const [after, setAfter] = useState(Math.min(PERIODS[1]!.ms, periods.at(-1)?.ms ?? Infinity))
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const [isBusy, setBusy] = useState(false)
   const submit = async (event: Event) => {
@@ -47,14 +147,14 @@ function ActForm({ deed, close }: { readonly deed: Deed; close(): void }) {
     setBusy(true)
     setProblem(undefined)
     try {
-      await api.act(deed.act(why.trim(), after))
-      close()
+      close(await carryOut(live, deed, why.trim(), after))
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(problemOf(error, deed))
     } finally {
       setBusy(false)
     }
   }
+  const hindrance = useHindrance()
   return (
     <form onSubmit={submit}>
       <h2 id="act-title">{deed.title}</h2>
@@ -63,28 +163,18 @@ function ActForm({ deed, close }: { readonly deed: Deed; close(): void }) {
           <li key={text}>{text}</li>
         ))}
       </ul>
-      {deed.hasPeriod && <Period after={after} setAfter={setAfter} />}
-      <label class="field">
-        <span>Reason</span>
-        <input
-          value={why}
-          required
-          maxLength={200}
-          autocomplete="off"
-          placeholder="Told to the holder, and written into the audit"
-          onInput={(event) => setWhy(event.currentTarget.value)}
-        />
-      </label>
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          Not done: {problem}
-        </p>
-      )}
+      {deed.hasPeriod && <Period periods={periods} after={after} setAfter={setAfter} />}
+      <Reason why={why} setWhy={setWhy} />
+      <Warning text={hindrance ?? (problem === undefined ? deed.void?.(live.mirror) : problem)} />
       <div class="buttons">
-        <button type="button" onClick={close}>
+        <button type="button" onClick={() => close()}>
           Cancel
         </button>
-        <button type="submit" class="danger" disabled={isBusy || why.trim() === ''}>
+        <button
+          type="submit"
+          class="danger"
+          disabled={isBusy || why.trim() === '' || hindrance !== undefined}
+        >
           {isBusy ? 'Under way' : deed.button}
         </button>
       </div>
@@ -92,17 +182,48 @@ function ActForm({ deed, close }: { readonly deed: Deed; close(): void }) {
   )
 }
 
+interface ReasonProps {
+  readonly why: string
+  setWhy(why: string): void
+}
+
+function Reason({ why, setWhy }: ReasonProps) {
+  return (
+    <label class="field">
+      <span>Reason</span>
+      <input
+        value={why}
+        required
+        maxLength={200}
+        autocomplete="off"
+        placeholder="Told to the holder, and written into the audit"
+        onInput={(event) => setWhy(event.currentTarget.value)}
+      />
+    </label>
+  )
+}
+
+function Warning({ text }: { readonly text: string | undefined }) {
+  if (text === undefined) return null
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  )
+}
+
 interface PeriodProps {
+  readonly periods: typeof PERIODS
   readonly after: number
   setAfter(ms: number): void
 }
 
-function Period({ after, setAfter }: PeriodProps) {
+function Period({ periods, after, setAfter }: PeriodProps) {
   return (
     <label class="field">
       <span>In</span>
       <select value={after} onChange={(event) => setAfter(Number(event.currentTarget.value))}>
-        {PERIODS.map(({ ms, text }) => (
+        {periods.map(({ ms, text }) => (
           <option key={ms} value={ms}>
             {text}
           </option>

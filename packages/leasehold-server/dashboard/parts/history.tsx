@@ -2,11 +2,14 @@ import type { Tenure } from 'leasehold/port'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { placed, type Span, spansOf } from '../model/elections.ts'
 import { fullTime, spoken, timeOfDay } from '../model/format.ts'
+import type { ClaimRow, KeyRow } from '../model/mirror.ts'
 import { useLive } from './context.ts'
 import { Mark, toneOf } from './small.tsx'
 
 /** The time line begins with the first that is known, or so long ago at the least. */
 const SHORTEST_MS = 60_000
+/** So many who held at the same time are drawn below each other. */
+const LANES_MAX = 6
 
 /** Who held a key before, read again whenever somebody has lost it. */
 export function useHistory(key: string | undefined): readonly Tenure[] | undefined {
@@ -15,7 +18,7 @@ export function useHistory(key: string | undefined): readonly Tenure[] | undefin
   const row = key === undefined ? undefined : mirror.keys.get(key)
   // A key that goes from hand to hand all the time is asked for at most twice a second.
   const moment = Math.floor(now() / 500)
-  const front = useMemo(() => row?.claims[0]?.token ?? 0, [key, moment])
+  const front = useMemo(() => tokensOf(row), [key, moment])
   useEffect(() => {
     let isOver = false
     if (key === undefined || store === undefined) return
@@ -32,6 +35,11 @@ export function useHistory(key: string | undefined): readonly Tenure[] | undefin
   return tenures
 }
 
+/** Who holds a key now, as a text that is another when somebody else does. */
+function tokensOf(row: KeyRow | undefined): string {
+  return (row?.claims.slice(0, row.held) ?? []).map(({ token }) => token).join()
+}
+
 export interface HistoryProps {
   readonly name: string
   readonly tenures: readonly Tenure[] | undefined
@@ -42,9 +50,8 @@ export interface HistoryProps {
 export function History({ name, tenures, what }: HistoryProps) {
   const { mirror, now } = useLive()
   const row = mirror.keys.get(name)
-  const holder = row !== undefined && row.held > 0 ? row.claims[0] : undefined
-  const current = holder && { ...holder, since: holder.heldSince ?? holder.claimedAt }
-  const spans = spansOf(tenures ?? [], current, now())
+  const holding = row?.claims.slice(0, row.held) ?? []
+  const spans = spansWith(tenures ?? [], holding, now())
   if (spans.length === 0) return <p class="quiet">Nothing is known of the past.</p>
   return (
     <div class="history">
@@ -58,6 +65,31 @@ export function History({ name, tenures, what }: HistoryProps) {
   )
 }
 
+/** The past of a key, and all who hold it now: of a shared one there are several. */
+function spansWith(
+  tenures: readonly Tenure[],
+  holding: readonly ClaimRow[],
+  now: number,
+): readonly Span[] {
+  const current = holding.map(({ holder, token, heldSince, claimedAt }) => {
+    const from = heldSince ?? claimedAt
+    return { holder, token, from, to: Math.max(now, from), end: undefined }
+  })
+  const past = spansOf(tenures, undefined, now)
+  return [...past, ...current].sort((a, b) => a.from - b.from)
+}
+
+/** Of spans in the order of their beginnings: the lane of each, so that none covers another. */
+export function lanesOf(spans: readonly Pick<Span, 'from' | 'to'>[]): readonly number[] {
+  const ends: number[] = []
+  return spans.map(({ from, to }) => {
+    const free = ends.findIndex((end) => end <= from)
+    const lane = free >= 0 ? free : Math.min(ends.length, LANES_MAX - 1)
+    ends[lane] = Math.max(ends[lane] ?? 0, to)
+    return lane
+  })
+}
+
 export interface BandProps {
   readonly spans: readonly Span[]
   readonly now: number
@@ -67,21 +99,28 @@ export interface BandProps {
 /** Spans of time on a line; each says on being pointed at whose it was and how it ended. */
 export function Band({ spans, now, label }: BandProps) {
   const begin = Math.min(now - SHORTEST_MS, spans[0]?.from ?? now)
+  const lanes = lanesOf(spans)
+  const height = 100 / (Math.max(0, ...lanes) + 1)
+  const style = { height: `${(160 / height).toFixed(1)}rem` }
   return (
     <div class="band-box">
       <div
         class="band"
+        style={height < 100 ? style : {}}
         role="img"
         aria-label={`${label}: ${spans.length} times, the last by ${spans.at(-1)?.holder}`}
       >
-        {spans.map((span) => {
+        {spans.map((span, at) => {
           const { left, width } = placed(span, begin, now)
           const tone = span.end === undefined ? 'current' : toneOf(span.end.reason)
           return (
             <span
               key={`${span.token} ${span.from}`}
               class={`span ${tone}`}
-              style={{ left: `${100 * left}%`, width: `${100 * width}%` }}
+              style={{
+                ...{ left: `${100 * left}%`, width: `${100 * width}%` },
+                ...(height < 100 && { top: `${lanes[at]! * height}%`, height: `${height}%` }),
+              }}
               title={`${span.holder} #${span.token}, ${spoken(span.to - span.from)}, ${span.end?.reason ?? 'now'}`}
             >
               {width > 0.12 ? span.holder : ''}

@@ -3,7 +3,7 @@ import { loadLine } from '../live/loading.ts'
 import { takeKey } from '../model/deeds.ts'
 import { count, fullTime, spoken } from '../model/format.ts'
 import type { ClaimRow, KeyRow } from '../model/mirror.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { ActButton, useHindrance } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { History, useHistory } from '../parts/history.tsx'
 import { DemoBadge, DrainBar, Empty, Facts, HolderLink } from '../parts/small.tsx'
@@ -11,6 +11,7 @@ import { WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 34
 const QUEUE_ROWS = 8
+const HOLDERS_SHOWN = 50
 /** Keys of the server itself: their values are for nobody to read. */
 const OWN = 'leasehold/'
 
@@ -55,46 +56,67 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
 
 function Held({ row }: { readonly row: KeyRow }) {
   const live = useLive()
-  const { book, now } = live
+  const hindrance = useHindrance()
   const holders = row.claims.slice(0, row.held)
   const waiting = row.claims.slice(row.held)
-  const first = holders[0]
+  const mayTake = live.may('admin', row.key) && holders.length > 0
   return (
     <>
       <h3>{holders.length > 1 ? `${count(holders.length)} holders` : 'Holder'}</h3>
-      {holders.slice(0, 50).map((claim) => (
-        <div class="held" key={claim.token}>
-          <HolderLink holder={claim.holder} lease={claim.lease} />
-          <DrainBar lease={book.see(claim.lease)} now={now()} />
-        </div>
+      {holders.slice(0, HOLDERS_SHOWN).map((claim) => (
+        <Holding key={claim.token} row={row} claim={claim} mayTake={mayTake} />
       ))}
-      {first !== undefined && (
-        <Facts
-          facts={[
-            ['Token', <span class="token">{first.token}</span>],
-            ['Held for', spoken(now() - (first.heldSince ?? first.claimedAt))],
-            ['Since', fullTime(first.heldSince ?? first.claimedAt)],
-            [
-              'Mode',
-              first.limit === undefined ? first.mode : `${first.mode}, at most ${first.limit}`,
-            ],
-            ['Lease', <HolderLink holder={first.lease} lease={first.lease} />],
-          ]}
-        />
+      {holders.length > HOLDERS_SHOWN && (
+        <p class="quiet">and {count(holders.length - HOLDERS_SHOWN)} more</p>
       )}
-      {live.may('admin', row.key) && first !== undefined && (
-        <div class="actions">
-          <button type="button" class="danger" onClick={() => propose(takeKey(row))}>
-            Take it away…
-          </button>
-        </div>
-      )}
-      {first?.value !== undefined && <Value name={row.key} text={first.value} />}
+      {mayTake && hindrance !== undefined && <p class="quiet hindrance">{hindrance}</p>}
       <h3>
         Queue <span class="count">{count(row.count - row.held)}</span>
       </h3>
       {waiting.length === 0 ? <p class="quiet">Nobody waits.</p> : <Queue waiting={waiting} />}
     </>
+  )
+}
+
+interface HoldingProps {
+  readonly row: KeyRow
+  readonly claim: ClaimRow
+  readonly mayTake: boolean
+}
+
+/** One who holds a key: each of those who share one has a token, a lease and a value of its own. */
+function Holding({ row, claim, mayTake }: HoldingProps) {
+  const { book, now } = useLive()
+  const { holder, lease, token, limit, mode, value } = claim
+  const since = claim.heldSince ?? claim.claimedAt
+  const label = row.held > 1 ? `Take it away from ${holder}…` : undefined
+  return (
+    <div class="holding">
+      <div class="held">
+        <HolderLink holder={holder} lease={lease} />
+        <DrainBar lease={book.see(lease)} now={now()} />
+      </div>
+      <Facts
+        facts={[
+          ['Token', <span class="token">{token}</span>],
+          ['Held for', spoken(now() - since)],
+          ['Since', fullTime(since)],
+          ['Mode', limit === undefined ? mode : `${mode}, at most ${limit}`],
+          ['Lease', <HolderLink holder={lease} lease={lease} />],
+        ]}
+      />
+      {mayTake && (
+        <div class="actions">
+          <ActButton
+            text="Take it away…"
+            {...{ label }}
+            isDanger
+            deed={() => takeKey(row, token)}
+          />
+        </div>
+      )}
+      {value !== undefined && <Value name={row.key} text={value} />}
+    </div>
   )
 }
 

@@ -1,16 +1,16 @@
-import type { Lease } from 'leasehold/port'
+import type { End, Lease } from 'leasehold/port'
 import { useEffect, useState } from 'preact/hooks'
-import { breakLease, revokeLease } from '../model/deeds.ts'
+import { breakLease, PERIODS, revokeLease } from '../model/deeds.ts'
+import { branchOf, leaseName } from '../model/footprint.ts'
 import { count, fullTime, several, spoken } from '../model/format.ts'
 import { rhythmOf } from '../model/heartbeats.ts'
 import type { LeaseRow, Mirror } from '../model/mirror.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { ActButton, useHindrance } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
-import { hrefTo } from '../parts/route.ts'
 import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink } from '../parts/small.tsx'
+import { Branches, Footprint } from './footprint.tsx'
 
 const KEYS_SHOWN = 200
-const OTHERS_SHOWN = 50
 /** The last so many milliseconds of heartbeats are drawn. */
 const BEATS_MS = 60_000
 
@@ -39,7 +39,13 @@ export function LeaseDetail({ id }: { readonly id: string | undefined }) {
       </a>
       <h2 id="lease-title">
         {row?.holder ?? id} {row !== undefined && <DemoBadge name={row.holder} />}
+        {row !== undefined && <span class="quiet">{leaseName(row)}</span>}
       </h2>
+      {row !== undefined && mirror.holders.get(row.holder)!.size > 1 && (
+        <a class="whole" href={`#/leases?holder=${encodeURIComponent(row.holder)}`}>
+          All that {row.holder} has
+        </a>
+      )}
       {row === undefined ? (
         <Gone id={id} />
       ) : (
@@ -77,13 +83,9 @@ function Gone({ id }: { readonly id: string }) {
 }
 
 function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Lease | undefined }) {
-  const { now } = useLive()
+  const { now, book } = useLive()
   if (lease === undefined) return <Facts facts={[['Lease', row.id]]} />
-  const { ttl, grace, grantedAt, renewedAt, endOfLife, parent, labels } = lease
-  const ends =
-    endOfLife === Infinity
-      ? 'when it is not renewed'
-      : `in ${spoken(endOfLife - now())} at the latest`
+  const { ttl, grace, grantedAt, renewedAt, parent, labels } = lease
   return (
     <Facts
       facts={[
@@ -91,31 +93,51 @@ function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Le
         ['Ttl', grace > 0 ? `${spoken(ttl)}, and ${spoken(grace)} of grace` : spoken(ttl)],
         ['Last heartbeat', `${spoken(now() - renewedAt)} ago`],
         ['Granted', fullTime(grantedAt)],
-        ['Ends', ends],
-        ...(parent === undefined
-          ? []
-          : ([['Ends with', <HolderLink holder={parent} lease={parent} />]] as const)),
+        ['Ends', endText(lease, book.cutOf(row.id), now())],
+        ...(parent === undefined ? [] : ([['Ends with', <Parent id={parent} />]] as const)),
         ...Object.entries(labels).map(([name, value]) => [name, value] as const),
       ]}
     />
   )
 }
 
+/** The lease above: whose it is, and what it is for. */
+function Parent({ id }: { readonly id: string }) {
+  const { mirror } = useLive()
+  const row = mirror.leases.get(id)
+  const name = row === undefined ? id : `${leaseName(row)} of ${row.holder}`
+  return <HolderLink holder={name} lease={id} />
+}
+
+/** When it ends; and who has seen to that, where somebody has broken it. */
+function endText({ endOfLife }: Lease, cut: End | undefined, now: number): string {
+  if (endOfLife === Infinity) return 'when it is not renewed'
+  const left = spoken(endOfLife - now)
+  if (cut === undefined) return `in ${left} at the latest`
+  const { by = 'somebody', why } = cut
+  return `broken by ${by}${why ? `: ${why}` : ''}, ends in ${left}`
+}
+
 function LeaseActions({ row }: { readonly row: LeaseRow }) {
   const live = useLive()
-  const { mirror } = live
+  const hindrance = useHindrance()
+  const { mirror, book, now } = live
   const may =
     live.may('admin', '') ||
     (row.keys.length > 0 && row.keys.every((key) => live.may('admin', key)))
   if (!may) return null
+  const isCut = book.cutOf(row.id) !== undefined
+  const left = (row.detail?.endOfLife ?? Infinity) - now()
   return (
     <div class="actions">
-      <button type="button" onClick={() => propose(breakLease(mirror, row))}>
-        Break it…
-      </button>
-      <button type="button" class="danger" onClick={() => propose(revokeLease(mirror, row))}>
-        End it now…
-      </button>
+      {left > PERIODS[0]!.ms && (
+        <ActButton
+          text={isCut ? 'Break it sooner…' : 'Break it…'}
+          deed={() => breakLease(mirror, row)}
+        />
+      )}
+      <ActButton text="End it now…" isDanger deed={() => revokeLease(mirror, row)} />
+      {hindrance !== undefined && <span class="quiet hindrance">{hindrance}</span>}
     </div>
   )
 }
@@ -181,53 +203,16 @@ function Claims({ row }: { readonly row: LeaseRow }) {
 
 /** The leases under it as a tree, and the others of its holder. */
 function Family({ mirror, row }: { readonly mirror: Mirror; readonly row: LeaseRow }) {
-  const under = mirror.childrenOf(row.id)
-  const others = [...(mirror.holders.get(row.holder) ?? [])].filter((id) => id !== row.id)
+  const { under } = branchOf(mirror, row.id)
   return (
     <>
       {under.length > 0 && (
         <>
           <h3>Leases under it</h3>
-          <Branch mirror={mirror} leases={under} depth={0} />
+          <Branches branches={under} holder={row.holder} />
         </>
       )}
-      {others.length > 0 && (
-        <>
-          <h3>
-            Other leases of {row.holder} <span class="count">{count(others.length)}</span>
-          </h3>
-          <Branch mirror={mirror} leases={others.slice(0, OTHERS_SHOWN)} depth={3} />
-        </>
-      )}
+      <Footprint holder={row.holder} current={row.id} />
     </>
-  )
-}
-
-interface BranchProps {
-  readonly mirror: Mirror
-  readonly leases: readonly string[]
-  readonly depth: number
-}
-
-const DEPTH_MAX = 8
-
-function Branch({ mirror, leases, depth }: BranchProps) {
-  return (
-    <ul class="branch">
-      {leases.map((id) => {
-        const row = mirror.leases.get(id)
-        const below = depth < DEPTH_MAX ? mirror.childrenOf(id) : []
-        return (
-          <li key={id}>
-            <a href={hrefTo('leases', id)}>{row?.holder ?? id}</a>
-            <span class="quiet">
-              {' '}
-              {row === undefined ? '' : row.keys.slice(0, 3).join(', ') || 'no claims'}
-            </span>
-            {below.length > 0 && <Branch mirror={mirror} leases={below} depth={depth + 1} />}
-          </li>
-        )
-      })}
-    </ul>
   )
 }

@@ -5,6 +5,7 @@ import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
 import { DrainBar, Empty } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
+import { HolderDetail } from './footprint.tsx'
 import { LeaseDetail } from './lease-detail.tsx'
 
 const ROW_HEIGHT = 34
@@ -23,10 +24,11 @@ export function Leases({ route }: { readonly route: Route }) {
   const entries = isSearch ? found : all
   const chosen = route.at === undefined ? -1 : indexOf(entries, mirror, route.at)
   const known = feed.state?.leases?.count
+  const holder = route.at === undefined ? route.query.get('holder') : null
   return (
     <>
       <h1 class="unseen">Leases</h1>
-      <div class={`split ${route.at === undefined ? '' : 'has-detail'}`}>
+      <div class={`split ${route.at === undefined && holder === null ? '' : 'has-detail'}`}>
         <section class="panel list" aria-labelledby="leases-title">
           <h2 id="leases-title" class="title">
             Leases <span class="count">{count(known ?? mirror.leases.size)}</span>
@@ -58,7 +60,11 @@ export function Leases({ route }: { readonly route: Route }) {
             />
           )}
         </section>
-        <LeaseDetail key={route.at} id={route.at} />
+        {holder === null ? (
+          <LeaseDetail key={route.at} id={route.at} />
+        ) : (
+          <HolderDetail key={holder} holder={holder} />
+        )}
       </div>
     </>
   )

@@ -1,15 +1,10 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { drainInstance, returnInstance } from '../model/deeds.ts'
 import { placed } from '../model/elections.ts'
 import { figure, several, spoken, timeOfDay } from '../model/format.ts'
-import {
-  type InstanceView,
-  isHealthy,
-  type ServiceView,
-  type StatusChange,
-  servicesOf,
-} from '../model/services.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { stripOf } from '../model/known-status.ts'
+import { type InstanceView, isHealthy, type ServiceView, servicesOf } from '../model/services.ts'
+import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import type { Route } from '../parts/route.ts'
 import { DemoBadge, DrainBar, Empty, HolderLink, Mark, toneOf } from '../parts/small.tsx'
@@ -84,7 +79,7 @@ interface InstanceRowProps {
 }
 
 function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly begin: number }) {
-  const { book, now, history } = useLive()
+  const { book, now } = useLive()
   const { id, status, note, zone, address, capabilities, load, drainedBy, holder, lease } = instance
   return (
     <li class="instance">
@@ -108,13 +103,7 @@ function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly
         <HolderLink holder={holder} lease={lease} />
       </div>
       <div class="instance-life">
-        <Strip
-          changes={history.of(`${service.name}/${id}`)}
-          status={status}
-          now={now()}
-          since={instance.since}
-          begin={begin}
-        />
+        <Strip instance={instance} begin={begin} />
         <DrainBar lease={book.see(lease)} now={now()} />
       </div>
     </li>
@@ -133,54 +122,56 @@ function InstanceActions({ instance, service }: InstanceRowProps) {
   const health = `health/${service.name}/${id}`
   if (drainedBy !== undefined) {
     if (!live.may('admin', health)) return null
-    return (
-      <button type="button" onClick={() => propose(returnInstance(service.name, id))}>
-        Return…
-      </button>
-    )
+    return <ActButton text="Return…" deed={() => returnInstance(service.name, id)} />
   }
   if (!live.may('claim', health) || !live.may('renew', key) || !live.may('admin', health))
     return null
   const left = service.instances.filter((it) => it.id !== id && isHealthy(it)).length
-  return (
-    <button type="button" onClick={() => propose(drainInstance(service.name, id, left))}>
-      Drain…
-    </button>
-  )
+  return <ActButton text="Drain…" deed={() => drainInstance(service.name, id, left)} />
 }
 
 interface StripProps {
   readonly begin: number
-  readonly changes: readonly StatusChange[]
-  readonly status: string
-  readonly now: number
-  readonly since: number
+  readonly instance: InstanceView
 }
 
-/** How it was over the last minutes: one piece for each status that it had. */
-function Strip({ changes, status, now, since, begin }: StripProps) {
-  const known = changes.length > 0 ? changes : [{ at: since, status, note: undefined }]
-  const pieces = known.map((change, at) => ({
-    ...change,
-    from: change.at,
-    to: known[at + 1]?.at ?? now,
-  }))
+/**
+ * How it was over the last minutes: one piece for each status that it had. Where nothing was heard
+ * of that it is hatched: a page that is opened late does not know.
+ */
+function Strip({ instance, begin }: StripProps) {
+  const { history, mirror, now } = useLive()
+  const { service, id, status, drainedBy } = instance
+  const [opened] = useState(now)
+  // A drain is never written again, so that it is as old as its claim; a check's result may be newer.
+  const drain = mirror.keys.get(`health/${service}/${id}`)?.claims.at(-1)
+  const seen = drainedBy === undefined ? opened : (drain?.claimedAt ?? opened)
+  const pieces = stripOf(history.of(`${service}/${id}`), instance, seen, now())
+  const unknown = placed({ from: begin, to: pieces[0]?.from ?? begin }, begin, now())
   return (
     <div
       class="strip"
       role="img"
-      aria-label={`Its checks: ${several(known.length, 'change')}, now ${status}`}
+      aria-label={`Its checks: ${several(pieces.length, 'change')}, now ${status}`}
     >
+      {unknown.width > 0 && (
+        <span
+          class="unknown"
+          style={{ left: 0, width: `${100 * unknown.width}%` }}
+          title="How it was then is not known here"
+        />
+      )}
       {pieces
         .filter(({ to }) => to > begin)
         .map((piece) => {
-          const { left, width } = placed(piece, begin, now)
+          const { left, width } = placed(piece, begin, now())
+          const word = drainedBy !== undefined && piece === pieces.at(-1) ? 'drained' : piece.status
           return (
             <span
               key={piece.from}
-              class={`${toneOf(piece.status)} ${piece.status}`}
+              class={`${toneOf(word)} ${word}`}
               style={{ left: `${100 * left}%`, width: `${100 * width}%` }}
-              title={`${timeOfDay(piece.from)} ${piece.status}${piece.note === undefined ? '' : `: ${piece.note}`}`}
+              title={`${timeOfDay(piece.from)} ${word}${piece.note === undefined ? '' : `: ${piece.note}`}`}
             />
           )
         })}

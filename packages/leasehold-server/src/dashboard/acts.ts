@@ -1,4 +1,11 @@
-import { invalid, isLeaseholdError, LeaseholdError, type LeaseId, show } from 'leasehold/port'
+import {
+  invalid,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  type Revoked,
+  show,
+} from 'leasehold/port'
 import type { Access, Admission } from '../access/index.ts'
 
 /** What somebody at the dashboard does to what others hold. Each says why. */
@@ -27,6 +34,14 @@ export type Act =
       readonly why: string
     }
 
+/** What was done, and in whose name: an act that changes nothing fails. */
+export interface Done {
+  readonly by: string
+  /** How many leases were ended or cut, and how many claims were taken, where it was that. */
+  readonly leases?: number
+  readonly claims?: number
+}
+
 /** Who has done it where nobody is known. */
 const SOMEBODY = 'dashboard'
 /** How a health result says that somebody, and no check, has found it. */
@@ -39,7 +54,7 @@ const UNBOUND_TTL_MS = 24 * 60 * 60_000
  * Carries out an act on the store as whoever asks may use it, so that every right is decided where
  * all are; and sees to it that the audit has it with its reason.
  */
-export async function carryOut(access: Access, admission: Admission, act: Act): Promise<unknown> {
+export async function carryOut(access: Access, admission: Admission, act: Act): Promise<Done> {
   const { why } = act
   if (typeof why !== 'string' || why.trim() === '') {
     throw invalid('why is missing: say the reason, it is told to those concerned and written down')
@@ -48,7 +63,9 @@ export async function carryOut(access: Access, admission: Admission, act: Act): 
   const { store } = admission
   if (act.act === 'take') {
     const { key, token } = act
-    return store.revoke({ target: { key, token }, by, why })
+    const { leases, claims } = await store.revoke({ target: { key, token }, by, why })
+    if (claims === 0) throw noClaim(key, token)
+    return { by, leases, claims }
   }
   // A store that knows who asks writes down by itself what is ended by force.
   const record = (outcome: string) => {
@@ -59,7 +76,7 @@ export async function carryOut(access: Access, admission: Admission, act: Act): 
   try {
     const answer = await endOrDrain(admission, act, by)
     record('done')
-    return answer
+    return { by, ...answer }
   } catch (error) {
     record(isLeaseholdError(error) ? error.code : 'unknown-outcome')
     throw error
@@ -70,16 +87,24 @@ function endOrDrain(
   admission: Admission,
   act: Exclude<Act, { readonly act: 'take' }>,
   by: string,
-): Promise<unknown> {
+): Promise<Partial<Revoked>> {
   const { store } = admission
   const { why } = act
   if (act.act === 'revoke') return store.revoke({ target: { lease: act.lease }, by, why })
-  if (act.act === 'break') {
-    return store.revoke({ target: { lease: act.lease }, by, why, after: act.after })
-  }
+  if (act.act === 'break') return breakLease(admission, act, by)
   const { service, instance } = act
   if (act.act === 'drain') return drain(admission, service, instance, by, why)
   return putBack(admission, service, instance, by, why)
+}
+
+async function breakLease(
+  { store }: Admission,
+  { lease, after, why }: Extract<Act, { readonly act: 'break' }>,
+  by: string,
+): Promise<Partial<Revoked>> {
+  const answer = await store.revoke({ target: { lease }, by, why, after })
+  if (answer.leases > 0) return answer
+  throw invalid('it ends sooner already: a last deadline can be made earlier, never later')
 }
 
 /**
@@ -93,7 +118,7 @@ async function drain(
   instance: string,
   by: string,
   why: string,
-): Promise<unknown> {
+): Promise<Partial<Revoked>> {
   const { claims } = await store.read({ key: `services/${service}/${instance}`, limit: 1 })
   const [claim] = claims
   if (claim === undefined) throw notThere(service, instance)
@@ -103,13 +128,13 @@ async function drain(
   const bound = store.guarantees.childLeases
     ? { parent: claim.lease, ttl: Infinity }
     : { ttl: Math.min(UNBOUND_TTL_MS, store.guarantees.ttl.max) }
-  const granted = await store.grant({
+  await store.grant({
     holder: by,
     ...bound,
     labels: { drains: `${service}/${instance}`.slice(0, NOTE_MAX) },
     claims: [{ key, mode: 'shared', value }],
   })
-  return { drained: granted.outcome === 'granted' }
+  return {}
 }
 
 async function putBack(
@@ -118,12 +143,12 @@ async function putBack(
   instance: string,
   by: string,
   why: string,
-): Promise<unknown> {
+): Promise<Partial<Revoked>> {
   const { claims } = await store.read({ key: `health/${service}/${instance}` })
   const drains = claims.filter(({ value }) => isDrain(value))
   if (drains.length === 0) throw notThere(service, instance)
   for (const { key, token } of drains) await store.revoke({ target: { key, token }, by, why })
-  return { returned: true }
+  return { claims: drains.length }
 }
 
 function isDrain(value: string | undefined): boolean {
@@ -132,6 +157,13 @@ function isDrain(value: string | undefined): boolean {
   } catch {
     return false
   }
+}
+
+function noClaim(key: string, token: number): LeaseholdError {
+  return new LeaseholdError(
+    'claim-not-found',
+    `${show(key)} is not claimed with the token ${token} any more: nothing was taken, look again`,
+  )
 }
 
 function notThere(service: string, instance: string): LeaseholdError {

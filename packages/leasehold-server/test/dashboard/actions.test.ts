@@ -122,15 +122,88 @@ describeInBrowser('what is done at the dashboard', () => {
     await world.leasehold.sessions('web').create({ user: 'eve', data: {} })
     await begin('elections')
     await page.getByRole('button', { name: 'End its term…' }).click()
-    await confirm('Take it away', 'it does not lead')
+    await confirm('End its term', 'it does not lead')
     expect((await next).leading).toBe(true)
     expect(term.leading).toBe(false)
     await visit.to('Sessions')
     await page.getByRole('button', { name: 'End the session of eve' }).click()
-    await confirm('End it now', 'left the company')
+    await page.getByRole('heading', { name: 'End the session of eve' }).waitFor()
+    await page.getByText('eve is logged out at once').waitFor()
+    await confirm('End the session', 'left the company')
+    await page.getByRole('status').getByText('eve is logged out').waitFor()
     await expect
       .poll(async () => (await world.leasehold.sessions('web').list('eve')).length)
       .toBe(0)
+  })
+
+  it('says that nothing was taken where the holder has changed meanwhile', async () => {
+    const ada = await scene.lease('ada', ['jobs/1'])
+    await scene.lease('bo', ['jobs/1'])
+    await begin('keys/jobs%2F1')
+    await page.getByRole('button', { name: 'Take it away…' }).click()
+    await scene.store.revoke({ target: { lease: ada } })
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('ada no longer holds it: bo does now.').waitFor()
+    visit.expected.push(/404/)
+    await dialog.getByLabel('Reason').fill('stuck')
+    await dialog.getByRole('button', { name: 'Take it away' }).click()
+    await dialog.getByRole('alert').getByText('Not done: ada no longer holds it').waitFor()
+    const { claims } = await scene.store.read({ key: 'jobs/1' })
+    expect(claims.map(({ holder }) => holder)).toEqual(['bo'])
+  })
+
+  it('shows a break at once to all who look, and heartbeats do not undo it', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    const other = await Visit.open(browser, `${scene.url}/#/leases/${lease}`)
+    await other.live()
+    await other.page.getByText('when it is not renewed').waitFor()
+    await page.getByRole('button', { name: 'Break it…' }).click()
+    await page.getByRole('combobox').selectOption('30 s')
+    await confirm('Break it', 'the machine goes down')
+    await page.getByRole('status').getByText('The lease of ada ends in 30 s').waitFor()
+    for (const one of [visit, other]) {
+      const said = /^broken by dashboard: the machine goes down, ends in \d+ s$/
+      await one.page.getByText(said).waitFor()
+      await one.page.getByRole('button', { name: 'Break it sooner…' }).waitFor()
+    }
+    await scene.ask(`PUT /v1/leases/${lease}`)
+    for (const one of [visit, other]) {
+      await one.page.getByRole('img', { name: '1 heartbeat seen' }).waitFor()
+      const left = await one.page.locator('.detail .drain-text').first().textContent()
+      expect(Number.parseFloat(left!)).toBeLessThanOrEqual(30)
+    }
+    await other.end()
+  })
+
+  it('says of a break that would come too late that nothing was done', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await page.getByRole('button', { name: 'Break it…' }).click()
+    await scene.store.revoke({ target: { lease }, after: 20_000 })
+    visit.expected.push(/400/)
+    await page.getByRole('combobox').selectOption('60 s')
+    await page.getByLabel('Reason').fill('too late')
+    await page.getByRole('dialog').getByRole('button', { name: 'Break it' }).click()
+    await page.getByRole('alert').getByText('Not done: it ends sooner already').waitFor()
+  })
+
+  it('takes a shared key from any one of its holders, and says who goes on', async () => {
+    for (const holder of ['ada', 'bo']) {
+      const claims = [{ key: 'jobs/1', mode: 'shared', value: `"of ${holder}"` }]
+      await scene.lease(holder, [], { claims })
+    }
+    await begin('keys/jobs%2F1')
+    const held = (holder: string) => page.locator('.holding', { hasText: holder })
+    await held('bo').getByText('"of bo"').waitFor()
+    await expect.poll(() => page.locator('.history').getByText('holds').count()).toBe(2)
+    await page.getByRole('button', { name: 'Take it away from bo…' }).click()
+    await page.getByText('ada goes on holding it.').waitFor()
+    await confirm('Take it away', 'stuck')
+    await page.getByRole('status').getByText('bo has lost jobs/1').waitFor()
+    const { claims } = await scene.store.read({ key: 'jobs/1' })
+    expect(claims.map(({ holder }) => holder)).toEqual(['ada'])
+    await page.locator('.history').getByText('by dashboard: stuck').waitFor()
   })
 
   it('says why something was not done, and leaves the reason to be sent again', async () => {

@@ -1,10 +1,10 @@
 import type { Event } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
 import { concernsOf } from '../../dashboard/model/attention.ts'
-import { breakLease, drainInstance, revokeLease, takeKey } from '../../dashboard/model/deeds.ts'
 import { electionsOf, placed, spansOf } from '../../dashboard/model/elections.ts'
 import { bytes, countdown, figure, several, spoken } from '../../dashboard/model/format.ts'
 import { rhythmOf } from '../../dashboard/model/heartbeats.ts'
+import { stripOf } from '../../dashboard/model/known-status.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
 import { learntOf, poolNames, poolOf } from '../../dashboard/model/pools.ts'
 import { KINDS, Recent } from '../../dashboard/model/recent.ts'
@@ -55,10 +55,28 @@ describe('what needs attention', () => {
     const concerns = concernsOf({ ...nothing, mirror, lapsed, expiryLag: 900, now: 4000 })
     expect(concerns.map(({ kind }) => kind)).toEqual(['lag', 'service', 'lapsed'])
     expect(concerns[1]!.title).toBe('embedder: 1 of 2 healthy')
-    expect(concerns[1]!.detail).toBe('ill is critical: no memory')
+    expect(concerns[1]!.detail).toBe('ill of h is critical: no memory')
     expect(concerns[2]!.detail).toContain('3 s ago; lost in 5 s')
     expect(concernsOf({ ...nothing, mirror, lapsed, now: 9001 }).map((it) => it.kind)).toEqual([
       'service',
+    ])
+  })
+
+  it('is no instance that somebody has drained, unless no other is left', () => {
+    const [one, two] = [instance('one', {}), instance('two', {})]
+    const drain = (of: number, id: string) => {
+      const value = { status: 'critical', note: 'drained by ann: upgrade', of, drained: 'ann' }
+      return event(`health/embedder/${id}`, { mode: 'shared', value: JSON.stringify(value) })
+    }
+    const half = mirrorWith(one, two, drain(one.token, 'one'))
+    expect(concernsOf({ ...nothing, mirror: half })).toEqual([])
+    const none = mirrorWith(one, two, drain(one.token, 'one'), drain(two.token, 'two'))
+    expect(concernsOf({ ...nothing, mirror: none })).toMatchObject([
+      {
+        level: 'warn',
+        title: 'embedder: 0 of 2 healthy',
+        detail: 'one of h and 1 more are drained by ann: upgrade',
+      },
     ])
   })
 
@@ -153,6 +171,31 @@ describe('services', () => {
       ['passing', undefined],
       ['critical', 'no memory'],
       ['gone', undefined],
+    ])
+  })
+
+  it('are unknown for as long as nothing tells how they were', () => {
+    const known = (...more: Parameters<typeof stripOf>) => {
+      const pieces = stripOf(...more)
+      return pieces.map(({ from, to, status }) => [from, to, status])
+    }
+    const one = { since: 0, status: 'critical', note: 'x' } as const
+    // Nothing was heard: what it is now it is since it was seen so, or since it was drained.
+    expect(known([], one, 90, 100)).toEqual([[90, 100, 'critical']])
+    // An event of a check tells nothing of a registration that was not heard of.
+    const gone = { at: 40, status: 'gone', note: undefined } as const
+    expect(known([gone], one, 90, 100)).toEqual([[90, 100, 'critical']])
+    const well = { at: 50, status: 'passing', note: undefined } as const
+    const ill = { at: 60, status: 'critical', note: 'x' } as const
+    expect(known([gone, well, ill], one, 90, 100)).toEqual([
+      [50, 60, 'passing'],
+      [60, 100, 'critical'],
+    ])
+    const before = { at: -20, status: 'gone', note: undefined } as const
+    expect(known([before, well], one, 90, 100)).toEqual([
+      [-20, 50, 'gone'],
+      [50, 90, 'passing'],
+      [90, 100, 'critical'],
     ])
   })
 
@@ -253,41 +296,6 @@ describe('sessions', () => {
     expect(sessionAt(mirror, 'main', 0)).toMatchObject(session)
     expect(sessionAt(mirror, 'main', 1)).toMatchObject({ user: undefined })
     expect(sessionAt(mirror, 'main', 2)).toBeUndefined()
-  })
-})
-
-describe('what can be done', () => {
-  const mirror = mirrorWith(
-    event('jobs/1', { holder: 'ada', lease: 'L' }),
-    event('jobs/1', { holder: 'bo' }),
-    event('jobs/2', { holder: 'ada', lease: 'L' }),
-  )
-
-  it('says who loses what, and who has it then', () => {
-    const lease = mirror.leases.get('L')!
-    const said = revokeLease(mirror, lease).consequences.join('\n')
-    expect(said).toContain('It loses 2 claims: jobs/1, jobs/2.')
-    expect(said).toContain('bo is next in line for jobs/1, and holds it at once.')
-    expect(breakLease(mirror, lease).consequences.join('\n')).toContain('holds it then.')
-    expect(takeKey(mirror.keys.get('jobs/1')!)!.consequences[1]).toContain('bo is next in line')
-    expect(takeKey(mirror.keys.get('jobs/2')!)!.consequences[1]).toBe(
-      'Nobody waits: the key is free.',
-    )
-    expect(drainInstance('s', 'i', 0).consequences[1]).toContain('No healthy instance of s is left')
-  })
-
-  it('is done as it was said', () => {
-    const lease = mirror.leases.get('L')!
-    expect(revokeLease(mirror, lease).act('stuck', 0)).toEqual({
-      ...{ act: 'revoke', lease: 'L', why: 'stuck' },
-    })
-    expect(breakLease(mirror, lease).act('stuck', 5000)).toEqual({
-      ...{ act: 'break', lease: 'L', after: 5000, why: 'stuck' },
-    })
-    const token = mirror.keys.get('jobs/1')!.claims[0]!.token
-    expect(takeKey(mirror.keys.get('jobs/1')!)!.act('stuck', 0)).toEqual({
-      ...{ act: 'take', key: 'jobs/1', token, why: 'stuck' },
-    })
   })
 })
 
