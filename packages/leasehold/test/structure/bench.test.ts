@@ -8,6 +8,7 @@ import { curves } from '../../../../bench/curve.ts'
 import { machinesText, resultsIn } from '../../../../bench/document.ts'
 import { HEADLINES, headlineTable } from '../../../../bench/headlines.ts'
 import type { Machine } from '../../../../bench/machine.ts'
+import { shuffle } from '../../../../bench/random.ts'
 import { atLeast, atMost, met, type Row, row, versus } from '../../../../bench/rows.ts'
 import { SUITES } from '../../../../bench/suites.ts'
 import { lossTables, markdownTable, textTable } from '../../../../bench/table.ts'
@@ -100,6 +101,15 @@ describe('what the bench has written into the documents', () => {
   })
 })
 
+describe('what is shuffled', () => {
+  it('has few left who were neighbours, and everybody', () => {
+    const list = shuffle(Array.from({ length: 10_000 }, (_, at) => at))
+    const neighbours = list.filter((value, at) => Math.abs(value - (list[at - 1] ?? -5)) === 1)
+    expect(neighbours.length).toBeLessThan(20)
+    expect(new Set(list).size).toBe(10_000)
+  })
+})
+
 describe('a contest', () => {
   const contestant = (name: string, values: number[], calls: string[] = []) => ({
     name,
@@ -109,7 +119,7 @@ describe('a contest', () => {
     },
   })
 
-  it('lets all take turns and does not count the first round', async () => {
+  it('lets all take turns, each first in its turn, and does not count the first round', async () => {
     const calls: string[] = []
     const [measured] = await contest({
       name: 'locks',
@@ -119,7 +129,7 @@ describe('a contest', () => {
       peers: [{ ...contestant('theirs', [1000, 10, 10], calls), goal: 3 }, undefined],
       rounds: 2,
     })
-    expect(calls).toEqual(['ours', 'theirs', 'ours', 'theirs', 'ours', 'theirs'])
+    expect(calls).toEqual(['ours', 'theirs', 'theirs', 'ours', 'ours', 'theirs'])
     expect(measured).toMatchObject({ peerName: 'theirs', goal: 3, spread: [2, 4] })
   })
 
