@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 import { takeKey } from '../model/deeds.ts'
 import { type ElectionView, electionsOf, type Span, spansOf } from '../model/elections.ts'
 import { fullTime, spoken, timeOfDay } from '../model/format.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { Band, useHistory } from '../parts/history.tsx'
 import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink, Mark } from '../parts/small.tsx'
@@ -95,9 +95,7 @@ function Leading({ election: { key }, leader }: LeadingProps) {
       />
       {live.may('admin', key) && (
         <div class="actions">
-          <button type="button" class="danger" onClick={() => propose(takeKey(row))}>
-            End its term…
-          </button>
+          <ActButton text="End its term…" isDanger deed={() => takeKey(row)} />
         </div>
       )}
     </>

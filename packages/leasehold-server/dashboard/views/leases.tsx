@@ -57,6 +57,11 @@ export function Leases({ route }: { readonly route: Route }) {
               chosen={chosen < 0 ? undefined : chosen}
               row={(index) => <LeaseLine id={Mirror.idIn(entries[index]!)} />}
               choose={(index) => go(hrefTo('leases', Mirror.idIn(entries[index]!)))}
+              itemAt={(index) => entries[index] && Mirror.idIn(entries[index]!)}
+              placeOf={(id: string) => {
+                const place = indexOf(entries, mirror, id)
+                return place < 0 ? undefined : place
+              }}
             />
           )}
         </section>
@@ -100,7 +105,9 @@ function LeaseLine({ id }: { readonly id: string }) {
         {children > 0 && `, ${several(children, 'lease')} under it`}
       </span>
       <DrainBar lease={lease} now={now()} />
-      <span class="lease-id">{id}</span>
+      <span class="lease-id" title={`lease ${id}`}>
+        {id}
+      </span>
     </div>
   )
 }

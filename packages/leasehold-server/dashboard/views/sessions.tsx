@@ -1,7 +1,7 @@
 import { revokeLease } from '../model/deeds.ts'
 import { count, spoken } from '../model/format.ts'
 import { type SessionView, sessionAt, sessionCount, sessionTables } from '../model/sessions.ts'
-import { propose } from '../parts/act-dialog.tsx'
+import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'
 import { DemoBadge, DrainBar, Empty } from '../parts/small.tsx'
@@ -81,13 +81,11 @@ function SessionRow({ session }: { readonly session: SessionView | undefined }) 
       </span>
       <DrainBar lease={book.see(lease)} now={now()} />
       {live.may('admin', key) && row !== undefined && (
-        <button
-          type="button"
-          aria-label={`End the session of ${user ?? ref.slice(0, 10)}`}
-          onClick={() => propose(revokeLease(mirror, row))}
-        >
-          End…
-        </button>
+        <ActButton
+          text="End…"
+          label={`End the session of ${user ?? ref.slice(0, 10)}`}
+          deed={() => revokeLease(mirror, row)}
+        />
       )}
     </div>
   )

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Clock, LeaseId, LeaseStore, Timer } from 'leasehold/port'
 import type { Logger } from 'pino'
-import { type MeasuredStore, StoreObserver } from '../operations/index.ts'
+import { type MeasuredStore, PROBE_TTL_MS, StoreObserver } from '../operations/index.ts'
 import type { StreamStats } from '../stream/surroundings.ts'
 import { LeaseRound } from './lease-round.ts'
 import {
@@ -21,8 +21,6 @@ const BEATS_MS = 200
 /** Sampling goes on for so long after the last one has left, for those who only reload the page. */
 const LINGER_MS = 5 * 60_000
 const LOOP_RESOLUTION_MS = 10
-/** The least that a lease lives whose expiry is timed: until then it is not late. */
-const PROBE_TTL_MS = 1000
 /** A lag stands for so long: until the next is measured, and once more if that one fails. */
 const LAG_STANDS_MS = 2 * PROBE_EVERY * EVERY_MS
 

@@ -2,8 +2,8 @@ import { type Clock, isLeaseholdError, type LeaseStore, type Watch } from 'lease
 import type { Logger } from 'pino'
 import { Histogram } from './exposition.ts'
 
-/** How long the lease lives whose expiry is timed. */
-const PROBE_TTL_MS = 1000
+/** The least that a lease lives whose expiry is timed: until then it is not late. */
+export const PROBE_TTL_MS = 1000
 const RETRY_MS = 1000
 /** Waiters are counted in so many pages of so many keys: everything is bounded. */
 const PAGES = 20
