@@ -137,12 +137,17 @@ interface TreeProps {
 function Tree({ mirror, chosen }: TreeProps) {
   const [, redraw] = useState(0)
   const kept = useRef<FoldedLines | undefined>(undefined)
+  const isLive = useLive().standing.is === 'live'
+  // What is open at first is known when all keys are: until then they come bit by bit.
+  const wasLive = useRef(false)
   const lines = useMemo(() => {
-    const made = new FoldedLines(mirror.tree, kept.current?.open ?? openAtFirst(mirror))
+    const open = wasLive.current ? kept.current?.open : undefined
+    const made = new FoldedLines(mirror.tree, open ?? openAtFirst(mirror))
+    if (isLive) wasLive.current = true
     if (chosen !== undefined) made.reveal(chosen)
     kept.current = made
     return made
-  }, [mirror])
+  }, [mirror, isLive])
   lines.layOut()
   const draw = () => redraw((times) => times + 1)
   const toggle = (node: TreeNode) => {

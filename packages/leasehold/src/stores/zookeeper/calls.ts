@@ -177,7 +177,7 @@ export class Calls {
     return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
       if ('key' in target || 'prefix' in target) return this.#removeClaims(name, request, end)
       const id = 'lease' in target ? target.lease : target.parent
-      const state = await this.#journal.tree.lease(id)
+      const state = await this.#journal.tree.leaseForSure(id)
       if (!state) throw await this.#journal.noLease(id)
       const some = 'lease' in target ? [id] : state.children.slice(0, REVOKED_MOST)
       const more = 'parent' in target && state.children.length > some.length
@@ -199,14 +199,15 @@ export class Calls {
   }
 
   async #recordOf(id: LeaseId): Promise<LeaseRecord> {
-    const record = this.#lessor.get(id)?.record ?? (await this.#journal.tree.lease(id))?.record
+    const record =
+      this.#lessor.get(id)?.record ?? (await this.#journal.tree.leaseForSure(id))?.record
     if (!record) throw await this.#journal.noLease(id)
     return record
   }
 
   async #checkParent(id: LeaseId): Promise<void> {
     const { tree, limits } = this.#journal
-    const parent = await tree.lease(id)
+    const parent = await tree.leaseForSure(id)
     if (!parent) throw await this.#journal.noLease(id)
     if (parent.children.length >= limits.childrenPerLease) {
       throw exceeded(
@@ -247,25 +248,37 @@ export class Calls {
     keys: readonly Key[],
     token: number,
   ): Promise<{ claim: LeaseClaim; survey: readonly SurveyedKey[] }> {
+    const found = await this.#look(lease, keys, token)
+    if (found) return found
+    // What we remember may be out of date, and our server may lag behind: that is not to be held
+    // against the caller.
     const { tree } = this.#journal
-    let claims: readonly LeaseClaim[] | undefined
-    const known = this.#lessor.get(lease)?.claims.get(token)
-    if (known) claims = [known]
-    else claims = (await tree.lease(lease))?.claims
+    await tree.catchUp()
+    const claims = (await tree.lease(lease))?.claims
     if (!claims) throw await this.#journal.noLease(lease)
-    const claim = claims.find((each) => each.token === token)
-    const own = ({ line }: KeyState) => line.filter((place) => place.claim === claim?.claim)
-    const { keys: survey } = await tree.survey(keys, own)
-    const missing = survey.find(({ picked }) => picked.length === 0)
-    if (claim && !missing) return { claim, survey }
-    // What we remember may be out of date: that the lease is gone must be said as such.
-    if (known && !(await tree.lease(lease))) throw await this.#journal.noLease(lease)
-    throw await this.#noClaim(lease, missing?.key ?? keys[0]!, token)
+    const again = await this.#look(lease, keys, token, claims)
+    if (again) return again
+    throw await this.#noClaim(lease, keys, token)
   }
 
-  async #noClaim(lease: LeaseId, key: Key, token: number): Promise<Refused> {
-    const { keys } = await this.#journal.tree.survey([key], ({ line }) => line.slice(0, 1))
-    const first = keys[0]?.picked[0]?.token
+  /** The same, by what is remembered or told of the lease's claims; `undefined` where it is not so. */
+  async #look(lease: LeaseId, keys: readonly Key[], token: number, told?: readonly LeaseClaim[]) {
+    const { tree } = this.#journal
+    const known = told ? undefined : this.#lessor.get(lease)?.claims.get(token)
+    const claims = told ?? (known ? [known] : (await tree.lease(lease))?.claims)
+    const claim = claims?.find((each) => each.token === token)
+    if (!claim) return undefined
+    const own = ({ line }: KeyState) => line.filter((place) => place.claim === claim.claim)
+    const { keys: survey } = await tree.survey(keys, own)
+    return survey.every(({ picked }) => picked.length > 0) ? { claim, survey } : undefined
+  }
+
+  async #noClaim(lease: LeaseId, keys: readonly Key[], token: number): Promise<Refused> {
+    const survey = await this.#journal.tree.survey(keys, ({ line }) => line)
+    const has = ({ picked }: SurveyedKey) => picked.some((each) => each.token === token)
+    const missing = survey.keys.find((state) => !has(state)) ?? survey.keys[0]!
+    const { key } = missing
+    const first = missing.picked[0]?.token
     const now = first === undefined ? 'nobody has claimed it' : `token ${first} is first`
     return new Refused({
       code: 'claim-not-found',

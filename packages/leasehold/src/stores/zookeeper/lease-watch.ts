@@ -107,7 +107,7 @@ export class LeaseWatch {
     const { tree } = this.#around
     const path = tree.paths.lease(this.id)
     tree.main.watch(path, this.#look)
-    const state = await tree.lease(this.id)
+    const state = await tree.leaseForSure(this.id)
     if (state) {
       await tree.main.call(getData(path, true)).catch((error) => {
         if (!isFault(error, CODE.noNode)) throw error

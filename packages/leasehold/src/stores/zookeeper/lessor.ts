@@ -150,7 +150,7 @@ export class Lessor {
     const { tree, instance, clock } = this.#journal
     const { paths } = tree
     for (;;) {
-      const state = await tree.lease(id)
+      const state = await tree.leaseForSure(id)
       if (!state) {
         this.#drop(id)
         return false

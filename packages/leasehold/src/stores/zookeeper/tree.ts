@@ -193,6 +193,14 @@ export class Tree {
     }
   }
 
+  /** The same where nobody is to be told in vain that it is gone: our server may lag behind. */
+  async leaseForSure(id: LeaseId): Promise<LeaseState | undefined> {
+    const state = await this.lease(id)
+    if (state || !isLeaseId(id)) return state
+    await this.catchUp()
+    return this.lease(id)
+  }
+
   /** How a lease ended, if that is still known. */
   async endOf(id: LeaseId): Promise<End | undefined> {
     if (!isLeaseId(id)) return undefined

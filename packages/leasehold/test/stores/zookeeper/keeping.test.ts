@@ -105,6 +105,22 @@ describeWith(ZOOKEEPER, 'leases in ZooKeeper', () => {
     expect((await one.renew([lease])).lost[0]?.end?.by).toBe('me')
   }, 60_000)
 
+  it('are found at once by a store on another server, which may lag behind', async () => {
+    const on = ensemble.members.map(({ port }) =>
+      store('/lagging', { servers: `127.0.0.1:${port}` }),
+    )
+    const stores = await Promise.all(on)
+    for (let round = 0; round < 60; round++) {
+      const own = stores[round % 3]!
+      const [next, last] = [stores[(round + 1) % 3]!, stores[(round + 2) % 3]!]
+      const { lease, token } = await hold(own, `key-${round}`, 60_000)
+      const watched = notice(last, lease, 'standing')
+      expect((await next.renew([lease])).lost).toEqual([])
+      await next.release({ lease, keys: [`key-${round}`], token })
+      await watched
+    }
+  }, 60_000)
+
   it('are granted and claimed once, though answers are lost on the way (I8)', async () => {
     const lines = await Promise.all(ensemble.members.map(({ port }) => TcpProxy.to(port)))
     const servers = lines.map(({ port }) => `127.0.0.1:${port}`).join(',')
