@@ -22,7 +22,6 @@ export function Leases({ route }: { readonly route: Route }) {
     return all.filter((entry) => entry.toLowerCase().includes(wanted))
   }, [mirror, text, moment])
   const entries = isSearch ? found : all
-  const chosen = route.at === undefined ? -1 : indexOf(entries, mirror, route.at)
   const known = feed.state?.leases?.count
   const holder = route.at === undefined ? route.query.get('holder') : null
   return (
@@ -50,19 +49,7 @@ export function Leases({ route }: { readonly route: Route }) {
               <p>A lease is time granted to a holder. It ends by itself unless it is renewed.</p>
             </Empty>
           ) : (
-            <WindowList
-              label="Leases by their holders"
-              count={entries.length}
-              rowHeight={ROW_HEIGHT}
-              chosen={chosen < 0 ? undefined : chosen}
-              row={(index) => <LeaseLine id={Mirror.idIn(entries[index]!)} />}
-              choose={(index) => go(hrefTo('leases', Mirror.idIn(entries[index]!)))}
-              itemAt={(index) => entries[index] && Mirror.idIn(entries[index]!)}
-              placeOf={(id: string) => {
-                const place = indexOf(entries, mirror, id)
-                return place < 0 ? undefined : place
-              }}
-            />
+            <Lines entries={entries} chosen={route.at} />
           )}
         </section>
         {holder === null ? (
@@ -75,10 +62,33 @@ export function Leases({ route }: { readonly route: Route }) {
   )
 }
 
+interface LinesProps {
+  /** Sorted, as the mirror has them. */
+  readonly entries: readonly string[]
+  readonly chosen: string | undefined
+}
+
+function Lines({ entries, chosen }: LinesProps) {
+  const { mirror } = useLive()
+  const idAt = (index: number) => Mirror.idIn(entries[index]!)
+  return (
+    <WindowList
+      label="Leases by their holders"
+      count={entries.length}
+      rowHeight={ROW_HEIGHT}
+      chosen={chosen === undefined ? undefined : indexOf(entries, mirror, chosen)}
+      row={(index) => <LeaseLine id={idAt(index)} />}
+      choose={(index) => go(hrefTo('leases', idAt(index)))}
+      itemAt={(index) => (index < entries.length ? idAt(index) : undefined)}
+      placeOf={(id: string) => indexOf(entries, mirror, id)}
+    />
+  )
+}
+
 /** Where the entry of a lease is in a sorted list of them. */
-function indexOf(entries: readonly string[], mirror: Mirror, id: string): number {
+function indexOf(entries: readonly string[], mirror: Mirror, id: string): number | undefined {
   const holder = mirror.leases.get(id)?.holder
-  if (holder === undefined) return -1
+  if (holder === undefined) return undefined
   const wanted = Mirror.entryOf(holder, id)
   let low = 0
   let high = entries.length
@@ -87,7 +97,7 @@ function indexOf(entries: readonly string[], mirror: Mirror, id: string): number
     if (entries[middle]! < wanted) low = middle + 1
     else high = middle
   }
-  return entries[low] === wanted ? low : -1
+  return entries[low] === wanted ? low : undefined
 }
 
 function LeaseLine({ id }: { readonly id: string }) {
