@@ -48,7 +48,7 @@ describe('the file store, in real time', { concurrent: true }, () => {
   const real = async () => {
     const opened = await open(undefined, SMALL)
     // As for the memory store: long enough for a machine that is busy with something else.
-    const guarantees = { ...opened.store.guarantees, expiryLateness: 100 }
+    const guarantees = { ...opened.store.guarantees, expiryLateness: 300 }
     Object.defineProperty(opened.store, 'guarantees', { value: guarantees })
     return opened
   }

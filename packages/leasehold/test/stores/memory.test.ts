@@ -29,7 +29,7 @@ describe('the memory store, in real time', { concurrent: true }, () => {
   // machine that is busy with something else.
   const open = async () => {
     const store = memoryStore()
-    const guarantees = { ...store.guarantees, expiryLateness: 100 }
+    const guarantees = { ...store.guarantees, expiryLateness: 300 }
     return { store: Object.defineProperty(store, 'guarantees', { value: guarantees }) }
   }
   for (const { name, skip, run } of conformance({ open })) it.skipIf(skip)(name, run)

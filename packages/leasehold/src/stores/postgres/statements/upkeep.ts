@@ -47,7 +47,7 @@ begin
     return (select jsonb_build_array(m.next_due - @.clock() - m.clock_offset, m.sweeper, false) from @.meta m where m.one);
   end if;
   b := @.begin_batch(patience, '{}');
-  due := array(select l.id from @.leases l where l.look_at <= b.now order by l.look_at limit most);
+  due := array(select l.id from @.leases l where l.look_at <= b.now order by l.look_at, l.id limit most);
   if cardinality(due) > 0 then
     update @.leases l set look_at = d.due from (
       select i.id, @.deadline(h.renewed_at, b.restarted_at, i.ttl, i.grace, i.end_of_life) as due
