@@ -45,13 +45,8 @@ describe('the file store, on a clock that is moved', { concurrent: true }, () =>
 })
 
 describe('the file store, in real time', { concurrent: true }, () => {
-  const real = async () => {
-    const opened = await open(undefined, SMALL)
-    // As for the memory store: long enough for a machine that is busy with something else.
-    const guarantees = { ...opened.store.guarantees, expiryLateness: 300 }
-    Object.defineProperty(opened.store, 'guarantees', { value: guarantees })
-    return opened
-  }
+  // As for the memory store: long enough for a machine that is busy with something else.
+  const real = async () => ({ ...(await open(undefined, SMALL)), ttl: 1200 })
   // What does not depend on time has been seen above.
   const timed = conformance({ open: real, limits: SMALL }).filter(({ name }) =>
     /^(leases|families|revoking|waiting)/.test(name),

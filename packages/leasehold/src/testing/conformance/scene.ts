@@ -21,6 +21,8 @@ export interface Opened {
   readonly store: LeaseStore
   /** Moves the store's clock, and is fulfilled when what was due has happened. */
   readonly advance?: ((ms: number) => Promise<void>) | undefined
+  /** How long leases live at least that are to expire: on a busy machine a call may take its time. */
+  readonly ttl?: number | undefined
   /** Lets go of what `open` took beside the store, which is closed before. */
   readonly close?: (() => Promise<void>) | undefined
 }
@@ -56,7 +58,11 @@ export class Scene {
     this.#shared = setting.shared
     this.#patience = setting.patience
     const { ttl, expiryLateness } = opened.store.guarantees
-    const wanted = Math.max(4 * ttl.min, 4 * expiryLateness, opened.advance ? 1000 : 300)
+    const wanted = Math.max(
+      4 * ttl.min,
+      4 * expiryLateness,
+      opened.ttl ?? (opened.advance ? 1000 : 300),
+    )
     this.ttl = this.steps(wanted)
   }
 

@@ -1,16 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  type Claimed,
-  type Granted,
-  type LeaseStore,
-  type Notice,
-  systemClock,
-  systemRandom,
-} from '../../../src/port/index.ts'
-import { connectPlainly } from '../../../src/stores/zookeeper/client.ts'
+import type { Claimed, Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
-import { multi, multiRead, OPEN, Session } from '../../../src/stores/zookeeper/wire/index.ts'
+import { multi, multiRead, OPEN } from '../../../src/stores/zookeeper/wire/index.ts'
 import { describeWith, Engine, ZOOKEEPER } from '../../engines/index.ts'
+import { rawSession } from './raw-session.ts'
 
 /** Answers that must not say more than is known, and records that must not mean something else. */
 describeWith(ZOOKEEPER, 'what a store on ZooKeeper says', () => {
@@ -111,19 +104,7 @@ describeWith(ZOOKEEPER, 'what a store on ZooKeeper says', () => {
 
   /** Makes an entry of the journal say again where its claim is, and not how it stood. */
   async function reopen(root: string, request: string, key: string): Promise<void> {
-    const session = new Session(
-      {
-        servers: [{ host: '127.0.0.1', port: engine.port }],
-        connect: connectPlainly,
-        auth: undefined,
-        clock: systemClock,
-        random: systemRandom,
-        patience: 10_000,
-        pingEvery: 1000,
-        horizon: { zxid: 0 },
-      },
-      10_000,
-    )
+    const session = rawSession(engine.port)
     const look = multiRead([{ at: 'children', path: `${root}/k/s${key}` }])
     const places = (await session.call(look)).value[0]!.children!
     const last = places
