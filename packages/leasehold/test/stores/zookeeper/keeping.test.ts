@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Claimed, Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
-import { systemClock, systemRandom } from '../../../src/port/index.ts'
-import { connectPlainly } from '../../../src/stores/zookeeper/client.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
-import { getChildren, Session } from '../../../src/stores/zookeeper/wire/index.ts'
+import { getChildren } from '../../../src/stores/zookeeper/wire/index.ts'
 import { describeWith, Ensemble, ZOOKEEPER } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
+import { pause, rawSession, until } from './raw-session.ts'
 
 /** The tests' ensembles have ticks of 250 ms: no session is longer than 20 of them. */
 const LONGEST_SESSION_MS = 5000
@@ -170,20 +169,7 @@ describeWith(ZOOKEEPER, 'leases in ZooKeeper', () => {
       await small.release({ lease, keys: [`key-${count % 7}`], token, request: `request-${count}` })
       await small.revoke({ target: { lease } })
     }
-    const horizon = { zxid: 0 }
-    const session = new Session(
-      {
-        servers: ensemble.members.map(({ port }) => ({ host: '127.0.0.1', port })),
-        connect: connectPlainly,
-        auth: undefined,
-        clock: systemClock,
-        random: systemRandom,
-        patience: 10_000,
-        pingEvery: 1000,
-        horizon,
-      },
-      10_000,
-    )
+    const session = rawSession(ensemble.members[0]!.port)
     const count = async (path: string) => (await session.call(getChildren(path))).value.length
     // 900 changes were made; those beyond the limit go 128 at a time, and each store looks now and then.
     await until(async () => (await count('/small/j')) < 64 + 128 + 256)
@@ -210,16 +196,4 @@ function notice(store: LeaseStore, lease: string, type: Notice['type']): Promise
       else if (heard.type === 'interrupted') reject(heard.error)
     })
   })
-}
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 30_000
-  while (!(await isSo())) {
-    if (performance.now() > end) throw new Error('waited 30 s in vain')
-    await pause(20)
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -3,6 +3,7 @@ import type { Claimed, Granted, LeaseStore } from '../../../src/port/index.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import { describeWith, Engine, ZOOKEEPER } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
+import { pause, until } from './raw-session.ts'
 
 /** A request to ZooKeeper has less than 1 MB, and nothing may depend on fitting into it but a claim. */
 describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
@@ -124,11 +125,3 @@ describeWith(ZOOKEEPER, 'what is large in ZooKeeper', () => {
     expect(await other.renew(leases)).toEqual({ lost: [], capped: [] })
   }, 60_000)
 })
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await pause(20)
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
