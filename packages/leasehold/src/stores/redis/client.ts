@@ -30,6 +30,7 @@ interface ScriptArguments {
 }
 
 interface NodeRedisSubscriber {
+  readonly isOpen: boolean
   connect(): Promise<unknown>
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
@@ -45,8 +46,8 @@ export interface Connection {
   run(script: Script, key: string, values: string[]): Promise<unknown>
   /** How many replicas have what this connection wrote; `undefined` where that cannot be asked. */
   readonly wait: ((replicas: number, ms: number) => Promise<number>) | undefined
-  /** Opens a second connection, on which messages are heard. */
-  listen(ear: ConnectionEar): Promise<Listener>
+  /** Opens a second connection, on which messages are heard until it is closed. */
+  listen(ear: ConnectionEar): Listener
 }
 
 /** What is heard on the second connection. */
@@ -59,9 +60,11 @@ export interface ConnectionEar {
 }
 
 export interface Listener {
+  /** Rejected where it could not be made; a library without a connection may try for ever. */
+  readonly opened: Promise<unknown>
   subscribe(channel: string): Promise<void>
   unsubscribe(channel: string): Promise<void>
-  close(): Promise<void>
+  close(): void
 }
 
 export function connectionOf(client: RedisClient): Connection {
@@ -91,7 +94,8 @@ function ioRedis(client: IoRedisClient): Connection {
         () => client.eval(script.text, 1, key, ...values),
       ),
     wait: single ? (replicas, ms) => client.wait!(replicas, ms) : undefined,
-    listen: async (ear) => {
+    listen: (given) => {
+      const [ear, cover] = coverable(given)
       const second = single ? client.duplicate(OVERRIDES) : client.duplicate()
       const channels = new Set<string>()
       second.on('message', (channel, text) => ear.message(channel!, text!))
@@ -99,6 +103,7 @@ function ioRedis(client: IoRedisClient): Connection {
         if (single && channels.size > 0) await second.subscribe(...channels)
       })
       return {
+        opened: Promise.resolve(),
         subscribe: async (channel) => {
           channels.add(channel)
           await second.subscribe(channel)
@@ -107,7 +112,10 @@ function ioRedis(client: IoRedisClient): Connection {
           channels.delete(channel)
           await second.unsubscribe(channel)
         },
-        close: async () => second.disconnect(),
+        close: () => {
+          cover()
+          second.disconnect()
+        },
       }
     },
   }
@@ -126,18 +134,41 @@ function nodeRedis(client: NodeRedisClient): Connection {
       )
     },
     wait: single ? (replicas, ms) => wait.call(client, replicas, ms) : undefined,
-    listen: async (ear) => {
+    listen: (given) => {
+      const [ear, cover] = coverable(given)
       const second = client.duplicate()
       watchState(second, ['error', 'reconnecting', 'end'], ear, async () => {})
-      await second.connect()
       return {
+        opened: second.connect(),
         subscribe: async (channel) =>
           void (await second.subscribe(channel, (text) => ear.message(channel, text))),
         unsubscribe: async (channel) => void (await second.unsubscribe(channel)),
-        close: async () => void second.destroy(),
+        close: () => {
+          cover()
+          if (second.isOpen) second.destroy()
+        },
       }
     },
   }
+}
+
+/** A connection that was closed says so later, when somebody may already listen on the next. */
+function coverable(ear: ConnectionEar): [ear: ConnectionEar, cover: () => void] {
+  let isOpen = true
+  const unlessCovered =
+    <Heard extends unknown[]>(tell: (...heard: Heard) => void) =>
+    (...heard: Heard) => {
+      if (isOpen) tell(...heard)
+    }
+  const covered = {
+    message: unlessCovered(ear.message),
+    down: unlessCovered(ear.down),
+    up: unlessCovered(ear.up),
+  }
+  const cover = () => {
+    isOpen = false
+  }
+  return [covered, cover]
 }
 
 /** Tells the ear when the connection breaks, and when it is back with what was subscribed to. */

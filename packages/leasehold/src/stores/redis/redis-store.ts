@@ -79,7 +79,7 @@ class RedisStore implements LeaseStore {
   readonly #settings: Settings
   readonly #calls: Calls
   readonly #watches: Watches
-  #closing: Promise<void> | undefined
+  #closed = false
 
   constructor(connection: Connection, settings: Settings, guarantees: Guarantees) {
     this.guarantees = guarantees
@@ -172,16 +172,15 @@ class RedisStore implements LeaseStore {
     return this.#watches.watchPrefix(target.prefix, target.from, observer)
   }
 
-  close(): Promise<void> {
-    if (this.#closing === undefined) {
-      this.#calls.close()
-      this.#closing = this.#watches.close(closedError())
-    }
-    return this.#closing
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#calls.close()
+    this.#watches.close(closedError())
   }
 
   #obstacle(complaint: Complaint): LeaseholdError | undefined {
-    if (this.#closing !== undefined) return closedError()
+    if (this.#closed) return closedError()
     return complaint && LeaseholdError.from(complaint)
   }
 

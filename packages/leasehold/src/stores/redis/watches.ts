@@ -39,7 +39,7 @@ export class Watches {
   readonly #leases = new Map<LeaseId, Set<LeaseWatch>>()
   readonly #prefixes = new Set<PrefixWatch>()
   readonly #channels = new Map<string, Promise<void>>()
-  #listener: Promise<Listener> | undefined
+  #listener: Listener | undefined
   #uid = ''
   /** Counts the breaks, so that the end of one is not taken for the end of another. */
   #breaks = 0
@@ -96,10 +96,10 @@ export class Watches {
     return watch
   }
 
-  async close(error: LeaseholdError): Promise<void> {
+  close(error: LeaseholdError): void {
     this.#deadlines.stop()
     this.#interrupt(error)
-    await this.#hangUp()
+    this.#hangUp()
   }
 
   async #open(
@@ -137,11 +137,10 @@ export class Watches {
       down: () => this.#down(),
       up: () => this.#up(),
     })
-    const opening = this.#listener
+    const listener = this.#listener
     const late = () => unknown('no second connection to Redis could be made in time')
-    const inGoodTime = inTime(opening, this.#clock, this.#timeout, late)
-    const listener = await inGoodTime.catch((error: unknown) => {
-      if (this.#listener === opening) this.#listener = undefined
+    await inTime(listener.opened, this.#clock, this.#timeout, late).catch((error: unknown) => {
+      if (this.#listener === listener) this.#hangUp()
       throw error
     })
     await inTime(listener.subscribe(channel), this.#clock, this.#timeout, () =>
@@ -152,12 +151,12 @@ export class Watches {
   #leave(channel: string, isEmpty: boolean): void {
     if (isEmpty && this.#channels.delete(channel)) {
       const name = `${this.#uid}:${channel}`
-      void this.#listener?.then((it) => it.unsubscribe(name)).catch(() => {})
+      this.#listener?.unsubscribe(name).catch(() => {})
     }
     if (!this.#isIdle) return
     this.#deadlines.stop()
     this.#clock.timer(this.#clock.now() + LINGER_MS, () => {
-      if (this.#isIdle) void this.#hangUp()
+      if (this.#isIdle) this.#hangUp()
     })
   }
 
@@ -166,14 +165,10 @@ export class Watches {
   }
 
   /** Nobody watches, so nobody needs the second connection: it would keep the process running. */
-  async #hangUp(): Promise<void> {
-    const listener = this.#listener
+  #hangUp(): void {
+    this.#listener?.close()
     this.#listener = undefined
     this.#channels.clear()
-    await listener?.then(
-      (it) => it.close(),
-      () => {},
-    )
   }
 
   #removeLease(watch: LeaseWatch): void {

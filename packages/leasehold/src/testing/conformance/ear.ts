@@ -30,11 +30,7 @@ export class Ear {
   /** The next notice that was not taken yet, which must be of this type. */
   async next<T extends Notice['type']>(type: T, patience = 0): Promise<NoticeOf<T>> {
     const notice = await this.nextAny(patience)
-    assert.equal(
-      notice.type,
-      type,
-      `heard ${JSON.stringify(notice)} where '${type}' was to come next`,
-    )
+    assert.equal(notice.type, type, `heard ${told(notice)} where '${type}' was to come next`)
     return notice as NoticeOf<T>
   }
 
@@ -67,7 +63,7 @@ export class Ear {
       timer = setTimeout(() => {
         reject(
           new assert.AssertionError({
-            message: `waited ${limit} ms for ${what}; heard ${JSON.stringify(this.heard)}`,
+            message: `waited ${limit} ms for ${what}; heard ${this.heard.map(told).join(', ')}`,
           }),
         )
       }, limit)
@@ -83,4 +79,10 @@ export class Ear {
       clearTimeout(timer)
     }
   }
+}
+
+/** An error says its message only when it is asked for. */
+function told(notice: Notice): string {
+  const why = notice.type === 'interrupted' ? `: ${notice.error.message}` : ''
+  return `${JSON.stringify(notice)}${why}`
 }

@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Clock, type Granted, systemClock } from '../../../src/port/index.ts'
+import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { describeWith, Engine, REDIS } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
+
+const HOST = '127.0.0.1'
+
+function node(port: number) {
+  return createClient({ socket: { port, host: HOST } }).on('error', () => {})
+}
+
+/** A clock whose timers can be run before their time. */
+class HastyClock implements Clock {
+  readonly #waiting = new Set<() => void>()
+
+  now = () => systemClock.now()
+  asleep = () => systemClock.asleep()
+  defer = (run: () => void) => systemClock.defer(run)
+
+  timer(time: number, run: () => void, keepAlive?: boolean) {
+    const once = () => {
+      if (this.#waiting.delete(once)) run()
+    }
+    this.#waiting.add(once)
+    const timer = systemClock.timer(time, once, keepAlive)
+    return {
+      cancel: () => {
+        this.#waiting.delete(once)
+        timer.cancel()
+      },
+    }
+  }
+
+  runAll(): void {
+    for (const run of [...this.#waiting]) run()
+  }
+}
+
+describeWith(REDIS, 'the second connection to Redis', () => {
+  let engine: Engine
+  let io: Redis
+  let other: ReturnType<typeof node>
+
+  beforeAll(async () => {
+    engine = await Engine.start(REDIS)
+    io = new Redis({ port: engine.port, host: HOST })
+    other = node(engine.port)
+    await other.connect()
+  })
+
+  afterAll(async () => {
+    io?.disconnect()
+    other?.destroy()
+    await engine?.stop()
+  })
+
+  const clients: [name: string, client: () => RedisClient][] = [
+    ['ioredis', () => io],
+    ['node-redis', () => other],
+  ]
+
+  it.each(clients)(
+    'is closed when nobody watches, and who watches next is not told that it broke (%s)',
+    async (name, client) => {
+      const clock = new HastyClock()
+      const store = await redisStore(client(), { namespace: name, clock })
+      const { lease } = (await store.grant({ holder: 'alice', ttl: 60_000 })) as Granted
+      const first = new Ear(store, { lease })
+      await first.next('standing')
+      first.close()
+      clock.runAll()
+      const second = new Ear(store, { lease })
+      await second.next('standing')
+      await sleep(200)
+      await store.revoke({ target: { lease } })
+      await second.next('gone')
+      await store.close()
+    },
+  )
+
+  it('is given up by a store that is closed before there is one', async () => {
+    const line = await TcpProxy.to(engine.port)
+    const client = node(line.port)
+    await client.connect()
+    const store = await redisStore(client, { namespace: 'closed' })
+    const { lease } = (await store.grant({ holder: 'alice', ttl: 60_000 })) as Granted
+    line.cut()
+    const ear = new Ear(store, { lease })
+    await expect.poll(() => line.connections).toBe(2)
+    await store.close()
+    await ear.next('interrupted')
+    line.heal()
+    await expect.poll(() => line.connections).toBe(1)
+    client.destroy()
+    await line.close()
+  })
+})
