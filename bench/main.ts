@@ -17,6 +17,7 @@ import { machine } from './machine.js'
 import type { Row } from './rows.js'
 import { SUITES } from './suites.js'
 import { textTable } from './table.js'
+import { WITH_US } from './with-us.js'
 
 const RESULTS = new URL('../results/', import.meta.url)
 /** A suite is to be done in eight minutes; this is for a machine that is busy. */
@@ -93,7 +94,8 @@ function measure(suite: string, measurement: string): Row[] {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
   // Some engines run as a user of their own, who must get through it.
   chmodSync(folder, 0o711)
-  const child = spawnSync(process.execPath, ['--expose-gc', file], {
+  const [program, ...args] = [...WITH_US, process.execPath, '--expose-gc', file]
+  const child = spawnSync(program!, args, {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'inherit'],
     encoding: 'utf8',
