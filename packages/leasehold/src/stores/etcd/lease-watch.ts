@@ -159,6 +159,8 @@ export class LeaseWatch {
       for (const { key } of places) own.push({ key, token, holds })
     }
     this.#tell({ type: 'standing', revision, claims: own })
+    // It may have been closed meanwhile, or by whoever was just told.
+    if (this.#over) return
     for (const [token, places] of claims) this.#add(token, revision, places)
     this.#watchRecord(revision)
     this.#lookAgainLater()

@@ -1,0 +1,88 @@
+import * as grpc from '@grpc/grpc-js'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
+import { type EtcdStoreOptions, etcdStore } from '../../../src/stores/etcd/index.ts'
+import { compactEtcd, describeWith, Engine, ETCD } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
+
+type Notices<T extends Notice['type']> = Extract<Notice, { type: T }>
+
+describeWith(ETCD, 'a watch on a lease in etcd', () => {
+  let engine: Engine
+  let line: TcpProxy
+  let direct: LeaseStore
+  const stores: LeaseStore[] = []
+  beforeAll(async () => {
+    engine = await Engine.start(ETCD)
+    line = await TcpProxy.to(engine.port)
+    direct = open({ endpoints: `127.0.0.1:${engine.port}` })
+  })
+  afterAll(async () => {
+    for (const store of stores) await store.close()
+    await line.close()
+    await engine.stop()
+  })
+
+  const open = (options: Partial<EtcdStoreOptions> = {}) => {
+    const endpoints = `127.0.0.1:${line.port}`
+    const store = etcdStore({ grpc, endpoints, timeout: '20s', ...options })
+    stores.push(store)
+    return store
+  }
+  const hold = async (store: LeaseStore, key: string, more: object = {}) =>
+    (await store.grant({ holder: 'a', ttl: 600_000, claims: [{ key }], ...more })) as Granted
+  const release = (store: LeaseStore, { lease, token }: Granted, key: string) =>
+    store.release({ lease, keys: [key], token })
+
+  /** What a watch on a lease has told, and the first notice of a kind, as soon as it was told. */
+  const listen = (store: LeaseStore, lease: string) => {
+    const heard: Notice[] = []
+    store.watch({ lease }, (notice) => heard.push(notice))
+    const told = async <T extends Notice['type']>(...types: T[]) => {
+      const find = () => heard.find(({ type }) => (types as string[]).includes(type))
+      await expect.poll(find, { timeout: 8000 }).toBeDefined()
+      return find() as Notices<T>
+    }
+    return { heard, told }
+  }
+
+  /** A store, and how many streams it has open that hear what happens. */
+  const counted = () => {
+    let streams = 0
+    class Counting extends grpc.Client {
+      override makeBidiStreamRequest = ((...args: [string, never, never, never]) => {
+        const stream = super.makeBidiStreamRequest(...args)
+        if (!args[0].endsWith('/Watch')) return stream
+        streams++
+        stream.on('status', () => streams--)
+        return stream
+      }) as never
+    }
+    return { store: open({ grpc: { ...grpc, Client: Counting } as never }), count: () => streams }
+  }
+
+  it('leaves nothing behind that was closed by its own observer', async () => {
+    const { store, count } = counted()
+    const { lease } = await hold(store, 'own/key')
+    const heard: string[] = []
+    const watch = store.watch({ lease }, ({ type }) => {
+      heard.push(type)
+      watch.close()
+    })
+    await expect.poll(() => heard).toEqual(['standing'])
+    await expect.poll(count).toBe(0)
+  })
+
+  it('leaves nothing behind that was closed while it looked how things stand', async () => {
+    const { store, count } = counted()
+    const { lease } = await hold(store, 'begun/key')
+    const watch = store.watch({ lease }, () => {})
+    line.cut()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    watch.close()
+    line.heal()
+    await store.read({ lease })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(count()).toBe(0)
+  })
+})
