@@ -86,6 +86,24 @@ describeWith(ETCD, 'a watch on a lease in etcd', () => {
     expect(count()).toBe(0)
   })
 
+  it('tells when a claim holds whose first answer was lost', async () => {
+    const store = open()
+    const first = await hold(direct, 'lost/key')
+    const { lease } = await hold(store, 'lost/other')
+    const { told } = listen(store, lease)
+    await told('standing')
+    await store.claim({ lease, claims: [{ key: 'lost/before' }], request: 'before' })
+    const lost = line.repliesLost
+    line.loseReplies()
+    const claiming = store.claim({ lease, claims: [{ key: 'lost/key' }], request: 'once' })
+    await expect.poll(() => line.repliesLost).toBeGreaterThan(lost)
+    line.heal()
+    const claimed = await claiming
+    expect(claimed).toMatchObject({ outcome: 'claimed', holds: false })
+    await release(direct, first, 'lost/key')
+    expect(await told('holds')).toMatchObject({ token: (claimed as { token: number }).token })
+  }, 30_000)
+
   it('tells of a claim made elsewhere that held by the time it was heard of', async () => {
     const store = open()
     const first = await hold(direct, 'elsewhere/key')
