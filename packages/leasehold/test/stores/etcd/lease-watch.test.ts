@@ -132,4 +132,18 @@ describeWith(ETCD, 'a watch on a lease in etcd', () => {
     line.heal()
     await told('removed', 'interrupted')
   }, 30_000)
+
+  it('tells how long is left of a limited life that another process has broken', async () => {
+    const store = open()
+    const { lease } = await hold(store, 'life/key', { maxLife: 600_000 })
+    const { told } = listen(store, lease)
+    await told('standing')
+    await direct.revoke({ target: { lease }, after: 5000, by: 'me' })
+    const { remaining, end } = await told('capped')
+    expect(end).toMatchObject({ reason: 'broken', by: 'me' })
+    expect(remaining).toBeLessThanOrEqual(6000)
+    const { capped } = await store.renew([lease])
+    expect(capped).toMatchObject([{ lease, end: { reason: 'broken' } }])
+    expect(capped[0]!.remaining).toBeLessThanOrEqual(6000)
+  }, 30_000)
 })
