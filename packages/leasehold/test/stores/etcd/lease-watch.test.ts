@@ -146,4 +146,18 @@ describeWith(ETCD, 'a watch on a lease in etcd', () => {
     expect(capped).toMatchObject([{ lease, end: { reason: 'broken' } }])
     expect(capped[0]!.remaining).toBeLessThanOrEqual(6000)
   }, 30_000)
+
+  it('looks for another member, however long ago one was sought in vain', async () => {
+    const timeout = 500
+    const endpoints = [`127.0.0.1:${line.port}`, `127.0.0.1:${engine.port}`]
+    const store = open({ endpoints, timeout, patience: timeout })
+    store.watch({ prefix: 'member/' }, () => {}).close()
+    await new Promise((resolve) => setTimeout(resolve, 2 * timeout))
+    line.reset()
+    const heard: string[] = []
+    store.watch({ prefix: 'member/' }, ({ type }) => heard.push(type))
+    await expect.poll(() => heard.length, { timeout: 8000 }).toBe(1)
+    line.heal()
+    expect(heard).toEqual(['watching'])
+  }, 30_000)
 })
