@@ -335,8 +335,9 @@ export class Session {
 
   /** Comes by regularly: sends pings, gives up a server that is silent and calls that are late. */
   #tick(): void {
-    this.#timer?.cancel()
+    // What was deferred before it was closed must leave the timer of the farewell alone.
     if (this.#isClosed) return
+    this.#timer?.cancel()
     const every = this.#pingEvery
     this.#timer = this.clock.timer(this.clock.now() + every / 2, () => {
       // After a stall, what has arrived meanwhile is heard first.
