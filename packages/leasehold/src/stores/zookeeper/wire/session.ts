@@ -145,8 +145,10 @@ export class Session {
   async close(how: 'end' | 'leave'): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    for (const call of this.#sent) this.#fail(call, closed(call.request.isChange))
-    for (const call of this.#waiting) this.#fail(call, closed())
+    for (const call of [...this.#sent, ...this.#waiting]) {
+      // One that waits may have been sent by a connection that broke.
+      this.#fail(call, closed(call.request.isChange && call.xid > 0))
+    }
     this.#watches.clear()
     this.#timer?.cancel()
     this.#rested?.cancel()
