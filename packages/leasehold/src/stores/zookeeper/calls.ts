@@ -175,9 +175,11 @@ export class Calls {
     const { target, after, by, why } = request
     const end: End = { reason: 'revoked', by, why }
     return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
+      // What was there when this was asked for is found, though our server may lag behind.
+      await this.#journal.tree.catchUp()
       if ('key' in target || 'prefix' in target) return this.#removeClaims(name, request, end)
       const id = 'lease' in target ? target.lease : target.parent
-      const state = await this.#journal.tree.leaseForSure(id)
+      const state = await this.#journal.tree.lease(id)
       if (!state) throw await this.#journal.noLease(id)
       const some = 'lease' in target ? [id] : state.children.slice(0, REVOKED_MOST)
       const more = 'parent' in target && state.children.length > some.length
