@@ -107,14 +107,17 @@ export class LeaseWatch {
     const { tree } = this.#around
     const path = tree.paths.lease(this.id)
     tree.main.watch(path, this.#look)
+    // The server watches first and is read then: nothing can change unheard between the two.
+    const isWatched = await tree.main.call(getData(path, true)).then(
+      () => true,
+      (error) => {
+        if (isFault(error, CODE.noNode)) return false
+        throw error
+      },
+    )
     const state = await tree.leaseForSure(this.id)
-    if (state) {
-      await tree.main.call(getData(path, true)).catch((error) => {
-        if (!isFault(error, CODE.noNode)) throw error
-        this.#mustLook = true
-      })
-    }
     if (!this.observing.isOpen) return
+    if (state && !isWatched) this.#mustLook = true
     if (!state) {
       const end = await tree.endOf(this.id)
       this.observing.notify({ type: 'gone', end })
