@@ -41,6 +41,62 @@ describeWith(ZOOKEEPER, 'a watch on a lease in ZooKeeper', () => {
     return { heard, told }
   }
 
+  it('tells when a claim holds whose first answer was lost', async () => {
+    const loss = new AnswerLoss()
+    const [own, other] = [await open('/lost', { connect: tapped(loss) }), await open('/lost')]
+    const first = await hold(other, 'key')
+    const { lease } = await hold(own, 'other')
+    const { told } = listen(own, lease)
+    await told('standing')
+    loss.isWanted = true
+    const { holds, token } = (await own.claim({ lease, claims: [{ key: 'key' }] })) as Claimed
+    expect([loss.isWanted, holds]).toEqual([false, false])
+    await release(other, first, 'key')
+    expect(await told('holds')).toMatchObject({ token })
+  }, 30_000)
+
+  it('tells when a claim holds what is left of it, though the answer to a release was lost', async () => {
+    const loss = new AnswerLoss()
+    const [own, other] = [await open('/left', { connect: tapped(loss) }), await open('/left')]
+    const [, first] = [await hold(other, 'a'), await hold(other, 'b')]
+    const { lease } = await hold(own, 'other')
+    const { told } = listen(own, lease)
+    await told('standing')
+    const { token } = (await own.claim({ lease, claims: [{ key: 'a' }, { key: 'b' }] })) as Claimed
+    loss.isWanted = true
+    await own.release({ lease, keys: ['a'], token })
+    expect(loss.isWanted).toBe(false)
+    await release(other, first, 'b')
+    expect(await told('holds')).toMatchObject({ token })
+  }, 30_000)
+
+  it('tells when a claim holds what is left of it, though that came free right after', async () => {
+    let [isHeld, arrives] = [false, () => {}]
+    const gate = new Promise<void>((resolve) => {
+      arrives = resolve
+    })
+    // What is read after the release comes to the server late.
+    const leaves = (packets: readonly Buffer[]) => {
+      const types = packets.map(typeOf)
+      if (isHeld && types.includes(MULTI_READ)) return gate
+      isHeld ||= isReleasing && types.includes(TRANSACTION)
+      return undefined
+    }
+    let isReleasing = false
+    const own = await open('/after', { connect: tapped({ leaves }) })
+    const other = await open('/after')
+    const [, first] = [await hold(other, 'a'), await hold(other, 'b')]
+    const { lease } = await hold(own, 'other')
+    const { told } = listen(own, lease)
+    await told('standing')
+    const { token } = (await own.claim({ lease, claims: [{ key: 'a' }, { key: 'b' }] })) as Claimed
+    isReleasing = true
+    await own.release({ lease, keys: ['a'], token })
+    await release(other, first, 'b')
+    arrives()
+    expect(await told('holds')).toMatchObject({ token })
+  }, 30_000)
+
   it('tells of a claim that was taken while it began, in a store that does not keep it', async () => {
     const keeper = await open('/taken')
     const { lease, token } = await hold(keeper, 'key')
@@ -62,5 +118,15 @@ describeWith(ZOOKEEPER, 'a watch on a lease in ZooKeeper', () => {
     const notice = await told('standing')
     const isThere = notice.type === 'standing' && notice.claims.length > 0
     if (isThere) expect(await told('removed')).toMatchObject({ token, end: { by: 'me' } })
+  }, 30_000)
+
+  it('lets a claim be released by two stores, key by key', async () => {
+    const [own, other] = [await open('/parts'), await open('/parts')]
+    const { lease } = await hold(own, 'other')
+    const claims = [{ key: 'a' }, { key: 'b' }]
+    const { token } = (await own.claim({ lease, claims })) as Claimed
+    await other.release({ lease, keys: ['a'], token })
+    await own.release({ lease, keys: ['b'], token })
+    expect((await own.read({ lease })).lease?.claims).toBe(1)
   }, 30_000)
 })
