@@ -131,4 +131,25 @@ describeWith(ZOOKEEPER, 'a ZooKeeper store that is closed at a bad moment', () =
     },
     60_000,
   )
+
+  it('never calls a revoke refused that has ended a part of what is too large for one step', async () => {
+    for (let steps = 15; steps <= 24; steps += 3) {
+      const { lease } = (await other.grant({ holder: 'a', ttl: Infinity })) as Granted
+      for (let part = 0; part < 4; part++) {
+        const name = (at: number) => `${steps}-${part}-${at}-`.padEnd(500, 'x')
+        const claims = Array.from({ length: 250 }, (_, at) => ({ key: name(at) }))
+        await other.claim({ lease, claims })
+      }
+      let left = Infinity
+      const store = await closedAfter(() => --left)
+      left = steps
+      const outcome = await store.revoke({ target: { lease } }).then(
+        () => 'done',
+        (error) => error.outcome,
+      )
+      await store.close()
+      const { lease: now } = await other.read({ lease })
+      if (outcome === 'refused') expect([steps, now?.claims]).toEqual([steps, 1000])
+    }
+  }, 60_000)
 })
