@@ -7,8 +7,10 @@ import {
   type GrantRequest,
   type Key,
   LeaseholdError,
+  type LeaseId,
   type Refusal,
   type RequestId,
+  type Token,
 } from '../../port/index.ts'
 import { type Entry, refused, writeEntry } from './answers.ts'
 import { type Claimant, checkSize, type NewLease, type Put, putsFor } from './claim-puts.ts'
@@ -16,8 +18,17 @@ import type { Context, Place } from './context.ts'
 import { finishEnding } from './ending.ts'
 import { afterChange, fullLease, fullLine, noLease, tooManyClaims } from './faults.ts'
 import { type KnownLease, spanOf } from './known.ts'
-import { leaseDigits, leaseIdOf, type StoredClaim } from './layout.ts'
-import { aheadOf, isFree, type Line, lineOps, linesAt, linesOf, nameOf } from './lines.ts'
+import { leaseDigits, leaseIdOf, leaseNumber, parseLeaseId, type StoredClaim } from './layout.ts'
+import {
+  aheadOf,
+  type FormerLine,
+  isFree,
+  type Line,
+  lineOps,
+  linesAt,
+  linesOf,
+  nameOf,
+} from './lines.ts'
 import type { Compare, KeyValue, Op, TxnAnswer } from './messages.ts'
 import { carryOut, emptyAnswer, keep, type Remembered, rememberedIn } from './remembering.ts'
 
@@ -115,16 +126,16 @@ export async function claim(context: Context, request: ClaimRequest): Promise<Cl
   const wish = { specs, ifFree: request.ifFree ?? false, request: request.request }
   let lease = known.lease(request.lease) ?? (await known.look(request.lease))
   for (;;) {
-    if (!('id' in lease)) return refuse(context, wish, noLease(request.lease, lease.end))
+    if (!('id' in lease)) return refuse(context, request, noLease(request.lease, lease.end))
     const full = await findFull(context, lease, specs.length)
-    if (full) return refuse(context, wish, full)
+    if (full) return refuse(context, request, full)
     const outcome = await makeClaims(context, lease, wish)
     if ('busy' in outcome) return settled(await keep(context, wish.request, outcome.busy))
     if ('made' in outcome) {
       const { made: revision, lines } = outcome
       return claimed(revision, await afterChange(aheadOf(context, specs, lines, revision)))
     }
-    if ('remembered' in outcome) return rememberedClaim(context, specs, outcome.remembered)
+    if ('remembered' in outcome) return rememberedClaim(context, request, outcome.remembered)
     lease = outcome.lease
     if ('id' in lease && lease.record.ending) {
       await finishEnding(context, lease)
@@ -154,18 +165,24 @@ function claimed(revision: number, ahead: Claimed['ahead']): Claimed {
 
 async function rememberedClaim(
   context: Context,
-  specs: readonly ClaimSpec[],
+  { lease, claims: specs }: ClaimRequest,
   remembered: Remembered,
 ): Promise<Claimed | Busy> {
   const { entry, revision } = remembered
   if (entry.did !== 'claim') return other(remembered)
   const lines = await linesAt(context, keysOf(specs), revision)
+  // Nobody has told of it, where it was the answer to the first try that was lost.
+  tellWaiting(context, lease, specs, lines, revision)
   return claimed(revision, await aheadOf(context, specs, lines, revision))
 }
 
-async function refuse(context: Context, wish: Wish, refusal: Refusal): Promise<Claimed | Busy> {
-  const kept = await keep(context, wish.request, refused(refusal))
-  if ('entry' in kept) return rememberedClaim(context, wish.specs, kept)
+async function refuse(
+  context: Context,
+  request: ClaimRequest,
+  refusal: Refusal,
+): Promise<Claimed | Busy> {
+  const kept = await keep(context, request.request, refused(refusal))
+  if ('entry' in kept) return rememberedClaim(context, request, kept)
   throw LeaseholdError.from(refusal)
 }
 
@@ -275,7 +292,7 @@ async function checkLines(
   { made, lines, kvs }: Extract<Outcome, { made: number }>,
   at: number,
 ): Promise<void> {
-  const { known, limits, news } = context
+  const { known, limits } = context
   if (lease.born === 0) known.learn(kvs[0]!)
   const claims = kvs.slice(kvs.length - specs.length)
   const full = lines.find(({ names }) => names.length >= limits.claimsPerKey)
@@ -288,21 +305,31 @@ async function checkLines(
     known.claimed(ownClaim(lease, specs[index]!, claims[index]!, made, at))
   }
   if (lines.every(({ names }) => names.length === 0)) return
-  const places = lines.map(
-    (line, at): Place => ({
-      key: line.key,
-      name: claims[at]!.key,
-      before: line.names.map(({ key }) => key),
-      holds: isFree(line, specs[at]!),
-    }),
-  )
+  const former = lines.map((line, at): FormerLine => ({ ...line, own: claims[at]!.key }))
+  tellWaiting(context, leaseIdOf(lease.id, lease.born || made), specs, former, made)
+}
+
+/** Whoever watches the lease must hear when claims hold that were made behind these lines. */
+function tellWaiting(
+  context: Context,
+  lease: LeaseId,
+  specs: readonly ClaimSpec[],
+  lines: readonly FormerLine[],
+  token: Token,
+): void {
+  const places = lines.flatMap((line, at): Place[] => {
+    if (line.own === undefined) return []
+    const before = line.names.map(({ key }) => key)
+    return [{ key: line.key, name: line.own, before, holds: isFree(line, specs[at]!) }]
+  })
   if (places.every(({ holds }) => holds)) return
-  const id = leaseIdOf(lease.id, lease.born || made)
-  if (!news.waits(id, made, made, places)) signalWaiting(context, lease.id, lease.number)
+  if (!context.news.waits(lease, token, token, places)) signalWaiting(context, lease)
 }
 
 /** Somebody may watch this lease elsewhere, and must look where its new claim stands. */
-function signalWaiting({ api, layout }: Context, id: string, lease: number): void {
+function signalWaiting({ api, layout }: Context, waiting: LeaseId): void {
+  const { id } = parseLeaseId(waiting)!
+  const lease = leaseNumber(id)
   const guard: Compare = { key: layout.lease(id), of: 'created', is: 'equal', revision: 0 }
   const put: Op = { do: 'put', key: layout.signal(id), value: '', lease }
   api.txn({ compare: [guard], success: [], failure: [put] }, true).catch(() => {})

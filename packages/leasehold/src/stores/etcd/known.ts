@@ -90,6 +90,10 @@ export class Known {
     const record = readLease(kv.value)
     const before = this.lease(lease)
     if (before !== undefined) {
+      // What was read before it was last written may be heard of after that.
+      if (kv.changed < before.changed) return before
+      // What this process has counted was another life, which somebody has cut short.
+      if (record.life?.lease !== before.record.life?.lease) before.endOfLife = undefined
       before.record = record
       before.changed = kv.changed
       return before

@@ -59,8 +59,6 @@ export class LeaseWatch {
   #stop: (() => void) | undefined
   #timer: Timer | undefined
   #over = false
-  /** Up to this revision everything has been told. */
-  #revision = 0
   /** One thing after the other: what was heard later is told later. */
   #turn: Promise<unknown> = Promise.resolve()
   /** Its claims as they were last seen, for the note of an expiry. */
@@ -68,6 +66,8 @@ export class LeaseWatch {
   /** The etcd lease that measures its life, as far as that was told. */
   #life: number | undefined
   #seen: readonly StoredClaim[] = []
+  /** The claims of which it was told at first how they stand. */
+  #standing: ReadonlySet<Token> = new Set()
 
   constructor(
     context: Context,
@@ -103,9 +103,8 @@ export class LeaseWatch {
   /** A claim was made here, and waits. */
   waits(token: Token, revision: number, places: readonly Place[]): void {
     this.#then(async () => {
-      // Where it was seen already it has been told, or is waited for.
-      const isSeen = this.#seen.some((claim) => claim.token === token)
-      if (!isSeen && !this.#claims.has(token)) this.#add(token, revision, places)
+      const isKnown = this.#standing.has(token) || this.#claims.has(token)
+      if (!isKnown) this.#add(token, revision, places)
     })
   }
 
@@ -158,7 +157,10 @@ export class LeaseWatch {
       const holds = places.every((place) => place.holds)
       for (const { key } of places) own.push({ key, token, holds })
     }
+    this.#standing = new Set(claims.keys())
     this.#tell({ type: 'standing', revision, claims: own })
+    // It may have been closed meanwhile, or by whoever was just told.
+    if (this.#over) return
     for (const [token, places] of claims) this.#add(token, revision, places)
     this.#watchRecord(revision)
     this.#lookAgainLater()
@@ -181,12 +183,12 @@ export class LeaseWatch {
     const { layout } = this.#context
     const { id } = parseLeaseId(this.lease)!
     const key = layout.lease(id)
-    this.#revision = revision
     this.#stop = this.#stream.watch(
       { key, end: prefixEnd(key), from: revision + 1, deletesOnly: false },
       {
         events: (events) => this.#then(() => this.#hear(id, events)),
-        compacted: () => this.#then(() => this.#lookAgain(true)),
+        // What was taken from it cannot be told any more: whoever watches anew is told what is left.
+        compacted: () => this.#fail(new Error('etcd was compacted while it was not heard')),
         failed: (error) => this.#fail(error),
       },
     )
@@ -195,7 +197,6 @@ export class LeaseWatch {
   async #hear(id: string, events: readonly WatchEvent[]): Promise<void> {
     const { layout, known } = this.#context
     for (const { deleted, kv } of events) {
-      this.#revision = Math.max(this.#revision, kv.changed)
       if (kv.key === layout.lease(id)) {
         if (deleted) return this.#gone(id, kv.changed)
         this.#known = known.learn(kv)
@@ -207,7 +208,7 @@ export class LeaseWatch {
         // Its life is over: whoever hears of it carries it out.
         if (deleted) await this.#lifeOver()
       } else if (kv.key === layout.signal(id) && !deleted) {
-        if (kv.value === '') await this.#lookAgain(false)
+        if (kv.value === '') await this.#lookAgain()
         else this.#taken(kv.changed, kv.value)
       }
     }
@@ -343,27 +344,23 @@ export class LeaseWatch {
   #lookAgainLater(): void {
     const { clock } = this.#context
     this.#timer = clock.timer(clock.now() + LOOK_AGAIN_MS, () => {
-      this.#then(() => this.#lookAgain(false))
+      this.#then(() => this.#lookAgain())
       this.#lookAgainLater()
     })
   }
 
-  /** Finds claims that were made elsewhere; after a gap, also what else has changed. */
-  async #lookAgain(afterGap: boolean): Promise<void> {
+  /** Finds claims that were made elsewhere. One that holds by now may have waited before. */
+  async #lookAgain(): Promise<void> {
+    const seen = new Set(this.#seen.map(({ token }) => token))
     const standing = await this.#read()
     if (standing === undefined) return
     const { revision, places: claims } = standing
     for (const [token, places] of claims) {
-      if (!this.#claims.has(token)) this.#add(token, revision, places)
+      if (this.#claims.has(token)) continue
+      this.#add(token, revision, places)
+      const isOurs = this.#context.known.claim(places[0]!.key, token) !== undefined
+      const isTold = seen.has(token) || isOurs || this.#claims.has(token)
+      if (!isTold) this.#tell({ type: 'holds', revision, token })
     }
-    if (!afterGap) return
-    for (const [token, { places }] of [...this.#claims]) {
-      const now = claims.get(token)
-      for (const place of places.values()) {
-        if (!place.holds && now) await this.#wake(token, place, undefined)
-      }
-    }
-    this.#stop?.()
-    this.#watchRecord(revision)
   }
 }

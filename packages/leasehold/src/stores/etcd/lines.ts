@@ -19,9 +19,14 @@ export function linesOf(keys: readonly Key[], results: readonly Result[]): Line[
   return keys.map((key, at) => ({ key, names: results[at]!.kvs }))
 }
 
-/** The same line without the claims of this revision and those after it. */
-function lineBefore(line: Line, token: number): Line {
-  return { ...line, names: line.names.filter(({ created }) => created < token) }
+/** A line as it was before a claim, and the name of that; `undefined` where it is not known any more. */
+export interface FormerLine extends Line {
+  readonly own: string | undefined
+}
+
+function lineBefore({ key, names }: Line, token: number): FormerLine {
+  const own = names.find(({ created }) => created === token)?.key
+  return { key, own, names: names.filter(({ created }) => created < token) }
 }
 
 /** Whether a new claim at the end of the line would hold. */
@@ -77,13 +82,13 @@ export async function linesAt(
   context: Context,
   keys: readonly Key[],
   token: number,
-): Promise<Line[]> {
+): Promise<FormerLine[]> {
   const { api, known, layout } = context
   const lines = linesOf(keys, await readLines(context, keys, token))
-  const own = lines.flatMap(({ names }) => names.filter(({ created }) => created === token))
-  const { results } = await api.read(own.map(({ key }) => layout.get(key)))
+  const former = lines.map((line) => lineBefore(line, token))
+  const { results } = await api.read(former.flatMap(({ own }) => (own ? [layout.get(own)] : [])))
   for (const kv of results.flatMap(({ kvs }) => kvs)) known.claimed(storedClaim(layout, kv))
-  return lines.map((line) => lineBefore(line, token))
+  return former
 }
 
 async function readLines(context: Context, keys: readonly Key[], revision: number) {

@@ -71,6 +71,8 @@ export class WatchStream {
     const id = ++this.#lastId
     const { from, ...rest } = range
     const watcher = { create: { ...rest, id }, hearer, next: from, started: false, live: false }
+    // While nobody watched there was nothing that should have been up.
+    if (this.#watchers.size === 0) this.#downSince = undefined
     this.#watchers.set(id, watcher)
     if (this.#stream) this.#create(watcher)
     else this.#open()

@@ -9,6 +9,7 @@ import {
   type Key,
   type LeaseId,
   type ReleaseRequest,
+  type Revision,
   type Revoked,
   type RevokeRequest,
   show,
@@ -16,6 +17,7 @@ import {
 } from '../../port/index.ts'
 import type { Claiming, Placed } from './claiming.ts'
 import type { Ending } from './ending.ts'
+import { afterChange } from './faults.ts'
 import { JointCommits } from './joint-commits.ts'
 import { Conflict, type Journal, Refused, type Resolve } from './journal.ts'
 import { type Lessor, spanOf } from './lessor.ts'
@@ -32,7 +34,7 @@ const REMOVALS_MOST = REVOKED_MOST
 /** Told of what was done to leases here, so that those who watch them need not look. */
 export interface Hearer {
   claimed(lease: LeaseId, claim: LeaseClaim, holds: boolean): void
-  released(lease: LeaseId, token: number, keys: readonly Key[]): void
+  released(lease: LeaseId, token: number, keys: readonly Key[], revision: Revision): void
 }
 
 /** The calls that change something, each as one transaction. */
@@ -134,12 +136,13 @@ export class Calls {
       },
     )
     if (placed) this.#claimed(lease, placed)
+    else if (answer.outcome === 'claimed') await afterChange(this.#claimedBefore(lease, answer))
     return answer
   }
 
-  release(request: ReleaseRequest): Promise<Changed> {
+  async release(request: ReleaseRequest): Promise<Changed> {
     const { lease, keys, token } = request
-    return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
+    const answer = await this.#journal.carryOut(request.request, this.#resolve, async (name) => {
       const { claim, survey } =
         this.#recall(lease, keys, token) ?? (await this.#find(lease, keys, token))
       const plan = this.#journal.plan()
@@ -148,11 +151,17 @@ export class Calls {
       plan.leave(lease, claim, left)
       // Should this not be so any more, it is looked up the next time.
       this.#lessor.forget(lease, token)
-      const revision = await this.#joint.commit(name, plan)
+      const revision = await this.#joint.commit(name, plan).catch((error) => {
+        // Another store has released some of its keys: which are left must be read.
+        const isStale = error instanceof Conflict && error.part === 'index'
+        if (isStale) this.#lessor.released(lease, token, [])
+        throw error
+      })
       this.#lessor.released(lease, token, left)
-      this.#hearer.released(lease, token, keys)
       return { revision }
     })
+    this.#hearer.released(lease, token, keys, answer.revision)
+    return answer
   }
 
   update(request: UpdateRequest): Promise<Changed> {
@@ -175,9 +184,11 @@ export class Calls {
     const { target, after, by, why } = request
     const end: End = { reason: 'revoked', by, why }
     return this.#journal.carryOut(request.request, this.#resolve, async (name) => {
+      // What was there when this was asked for is found, though our server may lag behind.
+      await this.#journal.tree.catchUp()
       if ('key' in target || 'prefix' in target) return this.#removeClaims(name, request, end)
       const id = 'lease' in target ? target.lease : target.parent
-      const state = await this.#journal.tree.leaseForSure(id)
+      const state = await this.#journal.tree.lease(id)
       if (!state) throw await this.#journal.noLease(id)
       const some = 'lease' in target ? [id] : state.children.slice(0, REVOKED_MOST)
       const more = 'parent' in target && state.children.length > some.length
@@ -196,6 +207,13 @@ export class Calls {
     if ('outcome' in placed) return
     this.#lessor.claimed(lease, placed.claim)
     this.#hearer.claimed(lease, placed.claim, placed.holds)
+  }
+
+  /** The first answer to this was lost, or given before: it is not known here what it has made. */
+  async #claimedBefore(lease: LeaseId, { token, holds }: Claimed): Promise<void> {
+    const claims = (await this.#journal.tree.lease(lease))?.claims ?? []
+    const claim = claims.find((each) => each.token === token)
+    if (claim) this.#hearer.claimed(lease, claim, holds)
   }
 
   async #recordOf(id: LeaseId): Promise<LeaseRecord> {

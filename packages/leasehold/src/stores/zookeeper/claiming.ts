@@ -9,6 +9,7 @@ import {
   type LeaseId,
   show,
 } from '../../port/index.ts'
+import { afterChange } from './faults.ts'
 import { JointLooks } from './joint-looks.ts'
 import { type Committed, Conflict, type Journal, Refused } from './journal.ts'
 import { type Place, placeName, wouldHold } from './line.ts'
@@ -100,10 +101,10 @@ export class Claiming {
     const looking = this.#looks.keys(keys, aim.session)
     looking.catch(() => {})
     const { zxid, at } = await committing
-    const states = await looking
+    const states = await afterChange(looking)
     const standing = aim.ifFree
       ? { holds: true, answer: numbered(answer, zxid) }
-      : await this.#standing(name, plan, aim, claim, zxid, states)
+      : await afterChange(this.#standing(name, plan, aim, claim, zxid, states))
     const made: LeaseClaim = { claim, token: zxid, keys, version: 0, own: ownNodes(aim, at) }
     const survey = standing.holds ? surveyOf(made, states) : undefined
     return { ...standing, claim: { ...made, survey } }

@@ -1,5 +1,6 @@
 import type { End, Key, LeaseId } from '../../port/index.ts'
 import { isLeaseholdError } from '../../port/index.ts'
+import { afterChange } from './faults.ts'
 import type { Journal } from './journal.ts'
 import type { Plan } from './plan.ts'
 import { encode, type Remembered, settled } from './records.ts'
@@ -80,12 +81,12 @@ export class Ending {
     } catch (error) {
       if (!isTooLarge(error)) throw error
       const gone = await this.#makeRoom(leases, end, guard)
-      const rest = await this.family(leases[0]!.id)
       const all = {
         leases: [...before.leases, ...gone.leases],
         claims: before.claims + gone.claims,
       }
-      return this.end([rest], end, options, all)
+      const rest = this.family(leases[0]!.id).then((it) => this.end([it], end, options, all))
+      return afterChange(rest)
     }
   }
 
@@ -94,7 +95,10 @@ export class Ending {
     const [first, ...below] = leases
     if (below.length === 0) return this.#takeSome(first!, end, guard)
     const gone: Ended[] = []
-    for (const lease of below.reverse()) gone.push(await this.end([[lease]], end))
+    for (const lease of below.reverse()) {
+      const ending = this.end([[lease]], end)
+      gone.push(await (gone.length > 0 ? afterChange(ending) : ending))
+    }
     const claims = gone.reduce((sum, each) => sum + each.claims, 0)
     return { leases: gone.flatMap((each) => each.leases), claims }
   }

@@ -47,6 +47,15 @@ export function closed(hasLeft = false): LeaseholdError {
   )
 }
 
+/** The rest of a call that has changed something: it cannot be called refused any more. */
+export async function afterChange<A>(rest: Promise<A>): Promise<A> {
+  try {
+    return await rest
+  } catch (error) {
+    throw isLeaseholdError(error, 'closed') ? closed(true) : error
+  }
+}
+
 export function tooLarge(bytes: number): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',

@@ -10,7 +10,7 @@ import {
   type RequestId,
   show,
 } from '../../port/index.ts'
-import { contended } from './faults.ts'
+import { afterChange, contended } from './faults.ts'
 import { entryName } from './paths.ts'
 import { type Part, Plan } from './plan.ts'
 import { decode, type Entry, encode, numbered, type Remembered } from './records.ts'
@@ -127,7 +127,8 @@ export class Journal {
       try {
         return await this.#attempt(name, request, attempt)
       } catch (error) {
-        if (error instanceof AlreadyDone) return (await this.#recall(name, resolve)) as A
+        if (error instanceof AlreadyDone)
+          return (await afterChange(this.#recall(name, resolve))) as A
         if (!(error instanceof Conflict)) throw error
         if (tries > TRIES_AT_ONCE) await this.#rest(tries)
       }

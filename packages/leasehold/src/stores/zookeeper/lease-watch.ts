@@ -1,4 +1,4 @@
-import type { Key, LeaseId, Observer, OwnClaim } from '../../port/index.ts'
+import type { Key, LeaseId, Observer, OwnClaim, Revision } from '../../port/index.ts'
 import { storeFault } from './faults.ts'
 import { blockersOf, type Place } from './line.ts'
 import { Observing } from './observing.ts'
@@ -59,8 +59,8 @@ export class LeaseWatch {
   }
 
   /** Claims of this lease were released here. */
-  released(token: number, keys: readonly Key[]): void {
-    this.#remove(token, keys)
+  released(token: number, keys: readonly Key[], revision: Revision): void {
+    this.#remove(token, keys, revision)
   }
 
   #leave(): void {
@@ -70,20 +70,20 @@ export class LeaseWatch {
     this.#claims.clear()
   }
 
-  /** With `isRest`, that it holds is told only where that comes about later than now. */
-  #add(claim: LeaseClaim, holds: boolean, isRest = false): void {
+  /** That it holds is told only where that came about after this revision. */
+  #add(claim: LeaseClaim, holds: boolean, after: Revision = -1): void {
     const followed = { ...claim, holds, wake: undefined }
     this.#claims.set(claim.token, followed)
-    if (!holds) void this.#follow(followed, isRest)
+    if (!holds) void this.#follow(followed, after)
   }
 
-  #remove(token: number, keys: readonly Key[]): void {
+  #remove(token: number, keys: readonly Key[], revision: Revision): void {
     const claim = this.#claims.get(token)
     if (!claim) return
     const left = claim.keys.filter((key) => !keys.includes(key))
     this.#claims.delete(token)
     // What waits for fewer keys may hold them all by now.
-    if (left.length > 0) this.#add({ ...claim, keys: left }, claim.holds, true)
+    if (left.length > 0) this.#add({ ...claim, keys: left }, claim.holds, revision)
     claim.wake?.()
   }
 
@@ -107,14 +107,17 @@ export class LeaseWatch {
     const { tree } = this.#around
     const path = tree.paths.lease(this.id)
     tree.main.watch(path, this.#look)
+    // The server watches first and is read then: nothing can change unheard between the two.
+    const isWatched = await tree.main.call(getData(path, true)).then(
+      () => true,
+      (error) => {
+        if (isFault(error, CODE.noNode)) return false
+        throw error
+      },
+    )
     const state = await tree.leaseForSure(this.id)
-    if (state) {
-      await tree.main.call(getData(path, true)).catch((error) => {
-        if (!isFault(error, CODE.noNode)) throw error
-        this.#mustLook = true
-      })
-    }
     if (!this.observing.isOpen) return
+    if (state && !isWatched) this.#mustLook = true
     if (!state) {
       const end = await tree.endOf(this.id)
       this.observing.notify({ type: 'gone', end })
@@ -143,7 +146,7 @@ export class LeaseWatch {
     for (const { key, token, end, revision } of removed) {
       const at = revision || mzxid
       if (at <= this.#seen) continue
-      this.#remove(token, [key])
+      this.#remove(token, [key], at)
       this.observing.notify({ type: 'removed', revision: at, key, token, end })
     }
     const isBroken = cap !== undefined && cap.after !== this.#record?.cap?.after
@@ -159,7 +162,7 @@ export class LeaseWatch {
   }
 
   /** Waits until a claim holds all its keys, or is no more. */
-  async #follow(claim: Followed, isRest: boolean): Promise<void> {
+  async #follow(claim: Followed, after: Revision): Promise<void> {
     const isWanted = () => this.observing.isOpen && this.#claims.get(claim.token) === claim
     try {
       while (isWanted()) {
@@ -172,11 +175,12 @@ export class LeaseWatch {
         if (blocked.length === 0) {
           claim.holds = true
           this.#around.holds(this.id, claim.token, states)
-          const revision = Math.max(cameToHold(states), claim.token)
-          if (!isRest) this.observing.notify({ type: 'holds', revision, token: claim.token })
+          const since = cameToHold(states)
+          const revision = Math.max(since, claim.token)
+          if (since > after) this.observing.notify({ type: 'holds', revision, token: claim.token })
           return
         }
-        isRest = false
+        after = -1
         await this.#untilOneLeaves(claim, blocked, isWanted)
       }
     } catch (error) {

@@ -1,5 +1,6 @@
 import type { Capped, End, GrantRequest, LeaseId, Lost, Renewed, Timer } from '../../port/index.ts'
 import type { Ending, Guard } from './ending.ts'
+import { afterChange } from './faults.ts'
 import { Conflict, type Journal } from './journal.ts'
 import type { Plan } from './plan.ts'
 import { encode, endOfLife, type LeaseRecord, NOTHING, settled } from './records.ts'
@@ -146,12 +147,17 @@ export class Lessor {
    * Makes a lease our own, whoever kept it before: with a node of ours in place of the old one, it
    * lives by our session from now on. This renews it. Answers `false` where there is none.
    */
-  async adopt(id: LeaseId): Promise<boolean> {
+  adopt(id: LeaseId): Promise<boolean> {
+    return this.#adopt(id, true)
+  }
+
+  /** Where nobody asked for it, it is no renewal; and who took over a lease meanwhile keeps it. */
+  async #adopt(id: LeaseId, isRenewal: boolean): Promise<boolean> {
     const { tree, instance, clock } = this.#journal
     const { paths } = tree
     for (;;) {
       const state = await tree.leaseForSure(id)
-      if (!state) {
+      if (!state || (!isRenewal && state.record.keeper !== instance)) {
         this.#drop(id)
         return false
       }
@@ -173,7 +179,7 @@ export class Lessor {
         if (error instanceof Conflict) continue
         throw error
       }
-      const after = await tree.look([{ at: 'data', path: paths.lease(id) }])
+      const after = await afterChange(tree.look([{ at: 'data', path: paths.lease(id) }]))
       const stat = after.value[0]?.data?.stat ?? state.node.stat
       const now = clock.now()
       this.#keep({
@@ -182,7 +188,7 @@ export class Lessor {
         session,
         epoch,
         grantedAt: stat.ctime,
-        renewedAt: now,
+        renewedAt: isRenewal ? now : (this.#kept.get(id)?.renewedAt ?? now),
         endOfLife: now + (endOfLife(record, stat) - stat.mtime),
         claims: new Map(state.claims.map((claim) => [claim.token, claim])),
       })
@@ -195,11 +201,7 @@ export class Lessor {
     const now = this.#journal.clock.now()
     for (const kept of [...this.#kept.values()]) {
       if (kept.session !== session || kept.ending || this.deadline(kept) <= now) continue
-      const { renewedAt } = kept
-      this.adopt(kept.id).then(
-        () => this.#backdate(kept.id, renewedAt),
-        () => {},
-      )
+      this.#adopt(kept.id, false).catch(() => {})
     }
   }
 
@@ -207,14 +209,6 @@ export class Lessor {
     this.#isClosed = true
     for (const kept of this.#kept.values()) this.#letGo(kept)
     this.#kept.clear()
-  }
-
-  /** An adoption that nobody asked for is no renewal. */
-  #backdate(id: LeaseId, renewedAt: number): void {
-    const kept = this.#kept.get(id)
-    if (!kept) return
-    kept.renewedAt = renewedAt
-    this.#arm(kept)
   }
 
   /** Answers with those that are not there, or not ours any more. */

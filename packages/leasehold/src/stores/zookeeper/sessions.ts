@@ -1,3 +1,4 @@
+import { closed } from './faults.ts'
 import { Session, type SessionOptions } from './wire/index.ts'
 
 /** So many sessions at most are open for leases of different lengths. */
@@ -16,6 +17,7 @@ export class Sessions {
   readonly #shortest: number
   readonly #byTimeout = new Map<number, Session>()
   readonly #replaced: (session: Session) => void
+  #isClosed = false
 
   constructor(options: SessionOptions, shortest: number, replaced: (session: Session) => void) {
     this.#options = options
@@ -25,6 +27,8 @@ export class Sessions {
 
   /** The session for leases that may go so long without a renewal; connected. */
   async for(span: number): Promise<Session> {
+    // Nobody would close it any more, and what lives by it would never end.
+    if (this.#isClosed) throw closed()
     const tick = this.#shortest / 2
     const wanted = Math.max(this.#shortest, Math.ceil(this.#needed(span) / tick) * tick)
     const session = this.#byTimeout.get(wanted) ?? this.#open(wanted)
@@ -38,6 +42,7 @@ export class Sessions {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await Promise.all([...this.#byTimeout.values()].map((session) => session.close('leave')))
   }
 

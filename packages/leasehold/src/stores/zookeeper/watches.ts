@@ -46,8 +46,8 @@ export class Watches implements Hearer {
     for (const watch of this.#byLease.get(lease) ?? []) watch.claimed(claim, holds)
   }
 
-  released(lease: LeaseId, token: number, keys: readonly Key[]): void {
-    for (const watch of this.#byLease.get(lease) ?? []) watch.released(token, keys)
+  released(lease: LeaseId, token: number, keys: readonly Key[], revision: Revision): void {
+    for (const watch of this.#byLease.get(lease) ?? []) watch.released(token, keys, revision)
   }
 
   close(error: LeaseholdError): void {

@@ -45,7 +45,7 @@ describeWith(ETCD, 'the etcd store, through a line that can be cut', () => {
   const hold = async (store: LeaseStore, key: string, ttl = 600_000) =>
     (await store.grant({ holder: 'a', ttl, claims: [{ key }] })) as Granted
 
-  it('tells a watch that was cut off while etcd was compacted, and a waiter still gets its turn', async () => {
+  it('tells watches that were cut off while etcd was compacted, and a waiter still gets its turn', async () => {
     const store = open()
     const first = await hold(direct, 'cut/key')
     const waiter = await hold(store, 'cut/key')
@@ -62,7 +62,9 @@ describeWith(ETCD, 'the etcd store, through a line that can be cut', () => {
     line.heal()
     const { oldest } = await prefix.until('compacted')
     expect(oldest).toBeGreaterThan(revision)
-    expect(await own.until('holds')).toMatchObject({ token: waiter.token })
+    await own.until('interrupted')
+    const { claims } = await listen(store, { lease: waiter.lease }).until('standing')
+    expect(claims).toMatchObject([{ token: waiter.token, holds: true }])
     const again = listen(store, { prefix: 'cut/', from: oldest })
     await again.until('watching')
     await direct.release({ lease: waiter.lease, keys: ['cut/key'], token: waiter.token })

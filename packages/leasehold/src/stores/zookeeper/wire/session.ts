@@ -145,8 +145,10 @@ export class Session {
   async close(how: 'end' | 'leave'): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    for (const call of this.#sent) this.#fail(call, closed(call.request.isChange))
-    for (const call of this.#waiting) this.#fail(call, closed())
+    for (const call of [...this.#sent, ...this.#waiting]) {
+      // One that waits may have been sent by a connection that broke.
+      this.#fail(call, closed(call.request.isChange && call.xid > 0))
+    }
     this.#watches.clear()
     this.#timer?.cancel()
     this.#rested?.cancel()
@@ -335,8 +337,9 @@ export class Session {
 
   /** Comes by regularly: sends pings, gives up a server that is silent and calls that are late. */
   #tick(): void {
-    this.#timer?.cancel()
+    // What was deferred before it was closed must leave the timer of the farewell alone.
     if (this.#isClosed) return
+    this.#timer?.cancel()
     const every = this.#pingEvery
     this.#timer = this.clock.timer(this.clock.now() + every / 2, () => {
       // After a stall, what has arrived meanwhile is heard first.
