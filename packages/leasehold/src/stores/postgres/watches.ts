@@ -133,8 +133,14 @@ export class Watches {
   close(error: LeaseholdError): void {
     this.#closed = true
     this.#timer?.cancel()
-    this.#started?.()
+    this.#begun()
     this.#interrupt(error)
+  }
+
+  /** Who waits looks again: without an end it would look for ever, and nothing else would be done. */
+  #begun(): void {
+    this.#started?.()
+    this.#starting = undefined
   }
 
   #pollLater(): void {
@@ -162,8 +168,7 @@ export class Watches {
     } catch (error) {
       this.#failed(error as LeaseholdError)
     }
-    this.#started?.()
-    this.#starting = undefined
+    this.#begun()
     this.#asking = false
     if (this.#askLeases.size + this.#askPrefixes.size > 0) this.#askAgain()
   }
