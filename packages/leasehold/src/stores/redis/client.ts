@@ -29,11 +29,13 @@ interface ScriptArguments {
   arguments: string[]
 }
 
+type NodeRedisListener = (message: string, channel: string) => void
+
 interface NodeRedisSubscriber {
   readonly isOpen: boolean
   connect(): Promise<unknown>
-  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
-  unsubscribe(channel: string): Promise<unknown>
+  subscribe(channel: string, listener: NodeRedisListener): Promise<unknown>
+  unsubscribe(channel: string, listener: NodeRedisListener): Promise<unknown>
   on(event: string, listener: (...details: string[]) => void): unknown
   destroy(): unknown
 }
@@ -137,12 +139,14 @@ function nodeRedis(client: NodeRedisClient): Connection {
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = client.duplicate()
+      // One for all, and named when it goes: the library calls each that it was given, and would
+      // take a subscription that follows at once for the one that is just ending.
+      const hear = (text: string, channel: string) => ear.message(channel, text)
       watchState(second, ['error', 'reconnecting', 'end'], ear, async () => {})
       return {
         opened: second.connect(),
-        subscribe: async (channel) =>
-          void (await second.subscribe(channel, (text) => ear.message(channel, text))),
-        unsubscribe: async (channel) => void (await second.unsubscribe(channel)),
+        subscribe: async (channel) => void (await second.subscribe(channel, hear)),
+        unsubscribe: async (channel) => void (await second.unsubscribe(channel, hear)),
         close: () => {
           cover()
           if (second.isOpen) second.destroy()

@@ -196,10 +196,10 @@ describeWith(REDIS, 'the Redis store', () => {
         const second = nodeRedis(engine.port)
         const subscribe = second.subscribe.bind(second)
         return Object.assign(second, {
-          subscribe: (channel: string, listener: (message: string) => void) =>
+          subscribe: (channel: string, listener: (message: string, channel: string) => void) =>
             subscribe(channel, (message) => {
               if (channel.endsWith(':news') && lost++ === 0) return
-              listener(message)
+              listener(message, channel)
             }),
         })
       },

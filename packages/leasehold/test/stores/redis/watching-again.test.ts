@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
+import {
+  type NodeRedisClient,
+  type RedisClient,
+  redisStore,
+} from '../../../src/stores/redis/index.ts'
+import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { describeWith, Engine, REDIS } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
+
+const HOST = '127.0.0.1'
+/** Sooner than what was not heard is asked for. */
+const SOON_MS = 2000
+
+function node(port: number) {
+  return createClient({ socket: { port, host: HOST } }).on('error', () => {})
+}
+
+async function grant(store: LeaseStore, key?: string): Promise<Granted> {
+  const claims = key === undefined ? undefined : [{ key }]
+  return (await store.grant({ holder: 'alice', ttl: 60_000, claims })) as Granted
+}
+
+describeWith(REDIS, 'watching Redis again', () => {
+  let engine: Engine
+  let io: Redis
+  let other: ReturnType<typeof node>
+  let namespaces = 0
+
+  beforeAll(async () => {
+    engine = await Engine.start(REDIS)
+    io = new Redis({ port: engine.port, host: HOST })
+    other = node(engine.port)
+    await other.connect()
+  })
+
+  afterAll(async () => {
+    io?.disconnect()
+    other?.destroy()
+    await engine?.stop()
+  })
+
+  const open = async (client: RedisClient, options: object = {}) => {
+    const namespace = `n${++namespaces}`
+    return { namespace, store: await redisStore(client, { namespace, ...options }) }
+  }
+  /** What is subscribed to of a store, without the name of its data. */
+  const channels = async (lease: string) =>
+    ((await io.call('PUBSUB', 'CHANNELS', `*:${lease}`)) as string[]).length
+
+  describe.each([
+    ['ioredis', () => io],
+    ['node-redis', () => other],
+  ] as [string, () => RedisClient][])('through %s', (_, client) => {
+    it('hears of a lease that was watched until just now', async () => {
+      const { store } = await open(client())
+      const { lease } = await grant(store)
+      const first = new Ear(store, { lease })
+      await first.next('standing')
+      first.close()
+      const second = new Ear(store, { lease }, SOON_MS)
+      await second.next('standing')
+      await store.revoke({ target: { lease } })
+      await second.next('gone')
+      await store.close()
+    })
+
+    it('is told once, however often it was watched in one turn', async () => {
+      const { store } = await open(client())
+      const { lease } = await grant(store)
+      for (let times = 0; times < 3; times++) new Ear(store, { lease }).close()
+      const ear = new Ear(store, { lease }, SOON_MS)
+      await ear.next('standing')
+      const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Granted
+      await store.revoke({ target: { key: 'a', token } })
+      await ear.next('removed')
+      await store.revoke({ target: { lease } })
+      await ear.next('gone')
+      await store.close()
+    })
+  })
+})
