@@ -58,11 +58,13 @@ export class Watches {
 
   /** What the answer to any call told beside. */
   told(remaining: number, uid: string): void {
-    if (this.#uid !== '' && this.#uid !== uid) {
-      this.#channels.clear()
+    const isOther = this.#uid !== '' && this.#uid !== uid
+    this.#uid = uid
+    if (isOther) {
+      // The channels have the name of the data, so that who watches anew needs others.
+      this.#hangUp()
       this.#interrupt(unknown('Redis has lost its data, or they were replaced: watch anew'))
     }
-    this.#uid = uid
     this.#deadlines.answered(remaining)
   }
 

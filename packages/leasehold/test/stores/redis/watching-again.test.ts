@@ -82,5 +82,25 @@ describeWith(REDIS, 'watching Redis again', () => {
       await ear.next('gone')
       await store.close()
     })
+
+    it('hears at once of data that took the place of those that were lost', async () => {
+      const { store, namespace } = await open(client())
+      await grant(store, 'before')
+      const again = new Promise<Ear>((resolve) => {
+        const watch = (notice: Notice) => {
+          if (notice.type === 'interrupted') resolve(new Ear(store, { prefix: '' }, SOON_MS))
+        }
+        store.watch({ prefix: '' }, watch)
+      })
+      const first = new Ear(store, { prefix: '' })
+      await first.next('watching')
+      await io.del(...(await io.keys(`{${namespace}}:*`)))
+      await grant(store)
+      const ear = await again
+      await ear.next('watching')
+      await grant(store, 'after')
+      await ear.next('events')
+      await store.close()
+    })
   })
 })
