@@ -171,6 +171,7 @@ export class Watches {
     this.#listener?.close()
     this.#listener = undefined
     this.#channels.clear()
+    this.#breaks++
   }
 
   #removeLease(watch: LeaseWatch): void {

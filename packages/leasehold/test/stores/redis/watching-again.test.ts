@@ -103,4 +103,29 @@ describeWith(REDIS, 'watching Redis again', () => {
       await store.close()
     })
   })
+
+  it('is not told of a break of the connection before', async () => {
+    const line = await TcpProxy.to(engine.port)
+    const divided: NodeRedisClient = {
+      eval: (script, options) => other.eval(script, options),
+      evalSha: (digest, options) => other.evalSha(digest, options),
+      duplicate: () => node(line.port),
+    }
+    const { store } = await open(divided, { timeout: 1500 })
+    const first = new Ear(store, { prefix: '' })
+    await first.next('watching')
+    line.reset()
+    await sleep(100)
+    first.close()
+    // Nobody watches for so long that the connection is given up.
+    await sleep(700)
+    line.heal()
+    const second = new Ear(store, { prefix: '' })
+    await second.next('watching')
+    await sleep(1200)
+    await grant(store, 'a')
+    await second.next('events')
+    await store.close()
+    await line.close()
+  })
 })
