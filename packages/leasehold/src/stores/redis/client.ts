@@ -29,7 +29,7 @@ interface ScriptArguments {
   arguments: string[]
 }
 
-type NodeRedisListener = (message: string, channel: string) => void
+type NodeRedisListener = (message: unknown, channel: unknown) => void
 
 interface NodeRedisSubscriber {
   readonly isOpen: boolean
@@ -141,7 +141,7 @@ function nodeRedis(client: NodeRedisClient): Connection {
       const second = client.duplicate()
       // One for all, and named when it goes: the library calls each that it was given, and would
       // take a subscription that follows at once for the one that is just ending.
-      const hear = (text: string, channel: string) => ear.message(channel, text)
+      const hear: NodeRedisListener = (text, channel) => ear.message(String(channel), String(text))
       watchState(second, ['error', 'reconnecting', 'end'], ear, async () => {})
       return {
         opened: second.connect(),

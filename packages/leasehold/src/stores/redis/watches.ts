@@ -127,10 +127,20 @@ export class Watches {
     if (known) return known
     const joined = this.#subscribe(`${this.#uid}:${channel}`)
     this.#channels.set(channel, joined)
-    joined.catch(() => {
-      if (this.#channels.get(channel) === joined) this.#channels.delete(channel)
-    })
+    joined.catch(() => this.#part(channel, joined))
     return joined
+  }
+
+  /** A channel can be left only when it was joined, or may have been; then somebody may want it again. */
+  #part(channel: string, joined: Promise<void>): void {
+    if (this.#channels.get(channel) !== joined) return
+    this.#channels.delete(channel)
+    const listener = this.#listener
+    const name = `${this.#uid}:${channel}`
+    const leave = () => {
+      if (!this.#channels.has(channel)) listener?.unsubscribe(name).catch(() => {})
+    }
+    joined.then(leave, leave)
   }
 
   async #subscribe(channel: string): Promise<void> {
@@ -151,10 +161,8 @@ export class Watches {
   }
 
   #leave(channel: string, isEmpty: boolean): void {
-    if (isEmpty && this.#channels.delete(channel)) {
-      const name = `${this.#uid}:${channel}`
-      this.#listener?.unsubscribe(name).catch(() => {})
-    }
+    const joined = this.#channels.get(channel)
+    if (isEmpty && joined) this.#part(channel, joined)
     if (!this.#isIdle) return
     this.#deadlines.stop()
     this.#clock.timer(this.#clock.now() + LINGER_MS, () => {

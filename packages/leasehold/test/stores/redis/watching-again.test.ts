@@ -83,6 +83,17 @@ describeWith(REDIS, 'watching Redis again', () => {
       await store.close()
     })
 
+    it('leaves nothing subscribed to that nobody watches', async () => {
+      const { store } = await open(client())
+      const { lease } = await grant(store)
+      const all = new Ear(store, { prefix: '' })
+      new Ear(store, { lease }).close()
+      await all.next('watching')
+      await sleep(100)
+      expect(await channels(lease)).toBe(0)
+      await store.close()
+    })
+
     it('hears at once of data that took the place of those that were lost', async () => {
       const { store, namespace } = await open(client())
       await grant(store, 'before')
