@@ -18,8 +18,9 @@ export class LeaseWatch extends OpenWatch {
     this.lease = lease
   }
 
+  /** Before its first notice nobody may ask how things stand but who knows that it hears. */
   get isWaiting(): boolean {
-    return this.#waiting.size > 0
+    return this.#early === undefined && this.#waiting.size > 0
   }
 
   waits(token: Token): void {

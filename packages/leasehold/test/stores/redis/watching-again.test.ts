@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
+import type { Claimed, Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
 import {
   type NodeRedisClient,
   type RedisClient,
@@ -75,7 +75,7 @@ describeWith(REDIS, 'watching Redis again', () => {
       for (let times = 0; times < 3; times++) new Ear(store, { lease }).close()
       const ear = new Ear(store, { lease }, SOON_MS)
       await ear.next('standing')
-      const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Granted
+      const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
       await store.revoke({ target: { key: 'a', token } })
       await ear.next('removed')
       await store.revoke({ target: { lease } })
@@ -138,5 +138,38 @@ describeWith(REDIS, 'watching Redis again', () => {
     await second.next('events')
     await store.close()
     await line.close()
+  })
+  it('first says how things stand when it hears what comes after', async () => {
+    let subscribe = () => {}
+    const until = new Promise<void>((resolve) => {
+      subscribe = resolve
+    })
+    const slow: NodeRedisClient = {
+      eval: (script, options) => other.eval(script, options),
+      evalSha: (digest, options) => other.evalSha(digest, options),
+      duplicate: () => {
+        const second = node(engine.port)
+        const joined = second.subscribe.bind(second)
+        const late: typeof joined = async (channel, listener) => {
+          if (!/:(news|due)$/.test(String(channel))) await until
+          return joined(channel, listener)
+        }
+        return Object.assign(second, { subscribe: late })
+      },
+    }
+    const { store } = await open(slow, { timeout: 20_000 })
+    const [first, second] = [await grant(store, 'a'), await grant(store)]
+    const all = new Ear(store, { prefix: '' })
+    await all.next('watching')
+    const ear = new Ear(store, { lease: second.lease })
+    const { lease } = second
+    const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
+    // Meanwhile everything is asked for anew.
+    await sleep(5500)
+    await store.revoke({ target: { key: 'a', token } })
+    subscribe()
+    expect((await ear.next('standing')).claims).toEqual([])
+    await store.revoke({ target: { lease: first.lease } })
+    await store.close()
   })
 })
