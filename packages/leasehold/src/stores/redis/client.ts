@@ -95,7 +95,9 @@ function ioRedis(client: IoRedisClient): Connection {
         () => client.evalsha(script.digest, 1, key, ...values),
         () => client.eval(script.text, 1, key, ...values),
       ),
-    wait: single ? (replicas, ms) => client.wait!(replicas, ms) : undefined,
+    wait: single
+      ? (replicas, ms) => unbroken(client, 'close', () => client.wait!(replicas, ms))
+      : undefined,
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = single ? client.duplicate(OVERRIDES) : client.duplicate()
@@ -135,7 +137,9 @@ function nodeRedis(client: NodeRedisClient): Connection {
         () => client.eval(script.text, options),
       )
     },
-    wait: single ? (replicas, ms) => wait.call(client, replicas, ms) : undefined,
+    wait: single
+      ? (replicas, ms) => unbroken(client, 'reconnecting', () => wait.call(client, replicas, ms))
+      : undefined,
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = client.duplicate()
@@ -154,6 +158,34 @@ function nodeRedis(client: NodeRedisClient): Connection {
       }
     },
   }
+}
+
+/** How often each client that was asked to WAIT has lost its connection since. */
+const losses = new WeakMap<object, { count: number }>()
+
+function lossesOf(client: object, event: string): { readonly count: number } {
+  const known = losses.get(client)
+  if (known) return known
+  const lost = { count: 0 }
+  losses.set(client, lost)
+  ;(client as { on(event: string, hear: () => void): unknown }).on(event, () => lost.count++)
+  return lost
+}
+
+/**
+ * A library sends again what was not answered when its connection broke, maybe to another server: what
+ * that one says of its replicas is true, but not of what was written before.
+ */
+async function unbroken(
+  client: object,
+  event: string,
+  wait: () => Promise<number>,
+): Promise<number> {
+  const lost = lossesOf(client, event)
+  const before = lost.count
+  const count = await wait()
+  if (lost.count === before) return count
+  throw new Error('the connection broke before the replicas were known to have it')
 }
 
 /** A connection that was closed says so later, when somebody may already listen on the next. */
