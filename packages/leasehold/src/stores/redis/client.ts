@@ -83,9 +83,10 @@ export function connectionOf(client: RedisClient): Connection {
 /**
  * The second connection of ioredis would ask INFO when it is connected, which is an error once
  * something was subscribed to; and what it subscribes to again by itself, nobody is told of when it
- * fails, so that it ends the process.
+ * fails, so that it ends the process. What is subscribed to before it is connected must be kept for
+ * then, even where the caller's own calls are not.
  */
-const OVERRIDES = { enableReadyCheck: false, autoResubscribe: false }
+const OVERRIDES = { enableReadyCheck: false, autoResubscribe: false, enableOfflineQueue: true }
 
 function ioRedis(client: IoRedisClient): Connection {
   const single = client.isCluster !== true && typeof client.wait === 'function'
