@@ -78,27 +78,26 @@ function ofPool(pool: PgPool): Connection {
       const client = await pool.connect()
       let over = false
       const end = () => {
-        if (over) return
+        if (!over) client.release(true)
         over = true
-        client.release(true)
+      }
+      const lost = () => {
+        if (over) return
+        end()
         changed(false)
       }
-      client.on('error', end)
-      client.on('end', end)
+      client.on('error', lost)
+      client.on('end', lost)
       client.on('notification', ({ payload }) => {
         if (!over) hear(payload ?? '')
       })
       try {
         await client.query(`listen "${channel}"`)
       } catch (error) {
-        over = true
-        client.release(true)
+        end()
         throw error
       }
-      return () => {
-        over = true
-        client.release(true)
-      }
+      return end
     },
   }
 }

@@ -46,7 +46,10 @@ export class Line {
 
   /** Listens for the first time, and is sure that it hears. */
   async open(): Promise<void> {
-    await this.#listen()
+    await this.#listen().catch((error: unknown) => {
+      this.close()
+      throw error
+    })
     if (await this.#hears()) {
       this.#isUp = true
       this.#later(TRIAL_MS)
