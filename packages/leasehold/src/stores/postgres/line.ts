@@ -76,12 +76,13 @@ export class Line {
   }
 
   async #listen(): Promise<void> {
-    const { connection, channel } = this.#options
+    const { connection, channel, timeout } = this.#options
     try {
       const stop = await connection.listen(
         channel,
         (payload) => this.#hear(payload),
         (isUp) => this.#changed(isUp),
+        timeout,
       )
       if (this.#closed) stop()
       else this.#stop = stop

@@ -1,15 +1,40 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Granted, LeaseStore } from '../../../src/port/index.ts'
+import { type Clock, systemClock } from '../../../src/port/index.ts'
 import { type PostgresClient, postgresStore } from '../../../src/stores/postgres/index.ts'
-import { Ear } from '../../../src/testing/conformance/ear.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
-async function grant(store: LeaseStore, ttl = 60_000): Promise<Granted> {
-  return (await store.grant({ holder: 'a', ttl })) as Granted
+/** A clock whose timers can be run before their time, and that knows which keep the process. */
+class HastyClock implements Clock {
+  readonly #waiting = new Map<() => void, boolean>()
+
+  now = () => systemClock.now()
+  asleep = () => systemClock.asleep()
+  defer = (run: () => void) => systemClock.defer(run)
+
+  get keeping(): number {
+    return [...this.#waiting.values()].filter(Boolean).length
+  }
+
+  timer(time: number, run: () => void, keepAlive = false) {
+    const once = () => {
+      if (this.#waiting.delete(once)) run()
+    }
+    this.#waiting.set(once, keepAlive)
+    const timer = systemClock.timer(time, once, keepAlive)
+    return {
+      cancel: () => {
+        this.#waiting.delete(once)
+        timer.cancel()
+      },
+    }
+  }
+
+  runAll(): void {
+    for (const run of [...this.#waiting.keys()]) run()
+  }
 }
 
 describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', () => {
@@ -31,13 +56,13 @@ describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', ()
   })
 
   /** The pool, where something happens whenever a client is about to listen. */
-  const before = (listening: () => void) => {
+  const before = (listening: (client: { processID: number }) => void) => {
     const connect = async () => {
       const client = await pool.connect()
-      const query = client.query.bind(client) as (text: string) => Promise<unknown>
-      const first = (text: string) => {
-        if (text.startsWith('listen')) listening()
-        return query(text)
+      const query = client.query.bind(client) as (...given: unknown[]) => unknown
+      const first = (...given: unknown[]) => {
+        if (JSON.stringify(given[0])?.includes('listen ')) listening(client as never)
+        return query(...given)
       }
       return Object.assign(client, { query: first })
     }
@@ -56,5 +81,17 @@ describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', ()
     await expect(opening).rejects.toThrow(/terminated unexpectedly|ECONNRESET/)
     await sleep(600)
     expect(pool.totalCount - pool.idleCount).toBe(0)
+  })
+  it('is made again where an attempt to make it was never answered', async () => {
+    const attempts: number[] = []
+    const stopping = before((client) => {
+      if (attempts.push(client.processID) === 2) process.kill(client.processID, 'SIGSTOP')
+    })
+    const store = await postgresStore(stopping, { schema: 'silent', timeout: 500 })
+    line.reset()
+    line.heal()
+    await expect.poll(() => attempts.length, { timeout: 5000 }).toBe(3)
+    process.kill(attempts[1]!, 'SIGCONT')
+    await store.close()
   })
 })
