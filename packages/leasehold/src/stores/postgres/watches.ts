@@ -194,6 +194,8 @@ export class Watches {
       for (const [at, watcher] of prefixes.entries()) {
         if (watcher.hear(prefixNews[at]!, revision)) this.#askPrefixes.add(watcher)
       }
+      // Not only when there is no more news, which may never be.
+      if (![...this.#askPrefixes].some(({ since }) => since === null)) this.#begun()
     } catch (error) {
       for (const watcher of leases) if (watcher.isOpen) this.#askLeases.add(watcher)
       for (const watcher of prefixes) if (watcher.isOpen) this.#askPrefixes.add(watcher)
