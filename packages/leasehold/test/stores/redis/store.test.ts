@@ -274,6 +274,16 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(names.sort()).toEqual(['ended1', 'log', 'meta', 'requests1'])
   })
 
+  it('leaves nothing behind of a key that was claimed and left in one turn', async () => {
+    const { store, namespace } = await open(redis, { limits: { idleKeys: 0 } })
+    const { lease } = await hold(store, 'other')
+    await Promise.all([
+      store.claim({ lease, claims: [{ key: 'key' }] }),
+      store.revoke({ target: { key: 'key' } }),
+    ])
+    expect(await redis.zrange(`{${namespace}}:names`, 0, -1)).toEqual(['other'])
+  })
+
   describe('where Redis has no memory left', () => {
     it('refuses what needs some, and lets go of what is held', async () => {
       const own = await Engine.start(REDIS)
