@@ -172,4 +172,32 @@ describeWith(REDIS, 'watching Redis again', () => {
     await store.revoke({ target: { lease: first.lease } })
     await store.close()
   })
+  it('is told once that it holds, be it before the answer to the claim', async () => {
+    let delay = 0
+    const slow: NodeRedisClient = {
+      eval: (script, options) => other.eval(script, options),
+      evalSha: async (digest, options) => {
+        const [answer] = await Promise.all([other.evalSha(digest, options), sleep(delay)])
+        return answer
+      },
+      duplicate: () => node(engine.port),
+    }
+    const { store, namespace } = await open(slow)
+    const next = await redisStore(other, { namespace })
+    const first = await grant(next, 'a')
+    const { lease } = await grant(store)
+    const ear = new Ear(store, { lease })
+    await ear.next('standing')
+    delay = 300
+    const claim = store.claim({ lease, claims: [{ key: 'a' }] })
+    await sleep(100)
+    await next.release({ lease: first.lease, keys: ['a'], token: first.token })
+    await ear.next('holds')
+    expect(await claim).toMatchObject({ holds: false })
+    delay = 0
+    // Meanwhile everything is asked for anew.
+    await sleep(5500)
+    expect(ear.heard.filter(({ type }) => type === 'holds').length).toBe(1)
+    await Promise.all([store.close(), next.close()])
+  }, 10_000)
 })
