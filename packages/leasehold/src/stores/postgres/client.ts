@@ -9,7 +9,7 @@ export interface PgPool {
 
 /** A client that a pool lent: it listens, and does not go back. */
 export interface PgPoolClient {
-  query(text: string): Promise<unknown>
+  query(statement: { text: string; query_timeout: number }): Promise<unknown>
   on(event: 'notification', hear: (message: { payload?: string | undefined }) => void): unknown
   on(event: 'error' | 'end', lost: (error?: Error) => void): unknown
   release(destroy?: boolean): void
@@ -41,12 +41,14 @@ export interface Connection {
   /**
    * Listens on a connection of its own; what is answered with ends it. `changed` is called with
    * false when that connection is lost, after which nothing is heard any more until somebody listens
-   * again, and with true when the library has listened again by itself.
+   * again, and with true when the library has listened again by itself. A connection that does not
+   * answer `within` so many milliseconds is given up.
    */
   listen(
     channel: string,
     hear: (payload: string) => void,
     changed: (isUp: boolean) => void,
+    within: number,
   ): Promise<() => void>
 }
 
@@ -74,31 +76,30 @@ function ofPool(pool: PgPool): Connection {
       const results = (await pool.query(text)) as { rows: Rows } | { rows: Rows }[]
       return lastRows(Array.isArray(results) ? results.map(({ rows }) => rows) : [results.rows])
     },
-    async listen(channel, hear, changed) {
+    async listen(channel, hear, changed, within) {
       const client = await pool.connect()
       let over = false
       const end = () => {
-        if (over) return
+        if (!over) client.release(true)
         over = true
-        client.release(true)
+      }
+      const lost = () => {
+        if (over) return
+        end()
         changed(false)
       }
-      client.on('error', end)
-      client.on('end', end)
+      client.on('error', lost)
+      client.on('end', lost)
       client.on('notification', ({ payload }) => {
         if (!over) hear(payload ?? '')
       })
       try {
-        await client.query(`listen "${channel}"`)
+        await client.query({ text: `listen "${channel}"`, query_timeout: within })
       } catch (error) {
-        over = true
-        client.release(true)
+        end()
         throw error
       }
-      return () => {
-        over = true
-        client.release(true)
-      }
+      return end
     },
   }
 }

@@ -29,7 +29,8 @@ export class Line {
   readonly #options: LineOptions
   readonly #name: string
   #stop: (() => void) | undefined
-  #heard: (() => void) | undefined
+  /** Ends the trial under way. */
+  #tried: ((heard: boolean) => void) | undefined
   #timer: Timer | undefined
   #isUp = false
   #busy = false
@@ -46,7 +47,10 @@ export class Line {
 
   /** Listens for the first time, and is sure that it hears. */
   async open(): Promise<void> {
-    await this.#listen()
+    await this.#listen().catch((error: unknown) => {
+      this.close()
+      throw error
+    })
     if (await this.#hears()) {
       this.#isUp = true
       this.#later(TRIAL_MS)
@@ -68,17 +72,19 @@ export class Line {
     this.#closed = true
     this.#isUp = false
     this.#timer?.cancel()
+    this.#tried?.(false)
     this.#stop?.()
     this.#stop = undefined
   }
 
   async #listen(): Promise<void> {
-    const { connection, channel } = this.#options
+    const { connection, channel, timeout } = this.#options
     try {
       const stop = await connection.listen(
         channel,
         (payload) => this.#hear(payload),
         (isUp) => this.#changed(isUp),
+        timeout,
       )
       if (this.#closed) stop()
       else this.#stop = stop
@@ -88,7 +94,7 @@ export class Line {
   }
 
   #hear(payload: string): void {
-    if (payload === this.#name) this.#heard?.()
+    if (payload === this.#name) this.#tried?.(true)
     else if (!payload.startsWith('p')) this.#options.hear(payload)
   }
 
@@ -108,11 +114,11 @@ export class Line {
     return new Promise((resolve) => {
       const end = (heard: boolean) => {
         timer.cancel()
-        this.#heard = undefined
+        this.#tried = undefined
         resolve(heard)
       }
       const timer = clock.timer(clock.now() + timeout, () => end(false), true)
-      this.#heard = () => end(true)
+      this.#tried = end
       database.run('select pg_notify($1, $2)::text', [channel, this.#name]).catch(() => end(false))
     })
   }

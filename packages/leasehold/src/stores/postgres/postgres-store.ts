@@ -242,7 +242,8 @@ class PostgresStore implements LeaseStore {
     if (payload === 'e') this.#watches.eventsAdded()
     else if (payload.startsWith('l')) {
       this.#watches.leasesChanged(payload.slice(1).split(',').map(Number))
-    } else if (payload.startsWith('d')) this.#sweeper.hear(Number(payload.slice(1)))
+    } else if (payload === 'd0') this.#sweeper.hear(0, null)
+    else if (payload.startsWith('d')) this.#sweeper.hear(Number(payload.slice(1)))
   }
 
   async #tidy(): Promise<void> {

@@ -22,7 +22,7 @@ export class Sweeper {
   #timer: Timer | undefined
   #at = Infinity
   #isMine = false
-  #sweeping = false
+  #sweeping: Promise<void> | undefined
   #closed = false
 
   constructor(database: Database, clock: Clock, random: Random, patience: number) {
@@ -33,17 +33,35 @@ export class Sweeper {
     this.name = random.id()
   }
 
-  /** Somebody said how long it is until the next deadline, and perhaps who looks after it. */
+  /**
+   * Somebody said how long it is until the next deadline, and perhaps who looks after it: null for
+   * nobody, and then whoever is first.
+   */
   hear(remaining: number, sweeper?: string | null): void {
     if (sweeper !== undefined) this.#isMine = sweeper === this.name
-    const late = this.#isMine ? 1 : TAKE_OVER_MS + this.#jitter
-    this.#arm(this.#clock.now() + Math.max(remaining, 0) + late)
+    const later = sweeper === null ? this.#jitter / 10 : TAKE_OVER_MS + this.#jitter
+    this.#arm(this.#clock.now() + Math.max(remaining, 0) + (this.#isMine ? 1 : later))
   }
 
   /** Looks at once. */
   async sweep(): Promise<void> {
-    if (this.#sweeping || this.#closed) return
-    this.#sweeping = true
+    if (this.#closed) return
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = undefined
+    })
+    await this.#sweeping
+  }
+
+  /** Lets somebody else do it, also where it has only just become ours. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#disarm()
+    await this.#sweeping
+    if (!this.#isMine) return
+    await this.#database.ask('resign($1)', [this.name]).catch(() => {})
+  }
+
+  async #sweep(): Promise<void> {
     this.#disarm()
     let rest = REST_MS
     try {
@@ -60,16 +78,7 @@ export class Sweeper {
       rest = TROUBLE_MS
       this.#arm(this.#clock.now() + rest)
     }
-    this.#sweeping = false
     if (this.#at < this.#clock.now() + rest) this.#arm(this.#clock.now() + rest, true)
-  }
-
-  /** Lets somebody else do it. */
-  async close(): Promise<void> {
-    this.#closed = true
-    this.#disarm()
-    if (!this.#isMine) return
-    await this.#database.ask('resign($1)', [this.name]).catch(() => {})
   }
 
   /** A timer that is too early only looks; one that is too late would be late. */

@@ -133,8 +133,14 @@ export class Watches {
   close(error: LeaseholdError): void {
     this.#closed = true
     this.#timer?.cancel()
-    this.#started?.()
+    this.#begun()
     this.#interrupt(error)
+  }
+
+  /** Who waits looks again: without an end it would look for ever, and nothing else would be done. */
+  #begun(): void {
+    this.#started?.()
+    this.#starting = undefined
   }
 
   #pollLater(): void {
@@ -162,8 +168,7 @@ export class Watches {
     } catch (error) {
       this.#failed(error as LeaseholdError)
     }
-    this.#started?.()
-    this.#starting = undefined
+    this.#begun()
     this.#asking = false
     if (this.#askLeases.size + this.#askPrefixes.size > 0) this.#askAgain()
   }
@@ -189,6 +194,8 @@ export class Watches {
       for (const [at, watcher] of prefixes.entries()) {
         if (watcher.hear(prefixNews[at]!, revision)) this.#askPrefixes.add(watcher)
       }
+      // Not only when there is no more news, which may never be.
+      if (![...this.#askPrefixes].some(({ since }) => since === null)) this.#begun()
     } catch (error) {
       for (const watcher of leases) if (watcher.isOpen) this.#askLeases.add(watcher)
       for (const watcher of prefixes) if (watcher.isOpen) this.#askPrefixes.add(watcher)

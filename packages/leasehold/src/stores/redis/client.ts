@@ -29,11 +29,13 @@ interface ScriptArguments {
   arguments: string[]
 }
 
+type NodeRedisListener = (message: unknown, channel: unknown) => void
+
 interface NodeRedisSubscriber {
   readonly isOpen: boolean
   connect(): Promise<unknown>
-  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
-  unsubscribe(channel: string): Promise<unknown>
+  subscribe(channel: string, listener: NodeRedisListener): Promise<unknown>
+  unsubscribe(channel: string, listener: NodeRedisListener): Promise<unknown>
   on(event: string, listener: (...details: string[]) => void): unknown
   destroy(): unknown
 }
@@ -81,9 +83,10 @@ export function connectionOf(client: RedisClient): Connection {
 /**
  * The second connection of ioredis would ask INFO when it is connected, which is an error once
  * something was subscribed to; and what it subscribes to again by itself, nobody is told of when it
- * fails, so that it ends the process.
+ * fails, so that it ends the process. What is subscribed to before it is connected must be kept for
+ * then, even where the caller's own calls are not.
  */
-const OVERRIDES = { enableReadyCheck: false, autoResubscribe: false }
+const OVERRIDES = { enableReadyCheck: false, autoResubscribe: false, enableOfflineQueue: true }
 
 function ioRedis(client: IoRedisClient): Connection {
   const single = client.isCluster !== true && typeof client.wait === 'function'
@@ -93,7 +96,9 @@ function ioRedis(client: IoRedisClient): Connection {
         () => client.evalsha(script.digest, 1, key, ...values),
         () => client.eval(script.text, 1, key, ...values),
       ),
-    wait: single ? (replicas, ms) => client.wait!(replicas, ms) : undefined,
+    wait: single
+      ? (replicas, ms) => unbroken(client, 'close', () => client.wait!(replicas, ms))
+      : undefined,
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = single ? client.duplicate(OVERRIDES) : client.duplicate()
@@ -133,16 +138,20 @@ function nodeRedis(client: NodeRedisClient): Connection {
         () => client.eval(script.text, options),
       )
     },
-    wait: single ? (replicas, ms) => wait.call(client, replicas, ms) : undefined,
+    wait: single
+      ? (replicas, ms) => unbroken(client, 'reconnecting', () => wait.call(client, replicas, ms))
+      : undefined,
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = client.duplicate()
+      // One for all, and named when it goes: the library calls each that it was given, and would
+      // take a subscription that follows at once for the one that is just ending.
+      const hear: NodeRedisListener = (text, channel) => ear.message(String(channel), String(text))
       watchState(second, ['error', 'reconnecting', 'end'], ear, async () => {})
       return {
         opened: second.connect(),
-        subscribe: async (channel) =>
-          void (await second.subscribe(channel, (text) => ear.message(channel, text))),
-        unsubscribe: async (channel) => void (await second.unsubscribe(channel)),
+        subscribe: async (channel) => void (await second.subscribe(channel, hear)),
+        unsubscribe: async (channel) => void (await second.unsubscribe(channel, hear)),
         close: () => {
           cover()
           if (second.isOpen) second.destroy()
@@ -150,6 +159,34 @@ function nodeRedis(client: NodeRedisClient): Connection {
       }
     },
   }
+}
+
+/** How often each client that was asked to WAIT has lost its connection since. */
+const losses = new WeakMap<object, { count: number }>()
+
+function lossesOf(client: object, event: string): { readonly count: number } {
+  const known = losses.get(client)
+  if (known) return known
+  const lost = { count: 0 }
+  losses.set(client, lost)
+  ;(client as { on(event: string, hear: () => void): unknown }).on(event, () => lost.count++)
+  return lost
+}
+
+/**
+ * A library sends again what was not answered when its connection broke, maybe to another server: what
+ * that one says of its replicas is true, but not of what was written before.
+ */
+async function unbroken(
+  client: object,
+  event: string,
+  wait: () => Promise<number>,
+): Promise<number> {
+  const lost = lossesOf(client, event)
+  const before = lost.count
+  const count = await wait()
+  if (lost.count === before) return count
+  throw new Error('the connection broke before the replicas were known to have it')
 }
 
 /** A connection that was closed says so later, when somebody may already listen on the next. */

@@ -12,18 +12,21 @@ export class LeaseWatch extends OpenWatch {
   #since = 0
   /** Claims of which it is not known here that they hold. */
   readonly #waiting = new Set<Token>()
+  /** Claims of which it was told that they hold before the answer said that they wait. */
+  readonly #earlyHolds = new Set<Token>()
 
   constructor(lease: LeaseId, observer: Observer, closed: () => void) {
     super(observer, closed)
     this.lease = lease
   }
 
+  /** Before its first notice nobody may ask how things stand but who knows that it hears. */
   get isWaiting(): boolean {
-    return this.#waiting.size > 0
+    return this.#early === undefined && this.#waiting.size > 0
   }
 
   waits(token: Token): void {
-    this.#waiting.add(token)
+    if (!this.#earlyHolds.delete(token)) this.#waiting.add(token)
   }
 
   /** How things stand: the first notice, and later what no message may have told. */
@@ -69,6 +72,8 @@ export class LeaseWatch extends OpenWatch {
   }
 
   #holds(revision: number, token: Token, isNews = false): void {
-    if (this.#waiting.delete(token) || isNews) this.tell({ type: 'holds', revision, token })
+    const waited = this.#waiting.delete(token)
+    if (!waited && isNews) this.#earlyHolds.add(token)
+    if (waited || isNews) this.tell({ type: 'holds', revision, token })
   }
 }

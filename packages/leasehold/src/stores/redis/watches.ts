@@ -58,11 +58,13 @@ export class Watches {
 
   /** What the answer to any call told beside. */
   told(remaining: number, uid: string): void {
-    if (this.#uid !== '' && this.#uid !== uid) {
-      this.#channels.clear()
+    const isOther = this.#uid !== '' && this.#uid !== uid
+    this.#uid = uid
+    if (isOther) {
+      // The channels have the name of the data, so that who watches anew needs others.
+      this.#hangUp()
       this.#interrupt(unknown('Redis has lost its data, or they were replaced: watch anew'))
     }
-    this.#uid = uid
     this.#deadlines.answered(remaining)
   }
 
@@ -125,10 +127,20 @@ export class Watches {
     if (known) return known
     const joined = this.#subscribe(`${this.#uid}:${channel}`)
     this.#channels.set(channel, joined)
-    joined.catch(() => {
-      if (this.#channels.get(channel) === joined) this.#channels.delete(channel)
-    })
+    joined.catch(() => this.#part(channel, joined))
     return joined
+  }
+
+  /** A channel can be left only when it was joined, or may have been; then somebody may want it again. */
+  #part(channel: string, joined: Promise<void>): void {
+    if (this.#channels.get(channel) !== joined) return
+    this.#channels.delete(channel)
+    const listener = this.#listener
+    const name = `${this.#uid}:${channel}`
+    const leave = () => {
+      if (!this.#channels.has(channel)) listener?.unsubscribe(name).catch(() => {})
+    }
+    joined.then(leave, leave)
   }
 
   async #subscribe(channel: string): Promise<void> {
@@ -149,10 +161,8 @@ export class Watches {
   }
 
   #leave(channel: string, isEmpty: boolean): void {
-    if (isEmpty && this.#channels.delete(channel)) {
-      const name = `${this.#uid}:${channel}`
-      this.#listener?.unsubscribe(name).catch(() => {})
-    }
+    const joined = this.#channels.get(channel)
+    if (isEmpty && joined) this.#part(channel, joined)
     if (!this.#isIdle) return
     this.#deadlines.stop()
     this.#clock.timer(this.#clock.now() + LINGER_MS, () => {
@@ -169,6 +179,7 @@ export class Watches {
     this.#listener?.close()
     this.#listener = undefined
     this.#channels.clear()
+    this.#breaks++
   }
 
   #removeLease(watch: LeaseWatch): void {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -98,5 +99,17 @@ describeWith(REDIS, 'the second connection to Redis', () => {
     await expect.poll(() => line.connections).toBe(1)
     client.destroy()
     await line.close()
+  })
+  it('is waited for, where a client of ioredis keeps nothing until it is connected', async () => {
+    const client = new Redis({ port: engine.port, host: HOST, enableOfflineQueue: false })
+    await once(client, 'ready')
+    const store = await redisStore(client, { namespace: 'offline' })
+    const { lease } = (await store.grant({ holder: 'alice', ttl: 60_000 })) as Granted
+    const ear = new Ear(store, { lease })
+    await ear.next('standing')
+    await store.revoke({ target: { lease } })
+    await ear.next('gone')
+    await store.close()
+    client.disconnect()
   })
 })

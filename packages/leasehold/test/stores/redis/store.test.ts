@@ -196,10 +196,10 @@ describeWith(REDIS, 'the Redis store', () => {
         const second = nodeRedis(engine.port)
         const subscribe = second.subscribe.bind(second)
         return Object.assign(second, {
-          subscribe: (channel: string, listener: (message: string) => void) =>
+          subscribe: (channel: string, listener: (message: string, channel: string) => void) =>
             subscribe(channel, (message) => {
               if (channel.endsWith(':news') && lost++ === 0) return
-              listener(message)
+              listener(message, channel)
             }),
         })
       },
@@ -272,6 +272,16 @@ describeWith(REDIS, 'the Redis store', () => {
       key.split(':').slice(1).join(':'),
     )
     expect(names.sort()).toEqual(['ended1', 'log', 'meta', 'requests1'])
+  })
+
+  it('leaves nothing behind of a key that was claimed and left in one turn', async () => {
+    const { store, namespace } = await open(redis, { limits: { idleKeys: 0 } })
+    const { lease } = await hold(store, 'other')
+    await Promise.all([
+      store.claim({ lease, claims: [{ key: 'key' }] }),
+      store.revoke({ target: { key: 'key' } }),
+    ])
+    expect(await redis.zrange(`{${namespace}}:names`, 0, -1)).toEqual(['other'])
   })
 
   describe('where Redis has no memory left', () => {

@@ -177,13 +177,13 @@ end,
 write = function()
   local over = S.changed.ended1
   S.wrote = S.wrote or S.asked[1] ~= nil
+  if S.named[1] then S.writeNames() end
   if S.idle[1] then S.more.tidy() end
   for name, changed in pairs(S.changed) do
     S.wrote = true
     S.writeHash(name, changed)
   end
   S.changed = {}
-  if S.named[1] then S.writeNames() end
   if S.asked[1] then
     S.each('HSET', 'requests1', S.asked)
     S.asked = {}

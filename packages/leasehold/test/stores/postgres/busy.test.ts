@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Granted } from '../../../src/port/index.ts'
+import { type PostgresClient, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
+
+describeWith(POSTGRES, 'the PostgreSQL store, while much happens', () => {
+  let engine: Engine
+  let pool: pg.Pool
+
+  beforeAll(async () => {
+    engine = await Engine.start(POSTGRES)
+    pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 10 })
+  })
+
+  afterAll(async () => {
+    await pool?.end()
+    await engine?.stop()
+  })
+
+  it('carries out calls beside a new watch, where there is always more news', async () => {
+    const other = await postgresStore(pool, { schema: 'news' })
+    const { lease, token } = (await other.grant({
+      holder: 'a',
+      ttl: 60_000,
+      claims: [{ key: 'a' }],
+    })) as Granted
+    let isNoisy = false
+    // Whenever it is asked for news, there is more before that is answered.
+    const query = async (statement: { text: string }) => {
+      const answer = await pool.query(statement)
+      if (isNoisy && statement.text.includes('.news(')) {
+        await other.update({ lease, key: 'a', token, value: '' })
+        await sleep(20)
+      }
+      return answer
+    }
+    const noisy = { query, connect: () => pool.connect(), totalCount: 0 }
+    const store = await postgresStore(noisy as unknown as PostgresClient, { schema: 'news' })
+    const first = new Ear(store, { prefix: '' })
+    await first.next('watching')
+    isNoisy = true
+    await other.update({ lease, key: 'a', token, value: 'x' })
+    const second = new Ear(store, { prefix: '' })
+    const asked = performance.now()
+    const call = store.grant({ holder: 'b', ttl: 60_000 })
+    await Promise.race([call, sleep(2000)])
+    const took = performance.now() - asked
+    isNoisy = false
+    await call
+    await second.next('watching')
+    await Promise.all([store.close(), other.close()])
+    expect(took).toBeLessThan(1000)
+  }, 20_000)
+})

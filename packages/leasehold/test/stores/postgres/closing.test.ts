@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Granted } from '../../../src/port/index.ts'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
+
+describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
+  let engine: Engine
+  let line: TcpProxy
+  let pool: pg.Pool
+
+  beforeAll(async () => {
+    engine = await Engine.start(POSTGRES)
+    line = await TcpProxy.to(engine.port)
+    pool = new pg.Pool({ connectionString: postgresUrl(line.port), max: 10 })
+    pool.on('error', () => {})
+  })
+
+  afterAll(async () => {
+    line?.heal()
+    await pool?.end()
+    await line?.close()
+    await engine?.stop()
+  })
+
+  it('ends a call that waits for a watch to begin, and leaves the process its time', async () => {
+    const store = await postgresStore(pool, { schema: 'waits', timeout: 1000 })
+    line.cut()
+    const ear = new Ear(store, { prefix: '' })
+    const call = store.grant({ holder: 'a', ttl: 60_000 })
+    const refused = expect(call).rejects.toMatchObject({ code: 'closed' })
+    // The watch has asked the database now, and the call waits for its answer.
+    await sleep(50)
+    const closing = store.close()
+    await ear.next('interrupted')
+    await refused
+    line.heal()
+    await closing
+  })
+  it('hands the deadlines over at once', async () => {
+    const first = await postgresStore(pool, { schema: 'duty' })
+    const second = await postgresStore(pool, { schema: 'duty' })
+    const { lease } = (await second.grant({ holder: 'a', ttl: 150 })) as Granted
+    const granted = performance.now()
+    const ear = new Ear(second, { lease })
+    await ear.next('standing')
+    await first.close()
+    await ear.next('gone')
+    expect(performance.now() - granted - 150).toBeLessThan(250)
+    await second.close()
+  })
+
+  it('hands over deadlines that it was just about to take over', async () => {
+    const store = await postgresStore(pool, { schema: 'taken' })
+    await pool.query(`update taken.meta set sweeper = 'a process that died'`)
+    await store.grant({ holder: 'a', ttl: 50 })
+    const other = await pool.connect()
+    await other.query('begin')
+    await other.query('select from taken.meta for update')
+    const waiting = `select count(*)::integer as count from pg_locks where not granted`
+    await expect
+      .poll(async () => (await other.query(waiting)).rows[0].count, { timeout: 5000 })
+      .toBe(1)
+    const closing = store.close()
+    await sleep(50)
+    await other.query('commit')
+    other.release()
+    await closing
+    await expect
+      .poll(async () => (await pool.query('select sweeper from taken.meta')).rows[0].sweeper)
+      .toBe(null)
+  })
+})

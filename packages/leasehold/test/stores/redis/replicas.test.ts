@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, expect, it } from 'vitest'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { describeWith, Engine, REDIS, redisReplica } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
+
+const HOST = '127.0.0.1'
+
+function ioRedis(port: number) {
+  const client = new Redis({ port, host: HOST, retryStrategy: () => 20 }).on('error', () => {})
+  return { client, end: () => client.disconnect() }
+}
+
+async function nodeRedis(port: number) {
+  const client = createClient({ socket: { port, host: HOST } }).on('error', () => {})
+  await client.connect()
+  return { client, end: () => client.destroy() }
+}
+
+/** WAIT speaks of the server that it is sent to, which another one may be than the one that wrote. */
+describeWith(REDIS, 'an answer of Redis that waits for a replica', () => {
+  const engines: Engine[] = []
+  let line: TcpProxy
+
+  const start = async (spec: typeof REDIS) => {
+    const engine = await Engine.start(spec)
+    engines.push(engine)
+    return engine
+  }
+  const pair = async () => {
+    const master = await start(REDIS)
+    return { master, replica: await start(redisReplica(master.port)) }
+  }
+
+  afterAll(async () => {
+    await line?.close()
+    await Promise.all(engines.map((engine) => engine.stop()))
+  })
+
+  it.each([
+    ['ioredis', ioRedis],
+    ['node-redis', nodeRedis],
+  ])('does not come from one that took the place of the first meanwhile (%s)', async (_, make) => {
+    const [first, next] = await Promise.all([pair(), pair()])
+    line = await TcpProxy.to(first.master.port)
+    const { client, end } = await make(line.port)
+    const store = await redisStore(client, { replicas: 1, within: 10_000 })
+    first.replica.signal('SIGSTOP')
+    const call = store.grant({ holder: 'alice', ttl: 60_000 })
+    const failed = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
+    // It is done, and waits for the replica, when another takes the place of the master.
+    await sleep(200)
+    line.retarget(next.master.port)
+    line.reset()
+    line.heal()
+    await failed
+    await store.close()
+    end()
+  })
+})

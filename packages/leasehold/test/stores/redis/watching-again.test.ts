@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Claimed, Granted, LeaseStore, Notice } from '../../../src/port/index.ts'
+import {
+  type NodeRedisClient,
+  type RedisClient,
+  redisStore,
+} from '../../../src/stores/redis/index.ts'
+import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { describeWith, Engine, REDIS } from '../../engines/index.ts'
+import { TcpProxy } from '../../faults/index.ts'
+
+const HOST = '127.0.0.1'
+/** Sooner than what was not heard is asked for. */
+const SOON_MS = 2000
+
+function node(port: number) {
+  return createClient({ socket: { port, host: HOST } }).on('error', () => {})
+}
+
+async function grant(store: LeaseStore, key?: string): Promise<Granted> {
+  const claims = key === undefined ? undefined : [{ key }]
+  return (await store.grant({ holder: 'alice', ttl: 60_000, claims })) as Granted
+}
+
+describeWith(REDIS, 'watching Redis again', () => {
+  let engine: Engine
+  let io: Redis
+  let other: ReturnType<typeof node>
+  let namespaces = 0
+
+  beforeAll(async () => {
+    engine = await Engine.start(REDIS)
+    io = new Redis({ port: engine.port, host: HOST })
+    other = node(engine.port)
+    await other.connect()
+  })
+
+  afterAll(async () => {
+    io?.disconnect()
+    other?.destroy()
+    await engine?.stop()
+  })
+
+  const open = async (client: RedisClient, options: object = {}) => {
+    const namespace = `n${++namespaces}`
+    return { namespace, store: await redisStore(client, { namespace, ...options }) }
+  }
+  /** What is subscribed to of a store, without the name of its data. */
+  const channels = async (lease: string) =>
+    ((await io.call('PUBSUB', 'CHANNELS', `*:${lease}`)) as string[]).length
+
+  describe.each([
+    ['ioredis', () => io],
+    ['node-redis', () => other],
+  ] as [string, () => RedisClient][])('through %s', (_, client) => {
+    it('hears of a lease that was watched until just now', async () => {
+      const { store } = await open(client())
+      const { lease } = await grant(store)
+      const first = new Ear(store, { lease })
+      await first.next('standing')
+      first.close()
+      const second = new Ear(store, { lease }, SOON_MS)
+      await second.next('standing')
+      await store.revoke({ target: { lease } })
+      await second.next('gone')
+      await store.close()
+    })
+
+    it('is told once, however often it was watched in one turn', async () => {
+      const { store } = await open(client())
+      const { lease } = await grant(store)
+      for (let times = 0; times < 3; times++) new Ear(store, { lease }).close()
+      const ear = new Ear(store, { lease }, SOON_MS)
+      await ear.next('standing')
+      const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
+      await store.revoke({ target: { key: 'a', token } })
+      await ear.next('removed')
+      await store.revoke({ target: { lease } })
+      await ear.next('gone')
+      await store.close()
+    })
+
+    it('leaves nothing subscribed to that nobody watches', async () => {
+      const { store } = await open(client())
+      const { lease } = await grant(store)
+      const all = new Ear(store, { prefix: '' })
+      new Ear(store, { lease }).close()
+      await all.next('watching')
+      await sleep(100)
+      expect(await channels(lease)).toBe(0)
+      await store.close()
+    })
+
+    it('hears at once of data that took the place of those that were lost', async () => {
+      const { store, namespace } = await open(client())
+      await grant(store, 'before')
+      const again = new Promise<Ear>((resolve) => {
+        const watch = (notice: Notice) => {
+          if (notice.type === 'interrupted') resolve(new Ear(store, { prefix: '' }, SOON_MS))
+        }
+        store.watch({ prefix: '' }, watch)
+      })
+      const first = new Ear(store, { prefix: '' })
+      await first.next('watching')
+      await io.del(...(await io.keys(`{${namespace}}:*`)))
+      await grant(store)
+      const ear = await again
+      await ear.next('watching')
+      await grant(store, 'after')
+      await ear.next('events')
+      await store.close()
+    })
+  })
+
+  it('is not told of a break of the connection before', async () => {
+    const line = await TcpProxy.to(engine.port)
+    const divided: NodeRedisClient = {
+      eval: (script, options) => other.eval(script, options),
+      evalSha: (digest, options) => other.evalSha(digest, options),
+      duplicate: () => node(line.port),
+    }
+    const { store } = await open(divided, { timeout: 1500 })
+    const first = new Ear(store, { prefix: '' })
+    await first.next('watching')
+    line.reset()
+    await sleep(100)
+    first.close()
+    // Nobody watches for so long that the connection is given up.
+    await sleep(700)
+    line.heal()
+    const second = new Ear(store, { prefix: '' })
+    await second.next('watching')
+    await sleep(1200)
+    await grant(store, 'a')
+    await second.next('events')
+    await store.close()
+    await line.close()
+  })
+  it('first says how things stand when it hears what comes after', async () => {
+    let subscribe = () => {}
+    const until = new Promise<void>((resolve) => {
+      subscribe = resolve
+    })
+    const slow: NodeRedisClient = {
+      eval: (script, options) => other.eval(script, options),
+      evalSha: (digest, options) => other.evalSha(digest, options),
+      duplicate: () => {
+        const second = node(engine.port)
+        const joined = second.subscribe.bind(second)
+        const late: typeof joined = async (channel, listener) => {
+          if (!/:(news|due)$/.test(String(channel))) await until
+          return joined(channel, listener)
+        }
+        return Object.assign(second, { subscribe: late })
+      },
+    }
+    const { store } = await open(slow, { timeout: 20_000 })
+    const [first, second] = [await grant(store, 'a'), await grant(store)]
+    const all = new Ear(store, { prefix: '' })
+    await all.next('watching')
+    const ear = new Ear(store, { lease: second.lease })
+    const { lease } = second
+    const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
+    // Meanwhile everything is asked for anew.
+    await sleep(5500)
+    await store.revoke({ target: { key: 'a', token } })
+    subscribe()
+    expect((await ear.next('standing')).claims).toEqual([])
+    await store.revoke({ target: { lease: first.lease } })
+    await store.close()
+  })
+  it('is told once that it holds, be it before the answer to the claim', async () => {
+    let delay = 0
+    const slow: NodeRedisClient = {
+      eval: (script, options) => other.eval(script, options),
+      evalSha: async (digest, options) => {
+        const [answer] = await Promise.all([other.evalSha(digest, options), sleep(delay)])
+        return answer
+      },
+      duplicate: () => node(engine.port),
+    }
+    const { store, namespace } = await open(slow)
+    const next = await redisStore(other, { namespace })
+    const first = await grant(next, 'a')
+    const { lease } = await grant(store)
+    const ear = new Ear(store, { lease })
+    await ear.next('standing')
+    delay = 300
+    const claim = store.claim({ lease, claims: [{ key: 'a' }] })
+    await sleep(100)
+    await next.release({ lease: first.lease, keys: ['a'], token: first.token })
+    await ear.next('holds')
+    expect(await claim).toMatchObject({ holds: false })
+    delay = 0
+    // Meanwhile everything is asked for anew.
+    await sleep(5500)
+    expect(ear.heard.filter(({ type }) => type === 'holds').length).toBe(1)
+    await Promise.all([store.close(), next.close()])
+  }, 10_000)
+})
