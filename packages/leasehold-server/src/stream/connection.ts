@@ -77,6 +77,11 @@ export class Connection {
     return this.client !== undefined
   }
 
+  /** It is not listened to, because what it asked for takes long; not because it does not read. */
+  get isHeldUp(): boolean {
+    return this.#paused && !this.#out.isFull
+  }
+
   ping(): void {
     this.#socket.ping()
   }

@@ -150,7 +150,7 @@ export class StreamServer {
     const now = this.#clock.now()
     for (const connection of this.#connections) {
       const quiet = now - connection.heardAt
-      if (quiet >= silence) {
+      if (quiet >= silence && !connection.isHeldUp) {
         connection.close(CLOSE.silent, `nothing was heard for ${Math.round(quiet)} ms`)
       } else if (quiet >= silence / 3) connection.ping()
     }
