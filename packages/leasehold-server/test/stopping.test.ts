@@ -1,33 +1,13 @@
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore, Query, Watch } from 'leasehold/port'
 import { remoteStore, STREAM_PATH } from 'leasehold/remote'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createServer, type LeaseServer } from '../src/index.ts'
 import { changedStore, Gate } from './changed-store.ts'
+import { silentUpgrade } from './silent-upgrade.ts'
 
 /** What a server that stops may take at the most: it waits for nobody who says nothing. */
 const SOON_MS = 4000
-
-/** Asks for a WebSocket, and then neither says anything nor closes its own half. */
-async function silentUpgrade(url: string, path: string): Promise<Socket> {
-  const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
-  socket.on('error', () => {})
-  await once(socket, 'connect')
-  const lines = [
-    `GET ${path} HTTP/1.1`,
-    `host: ${hostname}:${port}`,
-    'connection: upgrade',
-    'upgrade: websocket',
-    'sec-websocket-version: 13',
-    'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
-  ]
-  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
-  await once(socket, 'data')
-  return socket
-}
 
 describe('a server that stops', () => {
   let store: LeaseStore
