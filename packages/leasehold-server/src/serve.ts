@@ -17,6 +17,8 @@ import {
 import { createServer, type LeaseServer } from './server.ts'
 import { type OpenedStore, openStore, SECRETS_KEY } from './stores/index.ts'
 
+const STOPPING = ['SIGTERM', 'SIGINT'] as const
+
 /** Serves until the process is told to stop, by SIGTERM or SIGINT; a second one stops it at once. */
 export async function serve(flags: Flags): Promise<void> {
   const config = loadConfig(flags, process.env)
@@ -34,9 +36,12 @@ export async function serve(flags: Flags): Promise<void> {
     audit?.close()
     logger.info('stopped')
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => void stop(signal).catch(fail))
+  const onSignal = (signal: NodeJS.Signals) => {
+    // The second, whichever it is, ends the process as if nobody listened.
+    for (const each of STOPPING) process.off(each, onSignal)
+    stop(signal).catch(fail)
   }
+  for (const signal of STOPPING) process.on(signal, onSignal)
   process.on('SIGHUP', () => renew(config, server, audit, logger))
   process.stdout.write(`Leasehold listens on ${server.url}\n  store: ${name}\n  data:  ${data}\n`)
   logger.info({ url: server.url, store: name, data }, 'listening')

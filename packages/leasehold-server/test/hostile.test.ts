@@ -77,6 +77,18 @@ describe('a client that does not speak the protocol', () => {
     expect([code, reason]).toEqual([CLOSE.malformed, expect.stringContaining(why)])
   })
 
+  it('is refused a tie of what is no lease', async () => {
+    const socket = await connect()
+    socket.send(JSON.stringify([['hello', PROTOCOL, { client: 'tied', tied: 0 }]]))
+    await next(socket)
+    socket.send('[[1,"tie",["unknown"]]]')
+    expect(await next(socket)).toEqual([1, 1])
+    socket.send('[[2,"tie",[""]]]')
+    const refusal = [2, 0, 'invalid-argument', expect.stringContaining('lease is ""')]
+    expect(await next(socket)).toEqual(refusal)
+    socket.terminate()
+  })
+
   it('is disconnected for binary frames, and for one that is too large', async () => {
     const one = await greet()
     one.send(Buffer.from('[]'))

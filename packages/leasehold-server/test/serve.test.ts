@@ -1,9 +1,10 @@
 import { Leasehold } from 'leasehold'
 import { isLeaseholdError } from 'leasehold/port'
-import { remoteStore } from 'leasehold/remote'
+import { remoteStore, STREAM_PATH } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
 import { epochOf } from '../src/index.ts'
 import { Place, ServerProcess } from './server-process.ts'
+import { silentUpgrade } from './silent-upgrade.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -52,6 +53,16 @@ describe('leasehold serve', () => {
     expect(Math.min(...tokens)).toBeGreaterThan(0)
     expect((await store.read({ lease })).lease?.claims).toBe(2000)
     await store.close()
+  })
+
+  it('stops at once by a second signal, also where it is another one', async () => {
+    const server = await place.server(undefined, ['--log-level', 'info'])
+    // Somebody who does not answer, so that stopping takes a while.
+    const socket = await silentUpgrade(server.url, STREAM_PATH)
+    server.signal('SIGTERM')
+    await server.said(/stopping/)
+    expect(await server.end('SIGINT')).toBe('SIGINT')
+    socket.destroy()
   })
 
   it('keeps a lock of a client across a stop and a start', async () => {

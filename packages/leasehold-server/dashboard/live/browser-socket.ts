@@ -41,6 +41,8 @@ export class WebSocketClient {
   #timer: Timer | undefined
   #isOpen = false
   #isClosed = false
+  /** It was closed from here, and is none that the page lives by any more. */
+  #isLeft = false
 
   constructor(url: URL, { clock, timeout }: WebSocketOptions, events: WebSocketEvents) {
     this.#events = events
@@ -75,11 +77,12 @@ export class WebSocketClient {
   close(code: number, reason: string): void {
     // A browser may say no other codes than these.
     const allowed = code === 1000 || code >= 3000 ? code : 1000
+    if (code === 1000) this.#isLeft = true
     if (!this.#isClosed) this.#socket.close(allowed, reason.slice(0, 100))
   }
 
   async #closed(code: number, reason: string): Promise<void> {
-    if (this.#isOpen || this.#isClosed) return this.#end(code, reason)
+    if (this.#isOpen || this.#isClosed || this.#isLeft) return this.#end(code, reason)
     const refusal = await link.refusal()
     if (refusal === undefined) this.#end(code, reason || 'the server was not reached')
     else this.#end(UNAUTHENTICATED, refusal)
@@ -91,7 +94,8 @@ export class WebSocketClient {
     this.#timer?.cancel()
     this.#socket.onclose = null
     if (this.#socket.readyState !== WebSocket.CLOSED) this.#socket.close()
-    link.closed(reason)
+    // Its goodbye may be answered when the next stream is open, which is not closed by that.
+    if (!this.#isLeft) link.closed(reason)
     this.#events.closed(code, reason)
   }
 

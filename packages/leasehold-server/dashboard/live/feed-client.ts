@@ -93,7 +93,10 @@ export class FeedClient {
     clearTimeout(this.#silence)
     this.#silence = setTimeout(() => {
       // A tab that was asleep has heard nothing either, and finds what waits for it when it wakes.
-      if (document.hidden) return
+      if (document.hidden) {
+        this.#listen(socket)
+        return
+      }
       socket.close()
       this.#closed(socket)
       this.#events.silent()

@@ -50,8 +50,10 @@ export function ActDialog() {
   const [deed, setDeed] = useState<Deed | undefined>(undefined)
   const [outcome, setOutcome] = useState<string | undefined>(undefined)
   const dialog = useRef<HTMLDialogElement>(null)
+  const proposed = useRef<Deed | undefined>(undefined)
   useEffect(() => {
     open = (next) => {
+      proposed.current = next
       setOutcome(undefined)
       setDeed(next)
     }
@@ -59,21 +61,24 @@ export function ActDialog() {
   useEffect(() => {
     if (deed !== undefined) dialog.current?.showModal()
   }, [deed])
-  const close = (said?: string) => {
+  const close = (of: Deed | undefined, said?: string) => {
+    setOutcome(said)
+    // One that was left while it was under way must not close the next.
+    if (of !== proposed.current) return
+    proposed.current = undefined
     dialog.current?.close()
     setDeed(undefined)
-    setOutcome(said)
   }
   // The browser tells of a close only later, when the next deed may have been proposed already: it is
   // not left to close by itself.
   const cancel = (event: Event) => {
     event.preventDefault()
-    close()
+    close(deed)
   }
   return (
     <>
       <dialog ref={dialog} aria-labelledby="act-title" onCancel={cancel}>
-        {deed !== undefined && <ActForm deed={deed} close={close} />}
+        {deed !== undefined && <ActForm deed={deed} close={(said) => close(deed, said)} />}
       </dialog>
       <Outcome said={outcome} dismiss={() => setOutcome(undefined)} />
     </>

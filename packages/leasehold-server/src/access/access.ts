@@ -7,12 +7,13 @@ import {
   type Limits,
   show,
 } from 'leasehold/port'
+import { Account } from './account.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { AuditedStore } from './audited-store.ts'
 import { BrowserSessions, type ShownSession } from './browser-sessions.ts'
-import { type Counted, GuardedStore, type Surroundings } from './guarded-store.ts'
+import { GuardedStore, type Surroundings } from './guarded-store.ts'
 import { everybody, type Principal } from './principal.ts'
-import { Usage } from './quota.ts'
+import type { Usage } from './quota.ts'
 import { LeaseSecrets } from './secrets.ts'
 import { TokenBook } from './token-book.ts'
 
@@ -55,12 +56,6 @@ export interface Admission {
   leave(): void
 }
 
-/** What is used on behalf of one principal, over all that it has open. */
-interface Account {
-  readonly usage: Usage
-  readonly counted: Counted
-}
-
 /** Who may come in, and with which rights: the one door of the server, whatever they come by. */
 export class Access {
   readonly tokens: TokenBook
@@ -95,8 +90,8 @@ export class Access {
   admit(credentials: Credentials): Admission {
     const principal = this.identify(credentials)
     if (principal === this.#everybody) return this.#enter(principal, this.#openStore)
-    const { usage, counted } = this.#accountOf(principal.name)
-    const guarded = new GuardedStore(this.#around, principal, usage, counted)
+    const account = this.#accountOf(principal.name)
+    const guarded = new GuardedStore(this.#around, principal, account)
     return this.#enter(principal, guarded, guarded)
   }
 
@@ -173,7 +168,7 @@ export class Access {
   #accountOf(name: string): Account {
     let account = this.#accounts.get(name)
     if (account === undefined) {
-      account = { usage: new Usage(), counted: new Map() }
+      account = new Account()
       this.#accounts.set(name, account)
     }
     return account

@@ -36,11 +36,12 @@ import {
   type Watch,
   type WatchTarget,
 } from 'leasehold/port'
+import type { Account } from './account.ts'
 import type { Audit } from './audit.ts'
 import { GuardedWatch } from './guarded-watch.ts'
 import { keysOf, readWithoutOwn, withoutOwn } from './own-keys.ts'
 import type { Principal } from './principal.ts'
-import { checkTtl, exceeded, type Usage } from './quota.ts'
+import { checkTtl, exceeded } from './quota.ts'
 import { allows, allowsOthers, allowsSomewhere, demand, forbidden } from './rights.ts'
 import type { LeaseSecrets } from './secrets.ts'
 
@@ -55,9 +56,6 @@ export interface Surroundings {
 /** So many signed ids are remembered; one that is forgotten costs a hash. */
 const KNOWN_MAX = 1_000_000
 
-/** Leases of one principal that are counted against its quota, and with how many claims. */
-export type Counted = Map<LeaseId, number>
-
 /**
  * The store as one principal may use it. Everything that reaches the store over the network comes
  * through here, whatever it came by, so this is the one place where rights are decided.
@@ -69,17 +67,15 @@ export type Counted = Map<LeaseId, number>
 export class GuardedStore implements LeaseStore {
   readonly #around: Surroundings
   readonly #who: Principal
-  readonly #usage: Usage
-  readonly #counted: Counted
+  readonly #account: Account
   /** Signed ids that were looked at before: a heartbeat must not cost a hash for each lease. */
   #known = new Map<LeaseId, LeaseId>()
   readonly #watches = new Set<GuardedWatch>()
 
-  constructor(around: Surroundings, who: Principal, usage: Usage, counted: Counted) {
+  constructor(around: Surroundings, who: Principal, account: Account) {
     this.#around = around
     this.#who = who
-    this.#usage = usage
-    this.#counted = counted
+    this.#account = account
   }
 
   get guarantees(): Guarantees {
@@ -95,17 +91,13 @@ export class GuardedStore implements LeaseStore {
     this.#mayClaim(claims)
     checkTtl(this.#who.name, this.#who.quota, request.ttl)
     const plain = parent === undefined ? undefined : await this.#lease(parent, 'renew')
-    await this.#roomFor(1, claims.length)
-    const answer = await this.#around.store.grant({
-      ...request,
-      ...this.#own(request),
-      parent: plain,
+    const own = { ...request, ...this.#own(request), parent: plain }
+    return this.#within({ leases: 1, claims: claims.length }, async (store) => {
+      const answer = await store.grant(own)
+      if (answer.outcome === 'busy') return answer
+      this.#account.granted(answer.lease, claims.length)
+      return { ...answer, lease: this.#sign(answer.lease) }
     })
-    if (answer.outcome === 'busy') return answer
-    this.#counted.set(answer.lease, claims.length)
-    this.#usage.leases = this.#counted.size
-    this.#usage.claims += claims.length
-    return { ...answer, lease: this.#sign(answer.lease) }
   }
 
   async renew(leases: readonly LeaseId[]): Promise<Renewed> {
@@ -154,17 +146,19 @@ export class GuardedStore implements LeaseStore {
     this.#call(checkClaim(request, this.#around.limits))
     this.#mayClaim(request.claims)
     const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'renew'))
-    await this.#roomFor(0, request.claims.length)
-    const answer = await this.#around.store.claim({ ...request, ...this.#own(request), lease })
-    if (answer.outcome === 'claimed') this.#count(lease, request.claims.length)
-    return answer
+    const claims = request.claims.length
+    return this.#within({ leases: 0, claims }, async (store) => {
+      const answer = await store.claim({ ...request, ...this.#own(request), lease })
+      if (answer.outcome === 'claimed') this.#account.claimed(lease, claims)
+      return answer
+    })
   }
 
   async release(request: ReleaseRequest): Promise<Changed> {
     this.#call(checkRelease(request, this.#around.limits))
     const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'release'))
     const answer = await this.#around.store.release({ ...request, ...this.#own(request), lease })
-    this.#count(lease, -request.keys.length)
+    this.#account.released(lease, request.keys.length, answer.revision)
     return answer
   }
 
@@ -196,13 +190,13 @@ export class GuardedStore implements LeaseStore {
   watch(target: WatchTarget, observer: Observer): Watch {
     this.#call(checkWatch(target, observer, this.#around.limits))
     const { name, quota } = this.#who
-    if (quota.watches !== undefined && this.#usage.watches >= quota.watches) {
+    if (quota.watches !== undefined && this.#account.usage.watches >= quota.watches) {
       throw exceeded(name, `${quota.watches} watches at a time`, 'close one first')
     }
     const { prefix = '' } = target as { readonly prefix?: string }
     const mayAll = () => 'lease' in target || allows(this.#who.rights, 'watch', prefix)
     const watch = new GuardedWatch(withoutOwn(observer, mayAll), () => {
-      if (this.#watches.delete(watch)) this.#usage.watches--
+      if (this.#watches.delete(watch)) this.#account.usage.watches--
     })
     if ('prefix' in target) {
       const refusal = this.#mayWatch(target)
@@ -212,15 +206,14 @@ export class GuardedStore implements LeaseStore {
       const known = this.#known.get(target.lease)
       if (known !== undefined) watch.open(this.#around.store, { lease: known })
       else {
-        this.#lease(target.lease, 'watch').then(
-          (lease) => watch.open(this.#around.store, { lease }),
-          (error) => watch.refuse(error),
-        )
+        this.#lease(target.lease, 'watch')
+          .then((lease) => watch.open(this.#around.store, { lease }))
+          .catch((error) => watch.refuse(error))
       }
     }
     watch.may = () => this.#mayWatch(target)
     this.#watches.add(watch)
-    this.#usage.watches++
+    this.#account.usage.watches++
     return watch
   }
 
@@ -242,7 +235,7 @@ export class GuardedStore implements LeaseStore {
     const { name, ended, quota } = this.#who
     if (complaint !== undefined) throw LeaseholdError.from(complaint)
     if (ended !== undefined) throw new LeaseholdError('unauthenticated', `${show(name)}: ${ended}`)
-    this.#usage.call(name, quota, this.#around.clock)
+    this.#account.usage.call(name, quota, this.#around.clock)
   }
 
   /** A request id is its principal's own: who repeats another's must not be given its answer. */
@@ -338,47 +331,16 @@ export class GuardedStore implements LeaseStore {
     if (!mayAll || other !== undefined) throw forbidden(this.#who.name, 'admin', other?.key ?? '')
   }
 
-  async #roomFor(leases: number, claims: number): Promise<void> {
-    const { name, quota } = this.#who
-    const full = () =>
-      this.#counted.size + leases > (quota.leases ?? Infinity) ||
-      this.#usage.claims + claims > (quota.claims ?? Infinity)
-    if (!full()) return
-    await this.#recount()
-    if (!full()) return
-    this.#usage.refused++
-    if (this.#counted.size + leases > (quota.leases ?? Infinity)) {
-      throw exceeded(name, `${quota.leases} leases at a time`, 'end one first')
-    }
-    throw exceeded(name, `${quota.claims} claims at a time`, 'release one first')
-  }
-
-  /** Leases end by themselves too: before anybody is refused, those that have are left out. */
-  async #recount(): Promise<void> {
-    let claims = 0
-    for (const lease of [...this.#counted.keys()]) {
-      const reading = await this.#around.store.read({ lease, limit: 1 })
-      if (reading.lease === undefined) this.#counted.delete(lease)
-      else {
-        this.#counted.set(lease, reading.lease.claims)
-        claims += reading.lease.claims
-      }
-    }
-    this.#usage.leases = this.#counted.size
-    this.#usage.claims = claims
-  }
-
-  #count(lease: LeaseId, claims: number): void {
-    const counted = this.#counted.get(lease)
-    if (counted === undefined) return
-    this.#counted.set(lease, counted + claims)
-    this.#usage.claims += claims
+  #within<Answer>(
+    used: { readonly leases: number; readonly claims: number },
+    call: (store: LeaseStore) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { store } = this.#around
+    return this.#account.within(store, this.#who, used, () => call(store))
   }
 
   #forget(lease: LeaseId): void {
-    this.#usage.claims -= this.#counted.get(lease) ?? 0
-    this.#counted.delete(lease)
-    this.#usage.leases = this.#counted.size
+    this.#account.forget(lease)
     this.#known.delete(this.#around.secrets.sign(lease))
   }
 

@@ -15,3 +15,4 @@ export {
   writeRight,
 } from './rights.ts'
 export { TokenBook, type TokenEntry, type TokenSpec } from './token-book.ts'
+export { turnAway } from './turn-away.ts'

@@ -68,6 +68,9 @@ export class TokenBook {
   #watch: Watch | undefined = undefined
   #timer: Timer | undefined = undefined
   #closed = false
+  /** Readings that were begun, and the latest of them that was taken in. */
+  #begun = 0
+  #taken = 0
 
   private constructor(store: LeaseStore, clock: Clock) {
     this.#store = store
@@ -171,6 +174,7 @@ export class TokenBook {
   }
 
   async #load(): Promise<void> {
+    const reading = ++this.#begun
     const known = new Map<string, Known>()
     let after: string | undefined
     let revision = 0
@@ -186,7 +190,9 @@ export class TokenBook {
       more = page.more
       after = page.keys.at(-1)?.key
     }
-    if (this.#closed) return
+    // One that was begun later knows more, and its watch tells of what came after it.
+    if (this.#closed || reading < this.#taken) return
+    this.#taken = reading
     this.#replace(known)
     this.#watchFrom(revision)
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { isLeaseholdError, type LeaseId } from 'leasehold/port'
+import { type Clock, isLeaseholdError, type LeaseId } from 'leasehold/port'
 import { CLOSE } from 'leasehold/remote'
 import { type WebSocket, WebSocketServer } from 'ws'
 import {
@@ -9,6 +9,7 @@ import {
   allowsOthers,
   credentialsOf,
   isForeign,
+  turnAway,
 } from '../access/index.ts'
 import type { Pulse, Viewer } from './pulse.ts'
 import { type FeedMessage, type FeedRequest, FOLLOWED_MAX } from './sample.ts'
@@ -18,6 +19,8 @@ const VIEWERS_MAX = 1000
 const FRAME_BYTES = 64 * 1024
 /** A page that lets so many bytes wait is not looked at: it comes back when it is. */
 const BUFFERED_MAX = 1 << 20
+/** How long a page has to read why it is being disconnected. */
+const FAREWELL_MS = 1000
 
 /**
  * The feed of the dashboard: one WebSocket for each page that is open. It tells what the store's own
@@ -26,6 +29,7 @@ const BUFFERED_MAX = 1 << 20
 export class Feed {
   readonly #access: Access
   readonly #pulse: Pulse
+  readonly #clock: Clock
   readonly #open = new Set<WebSocket>()
   readonly #sockets = new WebSocketServer({
     noServer: true,
@@ -35,9 +39,10 @@ export class Feed {
   })
   #closing = false
 
-  constructor(access: Access, pulse: Pulse) {
+  constructor(access: Access, pulse: Pulse, clock: Clock) {
     this.#access = access
     this.#pulse = pulse
+    this.#clock = clock
   }
 
   /** Takes the connection over where it is for the feed; answers whether it was. */
@@ -46,7 +51,7 @@ export class Feed {
     socket.on('error', () => socket.destroy())
     const admission = this.#admit(request)
     if (typeof admission === 'string') {
-      socket.end(`HTTP/1.1 ${admission}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      turnAway(socket, admission)
       return true
     }
     socket.once('close', () => admission.leave())
@@ -58,7 +63,7 @@ export class Feed {
 
   close(): void {
     this.#closing = true
-    for (const socket of this.#open) socket.close(CLOSE.goingAway, 'the server stops')
+    for (const socket of this.#open) this.#end(socket, CLOSE.goingAway, 'the server stops')
   }
 
   #admit(request: IncomingMessage): Admission | string {
@@ -84,11 +89,12 @@ export class Feed {
       },
     }
     this.#open.add(socket)
-    admission.ended = ({ message }) => socket.close(CLOSE.unauthenticated, message.slice(0, 100))
+    admission.ended = ({ message }) =>
+      this.#end(socket, CLOSE.unauthenticated, message.slice(0, 100))
     socket.on('error', () => socket.terminate())
     socket.on('message', (data: Buffer) => {
       const leases = followedIn(String(data))
-      if (leases === undefined) socket.close(CLOSE.malformed, 'send { "leases": [] }')
+      if (leases === undefined) this.#end(socket, CLOSE.malformed, 'send { "leases": [] }')
       else viewer.follows = leases
     })
     socket.once('close', () => {
@@ -96,6 +102,12 @@ export class Feed {
       this.#pulse.leave(viewer)
     })
     this.#pulse.enter(viewer)
+  }
+
+  /** A page that does not answer is not waited for: it may be asleep, or its machine gone. */
+  #end(socket: WebSocket, code: number, reason: string): void {
+    socket.close(code, reason)
+    this.#clock.timer(this.#clock.now() + FAREWELL_MS, () => socket.terminate())
   }
 }
 

@@ -36,7 +36,7 @@ export function serveDashboard(app: FastifyInstance, options: DashboardOptions):
   const { store, access, clock, random, log } = options
   const demonstration = new Demonstration({ store, clock, random, log })
   const pulse = new Pulse({ ...options, demonstration: () => demonstration.state })
-  const feed = new Feed(access, pulse)
+  const feed = new Feed(access, pulse, clock)
   servePage(app)
   addRoutes(app, access, store, demonstration)
   return {

@@ -77,6 +77,11 @@ export class Connection {
     return this.client !== undefined
   }
 
+  /** It is not listened to, because what it asked for takes long; not because it does not read. */
+  get isHeldUp(): boolean {
+    return this.#paused && !this.#out.isFull
+  }
+
   ping(): void {
     this.#socket.ping()
   }
@@ -246,8 +251,13 @@ export class Connection {
     const leases = readLeases(message)
     if (!Array.isArray(leases)) throw new MalformedError('tie takes an array of leases')
     if (this.#bond === undefined) throw new MalformedError('tie on a stream that is not tied')
-    for (const lease of leases) this.#granted(lease)
-    this.#out.push(`[${message[0]},${DONE}]`)
+    try {
+      for (const lease of leases) this.#granted(lease)
+      this.#out.push(`[${message[0]},${DONE}]`)
+    } catch (error) {
+      // What is no lease cannot be watched: that is its sender's fault, and must not be the server's.
+      this.#out.push(refusal(message[0], error))
+    }
   }
 
   #watch(id: number, target: WatchTarget): void {

@@ -11,7 +11,7 @@ import {
 import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
 import type { Logger } from 'pino'
 import { WebSocketServer } from 'ws'
-import { type Access, type Admission, credentialsOf, isForeign } from '../access/index.ts'
+import { type Access, type Admission, credentialsOf, isForeign, turnAway } from '../access/index.ts'
 import { Connection } from './connection.ts'
 import type { StreamOptions } from './options.ts'
 import type { StreamStats, Surroundings } from './surroundings.ts'
@@ -78,7 +78,7 @@ export class StreamServer {
     socket.on('error', () => socket.destroy())
     const admission = this.#admit(request)
     if (typeof admission === 'string') {
-      socket.end(`HTTP/1.1 ${admission}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+      turnAway(socket, admission)
       return
     }
     socket.once('close', () => admission.leave())
@@ -150,7 +150,7 @@ export class StreamServer {
     const now = this.#clock.now()
     for (const connection of this.#connections) {
       const quiet = now - connection.heardAt
-      if (quiet >= silence) {
+      if (quiet >= silence && !connection.isHeldUp) {
         connection.close(CLOSE.silent, `nothing was heard for ${Math.round(quiet)} ms`)
       } else if (quiet >= silence / 3) connection.ping()
     }

@@ -35,7 +35,7 @@ export class Ties {
   }
 
   tie(bond: Bond, lease: LeaseId): void {
-    if (bond.leases.has(lease)) return
+    if (this.#stopped || bond.leases.has(lease)) return
     // It was granted while its client went away.
     if (bond.ended) {
       this.#revoke(bond, lease)

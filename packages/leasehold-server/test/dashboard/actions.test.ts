@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { Gate } from '../changed-store.ts'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
 import { World } from './world.ts'
@@ -70,6 +71,29 @@ describeInBrowser('what is done at the dashboard', () => {
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
     expect((await scene.store.read({ lease })).lease).toBeDefined()
     expect(scene.audit).toEqual([])
+  })
+
+  it('leaves the next dialog open when the answer to one that was left comes late', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    const gate = new Gate()
+    await page.route('**/dashboard/acts', async (route) => {
+      await gate.opened
+      await route.continue()
+    })
+    const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'Break it…' }).click()
+    await dialog.getByLabel('Reason').fill('slow')
+    await dialog.getByRole('button', { name: 'Break it' }).click()
+    await dialog.getByText('Under way').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    await dialog.getByLabel('Reason').fill('enough')
+    gate.open()
+    await page.getByText(/The lease of ada ends in/).waitFor()
+    expect(await dialog.getByLabel('Reason').inputValue()).toBe('enough')
+    await dialog.getByRole('button', { name: 'End it now' }).click()
+    await page.getByText(/The lease of ada has ended/).waitFor()
   })
 
   it('breaks a lease with a period', async () => {

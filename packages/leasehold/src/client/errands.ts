@@ -227,11 +227,11 @@ export class ReleaseErrand implements Errand<Changed> {
 
 /** Ends one of the client's own leases, or with `after` gives it a last deadline. */
 export function revokeLease(core: ClientCore, lease: LeaseId, why: string, after?: number): void {
-  breakLease(core, lease, { by: core.settings.holder, why }, after)
+  revokeLeaseAs(core, lease, { by: core.settings.holder, why }, after)
 }
 
-/** The same in the name of whoever has broken it. */
-export function breakLease(
+/** The same in another's name: that of whoever has broken it. */
+export function revokeLeaseAs(
   core: ClientCore,
   lease: LeaseId,
   { by, why }: Pick<End, 'by' | 'why'>,

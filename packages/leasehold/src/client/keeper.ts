@@ -3,7 +3,7 @@ import {
   type End,
   formatDuration,
   type Key,
-  type LeaseholdError,
+  LeaseholdError,
   type LeaseId,
   type Token,
 } from '../port/index.ts'
@@ -12,7 +12,7 @@ import type { Attempt } from './attempt.ts'
 import { carryOut } from './call.ts'
 import { Channel } from './channel.ts'
 import type { ClientCore } from './core.ts'
-import { breakLease, ReleaseErrand, revokeLease } from './errands.ts'
+import { ReleaseErrand, revokeLease, revokeLeaseAs } from './errands.ts'
 import type { KeptHold } from './hold.ts'
 import { type Loss, lossBy, lostError } from './loss.ts'
 import { RenewalWait } from './renewal-wait.ts'
@@ -289,6 +289,7 @@ export class Keeper implements Task {
   /** Ends a lease that has nothing under it. */
   retire(): void {
     this.#stop()
+    this.#endRenewals(new LeaseholdError('claim-not-found', 'it was released meanwhile'))
     revokeLease(this.#core, this.lease, 'unused')
   }
 
@@ -314,7 +315,7 @@ export class Keeper implements Task {
     // A renewal may have arrived after all, and then the key would stay blocked for a whole ttl.
     if (loss.reason !== 'broken') revokeLease(this.#core, this.lease, 'given up by its holder')
     // The same break, only sooner: the key is free, and its history tells who broke it and why.
-    else breakLease(this.#core, this.lease, loss, this.#core.store.guarantees.ttl.min)
+    else revokeLeaseAs(this.#core, this.lease, loss, this.#core.store.guarantees.ttl.min)
   }
 
   #conclusion(): Loss {
@@ -335,9 +336,13 @@ export class Keeper implements Task {
     const entries = [...this.holds.values(), ...this.waiting.values()]
     this.#stop()
     for (const entry of entries) entry.lose(loss)
-    for (const wait of this.#renewalWaits) wait.lost(lostError([this.lease], 0, loss))
-    this.#renewalWaits = []
+    this.#endRenewals(lostError([this.lease], 0, loss))
     this.#tellLoss(entries, loss)
+  }
+
+  #endRenewals(error: LeaseholdError): void {
+    for (const wait of this.#renewalWaits) wait.lost(error)
+    this.#renewalWaits = []
   }
 
   #stop(): void {

@@ -279,6 +279,19 @@ describe('strategies', () => {
     expect(renewed).toBe(true)
   })
 
+  it('ends a renewal at once that was asked for and whose lease was then given back', async () => {
+    const { clock, store, leasehold } = await open()
+    const lock = await leasehold.lock('k', { ttl: '10s', maxHold: '1h' })
+    store.fault = (call) => (call === 'renew' ? { back: 100 } : undefined)
+    let ended: unknown
+    lock.renew().catch((error) => {
+      ended = error.code
+    })
+    await lock.release()
+    await clock.advance(200)
+    expect(ended).toBe('claim-not-found')
+  })
+
   it('believes in a lease for less than its ttl, by the drift and the margin', async () => {
     const byDefault = await open()
     expect((await byDefault.leasehold.lock('k', { ttl: '10s' })).remaining()).toBe(9850)

@@ -17,6 +17,7 @@ const POOL = 'demo-gpu'
 const ELECTION = 'demo-scheduler'
 const WORKERS = ['ada', 'bo', 'cy', 'dot', 'eve', 'fay', 'gus', 'hal'] as const
 const CANDIDATES = ['north', 'south', 'west'] as const
+type Name = (typeof WORKERS | typeof CANDIDATES)[number]
 const USERS = ['demo:ada', 'demo:bo', 'demo:cy', 'demo:dot'] as const
 const REPORTS = ['demo/reports/daily', 'demo/reports/weekly', 'demo/index/build'] as const
 const ZONES = ['a', 'b', 'c'] as const
@@ -54,11 +55,7 @@ export class Fleet {
   async begin(): Promise<void> {
     this.#reaper = await Agent.begin(this.#world, `${HOLDER}stage`)
     const reaper = this.#reaper
-    for (const [at, name] of WORKERS.entries())
-      await this.#enter(name, () => this.#worker(name, at))
-    for (const [at, name] of CANDIDATES.entries()) {
-      await this.#enter(name, () => this.#candidate(name, at))
-    }
+    for (const name of [...WORKERS, ...CANDIDATES]) await this.#enter(name)
     await this.#people(reaper)
     reaper.work(() => this.#reap(reaper))
   }
@@ -69,11 +66,15 @@ export class Fleet {
     await Promise.all(all.map((agent) => agent.end()))
   }
 
-  async #enter(name: string, make: () => Promise<Agent>): Promise<void> {
+  /** It is known from its first moment on, so that it ends with the fleet whatever it got to. */
+  async #enter(name: Name): Promise<void> {
     if (this.#isOver) return
-    const agent = await make()
-    if (this.#isOver) await agent.end()
-    else this.#agents.set(name, agent)
+    const agent = await Agent.begin(this.#world, HOLDER + name)
+    if (this.#isOver) return agent.end()
+    this.#agents.set(name, agent)
+    const worker = (WORKERS as readonly string[]).indexOf(name)
+    if (worker >= 0) await this.#worker(agent, name, worker)
+    else this.#candidate(agent, name, (CANDIDATES as readonly string[]).indexOf(name))
   }
 
   /** Now and then somebody dies, and comes back after a while. */
@@ -86,15 +87,10 @@ export class Fleet {
     victim.kill()
     this.#agents.delete(name)
     await reaper.pause(reaper.between(4000, 12_000))
-    const worker = (WORKERS as readonly string[]).indexOf(name)
-    const candidate = (CANDIDATES as readonly string[]).indexOf(name)
-    await this.#enter(name, () =>
-      worker >= 0 ? this.#worker(name, worker) : this.#candidate(name, candidate),
-    )
+    await this.#enter(name)
   }
 
-  async #worker(name: string, at: number): Promise<Agent> {
-    const agent = await Agent.begin(this.#world, HOLDER + name)
+  async #worker(agent: Agent, name: string, at: number): Promise<void> {
     const { leasehold, signal } = agent
     const options = {
       id: `i-${name}`,
@@ -125,7 +121,6 @@ export class Fleet {
     })
     agent.work(() => this.#job(agent))
     agent.work(() => this.#report(agent))
-    return agent
   }
 
   async #job(agent: Agent): Promise<void> {
@@ -147,8 +142,7 @@ export class Fleet {
     await agent.pause(agent.between(1000, 4000))
   }
 
-  async #candidate(name: string, at: number): Promise<Agent> {
-    const agent = await Agent.begin(this.#world, `${HOLDER}${name}`)
+  #candidate(agent: Agent, name: string, at: number): void {
     const { signal } = agent
     const value = `10.0.1.${at + 1}:9000`
     const election = agent.leasehold.election(ELECTION, { candidate: name, value, ttl: TTL })
@@ -158,7 +152,6 @@ export class Fleet {
         if (term.leading) await term.resign()
       }
     })
-    return agent
   }
 
   async #people(stage: Agent): Promise<void> {

@@ -1,5 +1,10 @@
-import type { LeaseId, LeaseStore } from 'leasehold/port'
-import { isLeaseholdError } from 'leasehold/port'
+import {
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type Timer,
+} from 'leasehold/port'
 import type { DemonstrationState } from '../sample.ts'
 import type { World } from './agent.ts'
 import { Fleet, HOLDER, PREFIXES } from './fleet.ts'
@@ -18,6 +23,7 @@ export class Demonstration {
   #fleet: Fleet | undefined
   #starting: Promise<void> | undefined
   #ending: Promise<void> | undefined
+  #isStopping = false
 
   constructor(world: World) {
     this.#world = world
@@ -31,10 +37,18 @@ export class Demonstration {
   /** Fulfilled when the first of them are there. Starting twice does nothing more. */
   async start(): Promise<void> {
     await this.#ending
+    // A fleet of a server that has stopped would have nobody to end it.
+    if (this.#isStopping) throw new LeaseholdError('closed', 'the server stops: ask again')
     if (this.#fleet !== undefined) return this.#starting
     this.#fleet = new Fleet(this.#world)
     this.#starting = this.#fleet.begin()
-    await this.#starting
+    try {
+      await this.#starting
+    } catch (error) {
+      // What there is of it by now would look as if it ran.
+      await this.end().catch(() => {})
+      throw error
+    }
   }
 
   /** Fulfilled when nothing of it is left. */
@@ -47,12 +61,15 @@ export class Demonstration {
 
   /** The server stops. */
   async stop(): Promise<void> {
-    if (this.#fleet === undefined) return
+    this.#isStopping = true
+    if (this.state === 'off') return
     const { clock } = this.#world
+    let timer: Timer | undefined
     const late = new Promise<void>((resolve) => {
-      clock.timer(clock.now() + STOP_MS, resolve, true)
+      timer = clock.timer(clock.now() + STOP_MS, resolve, true)
     })
     await Promise.race([this.end().catch(() => {}), late])
+    timer?.cancel()
   }
 
   async #end(): Promise<void> {
