@@ -8,6 +8,7 @@ export {
 } from './adaptive/index.ts'
 export {
   type AcquiredNews,
+  type BrokenNews,
   type ClientEvents,
   Conflict,
   type Hold,

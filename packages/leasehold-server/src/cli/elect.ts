@@ -66,7 +66,7 @@ async function elect(name: string, flags: ElectFlags, line: readonly string[]): 
       let ended: Ended | undefined
       await term
         .run(async () => {
-          ended = await holdWhileRunning(leasehold, store, held, patience, { line, name })
+          ended = await holdWhileRunning(leasehold, held, patience, { line, name })
         })
         .catch((error) => {
           // Work that outlived its term is reported as such: what became of it is known here.

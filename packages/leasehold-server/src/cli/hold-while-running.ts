@@ -7,12 +7,10 @@ import {
   isLeaseholdError,
   LeaseholdError,
   type LeaseId,
-  type LeaseStore,
   milliseconds,
   systemClock,
   type Timer,
   type Token,
-  type Watch,
 } from 'leasehold/port'
 import { Child } from './children.ts'
 import { RUN_EXIT } from './exit-codes.ts'
@@ -21,8 +19,6 @@ const TTL: Duration = '30s'
 const KILL_AFTER_MAX_MS = 5000
 /** After a revocation somebody else may hold already. */
 const REVOKED_KILL_MS = 1000
-/** What a client allows for clocks that run at different rates: see the library's `drift`. */
-const CLOCK_RATE = 0.99
 
 /**
  * The ttl that was asked for, parted in two: when the first part has passed without a renewal the
@@ -95,7 +91,6 @@ export interface Ended {
 /** Runs a command while something is held, and stops it before anybody else can hold that. */
 export async function holdWhileRunning(
   leasehold: Leasehold,
-  store: LeaseStore,
   held: Held,
   { grace }: Patience,
   command: { readonly line: readonly string[]; readonly name: string },
@@ -130,8 +125,10 @@ export async function holdWhileRunning(
     if (held.lease !== undefined && lease !== held.lease) return
     terminate(`the lease could not be renewed, and ends within ${formatDuration(grace)}`)
   })
-  const watch = onBreak(store, held.lease, (remaining, why) => {
-    inTime(remaining * CLOCK_RATE - grace, () => terminate(why))
+  const stopBreaks = leasehold.on('broken', ({ lease, remaining, by, why }) => {
+    if (lease !== held.lease) return
+    const told = `the lease was broken${by ? ` by ${by}` : ''}${why ? `: ${why}` : ''}`
+    inTime(remaining - grace, () => terminate(told))
   })
   held.signal.addEventListener('abort', onLost, { once: true })
   held.asked?.addEventListener('abort', onAsked, { once: true })
@@ -144,21 +141,7 @@ export async function holdWhileRunning(
     held.signal.removeEventListener('abort', onLost)
     held.asked?.removeEventListener('abort', onAsked)
     stopLapses()
-    watch?.close()
+    stopBreaks()
     for (const timer of timers) timer.cancel()
   }
-}
-
-/** A break gives a last deadline, which the client keeps to the end: the command needs its part. */
-function onBreak(
-  store: LeaseStore,
-  lease: LeaseId | undefined,
-  told: (remaining: number, why: string) => void,
-): Watch | undefined {
-  if (lease === undefined) return undefined
-  return store.watch({ lease }, (notice) => {
-    if (notice.type !== 'capped') return
-    const { by, why } = notice.end ?? {}
-    told(notice.remaining, `the lease was broken${by ? ` by ${by}` : ''}${why ? `: ${why}` : ''}`)
-  })
 }

@@ -62,7 +62,7 @@ async function lock(keys: string[], flags: LockFlags, line: readonly string[]): 
     try {
       const { signal, lease, token } = held
       const command = { line, name: keys[0]! }
-      return await holdWhileRunning(leasehold, store, { signal, lease, token }, patience, command)
+      return await holdWhileRunning(leasehold, { signal, lease, token }, patience, command)
     } finally {
       await held[Symbol.asyncDispose]()
     }

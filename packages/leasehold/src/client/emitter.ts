@@ -5,6 +5,14 @@ export interface LeaseNews {
   readonly ttl: number
 }
 
+export interface BrokenNews {
+  readonly lease: LeaseId
+  /** Milliseconds in which to come to an end, by the holder's own careful count. */
+  readonly remaining: number
+  readonly by: string | undefined
+  readonly why: string | undefined
+}
+
 export interface LossNews {
   /** The lease that the claims were made under. It may live on where only claims were taken. */
   readonly lease: LeaseId
@@ -88,6 +96,8 @@ export interface ClientEvents {
   lapsed: LeaseNews
   /** A lapsed lease was renewed after all. Everything under it is held again, tokens unchanged. */
   recovered: LeaseNews
+  /** Somebody gave a lease a last deadline, which no renewal passes. It is held until then. */
+  broken: BrokenNews
   /** What was held is held no more. Told once, and never taken back. */
   lost: LossNews
 }

@@ -2,6 +2,7 @@ export { Conflict } from './attempt.ts'
 export { Client, type HoldOptions } from './client.ts'
 export type {
   AcquiredNews,
+  BrokenNews,
   ClientEvents,
   HoldNews,
   LeaseNews,

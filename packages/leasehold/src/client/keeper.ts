@@ -14,7 +14,7 @@ import { Channel } from './channel.ts'
 import type { ClientCore } from './core.ts'
 import { ReleaseErrand, revokeLease, revokeLeaseAs } from './errands.ts'
 import type { KeptHold } from './hold.ts'
-import { type Loss, lossBy, lostError } from './loss.ts'
+import { type Loss, lossBy, lossNews, lostError } from './loss.ts'
 import { RenewalWait } from './renewal-wait.ts'
 import type { Timing } from './timing.ts'
 
@@ -30,6 +30,9 @@ export type LeaseState = 'held' | 'lapsed' | 'lost'
  * and a power of two, so that intervals that are nearly the same have the same steps.
  */
 const STEP_PART = 1 / 8
+
+/** Answers take their time, so that they tell one deadline a little differently. */
+const SAME_BREAK_MS = 500
 
 /**
  * Keeps one lease, and knows at every moment whether what is under it can still be believed in.
@@ -356,24 +359,21 @@ export class Keeper implements Task {
 
   #tellLoss(entries: readonly (KeptHold | Attempt)[], loss: Loss): void {
     if (!this.#core.events.heard('lost')) return
-    const claims = entries.flatMap(({ keys, claimToken: token }) =>
-      keys.map((key) => ({ key, token })),
-    )
-    const error = lostError(
-      claims.length > 0 ? claims.map((claim) => claim.key) : [this.lease],
-      claims.length === 1 ? claims[0]!.token : 0,
-      loss,
-    )
-    this.#core.events.emit('lost', { lease: this.lease, claims, error })
+    this.#core.events.emit('lost', lossNews(this.lease, entries, loss))
   }
 
   #cap(stamp: number, remaining: number, end: End | undefined): void {
     const at = stamp + remaining * this.timing.rate - this.timing.margin
     if (at >= this.#capAt) return
+    const isNews = this.#capEnd === undefined || this.#capAt - at > SAME_BREAK_MS
     this.#capAt = at
     this.#capEnd = end
     this.#heldUntil = Math.min(this.#heldUntil, at)
     this.#keptUntil = Math.min(this.#keptUntil, at)
+    if (end === undefined || !isNews) return
+    const { by, why } = end
+    const left = Math.max(0, at - this.#core.agenda.now())
+    this.#core.events.emit('broken', { lease: this.lease, remaining: left, by, why })
   }
 
   /** When to renew after a send at `stamp`: earlier by chance, and at a step shared with others. */

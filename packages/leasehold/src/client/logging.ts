@@ -1,4 +1,4 @@
-import { invalid, show } from '../port/index.ts'
+import { formatDuration, invalid, show } from '../port/index.ts'
 import type { ClientEvents, Emitter } from './emitter.ts'
 
 /** A logger of pino's shape: what is known as fields first, a sentence for people second. */
@@ -36,6 +36,9 @@ export function logTo(logger: Logger, events: Emitter<ClientEvents>): void {
     logger.warn(news, 'lease could not be renewed in time: its grace runs'),
   )
   events.on('recovered', (news) => logger.info(news, 'lease renewed after all'))
+  events.on('broken', (news) =>
+    logger.warn(news, `lease was broken: it ends in ${formatDuration(news.remaining)}`),
+  )
   events.on('lost', ({ lease, claims, error }) => {
     const { code, reason, by, why, message } = error
     const expected = reason === 'closed' || claims.length === 0

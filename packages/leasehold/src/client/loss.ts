@@ -2,10 +2,12 @@ import {
   type End,
   type Key,
   LeaseholdError,
+  type LeaseId,
   type LossReason,
   show,
   type Token,
 } from '../port/index.ts'
+import type { LossNews } from './emitter.ts'
 
 /** Why something is held no more, kept as a plain value: most losses are never made an error. */
 export interface Loss {
@@ -35,6 +37,20 @@ export function lostError(keys: readonly Key[], token: Token, loss: Loss): Lease
     `${keys.map(show).join(', ')}${claim} is held no more: ${loss.detail}`,
     { reason: loss.reason, by: loss.by, why: loss.why, cause: loss.cause },
   )
+}
+
+/** What to tell of a lost lease and what was under it. */
+export function lossNews(
+  lease: LeaseId,
+  entries: readonly { readonly keys: readonly Key[]; readonly claimToken: Token }[],
+  loss: Loss,
+): LossNews {
+  const claims = entries.flatMap(({ keys, claimToken: token }) =>
+    keys.map((key) => ({ key, token })),
+  )
+  const keys = claims.length > 0 ? claims.map(({ key }) => key) : [lease]
+  const token = claims.length === 1 ? claims[0]!.token : 0
+  return { lease, claims, error: lostError(keys, token, loss) }
 }
 
 export function closedError(): LeaseholdError {

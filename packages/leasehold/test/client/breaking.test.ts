@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { Leasehold } from '../../src/index.ts'
+import { type BrokenNews, Leasehold } from '../../src/index.ts'
 import type { LeaseStore } from '../../src/port/index.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
@@ -73,5 +73,51 @@ describe('the history of a key whose lease was broken', () => {
     expect(await endsOf(store, 'k')).toEqual([BROKEN])
     await store.close()
     await rm(folder, { recursive: true })
+  })
+})
+
+describe('the holder of a broken lease', () => {
+  async function breaks(revoke: { after: number }[], hears: (store: LeaseStore) => LeaseStore) {
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const leasehold = await Leasehold.open(hears(store), { clock, holder: 'me' })
+    const told: BrokenNews[] = []
+    leasehold.on('broken', (news) => told.push(news))
+    const { lease } = await leasehold.lock('k', { ttl: '3s' })
+    for (const { after } of revoke) {
+      await store.revoke({ target: { lease }, by: 'ops', why: 'too slow', after })
+      await clock.advance(5000)
+    }
+    await leasehold.close()
+    return { told, lease }
+  }
+
+  /** A store that tells those who watch a lease nothing of a break. */
+  const deaf = (store: LeaseStore): LeaseStore =>
+    new Proxy(store, {
+      get: (target, name) => {
+        if (name !== 'watch') return Reflect.get(target, name).bind?.(target) ?? target.guarantees
+        const watch: LeaseStore['watch'] = (what, observer) =>
+          target.watch(what, (notice) => {
+            if (notice.type !== 'capped') observer(notice)
+          })
+        return watch
+      },
+    })
+
+  it.each([
+    ['at once', (store: LeaseStore) => store, 6000],
+    ['by a renewal in its last ttl, where the notice was lost', deaf, 3000],
+  ] as const)('is told once how long it has, %s', async (_how, hears, most) => {
+    const { told, lease } = await breaks([{ after: 6000 }], hears)
+    expect(told).toEqual([{ lease, remaining: expect.any(Number), by: 'ops', why: 'too slow' }])
+    // One in a hundred less, for clocks may differ.
+    expect(told[0]!.remaining).toBeLessThanOrEqual(most * 0.99)
+    expect(told[0]!.remaining).toBeGreaterThan(most / 2)
+  })
+
+  it('is told again where it has less time than it was told', async () => {
+    const { told } = await breaks([{ after: 60_000 }, { after: 20_000 }], (store) => store)
+    expect(told.map(({ remaining }) => Math.round(remaining / 10_000))).toEqual([6, 2])
   })
 })

@@ -1,7 +1,7 @@
 import type { Guarantees } from '../../port/index.ts'
 import type { Settings } from './options.ts'
 
-/** A process that looks after the deadlines and dies is replaced after so long. */
+/** A process that looks after the deadlines and dies is replaced after once to twice so long. */
 export const TAKE_OVER_MS = 500
 
 /** How late an expiry is while all is well: a timer, a statement, a commit, a push. */
@@ -25,7 +25,7 @@ export function guaranteesOf(settings: Settings, warnings: readonly string[]): G
       'A failover to a standby that is not synchronous (synchronous_standby_names) loses what had not reached it: two may then hold one key. Their tokens differ: a promoted server goes on with tokens far above all that were given.',
       'A restored backup on the same server and timeline, or a dump loaded elsewhere, brings old tokens back: see the docs for how to raise them.',
       "Time is that of the server's clock: where it is set back nothing ends early, where it is set forward leases end early by as much. Let it be slewed.",
-      `While the process that looks after deadlines dies, an expiry may be ${TAKE_OVER_MS} ms later; a claim on the key carries it out at once all the same.`,
+      `Where the process that looks after deadlines dies, an expiry may be up to ${2 * TAKE_OVER_MS} ms later; a claim on the key carries it out at once all the same.`,
       line === undefined
         ? `Nothing is pushed: a hand-over is noticed up to ${poll} ms later.`
         : `News is pushed by NOTIFY; should a push be lost, it is found after at most ${poll} ms.`,

@@ -37,6 +37,7 @@ export class LeaseWatch extends OpenWatch {
     }
     if (this.#early === undefined) {
       for (const { token, holds } of claims) if (holds) this.#holds(revision, token)
+      this.#forget(revision, new Set(claims.map(({ token }) => token)))
       return
     }
     for (const { token, holds } of claims) if (!holds) this.#waiting.add(token)
@@ -65,6 +66,7 @@ export class LeaseWatch extends OpenWatch {
     else if (kind === 'r') {
       const token = Number(second)
       this.#waiting.delete(token)
+      this.#earlyHolds.delete(token)
       this.tell({ type: 'removed', revision, key: first!, token, end: endOf(third!)! })
     } else if (kind === 'c') {
       this.tell({ type: 'capped', remaining: Number(first), end: endOf(second!) })
@@ -75,5 +77,13 @@ export class LeaseWatch extends OpenWatch {
     const waited = this.#waiting.delete(token)
     if (!waited && isNews) this.#earlyHolds.add(token)
     if (waited || isNews) this.tell({ type: 'holds', revision, token })
+  }
+
+  /** What was released by its holder is told to nobody: of that it is found out here. */
+  #forget(revision: number, standing: ReadonlySet<Token>): void {
+    for (const tokens of [this.#waiting, this.#earlyHolds]) {
+      for (const token of tokens)
+        if (token <= revision && !standing.has(token)) tokens.delete(token)
+    }
   }
 }
