@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/index.ts'
+import type { Turn } from '../../src/testing/commands/index.ts'
 import {
   type Command,
   commandSequences,
@@ -9,6 +10,8 @@ import {
 } from '../../src/testing/index.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
+
+const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: 2 })
 
 /** A small history: the room for a large one takes longer to make than a sequence to run. */
 const limits = { history: 256 }
@@ -29,6 +32,17 @@ describe('the memory store, given random commands', () => {
     const open = async () => ({ store: memoryStore({ limits }) })
     await fc.assert(
       fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands, { limits })),
+      { numRuns: 300 },
+    )
+  }, 30_000)
+
+  it('tells those who watch a lease what the kernel tells', async () => {
+    const open = async () => {
+      const { store, clock } = testStore({ limits })
+      return { store, others: [store], advance: (ms: number) => clock.advance(ms) }
+    }
+    await fc.assert(
+      fc.asyncProperty(turns, (commands) => compareWithKernel(open, commands, { limits })),
       { numRuns: 300 },
     )
   }, 30_000)

@@ -10,7 +10,7 @@ import type {
   Token,
   UpdateRequest,
 } from '../../port/index.ts'
-import { type Command, KEYS, type Place, type Wrong } from './command.ts'
+import { type Command, KEYS, OLDEST, type Place, type Wrong } from './command.ts'
 
 /** A command as the call of a store. */
 export type Call =
@@ -29,6 +29,14 @@ interface Made {
   readonly lease: LeaseId
   readonly keys: readonly Key[]
   readonly token: Token
+}
+
+/**
+ * What was made so long ago. Where there are fewer, one of those is meant, so that most commands
+ * meet something; but who names the oldest may name what never was.
+ */
+export function madeAgo<T>(made: readonly T[], ago: number): T | undefined {
+  return made.at(-1 - (ago < OLDEST ? ago % made.length : ago))
 }
 
 /** What one store has answered so far: it gives the names in commands their meaning. */
@@ -114,11 +122,11 @@ export class Names {
   }
 
   #lease(ago: number): LeaseId {
-    return this.leases.at(-1 - ago) ?? NOBODY
+    return madeAgo(this.leases, ago) ?? NOBODY
   }
 
   #claim(ago: number, wrong: Wrong | undefined): Made {
-    const made = this.claims.at(-1 - ago) ?? {
+    const made = madeAgo(this.claims, ago) ?? {
       lease: NOBODY,
       keys: [this.#key(ago)],
       token: Number.MAX_SAFE_INTEGER,

@@ -1,4 +1,4 @@
-import { KEYS } from './command.ts'
+import { KEYS, OLDEST } from './command.ts'
 
 /** What is used of fast-check. It is handed in, so that this package needs none. */
 export interface FastCheck {
@@ -15,6 +15,8 @@ export interface SequenceOptions {
   readonly length?: number | undefined
   /** Times are multiples of this, in milliseconds: small steps make deadlines meet. 10 if not given. */
   readonly step?: number | undefined
+  /** Deals the commands to so many stores, and watches leases through each: makes `Turn`s. */
+  readonly stores?: number | undefined
 }
 
 /**
@@ -40,8 +42,21 @@ export function commandSequences<A>(fc: FastCheck, options: SequenceOptions = {}
     [2, reads(make)],
     [1, record(make, { do: make.constantFrom('repeat'), at: recent(make) }, ['do', 'at'])],
   ])
-  // Without a size, fast-check prefers lists so short that little ever meets in them.
-  return make.array(commands, { minLength: 1, maxLength: length, size: 'max' }) as A
+  const turns = options.stores === undefined ? commands : dealt(make, commands, options.stores)
+  // Without a size, fast-check prefers lists so short that little ever meets in them; and what
+  // somebody is told who watches takes a lease, a watch, two claims and an end.
+  const minLength = options.stores === undefined ? 1 : length / 2
+  return make.array(turns, { minLength, maxLength: length, size: 'max' }) as A
+}
+
+function dealt(make: Maker, commands: unknown, stores: number): unknown {
+  const store = make.integer({ min: 0, max: stores - 1 })
+  const turn = { do: make.constantFrom('turn'), store, command: commands }
+  const watch = { do: make.constantFrom('watch'), store, lease: recent(make) }
+  return weighted(make, [
+    [5, record(make, turn, Object.keys(turn))],
+    [1, record(make, watch, Object.keys(watch))],
+  ])
 }
 
 /** fast-check without its types, which are not ours to import. */
@@ -63,7 +78,7 @@ function weighted(make: Maker, choices: readonly [number, unknown][]): unknown {
 }
 
 function recent(make: Maker): unknown {
-  return make.integer({ min: 0, max: 9 })
+  return make.integer({ min: 0, max: OLDEST })
 }
 
 function places(make: Maker): unknown {
@@ -103,7 +118,8 @@ function grants(make: Maker, step: number): unknown {
       ttl: make.constantFrom(...multiples(step, 6), Infinity),
       grace: times(3),
       maxLife: make.constantFrom(...multiples(step, 6).map((ms) => ms + 6 * step), Infinity),
-      parent: recent(make),
+      // A field that may be left out mostly is not; and under a lease that never was, none is made.
+      parent: make.constantFrom(...Array(6), 0, 1, 2, OLDEST),
       claims: places(make),
       ifFree: seldom(make),
       request: seldom(make),

@@ -57,6 +57,11 @@ export type Command =
   /** Sends an earlier request again, as it was. */
   | { readonly do: 'repeat'; readonly at: number }
 
+/** One of several stores is given a command, or is asked to watch the lease of so long ago. */
+export type Turn =
+  | { readonly do: 'turn'; readonly store: number; readonly command: Command }
+  | { readonly do: 'watch'; readonly store: number; readonly lease: number }
+
 /** What is made wrong about a claim that is named. */
 export type Wrong = 'token' | 'lease' | 'key'
 
@@ -66,6 +71,9 @@ export interface Place {
   readonly limit?: number
   readonly value?: string
 }
+
+/** Leases and claims are named that were made up to so long ago. */
+export const OLDEST = 9
 
 /** Few keys, so that claims meet; one name is the beginning of another. */
 export const KEYS = ['a', 'a/b', 'b', 'c'] as const

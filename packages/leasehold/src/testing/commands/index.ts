@@ -1,3 +1,4 @@
-export type { Command, Place, Wrong } from './command.ts'
+export type { Command, Place, Turn, Wrong } from './command.ts'
 export { commandSequences, type FastCheck, type SequenceOptions } from './command-sequences.ts'
 export { type CompareOptions, compareWithKernel } from './compare-with-kernel.ts'
+export type { OpenedStores } from './sides.ts'

@@ -1,4 +1,13 @@
-import { type Event, isLeaseholdError, type Refusal } from '../../port/index.ts'
+import {
+  type Event,
+  isLeaseholdError,
+  type Key,
+  type LeaseId,
+  type Notice,
+  type Refusal,
+  type Revision,
+  type Tenure,
+} from '../../port/index.ts'
 import type { Names } from './calls.ts'
 
 /** Fields that are times, and those that count a store's changes. */
@@ -67,6 +76,62 @@ export function plainEvents(events: readonly Event[], names: Names, exact: boole
     group.events.push(JSON.stringify(plain(event, names, exact)))
   }
   return groups.map((group) => group.events.sort())
+}
+
+/**
+ * The notices of a lease's watch as the groups that happened together, in order. Where time is moved
+ * (`exact`), leases that expire at one moment may do so in any order: so what one of them came to
+ * hold may be told in any order too, and not at all to one that ends with the others.
+ */
+export function plainNotices(
+  notices: readonly Notice[],
+  lease: LeaseId,
+  names: Names,
+  exact: boolean,
+): unknown[] {
+  const groups: { mark: unknown; notices: string[] }[] = []
+  for (const notice of notices) {
+    const mark = exact && notice.type === 'holds' ? 'holds' : markOf(notice)
+    if (exact && notice.type === 'gone' && groups.at(-1)?.mark === 'holds') groups.pop()
+    let group = groups.at(-1)
+    if (mark === undefined || group?.mark !== mark) {
+      group = { mark, notices: [] }
+      groups.push(group)
+    }
+    group.notices.push(JSON.stringify(plainNotice(notice, lease, names, exact)))
+  }
+  return groups.map((group) => group.notices.sort())
+}
+
+/** Notices of one revision happened together. The others stand for themselves. */
+function markOf(notice: Notice): Revision | undefined {
+  return notice.type === 'holds' || notice.type === 'removed' ? notice.revision : undefined
+}
+
+function plainNotice(notice: Notice, lease: LeaseId, names: Names, exact: boolean): unknown {
+  if (notice.type !== 'standing') return plain({ ...notice, lease }, names, exact)
+  const claims = notice.claims.map((claim) => plain({ ...claim, lease }, names, exact))
+  return { type: notice.type, claims: sorted(claims) }
+}
+
+/** The latest first. Those that were ended by force together have no order among them. */
+export function plainTenures(
+  tenures: readonly Tenure[],
+  key: Key | undefined,
+  names: Names,
+  exact: boolean,
+): unknown[] {
+  const groups: { isForced: boolean; tenures: string[] }[] = []
+  for (const tenure of tenures) {
+    const isForced = tenure.end.reason !== 'released'
+    let group = groups.at(-1)
+    if (!isForced || !group?.isForced) {
+      group = { isForced, tenures: [] }
+      groups.push(group)
+    }
+    group.tenures.push(JSON.stringify(plain({ ...tenure, key }, names, exact)))
+  }
+  return groups.map((group) => group.tenures.sort())
 }
 
 /** Claims and leases in lists whose order means nothing. */

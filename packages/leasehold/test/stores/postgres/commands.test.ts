@@ -4,7 +4,8 @@ import { afterAll, beforeAll, it } from 'vitest'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
-import { leftOpen, MovedPostgres } from './moved-clock.ts'
+import { leftOpen } from '../left-open.ts'
+import { MovedPostgres } from './moved-clock.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
 

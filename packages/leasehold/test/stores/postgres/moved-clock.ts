@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { LeaseStore } from '../../../src/port/index.ts'
 import { postgresMigration, postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { Opened } from '../../../src/testing/index.ts'
+import { leftOpen } from '../left-open.ts'
 
 /**
  * A schema whose clock stands still until a test moves it: its function `clock` reads a table. Time
@@ -58,21 +59,5 @@ export class MovedPostgres {
       rowMode: 'array',
     })
     return Number((rows[0] as unknown as unknown[])[0])
-  }
-}
-
-/** The same store, but closing it does nothing: opening one takes longer than most sequences. */
-export function leftOpen(store: LeaseStore): LeaseStore {
-  return {
-    guarantees: store.guarantees,
-    grant: (request) => store.grant(request),
-    renew: (leases) => store.renew(leases),
-    revoke: (request) => store.revoke(request),
-    claim: (request) => store.claim(request),
-    release: (request) => store.release(request),
-    update: (request) => store.update(request),
-    read: (query) => store.read(query),
-    watch: (target, observer) => store.watch(target, observer),
-    close: async () => {},
   }
 }

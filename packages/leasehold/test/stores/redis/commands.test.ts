@@ -2,8 +2,13 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, it } from 'vitest'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import type { Turn } from '../../../src/testing/commands/index.ts'
 import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
+import { leftOpen } from '../left-open.ts'
+
+/** A notice that is missing is waited for: what was shrunk until then is told all the same. */
+const SHRINKING_MS = 60_000
 
 describeWith(REDIS, 'the Redis store, given random commands', () => {
   let engine: Engine
@@ -25,7 +30,20 @@ describeWith(REDIS, 'the Redis store, given random commands', () => {
     const open = async () => ({ store: await redisStore(client) })
     await fc.assert(
       fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands)),
-      { numRuns: 250 },
+      { numRuns: 150 },
     )
+  }, 120_000)
+
+  it('does so through two stores at once', async () => {
+    const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: 2 })
+    const second = new Redis({ port: engine.port, host: '127.0.0.1' })
+    const stores = [await redisStore(client), await redisStore(second)] as const
+    const open = async () => ({ store: leftOpen(stores[0]), others: [leftOpen(stores[1])] })
+    await fc.assert(
+      fc.asyncProperty(turns, (commands) => compareWithKernel(open, commands)),
+      { numRuns: 100, interruptAfterTimeLimit: SHRINKING_MS },
+    )
+    for (const store of stores) await store.close()
+    second.disconnect()
   }, 120_000)
 })

@@ -1,0 +1,39 @@
+import type { Kernel, Notices } from '../../kernel/index.ts'
+import type { End, Key, LeaseId, Notice, Revision, Token } from '../../port/index.ts'
+
+/** Watches on the leases of a kernel: what a store's watch that began at the same time must tell. */
+export class KernelWatches implements Notices {
+  readonly #told = new Map<number, Notice[][]>()
+
+  /** All that the watch is told, which grows as it happens. */
+  begin(kernel: Kernel, lease: LeaseId): readonly Notice[] {
+    const standing = kernel.standing(lease)
+    if (!standing) return [{ type: 'gone', end: kernel.endOf(lease) }]
+    const { slot, claims } = standing
+    const told: Notice[] = [{ type: 'standing', revision: kernel.revision, claims }]
+    this.#told.set(slot, [...(this.#told.get(slot) ?? []), told])
+    return told
+  }
+
+  holds(lease: number, revision: Revision, token: Token): void {
+    this.#tell(lease, { type: 'holds', revision, token })
+  }
+
+  removed(lease: number, revision: Revision, key: Key, token: Token, end: End): void {
+    this.#tell(lease, { type: 'removed', revision, key, token, end })
+  }
+
+  capped(lease: number, remaining: number, end: End | undefined): void {
+    this.#tell(lease, { type: 'capped', remaining, end })
+  }
+
+  gone(lease: number, end: End): void {
+    this.#tell(lease, { type: 'gone', end })
+    // Its slot may be another lease's next.
+    this.#told.delete(lease)
+  }
+
+  #tell(lease: number, notice: Notice): void {
+    for (const told of this.#told.get(lease) ?? []) told.push(notice)
+  }
+}

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import type { Notice, Token } from '../../port/index.ts'
+import { Ear } from '../conformance/ear.ts'
+import { madeAgo, type Names } from './calls.ts'
+import { plainNotices } from './plain.ts'
+import type { KernelSide, StoreSide } from './sides.ts'
+
+/** A notice that is missing is missed after so long: whoever shrinks a failure waits often. */
+const PATIENCE_MS = 5000
+
+/** A lease that is watched through one of the stores, and what the kernel has told of it since. */
+interface Watched {
+  readonly lease: number
+  readonly store: number
+  readonly ear: Ear
+  readonly expected: readonly Notice[]
+}
+
+/** The leases that are watched while commands are run, each through one of the stores. */
+export class LeaseWatches {
+  readonly #store: StoreSide
+  readonly #kernel: KernelSide
+  readonly #ownClaimsOnly: boolean
+  readonly #watched: Watched[] = []
+
+  constructor(store: StoreSide, kernel: KernelSide, ownClaimsOnly: boolean) {
+    this.#store = store
+    this.#kernel = kernel
+    this.#ownClaimsOnly = ownClaimsOnly
+  }
+
+  /** Watches the lease that was granted so long ago, and waits until the watch has begun. */
+  async begin(store: number, ago: number): Promise<void> {
+    const { leases } = this.#store.names
+    const lease = leases.indexOf(madeAgo(leases, ago) ?? '')
+    if (lease < 0) return
+    const ear = new Ear(this.#store.stores[store]!, { lease: leases[lease]! }, PATIENCE_MS)
+    const expected = this.#kernel.watch(this.#kernel.names.leases[lease]!)
+    this.#watched.push({ lease, store, ear, expected })
+    await ear.nextAny()
+  }
+
+  /**
+   * Waits until every watch has told what it must. What a claim came to hold need not be told any
+   * more once it is gone: so nothing is taken away or given back before that was heard.
+   */
+  async settle(): Promise<void> {
+    for (const watched of this.#watched) await this.#settleOne(watched)
+  }
+
+  /**
+   * Ends all leases, one after the other, so that most claims that wait come to hold before, and
+   * every watch has a last notice; then compares what was told.
+   */
+  async compare(): Promise<void> {
+    const { stores, names } = this.#store
+    for (const lease of names.leases.keys()) {
+      await this.settle()
+      const end = { do: 'revoke', target: 'lease', at: names.leases.length - 1 - lease } as const
+      const answer = await this.#store.run(end, lease % stores.length)
+      assert.deepEqual(answer, this.#kernel.run(end), `the end of lease ${lease} differs`)
+    }
+    await this.settle()
+    for (const watched of this.#watched) this.#compareOne(watched)
+  }
+
+  close(): void {
+    for (const { ear } of this.#watched) ear.close()
+  }
+
+  async #settleOne(watched: Watched): Promise<void> {
+    const { ear, expected, store } = watched
+    const isOver = () => ['gone', 'interrupted'].includes(ear.heard.at(-1)?.type ?? '')
+    const wanted = this.#counted(expected, this.#kernel.names, store)
+    const mustEnd = wanted.at(-1)?.type === 'gone'
+    const hasHeard = () =>
+      !mustEnd && this.#counted(ear.heard, this.#store.names, store).length >= wanted.length
+    while (!isOver() && !hasHeard()) {
+      try {
+        await ear.nextAny()
+      } catch (error) {
+        // That something is missing is said best by what differs.
+        this.#compareOne(watched)
+        throw error
+      }
+    }
+  }
+
+  #compareOne({ lease, store, ear, expected }: Watched): void {
+    const sides = [
+      [this.#store, ear.heard],
+      [this.#kernel, expected],
+    ] as const
+    const [told, wanted] = sides.map(([{ names, exact }, notices]) => {
+      const counted = this.#counted(notices, names, store)
+      return plainNotices(counted, names.leases[lease]!, names, exact)
+    })
+    assert.deepEqual(told, wanted, `the watch on lease ${lease} through store ${store} differs`)
+  }
+
+  /** What counts: perhaps not that claims hold which others made after the watch had begun. */
+  #counted(notices: readonly Notice[], names: Names, store: number): readonly Notice[] {
+    if (!this.#ownClaimsOnly) return notices
+    const [first] = notices
+    const standing = first?.type === 'standing' ? first.claims.map(({ token }) => token) : []
+    const isOwn = (token: Token) => {
+      // Both sides number their claims alike.
+      const claim = names.claims.findIndex((made) => made.token === token)
+      return standing.includes(token) || this.#store.madeThrough[claim] === store
+    }
+    return notices.filter((notice) => notice.type !== 'holds' || isOwn(notice.token))
+  }
+}
