@@ -1,0 +1,60 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { describeInBrowser, launch, Visit } from './browser.ts'
+import { Scene } from './scene.ts'
+
+/** As long as it takes on a machine that is busy with something else. */
+const SOON = { timeout: 30_000 }
+
+describeInBrowser('what the dashboard says of things that are odd', () => {
+  let browser: Browser
+  let scene: Scene
+  let visit: Visit
+  let page: Page
+
+  beforeAll(async () => {
+    browser = await launch()
+  })
+
+  beforeEach(async () => {
+    scene = await Scene.open()
+  })
+
+  afterEach(async () => {
+    await visit.end()
+    await scene.close()
+  })
+
+  afterAll(() => browser?.close())
+
+  const begin = async (view: string) => {
+    visit = await Visit.open(browser, `${scene.url}/#/${view}`)
+    await visit.live()
+    page = visit.page
+  }
+
+  it('says of a broken lease with a grace that it has lapsed only where it has', async () => {
+    const long = { ttl: 600_000, grace: 600_000 }
+    const lease = await scene.lease('ada', ['jobs/1'], long)
+    await scene.store.revoke({ target: { lease }, after: 500_000 })
+    await scene.lease('bo', ['jobs/2'], { ttl: 1000, grace: 600_000 })
+    await begin('')
+    await page.getByRole('link', { name: 'bo has lapsed' }).waitFor()
+    expect(await page.getByRole('link', { name: 'ada has lapsed' }).count()).toBe(0)
+    await visit.to('Leases')
+    const left = (holder: string) =>
+      page.getByRole('option', { name: holder }).locator('.drain-text').textContent()
+    await expect.poll(() => left('bo'), SOON).toContain('lapsed')
+    expect(await left('ada')).toMatch(/^[\d.]+ min$/)
+  })
+
+  it('fills the bar of a lease without a ttl that was broken by what is left of its life', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'], { ttl: Infinity })
+    await scene.store.revoke({ target: { lease }, after: 1_800_000 })
+    await begin(`leases/${lease}`)
+    const fill = page.locator('.detail .drain-fill')
+    await fill.waitFor({ state: 'attached' })
+    const part = await fill.evaluate((it) => Number(/[\d.]+/.exec(it.style.transform)?.[0]))
+    expect(part).toBeGreaterThan(0.9)
+  })
+})
