@@ -168,9 +168,12 @@ function Value({ name, text }: { readonly name: string; readonly text: string })
   )
 }
 
+/** Only where nothing of it changes by that: a number may have more digits than a browser keeps. */
 function laidOut(text: string): string {
+  const bare = (it: string) => it.replace(/\s/g, '')
   try {
-    return JSON.stringify(JSON.parse(text), undefined, 2)
+    const told = JSON.stringify(JSON.parse(text), undefined, 2)
+    return bare(told) === bare(text) ? told : text
   } catch {
     return text
   }

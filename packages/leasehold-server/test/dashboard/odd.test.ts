@@ -57,4 +57,18 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     const part = await fill.evaluate((it) => Number(/[\d.]+/.exec(it.style.transform)?.[0]))
     expect(part).toBeGreaterThan(0.9)
   })
+
+  it('shows each digit of a value as it was written', async () => {
+    const claims = [
+      { key: 'jobs/1', value: '{"id": 9007199254740993}' },
+      { key: 'jobs/2', value: '{"id":1,"of":["a b"]}' },
+    ]
+    await scene.lease('ada', [], { claims })
+    await begin('keys/jobs%2F1')
+    await page.locator('.value').waitFor()
+    expect(await page.locator('.value').textContent()).toBe('{"id": 9007199254740993}')
+    await page.getByRole('treeitem', { name: /^2/ }).click()
+    const laidOut = '{\n  "id": 1,\n  "of": [\n    "a b"\n  ]\n}'
+    await expect.poll(() => page.locator('.value').textContent(), SOON).toBe(laidOut)
+  })
 })
