@@ -198,7 +198,8 @@ function openAtFirst(mirror: Mirror): Set<string> {
 /** The name of a node, with those of the chain that it ends. */
 function labelOf(node: TreeNode): string {
   const above = headOf(node).parent?.path ?? ''
-  return above === '' ? node.path : node.path.slice(above.length + 1)
+  // What comes after a slash at the end is no name.
+  return above === '' ? node.path : node.path.slice(above.length + 1) || node.path
 }
 
 /** However deep it is, there is room for its name. */

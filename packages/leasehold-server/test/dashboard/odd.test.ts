@@ -71,4 +71,13 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     const laidOut = '{\n  "id": 1,\n  "of": [\n    "a b"\n  ]\n}'
     await expect.poll(() => page.locator('.value').textContent(), SOON).toBe(laidOut)
   })
+
+  it('shows a name for a key that ends with a slash', async () => {
+    await scene.lease('ada', ['jobs/', 'jobs/1', 'x//'])
+    await begin('keys')
+    const names = page.getByRole('tree').locator('.key')
+    await expect
+      .poll(() => names.allInnerTexts(), SOON)
+      .toEqual(['jobs/', 'jobs/', '1', 'x//', 'x//'])
+  })
 })
