@@ -80,4 +80,12 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
       .poll(() => names.allInnerTexts(), SOON)
       .toEqual(['jobs/', 'jobs/', '1', 'x//', 'x//'])
   })
+
+  it('counts all other leases of a holder, also those that it does not list', async () => {
+    const lease = await scene.lease('ada', [], { claims: undefined })
+    for (let at = 0; at < 60; at++) await scene.lease('ada', [`jobs/${at}`])
+    await begin(`leases/${lease}`)
+    const title = page.getByRole('heading', { name: /^Other leases of ada/ })
+    await expect.poll(() => title.locator('.count').textContent(), SOON).toBe('60')
+  })
 })
