@@ -143,7 +143,9 @@ function ActForm({ deed, close }: ActFormProps) {
   const live = useLive()
   const periods = PERIODS.filter(({ ms }) => live.now() + ms < (deed.before ?? Infinity))
   const [why, setWhy] = useState('')
-  const [after, setAfter] = useState(Math.min(PERIODS[1]!.ms, periods.at(-1)?.ms ?? Infinity))
+  const [chosen, setAfter] = useState(PERIODS[1]!.ms)
+  // What was chosen may have become too long while the dialog is open.
+  const after = Math.min(chosen, periods.at(-1)?.ms ?? Infinity)
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const [isBusy, setBusy] = useState(false)
   const submit = async (event: Event) => {

@@ -88,4 +88,14 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     const title = page.getByRole('heading', { name: /^Other leases of ada/ })
     await expect.poll(() => title.locator('.count').textContent(), SOON).toBe('60')
   })
+
+  it('lets no period be chosen that has become too long while the dialog is open', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await scene.store.revoke({ target: { lease }, after: 36_000 })
+    await begin(`leases/${lease}`)
+    await page.getByRole('button', { name: 'Break it…' }).click()
+    const period = page.getByRole('combobox')
+    await period.getByRole('option', { name: '30 s' }).waitFor({ state: 'detached' })
+    expect(await period.inputValue()).toBe('5000')
+  })
 })
