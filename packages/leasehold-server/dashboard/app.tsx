@@ -208,6 +208,8 @@ function useShortcuts(): void {
       const { target, key } = event
       const isTyping = target instanceof Element && target.matches('input, select, textarea')
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+      // What a dialog asks about is answered first.
+      if (document.querySelector('dialog[open]') !== null) return
       const view = VIEWS[Number(key) - 1]?.[0]
       if (view !== undefined) location.hash = view === 'overview' ? '#/' : `#/${view}`
       else if (key === '/') document.querySelector<HTMLElement>('[data-search]')?.focus()

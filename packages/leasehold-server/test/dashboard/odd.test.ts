@@ -98,4 +98,16 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await period.getByRole('option', { name: '30 s' }).waitFor({ state: 'detached' })
     expect(await period.inputValue()).toBe('5000')
   })
+
+  it('stays where it is when a digit is pressed in a dialog', async () => {
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await page.getByRole('button', { name: 'Break it…' }).click()
+    await page.getByRole('button', { name: 'Cancel' }).press('2')
+    expect(page.url()).toContain(`#/leases/${lease}`)
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    await page.keyboard.press('2')
+    await page.getByRole('tree').waitFor()
+  })
 })
