@@ -1,0 +1,64 @@
+import { memoryStore } from 'leasehold/memory'
+import type { LeaseStore } from 'leasehold/port'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { changedStore, type Gate } from '../changed-store.ts'
+import { describeInBrowser, launch, Visit } from './browser.ts'
+import { Scene } from './scene.ts'
+
+/** What Chromium says of a request that a test has broken. */
+const BROKEN = /ERR_FAILED|Failed to load/
+
+describeInBrowser('the dashboard while something is under way', () => {
+  let browser: Browser
+  let scene: Scene
+  let visit: Visit
+  let page: Page
+
+  beforeAll(async () => {
+    browser = await launch()
+  })
+
+  afterEach(async () => {
+    await visit.end()
+    await scene.close()
+  })
+
+  afterAll(() => browser?.close())
+
+  const begin = async (view: string) => {
+    visit = await Visit.open(browser, `${scene.url}/#/${view}`)
+    page = visit.page
+  }
+
+  const signIn = async (token: string) => {
+    await page.getByLabel('Token').fill(token)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  }
+
+  /** A store of which the keys cannot be listed until the gate is opened. */
+  const slowStore = (gate: Gate): LeaseStore => {
+    const store = memoryStore()
+    const read = async (query: { readonly prefix?: string }) => {
+      if (query.prefix === '') await gate.opened
+      return store.read(query as never)
+    }
+    return changedStore(store, { read: read as never })
+  }
+
+  it('says that nobody was signed out where the server did not answer', async () => {
+    scene = await Scene.open()
+    const token = await scene.token('ann', 'all:')
+    await begin('')
+    await signIn(token)
+    await visit.live()
+    visit.expected.push(BROKEN)
+    await page.route('**/dashboard/session', (route) => route.abort())
+    await page.getByRole('button', { name: 'sign out' }).click()
+    const said = page.getByRole('alert').getByText('not signed out: the server did not answer')
+    await said.waitFor()
+    await page.unroute('**/dashboard/session')
+    await page.getByRole('button', { name: 'sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+  })
+})
