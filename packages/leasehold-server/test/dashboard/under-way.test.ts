@@ -2,7 +2,7 @@ import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { changedStore, type Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../changed-store.ts'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
 
@@ -60,5 +60,27 @@ describeInBrowser('the dashboard while something is under way', () => {
     await page.unroute('**/dashboard/session')
     await page.getByRole('button', { name: 'sign out' }).click()
     await page.getByLabel('Token').waitFor()
+  })
+
+  it('says what became of an act that was left while it was under way, also where it failed', async () => {
+    scene = await Scene.open()
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await visit.live()
+    visit.expected.push(BROKEN)
+    const gate = new Gate()
+    await page.route('**/dashboard/acts', async (route) => {
+      await gate.opened
+      await route.abort()
+    })
+    const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    await dialog.getByLabel('Reason').fill('slow')
+    await dialog.getByRole('button', { name: 'End it now' }).click()
+    await dialog.getByText('Under way').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    gate.open()
+    const said = /^End the lease of ada: It is not known whether it was done/
+    await page.getByText(said).waitFor({ timeout: 20_000 })
   })
 })
