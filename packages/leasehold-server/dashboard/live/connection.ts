@@ -48,6 +48,8 @@ export class Connection {
   #ahead = 0
   #isAheadKnown = false
   #watches: Watch[] = []
+  /** Counts the tries to connect: what an earlier one has begun counts for nothing any more. */
+  #turn = 0
   #wake: (() => void) | undefined
 
   constructor() {
@@ -68,10 +70,14 @@ export class Connection {
 
   async run(): Promise<never> {
     for (;;) {
+      const turn = ++this.#turn
+      const ended = this.#ended()
       try {
-        await this.#connect()
-        await this.#ended()
+        // Also what still reads ends when somebody signs out.
+        await Promise.race([this.#connect(turn), ended])
+        await ended
       } catch (error) {
+        if (turn !== this.#turn) continue
         this.#failed(error)
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
@@ -81,6 +87,7 @@ export class Connection {
 
   /** Somebody has signed in or out: nothing stays of what another was shown, and all is asked anew. */
   again(): void {
+    this.#turn++
     this.#close()
     this.#forget()
     this.#stand({ is: 'connecting' })
@@ -91,8 +98,10 @@ export class Connection {
     return allowsOthers(this.rights, verb, prefix)
   }
 
-  async #connect(): Promise<void> {
-    this.me = await api.me()
+  async #connect(turn: number): Promise<void> {
+    const me = await api.me()
+    if (turn !== this.#turn) return
+    this.me = me
     this.rights = this.me.rights.map(parseRight)
     this.#stand({ is: 'connecting' })
     const prefixes = this.#prefixes()
@@ -100,8 +109,13 @@ export class Connection {
       throw new Refusal(403, `"${this.me.name}" may read and watch nothing: ask for 'read,watch:'`)
     }
     const store = await remoteStore(location.origin, { timeout: 10_000 })
+    if (turn !== this.#turn) {
+      void store.close().catch(() => {})
+      return
+    }
     this.store = store
     await this.#load(store, prefixes)
+    if (turn !== this.#turn) return
     if (this.may('read', '')) this.feed.open()
     else this.feed.forget()
   }
@@ -127,10 +141,12 @@ export class Connection {
     // What was seen goes on to be shown until all is read again.
     if (isFirst) this.#show(mirror, recent, history, store)
     const progress = () => {
-      if (isFirst) this.#stand({ is: 'loading', keys: mirror.keys.size })
+      if (isFirst && this.store === store) this.#stand({ is: 'loading', keys: mirror.keys.size })
     }
     const from = new Map<string, number>()
     for (const prefix of prefixes) from.set(prefix, await loadKeys(store, prefix, mirror, progress))
+    // Somebody else may look by now, or by another stream.
+    if (this.store !== store) return
     this.#show(mirror, recent, history, store)
     for (const [prefix, read] of from) this.#watch(store, prefix, read, prefixes)
     this.#stand({ is: 'live' })

@@ -83,4 +83,20 @@ describeInBrowser('the dashboard while something is under way', () => {
     const said = /^End the lease of ada: It is not known whether it was done/
     await page.getByText(said).waitFor({ timeout: 20_000 })
   })
+
+  it('goes to the sign-in at once where somebody signs out while it still reads', async () => {
+    const gate = new Gate()
+    scene = await Scene.open(slowStore(gate))
+    const token = await scene.token('ann', 'all:')
+    await scene.lease('ada', ['jobs/1'])
+    await begin('')
+    await signIn(token)
+    await page.getByRole('button', { name: 'sign out' }).click()
+    const alert = page.getByRole('alert')
+    await page.getByLabel('Token').or(alert).waitFor()
+    expect(await alert.count()).toBe(0)
+    gate.open()
+    await signIn(token)
+    await visit.live()
+  })
 })
