@@ -35,6 +35,8 @@ export class Connection {
   readonly now = (): number =>
     this.#stoppedAt ?? performance.timeOrigin + performance.now() + this.#ahead
   standing: Standing = { is: 'connecting' }
+  /** All keys were read: what is not there is nowhere. */
+  isRead = false
   me: Me | undefined
   rights: readonly Right[] = []
   store: LeaseStore | undefined
@@ -121,6 +123,7 @@ export class Connection {
   }
 
   #forget(): void {
+    this.isRead = false
     this.me = undefined
     this.rights = []
     this.feed.forget()
@@ -149,6 +152,7 @@ export class Connection {
     if (this.store !== store) return
     this.#show(mirror, recent, history, store)
     for (const [prefix, read] of from) this.#watch(store, prefix, read, prefixes)
+    this.isRead = true
     this.#stand({ is: 'live' })
     // What holds something is known by now; the rest of what there is of leases may come later.
     if (this.may('read', '')) void loadLeases(store, mirror, changed).catch(() => {})

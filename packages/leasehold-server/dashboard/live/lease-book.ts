@@ -81,6 +81,11 @@ export class LeaseBook {
     return this.#fresh.has(id) ? this.#mirror.leases.get(id)?.detail : undefined
   }
 
+  /** Whether the store was asked for it since it is on the screen, and has answered. */
+  hasRead(id: string): boolean {
+    return this.#fresh.has(id)
+  }
+
   beatsOf(id: string): readonly number[] {
     return this.#beats.get(id) ?? []
   }

@@ -2,6 +2,7 @@ import type { Lease } from 'leasehold/port'
 import type { ComponentChildren } from 'preact'
 import { lapseOf } from '../../src/dashboard/sample.ts'
 import { countdown } from '../model/format.ts'
+import { useLive } from './context.ts'
 import { hrefTo } from './route.ts'
 
 /** The names of the demonstration, wherever they stand in a key. */
@@ -105,6 +106,11 @@ export function Empty({ title, children }: EmptyProps) {
       {children}
     </div>
   )
+}
+
+/** The same where something is missing only once all was read: until then nobody knows. */
+export function None(props: EmptyProps) {
+  return useLive().isRead ? <Empty {...props} /> : <p class="quiet">Not read yet.</p>
 }
 
 /** Facts as a list of words and what they are. */

@@ -17,7 +17,7 @@ const OWN = 'leasehold/'
 
 /** One key: who holds it and until when, who waits, what it says, and who held it before. */
 export function KeyDetail({ name }: { readonly name: string | undefined }) {
-  const { mirror, store } = useLive()
+  const { mirror, store, isRead } = useLive()
   const row = name === undefined ? undefined : mirror.keys.get(name)
   const tenures = useHistory(name)
   const isWhole = row === undefined || row.count === row.claims.length
@@ -44,7 +44,7 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
         {name} <DemoBadge name={name} />
       </h2>
       {row === undefined ? (
-        <p class="quiet">Nobody claims it now.</p>
+        <p class="quiet">{isRead ? 'Nobody claims it now.' : 'Not read yet.'}</p>
       ) : (
         <Held key={name} row={row} />
       )}

@@ -5,7 +5,7 @@ import type { TreeNode, TreeRow } from '../model/key-tree.ts'
 import type { Mirror } from '../model/mirror.ts'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
-import { DrainBar, Empty } from '../parts/small.tsx'
+import { DrainBar, Empty, None } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 import { KeyDetail } from './key-detail.tsx'
 
@@ -61,9 +61,9 @@ export function Keys({ route }: { readonly route: Route }) {
             )}
           </div>
           {mirror.keys.size === 0 ? (
-            <Empty title="No key is claimed">
+            <None title="No key is claimed">
               <p>A key is a name for what can be held. The overview shows how to claim one.</p>
-            </Empty>
+            </None>
           ) : found !== undefined ? (
             <Found keys={found} isWaiting={isWaiting} chosen={route.at} />
           ) : (

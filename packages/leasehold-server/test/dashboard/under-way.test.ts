@@ -99,4 +99,28 @@ describeInBrowser('the dashboard while something is under way', () => {
     await signIn(token)
     await visit.live()
   })
+
+  it('says of nothing that it is not there before it has looked', async () => {
+    const gate = new Gate()
+    scene = await Scene.open(slowStore(gate))
+    const lease = await scene.lease('ada', ['jobs/1'])
+    const free = await scene.lease('bo', [], { claims: undefined })
+    await begin('keys/jobs%2F1')
+    await page.locator('.detail').waitFor()
+    expect(await page.getByText(/Nobody claims it|No key is claimed/).count()).toBe(0)
+    const views = ['Leases', 'Services', 'Elections', 'Pools', 'Sessions']
+    for (const view of views) {
+      await visit.to(view)
+      await page.getByText('Not read yet').first().waitFor()
+    }
+    for (const id of [lease, free]) {
+      await page.evaluate((hash) => location.assign(hash), `#/leases/${id}`)
+      await page.locator('.detail').waitFor()
+      expect(await page.getByText('is over').count()).toBe(0)
+    }
+    gate.open()
+    await page.locator('.detail').getByText('Last heartbeat').waitFor()
+    await visit.to('Services')
+    await page.getByText('No instance is registered').waitFor()
+  })
 })
