@@ -55,6 +55,8 @@ export function useLevels(): void {
   const { mirror, feed, standing, now } = useLive()
   const at = now()
   const last = levels.at(-1)
+  // The next one who looks may not be meant to see it.
+  if (standing.is === 'signed-out') levels.length = 0
   // A clock that was set back begins anew.
   if (last !== undefined && at < last.at - LEVEL_MS) levels.length = 0
   if (standing.is !== 'live' || at < (levels.at(-1)?.at ?? 0) + LEVEL_MS) return

@@ -123,4 +123,23 @@ describeInBrowser('the dashboard while something is under way', () => {
     await visit.to('Services')
     await page.getByText('No instance is registered').waitFor()
   })
+
+  it('shows nobody how much another has seen', async () => {
+    scene = await Scene.open()
+    await scene.lease('me', ['mail/1', 'mail/2', 'mail/3'])
+    const all = await scene.token('ann', 'read,watch:')
+    const part = await scene.token('bob', 'read,watch:jobs/')
+    await scene.lease('me', ['jobs/1'])
+    await begin('')
+    const spark = page.getByRole('img', { name: /^Keys: / })
+    await signIn(all)
+    await visit.live()
+    await expect.poll(() => spark.getAttribute('aria-label'), { timeout: 20_000 }).toContain('to 4')
+    await page.getByRole('button', { name: 'sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+    await signIn(part)
+    await visit.live()
+    const own = 'from 1 to 1 in'
+    await expect.poll(() => spark.getAttribute('aria-label'), { timeout: 20_000 }).toContain(own)
+  })
 })
