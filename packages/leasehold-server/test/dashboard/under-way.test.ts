@@ -142,4 +142,15 @@ describeInBrowser('the dashboard while something is under way', () => {
     const own = 'from 1 to 1 in'
     await expect.poll(() => spark.getAttribute('aria-label'), { timeout: 20_000 }).toContain(own)
   })
+
+  it('does not blame the server for a token that cannot be sent', async () => {
+    scene = await Scene.open()
+    await scene.token('ann', 'all:')
+    await begin('')
+    await signIn('lh_ann_…')
+    await page
+      .getByRole('alert')
+      .getByText('no token has such characters')
+      .waitFor({ timeout: 20_000 })
+  })
 })
