@@ -153,4 +153,16 @@ describeInBrowser('the dashboard while something is under way', () => {
       .getByText('no token has such characters')
       .waitFor({ timeout: 20_000 })
   })
+
+  it('shows the events of several prefixes in the order in which they happened', async () => {
+    scene = await Scene.open()
+    for (const key of ['jobs/1', 'mail/1', 'jobs/2', 'mail/2']) await scene.lease('ada', [key])
+    const token = await scene.token('ann', 'read,watch:jobs/', 'read,watch:mail/')
+    await begin('')
+    await signIn(token)
+    await visit.live()
+    const keys = page.getByRole('listbox', { name: /^Events/ }).locator('.key')
+    const order = ['mail/2', 'jobs/2', 'mail/1', 'jobs/1']
+    await expect.poll(() => keys.allInnerTexts(), { timeout: 20_000 }).toEqual(order)
+  })
 })
