@@ -104,6 +104,8 @@ export class Connection {
     const me = await api.me()
     if (turn !== this.#turn) return
     this.me = me
+    // Who may not read everything has no feed that would tell the time.
+    this.#synchronise(me.at)
     this.rights = this.me.rights.map(parseRight)
     this.#stand({ is: 'connecting' })
     const prefixes = this.#prefixes()

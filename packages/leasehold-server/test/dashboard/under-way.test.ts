@@ -165,4 +165,22 @@ describeInBrowser('the dashboard while something is under way', () => {
     const order = ['mail/2', 'jobs/2', 'mail/1', 'jobs/1']
     await expect.poll(() => keys.allInnerTexts(), { timeout: 20_000 }).toEqual(order)
   })
+
+  it('knows the time on the server also for those who are not told its figures', async () => {
+    scene = await Scene.open()
+    const lease = await scene.lease('ada', ['jobs/1'], { ttl: 600_000 })
+    const token = await scene.token('ann', 'read,watch:jobs/')
+    await begin(`leases/${lease}`)
+    // The clock of this browser is an hour late.
+    await page.addInitScript(() => {
+      const timeOrigin = performance.timeOrigin - 3_600_000
+      Object.defineProperty(performance, 'timeOrigin', { value: timeOrigin })
+    })
+    await page.reload()
+    await signIn(token)
+    await visit.live()
+    const left = page.locator('.detail .drain-text')
+    await left.waitFor()
+    expect(Number.parseInt((await left.textContent())!, 10)).toBeLessThanOrEqual(10)
+  })
 })
