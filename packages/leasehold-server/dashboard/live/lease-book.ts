@@ -156,6 +156,8 @@ export class LeaseBook {
   #renew(): void {
     this.#asked.clear()
     this.#fresh.clear()
+    // What was not told meanwhile would seem to be a pause.
+    this.#beats.clear()
     this.#watches.clear()
   }
 
