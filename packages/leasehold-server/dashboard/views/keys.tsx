@@ -123,7 +123,10 @@ function movedIn(lines: FoldedLines, key: string, index: number): number | boole
   const { node, isOpen } = row
   const isFolder = node.children !== undefined
   if (key === 'ArrowRight' && isFolder && isOpen) return index + 1
-  if (key === 'ArrowLeft' && !isOpen) return lines.indexOf(lines.above(node) ?? '') ?? false
+  if (key === 'ArrowLeft' && !isOpen) {
+    const above = lines.above(node)
+    return above === undefined ? false : (lines.indexOf(above) ?? false)
+  }
   if (!isFolder || !/^Arrow(Left|Right)$/.test(key)) return false
   lines.toggle(node, key === 'ArrowRight')
   return true

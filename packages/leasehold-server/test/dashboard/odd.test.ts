@@ -126,4 +126,15 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await page.getByRole('heading', { name: 'Keys 80' }).waitFor()
     await expect.poll(top, SOON).toBe(before)
   })
+
+  it('stays where it is when the arrow goes out of a line that is in no folder', async () => {
+    await scene.lease('ada', ['/x/1', '/x/2', 'jobs/1', 'jobs/2'])
+    await begin('keys')
+    await page.getByRole('tree').focus()
+    for (const key of ['End', 'ArrowLeft', 'ArrowLeft', 'ArrowLeft', 'ArrowLeft']) {
+      await page.keyboard.press(key)
+    }
+    await page.getByRole('heading', { name: 'Keys 4' }).waitFor()
+    await expect.poll(() => page.locator('.row.active .key').innerText(), SOON).toBe('jobs/')
+  })
 })
