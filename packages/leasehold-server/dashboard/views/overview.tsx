@@ -178,7 +178,7 @@ function Plots() {
 }
 
 function Attention() {
-  const { mirror, recent, feed, now } = useLive()
+  const { mirror, recent, feed, now, isRead } = useLive()
   // Looked through again at most twice a second, whatever happens meanwhile.
   const moment = Math.floor(now() / 500)
   const concerns = useMemo(
@@ -200,7 +200,9 @@ function Attention() {
       </h2>
       {concerns.length === 0 ? (
         <p class="quiet all-well">
-          All is well: nothing has lapsed, no queue is long, and every service is healthy.
+          {isRead
+            ? 'All is well: nothing has lapsed, no queue is long, and every service is healthy.'
+            : 'Not read yet.'}
         </p>
       ) : (
         <ul>

@@ -108,6 +108,9 @@ describeInBrowser('the dashboard while something is under way', () => {
     await begin('keys/jobs%2F1')
     await page.locator('.detail').waitFor()
     expect(await page.getByText(/Nobody claims it|No key is claimed/).count()).toBe(0)
+    await visit.to('Overview')
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
+    expect(await page.getByText('All is well').count()).toBe(0)
     const views = ['Leases', 'Services', 'Elections', 'Pools', 'Sessions']
     for (const view of views) {
       await visit.to(view)
