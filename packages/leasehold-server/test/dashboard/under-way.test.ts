@@ -57,6 +57,9 @@ describeInBrowser('the dashboard while something is under way', () => {
     await page.getByRole('button', { name: 'sign out' }).click()
     const said = page.getByRole('alert').getByText('not signed out: the server did not answer')
     await said.waitFor()
+    await page.setViewportSize({ width: 360, height: 700 })
+    const beyond = () => document.documentElement.scrollWidth - innerWidth
+    await expect.poll(() => page.evaluate(beyond), { timeout: 20_000 }).toBe(0)
     await page.unroute('**/dashboard/session')
     await page.getByRole('button', { name: 'sign out' }).click()
     await page.getByLabel('Token').waitFor()
