@@ -38,7 +38,6 @@ export function WindowList(props: WindowListProps) {
   const box = useRef<HTMLDivElement>(null)
   const [view, setView] = useView(box)
   const { active, setActive } = useActive(props)
-  const point = useHeldStill(box, props)
   const id = useRef(`list-${Math.random().toString(36).slice(2)}`).current
   useEffect(() => {
     if (chosen !== undefined) reveal(box.current!, chosen, rowHeight)
@@ -83,8 +82,7 @@ export function WindowList(props: WindowListProps) {
         setView({ top: scrollTop, height: clientHeight })
       }
       onKeyDown={(event) => onKeyDown(event, props, { at, page, move })}
-      onPointerMove={({ clientY }) => point(clientY)}
-      onPointerLeave={() => point(undefined)}
+      {...useHeldStill(box, props)}
       onFocus={() => {
         if (active === undefined) setActive(chosen ?? first)
       }}
@@ -168,9 +166,13 @@ function useHeldStill(box: RefObject<HTMLDivElement>, props: WindowListProps) {
     if (place !== undefined) box.current!.scrollTop += (place - index!) * rowHeight
     hold()
   })
-  return (to: number | undefined) => {
+  const point = (to: number | undefined) => {
     height.current = to
     hold()
+  }
+  return {
+    onPointerMove: ({ clientY }: PointerEvent) => point(clientY),
+    onPointerLeave: () => point(undefined),
   }
 }
 

@@ -135,6 +135,6 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
       await page.keyboard.press(key)
     }
     await page.getByRole('heading', { name: 'Keys 4' }).waitFor()
-    await expect.poll(() => page.locator('.row.active .key').innerText(), SOON).toBe('jobs/')
+    await expect.poll(() => page.locator('.row.active .key').textContent(), SOON).toBe('jobs/')
   })
 })
