@@ -82,6 +82,7 @@ export function WindowList(props: WindowListProps) {
         setView({ top: scrollTop, height: clientHeight })
       }
       onKeyDown={(event) => onKeyDown(event, props, { at, page, move })}
+      {...useHeldStill(box, props)}
       onFocus={() => {
         if (active === undefined) setActive(chosen ?? first)
       }}
@@ -141,6 +142,37 @@ function useActive({ itemAt, placeOf, count }: WindowListProps) {
   return {
     active: index,
     setActive: (to: number) => set({ index: to, item: itemAt?.(to) }),
+  }
+}
+
+/**
+ * Scrolls by as much as what comes or goes above moves what is under the pointer: nobody should hit
+ * another row than the one they aimed at.
+ */
+function useHeldStill(box: RefObject<HTMLDivElement>, props: WindowListProps) {
+  const { rowHeight, itemAt, placeOf, count } = props
+  const height = useRef<number | undefined>(undefined)
+  const held = useRef<{ index: number; item: unknown } | undefined>(undefined)
+  const hold = () => {
+    const { top } = box.current!.getBoundingClientRect()
+    const at = height.current === undefined ? -1 : height.current - top + box.current!.scrollTop
+    const index = Math.floor(at / rowHeight)
+    held.current = index < 0 || index >= count ? undefined : { index, item: itemAt?.(index) }
+  }
+  useLayoutEffect(() => {
+    if (height.current === undefined) return
+    const { index, item } = held.current ?? {}
+    const place = item === undefined ? undefined : placeOf?.(item as never)
+    if (place !== undefined) box.current!.scrollTop += (place - index!) * rowHeight
+    hold()
+  })
+  const point = (to: number | undefined) => {
+    height.current = to
+    hold()
+  }
+  return {
+    onPointerMove: ({ clientY }: PointerEvent) => point(clientY),
+    onPointerLeave: () => point(undefined),
   }
 }
 
