@@ -127,6 +127,19 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await expect.poll(top, SOON).toBe(before)
   })
 
+  it('shows what is new again when the pointer has left the list', async () => {
+    const keys = Array.from({ length: 80 }, (_, at) => `jobs/${100 + at}`)
+    await scene.lease('ada', keys)
+    await begin('keys')
+    await page.getByRole('treeitem', { name: /^103/ }).hover()
+    await scene.lease('bo', ['a/1', 'a/2'])
+    await page.getByRole('heading', { name: 'Keys 82' }).waitFor()
+    const scrolled = () => page.getByRole('tree').evaluate(({ scrollTop }) => scrollTop)
+    await expect.poll(scrolled, SOON).toBeGreaterThan(0)
+    await page.getByRole('heading', { name: 'Keys 82' }).hover()
+    await expect.poll(scrolled, SOON).toBe(0)
+  })
+
   it('stays where it is when the arrow goes out of a line that is in no folder', async () => {
     await scene.lease('ada', ['/x/1', '/x/2', 'jobs/1', 'jobs/2'])
     await begin('keys')
