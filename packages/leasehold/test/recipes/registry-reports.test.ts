@@ -16,7 +16,9 @@ it('a report that could not be told is told when it is made again', async () => 
   await clock.advance(30_000)
   expect(await failed).toBe('unknown-outcome')
   line.fault = () => undefined
-  await instance.report('critical')
+  const again = instance.report('critical')
+  await clock.advance(30_000)
+  await again
   const { claims } = await store.read({ key: instance.key })
   expect(claims[0]!.value).toContain('critical')
   await leasehold.close()
