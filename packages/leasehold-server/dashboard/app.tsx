@@ -96,8 +96,7 @@ function View({ route }: { readonly route: Route }) {
 }
 
 function Header({ route }: { readonly route: Route }) {
-  const live = useLive()
-  const { me } = live
+  const { me } = useLive()
   const [theme, show] = useState<Theme>(themeNow)
   const turn = () => {
     const next = nextTheme(theme)
@@ -126,17 +125,36 @@ function Header({ route }: { readonly route: Route }) {
           Colours: {theme}
         </button>
         {me?.isKnown && <span class="who">{me.name}</span>}
-        {me?.isSignedIn && (
-          <button
-            type="button"
-            class="bare"
-            onClick={() => void api.signOut().then(() => live.again())}
-          >
-            sign out
-          </button>
-        )}
+        {me?.isSignedIn && <SignOut />}
       </div>
     </header>
+  )
+}
+
+/** Ends the session of this browser; where the server did not, whoever leaves must know. */
+function SignOut() {
+  const live = useLive()
+  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const leave = async () => {
+    setProblem(undefined)
+    try {
+      await api.signOut()
+      live.again()
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error))
+    }
+  }
+  return (
+    <>
+      {problem !== undefined && (
+        <span class="mark bad" role="alert">
+          not signed out: {problem}
+        </span>
+      )}
+      <button type="button" class="bare" onClick={() => void leave()}>
+        sign out
+      </button>
+    </>
   )
 }
 
@@ -208,6 +226,8 @@ function useShortcuts(): void {
       const { target, key } = event
       const isTyping = target instanceof Element && target.matches('input, select, textarea')
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+      // What a dialog asks about is answered first.
+      if (document.querySelector('dialog[open]') !== null) return
       const view = VIEWS[Number(key) - 1]?.[0]
       if (view !== undefined) location.hash = view === 'overview' ? '#/' : `#/${view}`
       else if (key === '/') document.querySelector<HTMLElement>('[data-search]')?.focus()

@@ -16,14 +16,9 @@ import { Place, type ServerProcess } from './server-process.ts'
 const place = new Place()
 afterAll(() => place.clean())
 
-/**
- * The suite makes its leases four times as long as an expiry can be late. Here several processes
- * share a machine that may be busy with something else.
- */
+/** Several processes share a machine that may be busy with something else. */
 async function open(server: ServerProcess): Promise<Opened> {
-  const store = await remoteStore(server.url)
-  const guarantees = { ...store.guarantees, expiryLateness: 400 }
-  return { store: Object.assign(store, { guarantees }) }
+  return { store: await remoteStore(server.url), ttl: 2500 }
 }
 
 describe('the remote store, on a server process with a file store', { concurrent: true }, () => {

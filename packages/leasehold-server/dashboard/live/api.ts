@@ -61,8 +61,12 @@ export const api = {
     if ('wantsToken' in me) throw new Refusal(401, me.wantsToken)
     return me
   },
-  signIn: (token: string) =>
-    ask('POST', 'session', {}, { authorization: `Bearer ${token.trim()}` }),
+  signIn: async (token: string) => {
+    const text = token.trim()
+    // A browser refuses to send these, and it would seem that the server had not answered.
+    if (/[^\x21-\x7e]/.test(text)) throw new Refusal(401, 'no token has such characters')
+    await ask('POST', 'session', {}, { authorization: `Bearer ${text}` })
+  },
   signOut: () => ask('DELETE', 'session'),
   act: (act: Act) => ask<Done>('POST', 'acts', act),
   demonstrate: (on: boolean) => ask<unknown>(on ? 'PUT' : 'DELETE', 'demonstration'),

@@ -35,6 +35,8 @@ export class Connection {
   readonly now = (): number =>
     this.#stoppedAt ?? performance.timeOrigin + performance.now() + this.#ahead
   standing: Standing = { is: 'connecting' }
+  /** All keys were read: what is not there is nowhere. */
+  isRead = false
   me: Me | undefined
   rights: readonly Right[] = []
   store: LeaseStore | undefined
@@ -48,6 +50,8 @@ export class Connection {
   #ahead = 0
   #isAheadKnown = false
   #watches: Watch[] = []
+  /** Counts the tries to connect: what an earlier one has begun counts for nothing any more. */
+  #turn = 0
   #wake: (() => void) | undefined
 
   constructor() {
@@ -68,10 +72,14 @@ export class Connection {
 
   async run(): Promise<never> {
     for (;;) {
+      const turn = ++this.#turn
+      const ended = this.#ended()
       try {
-        await this.#connect()
-        await this.#ended()
+        // Also what still reads ends when somebody signs out.
+        await Promise.race([this.#connect(turn), ended])
+        await ended
       } catch (error) {
+        if (turn !== this.#turn) continue
         this.#failed(error)
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
@@ -81,6 +89,7 @@ export class Connection {
 
   /** Somebody has signed in or out: nothing stays of what another was shown, and all is asked anew. */
   again(): void {
+    this.#turn++
     this.#close()
     this.#forget()
     this.#stand({ is: 'connecting' })
@@ -91,8 +100,12 @@ export class Connection {
     return allowsOthers(this.rights, verb, prefix)
   }
 
-  async #connect(): Promise<void> {
-    this.me = await api.me()
+  async #connect(turn: number): Promise<void> {
+    const me = await api.me()
+    if (turn !== this.#turn) return
+    this.me = me
+    // Who may not read everything has no feed that would tell the time.
+    this.#synchronise(me.at)
     this.rights = this.me.rights.map(parseRight)
     this.#stand({ is: 'connecting' })
     const prefixes = this.#prefixes()
@@ -100,13 +113,19 @@ export class Connection {
       throw new Refusal(403, `"${this.me.name}" may read and watch nothing: ask for 'read,watch:'`)
     }
     const store = await remoteStore(location.origin, { timeout: 10_000 })
+    if (turn !== this.#turn) {
+      void store.close().catch(() => {})
+      return
+    }
     this.store = store
     await this.#load(store, prefixes)
+    if (turn !== this.#turn) return
     if (this.may('read', '')) this.feed.open()
     else this.feed.forget()
   }
 
   #forget(): void {
+    this.isRead = false
     this.me = undefined
     this.rights = []
     this.feed.forget()
@@ -127,12 +146,15 @@ export class Connection {
     // What was seen goes on to be shown until all is read again.
     if (isFirst) this.#show(mirror, recent, history, store)
     const progress = () => {
-      if (isFirst) this.#stand({ is: 'loading', keys: mirror.keys.size })
+      if (isFirst && this.store === store) this.#stand({ is: 'loading', keys: mirror.keys.size })
     }
     const from = new Map<string, number>()
     for (const prefix of prefixes) from.set(prefix, await loadKeys(store, prefix, mirror, progress))
+    // Somebody else may look by now, or by another stream.
+    if (this.store !== store) return
     this.#show(mirror, recent, history, store)
     for (const [prefix, read] of from) this.#watch(store, prefix, read, prefixes)
+    this.isRead = true
     this.#stand({ is: 'live' })
     // What holds something is known by now; the rest of what there is of leases may come later.
     if (this.may('read', '')) void loadLeases(store, mirror, changed).catch(() => {})

@@ -81,6 +81,11 @@ export class LeaseBook {
     return this.#fresh.has(id) ? this.#mirror.leases.get(id)?.detail : undefined
   }
 
+  /** Whether the store was asked for it since it is on the screen, and has answered. */
+  hasRead(id: string): boolean {
+    return this.#fresh.has(id)
+  }
+
   beatsOf(id: string): readonly number[] {
     return this.#beats.get(id) ?? []
   }
@@ -151,6 +156,8 @@ export class LeaseBook {
   #renew(): void {
     this.#asked.clear()
     this.#fresh.clear()
+    // What was not told meanwhile would seem to be a pause.
+    this.#beats.clear()
     this.#watches.clear()
   }
 

@@ -34,15 +34,17 @@ export function branchOf(mirror: Mirror, id: string, depth = 0): Branch {
 
 /**
  * All leases of a holder as trees, without those below one of them; at most so many trees, and how
- * many there are.
+ * many there are. The tree of one lease can be left out.
  */
 export function footprintOf(
   mirror: Mirror,
   holder: string,
   most: number,
+  without?: string,
 ): { readonly trees: readonly Branch[]; readonly count: number } {
   const own = mirror.holders.get(holder) ?? new Set<string>()
-  const roots = [...own].filter((id) => !own.has(mirror.leases.get(id)?.detail?.parent ?? ''))
+  const isBelow = (id: string) => own.has(mirror.leases.get(id)?.detail?.parent ?? '')
+  const roots = [...own].filter((id) => id !== without && !isBelow(id))
   const trees = roots.slice(0, most).map((id) => branchOf(mirror, id))
   return { trees, count: roots.length }
 }

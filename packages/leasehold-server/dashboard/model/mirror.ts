@@ -82,12 +82,13 @@ export class Mirror {
   /** A key as it was read at a revision. */
   put(entry: KeyEntry, revision: number): void {
     const { key, claims, holders: held, count } = entry
+    const row: KeyRow = { key, claims: claims.map(rowOf), held, count, revision }
+    // First, so that no lease seems to have lost its last claim when the line before it goes.
+    for (const claim of row.claims) this.#attach(claim)
     this.remove(key)
     if (count === 0) return
-    const row: KeyRow = { key, claims: claims.map(rowOf), held, count, revision }
     this.keys.set(key, row)
     this.tree.add(key)
-    for (const claim of row.claims) this.#attach(claim)
     this.#counted(row, 0)
     this.#changed(key)
   }

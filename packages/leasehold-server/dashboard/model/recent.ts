@@ -62,7 +62,8 @@ export class Recent {
       const event = this.#events[(this.#start + at) % this.#events.length]!
       if (kinds.has(kindOf(event)) && matches(event, wanted)) found.push(event)
     }
-    return found
+    // Of several prefixes the past is told one after the other.
+    return found.sort((a, b) => b.revision - a.revision)
   }
 
   /** Holders whose leases have run out again and again, up to this time. */

@@ -78,7 +78,13 @@ export function ActDialog() {
   return (
     <>
       <dialog ref={dialog} aria-labelledby="act-title" onCancel={cancel}>
-        {deed !== undefined && <ActForm deed={deed} close={(said) => close(deed, said)} />}
+        {deed !== undefined && (
+          <ActForm
+            deed={deed}
+            close={(said) => close(deed, said)}
+            isLeft={() => proposed.current !== deed}
+          />
+        )}
       </dialog>
       <Outcome said={outcome} dismiss={() => setOutcome(undefined)} />
     </>
@@ -137,13 +143,17 @@ function problemOf(error: unknown, deed: Deed): string {
 interface ActFormProps {
   readonly deed: Deed
   close(said?: string): void
+  /** Whether somebody has closed it while it was under way. */
+  isLeft(): boolean
 }
 
-function ActForm({ deed, close }: ActFormProps) {
+function ActForm({ deed, close, isLeft }: ActFormProps) {
   const live = useLive()
   const periods = PERIODS.filter(({ ms }) => live.now() + ms < (deed.before ?? Infinity))
   const [why, setWhy] = useState('')
-  const [after, setAfter] = useState(Math.min(PERIODS[1]!.ms, periods.at(-1)?.ms ?? Infinity))
+  const [chosen, setAfter] = useState(PERIODS[1]!.ms)
+  // What was chosen may have become too long while the dialog is open.
+  const after = Math.min(chosen, periods.at(-1)?.ms ?? Infinity)
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const [isBusy, setBusy] = useState(false)
   const submit = async (event: Event) => {
@@ -154,7 +164,9 @@ function ActForm({ deed, close }: ActFormProps) {
     try {
       close(await carryOut(live, deed, why.trim(), after))
     } catch (error) {
-      setProblem(problemOf(error, deed))
+      const problem = problemOf(error, deed)
+      if (isLeft()) close(`${deed.title}: ${problem}`)
+      else setProblem(problem)
     } finally {
       setBusy(false)
     }

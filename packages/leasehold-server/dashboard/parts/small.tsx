@@ -1,6 +1,8 @@
 import type { Lease } from 'leasehold/port'
 import type { ComponentChildren } from 'preact'
+import { lapseOf } from '../../src/dashboard/sample.ts'
 import { countdown } from '../model/format.ts'
+import { useLive } from './context.ts'
 import { hrefTo } from './route.ts'
 
 /** The names of the demonstration, wherever they stand in a key. */
@@ -53,11 +55,12 @@ export function DrainBar({
   readonly now: number
 }) {
   if (lease === undefined) return <span class="drain unknown" />
-  const { ttl, grace, until, endOfLife } = lease
+  const { ttl, grace, until, endOfLife, grantedAt } = lease
   const left = until - now
-  const whole = ttl + grace
+  // One that needs no heartbeats and was broken drains over its whole life.
+  const whole = ttl === Infinity ? endOfLife - grantedAt : ttl + grace
   const part = left === Infinity ? 1 : Math.min(1, Math.max(0, left / whole))
-  const isLapsed = grace > 0 && left < grace
+  const isLapsed = grace > 0 && now > lapseOf(lease)
   const isCapped = endOfLife < Infinity && endOfLife - until < 1
   const tone = left <= 0 ? 'over' : isLapsed ? 'lapsed' : part < 0.25 ? 'low' : ''
   const text = left <= 0 ? 'ending' : isLapsed ? `lapsed, ${countdown(left)}` : countdown(left)
@@ -103,6 +106,11 @@ export function Empty({ title, children }: EmptyProps) {
       {children}
     </div>
   )
+}
+
+/** The same where something is missing only once all was read: until then nobody knows. */
+export function None(props: EmptyProps) {
+  return useLive().isRead ? <Empty {...props} /> : <p class="quiet">Not read yet.</p>
 }
 
 /** Facts as a list of words and what they are. */

@@ -82,6 +82,7 @@ export function WindowList(props: WindowListProps) {
         setView({ top: scrollTop, height: clientHeight })
       }
       onKeyDown={(event) => onKeyDown(event, props, { at, page, move })}
+      {...useHeldStill(box, props)}
       onFocus={() => {
         if (active === undefined) setActive(chosen ?? first)
       }}
@@ -142,6 +143,55 @@ function useActive({ itemAt, placeOf, count }: WindowListProps) {
     active: index,
     setActive: (to: number) => set({ index: to, item: itemAt?.(to) }),
   }
+}
+
+/** A pointer that has rested for so long aims at nothing: a screen on a wall must go on. */
+const AIM_MS = 10_000
+
+interface Aim {
+  readonly height: number
+  /** Nobody but this has scrolled it since it was at its top. */
+  atTop: boolean
+  readonly rest: ReturnType<typeof setTimeout>
+}
+
+/**
+ * Scrolls by as much as what comes or goes above moves what is under the pointer: nobody should hit
+ * another row than the one they aimed at. A list that was at its top goes back there afterwards.
+ */
+function useHeldStill(box: RefObject<HTMLDivElement>, props: WindowListProps) {
+  const { rowHeight, itemAt, placeOf, count } = props
+  const aim = useRef<Aim | undefined>(undefined)
+  const held = useRef<{ index: number; item: unknown } | undefined>(undefined)
+  const hold = ({ height }: Aim) => {
+    const { top } = box.current!.getBoundingClientRect()
+    const index = Math.floor((height - top + box.current!.scrollTop) / rowHeight)
+    held.current = index < 0 || index >= count ? undefined : { index, item: itemAt?.(index) }
+  }
+  useLayoutEffect(() => {
+    if (aim.current === undefined) return
+    const { index, item } = held.current ?? {}
+    const place = item === undefined ? undefined : placeOf?.(item as never)
+    if (place !== undefined) box.current!.scrollTop += (place - index!) * rowHeight
+    hold(aim.current)
+  })
+  const leave = () => {
+    if (aim.current?.atTop) box.current!.scrollTop = 0
+    clearTimeout(aim.current?.rest)
+    aim.current = undefined
+  }
+  useEffect(() => leave, [])
+  const point = ({ clientY }: PointerEvent) => {
+    clearTimeout(aim.current?.rest)
+    const atTop = aim.current?.atTop ?? box.current!.scrollTop === 0
+    const next = { height: clientY, atTop, rest: setTimeout(leave, AIM_MS) }
+    aim.current = next
+    hold(next)
+  }
+  const scrolled = () => {
+    if (aim.current !== undefined) aim.current.atTop = false
+  }
+  return { onPointerMove: point, onPointerLeave: leave, onWheel: scrolled, onTouchMove: scrolled }
 }
 
 /** Which part of a box is seen: where it is scrolled to, and how high it is. */

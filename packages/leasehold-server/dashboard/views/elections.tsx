@@ -5,7 +5,7 @@ import { fullTime, spoken, timeOfDay } from '../model/format.ts'
 import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { Band, useHistory } from '../parts/history.tsx'
-import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink, Mark } from '../parts/small.tsx'
+import { DemoBadge, DrainBar, Facts, HolderLink, KeyLink, Mark, None } from '../parts/small.tsx'
 
 const TERMS_LISTED = 6
 const CANDIDATES_SHOWN = 50
@@ -20,12 +20,12 @@ export function Elections() {
         Elections <span class="count">{elections.length}</span>
       </h1>
       {elections.length === 0 && (
-        <Empty title="Nobody campaigns">
+        <None title="Nobody campaigns">
           <p>
             Of all who campaign for a name one leads, and when it dies or steps down the next:{' '}
             <code>for await (const term of leasehold.election('scheduler').lead())</code>.
           </p>
-        </Empty>
+        </None>
       )}
       {elections.map((election) => (
         <Election key={election.name} election={election} />

@@ -39,19 +39,18 @@ export interface FootprintProps {
 /** The leases of a holder as trees. */
 export function Footprint({ holder, current }: FootprintProps) {
   const { mirror } = useLive()
-  const { trees, count: all } = footprintOf(mirror, holder, TREES_SHOWN)
-  const shown = trees.filter(({ id }) => id !== current)
-  if (shown.length === 0) {
+  const { trees, count: all } = footprintOf(mirror, holder, TREES_SHOWN, current)
+  if (trees.length === 0) {
     return current === undefined ? <p class="quiet">It has no lease now.</p> : null
   }
   return (
     <>
       {current !== undefined && (
         <h3>
-          Other leases of {holder} <span class="count">{count(shown.length)}</span>
+          Other leases of {holder} <span class="count">{count(all)}</span>
         </h3>
       )}
-      <Branches branches={shown} holder={holder} current={current} />
+      <Branches branches={trees} holder={holder} current={current} />
       {all > trees.length && <p class="quiet">and {count(all - trees.length)} more</p>}
     </>
   )

@@ -17,7 +17,7 @@ const OWN = 'leasehold/'
 
 /** One key: who holds it and until when, who waits, what it says, and who held it before. */
 export function KeyDetail({ name }: { readonly name: string | undefined }) {
-  const { mirror, store } = useLive()
+  const { mirror, store, isRead } = useLive()
   const row = name === undefined ? undefined : mirror.keys.get(name)
   const tenures = useHistory(name)
   const isWhole = row === undefined || row.count === row.claims.length
@@ -44,7 +44,7 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
         {name} <DemoBadge name={name} />
       </h2>
       {row === undefined ? (
-        <p class="quiet">Nobody claims it now.</p>
+        <p class="quiet">{isRead ? 'Nobody claims it now.' : 'Not read yet.'}</p>
       ) : (
         <Held key={name} row={row} />
       )}
@@ -168,9 +168,12 @@ function Value({ name, text }: { readonly name: string; readonly text: string })
   )
 }
 
+/** Only where nothing of it changes by that: a number may have more digits than a browser keeps. */
 function laidOut(text: string): string {
+  const bare = (it: string) => it.replace(/\s/g, '')
   try {
-    return JSON.stringify(JSON.parse(text), undefined, 2)
+    const told = JSON.stringify(JSON.parse(text), undefined, 2)
+    return bare(told) === bare(text) ? told : text
   } catch {
     return text
   }

@@ -5,7 +5,7 @@ import type { TreeNode, TreeRow } from '../model/key-tree.ts'
 import type { Mirror } from '../model/mirror.ts'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
-import { DrainBar, Empty } from '../parts/small.tsx'
+import { DrainBar, Empty, None } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 import { KeyDetail } from './key-detail.tsx'
 
@@ -61,9 +61,9 @@ export function Keys({ route }: { readonly route: Route }) {
             )}
           </div>
           {mirror.keys.size === 0 ? (
-            <Empty title="No key is claimed">
+            <None title="No key is claimed">
               <p>A key is a name for what can be held. The overview shows how to claim one.</p>
-            </Empty>
+            </None>
           ) : found !== undefined ? (
             <Found keys={found} isWaiting={isWaiting} chosen={route.at} />
           ) : (
@@ -123,7 +123,10 @@ function movedIn(lines: FoldedLines, key: string, index: number): number | boole
   const { node, isOpen } = row
   const isFolder = node.children !== undefined
   if (key === 'ArrowRight' && isFolder && isOpen) return index + 1
-  if (key === 'ArrowLeft' && !isOpen) return lines.indexOf(lines.above(node) ?? '') ?? false
+  if (key === 'ArrowLeft' && !isOpen) {
+    const above = lines.above(node)
+    return above === undefined ? false : (lines.indexOf(above) ?? false)
+  }
   if (!isFolder || !/^Arrow(Left|Right)$/.test(key)) return false
   lines.toggle(node, key === 'ArrowRight')
   return true
@@ -198,7 +201,8 @@ function openAtFirst(mirror: Mirror): Set<string> {
 /** The name of a node, with those of the chain that it ends. */
 function labelOf(node: TreeNode): string {
   const above = headOf(node).parent?.path ?? ''
-  return above === '' ? node.path : node.path.slice(above.length + 1)
+  // What comes after a slash at the end is no name.
+  return above === '' ? node.path : node.path.slice(above.length + 1) || node.path
 }
 
 /** However deep it is, there is room for its name. */

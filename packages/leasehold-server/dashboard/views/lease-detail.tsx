@@ -46,8 +46,9 @@ export function LeaseDetail({ id }: { readonly id: string | undefined }) {
           All that {row.holder} has
         </a>
       )}
+      {row === undefined && !book.hasRead(id) && <p class="quiet">Not read yet.</p>}
       {row === undefined ? (
-        <Gone id={id} />
+        book.hasRead(id) && <Gone id={id} />
       ) : (
         <>
           <DrainBar lease={lease} now={now()} />

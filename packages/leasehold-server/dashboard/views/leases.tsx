@@ -3,7 +3,7 @@ import { count, several } from '../model/format.ts'
 import { Mirror } from '../model/mirror.ts'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
-import { DrainBar, Empty } from '../parts/small.tsx'
+import { DrainBar, None } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 import { HolderDetail } from './footprint.tsx'
 import { LeaseDetail } from './lease-detail.tsx'
@@ -45,9 +45,9 @@ export function Leases({ route }: { readonly route: Route }) {
             />
           </div>
           {entries.length === 0 ? (
-            <Empty title={isSearch ? 'No holder or lease is called so' : 'There is no lease'}>
+            <None title={isSearch ? 'No holder or lease is called so' : 'There is no lease'}>
               <p>A lease is time granted to a holder. It ends by itself unless it is renewed.</p>
-            </Empty>
+            </None>
           ) : (
             <Lines entries={entries} chosen={route.at} />
           )}

@@ -55,6 +55,8 @@ export function useLevels(): void {
   const { mirror, feed, standing, now } = useLive()
   const at = now()
   const last = levels.at(-1)
+  // The next one who looks may not be meant to see it.
+  if (standing.is === 'signed-out') levels.length = 0
   // A clock that was set back begins anew.
   if (last !== undefined && at < last.at - LEVEL_MS) levels.length = 0
   if (standing.is !== 'live' || at < (levels.at(-1)?.at ?? 0) + LEVEL_MS) return
@@ -176,7 +178,7 @@ function Plots() {
 }
 
 function Attention() {
-  const { mirror, recent, feed, now } = useLive()
+  const { mirror, recent, feed, now, isRead } = useLive()
   // Looked through again at most twice a second, whatever happens meanwhile.
   const moment = Math.floor(now() / 500)
   const concerns = useMemo(
@@ -198,7 +200,9 @@ function Attention() {
       </h2>
       {concerns.length === 0 ? (
         <p class="quiet all-well">
-          All is well: nothing has lapsed, no queue is long, and every service is healthy.
+          {isRead
+            ? 'All is well: nothing has lapsed, no queue is long, and every service is healthy.'
+            : 'Not read yet.'}
         </p>
       ) : (
         <ul>

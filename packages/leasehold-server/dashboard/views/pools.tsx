@@ -5,7 +5,7 @@ import { type KindView, learntOf, type PoolView, poolNames, poolOf } from '../mo
 import { keysOf } from '../model/recipes.ts'
 import { useLive } from '../parts/context.ts'
 import { hrefTo, type Route } from '../parts/route.ts'
-import { DemoBadge, Empty, HolderLink } from '../parts/small.tsx'
+import { DemoBadge, HolderLink, None } from '../parts/small.tsx'
 
 /** The colours that tenants are told apart by, beside their names. */
 const COLOURS = 8
@@ -24,7 +24,7 @@ export function Pools({ route }: { readonly route: Route }) {
         Pools <span class="count">{names.length}</span>
       </h1>
       {names.length === 0 && (
-        <Empty title="No pool is defined">
+        <None title="No pool is defined">
           <p>
             A pool shares scarce things fairly among tenants:{' '}
             <code>
@@ -32,7 +32,7 @@ export function Pools({ route }: { readonly route: Route }) {
             </code>
             .
           </p>
-        </Empty>
+        </None>
       )}
       {shown.map((name) => (
         <Pool key={name} name={name} />

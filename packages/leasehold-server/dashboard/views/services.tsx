@@ -7,7 +7,7 @@ import { type InstanceView, isHealthy, type ServiceView, servicesOf } from '../m
 import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import type { Route } from '../parts/route.ts'
-import { DemoBadge, DrainBar, Empty, HolderLink, Mark, toneOf } from '../parts/small.tsx'
+import { DemoBadge, DrainBar, HolderLink, Mark, None, toneOf } from '../parts/small.tsx'
 
 /** The strip of an instance shows so much of the past. */
 const STRIP_MS = 10 * 60_000
@@ -30,12 +30,12 @@ export function Services({ route }: { readonly route: Route }) {
         )}
       </h1>
       {services.length === 0 && (
-        <Empty title="No instance is registered">
+        <None title="No instance is registered">
           <p>
             An instance registers with a lease and a heartbeat, and is found for as long as it keeps
             it: <code>leasehold.registry.register('embedder', {'{ address }'})</code>.
           </p>
-        </Empty>
+        </None>
       )}
       {shown.map((service) => (
         <Service key={service.name} service={service} />

@@ -4,7 +4,7 @@ import { type SessionView, sessionAt, sessionCount, sessionTables } from '../mod
 import { ActButton } from '../parts/act-dialog.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'
-import { DemoBadge, DrainBar, Empty } from '../parts/small.tsx'
+import { DemoBadge, DrainBar, None } from '../parts/small.tsx'
 import { useNarrow, WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 40
@@ -24,12 +24,12 @@ export function Sessions() {
         </span>
       </h1>
       {tables.length === 0 && (
-        <Empty title="Nobody is logged in">
+        <None title="Nobody is logged in">
           <p>
             A session lives while it is used, and no longer than its maximum:{' '}
             <code>leasehold.sessions().create({'{ user, data }'})</code>.
           </p>
-        </Empty>
+        </None>
       )}
       {tables.map((table) => (
         <Table key={table} table={table} />

@@ -123,7 +123,7 @@ async function drain(
   const [claim] = claims
   if (claim === undefined) throw notThere(service, instance)
   const key = `health/${service}/${instance}`
-  const note = `drained by ${by}: ${why}`.replace(/\p{Cc}+/gu, ' ').slice(0, NOTE_MAX)
+  const note = cut(`drained by ${by}: ${why}`.replace(/\p{Cc}+/gu, ' '))
   const value = JSON.stringify({ status: 'critical', note, of: claim.token, [DRAINED]: by })
   const bound = store.guarantees.childLeases
     ? { parent: claim.lease, ttl: Infinity }
@@ -131,10 +131,15 @@ async function drain(
   await store.grant({
     holder: by,
     ...bound,
-    labels: { drains: `${service}/${instance}`.slice(0, NOTE_MAX) },
+    labels: { drains: cut(`${service}/${instance}`) },
     claims: [{ key, mode: 'shared', value }],
   })
   return {}
+}
+
+/** As much of a text as a note may have. Half a character at its end would make it no note at all. */
+function cut(text: string): string {
+  return text.slice(0, NOTE_MAX).toWellFormed()
 }
 
 async function putBack(

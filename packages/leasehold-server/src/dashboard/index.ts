@@ -38,7 +38,7 @@ export function serveDashboard(app: FastifyInstance, options: DashboardOptions):
   const pulse = new Pulse({ ...options, demonstration: () => demonstration.state })
   const feed = new Feed(access, pulse, clock)
   servePage(app)
-  addRoutes(app, access, store, demonstration)
+  addRoutes(app, access, store, demonstration, clock)
   return {
     upgrade: (request, socket, head) => feed.upgrade(request, socket, head),
     close: async () => {

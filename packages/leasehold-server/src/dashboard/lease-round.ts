@@ -1,5 +1,5 @@
 import type { Clock, LeaseId, LeaseStore, Time, Timer } from 'leasehold/port'
-import type { LapsedLease } from './sample.ts'
+import { type LapsedLease, lapseOf } from './sample.ts'
 
 const PAGE = 1000
 /** Between two pages of a store in this process, and of one that has to be asked over a network. */
@@ -69,11 +69,12 @@ export class LeaseRound {
       const page = await this.#store.read({ leases: true, after: this.#after, limit: PAGE })
       if (round !== this.#round) return
       const now = this.#clock.now()
-      for (const { id, holder, until, grace, claims } of page.leases) {
+      for (const lease of page.leases) {
+        const { id, holder, until, claims } = lease
         // One that was made to be timed.
         if (holder === PROBE && claims === 0) continue
         this.#count++
-        const since = until - grace
+        const since = lapseOf(lease)
         if (now > since && this.#found.length < LAPSED_SHOWN) {
           this.#found.push({ lease: id, holder, since, until })
         }

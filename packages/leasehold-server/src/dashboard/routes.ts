@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isLeaseholdError, LeaseholdError, type LeaseStore } from 'leasehold/port'
+import {
+  type Clock,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseStore,
+  type Time,
+} from 'leasehold/port'
 import {
   type Access,
   allows,
@@ -30,6 +36,8 @@ export interface Me {
   readonly engine: string
   readonly durability: string
   readonly version: string
+  /** On the server's clock. */
+  readonly at: Time
   /** Where there is none, nobody can start it. */
   readonly demonstration: boolean
 }
@@ -67,6 +75,7 @@ export function addRoutes(
   access: Access,
   { guarantees }: LeaseStore,
   demonstration: Demonstration,
+  clock: Clock,
 ): void {
   const { version } = JSON.parse(
     readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
@@ -89,7 +98,7 @@ export function addRoutes(
         isKnown: !access.tokens.isEmpty,
         isSignedIn: credentials.session !== undefined && !access.tokens.isEmpty,
         rights: rights.map(writeRight),
-        ...{ engine, durability, version },
+        ...{ engine, durability, version, at: clock.now() },
         demonstration: mayDemonstrate(rights),
       }
     })

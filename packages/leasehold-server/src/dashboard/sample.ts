@@ -1,4 +1,4 @@
-import type { LeaseId, Time } from 'leasehold/port'
+import type { Lease, LeaseId, Time } from 'leasehold/port'
 
 /** How a server did in one second, as its dashboard plots it. Rates are per second. */
 export interface Sample {
@@ -33,6 +33,14 @@ export interface LapsedLease {
   readonly holder: string
   readonly since: Time
   readonly until: Time
+}
+
+/**
+ * When a lease lapses that is not renewed. One that was broken ends before its time, but it has not
+ * lapsed while its heartbeats come.
+ */
+export function lapseOf({ until, grace, renewedAt, ttl }: Lease): Time {
+  return Math.max(until - grace, renewedAt + ttl)
 }
 
 /** How things stand now, beside what is plotted. */

@@ -7,6 +7,7 @@ import {
 } from 'leasehold/port'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { LeaseBook } from '../../dashboard/live/lease-book.ts'
+import { rhythmOf } from '../../dashboard/model/heartbeats.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
 
 const NEVER = Infinity
@@ -136,5 +137,30 @@ describe('what is known of the leases on the screen', () => {
     now += 5000
     await look('1', '2')
     expect(store.asked).toEqual(['1', '1', '2'])
+  })
+
+  it('has no pause in its heartbeats while the server was away, since none were told', async () => {
+    store.leases.set('1', leaseOf('1', { until: 35_000 }))
+    await look('1')
+    for (const at of [1000, 2000, 3000]) book.beat('1', at)
+    book.away(true)
+    book.away(false)
+    for (const at of [60_000, 61_000, 62_000]) book.beat('1', at)
+    expect(rhythmOf(book.beatsOf('1'))).toMatchObject({ every: 1000, longest: 1000 })
+  })
+
+  it('stays known when a long line that it waits in is read again', async () => {
+    const ids = Array.from({ length: 300 }, (_, at) => String(at))
+    const claims = ids.map((lease, token) => ({
+      ...{ key: 'jobs/1', token, lease, holder: 'ada', mode: 'exclusive' as const },
+      ...{ claimedAt: 0, until: 35_000 },
+    }))
+    const entry = { key: 'jobs/1', claims, holders: 1, count: claims.length }
+    mirror.put(entry as never, 1)
+    store.leases.set('250', leaseOf('250', { until: 35_000 }))
+    await look('250')
+    mirror.put(entry as never, 2)
+    expect(book.see('250')).toMatchObject({ until: 35_000 })
+    expect(mirror.leases.get('250')?.keys).toEqual(['jobs/1'])
   })
 })

@@ -240,6 +240,18 @@ describe('acts', () => {
     ])
   })
 
+  it('drain an instance whatever the reason says, also where it is cut within a character', async () => {
+    await using world = await World.open(scene, 'ada')
+    const { registry } = world.leasehold
+    await registry.register('embedder', { id: 'i-1' })
+    for (const length of [176, 177, 178]) {
+      const target = { service: 'embedder', instance: 'i-1' }
+      await act({ act: 'drain', ...target, why: `${'x'.repeat(length)}😀` })
+      expect(await registry.find('embedder')).toEqual([])
+      await act({ act: 'return', ...target, why: 'done' })
+    }
+  })
+
   it('drain an instance: what it says of itself does not bring it back, but returning it does', async () => {
     await using world = await World.open(scene, 'agent')
     const { registry } = world.leasehold

@@ -116,3 +116,28 @@ describe('a pool behind bad lines', () => {
     await client.close()
   })
 })
+
+it('a permit is asked back also where another has asked before and took it back slowly', async () => {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const line = new FaultyStore(store, clock)
+  const near = await Leasehold.open(store, { holder: 'near', clock })
+  const far = await Leasehold.open(line, { holder: 'far', clock })
+  const pool = near.pool('gpu', { ...gpus(1), notice: '10s' })
+  const low = await pool.take({ tenant: 'x', preemptible: true })
+  const giveUp = new AbortController()
+  const first = far.pool('gpu').take({ tenant: 'x', priority: 5, signal: giveUp.signal })
+  first.catch(() => {})
+  await clock.advance(1000)
+  const second = pool.take({ tenant: 'x', priority: 4 })
+  await clock.advance(1000)
+  expect(low.notice.aborted).toBe(true)
+  // Its place in line is free before its notice is.
+  let releases = 0
+  line.fault = (call) => (call === 'release' && ++releases === 2 ? { there: 500 } : undefined)
+  giveUp.abort()
+  await clock.advance(60_000)
+  expect(low.state).toBe('lost')
+  expect((await second).held).toBe(true)
+  await Promise.all([near.close(), far.close()])
+})

@@ -46,7 +46,7 @@ describe('the file store, on a clock that is moved', { concurrent: true }, () =>
 
 describe('the file store, in real time', { concurrent: true }, () => {
   // As for the memory store: long enough for a machine that is busy with something else.
-  const real = async () => ({ ...(await open(undefined, SMALL)), ttl: 1200 })
+  const real = async () => ({ ...(await open(undefined, SMALL)), ttl: 2500 })
   // What does not depend on time has been seen above.
   const timed = conformance({ open: real, limits: SMALL }).filter(({ name }) =>
     /^(leases|families|revoking|waiting)/.test(name),

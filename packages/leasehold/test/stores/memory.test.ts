@@ -26,6 +26,6 @@ describe('the memory store, on a clock that is moved', () => {
 
 describe('the memory store, in real time', { concurrent: true }, () => {
   // Long enough for a machine that is busy with something else.
-  const open = async () => ({ store: memoryStore(), ttl: 1200 })
+  const open = async () => ({ store: memoryStore(), ttl: 2500 })
   for (const { name, skip, run } of conformance({ open })) it.skipIf(skip)(name, run)
 })

@@ -56,7 +56,11 @@ export class Cache<Value = unknown> {
     if (copy !== undefined && copy.until > this.#client.now()) return JSON.parse(copy.text) as Value
     let flight = this.#flights.get(key)
     if (flight === undefined) {
-      flight = this.#fetch(key, keys, loader).finally(() => this.#flights.delete(key))
+      flight = this.#fetch(key, keys, loader).finally(() => {
+        if (this.#flights.get(key) === flight) this.#flights.delete(key)
+        // What it has read is older than a change that was made here since.
+        else this.#copies.delete(key)
+      })
       this.#flights.set(key, flight)
     }
     return JSON.parse(await flight) as Value
@@ -73,13 +77,19 @@ export class Cache<Value = unknown> {
   async set(key: string, value: Value): Promise<void> {
     const text = jsonOf(value, `the value of ${show(key)}`)
     await this.#entries.set(this.#keysOf(key), text, this.#settings)
-    this.#copies.delete(key)
+    this.#forget(key)
   }
 
   /** Removes a value. Whoever loads one at the moment cannot store it any more. */
   async delete(key: string): Promise<void> {
     await this.#entries.delete(this.#keysOf(key))
+    this.#forget(key)
+  }
+
+  /** Whoever asks from now on is not given what was read or loaded before. */
+  #forget(key: string): void {
     this.#copies.delete(key)
+    this.#flights.delete(key)
   }
 
   #keysOf(key: string): EntryKeys {

@@ -51,8 +51,11 @@ export class Notice {
     const value = JSON.stringify({ tenant, priority, period, permit, line: this.#line, keys })
     try {
       const hold = await client.tryHold([{ key, value }], { ttl: NOTICE_TTL_MS })
-      // Somebody else has asked for it already.
-      if (hold instanceof Conflict) return
+      if (hold instanceof Conflict) {
+        // Somebody else has asked for it already, and may be about to take that back.
+        if (!this.#withdrawn) this.#in(REST_MS, () => this.#give())
+        return
+      }
       this.#hold = hold
       if (this.#withdrawn) return this.withdraw()
       this.#in(period, () => this.#revoke())

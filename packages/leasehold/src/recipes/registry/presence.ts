@@ -93,15 +93,27 @@ export abstract class Presence implements AsyncDisposable {
     return this
   }
 
-  /** Tells others the text as it is now. Where that fails they will be told when it returns. */
+  /**
+   * Tells others the text as it is now. Where that fails they will be told when it returns, or when
+   * the store answers again.
+   */
   protected async publish(): Promise<void> {
     if (this.#hold === undefined || this.#state !== 'present') {
       const fate = this.#state === 'absent' ? 'it will be told when it returns' : 'it has ended'
       throw new LeaseholdError('lost', `${show(this.key)} is not registered now: ${fate}`)
     }
+    const hold = this.#hold
     const text = this.text()
     this.#said = text
-    await this.#hold.update(text)
+    try {
+      await hold.update(text)
+      this.#failures = 0
+    } catch (error) {
+      const mayHelp =
+        isLeaseholdError(error) && (error.outcome === 'unknown' || error.code === 'lapsed')
+      if (mayHelp && this.#hold === hold && this.#state === 'present') this.#publishLater()
+      throw error
+    }
   }
 
   /** Leaves at once. Doing so twice does nothing. */
@@ -172,6 +184,13 @@ export abstract class Presence implements AsyncDisposable {
     const { clock, random } = this.#client
     const rest = restAfter(this.#failures++, random)
     this.#timer = clock.timer(clock.now() + rest, () => void this.#return())
+  }
+
+  #publishLater(): void {
+    const { clock, random } = this.#client
+    const rest = restAfter(this.#failures++, random)
+    this.#timer?.cancel()
+    this.#timer = clock.timer(clock.now() + rest, () => void this.publish().catch(() => {}))
   }
 
   #fail(error: LeaseholdError): void {

@@ -121,12 +121,16 @@ export class Registration extends Presence {
   async report(status: CheckStatus, note?: string): Promise<void> {
     const { report, check } = this.description
     const now = this.#client.clock.now()
-    const isFresh = check?.ttl === undefined || now - this.#reportedAt < check.ttl / 3
+    const isFresh = now - this.#reportedAt < (check?.ttl ?? Infinity) / 3
     if (report?.status === status && report.note === note && isFresh) return
     const next = { status, note, count: ++this.#reports }
     const told = this.#change(this.#spec, { ...this.#condition, report: next })
     this.#reportedAt = now
-    await told
+    await told.catch((error: unknown) => {
+      // Made again, it must be told again.
+      this.#reportedAt = -Infinity
+      throw error
+    })
   }
 
   /**

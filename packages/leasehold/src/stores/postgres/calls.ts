@@ -1,5 +1,6 @@
 import { type Clock, LeaseholdError, type Limits, type RequestId } from '../../port/index.ts'
 import type { Database } from './database.ts'
+import { Deadlines, type Due, unanswered, unsent } from './deadlines.ts'
 import { CLOSED } from './faults.ts'
 
 /** What goes into one statement at most: the others wait for as long as it takes. */
@@ -20,11 +21,9 @@ export interface Surroundings {
   surplus(): void
 }
 
-interface Call {
+interface Call extends Due {
   readonly text: string
-  readonly deadline: number
   readonly resolve: (answer: never) => void
-  readonly reject: (error: LeaseholdError) => void
 }
 
 type Answers = readonly [
@@ -49,7 +48,8 @@ export class Calls {
   readonly #limits: string
   /** Whoever repeats a request whose answer is still awaited shares it. */
   readonly #requests = new Map<RequestId, Promise<unknown>>()
-  #waiting: Call[] = []
+  readonly #waiting: Call[] = []
+  readonly #deadlines: Deadlines
   #underWay = 0
   #leaving = false
   #closed = false
@@ -66,6 +66,7 @@ export class Calls {
     this.#clock = clock
     this.#timeout = timeout
     this.#around = around
+    this.#deadlines = new Deadlines(clock, () => unsent(timeout))
     const { claimsPerKey, claimsPerLease, childrenPerLease, leaseDepth, leases, page } = limits
     const all = [claimsPerKey, claimsPerLease, childrenPerLease, leaseDepth, leases, page]
     this.#limits = `{${all.join(',')}}`
@@ -88,6 +89,7 @@ export class Calls {
   /** What has not left is refused; fulfilled when what has left was answered, or is late. */
   close(): Promise<void> {
     this.#closed = true
+    this.#deadlines.stop()
     for (const { reject } of this.#waiting.splice(0)) reject(LeaseholdError.from(CLOSED))
     if (this.#underWay === 0) return Promise.resolve()
     return new Promise((resolve) => {
@@ -100,6 +102,7 @@ export class Calls {
     return new Promise<Answer>((resolve, reject) => {
       const deadline = this.#clock.now() + this.#timeout
       this.#waiting.push({ text: JSON.stringify(call), deadline, resolve, reject })
+      this.#deadlines.start(this.#waiting)
       this.#leaveSoon()
     })
   }
@@ -120,55 +123,58 @@ export class Calls {
     const batch = this.#batch()
     if (batch.length === 0) return
     this.#underWay++
+    const last = batch.at(-1)!.deadline
+    const deadlines = new Deadlines(this.#clock, () => unanswered(this.#timeout))
+    deadlines.start([...batch])
     try {
       const text = `[${batch.map((call) => call.text).join(',')}]`
-      const values = [patienceOf(this.#timeout), this.#limits, text]
+      const values = [patienceOf(last - this.#clock.now()), this.#limits, text]
       const [remaining, sweeper, surplus, answers] = await this.#database.ask<Answers>(
         this.#call,
         values,
+        last,
       )
-      for (const [at, { resolve }] of batch.entries()) resolve(this.#whole(answers[at]) as never)
+      for (const [at, call] of batch.entries()) call.resolve(this.#whole(call, answers[at]))
       this.#around.deadline(Number(remaining), sweeper)
       if (surplus) this.#around.surplus()
     } catch (error) {
       for (const { reject } of batch) reject(error as LeaseholdError)
     }
+    deadlines.stop()
     this.#underWay--
     if (this.#underWay === 0) this.#emptied?.()
     if (this.#waiting.length > 0) this.#leaveSoon()
   }
 
   /** What was too large to come with the others. */
-  #whole(answer: unknown): unknown {
+  #whole({ deadline }: Call, answer: unknown): never {
     const [kind, id] = answer as [string, string]
-    return kind === 'stored' ? this.#database.ask('stored($1)', [id]) : answer
+    if (kind !== 'stored') return answer as never
+    const whole = this.#database.ask('stored($1)', [id], deadline)
+    // Nobody hears of it where the call was late meanwhile.
+    whole.catch(() => {})
+    return whole as never
   }
 
   #batch(): Call[] {
-    const now = this.#clock.now()
-    // In the order in which they came, and so of their deadlines.
-    while (this.#waiting.length > 0 && this.#waiting[0]!.deadline < now) {
-      this.#waiting.shift()!.reject(unsent(this.#timeout))
-    }
+    this.#deadlines.expire()
     let characters = 0
     let count = 0
     for (; count < this.#waiting.length && count < BATCH_CALLS; count++) {
       characters += this.#waiting[count]!.text.length
       if (characters > BATCH_CHARACTERS && count > 0) break
     }
-    return this.#waiting.splice(0, count)
+    // In the order in which they came, and so of their deadlines.
+    const batch = this.#waiting.splice(0, count)
+    this.#deadlines.stop()
+    this.#deadlines.start(this.#waiting)
+    return batch
   }
 }
 
 /** The server gives up waiting before we do, so that nothing is carried out long after. */
 export function patienceOf(timeout: number): number {
-  return Math.ceil(timeout * 0.8)
-}
-
-/** Known not to have been carried out, and yet called unknown, so that it is asked again: see faults. */
-function unsent(ms: number): LeaseholdError {
-  const message = `the database was too slow for ${ms} ms to take this call: nothing was sent`
-  return new LeaseholdError('unknown-outcome', message)
+  return Math.max(Math.ceil(timeout * 0.8), 1)
 }
 
 function tooMany(): LeaseholdError {

@@ -1,5 +1,6 @@
-import { type Clock, LeaseholdError } from '../../port/index.ts'
+import type { Clock } from '../../port/index.ts'
 import type { Connection } from './client.ts'
+import { answerBy, unanswered } from './deadlines.ts'
 import { faultOf, isConflict, isLost } from './faults.ts'
 import type { Settings } from './options.ts'
 
@@ -28,11 +29,19 @@ export class Database {
     this.#timeout = timeout
   }
 
-  /** `call` names a function with its parameters, as in `renew($1::text::bigint[])`. */
-  ask<Answer>(call: string, values: readonly (string | number)[]): Promise<Answer> {
+  /**
+   * `call` names a function with its parameters, as in `renew($1::text::bigint[])`. Where those who
+   * asked have waited already, the deadline is theirs.
+   */
+  ask<Answer>(
+    call: string,
+    values: readonly (string | number)[],
+    deadline?: number,
+  ): Promise<Answer> {
     const name = this.#prepares ? `${this.#schema}.${call.slice(0, call.indexOf('('))}` : undefined
     const text = `select ${this.#schema}.${call}::text`
-    return this.#within(this.#repeat(text, values.map(String), name)) as Promise<Answer>
+    const answer = this.#repeat(text, values.map(String), name) as Promise<Answer>
+    return this.#within(answer, deadline)
   }
 
   /** A whole statement. */
@@ -53,19 +62,13 @@ export class Database {
     }
   }
 
-  #within<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const late = () => {
-        this.trouble()
-        reject(
-          new LeaseholdError(
-            'unknown-outcome',
-            `the database did not answer within ${this.#timeout} ms: it may have been done`,
-          ),
-        )
-      }
-      const timer = this.#clock.timer(this.#clock.now() + this.#timeout, late, true)
-      answer.then(resolve, reject).finally(() => timer.cancel())
+  #within<Answer>(
+    answer: Promise<Answer>,
+    deadline = this.#clock.now() + this.#timeout,
+  ): Promise<Answer> {
+    return answerBy(this.#clock, deadline, answer, () => {
+      this.trouble()
+      return unanswered(this.#timeout)
     })
   }
 }

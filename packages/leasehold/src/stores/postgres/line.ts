@@ -1,6 +1,7 @@
 import { type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
 import type { Connection } from './client.ts'
 import type { Database } from './database.ts'
+import { answerBy, unanswered } from './deadlines.ts'
 import { faultOf } from './faults.ts'
 
 /** How often it is tried whether what is notified is heard; at once where there was trouble. */
@@ -29,6 +30,8 @@ export class Line {
   readonly #options: LineOptions
   readonly #name: string
   #stop: (() => void) | undefined
+  /** The attempt to listen that is under way. */
+  #listening: Promise<void> | undefined
   /** Ends the trial under way. */
   #tried: ((heard: boolean) => void) | undefined
   #timer: Timer | undefined
@@ -77,7 +80,19 @@ export class Line {
     this.#stop = undefined
   }
 
-  async #listen(): Promise<void> {
+  /**
+   * A client that has yet to be connected may wait for ever. Whoever listens does not; but the next
+   * attempt goes on with what the last one has begun, or they would gather.
+   */
+  #listen(): Promise<void> {
+    const { clock, timeout } = this.#options
+    this.#listening ??= this.#begin().finally(() => {
+      this.#listening = undefined
+    })
+    return answerBy(clock, clock.now() + timeout, this.#listening, () => unanswered(timeout))
+  }
+
+  async #begin(): Promise<void> {
     const { connection, channel, timeout } = this.#options
     try {
       const stop = await connection.listen(

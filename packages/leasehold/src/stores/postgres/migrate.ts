@@ -1,4 +1,6 @@
 import { LeaseholdError } from '../../port/index.ts'
+import type { Connection } from './client.ts'
+import { answerBy, unanswered } from './deadlines.ts'
 import { faultOf } from './faults.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, schemaOf } from './options.ts'
 import { MIGRATIONS } from './statements/index.ts'
@@ -8,6 +10,8 @@ export const SCHEMA_VERSION = MIGRATIONS.length
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 const SERVER_MIN = 150000
+/** How long the schema may take to be made, or others who make it; with a longer time-out, as long. */
+const MIGRATION_MS = 60_000
 
 /**
  * The SQL that brings a schema of any known version, or none, up to date: one transaction, that many
@@ -39,7 +43,8 @@ end $migration$;
 }
 
 /** Sees to it that the schema is there and is one that we know. */
-export async function prepareSchema(settings: Settings): Promise<readonly string[]> {
+export async function prepareSchema(given: Settings): Promise<readonly string[]> {
+  const settings = { ...given, connection: impatient(given) }
   const { connection, schema, migrate } = settings
   try {
     const server = await serverOf(settings)
@@ -54,6 +59,17 @@ export async function prepareSchema(settings: Settings): Promise<readonly string
   } catch (error) {
     if ((error as { code?: unknown }).code === INSUFFICIENT_PRIVILEGE) throw noRight(schema, error)
     throw faultOf(error)
+  }
+}
+
+/** The connection, of which no statement takes for ever: a database may accept it and say nothing. */
+function impatient({ connection, clock, timeout }: Settings): Connection {
+  const within = <Answer>(ms: number, answer: Promise<Answer>) =>
+    answerBy(clock, clock.now() + ms, answer, () => unanswered(ms))
+  return {
+    ...connection,
+    ask: (text, values, name) => within(timeout, connection.ask(text, values, name)),
+    script: (text) => within(Math.max(timeout, MIGRATION_MS), connection.script(text)),
   }
 }
 

@@ -96,7 +96,7 @@ class PostgresStore implements LeaseStore {
       deadline: (remaining, sweeper) => this.#sweeper.hear(remaining, sweeper),
       surplus: () => void this.#tidy(),
     })
-    this.#renewals = new Renewals(database, clock)
+    this.#renewals = new Renewals(database, clock, timeout)
     this.#readings = new Readings(database, limits.historyPerKey)
     const isPushed = line && (() => this.#line!.isUp)
     this.#watches = new Watches({

@@ -9,6 +9,7 @@ import {
 } from '../../port/index.ts'
 import { numberOf, readEnd } from './answers.ts'
 import type { Database } from './database.ts'
+import { Deadlines, type Due, unanswered, unsent } from './deadlines.ts'
 import { CLOSED } from './faults.ts'
 
 /** Leases in one statement, unless a single call has more. */
@@ -16,10 +17,9 @@ const BATCH_LEASES = 10_000
 /** Two renewals of one lease wait for each other, so nothing is gained by more. */
 const BATCHES_MAX = 2
 
-interface Call {
+interface Call extends Due {
   readonly leases: readonly LeaseId[]
   readonly resolve: (answer: Renewed) => void
-  readonly reject: (error: LeaseholdError) => void
 }
 
 type Answer = readonly [
@@ -33,26 +33,33 @@ const NOTHING: Renewed = { lost: [], capped: [] }
 export class Renewals {
   readonly #database: Database
   readonly #clock: Clock
-  #waiting: Call[] = []
+  readonly #timeout: number
+  readonly #waiting: Call[] = []
+  readonly #deadlines: Deadlines
   #underWay = 0
   #leaving = false
   #closed = false
 
-  constructor(database: Database, clock: Clock) {
+  constructor(database: Database, clock: Clock, timeout: number) {
     this.#database = database
     this.#clock = clock
+    this.#timeout = timeout
+    this.#deadlines = new Deadlines(clock, () => unsent(timeout))
   }
 
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
     if (this.#closed) return Promise.reject(LeaseholdError.from(CLOSED))
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ leases, resolve, reject })
+      const deadline = this.#clock.now() + this.#timeout
+      this.#waiting.push({ leases, deadline, resolve, reject })
+      this.#deadlines.start(this.#waiting)
       this.#leaveSoon()
     })
   }
 
   close(): void {
     this.#closed = true
+    this.#deadlines.stop()
     for (const { reject } of this.#waiting.splice(0)) reject(LeaseholdError.from(CLOSED))
   }
 
@@ -67,30 +74,40 @@ export class Renewals {
 
   async #leave(): Promise<void> {
     const batch = this.#batch()
+    if (batch.length === 0) return
+    const last = batch.at(-1)!.deadline
+    const deadlines = new Deadlines(this.#clock, () => unanswered(this.#timeout))
+    deadlines.start([...batch])
     const ids = new Set(batch.flatMap(({ leases }) => leases.map(numberOf)))
     ids.delete(0)
     this.#underWay++
     try {
+      const values = [`{${[...ids].join(',')}}`]
       const answer: Answer =
         ids.size === 0
           ? [[], []]
-          : await this.#database.ask('renew($1::text::bigint[])', [`{${[...ids].join(',')}}`])
+          : await this.#database.ask('renew($1::text::bigint[])', values, last)
       for (const { leases, resolve } of batch) resolve(exceptionsOf(leases, answer))
     } catch (error) {
       for (const { reject } of batch) reject(error as LeaseholdError)
     }
+    deadlines.stop()
     this.#underWay--
     if (this.#waiting.length > 0) this.#leaveSoon()
   }
 
   #batch(): Call[] {
+    this.#deadlines.expire()
     let leases = 0
     let count = 0
     for (; count < this.#waiting.length; count++) {
       leases += this.#waiting[count]!.leases.length
       if (leases > BATCH_LEASES && count > 0) break
     }
-    return this.#waiting.splice(0, count)
+    const batch = this.#waiting.splice(0, count)
+    this.#deadlines.stop()
+    this.#deadlines.start(this.#waiting)
+    return batch
   }
 }
 

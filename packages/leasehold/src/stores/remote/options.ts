@@ -2,6 +2,7 @@ import type { SecureContextOptions } from 'node:tls'
 import {
   type Clock,
   type Duration,
+  invalid,
   LeaseholdError,
   milliseconds,
   positive,
@@ -38,8 +39,13 @@ export interface RemoteStoreOptions {
   readonly random?: Random | undefined
 }
 
+/** What HTTP allows in the name and in the value of a header. */
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
 export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): LinkOptions {
   const { clock = systemClock, random = systemRandom, token, tls } = options
+  checkHeaders(options)
   const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) }
   return {
     url: streamOf(url),
@@ -50,6 +56,20 @@ export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): L
     headers,
     tls,
     hello: { client: random.id(), tied: lingerOf(options.tied) },
+  }
+}
+
+/** Neither a token nor the value of a header is shown: both may be secrets. */
+function checkHeaders({ token = '', headers = {} }: RemoteStoreOptions): void {
+  if (!HEADER_VALUE.test(token)) {
+    throw invalid(
+      'token has a character that no header may have, such as a line break: give it as it was printed',
+    )
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HEADER_NAME.test(name)) throw invalid(`header ${show(name)} is no name of a header`)
+    if (value !== undefined && HEADER_VALUE.test(value)) continue
+    throw invalid(`header ${show(name)} has a value that no header may have: give a line of text`)
   }
 }
 

@@ -34,6 +34,8 @@ export class Watches {
   readonly #timeout: number
   readonly #watches = new Map<number, OpenWatch>()
   #timer: Timer | undefined
+  /** Why there is no stream, where there was one. */
+  #trouble: string | undefined
 
   constructor(calls: Calls, clock: Clock, timeout: number) {
     this.#calls = calls
@@ -47,6 +49,7 @@ export class Watches {
     const watch = { id, target: { ...target }, observer, started: false }
     this.#watches.set(id, watch)
     this.#ask(watch)
+    this.#interruptLater()
     return {
       close: () => {
         if (this.#watches.delete(id)) this.#calls.post(writeUnwatch(this.#calls.nextId(), id))
@@ -70,19 +73,35 @@ export class Watches {
   }
 
   up(): void {
-    this.#timer?.cancel()
+    this.#trouble = undefined
+    this.#cancel()
     for (const watch of this.#watches.values()) this.#ask(watch)
   }
 
   down(trouble: string): void {
+    this.#trouble = trouble
+    this.#interruptLater()
     this.#interrupt((watch) => 'lease' in watch.target, broken(trouble))
-    const deadline = this.#clock.now() + this.#timeout
-    this.#timer = this.#clock.timer(deadline, () => this.#interrupt(() => true, broken(trouble)))
   }
 
   close(error: LeaseholdError): void {
-    this.#timer?.cancel()
+    this.#cancel()
     this.#interrupt(() => true, error)
+  }
+
+  /** Who begins to watch while there is no stream does not wait for one for ever either. */
+  #interruptLater(): void {
+    const trouble = this.#trouble
+    if (trouble === undefined || this.#timer !== undefined) return
+    this.#timer = this.#clock.timer(this.#clock.now() + this.#timeout, () => {
+      this.#timer = undefined
+      this.#interrupt(() => true, broken(trouble))
+    })
+  }
+
+  #cancel(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
   }
 
   /** Where there is no stream now, `up` will ask. */

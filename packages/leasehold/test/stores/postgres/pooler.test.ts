@@ -38,8 +38,7 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
     const open = async (client: () => pg.Pool | postgres.Sql, isDirect: boolean) => {
       const listen = isDirect ? direct : false
       const store = await postgresStore(client(), { listen, poll: '20ms' })
-      const guarantees = { ...store.guarantees, expiryLateness: 400 }
-      return { store: Object.defineProperty(store, 'guarantees', { value: guarantees }) }
+      return { store, ttl: 2500 }
     }
 
     // What does not depend on how news arrives is seen without a pooler.

@@ -1,0 +1,192 @@
+import { memoryStore } from 'leasehold/memory'
+import type { LeaseStore } from 'leasehold/port'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { changedStore, Gate } from '../changed-store.ts'
+import { describeInBrowser, launch, Visit } from './browser.ts'
+import { Scene } from './scene.ts'
+
+/** What Chromium says of a request that a test has broken. */
+const BROKEN = /ERR_FAILED|Failed to load/
+
+describeInBrowser('the dashboard while something is under way', () => {
+  let browser: Browser
+  let scene: Scene
+  let visit: Visit
+  let page: Page
+
+  beforeAll(async () => {
+    browser = await launch()
+  })
+
+  afterEach(async () => {
+    await visit.end()
+    await scene.close()
+  })
+
+  afterAll(() => browser?.close())
+
+  const begin = async (view: string) => {
+    visit = await Visit.open(browser, `${scene.url}/#/${view}`)
+    page = visit.page
+  }
+
+  const signIn = async (token: string) => {
+    await page.getByLabel('Token').fill(token)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  }
+
+  /** A store of which the keys cannot be listed until the gate is opened. */
+  const slowStore = (gate: Gate): LeaseStore => {
+    const store = memoryStore()
+    const read = async (query: { readonly prefix?: string }) => {
+      if (query.prefix === '') await gate.opened
+      return store.read(query as never)
+    }
+    return changedStore(store, { read: read as never })
+  }
+
+  it('says that nobody was signed out where the server did not answer', async () => {
+    scene = await Scene.open()
+    const token = await scene.token('ann', 'all:')
+    await begin('')
+    await signIn(token)
+    await visit.live()
+    visit.expected.push(BROKEN)
+    await page.route('**/dashboard/session', (route) => route.abort())
+    await page.getByRole('button', { name: 'sign out' }).click()
+    const said = page.getByRole('alert').getByText('not signed out: the server did not answer')
+    await said.waitFor()
+    await page.setViewportSize({ width: 360, height: 700 })
+    const beyond = () => document.documentElement.scrollWidth - innerWidth
+    await expect.poll(() => page.evaluate(beyond), { timeout: 20_000 }).toBe(0)
+    await page.unroute('**/dashboard/session')
+    await page.getByRole('button', { name: 'sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+  })
+
+  it('says what became of an act that was left while it was under way, also where it failed', async () => {
+    scene = await Scene.open()
+    const lease = await scene.lease('ada', ['jobs/1'])
+    await begin(`leases/${lease}`)
+    await visit.live()
+    visit.expected.push(BROKEN)
+    const gate = new Gate()
+    await page.route('**/dashboard/acts', async (route) => {
+      await gate.opened
+      await route.abort()
+    })
+    const dialog = page.getByRole('dialog')
+    await page.getByRole('button', { name: 'End it now…' }).click()
+    await dialog.getByLabel('Reason').fill('slow')
+    await dialog.getByRole('button', { name: 'End it now' }).click()
+    await dialog.getByText('Under way').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    gate.open()
+    const said = /^End the lease of ada: It is not known whether it was done/
+    await page.getByText(said).waitFor({ timeout: 20_000 })
+  })
+
+  it('goes to the sign-in at once where somebody signs out while it still reads', async () => {
+    const gate = new Gate()
+    scene = await Scene.open(slowStore(gate))
+    const token = await scene.token('ann', 'all:')
+    await scene.lease('ada', ['jobs/1'])
+    await begin('')
+    await signIn(token)
+    await page.getByRole('button', { name: 'sign out' }).click()
+    const alert = page.getByRole('alert')
+    await page.getByLabel('Token').or(alert).waitFor()
+    expect(await alert.count()).toBe(0)
+    gate.open()
+    await signIn(token)
+    await visit.live()
+  })
+
+  it('says of nothing that it is not there before it has looked', async () => {
+    const gate = new Gate()
+    scene = await Scene.open(slowStore(gate))
+    const lease = await scene.lease('ada', ['jobs/1'])
+    const free = await scene.lease('bo', [], { claims: undefined })
+    await begin('keys/jobs%2F1')
+    await page.locator('.detail').waitFor()
+    expect(await page.getByText(/Nobody claims it|No key is claimed/).count()).toBe(0)
+    await visit.to('Overview')
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
+    expect(await page.getByText('All is well').count()).toBe(0)
+    const views = ['Leases', 'Services', 'Elections', 'Pools', 'Sessions']
+    for (const view of views) {
+      await visit.to(view)
+      await page.getByText('Not read yet').first().waitFor()
+    }
+    for (const id of [lease, free]) {
+      await page.evaluate((hash) => location.assign(hash), `#/leases/${id}`)
+      await page.locator('.detail').waitFor()
+      expect(await page.getByText('is over').count()).toBe(0)
+    }
+    gate.open()
+    await page.locator('.detail').getByText('Last heartbeat').waitFor()
+    await visit.to('Services')
+    await page.getByText('No instance is registered').waitFor()
+  })
+
+  it('shows nobody how much another has seen', async () => {
+    scene = await Scene.open()
+    await scene.lease('me', ['mail/1', 'mail/2', 'mail/3'])
+    const all = await scene.token('ann', 'read,watch:')
+    const part = await scene.token('bob', 'read,watch:jobs/')
+    await scene.lease('me', ['jobs/1'])
+    await begin('')
+    const spark = page.getByRole('img', { name: /^Keys: / })
+    await signIn(all)
+    await visit.live()
+    await expect.poll(() => spark.getAttribute('aria-label'), { timeout: 20_000 }).toContain('to 4')
+    await page.getByRole('button', { name: 'sign out' }).click()
+    await page.getByLabel('Token').waitFor()
+    await signIn(part)
+    await visit.live()
+    const own = 'from 1 to 1 in'
+    await expect.poll(() => spark.getAttribute('aria-label'), { timeout: 20_000 }).toContain(own)
+  })
+
+  it('does not blame the server for a token that cannot be sent', async () => {
+    scene = await Scene.open()
+    await scene.token('ann', 'all:')
+    await begin('')
+    await signIn('lh_ann_…')
+    await page
+      .getByRole('alert')
+      .getByText('no token has such characters')
+      .waitFor({ timeout: 20_000 })
+  })
+
+  it('shows the events of several prefixes in the order in which they happened', async () => {
+    scene = await Scene.open()
+    for (const key of ['jobs/1', 'mail/1', 'jobs/2', 'mail/2']) await scene.lease('ada', [key])
+    const token = await scene.token('ann', 'read,watch:jobs/', 'read,watch:mail/')
+    await begin('')
+    await signIn(token)
+    await visit.live()
+    const keys = page.getByRole('listbox', { name: /^Events/ }).locator('.key')
+    const order = ['mail/2', 'jobs/2', 'mail/1', 'jobs/1']
+    await expect.poll(() => keys.allInnerTexts(), { timeout: 20_000 }).toEqual(order)
+  })
+
+  it('knows the time on the server also for those who are not told its figures', async () => {
+    scene = await Scene.open()
+    const lease = await scene.lease('ada', ['jobs/1'], { ttl: 600_000 })
+    const token = await scene.token('ann', 'read,watch:jobs/')
+    await begin(`leases/${lease}`)
+    // The clock of this browser is an hour late.
+    await page.addInitScript(() => {
+      const timeOrigin = performance.timeOrigin - 3_600_000
+      Object.defineProperty(performance, 'timeOrigin', { value: timeOrigin })
+    })
+    await page.reload()
+    await signIn(token)
+    await visit.live()
+    const left = page.locator('.detail .drain-text')
+    await left.waitFor()
+    expect(Number.parseInt((await left.textContent())!, 10)).toBeLessThanOrEqual(10)
+  })
+})

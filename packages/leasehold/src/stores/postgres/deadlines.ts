@@ -1,0 +1,71 @@
+import { type Clock, LeaseholdError, type Timer } from '../../port/index.ts'
+
+/** The answer, or a rejection where it has not come by the deadline. Keeps the process running. */
+export function answerBy<Answer>(
+  clock: Clock,
+  deadline: number,
+  answer: Promise<Answer>,
+  late: () => LeaseholdError,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.timer(deadline, () => reject(late()), true)
+    answer.then(resolve, reject).finally(() => timer.cancel())
+  })
+}
+
+/** A call that must be settled by its deadline. */
+export interface Due {
+  readonly deadline: number
+  readonly reject: (error: LeaseholdError) => void
+}
+
+/**
+ * Calls in the order of their deadlines. Each is rejected and taken out when its time is over; until
+ * `stop`, one timer for all of them keeps the process running.
+ */
+export class Deadlines {
+  readonly #clock: Clock
+  readonly #late: () => LeaseholdError
+  #calls: Due[] = []
+  #timer: Timer | undefined
+
+  constructor(clock: Clock, late: () => LeaseholdError) {
+    this.#clock = clock
+    this.#late = late
+  }
+
+  /** Watches over these, which may be more by the time that the first is late. */
+  start(calls: Due[]): void {
+    if (this.#timer !== undefined || calls.length === 0) return
+    this.#calls = calls
+    this.#timer = this.#clock.timer(calls[0]!.deadline, () => this.expire(), true)
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+
+  /** Takes out what is late by now, of which a timer may not have told yet. */
+  expire(): void {
+    const calls = this.#calls
+    const now = this.#clock.now()
+    this.stop()
+    const early = calls.findIndex(({ deadline }) => deadline > now)
+    const late = calls.splice(0, early === -1 ? calls.length : early)
+    for (const { reject } of late) reject(this.#late())
+    this.start(calls)
+  }
+}
+
+/** It was sent, and may have been carried out. */
+export function unanswered(ms: number): LeaseholdError {
+  const message = `the database did not answer within ${ms} ms: it may have been done`
+  return new LeaseholdError('unknown-outcome', message)
+}
+
+/** Known not to have been carried out, and yet called unknown, so that it is asked again: see faults. */
+export function unsent(ms: number): LeaseholdError {
+  const message = `the database was too slow for ${ms} ms to take this call: nothing was sent`
+  return new LeaseholdError('unknown-outcome', message)
+}

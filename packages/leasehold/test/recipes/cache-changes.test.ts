@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+async function scene() {
+  const clock = new TestClock()
+  const leasehold = await Leasehold.open(memoryStore({ clock }), { clock, holder: 'a' })
+  return { clock, leasehold }
+}
+
+/** A loader that gives its value when it is told to. */
+function slowLoader() {
+  let finish: (value: string) => void = () => {}
+  const loader = () => new Promise<string>((resolve) => (finish = resolve))
+  return { loader, finish: (value: string) => finish(value) }
+}
+
+describe('one who asks after a change of its own', () => {
+  it('is not given what was being loaded before it deleted', async () => {
+    const { clock, leasehold } = await scene()
+    const cache = leasehold.cache<string>('c')
+    const slow = slowLoader()
+    const before = cache.get('k', slow.loader).catch(() => 'none')
+    await clock.advance(100)
+    await cache.delete('k')
+    const after = cache.get('k', () => 'new')
+    slow.finish('old')
+    await clock.advance(100)
+    expect(await after).toBe('new')
+    await before
+    expect(await cache.peek('k')).toBe('new')
+    await leasehold.close()
+  })
+
+  it.each(['0s', '1m'] as const)(
+    'is not given what was loaded before it deleted (local: %s)',
+    async (local) => {
+      const clock = new TestClock()
+      const line = new FaultyStore(memoryStore({ clock }), clock)
+      const leasehold = await Leasehold.open(line, { clock, holder: 'a', callTimeout: '1m' })
+      const cache = leasehold.cache<string>('c', { local })
+      // What was loaded is on its way to the store.
+      line.fault = (call) => (call === 'update' ? { there: 5000 } : undefined)
+      const before = cache.get('k', () => 'old')
+      await clock.advance(100)
+      await cache.delete('k')
+      line.fault = () => undefined
+      const after = cache.get('k', () => 'new')
+      await clock.advance(10_000)
+      expect(await after).toBe('new')
+      await before
+      expect(await cache.get('k', () => 'newest')).toBe('new')
+      await leasehold.close()
+    },
+  )
+
+  it('is given at once what it has set, whatever takes how long to load', async () => {
+    const { clock, leasehold } = await scene()
+    const cache = leasehold.cache<string>('c', { local: '1m' })
+    const slow = slowLoader()
+    const before = cache.get('k', slow.loader)
+    await clock.advance(100)
+    await cache.set('k', 'set')
+    expect(await cache.get('k', () => 'loaded')).toBe('set')
+    slow.finish('old')
+    await clock.advance(100)
+    expect(await before).toBe('set')
+    await leasehold.close()
+  })
+})
