@@ -4,7 +4,9 @@ export {
   commandSequences,
   compareWithKernel,
   type FastCheck,
+  type OpenedStores,
   type SequenceOptions,
+  type Turn,
 } from './commands/index.ts'
 export {
   type ConformanceCase,

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/index.ts'
-import type { Turn } from '../../src/testing/commands/index.ts'
 import {
   type Command,
   commandSequences,
   compareWithKernel,
+  type Turn,
   testStore,
 } from '../../src/testing/index.ts'
 

@@ -151,7 +151,8 @@ export class LeaseWatch {
   async #begin(): Promise<void> {
     const standing = await this.#read()
     if (standing === undefined) return
-    const { revision, places: claims } = standing
+    const { revision, places: claims, known } = standing
+    this.#life = known.record.life?.lease
     const own: OwnClaim[] = []
     for (const [token, places] of claims) {
       const holds = places.every((place) => place.holds)
@@ -174,7 +175,6 @@ export class LeaseWatch {
       return undefined
     }
     this.#known = standing.known
-    this.#life = standing.known.record.life?.lease
     this.#seen = standing.claims
     return standing
   }

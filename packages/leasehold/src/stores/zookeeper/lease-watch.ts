@@ -164,13 +164,13 @@ export class LeaseWatch {
   /** Waits until a claim holds all its keys, or is no more. */
   async #follow(claim: Followed, after: Revision): Promise<void> {
     const isWanted = () => this.observing.isOpen && this.#claims.get(claim.token) === claim
+    let waitedFor: readonly Key[] = claim.keys
     try {
       while (isWanted()) {
         const states = await this.#around.tree.keys(claim.keys)
         if (!isWanted()) return
         const places = states.map(({ line }) => line.findIndex((it) => it.claim === claim.claim))
-        // Taken by force, of which the lease's node tells; or the lease has ended.
-        if (places.includes(-1)) return
+        if (places.includes(-1)) return this.#shrink(claim, places, waitedFor)
         const blocked = states.filter(({ held }, at) => places[at]! >= held)
         if (blocked.length === 0) {
           claim.holds = true
@@ -181,11 +181,22 @@ export class LeaseWatch {
           return
         }
         after = -1
+        waitedFor = blocked.map(({ key }) => key)
         await this.#untilOneLeaves(claim, blocked, isWanted)
       }
     } catch (error) {
       this.observing.notify({ type: 'interrupted', error: storeFault(error) })
     }
+  }
+
+  /**
+   * It has fewer keys than before: some were taken by force, of which the lease's node tells, or were
+   * released through another store. What it holds of the rest is news only where that was waited for.
+   */
+  #shrink({ token, keys }: Followed, places: readonly number[], waitedFor: readonly Key[]): void {
+    const gone = keys.filter((_, at) => places[at] === -1)
+    const isNews = keys.some((key) => !gone.includes(key) && waitedFor.includes(key))
+    this.#remove(token, gone, isNews ? -1 : Number.POSITIVE_INFINITY)
   }
 
   async #untilOneLeaves(

@@ -3,11 +3,11 @@ import type { Ending, Guard } from './ending.ts'
 import { afterChange } from './faults.ts'
 import { Conflict, type Journal } from './journal.ts'
 import type { Plan } from './plan.ts'
-import { encode, endOfLife, type LeaseRecord, NOTHING, settled } from './records.ts'
+import { decode, encode, endOfLife, type LeaseRecord, NOTHING, settled } from './records.ts'
 import type { Sessions } from './sessions.ts'
 import { type KeyState, type LeaseClaim, surveyOf } from './tree.ts'
 import type { Session } from './wire/index.ts'
-import { CODE, getData, isFault, type Op, sync } from './wire/index.ts'
+import { CODE, getData, isFault, type NodeData, type Op, sync } from './wire/index.ts'
 
 /** How long to wait before an end is tried again that could not be carried out. */
 const OBSTRUCTED_MS = 250
@@ -30,6 +30,8 @@ export interface Kept {
   endOfLife: number
   /** By whom its life was cut short. */
   cutBy: End | undefined
+  /** Of its node, when a renewal last read it. */
+  version: number | undefined
   claims: Map<number, LeaseClaim>
   timer: Timer | undefined
   ending: Promise<void> | undefined
@@ -228,7 +230,10 @@ export class Lessor {
     for (const [at, each] of kept.entries()) {
       const isOurs = value[at]?.data !== undefined && this.#kept.get(each.id) === each
       if (!isOurs || each.ending || epoch !== session.epoch) stale.push(each.id)
-      else each.renewedAt = now
+      else {
+        each.renewedAt = now
+        this.#heedBreak(each, value[at]!.data!)
+      }
     }
     return stale
   }
@@ -256,6 +261,7 @@ export class Lessor {
     const kept: Kept = {
       ...lease,
       cutBy: record.cap && { reason: 'broken', by: record.cap.by, why: record.cap.why },
+      version: undefined,
       timer: undefined,
       ending: undefined,
       look: () => void this.#look(kept).catch(() => {}),
@@ -289,19 +295,29 @@ export class Lessor {
 
   async #look(kept: Kept): Promise<void> {
     if (this.#kept.get(kept.id) !== kept) return
-    const { tree, instance, clock } = this.#journal
+    const { tree, instance } = this.#journal
     this.#watch(kept)
     const state = await tree.lease(kept.id)
     if (this.#kept.get(kept.id) !== kept) return
     if (!state || state.record.keeper !== instance) return this.#drop(kept.id)
-    const { cap } = state.record
-    if (cap && JSON.stringify(cap) !== JSON.stringify(kept.record.cap)) {
-      kept.endOfLife = Math.min(kept.endOfLife, clock.now() + cap.after)
-      kept.cutBy = { reason: 'broken', by: cap.by, why: cap.why }
-      this.#arm(kept)
-    }
+    this.#heed(kept, state.record)
     kept.record = state.record
     kept.claims = new Map(state.claims.map((claim) => [claim.token, claim]))
+  }
+
+  /** A renewal may be asked for before it was heard that the lease was broken. */
+  #heedBreak(kept: Kept, { data, stat }: NodeData): void {
+    if (kept.version === stat.version) return
+    kept.version = stat.version
+    this.#heed(kept, decode<LeaseRecord>(data))
+  }
+
+  #heed(kept: Kept, { cap }: LeaseRecord): void {
+    if (!cap || JSON.stringify(cap) === JSON.stringify(kept.record.cap)) return
+    kept.endOfLife = Math.min(kept.endOfLife, this.#journal.clock.now() + cap.after)
+    kept.cutBy = { reason: 'broken', by: cap.by, why: cap.why }
+    kept.record = { ...kept.record, cap }
+    this.#arm(kept)
   }
 
   /** Deadlines are lazy: a renewal only writes the time, and the timer looks at it when it comes up. */

@@ -9,6 +9,12 @@ import { KernelSide, type OpenedStores, StoreSide } from './sides.ts'
 /** Where time cannot be moved, everything lives for longer than any comparison takes. */
 const LONG_MS = 3_600_000
 
+/**
+ * These are not run before all was heard that must be. What a claim came to hold need not be told any
+ * more once it is gone; and who watches a lease may answer its renewal by what was heard of it.
+ */
+const AFTER_NEWS: readonly Command['do'][] = ['release', 'revoke', 'renew']
+
 export interface CompareOptions {
   /** The limits that the store was opened with, where they are not the default ones. */
   readonly limits?: Partial<Limits> | undefined
@@ -17,6 +23,11 @@ export interface CompareOptions {
    * after the watch had begun: for a store that says so, or that tells it later than one can wait.
    */
   readonly ownClaimsOnly?: boolean | undefined
+  /**
+   * No two deadlines are the same. Which of two leases goes first whose time is over at one moment is
+   * for every store to choose, and the kernel has chosen.
+   */
+  readonly ownDeadlines?: boolean | undefined
   readonly random?: Random | undefined
 }
 
@@ -46,8 +57,9 @@ export async function compareWithKernel(
       if (turn.do === 'watch') await watches.begin(turn.store, turn.lease)
       else {
         const { command, store: through } = turn.do === 'turn' ? turn : { command: turn, store: 0 }
-        if (command.do === 'release' || command.do === 'revoke') await watches.settle()
-        await compareAnswers(at, command, through, store, kernel)
+        if (AFTER_NEWS.includes(command.do)) await watches.settle()
+        const own = options.ownDeadlines ? withOwnDeadline(command, at) : command
+        await compareAnswers(at, own, through, store, kernel)
       }
     }
     await compareReadings(store, kernel)
@@ -107,6 +119,18 @@ async function compareEvents(
     const told = plainEvents(events, store.names, store.exact)
     assert.deepEqual(told, expected, `the events through store ${through} differ`)
   }
+}
+
+/** The same command, with times that those of no other command come to. */
+function withOwnDeadline(command: Command, at: number): Command {
+  const own = (at + 1) / 256
+  if (command.do === 'grant') {
+    const { ttl, maxLife } = command
+    const life = maxLife === undefined ? {} : { maxLife: maxLife + own + 1 / 1024 }
+    return { ...command, ttl: ttl + own, ...life }
+  }
+  if (command.do !== 'revoke' || !command.after) return command
+  return { ...command, after: command.after + own + 1 / 2048 }
 }
 
 /** The same command, but so that nothing comes to its end by time. */

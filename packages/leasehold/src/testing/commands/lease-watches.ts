@@ -40,10 +40,7 @@ export class LeaseWatches {
     await ear.nextAny()
   }
 
-  /**
-   * Waits until every watch has told what it must. What a claim came to hold need not be told any
-   * more once it is gone: so nothing is taken away or given back before that was heard.
-   */
+  /** Waits until every watch has told what it must. */
   async settle(): Promise<void> {
     for (const watched of this.#watched) await this.#settleOne(watched)
   }

@@ -3,8 +3,12 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { etcdStore } from '../../../src/stores/etcd/index.ts'
 import { ETCD_LIMITS } from '../../../src/stores/etcd/options.ts'
-import type { Turn } from '../../../src/testing/commands/index.ts'
-import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
+import {
+  type Command,
+  commandSequences,
+  compareWithKernel,
+  type Turn,
+} from '../../../src/testing/index.ts'
 import { describeWith, Engine, ETCD } from '../../engines/index.ts'
 import { leftOpen } from '../left-open.ts'
 

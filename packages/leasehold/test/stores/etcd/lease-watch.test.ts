@@ -160,4 +160,17 @@ describeWith(ETCD, 'a watch on a lease in etcd', () => {
     line.heal()
     expect(heard).toEqual(['watching'])
   }, 30_000)
+
+  it('tells of a break that was made while it looked at claims of another store', async () => {
+    const other = open()
+    const claims = Array.from({ length: 30 }, (_, at) => ({ key: `broken-${at}` }))
+    await other.grant({ holder: 'b', ttl: 600_000, claims })
+    const { lease } = await hold(direct, 'broken')
+    const { told } = listen(direct, lease)
+    await told('standing')
+    // Of each claim that waits, whoever watches its lease is told to look.
+    await Promise.all(claims.map((claim) => other.claim({ lease, claims: [claim] })))
+    await other.revoke({ target: { lease }, after: 60_000, by: 'ops', why: 'move' })
+    expect(await told('capped')).toMatchObject({ end: { reason: 'broken', by: 'ops' } })
+  }, 60_000)
 })

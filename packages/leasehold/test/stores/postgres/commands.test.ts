@@ -2,12 +2,21 @@ import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, it } from 'vitest'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
-import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
+import {
+  type Command,
+  commandSequences,
+  compareWithKernel,
+  type Turn,
+} from '../../../src/testing/index.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 import { leftOpen } from '../left-open.ts'
 import { MovedPostgres } from './moved-clock.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
+const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: 2 })
+
+/** A notice that is missing is waited for: what was shrunk until then is told all the same. */
+const SHRINKING_MS = 60_000
 
 describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
   let engine: Engine
@@ -36,9 +45,22 @@ describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
   it('does to the millisecond what the kernel does, on a clock that is moved', async () => {
     const moved = await MovedPostgres.make(pool, 'moved')
     await fc.assert(
-      fc.asyncProperty(sequences, (commands) => compareWithKernel(() => moved.open(), commands)),
-      { numRuns: 200 },
+      fc.asyncProperty(sequences, (commands) =>
+        compareWithKernel(() => moved.open(), commands, { ownDeadlines: true }),
+      ),
+      { numRuns: 100 },
     )
     await moved.store.close()
   })
+
+  it('does so through two stores at once', async () => {
+    const stores = await Promise.all([0, 1].map(() => postgresStore(pool, { schema: 'two' })))
+    const [store, other] = stores.map(leftOpen)
+    const open = async () => ({ store: store!, others: [other!] })
+    await fc.assert(
+      fc.asyncProperty(turns, (commands) => compareWithKernel(open, commands)),
+      { numRuns: 60, interruptAfterTimeLimit: SHRINKING_MS },
+    )
+    for (const each of stores) await each.close()
+  }, 120_000)
 })

@@ -114,6 +114,21 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
+  it('gives nothing to one whose time was over before that of the holder, however late it looks', async () => {
+    const moved = await MovedPostgres.make(pool, 'late')
+    const { store } = moved
+    const holder = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
+    await grant(store, { ttl: 1500, claims: [{ key: 'a' }] })
+    await moved.advance(900)
+    await store.renew([holder.lease])
+    await moved.set((await number('select now from late.moved')) + 1100)
+    await pool.query("update late.meta set sweeper = 'test'")
+    await pool.query("select late.sweep(1000, 'test', 10, 0)")
+    const { tenures } = await store.read({ history: 'a' })
+    expect(tenures).toMatchObject([{ lease: holder.lease, end: { reason: 'expired' } }])
+    await store.close()
+  })
+
   it('lets nobody wait for ever who renews, claims and ends the same leases at once', async () => {
     const stores = await Promise.all([0, 1].map(() => postgresStore(pool, { schema: 'storm' })))
     const [one, two] = stores as [LeaseStore, LeaseStore]

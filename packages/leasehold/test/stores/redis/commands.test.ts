@@ -2,8 +2,12 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, it } from 'vitest'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import type { Turn } from '../../../src/testing/commands/index.ts'
-import { type Command, commandSequences, compareWithKernel } from '../../../src/testing/index.ts'
+import {
+  type Command,
+  commandSequences,
+  compareWithKernel,
+  type Turn,
+} from '../../../src/testing/index.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { leftOpen } from '../left-open.ts'
 

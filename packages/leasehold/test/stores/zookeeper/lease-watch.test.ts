@@ -129,4 +129,26 @@ describeWith(ZOOKEEPER, 'a watch on a lease in ZooKeeper', () => {
     await own.release({ lease, keys: ['b'], token })
     expect((await own.read({ lease })).lease?.claims).toBe(1)
   }, 30_000)
+
+  it('tells when a claim holds what is left of it, though it was released through another store', async () => {
+    const [own, other] = [await open('/elsewhere'), await open('/elsewhere')]
+    const [, first] = [await hold(other, 'a'), await hold(other, 'b')]
+    const { lease } = await hold(own, 'other')
+    const { told } = listen(own, lease)
+    await told('standing')
+    const { token } = (await own.claim({ lease, claims: [{ key: 'a' }, { key: 'b' }] })) as Claimed
+    await other.release({ lease, keys: ['a'], token })
+    await release(other, first, 'b')
+    expect(await told('holds')).toMatchObject({ token })
+  }, 30_000)
+
+  it('does not keep a renewal from telling of a break that was only just made', async () => {
+    const [own, other] = [await open('/broken'), await open('/broken')]
+    for (let round = 0; round < 10; round++) {
+      const { lease } = await hold(own, `key-${round}`)
+      await other.revoke({ target: { lease }, after: 5000, by: 'ops', why: 'move' })
+      const { capped } = await own.renew([lease])
+      expect(capped).toMatchObject([{ lease, end: { reason: 'broken', by: 'ops', why: 'move' } }])
+    }
+  }, 30_000)
 })

@@ -40,23 +40,24 @@ end $body$;
 create function @.sweep(patience integer, me text, most integer, grace float8) returns jsonb language plpgsql @planned as $body$
 declare
   b @.batch;
-  due bigint[];
+  looked bigint[];
+  due bigint;
 begin
   if exists (select from @.meta m where m.one and m.sweeper <> me
     and m.next_due + grace > @.clock() + m.clock_offset) then
     return (select jsonb_build_array(m.next_due - @.clock() - m.clock_offset, m.sweeper, false) from @.meta m where m.one);
   end if;
   b := @.begin_batch(patience, '{}');
-  due := array(select l.id from @.leases l where l.look_at <= b.now order by l.look_at, l.id limit most);
-  if cardinality(due) > 0 then
+  looked := array(select l.id from @.leases l where l.look_at <= b.now order by l.look_at, l.id limit most);
+  if cardinality(looked) > 0 then
     update @.leases l set look_at = d.due from (
       select i.id, @.deadline(h.renewed_at, b.restarted_at, i.ttl, i.grace, i.end_of_life) as due
-      from @.leases i left join @.heartbeats h on h.lease = i.id where i.id = any (due)
-    ) as d where l.id = d.id and d.due > b.now;
-    for at in 1 .. cardinality(due) loop
-      if exists (select from @.leases l where l.id = due[at] and l.look_at <= b.now) then
-        b := @.expire(b, due[at]);
-      end if;
+      from @.leases i left join @.heartbeats h on h.lease = i.id where i.id = any (looked)
+    ) as d where l.id = d.id and l.look_at <> d.due;
+    -- In the order of what their deadlines are by now: one that was over before another's must not
+    -- come to hold what that one leaves.
+    for due in select l.id from @.leases l where l.id = any (looked) and l.look_at <= b.now order by l.look_at, l.id loop
+      b := @.expire(b, due);
     end loop;
   end if;
   b.next_due := coalesce((select min(l.look_at) from @.leases l where l.look_at < 'infinity'), 'infinity');
@@ -64,7 +65,7 @@ begin
     update @.meta set sweeper = me where one;
   end if;
   perform @.finish_batch(b, 0);
-  return jsonb_build_array(b.next_due - b.now, me, cardinality(due) = most);
+  return jsonb_build_array(b.next_due - b.now, me, cardinality(looked) = most);
 end $body$;
 
 create function @.resign(me text) returns void language plpgsql as $body$
