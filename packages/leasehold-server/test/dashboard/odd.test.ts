@@ -127,7 +127,10 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await expect.poll(top, SOON).toBe(before)
   })
 
-  it('shows what is new again when the pointer has left the list', async () => {
+  it.each([
+    ['has left the list', (page: Page) => page.getByRole('heading', { name: 'Keys 82' }).hover()],
+    ['has rested for a while', async () => {}],
+  ])('shows what is new again when the pointer %s', async (_, ends) => {
     const keys = Array.from({ length: 80 }, (_, at) => `jobs/${100 + at}`)
     await scene.lease('ada', keys)
     await begin('keys')
@@ -136,7 +139,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await page.getByRole('heading', { name: 'Keys 82' }).waitFor()
     const scrolled = () => page.getByRole('tree').evaluate(({ scrollTop }) => scrollTop)
     await expect.poll(scrolled, SOON).toBeGreaterThan(0)
-    await page.getByRole('heading', { name: 'Keys 82' }).hover()
+    await ends(page)
     await expect.poll(scrolled, SOON).toBe(0)
   })
 

@@ -7,6 +7,7 @@ import type { LeaseStore } from '../../src/port/index.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
 
 async function endsOf(store: LeaseStore, key: string) {
   const { tenures } = await store.read({ history: key })
@@ -94,15 +95,11 @@ describe('the holder of a broken lease', () => {
 
   /** A store that tells those who watch a lease nothing of a break. */
   const deaf = (store: LeaseStore): LeaseStore =>
-    new Proxy(store, {
-      get: (target, name) => {
-        if (name !== 'watch') return Reflect.get(target, name).bind?.(target) ?? target.guarantees
-        const watch: LeaseStore['watch'] = (what, observer) =>
-          target.watch(what, (notice) => {
-            if (notice.type !== 'capped') observer(notice)
-          })
-        return watch
-      },
+    changedStore(store, {
+      watch: (target, observer) =>
+        store.watch(target, (notice) => {
+          if (notice.type !== 'capped') observer(notice)
+        }),
     })
 
   it.each([

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LeaseholdError, type LeaseStore } from '../../src/port/index.ts'
 import { conformance, type Opened, testStore } from '../../src/testing/index.ts'
+import { changedStore, leftOpen } from '../changed-store.ts'
 
 async function open(): Promise<Opened> {
   const { store, clock } = testStore()
@@ -12,7 +13,7 @@ function openWith(change: (store: LeaseStore) => Partial<LeaseStore>): () => Pro
   return async () => {
     const opened = await open()
     const { store } = opened
-    return { ...opened, store: { ...bound(store), ...change(store) } }
+    return { ...opened, store: changedStore(store, change(store)) }
   }
 }
 
@@ -73,7 +74,7 @@ describe('the conformance suite', () => {
 
   it('runs on an engine that others use at the same time', async () => {
     const { store, clock } = testStore()
-    const shared = openWith(() => ({ ...bound(store), close: async () => {} }))
+    const shared = openWith(() => leftOpen(store))
     const sharing = async () => ({
       ...(await shared()),
       advance: (ms: number) => clock.advance(ms),
@@ -148,18 +149,3 @@ describe('the conformance suite', () => {
     expect(await failures(openWith(change), topic)).not.toEqual([])
   })
 })
-
-function bound(store: LeaseStore): LeaseStore {
-  return {
-    guarantees: store.guarantees,
-    grant: (request) => store.grant(request),
-    renew: (leases) => store.renew(leases),
-    revoke: (request) => store.revoke(request),
-    claim: (request) => store.claim(request),
-    release: (request) => store.release(request),
-    update: (request) => store.update(request),
-    read: (query) => store.read(query),
-    watch: (target, observer) => store.watch(target, observer),
-    close: () => store.close(),
-  }
-}

@@ -1,6 +1,6 @@
 import { type Clock, LeaseholdError, type Limits, type RequestId } from '../../port/index.ts'
+import { CallDeadlines, type Due, unanswered, unsent } from './call-deadlines.ts'
 import type { Database } from './database.ts'
-import { Deadlines, type Due, unanswered, unsent } from './deadlines.ts'
 import { CLOSED } from './faults.ts'
 
 /** What goes into one statement at most: the others wait for as long as it takes. */
@@ -49,7 +49,7 @@ export class Calls {
   /** Whoever repeats a request whose answer is still awaited shares it. */
   readonly #requests = new Map<RequestId, Promise<unknown>>()
   readonly #waiting: Call[] = []
-  readonly #deadlines: Deadlines
+  readonly #deadlines: CallDeadlines
   #underWay = 0
   #leaving = false
   #closed = false
@@ -66,7 +66,7 @@ export class Calls {
     this.#clock = clock
     this.#timeout = timeout
     this.#around = around
-    this.#deadlines = new Deadlines(clock, () => unsent(timeout))
+    this.#deadlines = new CallDeadlines(clock, () => unsent(timeout))
     const { claimsPerKey, claimsPerLease, childrenPerLease, leaseDepth, leases, page } = limits
     const all = [claimsPerKey, claimsPerLease, childrenPerLease, leaseDepth, leases, page]
     this.#limits = `{${all.join(',')}}`
@@ -124,7 +124,7 @@ export class Calls {
     if (batch.length === 0) return
     this.#underWay++
     const last = batch.at(-1)!.deadline
-    const deadlines = new Deadlines(this.#clock, () => unanswered(this.#timeout))
+    const deadlines = new CallDeadlines(this.#clock, () => unanswered(this.#timeout))
     deadlines.start([...batch])
     try {
       const text = `[${batch.map((call) => call.text).join(',')}]`
@@ -166,8 +166,7 @@ export class Calls {
     }
     // In the order in which they came, and so of their deadlines.
     const batch = this.#waiting.splice(0, count)
-    this.#deadlines.stop()
-    this.#deadlines.start(this.#waiting)
+    this.#deadlines.restart(this.#waiting)
     return batch
   }
 }

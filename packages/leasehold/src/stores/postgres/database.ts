@@ -1,6 +1,6 @@
 import type { Clock } from '../../port/index.ts'
+import { answerBy, unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
-import { answerBy, unanswered } from './deadlines.ts'
 import { faultOf, isConflict, isLost } from './faults.ts'
 import type { Settings } from './options.ts'
 

@@ -1,7 +1,7 @@
 import { type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
+import { answerBy, unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
 import type { Database } from './database.ts'
-import { answerBy, unanswered } from './deadlines.ts'
 import { faultOf } from './faults.ts'
 
 /** How often it is tried whether what is notified is heard; at once where there was trouble. */

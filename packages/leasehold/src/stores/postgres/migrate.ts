@@ -1,6 +1,6 @@
 import { LeaseholdError } from '../../port/index.ts'
+import { answerBy, unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
-import { answerBy, unanswered } from './deadlines.ts'
 import { faultOf } from './faults.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, schemaOf } from './options.ts'
 import { MIGRATIONS } from './statements/index.ts'

@@ -8,8 +8,8 @@ import {
   type Renewed,
 } from '../../port/index.ts'
 import { numberOf, readEnd } from './answers.ts'
+import { CallDeadlines, type Due, unanswered, unsent } from './call-deadlines.ts'
 import type { Database } from './database.ts'
-import { Deadlines, type Due, unanswered, unsent } from './deadlines.ts'
 import { CLOSED } from './faults.ts'
 
 /** Leases in one statement, unless a single call has more. */
@@ -35,7 +35,7 @@ export class Renewals {
   readonly #clock: Clock
   readonly #timeout: number
   readonly #waiting: Call[] = []
-  readonly #deadlines: Deadlines
+  readonly #deadlines: CallDeadlines
   #underWay = 0
   #leaving = false
   #closed = false
@@ -44,7 +44,7 @@ export class Renewals {
     this.#database = database
     this.#clock = clock
     this.#timeout = timeout
-    this.#deadlines = new Deadlines(clock, () => unsent(timeout))
+    this.#deadlines = new CallDeadlines(clock, () => unsent(timeout))
   }
 
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
@@ -76,7 +76,7 @@ export class Renewals {
     const batch = this.#batch()
     if (batch.length === 0) return
     const last = batch.at(-1)!.deadline
-    const deadlines = new Deadlines(this.#clock, () => unanswered(this.#timeout))
+    const deadlines = new CallDeadlines(this.#clock, () => unanswered(this.#timeout))
     deadlines.start([...batch])
     const ids = new Set(batch.flatMap(({ leases }) => leases.map(numberOf)))
     ids.delete(0)
@@ -105,8 +105,7 @@ export class Renewals {
       if (leases > BATCH_LEASES && count > 0) break
     }
     const batch = this.#waiting.splice(0, count)
-    this.#deadlines.stop()
-    this.#deadlines.start(this.#waiting)
+    this.#deadlines.restart(this.#waiting)
     return batch
   }
 }

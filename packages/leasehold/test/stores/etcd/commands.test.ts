@@ -9,8 +9,8 @@ import {
   compareWithKernel,
   type Turn,
 } from '../../../src/testing/index.ts'
+import { leftOpen } from '../../changed-store.ts'
 import { describeWith, Engine, ETCD } from '../../engines/index.ts'
-import { leftOpen } from '../left-open.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc, { length: 24 })
 const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { length: 32, stores: 2 })

@@ -8,8 +8,8 @@ import {
   compareWithKernel,
   type Turn,
 } from '../../../src/testing/index.ts'
+import { leftOpen } from '../../changed-store.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
-import { leftOpen } from '../left-open.ts'
 import { MovedPostgres } from './moved-clock.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)

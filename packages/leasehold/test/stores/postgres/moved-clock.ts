@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { LeaseStore } from '../../../src/port/index.ts'
 import { postgresMigration, postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { Opened } from '../../../src/testing/index.ts'
-import { leftOpen } from '../left-open.ts'
+import { leftOpen } from '../../changed-store.ts'
 
 /**
  * A schema whose clock stands still until a test moves it: its function `clock` reads a table. Time

@@ -8,8 +8,8 @@ import {
   compareWithKernel,
   type Turn,
 } from '../../../src/testing/index.ts'
+import { leftOpen } from '../../changed-store.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
-import { leftOpen } from '../left-open.ts'
 
 /** A notice that is missing is waited for: what was shrunk until then is told all the same. */
 const SHRINKING_MS = 60_000

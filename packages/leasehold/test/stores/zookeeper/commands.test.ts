@@ -7,8 +7,8 @@ import {
   compareWithKernel,
   type Turn,
 } from '../../../src/testing/index.ts'
+import { leftOpen } from '../../changed-store.ts'
 import { describeWith, Ensemble, ZOOKEEPER } from '../../engines/index.ts'
-import { leftOpen } from '../left-open.ts'
 
 /** Comparisons that run at once: most of their time is waiting. */
 const AT_ONCE = 8

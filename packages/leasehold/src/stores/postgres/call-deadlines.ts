@@ -23,7 +23,7 @@ export interface Due {
  * Calls in the order of their deadlines. Each is rejected and taken out when its time is over; until
  * `stop`, one timer for all of them keeps the process running.
  */
-export class Deadlines {
+export class CallDeadlines {
   readonly #clock: Clock
   readonly #late: () => LeaseholdError
   #calls: Due[] = []
@@ -46,15 +46,20 @@ export class Deadlines {
     this.#timer = undefined
   }
 
+  /** Watches over these from now on, whichever were watched over before. */
+  restart(calls: Due[]): void {
+    this.stop()
+    this.start(calls)
+  }
+
   /** Takes out what is late by now, of which a timer may not have told yet. */
   expire(): void {
     const calls = this.#calls
     const now = this.#clock.now()
-    this.stop()
     const early = calls.findIndex(({ deadline }) => deadline > now)
     const late = calls.splice(0, early === -1 ? calls.length : early)
     for (const { reject } of late) reject(this.#late())
-    this.start(calls)
+    this.restart(calls)
   }
 }
 
