@@ -68,6 +68,8 @@ export class LeaseWatch {
   #seen: readonly StoredClaim[] = []
   /** The claims of which it was told at first how they stand. */
   #standing: ReadonlySet<Token> = new Set()
+  /** Those of which it was told that they hold: a call that is sent again is no news. */
+  readonly #holding = new Set<Token>()
 
   constructor(
     context: Context,
@@ -103,7 +105,7 @@ export class LeaseWatch {
   /** A claim was made here, and waits. */
   waits(token: Token, revision: number, places: readonly Place[]): void {
     this.#then(async () => {
-      const isKnown = this.#standing.has(token) || this.#claims.has(token)
+      const isKnown = [this.#standing, this.#claims, this.#holding].some((it) => it.has(token))
       if (!isKnown) this.#add(token, revision, places)
     })
   }
@@ -138,7 +140,9 @@ export class LeaseWatch {
   }
 
   #tell(notice: Notice): void {
-    if (!this.#over) this.#observer(notice)
+    if (this.#over) return
+    if (notice.type === 'holds') this.#holding.add(notice.token)
+    this.#observer(notice)
   }
 
   #last(notice: Notice): void {

@@ -173,4 +173,19 @@ describeWith(ETCD, 'a watch on a lease in etcd', () => {
     await other.revoke({ target: { lease }, after: 60_000, by: 'ops', why: 'move' })
     expect(await told('capped')).toMatchObject({ end: { reason: 'broken', by: 'ops' } })
   }, 60_000)
+
+  it('tells once that a claim holds, though the call is sent again afterwards', async () => {
+    const first = await hold(direct, 'again')
+    const { lease } = await hold(direct, 'again-own')
+    const { heard, told } = listen(direct, lease)
+    await told('standing')
+    const request = { lease, claims: [{ key: 'again' }], request: 'again-1' }
+    await direct.claim(request)
+    await release(direct, first, 'again')
+    await told('holds')
+    await direct.claim(request)
+    // As long as etcd may take to tell again how the line was when the claim was made.
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(heard.filter(({ type }) => type === 'holds')).toHaveLength(1)
+  })
 })
