@@ -9,6 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { createRequire } from 'node:module'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -115,6 +116,25 @@ export function startZookeeper(): Promise<Engine | undefined> {
       ...['org.apache.zookeeper.server.ZooKeeperServerMain', join(folder, 'zoo.cfg')],
     ],
   })
+}
+
+/** One NATS server with JetStream on files, which it syncs every two minutes. */
+export function startNats(): Promise<Engine | undefined> {
+  return start({
+    program: 'nats-server',
+    folders: ['/usr/sbin'],
+    args: (folder, [port]) => ['-a', '127.0.0.1', '-p', `${port}`, '-js', '-sd', folder],
+    ready: /Server is ready/,
+  })
+}
+
+/** Azurite, which does what the blob service of Azure does. */
+export function startAzurite(): Promise<Engine | undefined> {
+  const script = createRequire(import.meta.url).resolve('azurite/dist/src/blob/main.js')
+  return startEngine('node', /successfully listen/, (folder, [port]) => [
+    ...[script, '--silent', '--disableTelemetry', '--skipApiVersionCheck'],
+    ...['--location', folder, '--blobHost', '127.0.0.1', '--blobPort', `${port}`],
+  ])
 }
 
 /** `undefined` where the program is not on this machine. */

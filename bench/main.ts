@@ -80,7 +80,7 @@ function readArguments(): { wanted?: string; only?: string; rounds?: string } {
 /** Where one of the engines cannot be had, what is measured without it is not the whole. */
 function installEngines(): boolean {
   const script = fileURLToPath(new URL('../../scripts/engines.sh', import.meta.url))
-  const { status } = spawnSync('bash', [script, 'redis', 'postgres', 'etcd', 'zookeeper'], {
+  const { status } = spawnSync('bash', [script, 'redis', 'postgres', 'etcd', 'zookeeper', 'nats'], {
     env: { ...process.env, CI: 'true' },
     stdio: ['ignore', 'inherit', 'inherit'],
   })

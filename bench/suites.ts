@@ -61,13 +61,18 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     measurements: ['pairs', 'heartbeats'],
   },
   zookeeper: {
-    about: 'The store on ZooKeeper, against the least that a lock in a node can be.',
+    about: 'The store on a log in ZooKeeper, against the least that a lock in a node can be.',
     measurements: ['pairs'],
   },
   etcd: {
     about:
-      'The store in etcd, against the least that a lock in etcd can be, and the npm library etcd3.',
+      'The store on a log in etcd, against its Lock service and the least that a lock in it can be.',
     measurements: ['pairs'],
+  },
+  logs: {
+    about:
+      "Lock and unlock by our client on a replica of an engine's log, against the engine's own way.",
+    measurements: ['nats', 'postgres', 'redis', 'azure'],
   },
   adaptive: {
     about: 'A ttl that is learnt, against the best fixed one.',

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/retry.sh
 
-all=(redis postgres pgbouncer etcd zookeeper chromium)
+all=(redis postgres pgbouncer etcd zookeeper nats chromium spin gcc)
 engines=("$@")
 [ ${#engines[@]} -gt 0 ] || engines=("${all[@]}")
 
@@ -23,7 +23,8 @@ is_there() {
     pgbouncer) command -v pgbouncer > /dev/null || [ -x /usr/sbin/pgbouncer ] ;;
     etcd) command -v etcd > /dev/null ;;
     zookeeper) [ -e /usr/share/java/zookeeper.jar ] && command -v java > /dev/null ;;
-    chromium) command -v chromium > /dev/null ;;
+    nats) command -v nats-server > /dev/null || [ -x /usr/sbin/nats-server ] ;;
+    chromium | spin | gcc) command -v "$1" > /dev/null ;;
     *) echo "engines: there is no engine called $1, only ${all[*]}" >&2; exit 2 ;;
   esac
 }
@@ -33,6 +34,8 @@ package_of() {
     redis) echo redis-server ;;
     postgres) echo postgresql ;;
     etcd) echo etcd-server ;;
+    nats) echo nats-server ;;
+    gcc) echo build-essential ;;
     *) echo "$1" ;;
   esac
 }

@@ -1,12 +1,26 @@
-import type { Claim, End, LeaseId } from 'leasehold/port'
-import type { Call, Family, Holding, LeaseRecord, WatchRecord, Write } from './history.js'
+import type { Capped, Claim, End, Event, LeaseId } from 'leasehold/port'
+import type {
+  Call,
+  Family,
+  Force,
+  Holding,
+  LeaseRecord,
+  Step,
+  WatchRecord,
+  Write,
+} from './history.js'
+import type { Observation } from './observation.js'
 
 /** What a checker may know of the world that no client can: how fast its clocks run. */
 export interface Truth {
   readonly now: number
+  /** The rate of the server's clock; of the fastest one, if there are several servers. */
   readonly serverRate: number
+  readonly slowestRate: number
   /** When the server's latest process began to serve. */
   readonly serverStart: number
+  /** Lives that were bounded before this may have been prolonged by a restart, or by a cut-off log. */
+  readonly prolonged: number
   /** When the process before that came to its end. */
   readonly serverEnd: number
   readonly drift: number
@@ -24,9 +38,15 @@ export interface Checker {
   held?(holding: Holding, others: readonly Holding[], truth: Truth): void
   /** A client saw that it had lost a lock, and later that it had not. */
   revived?(client: string, state: string): void
+  /** A lock that was lost was taken back. */
+  reclaimed?(keys: readonly string[], lost: number, token: number): void
   wrote?(write: Write): void
   /** A client was told that its lease is gone. */
   gone?(lease: LeaseRecord, end: End | undefined, truth: Truth): void
+  /** The store has announced that a claim was removed, and the lease is known to somebody. */
+  removed?(event: Event, lease: LeaseRecord, truth: Truth): void
+  /** A client was told that something that it held, or waited for, is lost. */
+  lost?(loss: LossRecord, truth: Truth): void
   called?(call: Call, truth: Truth): void
   /** A call that had been answered was answered once more. */
   repeated?(call: Call): void
@@ -46,9 +66,26 @@ export interface Checker {
   finish?(history: History): void
 }
 
+/** What a client said of a loss. */
+export interface LossRecord {
+  readonly client: string
+  readonly lease: LeaseRecord
+  readonly keys: readonly string[]
+  readonly reason: string | undefined
+  readonly by: string | undefined
+  readonly why: string | undefined
+}
+
 export interface History {
+  readonly observations: readonly Observation[]
+  readonly steps: readonly Step[]
+  readonly forces: readonly Force[]
+  /** All that was ever held through the client. */
+  readonly holdings: readonly Holding[]
   readonly calls: readonly Call[]
   readonly watches: readonly WatchRecord[]
+  /** What everybody who watches must have seen: the last revision that was announced in time. */
+  readonly announced: number
   readonly families: readonly Family[]
 }
 
@@ -60,6 +97,7 @@ export interface Renewal {
   readonly knownAtSending: number
   readonly lost: boolean
   readonly end: End | undefined
+  readonly capped: Capped | undefined
 }
 
 /** A key as a client read it. */

@@ -18,6 +18,8 @@ export interface Faults {
   readonly suspends: number
   readonly cuts: number
   readonly wallJumps: number
+  /** How often the disk is full for a while. */
+  readonly fullDisks: number
   /** How often a second process tries to open the server's disk. */
   readonly rivals: number
   /** Whether a crash of the server may take the power with it. */
@@ -36,6 +38,7 @@ export function drawFaults(random: SeededRandom): Faults {
       loss: random.pick([0, 0, 0.01, 0.1]),
       duplication: random.pick([0, 0.02, 0.2]),
       slow: random.pick([0, 0.02, 0.2]),
+      stray: random.pick([0, 0, 0, 0.05]),
     },
     disk: {
       sync: random.pick([
@@ -54,12 +57,13 @@ export function drawFaults(random: SeededRandom): Faults {
     suspends: sometimes(2),
     cuts: sometimes(4),
     wallJumps: sometimes(3),
+    fullDisks: random.chance(0.75) ? 0 : 2,
     rivals: random.chance(0.8) ? 0 : 2,
     powerLoss: random.chance(0.6),
   }
 }
 
 /** The longest that a message can be under way. */
-export function longestDelay({ delay, slow }: LinkFaults): number {
-  return delay[1] * (slow > 0 ? 10 : 1)
+export function longestDelay({ delay, slow, stray = 0 }: LinkFaults): number {
+  return stray > 0 ? 4000 : delay[1] * (slow > 0 ? 10 : 1)
 }

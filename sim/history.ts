@@ -1,20 +1,22 @@
 import type { Hold } from 'leasehold'
-import type { Event, LeaseId } from 'leasehold/port'
+import type { Event, LeaseId, RevokeRequest } from 'leasehold/port'
 
 /**
  * What clients were told, and when in true time: all that the checkers know. Each part of it is
  * kept in the order in which it was told.
  */
 
-/** A client holds a key, or did. */
+/** A client holds one key, or several at once, or did. */
 export interface Holding {
   readonly client: string
-  readonly key: string
+  readonly keys: readonly string[]
+  readonly shared: boolean
   readonly token: number
   readonly lease: LeaseId
   readonly hold: Hold
   readonly ttl: number
   readonly grace: number
+  /** How many may hold at once at the most, this one included; 0 where there is no limit. */
   readonly limit: number
   /** When it was asked for and when it was told. */
   readonly invoked: number
@@ -37,10 +39,21 @@ export interface Write {
 /** A lease as its client knows it. */
 export interface LeaseRecord {
   readonly lease: LeaseId
+  readonly holder: string
   readonly ttl: number
   readonly grace: number
+  readonly maxLife: number
+  readonly parent: LeaseId | undefined
+  /** When the grant was first sent, and when it was answered. */
+  readonly grantedFrom: number
+  readonly grantedBy: number
   /** When the grant or renewal was sent that was last known to be carried out. */
   renewedFrom: number
+  /** When the client was last told of a renewal, and the `renewedFrom` that it knew before that. */
+  toldAt: number
+  knownBefore: number
+  /** The remote store that it was granted through, where there was one. */
+  readonly line: string | undefined
   /** Whether it was ever used to claim anything. */
   claimed: boolean
   /** Whether its end was asked for by anyone. */
@@ -79,10 +92,28 @@ export interface WatchRecord {
   /** Everything after this revision should be here. */
   readonly from: number
   readonly events: Event[]
+  /** Whether it still watches, as far as it was told. */
+  open: boolean
 }
 
 /** A lease and those under it, each with a claim. */
 export interface Family {
   readonly root: LeaseId
   readonly members: ReadonlySet<LeaseId>
+}
+
+/** Somebody asked for the end of leases or claims. */
+export interface Force {
+  readonly client: string
+  readonly request: RevokeRequest
+  readonly asked: number
+  /** When it was known to be carried out; `Infinity` where it is not. */
+  answered: number
+}
+
+/** The events of one revision; or, where the audit had to read anew, all claims at that revision. */
+export interface Step {
+  readonly revision: number
+  readonly events: readonly Event[]
+  readonly anew: boolean
 }

@@ -5,13 +5,16 @@
  *   npm run sim -- --from 5000 --seeds 9  nine seeds from 5000 on
  *   npm run sim -- --seed 42 --trace      one seed, with all that happened in it
  *   npm run sim -- --recipe pool --seeds 200   worlds in which that recipe is used
+ *   npm run sim -- --replicas --seeds 200      worlds with replicas on a shared log
  *   npm run sim -- --mutants              plants each known bug, and sees whether it is caught
  *   npm run sim -- --mutants --only text  only those with this text in their names
  *
+ * `--coverage` prints what the actors used of the port and the client, one line for programs.
  * `--stop 3` ends a run after three seeds with violations (10 if not given), `--json` prints one
  * line for programs, and `--within 500` plants only the bugs that so many seeds must show.
  */
 import { parseArgs } from 'node:util'
+import { coverage, recordCoverage } from './coverage.js'
 import { runMutants } from './mutants/run.js'
 import { RECIPES, runRecipe } from './recipes/run-recipe.js'
 import { runSeed, type SeedResult } from './run-seed.js'
@@ -23,10 +26,12 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
     recipe: { type: 'string' },
+    replicas: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     only: { type: 'string' },
     within: { type: 'string' },
+    coverage: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     stop: { type: 'string', default: '10' },
   },
@@ -39,11 +44,14 @@ if (recipe !== undefined && !Object.hasOwn(RECIPES, recipe)) {
 }
 /** The world of a seed: of the recipe that was asked for, or of locks and calls. */
 const play = (seed: number, trace = false): Promise<SeedResult> =>
-  recipe === undefined ? runSeed(seed, trace) : runRecipe(recipe, seed, trace)
+  recipe === undefined
+    ? runSeed(seed, trace, values.replicas ? 'replicas' : 'server')
+    : runRecipe(recipe, seed, trace)
 
 // Errors are made by the thousand here, and where they came from is only read when tracing.
 if (!values.trace) Error.stackTraceLimit = 0
 
+if (values.coverage) recordCoverage()
 if (values.mutants) {
   const within = values.within === undefined ? undefined : Number(values.within)
   process.exitCode = await runMutants({ only: values.only, within })
@@ -67,11 +75,12 @@ async function many(from: number, count: number, stop: number): Promise<number> 
   for (let seed = from; seed < from + count && tally.failed.length < stop; seed++) {
     const result = await play(seed)
     tally.add(result)
-    if (values.json) continue
+    if (values.json || values.coverage) continue
     report(result)
     if (tally.done % 100 === 0) tally.showProgress(process.stderr)
   }
-  if (values.json) console.log(tally.json())
+  if (values.coverage) console.log(JSON.stringify(coverage()))
+  else if (values.json) console.log(tally.json())
   else console.log(tally.summary())
   return tally.failed.length > 0 ? 1 : 0
 }
@@ -80,6 +89,6 @@ function report({ seed, violations }: SeedResult): void {
   for (const { checker, message, time } of violations) {
     console.log(`seed ${seed}, ${(time / 1000).toFixed(3)} s: ${checker}: ${message}`)
   }
-  const which = recipe === undefined ? '' : `--recipe ${recipe} `
+  const which = values.replicas ? '--replicas ' : recipe === undefined ? '' : `--recipe ${recipe} `
   if (violations.length > 0) console.log(`  npm run sim -- ${which}--seed ${seed} --trace`)
 }

@@ -1,12 +1,15 @@
 import type { SimNode } from 'leasehold/testing'
 import { Locker } from './actors/locker.js'
 import type { Cast } from './cast.js'
+import { FINALES, FinaleStage } from './finales.js'
 import type { Scene } from './scene.js'
 
 /** How long after the healing everything must work again, beside what leases take to run out. */
 const SLACK_MS = 1500
 /** What a store in one process promises at most, as its guarantees say: `expiryLateness`. */
 const LATENESS_MS = 10
+/** Members of a log take turns to propose an expiry, and renewals wait for others to go with them. */
+const LOG_MS = 100
 const TTL_MS = 700
 const LONG_TTL_MS = 3000
 /** How long no answer comes, and how long at most it takes a client then to have asked again. */
@@ -17,6 +20,8 @@ const CUT_OFF_TTL_MS = 2000
 const IN_LINE_MS = 300
 /** What was begun before has come to its end by then. */
 const REST_MS = 1000
+/** When the last thing happens that must be seen in time, counted from the healing. */
+const ANNOUNCED_MS = 8000
 /** When everything that nobody renews has run out, counted from the healing. */
 const RUN_OUT_MS = 9500
 
@@ -30,6 +35,7 @@ export function checkProgress(scene: Scene, cast: Cast): void {
   const leftovers = (3000 + 400) * (1 + faults.drift) + SLACK_MS
   const notAtAll = (what: string, error: unknown): void =>
     scene.progressed(`${what} (${error})`, Infinity, 0)
+  world.after(ANNOUNCED_MS, () => scene.lastAnnouncement())
   world.after(RUN_OUT_MS, () => {
     lookAround(scene, last.node).catch((error) => world.fail(error))
   })
@@ -49,8 +55,11 @@ export function checkProgress(scene: Scene, cast: Cast): void {
       const dies = new Locker(scene, 'zac', cast.resource, 0)
       const next = new Locker(scene, 'zoe', cast.resource, 0)
       passOver(scene, last, dies, next).catch((error) => notAtAll('a key behind a dead', error))
+    } else if (finale !== 'old keys') {
+      const stage = new FinaleStage(scene, last, cast.resource, slackOf(scene))
+      FINALES[finale](stage).catch((error) => notAtAll(finale, error))
     } else {
-      for (const old of ['job', 'report', 'gpu']) {
+      for (const old of ['job', 'report', 'doc', 'gpu']) {
         last.once(old, 4000).then(
           (took) => scene.progressed(`${old}, held in the time of trouble,`, took, 400),
           (error) => notAtAll(old, error),
@@ -66,7 +75,8 @@ export function checkProgress(scene: Scene, cast: Cast): void {
  * long after the store had begun to count.
  */
 async function loseAnswer(scene: Scene, one: Locker, next: Locker): Promise<void> {
-  const { network, server, world } = scene
+  const { network, world } = scene
+  const server = scene.servers.of(one.node)
   const begun = world.now
   network.cut(server.node, one.node)
   world.after(LOST_MS, () => network.heal(server.node, one.node))
@@ -115,8 +125,10 @@ async function revoke(scene: Scene, one: Locker): Promise<void> {
 
 /** Two writes at the most, each of which may need a new segment, and a message each way. */
 function slackOf({ casting, faults: { disk, link } }: Scene): number {
-  const writes = casting.store === 'memory' ? 0 : 4 * 2 * disk.sync[0]
-  return LATENESS_MS + writes + 4 * 2 * link.delay[0]
+  const messages = 4 * 2 * link.delay[0]
+  if (casting.store === 'memory') return LATENESS_MS + messages
+  if (casting.store === 'log') return LATENESS_MS + LOG_MS + 2 * messages
+  return LATENESS_MS + 4 * 2 * disk.sync[0] + messages
 }
 
 /** Sees which leases are left. */

@@ -1,91 +1,222 @@
 import type {
   Busy,
+  Changed,
   Claimed,
   ClaimRequest,
+  ClaimSpec,
   Granted,
   GrantRequest,
   Guarantees,
   LeaseId,
+  LeaseStore,
+  Notice,
   Observer,
+  Query,
+  Reading,
+  ReleaseRequest,
   Renewed,
   Revoked,
   RevokeRequest,
+  UpdateRequest,
   Watch,
   WatchTarget,
 } from 'leasehold/port'
-import { type SimNode, type SimServer, SimStore } from 'leasehold/testing'
+import { exercised } from './coverage.js'
 import type { LeaseRecord } from './history.js'
+import type { Observation } from './observation.js'
 import type { Scene } from './scene.js'
 
+type Told = Observation extends infer One
+  ? One extends Observation
+    ? Omit<One, 'client'>
+    : never
+  : never
+
 /**
- * The store as a client sees it, which notes what the client is told: when the renewals were sent
- * that were answered, and that leases are gone.
+ * The store as a client sees it, which records what the client is told: when the renewals were sent
+ * that were answered, which leases are gone, and what was said of each revision.
  */
-export class RecordedStore extends SimStore {
+export class RecordedStore implements LeaseStore {
+  readonly guarantees: Guarantees
   readonly #scene: Scene
+  readonly #client: string
+  readonly #inner: LeaseStore
+  readonly #line: string | undefined
   readonly #firstSent = new Map<string, number>()
 
-  constructor(scene: Scene, client: SimNode, server: SimServer, guarantees: Guarantees) {
-    super(client, server, guarantees)
+  constructor(scene: Scene, client: string, inner: LeaseStore, line?: string) {
     this.#scene = scene
+    this.#client = client
+    this.#inner = inner
+    this.#line = line
+    this.guarantees = inner.guarantees
   }
 
-  override grant(request: GrantRequest): Promise<Granted | Busy> {
+  grant(request: GrantRequest): Promise<Granted | Busy> {
+    exercised('grant', request)
     // A repeated request may be answered for its first sending.
-    const { request: id = '' } = request
+    const { request: id = '', claims } = request
     const sent = this.#firstSent.get(id) ?? this.#scene.world.now
     if (id) this.#firstSent.set(id, sent)
-    return super.grant(request).then((answer) => {
-      if (answer.outcome === 'granted' && !this.#scene.leases.has(answer.lease)) {
-        const { lease } = answer
-        const { ttl, grace = 0, claims } = request
-        const claimed = claims !== undefined && claims.length > 0
-        const record = { lease, ttl, grace, renewedFrom: sent, claimed, ended: false }
-        this.#scene.leases.set(lease, record)
+    return this.#inner.grant(request).then((answer) => {
+      if (answer.outcome === 'granted') this.#granted(request, answer.lease, sent)
+      if (claims !== undefined && claims.length > 0) {
+        this.#placed(request, claims, answer, answer.outcome === 'granted' ? answer.lease : '')
       }
       return answer
     })
   }
 
-  override renew(leases: readonly LeaseId[]): Promise<Renewed> {
+  renew(leases: readonly LeaseId[]): Promise<Renewed> {
+    exercised('renew', {})
     const scene = this.#scene
     const sent = scene.world.now
     const known = leases.map((lease) => scene.leases.get(lease)?.renewedFrom ?? -Infinity)
-    return super.renew(leases).then((answer) => {
+    return this.#inner.renew(leases).then((answer) => {
       for (let at = 0; at < leases.length; at++) {
         const id = leases[at]!
         const lease = scene.leases.get(id)
         if (!lease) continue
         const loss = answer.lost.find((one) => one.lease === id)
+        const capped = answer.capped.find((one) => one.lease === id)
         const end = loss?.end
-        scene.renewed({ lease, sent, knownAtSending: known[at]!, lost: loss !== undefined, end })
+        const lost = loss !== undefined
+        scene.renewed({ lease, sent, knownAtSending: known[at]!, lost, end, capped })
         if (loss) scene.gone(id, end)
-        else lease.renewedFrom = Math.max(lease.renewedFrom, sent)
+        else this.#renewed(lease, sent)
       }
       return answer
     })
   }
 
-  override claim(request: ClaimRequest): Promise<Claimed | Busy> {
+  claim(request: ClaimRequest): Promise<Claimed | Busy> {
+    exercised('claim', request)
     const record = this.#scene.leases.get(request.lease)
     if (record) record.claimed = true
-    return super.claim(request)
+    return this.#inner.claim(request).then((answer) => {
+      this.#placed(request, request.claims, answer, request.lease)
+      return answer
+    })
   }
 
-  override revoke(request: RevokeRequest): Promise<Revoked> {
-    if ('lease' in request.target) this.#ending(request.target.lease)
-    return super.revoke(request)
+  release(request: ReleaseRequest): Promise<Changed> {
+    exercised('release', request)
+    const { lease, keys, token } = request
+    return this.#inner.release(request).then((answer) => {
+      this.#told({ type: 'released', revision: answer.revision, lease, keys, token })
+      return answer
+    })
   }
 
-  override watch(target: WatchTarget, observer: Observer): Watch {
-    return super.watch(target, (notice) => {
-      if (notice.type === 'gone' && 'lease' in target) this.#scene.gone(target.lease, notice.end)
+  update(request: UpdateRequest): Promise<Changed> {
+    exercised('update', request)
+    const { key, token, value } = request
+    return this.#inner.update(request).then((answer) => {
+      this.#told({ type: 'updated', revision: answer.revision, key, token, value })
+      return answer
+    })
+  }
+
+  revoke(request: RevokeRequest): Promise<Revoked> {
+    exercised('revoke', request)
+    const force = this.#scene.forced(this.#client, request)
+    return this.#inner.revoke(request).then((answer) => {
+      const { revision, leases, claims, more } = answer
+      const { after, target } = request
+      force.answered = Math.min(force.answered, this.#scene.world.now)
+      if (!after) this.#told({ type: 'revoked', revision, target, leases, claims, more })
+      return answer
+    })
+  }
+
+  read<Q extends Query>(query: Q): Promise<Reading<Q>> {
+    exercised('read', query)
+    return this.#inner.read(query).then((reading) => {
+      this.#readingOf(query, reading as Reading)
+      return reading
+    })
+  }
+
+  watch(target: WatchTarget, observer: Observer): Watch {
+    exercised('watch', target)
+    return this.#inner.watch(target, (notice) => {
+      exercised('notice', { [notice.type]: true })
+      if ('lease' in target) this.#noticed(target.lease, notice)
       observer(notice)
     })
   }
 
-  #ending(lease: LeaseId): void {
-    const record: LeaseRecord | undefined = this.#scene.leases.get(lease)
-    if (record) record.ended = true
+  close(): Promise<void> {
+    exercised('close', {})
+    return this.#inner.close()
+  }
+
+  #granted(request: GrantRequest, lease: LeaseId, sent: number): void {
+    if (this.#scene.leases.has(lease)) return
+    const { ttl, grace = 0, maxLife = Infinity, parent, holder, claims } = request
+    const claimed = claims !== undefined && claims.length > 0
+    const record: LeaseRecord = {
+      ...{ lease, holder, ttl, grace, maxLife, parent, claimed, line: this.#line },
+      ...{ grantedFrom: sent, grantedBy: this.#scene.world.now, renewedFrom: sent, ended: false },
+      ...{ toldAt: this.#scene.world.now, knownBefore: sent },
+    }
+    this.#scene.leases.set(lease, record)
+  }
+
+  #renewed(lease: LeaseRecord, sent: number): void {
+    const { now } = this.#scene.world
+    if (lease.toldAt < now) {
+      lease.toldAt = now
+      lease.knownBefore = lease.renewedFrom
+    }
+    lease.renewedFrom = Math.max(lease.renewedFrom, sent)
+  }
+
+  #placed(
+    { ifFree = false }: { readonly ifFree?: boolean | undefined },
+    claims: readonly ClaimSpec[],
+    answer: Granted | Claimed | Busy,
+    lease: LeaseId,
+  ): void {
+    const { revision, ahead } = answer
+    if (answer.outcome === 'busy') this.#told({ type: 'busy', revision, claims, ahead })
+    else {
+      const { token, holds } = answer
+      this.#told({ type: 'placed', revision, lease, claims, ifFree, token, holds, ahead })
+    }
+  }
+
+  #readingOf(query: Query, reading: Reading): void {
+    const { revision } = reading
+    if ('key' in query && 'holders' in reading) {
+      const { claims, holders, count } = reading
+      const keys = [{ key: query.key, claims, holders, count }]
+      this.#told({ type: 'keys', revision, keys, limit: query.limit ?? Infinity })
+    } else if ('prefix' in query && 'keys' in reading) {
+      const { prefix, after = '' } = query
+      const { keys, more } = reading
+      this.#told({ type: 'prefix', revision, prefix, after, keys, more })
+    } else if ('lease' in query && 'claims' in reading && query.limit === undefined) {
+      this.#told({ type: 'lease', revision, lease: query.lease, claims: reading.claims })
+    } else if ('history' in query && 'tenures' in reading) {
+      const { tenures } = reading
+      this.#told({ type: 'history', revision, key: query.history, tenures })
+    }
+  }
+
+  #noticed(lease: LeaseId, notice: Notice): void {
+    if (notice.type === 'gone') this.#scene.gone(lease, notice.end)
+    else if (notice.type === 'standing') {
+      this.#told({ type: 'standing', revision: notice.revision, lease, claims: notice.claims })
+    } else if (notice.type === 'holds') {
+      this.#told({ type: 'holds', revision: notice.revision, lease, token: notice.token })
+    } else if (notice.type === 'removed') {
+      const { revision, key, token } = notice
+      this.#told({ type: 'removed', revision, lease, key, token })
+    }
+  }
+
+  #told(told: Told): void {
+    this.#scene.observed({ client: this.#client, ...told } as Observation)
   }
 }

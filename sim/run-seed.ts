@@ -1,4 +1,4 @@
-import { assemble } from './cast.js'
+import { assemble, type Worlds } from './cast.js'
 import type { Violation } from './checker.js'
 import { checkProgress } from './progress.js'
 import { Scene } from './scene.js'
@@ -21,8 +21,12 @@ export interface SeedResult {
 }
 
 /** One world from beginning to end. */
-export async function runSeed(seed: number, trace = false): Promise<SeedResult> {
-  const scene = new Scene(seed, trace)
+export async function runSeed(
+  seed: number,
+  trace = false,
+  worlds: Worlds = 'server',
+): Promise<SeedResult> {
+  const scene = new Scene(seed, trace, worlds)
   const { world } = scene
   try {
     await play(scene)
@@ -39,8 +43,10 @@ async function play(scene: Scene): Promise<void> {
   const { world } = scene
   const begin = world.now
   // The server comes up before anyone asks: its start is part of the world's time too.
-  scene.startServer().catch((error) => world.fail(error))
+  scene.startServers()
   await world.run(begin + 1500)
+  // A disk that fails at the first start delays it.
+  while (!scene.servers.areServing) await world.run(world.now + 1500)
   const cast = assemble(scene)
   makeTrouble(scene, cast, begin + TROUBLE_MS)
   await world.run(begin + TROUBLE_MS)

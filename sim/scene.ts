@@ -1,26 +1,35 @@
 import { isLeaseholdError } from 'leasehold'
-import { fileStore } from 'leasehold/file'
-import { memoryStore } from 'leasehold/memory'
-import type { Clock, End, Guarantees, LeaseId, LeaseStore } from 'leasehold/port'
-import { Network, SimDisk, type SimNode, SimServer, type SimStore, World } from 'leasehold/testing'
-import { type Casting, drawCasting } from './cast.js'
-import type { Checker, KeyRead, LeaseRead, Renewal, Truth, Violation } from './checker.js'
+import type { End, Event, Guarantees, LeaseId, LeaseStore, RevokeRequest } from 'leasehold/port'
+import { Network, SimDisk, type SimNode, type SimServer, SimStore, World } from 'leasehold/testing'
+import { Audit } from './audit.js'
+import { type Casting, drawCasting, type Worlds } from './cast.js'
+import type {
+  Checker,
+  KeyRead,
+  LeaseRead,
+  LossRecord,
+  Renewal,
+  Truth,
+  Violation,
+} from './checker.js'
 import { checkers } from './checkers/index.js'
+import { exercised } from './coverage.js'
 import { drawFaults, type Faults, longestDelay } from './faults.js'
-import type { Call, Family, Holding, LeaseRecord, WatchRecord, Write } from './history.js'
+import type {
+  Call,
+  Family,
+  Force,
+  Holding,
+  LeaseRecord,
+  Step,
+  WatchRecord,
+  Write,
+} from './history.js'
+import type { Observation } from './observation.js'
 import { RecordedStore } from './recorded-store.js'
-
-/** Small, so that a world is cheap and every limit is reached in it. */
-const LIMITS = {
-  events: 64,
-  history: 64,
-  historyPerKey: 4,
-  idleKeys: 16,
-  requests: 4096,
-  ended: 4096,
-}
-const SEGMENT_BYTES = 4096
-const SNAPSHOT_BYTES = 6000
+import { ServerGroup } from './server-group.js'
+import { LIMITS, openServerStore } from './server-store.js'
+import { StreamLine } from './stream-line.js'
 
 /**
  * One world with a server, its clients and those who check, and how they are told things. Actors
@@ -31,7 +40,8 @@ export class Scene {
   readonly faults: Faults
   readonly casting: Casting
   readonly network: Network
-  readonly server: SimServer
+  readonly servers: ServerGroup
+  readonly disk: SimDisk
   readonly violations: Violation[] = []
   /** How many times somebody held. */
   held = 0
@@ -40,8 +50,18 @@ export class Scene {
   readonly calls: Call[] = []
   readonly watches: WatchRecord[] = []
   readonly families: Family[] = []
+  announced = 0
   readonly leases = new Map<LeaseId, LeaseRecord>()
-  readonly #disk: SimDisk
+  readonly observations: Observation[] = []
+  readonly steps: Step[] = []
+  readonly forces: Force[] = []
+  readonly holdings: Holding[] = []
+  /** How each claim ended that did, by its key and token. */
+  readonly ends = new Map<string, End>()
+  readonly #gone = new Set<LeaseId>()
+  readonly #audit: Audit
+  readonly #line: StreamLine | undefined
+  #lines = 0
   readonly #checkers: readonly Checker[]
   readonly #truth: { -readonly [K in keyof Truth]: Truth[K] }
   /** Those who hold and may believe so still. */
@@ -49,19 +69,35 @@ export class Scene {
   #guarantees: Guarantees | undefined
   #calm = false
 
-  constructor(seed: number, trace: boolean) {
+  constructor(seed: number, trace: boolean, worlds: Worlds = 'server') {
     const world = new World(seed, { trace })
     this.world = world
     this.faults = drawFaults(world.random.fork())
-    this.casting = drawCasting(world.random.fork())
+    this.casting = drawCasting(world.random.fork(), worlds)
     this.network = new Network(world, this.faults.link)
-    const serverRate = this.rate()
     const { drift, link } = this.faults
-    const delay = longestDelay(link)
-    this.#truth = { now: 0, serverRate, serverStart: 0, serverEnd: 0, drift, delay }
-    const node = world.node('server', { rate: serverRate, offset: world.random.between(0, 1e6) })
-    this.server = new SimServer(node, this.network)
-    this.#disk = new SimDisk(node, this.faults.disk)
+    this.servers = new ServerGroup(world, this.network, this.casting, () => this.rate())
+    this.#truth = {
+      now: 0,
+      serverRate: this.servers.fastest,
+      slowestRate: this.servers.slowest,
+      serverStart: 0,
+      prolonged: 0,
+      serverEnd: 0,
+      drift,
+      // How long an entry may be on its way into a log is not bounded: appends are lost and repeated.
+      delay: this.casting.store === 'log' ? Infinity : longestDelay(link),
+    }
+    const { node } = this.servers.first
+    this.disk = new SimDisk(node, this.faults.disk)
+    this.#line =
+      this.casting.line === 'stream' ? new StreamLine(this.network, node, LIMITS) : undefined
+    this.#audit = new Audit({
+      heard: (events) => this.#heard(events),
+      disagreed: (revision, one, other) =>
+        this.#violated('replicas agree', `revision ${revision}: ${one} and ${other}`),
+      resumed: (revision, events) => this.steps.push({ revision, events, anew: true }),
+    })
     this.#checkers = checkers((checker, message) => this.#violated(checker, message), this)
   }
 
@@ -89,36 +125,73 @@ export class Scene {
   }
 
   /** The store as a client sees it. Every lease that it is granted and renewed is recorded. */
-  store(client: SimNode): SimStore {
-    return new RecordedStore(this, client, this.server, this.#guarantees!)
+  store(client: SimNode): LeaseStore {
+    const remote = new SimStore(client, this.servers.of(client), this.#guarantees!)
+    return new RecordedStore(this, client.name, remote)
   }
 
-  async startServer(): Promise<void> {
-    const { node } = this.server
-    const clock = node.clock()
-    const store = await this.#openStore(clock)
-    this.#guarantees = store.guarantees
-    this.#truth.serverStart = this.world.now
-    this.server.store = store
-    this.world.note('server', 'serves')
+  /** The same for a user of the client; over a real stream, where the world has one. */
+  async connect(client: SimNode): Promise<LeaseStore> {
+    if (!this.#line) return this.store(client)
+    const { random } = client
+    const tied = random.pick([undefined, true, { linger: 500 }])
+    exercised('remote', { tied })
+    for (;;) {
+      const name = `${client.name} ${++this.#lines}`
+      try {
+        const store = await this.#line.connect(client, name, tied)
+        return new RecordedStore(this, client.name, store, tied === undefined ? undefined : name)
+      } catch (error) {
+        if (!isLeaseholdError(error, 'timeout')) throw error
+      }
+    }
   }
 
-  #openStore(clock: Clock): LeaseStore | Promise<LeaseStore> {
-    if (this.casting.store === 'memory') return memoryStore({ clock, limits: LIMITS })
-    return fileStore('sim', {
-      clock,
-      random: this.server.node.random,
-      disk: this.#disk,
-      limits: LIMITS,
-      segmentBytes: SEGMENT_BYTES,
-      snapshotBytes: SNAPSHOT_BYTES,
+  /** How much longer the server must keep the leases of a remote store whose streams are closed. */
+  lingers(line: string, grantedFrom: number, serverRate: number): number {
+    return this.#line?.lingers(line, grantedFrom, serverRate) ?? Infinity
+  }
+
+  startServers(): void {
+    for (const server of this.servers.all) this.#startServer(server)
+  }
+
+  #startServer(server: SimServer): void {
+    const start = server.node.guard(() => this.#startServer(server))
+    this.#serve(server).catch((error) => {
+      // A log that cannot be reached: it tries again, as whoever runs it would.
+      if (this.casting.store === 'log' && isLeaseholdError(error)) this.world.after(200, start)
+      else this.#notStarted(error)
     })
+  }
+
+  async #serve(server: SimServer): Promise<void> {
+    const { node } = server
+    const store = await openServerStore(this.casting.store, node, this.disk, this.servers.log)
+    this.#guarantees ??= store.guarantees
+    if (this.casting.store !== 'log' || this.#truth.serverStart === 0) {
+      this.#truth.serverStart = this.world.now
+    }
+    this.prolong()
+    server.store = store
+    this.#audit.attach(store)
+    this.#line?.serve(store)
+    this.world.note(node.name, 'serves')
+  }
+
+  /** The time of the log may have stood still until now, and whoever lives by it lives longer. */
+  prolong(): void {
+    this.#truth.prolonged = this.world.now
   }
 
   /** Crashes it in the midst of its next write: what it has told then and not written is lost. */
   crashServerWriting(): void {
-    const { node } = this.server
-    this.#disk.onNextWrite((duration) => {
+    const { node } = this.servers.first
+    if (this.casting.store === 'log') {
+      this.crashServer()
+      return
+    }
+    this.disk.onNextWrite((duration) => {
       const crash = node.guard(() => {
         if (!this.#calm) this.crashServer()
       })
@@ -127,45 +200,61 @@ export class Scene {
   }
 
   crashServer(): void {
-    const { node } = this.server
+    const server = this.servers.any()
+    const { node } = server
     if (!node.running || this.casting.store === 'memory') return
     const power = this.faults.powerLoss && this.world.random.chance(0.5)
-    this.world.note('server', power ? 'loses power' : 'is killed')
-    this.server.store = undefined
-    this.#truth.serverEnd = this.world.now
+    this.world.note(node.name, power ? 'loses power' : 'is killed')
+    this.#audit.detach(server.store)
+    server.store = undefined
+    this.#line?.crashed()
+    if (this.casting.store === 'file') this.#truth.serverEnd = this.world.now
     node.crash()
-    this.#disk.crashed(power)
-    this.world.after(this.world.random.between(1, 1500), () => this.restartServer())
+    this.disk.crashed(power)
+    this.world.after(this.world.random.between(1, 1500), () => this.restartServers())
+  }
+
+  /** The disk is full for so long. */
+  fillDisk(ms: number): void {
+    this.world.note('disk', 'is full')
+    this.disk.setFull(true)
+    this.world.after(ms, () => this.disk.setFull(false))
   }
 
   calmDisk(): void {
     this.#calm = true
-    this.#disk.calm()
+    this.disk.calm()
   }
 
-  restartServer(): void {
-    const { node } = this.server
-    if (node.running) return
-    node.start(() => {
-      this.startServer().catch((error) => this.#notStarted(error))
-    })
+  /** Starts those that are down. */
+  restartServers(): void {
+    for (const server of this.servers.all) {
+      if (!server.node.running) server.node.start(() => this.#startServer(server))
+    }
   }
 
   /** A disk that fails keeps the server from starting; whoever looks after it tries again. */
   #notStarted(error: unknown): void {
-    if (!isLeaseholdError(error, 'storage-failed')) this.world.fail(error)
+    const disk = ['storage-failed', 'storage-full']
+    if (!isLeaseholdError(error) || !disk.includes(error.code)) this.world.fail(error)
     else this.crashServer()
   }
 
   holds(holding: Holding): void {
     const { now } = this.world
-    this.world.note(holding.client, 'holds', () => `${holding.key} with token ${holding.token}`)
+    this.world.note(holding.client, 'holds', () => `${holding.keys} with token ${holding.token}`)
     this.held++
+    this.holdings.push(holding)
     this.#holdings = this.#holdings.filter(
       ({ ended, hold }) => ended > now && hold.state !== 'lost',
     )
     this.#holdings.push(holding)
     for (const checker of this.#checkers) checker.held?.(holding, this.#holdings, this.truth)
+  }
+
+  /** A lock that was lost with this token was taken back with that one: nobody held in between. */
+  reclaimed(keys: readonly string[], lost: number, token: number): void {
+    for (const checker of this.#checkers) checker.reclaimed?.(keys, lost, token)
   }
 
   revived(client: string, state: string): void {
@@ -189,8 +278,46 @@ export class Scene {
   gone(lease: LeaseId, end: End | undefined): void {
     const record = this.leases.get(lease)
     this.world.note('lease', 'is gone', () => `${lease} ${end?.reason ?? 'unknown'}`)
+    this.#gone.add(lease)
     if (!record) return
     for (const checker of this.#checkers) checker.gone?.(record, end, this.truth)
+  }
+
+  /** What a client was told of a revision. */
+  observed(observation: Observation): void {
+    this.observations.push(observation)
+  }
+
+  /** Somebody asks for the end of leases or claims. It may or may not be carried out. */
+  forced(client: string, request: RevokeRequest): Force {
+    this.world.note(client, 'revokes', () => JSON.stringify(request))
+    const force = { client, request, asked: this.world.now, answered: Infinity }
+    this.forces.push(force)
+    if ('lease' in request.target) {
+      const record = this.leases.get(request.target.lease)
+      if (record) record.ended = true
+    }
+    return force
+  }
+
+  /** A client was told that what it held is lost. */
+  lost(loss: LossRecord): void {
+    this.world.note(loss.client, 'loses', () => `${loss.keys}: ${loss.reason} ${loss.why ?? ''}`)
+    for (const checker of this.#checkers) checker.lost?.(loss, this.truth)
+  }
+
+  /** What the server's store announces. */
+  #heard(events: readonly Event[]): void {
+    for (const event of events) {
+      const last = this.steps[this.steps.length - 1]
+      if (last?.revision === event.revision && !last.anew) (last.events as Event[]).push(event)
+      else this.steps.push({ revision: event.revision, events: [event], anew: false })
+      if (event.type !== 'removed') continue
+      if (event.end) this.ends.set(`${event.key} ${event.token}`, event.end)
+      const record = this.leases.get(event.lease)
+      if (!record) continue
+      for (const checker of this.#checkers) checker.removed?.(event, record, this.truth)
+    }
   }
 
   /** A call was answered for the first time. */
@@ -230,21 +357,8 @@ export class Scene {
     this.lateness = lateness
   }
 
-  /** A second process tries to own the disk, while the first lives. */
-  openTwice(): void {
-    const { node, store } = this.server
-    if (!store || !node.running || this.casting.store === 'memory') return
-    this.world.note('rival', 'opens the disk')
-    const rival = { clock: node.clock(), random: node.random, disk: this.#disk }
-    fileStore('sim', rival).then(
-      () => this.#secondOwner('opened'),
-      (error: unknown) => {
-        if (!isLeaseholdError(error, 'storage-locked')) this.#secondOwner(String(error))
-      },
-    )
-  }
-
-  #secondOwner(outcome: string): void {
+  /** A second process tried to own the disk, and this came of it. */
+  secondOwner(outcome: string): void {
     for (const checker of this.#checkers) checker.secondOwner?.(outcome)
   }
 
@@ -263,7 +377,16 @@ export class Scene {
     for (const checker of this.#checkers) checker.remains?.(lease, record, read, this.truth)
   }
 
+  /** What is announced by now must have been seen by all who watch when the world ends. */
+  lastAnnouncement(): void {
+    this.announced = this.#audit.revision
+  }
+
   finish(): void {
+    const { revision } = this.#audit
+    for (const lease of this.#gone) {
+      this.observed({ client: 'somebody', type: 'gone', revision, lease })
+    }
     for (const checker of this.#checkers) checker.finish?.(this)
   }
 

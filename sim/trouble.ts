@@ -1,9 +1,11 @@
+import { isLeaseholdError } from 'leasehold'
+import { fileStore } from 'leasehold/file'
 import type { Cast } from './cast.js'
 import type { Scene } from './scene.js'
 
 /** Plans all that goes wrong between now and then. */
 export function makeTrouble(scene: Scene, cast: Cast, end: number): void {
-  const { world, faults, server } = scene
+  const { world, faults } = scene
   const { random } = world
   const clients = [...cast.lockers, ...cast.callers]
   const { nodes } = cast
@@ -18,22 +20,26 @@ export function makeTrouble(scene: Scene, cast: Cast, end: number): void {
   )
   several(faults.clientCrashes, () => random.pick(clients).crash())
   several(faults.resourceRestarts, () => cast.resource.restart())
-  several(faults.serverPauses, () => server.node.pause(random.between(10, 2500)))
+  several(faults.serverPauses, () => scene.servers.any().node.pause(random.between(10, 2500)))
   several(faults.clientPauses, () => random.pick(nodes).pause(random.between(10, 3000)))
   several(faults.suspends, () => random.pick(nodes).suspend(random.between(300, 4000)))
   several(faults.wallJumps, () =>
-    random.pick([server.node, ...nodes]).setWall(random.between(-60_000, 60_000)),
+    random.pick([scene.servers.any().node, ...nodes]).setWall(random.between(-60_000, 60_000)),
   )
   several(faults.cuts, () => cut(scene, cast))
-  several(faults.rivals, () => scene.openTwice())
+  if (scene.casting.store === 'log') several(faults.cuts, () => cutLog(scene))
+  several(faults.fullDisks, () => scene.fillDisk(random.between(300, 5000)))
+  several(faults.rivals, () => openTwice(scene))
 }
 
 /** Somebody is cut off from the server for a while, in one direction or in both. */
-function cut({ world, server, network, holder }: Scene, { nodes }: Cast): void {
+function cut(scene: Scene, { nodes }: Cast): void {
+  const { world, network, holder } = scene
   const { random } = world
   // It is one who holds that can do harm by not knowing what happens.
   const holding = random.chance(0.6) && nodes.find(({ name }) => name === holder)
   const node = holding || random.pick(nodes)
+  const server = scene.servers.of(node)
   const both = random.chance(0.5)
   const outward = random.chance(0.5)
   if (both || outward) network.cut(node, server.node)
@@ -45,11 +51,43 @@ function cut({ world, server, network, holder }: Scene, { nodes }: Cast): void {
   })
 }
 
+/** A server cannot reach the log for a while, or is not answered. */
+function cutLog(scene: Scene): void {
+  const { world, network } = scene
+  const { log } = scene.servers
+  const { random } = world
+  const { node } = scene.servers.any()
+  const both = random.chance(0.5)
+  const outward = random.chance(0.5)
+  if (both || outward) network.cut(node, log.node)
+  if (both || !outward) network.cut(log.node, node)
+  world.note(node.name, 'is cut off from the log')
+  world.after(random.between(50, 5000), () => {
+    network.heal(node, log.node)
+    network.heal(log.node, node)
+    scene.prolong()
+  })
+}
+
+/** A second process tries to own the disk, while the first lives. */
+function openTwice(scene: Scene): void {
+  const { node, store } = scene.servers.first
+  if (!store || !node.running || scene.casting.store !== 'file') return
+  scene.world.note('rival', 'opens the disk')
+  const rival = { clock: node.clock(), random: node.random, disk: scene.disk }
+  fileStore('sim', rival).then(
+    () => scene.secondOwner('opened'),
+    (error: unknown) => {
+      if (!isLeaseholdError(error, 'storage-locked')) scene.secondOwner(String(error))
+    },
+  )
+}
+
 /** From now on nothing goes wrong, and whoever is down comes up again. */
 export function heal(scene: Scene, cast: Cast): void {
   scene.world.note('world', 'is healed')
   scene.network.calm()
   scene.calmDisk()
-  scene.restartServer()
+  scene.restartServers()
   for (const actor of [...cast.lockers, ...cast.callers]) actor.restart()
 }

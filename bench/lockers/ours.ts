@@ -1,4 +1,3 @@
-import * as grpc from '@grpc/grpc-js'
 import { Redis } from 'ioredis'
 import { Leasehold } from 'leasehold'
 import { etcdStore } from 'leasehold/etcd'
@@ -69,7 +68,7 @@ export const openOnPostgres: OpenLocker = async ({ port, ttl }) => {
 }
 
 export const openOnEtcd: OpenLocker = async ({ port, ttl }) =>
-  clientLocker(etcdStore({ grpc, endpoints: `127.0.0.1:${port}` }), ttl)
+  clientLocker(await etcdStore({ endpoints: `127.0.0.1:${port}` }), ttl)
 
 export const openOnZookeeper: OpenLocker = async ({ port, ttl }) =>
   clientLocker(await zookeeperStore({ servers: `127.0.0.1:${port}`, timeout: '20s' }), ttl)

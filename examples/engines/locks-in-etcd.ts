@@ -1,4 +1,3 @@
-import * as grpc from '@grpc/grpc-js'
 import { Leasehold } from 'leasehold'
 import { etcdStore } from 'leasehold/etcd'
 
@@ -9,8 +8,8 @@ import { etcdStore } from 'leasehold/etcd'
  *   node examples/dist/engines/locks-in-etcd.js 127.0.0.1:2379
  */
 const endpoints = process.argv[2]!
-const one = await Leasehold.open(etcdStore({ grpc, endpoints }), { holder: 'one' })
-const two = await Leasehold.open(etcdStore({ grpc, endpoints }), { holder: 'two' })
+const one = await Leasehold.open(await etcdStore({ endpoints }), { holder: 'one' })
+const two = await Leasehold.open(await etcdStore({ endpoints }), { holder: 'two' })
 
 const lock = await one.lock('reports/2026-11', { ttl: '10s' })
 console.log(`one holds it: ${lock.held}`)

@@ -13,7 +13,7 @@ const url = process.argv[2]!
 const pool = new pg.Pool({ connectionString: url })
 // A pool without this ends the process when the database closes a connection.
 pool.on('error', (error) => console.error(error.message))
-const sql = postgres(url, { onnotice: () => {} })
+const sql = postgres(url, { fetch_types: false, onnotice: () => {} })
 
 const one = await Leasehold.open(await postgresStore(pool), { holder: 'one' })
 const two = await Leasehold.open(await postgresStore(sql), { holder: 'two' })

@@ -1,13 +1,11 @@
-import { type Hold, Leasehold } from 'leasehold'
-import type { LeaseId } from 'leasehold/port'
+import { type Hold, Leasehold, type Lock, type LockOptions } from 'leasehold'
+import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
+import { exercised, recorded } from '../coverage.js'
 import type { Holding } from '../history.js'
 import type { Scene } from '../scene.js'
 import type { Resource } from './resource.js'
-
-const KEYS = ['job', 'report']
-/** A key of which several may hold a permit at once, and how many. */
-const PERMITS = { key: 'gpu', limit: 2 }
+import { drawWish, type Wish } from './wish.js'
 
 /** A user of the client: takes locks, works under them, sends fenced writes, gives them back. */
 export class Locker {
@@ -17,7 +15,10 @@ export class Locker {
   readonly #random: SeededRandom
   readonly #loops: number
   readonly #holdings = new Set<Holding>()
+  /** Leases of its own that others may be put under. */
+  #parents: LeaseId[] = []
   #leasehold: Leasehold | undefined
+  #store: LeaseStore | undefined
   #stopping = false
 
   /** It takes `loops` locks at a time, as long as there is trouble. */
@@ -33,22 +34,43 @@ export class Locker {
     return this.node.name
   }
 
+  get leasehold(): Leasehold {
+    return this.#leasehold!
+  }
+
   async start(): Promise<void> {
     const { world } = this.#scene
-    this.#leasehold = await Leasehold.open(this.#scene.store(this.node), {
-      holder: this.name,
-      clock: this.node.clock(),
-      random: this.node.random,
-      drift: this.#scene.driftBound,
-      margin: this.#random.pick([0, 5, undefined]),
-      callTimeout: this.#random.pick([200, 600]),
-    })
+    await this.#open()
     for (let loop = 0; loop < this.#loops; loop++) {
       world.after(
         this.#random.between(0, 500),
         this.node.guard(() => this.#again()),
       )
     }
+  }
+
+  async #open(): Promise<void> {
+    const options = {
+      holder: this.name,
+      clock: this.node.clock(),
+      random: this.node.random,
+      drift: this.#scene.driftBound,
+      margin: this.#random.pick([0, 5, undefined]),
+      callTimeout: this.#random.pick([200, 600]),
+      jitter: this.#random.pick([undefined, 0, 0.5]),
+    }
+    exercised('open', options)
+    const store = await this.#scene.connect(this.node)
+    this.#store = store
+    const leasehold = await Leasehold.open(store, options)
+    this.#parents = []
+    leasehold.on('lost', ({ lease, claims, error }) => {
+      const record = this.#scene.leases.get(lease)
+      const { reason, by, why } = error
+      const keys = claims.map(({ key }) => key)
+      if (record) this.#scene.lost({ client: this.name, lease: record, keys, reason, by, why })
+    })
+    this.#leasehold = recorded('leasehold', leasehold)
   }
 
   crash(): void {
@@ -84,7 +106,7 @@ export class Locker {
   async take(key: string, ttl: number): Promise<{ lease: LeaseId; lost: () => boolean }> {
     const invoked = this.#scene.world.now
     const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
-    this.#held({ key, limit: 0, ttl, grace: 0, invoked }, lock)
+    this.#held({ keys: [key], options: {}, ttl, grace: 0, invoked }, lock)
     return { lease: lock.lease, lost: () => lock.state === 'lost' }
   }
 
@@ -120,42 +142,67 @@ export class Locker {
   }
 
   async #work(): Promise<void> {
-    const permit = this.#random.chance(0.25)
-    const key = permit ? PERMITS.key : KEYS[this.#random.integer(1, this.#scene.casting.keys) - 1]!
-    const limit = permit ? PERMITS.limit : 0
-    const ttl = this.#random.pick([500, 2000, 3000, 3000])
-    const grace = this.#random.pick([0, 0, 400])
+    if (this.#random.chance(0.02)) return this.#closeAndOpen()
+    const wish = drawWish(this.#random, this.#scene.casting.keys, this.#parents)
     const invoked = this.#scene.world.now
-    const options = {
-      ttl,
-      grace,
-      wait: this.#random.pick([100, 1500, 6000]),
-      ...(permit && { mode: 'shared' as const, limit }),
-      ...(this.#random.chance(0.1) && { maxHold: 2 * ttl }),
+    if (wish.way === 'with') {
+      await this.#leasehold!.withLock(wish.keys, wish.options, (lock) =>
+        this.#begin(wish, invoked, lock),
+      )
+      return
     }
-    const hold = await this.#leasehold!.lock(key, options)
-    this.#held({ key, limit, ttl, grace, invoked }, hold)
-    await this.#use(key, hold)
+    const hold = await this.#acquire(wish)
+    if (hold !== undefined) await this.#begin(wish, invoked, hold)
+  }
+
+  async #begin(wish: Wish, invoked: number, hold: Lock): Promise<void> {
+    const held = recorded('hold', hold)
+    if (this.#parents.length < 2) this.#parents.push(held.lease)
+    this.#held({ ...wish, invoked }, held)
+    await this.#use(wish, held)
+  }
+
+  async #acquire({ keys, options, way, abortAfter }: Wish): Promise<Lock | undefined> {
+    const leasehold = this.#leasehold!
+    const which = keys.length === 1 ? keys[0]! : keys
+    if (way === 'try') return (await leasehold.tryLock(which, options)).lock
+    if (abortAfter === undefined) return leasehold.lock(which, options)
+    const controller = new AbortController()
+    this.#later(abortAfter, () => controller.abort())
+    return leasehold.lock(which, { ...options, signal: controller.signal })
+  }
+
+  /** Gives up all that it holds by closing its client, and begins anew. */
+  async #closeAndOpen(): Promise<void> {
+    const leasehold = this.#leasehold!
+    for (const holding of this.#holdings) holding.ended = this.#scene.world.now
+    this.#holdings.clear()
+    // Nobody asks a closed client for anything, but all that was under way comes to its end.
+    await leasehold.close()
+    await this.#store!.close()
+    await this.#open()
   }
 
   #held(
-    about: { key: string; limit: number; ttl: number; grace: number; invoked: number },
+    about: {
+      keys: readonly string[]
+      options: LockOptions
+      ttl: number
+      grace: number
+      invoked: number
+    },
     hold: Hold,
   ): void {
     const { node, name } = this
     // A lease may be over before its first user gets to look at it; then it was never believed.
     if (!hold.held) return
-    const { key, limit, ttl, grace, invoked } = about
+    const { keys, options, ttl, grace, invoked } = about
     const holding: Holding = {
-      key,
-      limit,
-      ttl,
-      grace,
-      invoked,
-      client: name,
-      token: hold.token,
+      ...{ keys, ttl, grace, invoked, hold, client: name },
+      shared: options.mode === 'shared',
+      limit: options.limit ?? 0,
+      token: hold.claimToken,
       lease: hold.lease,
-      hold,
       told: this.#scene.world.now,
       awake: () => node.running && !node.paused && this.#holdings.has(holding),
       ended: Infinity,
@@ -165,11 +212,14 @@ export class Locker {
   }
 
   /** Works for a while, writing now and then, and gives the lock back, unless it is lost. */
-  async #use(key: string, hold: Hold): Promise<void> {
-    const end = this.#scene.world.now + this.#random.between(5, 1800)
+  async #use({ keys, options }: Wish, hold: Hold): Promise<void> {
+    const random = this.#random
+    const end = this.#scene.world.now + random.between(5, 1800)
     while (this.#scene.world.now < end && hold.state !== 'lost' && !this.#stopping) {
-      await this.#rest(this.#random.between(10, 1200))
-      if (hold.held) this.#resource.write(this.node, key, hold.token)
+      await this.#rest(random.between(10, 1200))
+      if (!hold.held) continue
+      for (const key of keys) this.#resource.write(this.node, key, hold.token)
+      this.#alsoUse(hold, options)
     }
     if (hold.state === 'lost') await this.#lookAgain(hold)
     for (const holding of this.#holdings) {
@@ -177,7 +227,51 @@ export class Locker {
       holding.ended = this.#scene.world.now
       this.#holdings.delete(holding)
     }
-    await hold.release().catch(() => undefined)
+    if (hold.state === 'lost' && random.chance(0.3)) await this.#reclaim(hold, options)
+    else if (random.chance(0.2)) await hold[Symbol.asyncDispose]()
+    else await hold.release().catch(() => undefined)
+  }
+
+  /** What else can be done with a lock that is held. None of it may harm anybody. */
+  #alsoUse(hold: Hold, { strategy }: LockOptions): void {
+    const random = this.#random
+    const dice = random.next()
+    hold.assertHeld()
+    if (hold.remaining() > 0 && hold.signal.aborted) {
+      this.#scene.progressed('a lock that is held and whose signal is aborted', Infinity, 0)
+    }
+    if (strategy === 'session') hold.touch()
+    if (strategy !== 'cache' && dice < 0.15) hold.renew().catch(() => undefined)
+    else if (dice < 0.25)
+      hold.update(`at ${this.#scene.world.now}`, random.pick(hold.keys)).catch(() => undefined)
+    else if (dice < 0.3) {
+      this.#leasehold!.lock(hold.key, { within: hold }).then(
+        (inner) => this.#leaveInner(inner, hold),
+        () => undefined,
+      )
+    }
+  }
+
+  /** Whoever gives back an inner lock still has the outer one. */
+  async #leaveInner(inner: Lock, outer: Hold): Promise<void> {
+    const { state } = outer
+    await inner.release().catch(() => undefined)
+    if (state === 'held' && outer.state === 'released' && !this.#stopping) {
+      const isOwn = [...this.#holdings].some(({ hold }) => hold === outer)
+      if (isOwn) this.#scene.progressed('an outer lock after its inner one', Infinity, 0)
+    }
+  }
+
+  /** Takes back what was lost, if nobody else has had it since. */
+  async #reclaim(lost: Hold, options: LockOptions): Promise<void> {
+    const invoked = this.#scene.world.now
+    const { mode, limit } = options
+    const asked = { ttl: 1000, ...(mode && { mode }), ...(limit && { limit }) }
+    const { lock } = await this.#leasehold!.reclaim(lost, asked)
+    if (lock === undefined) return
+    this.#scene.reclaimed(lost.keys, lost.claimToken, lock.claimToken)
+    this.#held({ keys: lock.keys, options, ttl: 1000, grace: 0, invoked }, lock)
+    await this.#use({ keys: lock.keys, options, ttl: 1000, grace: 0, way: 'lock' }, lock)
   }
 
   /** It stopped its work because the lock was lost: it must not be told then that it is not. */

@@ -7,26 +7,38 @@ import type { Scene } from '../scene.js'
 export class Watcher {
   readonly node: SimNode
   readonly #scene: Scene
-  readonly #store: LeaseStore
+  #store: LeaseStore | undefined
   #record: WatchRecord | undefined
   #revision: number | undefined
 
   constructor(scene: Scene, name: string) {
     this.#scene = scene
     this.node = scene.client(name)
-    this.#store = scene.store(this.node)
   }
 
   start(): void {
+    this.#scene.connect(this.node).then(
+      (store) => {
+        this.#store = store
+        this.#watch()
+      },
+      (error) => this.#scene.world.fail(error),
+    )
+  }
+
+  #watch(): void {
     const from = this.#revision
-    this.#store.watch({ prefix: '', from }, (notice) => {
+    this.#store!.watch({ prefix: '', from }, (notice) => {
       if (notice.type === 'watching') this.#begin(notice.revision)
       else if (notice.type === 'events') {
         this.#revision = notice.revision
         this.#record!.events.push(...notice.events)
-      } else if (notice.type === 'interrupted') this.#startLater()
-      else if (notice.type === 'compacted') {
+      } else if (notice.type === 'interrupted') {
+        if (this.#record) this.#record.open = false
+        this.#startLater()
+      } else if (notice.type === 'compacted') {
         // What happened meanwhile is not kept any more: this one ends and another begins.
+        if (this.#record) this.#record.open = false
         this.#record = undefined
         this.#revision = undefined
         this.#startLater()
@@ -35,9 +47,12 @@ export class Watcher {
   }
 
   #begin(revision: number): void {
-    if (this.#record) return
+    if (this.#record) {
+      this.#record.open = true
+      return
+    }
     this.#revision = revision
-    this.#record = { name: this.node.name, from: revision, events: [] }
+    this.#record = { name: this.node.name, from: revision, events: [], open: true }
     this.#scene.watches.push(this.#record)
   }
 
@@ -45,7 +60,7 @@ export class Watcher {
     const delay = this.node.random.between(5, 300)
     this.#scene.world.after(
       delay,
-      this.node.guard(() => this.start()),
+      this.node.guard(() => this.#watch()),
     )
   }
 }

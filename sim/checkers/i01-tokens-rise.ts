@@ -5,21 +5,23 @@ export function tokensRise(violated: Violated): Checker {
   const given = new Map<string, { token: number; told: number; client: string }[]>()
   return {
     name: 'I1 tokens rise',
-    held({ key, token, invoked, told, client }) {
-      const earlier = given.get(key) ?? []
-      given.set(key, earlier)
-      for (const other of earlier) {
-        if (other.token === token) {
-          violated(`${key}: token ${token} was given to ${other.client} and again to ${client}`)
+    held({ keys, token, invoked, told, client }) {
+      for (const key of keys) {
+        const earlier = given.get(key) ?? []
+        given.set(key, earlier)
+        for (const other of earlier) {
+          if (other.token === token) {
+            violated(`${key}: token ${token} was given to ${other.client} and again to ${client}`)
+          }
+          // Who asked only after the other had been told must come after the other.
+          if (other.told < invoked && other.token > token) {
+            violated(
+              `${key}: token ${token} was given to ${client} after ${other.token} to ${other.client}`,
+            )
+          }
         }
-        // Who asked only after the other had been told must come after the other.
-        if (other.told < invoked && other.token > token) {
-          violated(
-            `${key}: token ${token} was given to ${client} after ${other.token} to ${other.client}`,
-          )
-        }
+        earlier.push({ token, told, client })
       }
-      earlier.push({ token, told, client })
     },
   }
 }

@@ -1,21 +1,23 @@
 import type { Checker, Violated } from '../checker.js'
+import { contested, type Known, takenByForce } from '../force.js'
 
 /**
  * I3: when somebody is told that they hold a key, nobody with an older token believes so still, or
- * that it could be theirs again: whoever looks has lost it by then.
+ * that it could be theirs again, unless both are shared: whoever looks has lost it by then.
  */
-export function noStaleBelief(violated: Violated): Checker {
+export function noStaleBelief(violated: Violated, known: Known): Checker {
   return {
     name: 'I3 no stale belief',
     held(holding, others) {
-      if (holding.limit > 0) return
       for (const other of others) {
-        if (other === holding || other.key !== holding.key || other.limit > 0) continue
-        if (other.token > holding.token || !other.awake()) continue
+        if (other === holding || other.token > holding.token || !other.awake()) continue
+        const key = contested(holding, other)
+        if (key === undefined) continue
         const { state } = other.hold
         if (state !== 'held' && state !== 'lapsed') continue
+        if (takenByForce(other, key, known)) continue
         violated(
-          `${holding.key}: ${holding.client} holds token ${holding.token} while ${other.client}'s token ${other.token} is ${state}, for ${other.hold.remaining().toFixed(1)} ms more`,
+          `${key}: ${holding.client} holds token ${holding.token} while ${other.client}'s token ${other.token} is ${state}, for ${other.hold.remaining().toFixed(1)} ms more`,
         )
       }
     },

@@ -5,8 +5,8 @@ export function newestIsAccepted(violated: Violated): Checker {
   const newest = new Map<string, number>()
   return {
     name: 'I5 newest is accepted',
-    held({ key, token }) {
-      newest.set(key, Math.max(newest.get(key) ?? 0, token))
+    held({ keys, token }) {
+      for (const key of keys) newest.set(key, Math.max(newest.get(key) ?? 0, token))
     },
     wrote({ key, token, accepted }) {
       if (accepted || token < (newest.get(key) ?? 0)) return

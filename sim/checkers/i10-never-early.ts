@@ -1,16 +1,53 @@
-import type { Checker, Violated } from '../checker.js'
+import type { End } from 'leasehold/port'
+import type { Checker, Truth, Violated } from '../checker.js'
+import { ancestry, concerns, type Known, livesOn, period } from '../force.js'
+import type { LeaseRecord } from '../history.js'
 
 /**
  * I10: a lease never expires before its ttl and grace have passed on the server's clock since it
- * carried out the grant or renewal. It was carried out after it was sent.
+ * carried out the grant or renewal, or before the end of its longest life; and one that was broken
+ * never ends before the period is over. It was carried out after it was sent.
  */
-export function neverEarly(violated: Violated): Checker {
+export function neverEarly(violated: Violated, known: Known): Checker {
+  const check = (lease: LeaseRecord, end: End | undefined, truth: Truth): void => {
+    if (end?.reason === 'expired') notEarly(lease, truth)
+    else if (end?.reason === 'broken') afterPeriod(lease, end, truth)
+  }
+  const notEarly = (record: LeaseRecord, { now, serverRate }: Truth): void => {
+    // It may have ended with one above it.
+    const family = ancestry(record, known)
+    if (family.at(-1)!.parent !== undefined) return
+    const due = Math.min(
+      ...family.map((one) =>
+        Math.min(
+          one.renewedFrom + livesOn(one) / serverRate,
+          one.grantedFrom + one.maxLife / serverRate,
+        ),
+      ),
+    )
+    const early = due - now
+    if (early > 0.001) {
+      violated(`lease ${record.lease} expired at least ${early.toFixed(1)} ms early`)
+    }
+  }
+  const afterPeriod = (record: LeaseRecord, { by, why }: End, { now, serverRate }: Truth): void => {
+    const breaks = known.forces.filter(
+      (force) => period(force) > 0 && concerns(force, record, known),
+    )
+    const same = breaks.filter(({ request }) => request.by === by && request.why === why)
+    if (same.length === 0) {
+      if (ancestry(record, known).at(-1)!.parent !== undefined) return
+      violated(`lease ${record.lease} was broken by ${by} because of ${why}, whom nobody asked`)
+      return
+    }
+    const early = Math.min(...same.map((one) => one.asked + period(one) / serverRate)) - now
+    if (early > 0.001) {
+      violated(`lease ${record.lease} ended ${early.toFixed(1)} ms before its period was over`)
+    }
+  }
   return {
     name: 'I10 never early',
-    gone({ lease, ttl, grace, renewedFrom }, end, { now, serverRate }) {
-      if (end?.reason !== 'expired') return
-      const early = renewedFrom + (ttl + grace) / serverRate - now
-      if (early > 0.001) violated(`lease ${lease} expired at least ${early.toFixed(1)} ms early`)
-    },
+    gone: check,
+    removed: ({ end }, lease, truth) => check(lease, end, truth),
   }
 }

@@ -14,10 +14,10 @@ export function notLate(violated: Violated): Checker {
       if (took <= bound) return
       violated(`${what} took ${took.toFixed(0)} ms, at most ${bound.toFixed(0)} ms are promised`)
     },
-    remains(lease, record, read, { serverRate }) {
+    remains(lease, record, read, { slowestRate }) {
       if (!record) violated(`lease ${lease}, which nobody knows to have, never ran out`)
       else {
-        const late = read - (record.renewedFrom + (record.ttl + record.grace) / serverRate)
+        const late = read - (record.renewedFrom + (record.ttl + record.grace) / slowestRate)
         if (late > SLACK_MS) violated(`lease ${lease} is there ${late.toFixed(0)} ms after its end`)
       }
     },

@@ -4,7 +4,13 @@ import type { Checker, Violated } from '../checker.js'
 export function restartGrace(violated: Violated): Checker {
   return {
     name: 'I12 restart grace',
-    gone({ lease, ttl, grace, renewedFrom }, end, { now, serverRate, serverStart, serverEnd }) {
+    gone(
+      { lease, ttl, grace, renewedFrom, parent, maxLife },
+      end,
+      { now, serverRate, serverStart, serverEnd },
+    ) {
+      // Those have a time of their own: see I10.
+      if (parent !== undefined || maxLife < Infinity) return
       const span = (ttl + grace) / serverRate
       // What may have expired before the crash is told after it.
       if (end?.reason !== 'expired' || renewedFrom + span <= serverEnd) return

@@ -10,8 +10,13 @@ import type { Call, WatchRecord } from '../history.js'
 export function watchesMissNothing(violated: Violated): Checker {
   return {
     name: 'I16 watches miss nothing',
-    finish({ watches, calls }) {
+    finish({ watches, calls, announced }) {
       for (const [at, watch] of watches.entries()) {
+        const { name, open, from, events } = watch
+        const seen = events.at(-1)?.revision ?? from
+        if (open && seen < announced) {
+          violated(`${name} watches and has seen nothing after ${seen}, of ${announced}`)
+        }
         checkOrder(watch, violated)
         checkCalls(watch, calls, violated)
         for (const other of watches.slice(at + 1)) checkSame(watch, other, violated)

@@ -140,6 +140,8 @@ class Search {
       return rises && states.includes(FREE) ? [{ token, lease: call.lease }] : []
     }
     if (!answer || answer.type === 'done') return isClaimOf(call, state) ? [FREE] : []
+    // A full disk refuses whatever is there.
+    if (answer.type === 'refused' && answer.code === 'storage-full') return states
     return states.filter((one) => one.token !== call.token || one.lease !== call.lease)
   }
 

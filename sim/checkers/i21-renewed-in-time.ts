@@ -13,6 +13,7 @@ export function renewedInTime(violated: Violated): Checker {
     name: 'I21 renewed in time',
     renewed({ lease, sent, knownAtSending, lost, end }, { serverRate, delay }) {
       if (!lost || lease.claimed || end?.reason !== 'expired') return
+      if (lease.parent !== undefined || lease.maxLife < Infinity) return
       const { ttl, grace } = lease
       const spare = knownAtSending + (ttl + grace) / serverRate - (sent + delay)
       if (spare > 0.001) {

@@ -1,7 +1,8 @@
 import type { Checker, Violated } from '../checker.js'
-import type { LeaseRecord } from '../history.js'
+import type { Known as KnownLeases } from '../force.js'
 import { tokensRise } from './i01-tokens-rise.js'
 import { oneGrantAtATime } from './i02-one-grant-at-a-time.js'
+import { reclaimedUntouched } from './i02-reclaimed-untouched.js'
 import { noStaleBelief } from './i03-no-stale-belief.js'
 import { fenceNeverFalls } from './i04-fence-never-falls.js'
 import { newestIsAccepted } from './i05-newest-is-accepted.js'
@@ -10,29 +11,35 @@ import { staleCallsChangeNothing } from './i07-stale-calls-change-nothing.js'
 import { oneAnswer } from './i08-one-answer.js'
 import { renewalsKeep } from './i09-renewals-keep.js'
 import { neverEarly } from './i10-never-early.js'
+import { tiesLinger } from './i10-ties-linger.js'
+import { lifeEnds } from './i11-life-ends.js'
 import { notLate } from './i11-not-late.js'
 import { restartGrace } from './i12-restart-grace.js'
 import { endsAreFinal } from './i13-ends-are-final.js'
+import { rightReason } from './i13-right-reason.js'
 import { answersLast } from './i14-answers-last.js'
 import { endsTogether } from './i15-ends-together.js'
 import { watchesMissNothing } from './i16-watches-miss-nothing.js'
 import { permitsWithinLimit } from './i17-permits-within-limit.js'
 import { firstInFirstOut } from './i18-first-in-first-out.js'
 import { oneOwner } from './i19-one-owner.js'
+import { answersAgree } from './i20-answers-agree.js'
 import { linearizable } from './i20-linearizable.js'
 import { renewedInTime } from './i21-renewed-in-time.js'
 
 type Make = (violated: Violated, known: Known) => Checker
 
-/** What a client knows of its leases: when the renewal was sent that was last answered. */
-interface Known {
-  readonly leases: ReadonlyMap<string, LeaseRecord>
+/** What is known of leases, and how much faster than a client's the server's clock may run. */
+interface Known extends KnownLeases {
+  readonly driftBound: number
+  /** How much longer a remote store's leases must be kept. */
+  lingers(line: string, grantedFrom: number, serverRate: number): number
 }
 
 const MAKE: readonly Make[] = [
   tokensRise,
-  (violated, { leases }) =>
-    oneGrantAtATime(violated, (lease) => leases.get(lease)?.renewedFrom ?? -Infinity),
+  oneGrantAtATime,
+  reclaimedUntouched,
   noStaleBelief,
   fenceNeverFalls,
   newestIsAccepted,
@@ -41,9 +48,12 @@ const MAKE: readonly Make[] = [
   oneAnswer,
   renewalsKeep,
   neverEarly,
+  (violated, known) => tiesLinger(violated, (...lease) => known.lingers(...lease)),
   notLate,
+  lifeEnds,
   restartGrace,
   endsAreFinal,
+  (violated, known) => rightReason(violated, known, known.driftBound),
   answersLast,
   endsTogether,
   watchesMissNothing,
@@ -51,6 +61,7 @@ const MAKE: readonly Make[] = [
   firstInFirstOut,
   oneOwner,
   linearizable,
+  answersAgree,
   renewedInTime,
   // I22, that self-preservation never delays an exclusive key, is about registrations, and there
   // are none yet: nothing delays an eviction.

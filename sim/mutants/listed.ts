@@ -10,14 +10,14 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'renew bumps the token',
-    'kernel/kernel.js',
-    'leases.renewedAt.set(slot, now);\n            const endOfLife',
-    'leases.renewedAt.set(slot, now);\n            for (let c = leases.firstClaim.get(slot); c !== NONE; c = this.#ledger.tables.claims.nextOfLease.get(c)) this.#ledger.tables.claims.token.set(c, ++this.#ledger.revision);\n            const endOfLife',
+    'kernel/leases-by-slot.js',
+    'leases.renewedAt.set(slot, now);\n        const endOfLife',
+    'leases.renewedAt.set(slot, now);\n        for (let c = leases.firstClaim.get(slot); c !== -1; c = this.#ledger.tables.claims.nextOfLease.get(c)) this.#ledger.tables.claims.token.set(c, ++this.#ledger.revision);\n        const endOfLife',
   ),
   mutant(
     'leases never expire after a restart',
-    'kernel/kernel.js',
-    'keys.tidy();\n        ledger.rescheduleAll();',
+    'kernel/ledger.js',
+    'keys.tidy();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
     'keys.tidy();',
   ),
   rare(
@@ -25,40 +25,50 @@ export const LISTED: readonly Mutant[] = [
     mutant(
       'an await between check and set',
       'grantor/grantor.js',
-      'return this.#answer(this.kernel.claim(request, this.#clock.now()));',
+      'return this.#answer(this.kernel.claim(request, this.#clock.now(), obstacle), obstacle);',
       `if (request.ifFree && this.kernel.reader.read({ key: request.claims[0].key }).count === 0) {
             return new Promise((next) => this.#clock.timer(this.#clock.now() + 20, next)).then(() => {
                 const answer = this.kernel.claim({ ...request, ifFree: false }, this.#clock.now());
                 return this.#answer(answer.outcome === 'claimed' ? { ...answer, holds: true, ahead: [] } : answer);
             });
         }
-        return this.#answer(this.kernel.claim(request, this.#clock.now()));`,
+        return this.#answer(this.kernel.claim(request, this.#clock.now(), obstacle), obstacle);`,
     ),
   ),
   mutant(
     'restart drops leases',
-    'kernel/kernel.js',
-    'keys.tidy();\n        ledger.rescheduleAll();',
+    'kernel/ledger.js',
+    'keys.tidy();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
     `keys.tidy();
-        ledger.rescheduleAll();
+        this.deadlines.rescheduleAll();
         for (let slot = 0; slot < leases.slots.end; slot += 2)
-            if (leases.born.get(slot) !== 0) ledger.endLeases(++ledger.revision, leases.family(slot), now, { reason: 'expired' });`,
+            if (leases.born.get(slot) !== 0) this.endLeases(++this.revision, leases.family(slot), now, { reason: 'expired' });`,
   ),
   mutant(
     'no request deduplication',
     'kernel/kernel.js',
-    'if (call.request === undefined)\n            return undefined;\n        return this.#ledger.requests.get(call.request);',
-    'return undefined;',
+    'const known = request === undefined ? undefined : this.#ledger.requests.get(request);',
+    'const known = undefined;',
   ),
-  mutant(
-    'token counter not persisted',
-    'kernel/kernel.js',
-    'keys.tidy();\n        ledger.rescheduleAll();',
-    `keys.tidy();
-        ledger.rescheduleAll();
-        ledger.revision = 0;
-        for (let slot = 0; slot < leases.slots.end; slot++) ledger.revision = Math.max(ledger.revision, leases.born.get(slot));`,
-  ),
+  {
+    name: 'token counter not persisted',
+    edits: [
+      {
+        file: 'kernel/ledger.js',
+        find: 'keys.tidy();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
+        replace: `keys.tidy();
+        this.deadlines.rescheduleAll();
+        this.revision = 0;
+        for (let slot = 0; slot < leases.slots.end; slot++) this.revision = Math.max(this.revision, leases.born.get(slot));`,
+      },
+      // The reserved revisions alone would hide it.
+      {
+        file: 'kernel/kernel.js',
+        find: 'if (revision <= this.#ledger.revision)\n            return;',
+        replace: 'return;',
+      },
+    ],
+  },
   mutant(
     'release ignores the token',
     'kernel/kernel.js',
@@ -67,7 +77,7 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'restart without grace',
-    'kernel/kernel.js',
+    'kernel/ledger.js',
     'leases.renewedAt.set(slot, now);\n            leases.endOfLife',
     'leases.endOfLife',
   ),
@@ -96,7 +106,7 @@ export const LISTED: readonly Mutant[] = [
     name: 'server uses the wall clock',
     edits: [
       {
-        file: 'sim/scene.js',
+        file: 'sim/server-store.js',
         find: 'const clock = node.clock();',
         replace: 'const clock = node.clock(); clock.now = () => clock.wall();',
       },
@@ -111,8 +121,8 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     'renew sets blindly',
     'kernel/kernel.js',
-    "const slot = typeof id === 'string' ? leases.find(id) : NONE;",
-    'const slot = Number.parseInt(id, 10);',
+    'const slot = leases.find(id);\n            if (slot === NONE) {\n                lost',
+    'const slot = Number.parseInt(id, 10);\n            if (slot === NONE) {\n                lost',
   ),
   mutant(
     'negative answers not deduplicated',
@@ -144,9 +154,9 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'renew accumulates ttl',
-    'kernel/kernel.js',
-    'leases.renewedAt.set(slot, now);\n            const endOfLife',
-    'leases.renewedAt.set(slot, leases.renewedAt.get(slot) + leases.ttl.get(slot));\n            const endOfLife',
+    'kernel/leases-by-slot.js',
+    'leases.renewedAt.set(slot, now);\n        const endOfLife',
+    'leases.renewedAt.set(slot, leases.renewedAt.get(slot) + leases.ttl.get(slot));\n        const endOfLife',
   ),
   mutant(
     'replay skips a release',
@@ -168,11 +178,13 @@ export const LISTED: readonly Mutant[] = [
     edits: [
       {
         file: 'kernel/kernel.js',
-        find: "const slot = typeof id === 'string' ? leases.find(id) : NONE;",
+        find: 'const slot = leases.find(id);\n            if (slot === NONE) {\n                lost',
         replace: `let slot = leases.find(id);
             const owner = (this.owners ??= new Map()).get(id);
             for (let other = 0; slot === NONE && other < leases.slots.end; other++)
-                if (owner !== undefined && leases.born.get(other) !== 0 && leases.holder.get(other) === owner) slot = other;`,
+                if (owner !== undefined && leases.born.get(other) !== 0 && leases.holder.get(other) === owner) slot = other;
+            if (slot === NONE) {
+                lost`,
       },
       {
         file: 'kernel/kernel.js',
@@ -206,13 +218,15 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     "waiter's lease not rechecked at grant",
     'kernel/ledger.js',
-    'if (leases.deadline(slot) <= now)\n            return slot;',
-    `if (leases.deadline(slot) <= now) {
-            const claim = leases.firstClaim.get(slot);
-            if (claim === NONE || this.tables.claims.heldSince.get(claim) !== 0)
-                return slot;
-            leases.renewedAt.set(slot, now);
-        }`,
+    'return this.deadlines.nextDue(now);',
+    `const { leases, claims } = this.tables;
+        const slot = this.deadlines.nextDue(now);
+        if (slot === undefined || slot === NONE) return slot;
+        const claim = leases.firstClaim.get(slot);
+        if (claim === NONE || claims.heldSince.get(claim) !== 0) return slot;
+        leases.renewedAt.set(slot, now);
+        this.schedule(slot);
+        return NONE;`,
   ),
   mutant(
     'watch skips a revision after reconnect',

@@ -12,7 +12,7 @@ export interface Mutant {
 }
 
 export interface Edit {
-  /** A file of the library's build, or of the simulation's with `sim/` before it. */
+  /** A file of the library's build; of the server's with `server/` before it, or `sim/`. */
   readonly file: string
   /** Text that stands there exactly once; where it does not, the mutant is out of date. */
   readonly find: string

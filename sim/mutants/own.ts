@@ -40,9 +40,9 @@ export const OWN: readonly Mutant[] = [
   ),
   mutant(
     'a lease that was looked at once is never looked at again',
-    'kernel/ledger.js',
-    'if (leases.deadline(slot) <= now)\n            return slot;\n        this.schedule(slot);',
-    'if (leases.deadline(slot) <= now)\n            return slot;',
+    'kernel/lazy-deadlines.js',
+    'return slot;\n        this.schedule(slot);',
+    'return slot;',
   ),
   rare(
     'A crash must follow a snapshot that was taken amid changes.',

@@ -1,12 +1,15 @@
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { LISTED } from './listed.js'
 import type { Edit, Mutant } from './mutant.js'
 import { OWN } from './own.js'
 import { IN_RECIPES } from './recipes.js'
+import { STREAM } from './stream.js'
+import { WHOLE_PORT } from './whole-port.js'
 
 /** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
 const SEEDS = 20_000
@@ -16,6 +19,7 @@ const RECIPE_SEEDS = 200
 
 const SIM = fileURLToPath(new URL('../', import.meta.url))
 const LIBRARY = fileURLToPath(new URL('../../../packages/leasehold/', import.meta.url))
+const SERVER = fileURLToPath(new URL('../../../packages/leasehold-server/', import.meta.url))
 
 interface Caught {
   readonly done: number
@@ -25,6 +29,9 @@ interface Caught {
     readonly message?: string
   }[]
 }
+
+/** So many seeds are run with a copy that has no bug. */
+const COPY_SEEDS = 20
 
 /** So many run at a time. */
 const BESIDE = 2
@@ -38,10 +45,11 @@ export interface MutantOptions {
 
 /** Plants each bug in a copy of the build, runs worlds with it, and says who noticed. */
 export async function runMutants({ only, within }: MutantOptions): Promise<number> {
-  const mutants = [...LISTED, ...OWN, ...IN_RECIPES]
+  const mutants = [...LISTED, ...OWN, ...WHOLE_PORT, ...STREAM, ...IN_RECIPES]
     .filter(({ name }) => only === undefined || name.includes(only))
     .filter(({ rare }) => within === undefined || !rare)
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-mutants-'))
+  await checkCopy(join(folder, 'copy'))
   const waiting = [...mutants.entries()]
   const missed: string[] = []
   const work = async (): Promise<void> => {
@@ -70,6 +78,13 @@ export async function runMutants({ only, within }: MutantOptions): Promise<numbe
   return missed.length > 0 ? 1 : 0
 }
 
+/** A copy without a bug must run and find nothing, or every bug would seem to be caught. */
+async function checkCopy(folder: string): Promise<void> {
+  const { done, failed } = await run({ name: 'none', edits: [] }, folder, COPY_SEEDS, 1)
+  if (done === COPY_SEEDS && failed.length === 0) return
+  throw new Error(`a copy of the build without a bug fails: ${JSON.stringify(failed)}`)
+}
+
 function describe(caught: Caught): string {
   const { done, failed } = caught
   if (failed.length === 0) return `NOT CAUGHT in ${done} seeds`
@@ -95,6 +110,14 @@ async function run(mutant: Mutant, folder: string, seeds: number, enough: number
   await mkdir(library, { recursive: true })
   await cp(join(LIBRARY, 'package.json'), join(library, 'package.json'))
   await cp(join(LIBRARY, 'dist'), join(library, 'dist'), { recursive: true })
+  const server = join(folder, 'node_modules', 'leasehold-server')
+  await mkdir(server)
+  await cp(join(SERVER, 'package.json'), join(server, 'package.json'))
+  await cp(join(SERVER, 'dist', 'stream'), join(server, 'dist', 'stream'), { recursive: true })
+  await cp(join(SERVER, 'dist', 'access'), join(server, 'dist', 'access'), { recursive: true })
+  // What the server's streams are made of; it is looked for where the server finds it.
+  const ws = dirname(createRequire(join(SERVER, 'package.json')).resolve('ws'))
+  await symlink(ws, join(folder, 'node_modules', 'ws'))
   await cp(SIM, join(folder, 'sim'), { recursive: true })
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   for (const edit of mutant.edits) await plant(folder, edit, mutant)
@@ -116,9 +139,7 @@ async function plant(
   { file, find, replace }: Edit,
   { name }: Mutant,
 ): Promise<void> {
-  const path = file.startsWith('sim/')
-    ? join(folder, file)
-    : join(folder, 'node_modules', 'leasehold', 'dist', file)
+  const path = pathOf(folder, file)
   const text = await readFile(path, 'utf8')
   const parts = text.split(find)
   if (parts.length !== 2) {
@@ -127,6 +148,13 @@ async function plant(
     )
   }
   await writeFile(path, parts.join(replace))
+}
+
+function pathOf(folder: string, file: string): string {
+  if (file.startsWith('sim/')) return join(folder, file)
+  const modules = join(folder, 'node_modules')
+  if (!file.startsWith('server/')) return join(modules, 'leasehold', 'dist', file)
+  return join(modules, 'leasehold-server', 'dist', file.slice('server/'.length))
 }
 
 function node(args: readonly string[]): Promise<string> {

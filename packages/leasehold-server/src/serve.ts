@@ -8,6 +8,7 @@ import {
   type Config,
   checkExposure,
   type Flags,
+  isOpenToAll,
   keepSecretsKey,
   loadConfig,
   NONE,
@@ -59,11 +60,14 @@ async function begin(
   logger: Logger,
 ): Promise<{ readonly server: LeaseServer; readonly audit: AuditLog | undefined }> {
   const { host, port, connections, drain } = config.values
-  const tls = readTls(config)
+  // Said when it has started: a start that fails says one thing, why.
+  const warnings: string[] = []
+  const warn = (message: string) => void warnings.push(message)
+  const tls = readTls(config, warn)
   const tokens = await TokenBook.open(store, systemClock)
   tokens.close()
   checkExposure(config, !tokens.isEmpty)
-  const secretsKey = secretsKeyOf(config, folder)
+  const secretsKey = secretsKeyOf(config, folder, warn)
   if (shared && secretsKey === undefined) {
     logger.warn(
       'no secretsKeyFile: where tokens are used, a lease that one server granted cannot be kept through another, nor after a restart; give all servers on this store the same file',
@@ -80,10 +84,13 @@ async function begin(
     secretsKey,
     audit,
     stream,
+    openWithoutTokens: isOpenToAll(config.values),
     checks: checksOf(config),
   }
   try {
-    return { server: await createServer(made), audit }
+    const server = await createServer(made)
+    for (const warning of warnings) logger.warn(warning)
+    return { server, audit }
   } catch (error) {
     audit?.close()
     throw error
@@ -95,9 +102,15 @@ function checksOf({ values: { checks } }: Config): CheckerOptions | undefined {
   return { allow: { private: checks !== 'public', loopback: checks === 'loopback' } }
 }
 
-function secretsKeyOf({ values, origins }: Config, folder: string | undefined): Buffer | undefined {
+function secretsKeyOf(
+  { values, origins }: Config,
+  folder: string | undefined,
+  warn: (message: string) => void,
+): Buffer | undefined {
   const { secretsKeyFile } = values
-  if (secretsKeyFile !== undefined) return readSecretsKey(secretsKeyFile, origins.secretsKeyFile)
+  if (secretsKeyFile !== undefined) {
+    return readSecretsKey(secretsKeyFile, origins.secretsKeyFile, warn)
+  }
   return folder === undefined ? undefined : keepSecretsKey(join(folder, SECRETS_KEY))
 }
 

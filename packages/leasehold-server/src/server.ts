@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http'
 import { Server as HttpsServer } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import type { CheckerOptions } from 'leasehold'
 import {
@@ -23,6 +25,7 @@ import {
   validators,
 } from './http/index.ts'
 import { MeasuredStore, serveOperations } from './operations/index.ts'
+import { boundPipelines } from './pipelines.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import { StreamServer } from './stream/stream-server.ts'
 import type { StreamStats } from './stream/surroundings.ts'
@@ -49,6 +52,8 @@ export interface ServerOptions {
   readonly audit?: Audit | undefined
   /** The key of lease secrets, at least 32 bytes: the same for all servers on one store. */
   readonly secretsKey?: Buffer | undefined
+  /** Whether everybody is let in while there is no token. Yes, if not given. */
+  readonly openWithoutTokens?: boolean | undefined
   /** TLS, if given; with `ca`, only clients with a certificate that it signed are let in. */
   readonly tls?: ServerTls | undefined
   /**
@@ -97,14 +102,14 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
   const log = options.logger ?? pino({ level: 'silent' })
   const stream = { ...DEFAULT_STREAM, ...options.stream }
-  const { audit = noAudit, secretsKey } = options
-  const access = await Access.open({ store, limits, audit, clock, secretsKey })
+  const { audit = noAudit, secretsKey, openWithoutTokens } = options
+  const access = await Access.open({ store, limits, audit, clock, secretsKey, openWithoutTokens })
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
   const http = { ...DEFAULT_HTTP, ...options.http }
   const api = new HttpApi({ access, clock, random, log, options: http })
   let closing: Promise<void> | undefined
   let duties: Duties | undefined
-  const app = buildApp(log, options.tls)
+  const app = buildApp(log, clock, options.tls)
   const { stats } = streams
   const operations = serveOperations(app, {
     ...{ store, access, stats, clock, log },
@@ -114,8 +119,8 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   api.addTo(app)
   const unmeasured = options.store
   const dashboard = serveDashboard(app, { store, unmeasured, access, stats, clock, random, log })
-  app.server.on('upgrade', (request, socket, head) => {
-    if (!dashboard.upgrade(request, socket, head)) streams.upgrade(request, socket, head)
+  serveUpgrades(app, log, (...upgrade) => {
+    if (!dashboard.upgrade(...upgrade)) streams.upgrade(...upgrade)
   })
   const close = async () => {
     await Promise.all([streams.close(), api.close(), dashboard.close()])
@@ -150,7 +155,21 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   }
 }
 
-function buildApp(log: Logger, tls: ServerTls | undefined): FastifyInstance {
+type Upgrade = [request: IncomingMessage, socket: Duplex, head: Buffer]
+
+/** Whatever goes wrong with an upgrade ends its connection, and nothing else. */
+function serveUpgrades(app: FastifyInstance, log: Logger, serve: (...given: Upgrade) => void) {
+  app.server.on('upgrade', (...upgrade: Upgrade) => {
+    try {
+      serve(...upgrade)
+    } catch (error) {
+      log.error({ err: error }, 'the server failed on an upgrade, and closes its connection')
+      upgrade[1].destroy()
+    }
+  })
+}
+
+function buildApp(log: Logger, clock: Clock, tls: ServerTls | undefined): FastifyInstance {
   const app = fastify({
     ...(tls && { https: secureOptions(tls) }),
     loggerInstance: log as FastifyBaseLogger,
@@ -165,6 +184,7 @@ function buildApp(log: Logger, tls: ServerTls | undefined): FastifyInstance {
   })
   app.setValidatorCompiler(validators())
   app.server.headersTimeout = HEADERS_TIMEOUT_MS
+  boundPipelines(app.server, clock)
   return app
 }
 

@@ -180,8 +180,6 @@ describe('values that are wrong', () => {
       socket.send(JSON.stringify([request]))
       expect(await next(socket)).toMatchObject([request[0], 0, code, expect.any(String)])
     }
-    socket.send(JSON.stringify([[9, 'renew', [{}, 5, null]]]))
-    expect(await next(socket)).toMatchObject([9, 1, { lost: [{}, {}, {}] }])
     socket.send(JSON.stringify([[10, 'watch', { from: 1 }]]))
     expect(await next(socket)).toMatchObject(['notice', 10, { type: 'interrupted' }])
     socket.terminate()

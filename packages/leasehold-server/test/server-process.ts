@@ -49,6 +49,11 @@ export class ServerProcess {
     return this
   }
 
+  /** While it runs. */
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
   /** Fulfilled when it has written this to standard error. */
   said(pattern: RegExp): Promise<void> {
     return new Promise((resolve) => {

@@ -2,6 +2,8 @@
 export interface AuditEntry {
   readonly action: string
   readonly by: string
+  /** The address that it came from, if that is known. */
+  readonly from?: string | undefined
   readonly target?: unknown
   readonly why?: string | undefined
   /** `done`, or the code of the refusal. */

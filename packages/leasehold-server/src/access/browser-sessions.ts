@@ -31,8 +31,9 @@ export class BrowserSessions {
 
   /** What was shown, or nothing where it is none of ours or has ended. */
   open(text: string, now: number): ShownSession | undefined {
-    const [, name, end, seal] = FORM.exec(text) ?? []
-    if (name === undefined || end === undefined || seal === undefined) return undefined
+    const parts = FORM.exec(text)
+    if (parts === null) return undefined
+    const [, name, end, seal] = parts as unknown as readonly [string, string, string, string]
     if (Number(end) <= now) return undefined
     return { name, isOf: (hash) => sameText(seal, this.#seal(name, end, hash)) }
   }

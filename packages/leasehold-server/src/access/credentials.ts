@@ -12,10 +12,9 @@ export function credentialsOf({ headers, socket }: IncomingMessage): Credentials
   const { authorization, host } = headers
   const misnamed = isLoopback(socket.localAddress) ? strangeName(host) : undefined
   const session = isForeign(headers) ? undefined : sessionIn(headers.cookie, socket.localPort)
-  const shown = { authorization, misnamed, session }
+  const shown = { authorization, misnamed, session, address: socket.remoteAddress }
   if (!(socket instanceof TLSSocket) || !socket.authorized) return shown
-  const name = socket.getPeerCertificate().subject?.CN
-  return { ...shown, certificate: Array.isArray(name) ? name[0] : name }
+  return { ...shown, certificate: socket.getPeerCertificate().subject?.CN }
 }
 
 /**
@@ -30,7 +29,7 @@ function sessionIn(cookies: string | undefined, port: number | undefined): strin
   if (cookies === undefined) return undefined
   const names = [cookieName(port, true), cookieName(port, false)]
   for (const cookie of cookies.split(/; */)) {
-    const [name = '', value] = cookie.split('=')
+    const [name, value] = cookie.split('=') as [string, string?]
     if (names.includes(name)) return value
   }
   return undefined

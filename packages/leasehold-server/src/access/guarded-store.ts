@@ -1,3 +1,4 @@
+// long because every operation passes here: it is the one place where rights are decided.
 import { createHash } from 'node:crypto'
 import {
   type Busy,
@@ -18,9 +19,12 @@ import {
   type Granted,
   type GrantRequest,
   type Guarantees,
+  invalid,
   isLeaseholdError,
+  type Key,
   LeaseholdError,
   type LeaseId,
+  type LeaseReading,
   type LeaseStore,
   type Limits,
   type Observer,
@@ -37,13 +41,18 @@ import {
   type WatchTarget,
 } from 'leasehold/port'
 import type { Account } from './account.ts'
+import type { Accounts } from './accounts.ts'
 import type { Audit } from './audit.ts'
 import { GuardedWatch } from './guarded-watch.ts'
-import { keysOf, readWithoutOwn, withoutOwn } from './own-keys.ts'
+import { type Ending, LeaseGate, onLease, type Passed, withoutReason } from './lease-gate.ts'
+import { readWithoutOwn, withoutOwn } from './own-keys.ts'
+import { labelled, tagOf, withoutOwner } from './owner-label.ts'
 import type { Principal } from './principal.ts'
-import { checkTtl, exceeded } from './quota.ts'
-import { allows, allowsOthers, allowsSomewhere, demand, forbidden } from './rights.ts'
+import { checkTtl, checkValue, exceeded } from './quota.ts'
+import { allows, allowsKey, allowsOthers, allowsSomewhere, forbidden, type Verb } from './rights.ts'
 import type { LeaseSecrets } from './secrets.ts'
+import { shownAnswer, shownNotice } from './sight.ts'
+import { notWithdrawn, type ServerActs, serverActs, withdrawWaiting } from './withdrawal.ts'
 
 export interface Surroundings {
   readonly store: LeaseStore
@@ -51,6 +60,7 @@ export interface Surroundings {
   readonly secrets: LeaseSecrets
   readonly audit: Audit
   readonly clock: Clock
+  readonly accounts: Accounts
 }
 
 /** So many signed ids are remembered; one that is forgotten costs a hash. */
@@ -58,7 +68,8 @@ const KNOWN_MAX = 1_000_000
 
 /**
  * The store as one principal may use it. Everything that reaches the store over the network comes
- * through here, whatever it came by, so this is the one place where rights are decided.
+ * through here, whatever it came by, so this is the one place where rights are decided: what may
+ * be done, and what an answer or a notice may show.
  *
  * Leases have two forms here. Whoever is granted one gets its id with a secret behind it; everybody
  * else sees the plain id. With the secret a lease can be used by anyone who has it; without, only by
@@ -68,46 +79,70 @@ export class GuardedStore implements LeaseStore {
   readonly #around: Surroundings
   readonly #who: Principal
   readonly #account: Account
+  readonly #gate: LeaseGate
+  readonly #from: string | undefined
+  /** The label of one's own must fit too. */
+  readonly #limits: Limits
   /** Signed ids that were looked at before: a heartbeat must not cost a hash for each lease. */
   #known = new Map<LeaseId, LeaseId>()
   readonly #watches = new Set<GuardedWatch>()
+  #left = false
 
-  constructor(around: Surroundings, who: Principal, account: Account) {
+  constructor(around: Surroundings, who: Principal, from?: string) {
+    this.#from = from
+    const { store, secrets, accounts, limits } = around
     this.#around = around
     this.#who = who
-    this.#account = account
+    this.#account = accounts.of(who.name)
+    this.#gate = new LeaseGate(store, secrets, who)
+    this.#limits = { ...limits, labels: limits.labels - 1 }
   }
 
   get guarantees(): Guarantees {
     return this.#around.store.guarantees
   }
 
+  /** What the server does with this principal's leases on its own account. */
+  get acts(): ServerActs {
+    const { store, secrets } = this.#around
+    const plain = (lease: LeaseId) => secrets.open(lease).lease
+    return serverActs(store, plain, (lease) => this.#forget(lease))
+  }
+
   async grant(request: GrantRequest): Promise<Granted | Busy> {
-    this.#call(checkGrant(request, this.#around.limits))
+    this.#call(checkGrant(request, this.#limits))
+    const { store, accounts } = this.#around
     const { claims = [], parent } = request
-    if (claims.length === 0 && !allowsSomewhere(this.#who.rights, 'claim')) {
-      throw forbidden(this.#who.name, 'claim', '')
-    }
+    const { name, quota, rights } = this.#who
+    if (claims.length === 0 && !allowsSomewhere(rights, 'claim')) throw forbidden(name, 'claim', '')
     this.#mayClaim(claims)
-    checkTtl(this.#who.name, this.#who.quota, request.ttl)
-    const plain = parent === undefined ? undefined : await this.#lease(parent, 'renew')
-    const own = { ...request, ...this.#own(request), parent: plain }
-    return this.#within({ leases: 1, claims: claims.length }, async (store) => {
-      const answer = await store.grant(own)
-      if (answer.outcome === 'busy') return answer
-      this.#account.granted(answer.lease, claims.length)
-      return { ...answer, lease: this.#sign(answer.lease) }
-    })
+    checkTtl(name, quota, request.ttl)
+    const passed = parent === undefined ? undefined : await this.#lease(parent, 'renew')
+    const own = this.#own('grant', request)
+    const tag = accounts.isLimited(name) ? tagOf(own.request) : undefined
+    const labels = labelled(request, { name, tag })
+    const call = () => store.grant({ ...request, ...own, labels, parent: passed?.lease })
+    const granting = accounts.grant(this.#account, claims.length, tag, call)
+    const answer = shownAnswer(this.#who, await (passed ? onLease(passed, granting) : granting))
+    if (answer.outcome === 'busy') return answer
+    if (!answer.holds) await this.#queued(answer.lease)
+    return { ...answer, lease: this.#sign(answer.lease) }
   }
 
   async renew(leases: readonly LeaseId[]): Promise<Renewed> {
-    this.#call(checkRenew(leases, this.#around.limits))
+    this.#call(checkRenew(leases, this.#limits))
     const plain: LeaseId[] = []
     const given = new Map<LeaseId, LeaseId>()
-    for (const lease of leases) {
-      const id = this.#known.get(lease) ?? (await this.#lease(lease, 'renew'))
-      plain.push(id)
-      if (id !== lease) given.set(id, lease)
+    const hidden = new Set<LeaseId>()
+    for (const asked of leases) {
+      // Most leases are known, and there may be many: only the others are waited for.
+      const known = this.#known.get(asked)
+      const passed = known === undefined ? await this.#lease(asked, 'renew') : undefined
+      if (this.#left) throw new LeaseholdError('closed', 'whoever asked has gone')
+      const lease = known ?? passed!.lease
+      plain.push(lease)
+      if (lease !== asked) given.set(lease, asked)
+      if (passed?.hidesReason) hidden.add(lease)
     }
     const { lost, capped } = await this.#around.store.renew(plain)
     for (const { lease } of lost) this.#forget(lease)
@@ -116,104 +151,110 @@ export class GuardedStore implements LeaseStore {
       ...entry,
       lease: given.get(entry.lease) ?? entry.lease,
     })
-    return { lost: lost.map(named), capped: capped.map(named) }
+    const told = lost.map((entry) =>
+      hidden.has(entry.lease) ? { ...entry, end: withoutReason(entry.end) } : entry,
+    )
+    return { lost: told.map(named), capped: capped.map(named) }
   }
 
   async revoke(request: RevokeRequest): Promise<Revoked> {
-    this.#call(checkRevoke(request, this.#around.limits))
+    this.#call(checkRevoke(request, this.#limits))
+    const { store, accounts } = this.#around
     const { target, by = this.#who.name, why } = request
-    const own = this.#ownTarget(target)
-    const plain = own ?? (await this.#forcedTarget(target, why))
+    const own = this.#gate.ownTarget(target)
+    const { target: plain, passed } = own ?? (await this.#forcedTarget(target, why))
     // Nobody can put what they did on another's name.
     const named = own === undefined ? this.#who.name : by
+    const record = (outcome: string) => {
+      if (own === undefined) this.#record('revoke', plain, why, outcome)
+    }
     try {
-      const answer = await this.#around.store.revoke({
-        ...request,
-        ...this.#own(request),
-        target: plain,
-        by: named,
-      })
-      if ('lease' in plain && request.after === undefined) this.#forget(plain.lease)
-      if (own === undefined) this.#record('revoke', plain, why, 'done')
+      const scoped = this.#own('revoke', request)
+      const revoking = store.revoke({ ...request, ...scoped, target: plain, by: named })
+      const answer = await (passed ? onLease(passed, revoking) : revoking)
+      if ('lease' in plain) accounts.touch(plain.lease)
+      record('done')
       return answer
     } catch (error) {
-      if (own === undefined) this.#record('revoke', plain, why, codeOf(error))
+      record(codeOf(error))
       throw error
     }
   }
 
   async claim(request: ClaimRequest): Promise<Claimed | Busy> {
-    this.#call(checkClaim(request, this.#around.limits))
+    this.#call(checkClaim(request, this.#limits))
     this.#mayClaim(request.claims)
-    const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'renew'))
-    const claims = request.claims.length
-    return this.#within({ leases: 0, claims }, async (store) => {
-      const answer = await store.claim({ ...request, ...this.#own(request), lease })
-      if (answer.outcome === 'claimed') this.#account.claimed(lease, claims)
-      return answer
-    })
+    const { store, accounts } = this.#around
+    const passed = await this.#lease(request.lease, 'renew')
+    const own = { ...request, ...this.#own('claim', request), lease: passed.lease }
+    const claiming = accounts.claim(this.#account, own, () => store.claim(own))
+    const answer = shownAnswer(this.#who, await onLease(passed, claiming))
+    if (answer.outcome === 'claimed' && !answer.holds) await this.#queued(passed.lease)
+    return answer
   }
 
   async release(request: ReleaseRequest): Promise<Changed> {
-    this.#call(checkRelease(request, this.#around.limits))
-    const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'release'))
-    const answer = await this.#around.store.release({ ...request, ...this.#own(request), lease })
-    this.#account.released(lease, request.keys.length, answer.revision)
+    this.#call(checkRelease(request, this.#limits))
+    const { store, accounts } = this.#around
+    const passed = await this.#lease(request.lease, 'release')
+    const { lease } = passed
+    const own = { ...request, ...this.#own('release', request), lease }
+    const answer = await onLease(passed, store.release(own))
+    accounts.touch(lease)
     return answer
   }
 
   async update(request: UpdateRequest): Promise<Changed> {
-    this.#call(checkUpdate(request, this.#around.limits))
-    demand(this.#who, 'claim', request.key)
-    this.#mayCarry(request.value)
-    const lease = this.#known.get(request.lease) ?? (await this.#lease(request.lease, 'renew'))
-    return this.#around.store.update({ ...request, ...this.#own(request), lease })
+    this.#call(checkUpdate(request, this.#limits))
+    this.#demandKey('claim', request.key)
+    checkValue(this.#who.name, this.#who.quota, request.value)
+    const passed = await this.#lease(request.lease, 'renew')
+    const own = { ...request, ...this.#own('update', request), lease: passed.lease }
+    return onLease(passed, this.#around.store.update(own))
   }
 
   async read<Q extends Query>(query: Q): Promise<Reading<Q>> {
-    this.#call(checkQuery(query, this.#around.limits))
+    this.#call(checkQuery(query, this.#limits))
+    const { store } = this.#around
+    const { rights, name } = this.#who
     const asked: Query = query
-    if ('lease' in asked) {
-      const plain = await this.#lease(asked.lease, 'read')
-      return this.#around.store.read({ ...asked, lease: plain } as Query) as Promise<Reading<Q>>
+    if ('lease' in asked) return this.#readLease(asked) as Promise<Reading<Q>>
+    if ('key' in asked || 'history' in asked) {
+      this.#demandKey('read', 'key' in asked ? asked.key : asked.history)
+      return store.read(query)
     }
-    const subject = keysOf(asked)
-    const { rights } = this.#who
-    if (!allows(rights, 'read', subject) && allowsOthers(rights, 'read', subject)) {
-      if ('leases' in asked) return this.#around.store.read(query)
-      if ('prefix' in asked) return readWithoutOwn(this.#around.store, asked) as Promise<Reading<Q>>
+    const prefix = 'prefix' in asked ? asked.prefix : ''
+    const mayAll = allows(rights, 'read', prefix)
+    if (!mayAll && !allowsOthers(rights, 'read', prefix)) throw forbidden(name, 'read', prefix)
+    if ('leases' in asked) {
+      const reading = await store.read(asked)
+      return { ...reading, leases: reading.leases.map(withoutOwner) } as unknown as Reading<Q>
     }
-    demand(this.#who, 'read', subject)
-    return this.#around.store.read(query)
+    return (mayAll ? store.read(asked) : readWithoutOwn(store, asked)) as Promise<Reading<Q>>
   }
 
   watch(target: WatchTarget, observer: Observer): Watch {
-    this.#call(checkWatch(target, observer, this.#around.limits))
+    this.#call(checkWatch(target, observer, this.#limits))
     const { name, quota } = this.#who
     if (quota.watches !== undefined && this.#account.usage.watches >= quota.watches) {
       throw exceeded(name, `${quota.watches} watches at a time`, 'close one first')
     }
-    const { prefix = '' } = target as { readonly prefix?: string }
-    const mayAll = () => 'lease' in target || allows(this.#who.rights, 'watch', prefix)
-    const watch = new GuardedWatch(withoutOwn(observer, mayAll), () => {
-      if (this.#watches.delete(watch)) this.#account.usage.watches--
+    const watch = new GuardedWatch(observer, () => {
+      this.#watches.delete(watch)
+      this.#account.usage.watches--
     })
-    if ('prefix' in target) {
-      const refusal = this.#mayWatch(target)
-      if (refusal !== undefined) throw refusal
-      watch.open(this.#around.store, target)
-    } else {
-      const known = this.#known.get(target.lease)
-      if (known !== undefined) watch.open(this.#around.store, { lease: known })
-      else {
-        this.#lease(target.lease, 'watch')
-          .then((lease) => watch.open(this.#around.store, { lease }))
-          .catch((error) => watch.refuse(error))
-      }
-    }
     watch.may = () => this.#mayWatch(target)
+    const refusal = watch.may()
+    if (refusal !== undefined) throw refusal
+    // Counted before it is opened: it may end at once.
     this.#watches.add(watch)
     this.#account.usage.watches++
+    try {
+      this.#openWatch(watch, target)
+    } catch (error) {
+      watch.close()
+      throw error
+    }
     return watch
   }
 
@@ -227,6 +268,7 @@ export class GuardedStore implements LeaseStore {
 
   /** Nothing more is carried out here. The store itself stays open. */
   async close(): Promise<void> {
+    this.#left = true
     for (const watch of [...this.#watches]) watch.close()
   }
 
@@ -238,109 +280,118 @@ export class GuardedStore implements LeaseStore {
     this.#account.usage.call(name, quota, this.#around.clock)
   }
 
-  /** A request id is its principal's own: who repeats another's must not be given its answer. */
-  #own({ request }: { readonly request?: string | undefined }): { readonly request?: string } {
+  /**
+   * A request id is its principal's own, and names one operation: whoever repeats another's must not
+   * get its answer, nor a grant the answer of a claim.
+   */
+  #own(
+    operation: string,
+    { request }: { readonly request?: string | undefined },
+  ): { readonly request?: string } {
     if (request === undefined) return {}
-    const scoped = createHash('sha256').update(JSON.stringify([this.#who.name, request]))
+    const scoped = createHash('sha256').update(JSON.stringify([this.#who.name, operation, request]))
     return { request: scoped.digest('base64url') }
   }
 
   #mayWatch(target: WatchTarget): LeaseholdError | undefined {
-    const { name, rights, ended } = this.#who
-    if (ended !== undefined) return new LeaseholdError('unauthenticated', ended)
+    const { name, rights } = this.#who
     if (!('prefix' in target) || allowsOthers(rights, 'watch', target.prefix)) return undefined
     if (allows(rights, 'watch', target.prefix)) return undefined
     return forbidden(name, 'watch', target.prefix)
   }
 
+  #openWatch(watch: GuardedWatch, target: WatchTarget): void {
+    const { store } = this.#around
+    if ('prefix' in target) {
+      const mayAll = () => allows(this.#who.rights, 'watch', target.prefix)
+      watch.show = (notice) => (mayAll() ? notice : withoutOwn(notice))
+      watch.open(store, target)
+      return
+    }
+    const known = this.#known.get(target.lease)
+    if (known !== undefined) {
+      watch.open(store, { lease: known })
+      return
+    }
+    this.#lease(target.lease, 'watch')
+      .then((passed) => {
+        if (passed.reading !== undefined)
+          watch.show = (notice) => shownNotice(store, this.#who, passed, notice)
+        watch.open(store, { lease: passed.lease })
+      })
+      .catch((error) => watch.refuse(error))
+  }
+
+  #demandKey(verb: Verb, key: Key): void {
+    const { name, rights } = this.#who
+    if (!allowsKey(rights, verb, key)) throw forbidden(name, verb, key)
+  }
+
   #mayClaim(claims: readonly ClaimSpec[]): void {
     for (const { key, value } of claims) {
-      demand(this.#who, 'claim', key)
-      this.#mayCarry(value)
+      this.#demandKey('claim', key)
+      checkValue(this.#who.name, this.#who.quota, value)
     }
   }
 
-  #mayCarry(value: string | undefined): void {
-    const { name, quota } = this.#who
-    if (quota.valueBytes === undefined || value === undefined) return
-    if (Buffer.byteLength(value) <= quota.valueBytes) return
-    throw exceeded(name, `${quota.valueBytes} bytes of value`, 'make it shorter')
+  async #readLease(asked: Extract<Query, { readonly lease: LeaseId }>): Promise<LeaseReading> {
+    const { lease, reading, hidesReason } = await this.#lease(asked.lease, 'read')
+    const found = reading ?? (await this.#around.store.read({ ...asked, lease }))
+    return {
+      ...found,
+      lease: found.lease && withoutOwner(found.lease),
+      // What was looked at is what is shown: the lease may have other keys by now.
+      claims: found.claims.slice(0, asked.limit),
+      end: hidesReason ? withoutReason(found.end) : found.end,
+    }
   }
 
   /** The plain id of a lease, if it may be used in this way: by its secret, or by its keys. */
-  async #lease(given: LeaseId, verb: 'renew' | 'release' | 'read' | 'watch') {
-    const { lease, proven } = this.#around.secrets.open(given)
-    if (proven) {
-      if (this.#known.size < KNOWN_MAX) this.#known.set(given, lease)
-      return lease
+  async #lease(given: LeaseId, verb: 'renew' | 'release' | 'read' | 'watch'): Promise<Passed> {
+    const known = this.#known.get(given)
+    if (known !== undefined) return { lease: known, hidesReason: false }
+    await this.#account.lookUp(this.#around.clock)
+    try {
+      const passed = await this.#gate.pass(given, verb)
+      if (passed.isProven && this.#known.size < KNOWN_MAX) this.#known.set(given, passed.lease)
+      return passed
+    } catch (error) {
+      if (isLeaseholdError(error, 'forbidden')) {
+        this.#record(verb, { lease: given }, undefined, error.code)
+      }
+      throw error
     }
-    if (allows(this.#who.rights, verb, '')) return lease
-    const reading = await this.#around.store.read({ lease, limit: 10_000 })
-    // A lease that is no more has nothing to guard: the store says what became of it.
-    if (reading.lease === undefined) return lease
-    const all = reading.claims.length === reading.lease.claims && reading.lease.claims > 0
-    const other = reading.claims.find(({ key }) => !allows(this.#who.rights, verb, key))
-    if (all && other === undefined) return lease
-    this.#record(verb, { lease }, undefined, 'forbidden')
-    throw new LeaseholdError(
-      'forbidden',
-      `lease ${show(lease)} is not yours: give its id as it was granted, with its secret, or have the right to ${verb} all of its keys`,
-    )
-  }
-
-  /** What one holds oneself may be ended without a right or a reason. */
-  #ownTarget(target: RevokeTarget): RevokeTarget | undefined {
-    const given = 'lease' in target ? target.lease : 'parent' in target ? target.parent : undefined
-    if (given === undefined) return undefined
-    const { lease, proven } = this.#around.secrets.open(given)
-    if (!proven) return undefined
-    return 'lease' in target ? { lease } : { parent: lease }
   }
 
   /** Ending what others hold takes the right to it, and a reason that is written down. */
-  async #forcedTarget(target: RevokeTarget, why: string | undefined): Promise<RevokeTarget> {
-    const { secrets } = this.#around
+  async #forcedTarget(target: RevokeTarget, why: string | undefined): Promise<Ending> {
     try {
-      let plain = target
-      if ('key' in target) demand(this.#who, 'admin', target.key)
-      else if ('prefix' in target) demand(this.#who, 'admin', target.prefix)
-      else {
-        const { lease } = secrets.open('lease' in target ? target.lease : target.parent)
-        await this.#mayEndLease(lease)
-        plain = 'lease' in target ? { lease } : { parent: lease }
-      }
+      const ending = await this.#gate.mayEnd(target)
       if (why === undefined || why.trim() === '') {
-        throw new LeaseholdError(
-          'invalid-argument',
+        throw invalid(
           'ending what others hold needs a reason: say why, it is told to them and kept',
         )
       }
-      return plain
+      return ending
     } catch (error) {
       this.#record('revoke', target, why, codeOf(error))
       throw error
     }
   }
 
-  async #mayEndLease(lease: LeaseId): Promise<void> {
-    if (allows(this.#who.rights, 'admin', '')) return
-    const { claims, lease: found } = await this.#around.store.read({ lease, limit: 10_000 })
-    if (found === undefined) return
-    const mayAll = claims.length === found.claims && found.claims > 0 && found.children === 0
-    const other = claims.find(({ key }) => !allows(this.#who.rights, 'admin', key))
-    if (!mayAll || other !== undefined) throw forbidden(this.#who.name, 'admin', other?.key ?? '')
-  }
-
-  #within<Answer>(
-    used: { readonly leases: number; readonly claims: number },
-    call: (store: LeaseStore) => Promise<Answer>,
-  ): Promise<Answer> {
-    const { store } = this.#around
-    return this.#account.within(store, this.#who, used, () => call(store))
+  /** A claim waits. If the access token ended while it was made, it is withdrawn, and then refused. */
+  async #queued(lease: LeaseId): Promise<void> {
+    const { ended } = this.#who
+    this.#account.queued(lease)
+    if (ended === undefined) return
+    await withdrawWaiting(this.#around.store, [lease], ended).catch((error) => {
+      throw notWithdrawn(error)
+    })
+    throw new LeaseholdError('unauthenticated', ended)
   }
 
   #forget(lease: LeaseId): void {
-    this.#account.forget(lease)
+    this.#around.accounts.forget(lease)
     this.#known.delete(this.#around.secrets.sign(lease))
   }
 
@@ -352,7 +403,8 @@ export class GuardedStore implements LeaseStore {
   }
 
   #record(action: string, target: unknown, why: string | undefined, outcome: string): void {
-    this.#around.audit.record({ action, by: this.#who.name, target, why, outcome })
+    const by = this.#who.name
+    this.#around.audit.record({ action, by, from: this.#from, target, why, outcome })
   }
 }
 

@@ -2,18 +2,25 @@ import {
   isLeaseholdError,
   LeaseholdError,
   type LeaseStore,
+  type Notice,
   type Observer,
   type Watch,
   type WatchTarget,
 } from 'leasehold/port'
 
+/** What the watcher may see of a notice, or nothing; a promise if that must be looked up. */
+export type Shown = Notice | undefined | Promise<Notice | undefined>
+
 /** A watch that can be ended because its watcher lost the right to it. */
 export class GuardedWatch implements Watch {
   may: () => LeaseholdError | undefined = () => undefined
+  show: (notice: Notice) => Shown = (notice) => notice
   readonly #observer: Observer
   readonly #closed: () => void
   #inner: Watch | undefined = undefined
   #over = false
+  /** Settled when all notices before were passed on; `undefined` when none is being looked up. */
+  #before: Promise<void> | undefined = undefined
 
   constructor(observer: Observer, closed: () => void) {
     this.#observer = observer
@@ -23,10 +30,8 @@ export class GuardedWatch implements Watch {
   open(store: LeaseStore, target: WatchTarget): void {
     if (this.#over) return
     this.#inner = store.watch(target, (notice) => {
-      if (this.#over) return
-      const { type } = notice
-      if (type === 'gone' || type === 'compacted' || type === 'interrupted') this.close()
-      this.#observer(notice)
+      if (this.#before === undefined) this.#pass(this.show(notice))
+      else this.#queue(this.#before.then(() => this.show(notice)))
     })
   }
 
@@ -44,5 +49,28 @@ export class GuardedWatch implements Watch {
     this.#over = true
     this.#inner?.close()
     this.#closed()
+  }
+
+  #pass(shown: Shown): void {
+    if (shown instanceof Promise) this.#queue(shown)
+    else if (shown !== undefined) this.#tell(shown)
+  }
+
+  /** Notices keep their order: those that come meanwhile wait for this one. */
+  #queue(shown: Promise<Notice | undefined>): void {
+    const passed: Promise<void> = shown
+      .then((notice) => notice && this.#tell(notice))
+      .catch((error) => this.refuse(error))
+      .finally(() => {
+        if (this.#before === passed) this.#before = undefined
+      })
+    this.#before = passed
+  }
+
+  #tell(notice: Notice): void {
+    if (this.#over) return
+    const { type } = notice
+    if (type === 'gone' || type === 'compacted' || type === 'interrupted') this.close()
+    this.#observer(notice)
   }
 }

@@ -16,3 +16,4 @@ export {
 } from './rights.ts'
 export { TokenBook, type TokenEntry, type TokenSpec } from './token-book.ts'
 export { turnAway } from './turn-away.ts'
+export { notWithdrawn, type ServerActs } from './withdrawal.ts'

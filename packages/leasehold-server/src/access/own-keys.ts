@@ -1,12 +1,5 @@
-import type { LeaseStore, Observer, PrefixReading, Query } from 'leasehold/port'
+import type { LeaseStore, Notice, PrefixReading, Query } from 'leasehold/port'
 import { OWN_PREFIX } from './rights.ts'
-
-/** The keys that a query sees, as the prefix that the right to it is asked for. */
-export function keysOf(query: Exclude<Query, { lease: string }>): string {
-  if ('key' in query) return query.key
-  if ('prefix' in query) return query.prefix
-  return 'history' in query ? query.history : ''
-}
 
 /**
  * The keys of a prefix without the server's own, for those who may read all others. The answer is
@@ -26,11 +19,9 @@ export async function readWithoutOwn(
   }
 }
 
-/** Passes on what happens; but to the server's own keys only while `mayAll` says so. */
-export function withoutOwn(observer: Observer, mayAll: () => boolean): Observer {
-  return (notice) => {
-    if (notice.type !== 'events' || mayAll()) return observer(notice)
-    const events = notice.events.filter(({ key }) => !key.startsWith(OWN_PREFIX))
-    if (events.length > 0) observer({ ...notice, events })
-  }
+/** What a notice says of keys that are not the server's own; nothing if that is nothing. */
+export function withoutOwn(notice: Notice): Notice | undefined {
+  if (notice.type !== 'events') return notice
+  const events = notice.events.filter(({ key }) => !key.startsWith(OWN_PREFIX))
+  return events.length > 0 ? { ...notice, events } : undefined
 }

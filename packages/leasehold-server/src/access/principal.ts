@@ -1,5 +1,5 @@
 import type { Quota } from './quota.ts'
-import type { Right } from './rights.ts'
+import { type Right, VERBS } from './rights.ts'
 
 /**
  * Who asks. The same object for as long as it is known, so that a change of its rights reaches what
@@ -17,7 +17,7 @@ export interface Principal {
 export function everybody(): Principal {
   return {
     name: 'everybody',
-    rights: [{ verbs: ['claim', 'renew', 'release', 'read', 'watch', 'admin'], prefix: '' }],
+    rights: [{ verbs: VERBS, prefix: '' }],
     quota: {},
     ended: undefined,
   }

@@ -10,6 +10,8 @@ export interface Quota {
   readonly watches?: number | undefined
   /** Calls a second, on average; a second's worth may come at once. */
   readonly callsPerSecond?: number | undefined
+  /** Bytes of requests a second, on average; a second's worth may come at once. */
+  readonly bytesPerSecond?: number | undefined
   /** Bytes of one value. */
   readonly valueBytes?: number | undefined
   /** The shortest and the longest ttl, in milliseconds. */
@@ -22,6 +24,7 @@ export const QUOTA_NAMES = [
   'claims',
   'watches',
   'callsPerSecond',
+  'bytesPerSecond',
   'valueBytes',
   'ttlMin',
   'ttlMax',
@@ -35,7 +38,10 @@ export class Usage {
   calls = 0
   refused = 0
   #tokens = Infinity
-  #filledAt = -Infinity
+  #filledAt = 0
+  /** Bytes that may come now. Below zero, somebody has to wait. */
+  #bytes = Infinity
+  #bytesAt = 0
 
   /** Counts a call, and refuses it where there are too many. */
   call(name: string, quota: Quota, clock: Clock): void {
@@ -45,13 +51,23 @@ export class Usage {
     const now = clock.now()
     const since = (now - this.#filledAt) / 1000
     this.#filledAt = now
-    this.#tokens = Math.min(rate, this.#tokens + since * rate)
+    // A rate below one must let one call pass now and then.
+    this.#tokens = Math.min(rate === 0 ? 0 : Math.max(1, rate), this.#tokens + since * rate)
     if (this.#tokens >= 1) {
       this.#tokens--
       return
     }
     this.refused++
     throw exceeded(name, `${rate} calls a second`, 'send fewer, or batch renewals')
+  }
+
+  /** Counts bytes of requests. How many milliseconds must pass before they may be dealt with. */
+  payload({ bytesPerSecond: rate }: Quota, clock: Clock, bytes: number): number {
+    if (rate === undefined) return 0
+    const now = clock.now()
+    this.#bytes = Math.min(rate, this.#bytes + ((now - this.#bytesAt) / 1000) * rate) - bytes
+    this.#bytesAt = now
+    return this.#bytes >= 0 ? 0 : (-this.#bytes / rate) * 1000
   }
 }
 
@@ -66,4 +82,10 @@ export function checkTtl(name: string, { ttlMin, ttlMax }: Quota, ttl: number): 
   if (ttlMax !== undefined && ttl > ttlMax) {
     throw exceeded(name, `ttls up to ${formatDuration(ttlMax)}`, 'make it shorter')
   }
+}
+
+export function checkValue(name: string, { valueBytes }: Quota, value: string | undefined): void {
+  if (valueBytes === undefined || value === undefined) return
+  if (Buffer.byteLength(value) <= valueBytes) return
+  throw exceeded(name, `${valueBytes} bytes of value`, 'make it shorter')
 }

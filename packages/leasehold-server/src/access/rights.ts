@@ -21,17 +21,19 @@ export interface Right {
 /** Keys that begin with this are the server's own: only `admin` reaches them. */
 export const OWN_PREFIX = 'leasehold/'
 
-/** Whether some right covers every key that begins with `prefix`; for one key, give the key. */
+/** Whether some right covers this one key. */
+export function allowsKey(rights: readonly Right[], verb: Verb, key: Key): boolean {
+  const wanted = key.startsWith(OWN_PREFIX) ? 'admin' : verb
+  return rights.some(({ verbs, prefix }) => verbs.includes(wanted) && key.startsWith(prefix))
+}
+
+/** Whether some right covers every key that begins with `prefix`, the server's own included. */
 export function allows(rights: readonly Right[], verb: Verb, prefix: string): boolean {
-  const reserved = prefix.startsWith(OWN_PREFIX) || OWN_PREFIX.startsWith(prefix)
-  const wanted = prefix.startsWith(OWN_PREFIX) ? 'admin' : verb
-  for (const right of rights) {
-    if (!right.verbs.includes(wanted) || !prefix.startsWith(right.prefix)) continue
-    // A prefix that has the server's own keys under it, and others, needs the right to both.
-    if (reserved && wanted !== 'admin' && !right.verbs.includes('admin')) continue
-    return true
-  }
-  return false
+  const covers = (wanted: Verb, keys: string) =>
+    rights.some((right) => right.verbs.includes(wanted) && keys.startsWith(right.prefix))
+  if (prefix.startsWith(OWN_PREFIX)) return covers('admin', prefix)
+  if (!covers(verb, prefix)) return false
+  return !OWN_PREFIX.startsWith(prefix) || covers('admin', OWN_PREFIX)
 }
 
 /** Whether some right covers every key that begins with `prefix`, if not the server's own. */
@@ -40,40 +42,35 @@ export function allowsOthers(rights: readonly Right[], verb: Verb, prefix: strin
   return rights.some((right) => right.verbs.includes(verb) && prefix.startsWith(right.prefix))
 }
 
-/** Whether some right has this verb at all, on whatever keys. */
+/** Whether there is any key that some right covers. */
 export function allowsSomewhere(rights: readonly Right[], verb: Verb): boolean {
-  return rights.some((right) => right.verbs.includes(verb))
+  return rights.some(({ verbs, prefix }) => {
+    if (!prefix.startsWith(OWN_PREFIX) && verbs.includes(verb)) return true
+    const reachesOwn = prefix.startsWith(OWN_PREFIX) || OWN_PREFIX.startsWith(prefix)
+    return reachesOwn && verbs.includes('admin')
+  })
 }
 
 /** A right as it is written: `claim,read:jobs/`, `read,watch:` for all keys, `all:jobs/`. */
 export function parseRight(text: string): Right {
   const colon = text.indexOf(':')
-  const names = (colon < 0 ? text : text.slice(0, colon)).split(',')
-  const prefix = colon < 0 ? '' : text.slice(colon + 1)
+  if (colon < 0) throw wrongRight(text, 'has no colon')
+  const names = text.slice(0, colon).split(',')
   const verbs = names.includes('all') ? [...VERBS] : names
   const unknown = verbs.find((verb) => !(VERBS as readonly string[]).includes(verb))
-  if (unknown !== undefined || colon < 0) {
-    const what = colon < 0 ? 'has no colon' : `has the verb ${show(unknown)}`
-    throw new LeaseholdError(
-      'invalid-argument',
-      `right ${show(text)} ${what}: write verbs (${VERBS.join(', ')}, or all), a colon and a prefix, such as 'claim,read:jobs/'`,
-    )
-  }
-  return { verbs: verbs as Verb[], prefix }
+  if (unknown !== undefined) throw wrongRight(text, `has the verb ${show(unknown)}`)
+  return { verbs: verbs as Verb[], prefix: text.slice(colon + 1) }
+}
+
+function wrongRight(text: string, what: string): LeaseholdError {
+  return new LeaseholdError(
+    'invalid-argument',
+    `right ${show(text)} ${what}: write verbs (${VERBS.join(', ')}, or all), a colon and a prefix, such as 'claim,read:jobs/'`,
+  )
 }
 
 export function writeRight({ verbs, prefix }: Right): string {
   return `${verbs.length === VERBS.length ? 'all' : verbs.join(',')}:${prefix}`
-}
-
-/** Refuses, saying who, what and where. */
-export function demand(
-  who: { readonly name: string; readonly rights: readonly Right[] },
-  verb: Verb,
-  prefix: Key | string,
-): void {
-  if (allows(who.rights, verb, prefix)) return
-  throw forbidden(who.name, verb, prefix)
 }
 
 export function forbidden(name: string, verb: Verb, prefix: string): LeaseholdError {

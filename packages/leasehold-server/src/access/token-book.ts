@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type Clock,
   invalid,
@@ -65,6 +66,8 @@ export class TokenBook {
   readonly #store: LeaseStore
   readonly #clock: Clock
   #known = new Map<string, Known>()
+  /** Entries that cannot be understood, as one that a later version wrote: they let nobody in. */
+  #unreadable = 0
   #watch: Watch | undefined = undefined
   #timer: Timer | undefined = undefined
   #closed = false
@@ -85,7 +88,7 @@ export class TokenBook {
 
   /** Whether there is no token, so that everybody may do everything. */
   get isEmpty(): boolean {
-    return this.#known.size === 0
+    return this.#known.size + this.#unreadable === 0
   }
 
   list(): readonly TokenEntry[] {
@@ -117,11 +120,22 @@ export class TokenBook {
     return this.#known.get(name)?.hash
   }
 
+  /** What somebody may use at most; nothing for a name that has no token. */
+  quotaOf(name: string): Quota | undefined {
+    return this.#known.get(name)?.principal.quota
+  }
+
   /** Who this client certificate, whose chain was verified, stands for. */
   byCertificate(name: string): Principal {
-    for (const known of this.#known.values()) {
-      if (known.entry.certificate === name) return this.#unended(known)
+    const all = [...this.#known.values()].filter(({ entry }) => entry.certificate === name)
+    const [known, second] = all.filter(({ principal }) => principal.ended === undefined)
+    if (second !== undefined) {
+      throw unauthenticated(
+        `the certificate for ${show(name)} stands for ${show(known!.entry.name)} and for ${show(second.entry.name)}: revoke one of these tokens`,
+      )
     }
+    if (known !== undefined) return known.principal
+    if (all[0] !== undefined) return this.#unended(all[0])
     throw unauthenticated(`nobody here has a certificate for ${show(name)}`)
   }
 
@@ -129,6 +143,12 @@ export class TokenBook {
   async create(spec: TokenSpec): Promise<string> {
     checkSpec(spec, this.#clock.now())
     const { name, rights, quota = {}, expiresAt, certificate } = spec
+    const other = this.list().find((entry) => entry.certificate === certificate)
+    if (certificate !== undefined && other !== undefined && other.name !== name) {
+      throw invalid(
+        `the certificate ${show(certificate)} stands for ${show(other.name)} already: revoke that token first, or take another certificate`,
+      )
+    }
     const secret = randomBytes(32).toString('base64url')
     const stored: Stored = {
       hash: hashOf(secret),
@@ -176,6 +196,7 @@ export class TokenBook {
   async #load(): Promise<void> {
     const reading = ++this.#begun
     const known = new Map<string, Known>()
+    let unreadable = 0
     let after: string | undefined
     let revision = 0
     for (let more = true; more; ) {
@@ -183,9 +204,11 @@ export class TokenBook {
       revision ||= page.revision
       for (const { key, claims } of page.keys) {
         const [claim] = claims
-        if (claim?.value === undefined) continue
+        if (claim === undefined) continue
         const name = key.slice(PREFIX.length)
-        known.set(name, this.#read(name, claim.value, claim.lease))
+        const read = this.#read(name, claim.value ?? '', claim.lease)
+        if (read === undefined) unreadable++
+        else known.set(name, read)
       }
       more = page.more
       after = page.keys.at(-1)?.key
@@ -193,7 +216,7 @@ export class TokenBook {
     // One that was begun later knows more, and its watch tells of what came after it.
     if (this.#closed || reading < this.#taken) return
     this.#taken = reading
-    this.#replace(known)
+    this.#replace(known, unreadable)
     this.#watchFrom(revision)
   }
 
@@ -209,26 +232,43 @@ export class TokenBook {
     }
   }
 
-  /** The principal of a name stays the same object, so that whoever has it sees the change. */
-  #read(name: string, text: string, lease: LeaseId): Known {
-    const stored = JSON.parse(text) as Stored
-    const { hash, quota, createdAt, expiresAt, certificate } = stored
-    const rights = stored.rights.map(parseRight)
-    const before = this.#known.get(name)
-    const principal =
-      before?.lease === lease ? before.principal : { name, rights, quota, ended: undefined }
-    const entry = { name, rights, quota, createdAt, expiresAt, certificate }
-    return { entry, hash, lease, principal }
+  /** What an entry says; nothing if it cannot be understood. */
+  #read(name: string, text: string, lease: LeaseId): Known | undefined {
+    try {
+      const stored = JSON.parse(text) as Stored
+      const { hash, quota, createdAt, expiresAt, certificate } = stored
+      const rights = stored.rights.map(parseRight)
+      const before = this.#known.get(name)
+      const principal =
+        before?.lease === lease ? before.principal : { name, rights, quota, ended: undefined }
+      return {
+        ...{ hash, lease, principal },
+        entry: { name, rights, quota, createdAt, expiresAt, certificate },
+      }
+    } catch {
+      return undefined
+    }
   }
 
-  #replace(known: Map<string, Known>): void {
+  /** The principal of a token stays the same object, so that whoever has it sees a change. */
+  #replace(known: Map<string, Known>, unreadable: number): void {
+    const wasEmpty = this.isEmpty
     const before = this.#known
     this.#known = known
-    if (before.size === 0 && known.size > 0) this.changed(undefined)
-    for (const [name, { principal, lease }] of before) {
-      if (known.get(name)?.lease === lease) continue
-      principal.ended = 'its token was revoked'
-      this.changed(principal)
+    this.#unreadable = unreadable
+    if (wasEmpty && !this.isEmpty) this.changed(undefined)
+    for (const [name, { principal, lease, entry }] of before) {
+      const now = known.get(name)
+      if (now?.lease !== lease) {
+        principal.ended = 'its token was revoked'
+        this.changed(principal)
+      } else if (
+        !isDeepStrictEqual([now.entry.rights, now.entry.quota], [entry.rights, entry.quota])
+      ) {
+        principal.rights = now.entry.rights
+        principal.quota = now.entry.quota ?? {}
+        this.changed(principal)
+      }
     }
     this.#endExpired()
   }
@@ -245,7 +285,7 @@ export class TokenBook {
       }
     }
     this.#timer?.cancel()
-    if (next === Infinity || this.#closed) return
+    if (next === Infinity) return
     const at = Math.min(next, now + TIMER_MAX_MS)
     this.#timer = this.#clock.timer(at, () => this.#endExpired())
   }
@@ -266,7 +306,7 @@ export class TokenBook {
       if (!this.#closed) await this.#load()
     } catch {
       // The store is away. What is known goes on to hold until it answers again.
-      if (!this.#closed) this.#clock.timer(this.#clock.now() + RETRY_MS, () => void this.#reload())
+      this.#clock.timer(this.#clock.now() + RETRY_MS, () => void this.#reload())
     }
   }
 
@@ -280,10 +320,13 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('base64url')
 }
 
-function checkSpec({ name, rights, quota = {}, expiresAt }: TokenSpec, now: number): void {
+function checkSpec(spec: TokenSpec, now: number): void {
+  const { name, rights, quota = {}, expiresAt, certificate } = spec
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw invalid(`name is ${show(name)}: use up to 64 letters, digits and dashes`)
   }
+  if (certificate === '')
+    throw invalid('certificate is empty: give the common name, or leave it out')
   if (rights.length === 0) {
     throw invalid(
       `${show(name)} would have no rights: give at least one, such as 'claim,read:jobs/'`,

@@ -1,7 +1,8 @@
-import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { copyFolder } from 'leasehold/file'
+import { invalid, show } from 'leasehold/port'
+import { FileFault, readWhole, writeSecretsKey } from '../config/index.ts'
 import { folderOf, SECRETS_KEY } from '../stores/index.ts'
 import { EXIT_HELP } from './exit-codes.ts'
 import { inPlace } from './in-place.ts'
@@ -40,9 +41,14 @@ async function backup(folder: string, { store, json }: BackupFlags): Promise<voi
 
 /** A store that no server has served yet has none. */
 export async function copySecretsKey(from: string, to: string): Promise<void> {
+  const path = join(from, SECRETS_KEY)
   try {
-    await copyFile(join(from, SECRETS_KEY), join(to, SECRETS_KEY))
+    writeSecretsKey(join(to, SECRETS_KEY), readWhole(path).content)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!(error instanceof FileFault)) throw error
+    if (error.code === 'ENOENT') return
+    throw invalid(
+      `the key of lease secrets ${show(path)} cannot be read (${error.message}): put it right, or move it away`,
+    )
   }
 }

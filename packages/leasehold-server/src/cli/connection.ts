@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { Leasehold } from 'leasehold'
 import {
@@ -9,6 +8,7 @@ import {
   systemClock,
 } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
+import { readWhole } from '../config/index.ts'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../server.ts'
 import { openStore } from '../stores/index.ts'
 
@@ -131,7 +131,7 @@ async function connect(flags: ConnectionFlags): Promise<Connection> {
 function pem(name: string, file: string | undefined): Buffer | undefined {
   if (file === undefined || file === '') return undefined
   try {
-    return readFileSync(file)
+    return readWhole(file).content
   } catch (error) {
     throw new LeaseholdError(
       'invalid-argument',

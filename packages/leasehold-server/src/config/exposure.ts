@@ -13,6 +13,11 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK.check(host, family === 6 ? 'ipv6' : 'ipv4')
 }
 
+/** Whether a server that has no token lets everybody in who reaches it. */
+export function isOpenToAll({ host, tlsCa, insecureOpenNetwork }: Config['values']): boolean {
+  return isLoopback(host) || insecureOpenNetwork || tlsCa !== undefined
+}
+
 /**
  * Refuses to serve a network without protection. Protected is what has TLS, so that nobody listens
  * in, and knows its clients, by tokens or by mutual TLS.

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { invalid, show } from 'leasehold/port'
 import { Complaint, fileNameOf, flagOf, type Setting, variableOf } from './setting.ts'
 import { CONFIG_FLAG, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
+import { type FileFault, readWhole } from './whole-file.ts'
 
 /** What was given on the command line, by commander's names. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>
@@ -76,9 +76,9 @@ function readConfigFile(flags: Flags, environment: Environment): Map<string, Giv
   const file = named === undefined ? USUAL_FILE : understood(CONFIG_FLAG, named)
   let text: string
   try {
-    text = readFileSync(file, 'utf8')
+    text = readWhole(file).content.toString('utf8')
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const { code, message } = error as FileFault
     if (named === undefined && code === 'ENOENT') return new Map()
     const from = named === undefined ? 'which is read if it is there' : `from ${named.origin}`
     throw invalid(

@@ -14,7 +14,7 @@ export const CHECKS = ['off', 'public', 'private', 'loopback'] as const
 export const SETTINGS = {
   store: {
     flag: '--store <url>',
-    help: "what to serve: 'file:<folder>', durable; 'memory:'; or an engine that several servers may share, 'redis://…', 'redis+sentinel://…', 'postgres://…', 'etcd://…' or 'zookeeper://…'",
+    help: "what to serve: 'file:<folder>', durable; 'memory:'; or an engine that several servers may share, 'redis://…', 'redis+sentinel://…', 'postgres://…', 'etcd://…', 'zookeeper://…', 'nats://…' or 'azure+https://…'",
     otherwise: 'file:./data',
     read: nonEmpty,
   },

@@ -1,11 +1,14 @@
-import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { invalid, show } from 'leasehold/port'
 import type { ServerTls } from '../server.ts'
 import type { Config } from './load-config.ts'
+import { readWhole } from './whole-file.ts'
 
 /** Reads the files, and tries them, so that a wrong one is found now and not by the first client. */
-export function readTls({ values, origins }: Config): ServerTls | undefined {
+export function readTls(
+  { values, origins }: Config,
+  warn: (message: string) => void = () => {},
+): ServerTls | undefined {
   const { tlsCert, tlsKey, tlsCa } = values
   const given = (['tlsCert', 'tlsKey', 'tlsCa'] as const).find((name) => values[name] !== undefined)
   if (given === undefined) return undefined
@@ -17,7 +20,11 @@ export function readTls({ values, origins }: Config): ServerTls | undefined {
   }
   const read = (name: 'tlsCert' | 'tlsKey' | 'tlsCa', file: string): Buffer => {
     try {
-      return readFileSync(file)
+      const { content, isOpenToOthers } = readWhole(file)
+      if (name === 'tlsKey' && isOpenToOthers) {
+        warn(`tlsKey ${show(file)} can be read by every user of this machine: chmod 600 it`)
+      }
+      return content
     } catch (error) {
       throw invalid(
         `${name} is ${show(file)} (from ${origins[name]}), which cannot be read (${(error as Error).message}): name a PEM file that this process may read`,

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Leasehold } from 'leasehold'
 import {
@@ -10,7 +9,13 @@ import {
   type RequestId,
   sha256,
 } from 'leasehold/port'
-import { type Admission, credentialsOf, type Principal } from '../access/index.ts'
+import {
+  type Admission,
+  type Credentials,
+  credentialsOf,
+  type Principal,
+  type ServerActs,
+} from '../access/index.ts'
 import type { Office } from './office.ts'
 import type { HttpOptions } from './options.ts'
 import type { Around, Call, EventSink, Route } from './route.ts'
@@ -19,70 +24,114 @@ import type { Around, Call, EventSink, Route } from './route.ts'
 export interface Desk extends Around {
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
-  officeOf(principal: Principal, credentials: ReturnType<typeof credentialsOf>): Promise<Office>
+  admit(credentials: Credentials): Admission
+  officeOf(principal: Principal, credentials: Credentials): Promise<Office>
   openStream(reply: FastifyReply): EventSink
+}
+
+/** Whoever waits for the answer: one connection, or all that sent the same Idempotency-Key. */
+export interface Audience {
+  readonly gone: boolean
+  /** Calls back once, when the last of them has gone. */
+  whenGone(left: () => void): void
+}
+
+/** The connection of one request. */
+export class Connected implements Audience {
+  readonly #reply: FastifyReply
+  readonly #request: FastifyRequest
+
+  constructor(reply: FastifyReply, request: FastifyRequest) {
+    this.#reply = reply
+    this.#request = request
+  }
+
+  get gone(): boolean {
+    // A response that waits behind another of its connection has no socket yet.
+    return this.#reply.raw.destroyed || this.#request.raw.socket.destroyed
+  }
+
+  whenGone(left: () => void): void {
+    if (this.gone) left()
+    else this.#reply.raw.once('close', left)
+  }
+}
+
+/** What a call is made of. */
+export interface CallParts {
+  readonly desk: Desk
+  readonly route: Route
+  readonly admission: Admission
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
 }
 
 export class HttpCall implements Call {
   readonly params: Readonly<Record<string, string>>
   readonly request: RequestId | undefined
-  readonly #desk: Desk
-  readonly #admission: Admission
-  readonly #request: FastifyRequest
-  readonly #reply: FastifyReply
+  readonly #parts: CallParts
+  readonly #audience: Audience
   #signal: AbortSignal | undefined
 
   constructor(
-    desk: Desk,
-    route: Route,
-    admission: Admission,
-    request: FastifyRequest,
-    reply: FastifyReply,
+    parts: CallParts,
+    request: RequestId | undefined = requestIdOf(parts),
+    audience: Audience = new Connected(parts.reply, parts.request),
   ) {
-    this.#desk = desk
-    this.#admission = admission
-    this.#request = request
-    this.#reply = reply
-    this.params = paramsOf(route, request)
-    this.request = this.#requestId(route)
+    this.#parts = parts
+    this.#audience = audience
+    this.params = paramsOf(parts.route, parts.request)
+    this.request = request
+  }
+
+  /** The same request on behalf of all who sent it, under this id. */
+  sharedBy(audience: Audience, admission: Admission, request: RequestId): HttpCall {
+    return new HttpCall({ ...this.#parts, admission }, request, audience)
+  }
+
+  get audience(): Audience {
+    return this.#audience
   }
 
   get clock(): Clock {
-    return this.#desk.clock
+    return this.#parts.desk.clock
   }
 
   get random(): Random {
-    return this.#desk.random
+    return this.#parts.desk.random
   }
 
   get options(): HttpOptions {
-    return this.#desk.options
+    return this.#parts.desk.options
   }
 
   get principal(): Principal {
-    return this.#admission.principal
+    return this.#parts.admission.principal
   }
 
   get store(): LeaseStore {
-    return this.#admission.store
+    return this.#parts.admission.store
+  }
+
+  get acts(): ServerActs {
+    return this.#parts.admission.acts
   }
 
   get query(): Readonly<Record<string, never>> {
-    return this.#request.query as Readonly<Record<string, never>>
+    return this.#parts.request.query as Readonly<Record<string, never>>
   }
 
   get body(): unknown {
-    return this.#request.body
+    return this.#parts.request.body
   }
 
   header(name: string): string | undefined {
-    const value = this.#request.headers[name]
-    return Array.isArray(value) ? value[0] : value
+    // Only set-cookie comes as a list, and nobody asks a request for that.
+    return this.#parts.request.headers[name] as string | undefined
   }
 
   get gone(): boolean {
-    const response: ServerResponse = this.#reply.raw
-    return response.destroyed || response.socket === null || response.socket.destroyed
+    return this.#audience.gone
   }
 
   get signal(): AbortSignal {
@@ -91,7 +140,7 @@ export class HttpCall implements Call {
   }
 
   async leasehold<Result>(work: (leasehold: Leasehold) => Promise<Result>): Promise<Result> {
-    const { clock, random } = this.#desk
+    const { clock, random } = this.#parts.desk
     const holder = this.principal.name
     const leasehold = await Leasehold.open(this.store, { holder, clock, random })
     try {
@@ -101,13 +150,18 @@ export class HttpCall implements Call {
     }
   }
 
+  /** The server lets them in once more, for what outlives their connection. */
+  admitAgain(): Admission {
+    return this.#parts.desk.admit(credentialsOf(this.#parts.request.raw))
+  }
+
   office(): Promise<Office> {
-    return this.#desk.officeOf(this.principal, credentialsOf(this.#request.raw))
+    return this.#parts.desk.officeOf(this.principal, credentialsOf(this.#parts.request.raw))
   }
 
   stream(): EventSink {
-    const sink = this.#desk.openStream(this.#reply)
-    this.#admission.ended = ({ code, message: detail }) => {
+    const sink = this.#parts.desk.openStream(this.#parts.reply)
+    this.#parts.admission.ended = ({ code, message: detail }) => {
       sink.send('bye', { code, detail })
       sink.end()
     }
@@ -115,36 +169,40 @@ export class HttpCall implements Call {
   }
 
   #newSignal(): AbortSignal {
-    const { stopping } = this.#desk
+    const { desk, admission } = this.#parts
+    const { stopping } = desk
     const controller = new AbortController()
     const stop = () => controller.abort(stopping.reason)
-    const left = () => controller.abort(new LeaseholdError('aborted', 'whoever asked has gone'))
-    this.#admission.ended = (error) => controller.abort(error)
-    this.#reply.raw.once('close', () => {
-      stopping.removeEventListener('abort', stop)
-      left()
-    })
-    if (this.gone) left()
-    else if (stopping.aborted) stop()
+    admission.ended = (error) => controller.abort(error)
+    if (stopping.aborted) stop()
     else stopping.addEventListener('abort', stop, { once: true })
+    this.#audience.whenGone(() => {
+      stopping.removeEventListener('abort', stop)
+      controller.abort(goneError())
+    })
     return controller.signal
   }
+}
 
-  /**
-   * A name of one's own for a request, so that sending it again is recognised. It counts for the same
-   * caller, method and path only: nobody is answered with what another was.
-   */
-  #requestId({ repeatable = false, id }: Route): RequestId | undefined {
-    const given = this.header('idempotency-key')
-    if (given === undefined) return undefined
-    if (!repeatable || given === '') {
-      throw invalid(
-        `Idempotency-Key is not for ${id}, or is empty: leave it out, repeating this is harmless or a new request`,
-      )
-    }
-    const path = this.#request.url.split('?', 1)[0]
-    return `http-${sha256(JSON.stringify([this.principal.name, id, path, given]))}`
+export function goneError(): LeaseholdError {
+  return new LeaseholdError('aborted', 'whoever asked has gone')
+}
+
+/**
+ * A name of one's own for a request, so that sending it again is recognised. It counts for the same
+ * caller, method and path only: nobody is answered with what another was.
+ */
+function requestIdOf({ route, admission, request }: CallParts): RequestId | undefined {
+  const { repeatable = false, id } = route
+  const given = request.headers['idempotency-key']
+  if (given === undefined) return undefined
+  if (!repeatable || given === '') {
+    throw invalid(
+      `Idempotency-Key is not for ${id}, or is empty: leave it out, repeating this is harmless or a new request`,
+    )
   }
+  const path = request.url.split('?', 1)[0]
+  return `http-${sha256(JSON.stringify([admission.principal.name, id, path, given]))}`
 }
 
 /** A route with a rest has but that: a key. */

@@ -1,5 +1,6 @@
+import { setMaxListeners } from 'node:events'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Clock, LeaseholdError, type Random, type Timer } from 'leasehold/port'
+import { type Clock, LeaseholdError, type Random, show, type Timer } from 'leasehold/port'
 import type { Logger } from 'pino'
 import {
   type Access,
@@ -15,6 +16,7 @@ import { addDescription } from './description.ts'
 import { EventStream } from './event-stream.ts'
 import { Office } from './office.ts'
 import type { HttpOptions } from './options.ts'
+import { Repeats } from './repeats.ts'
 import type { EventSink, Route } from './route.ts'
 import { ROUTES } from './routes.ts'
 import { querySchema } from './validation.ts'
@@ -62,6 +64,7 @@ export class HttpApi implements Desk {
   readonly #stopping = new AbortController()
   readonly #sinks = new Set<EventSink>()
   readonly #offices = new Map<Principal, Promise<Office>>()
+  readonly #repeats = new Repeats()
   #inFlight = 0
   #idle: (() => void) | undefined
 
@@ -71,6 +74,8 @@ export class HttpApi implements Desk {
     this.random = random
     this.#log = log
     this.options = options
+    // Every request that waits listens to it; from the eleventh on Node would warn of a leak.
+    setMaxListeners(0, this.#stopping.signal)
   }
 
   get stopping(): AbortSignal {
@@ -114,6 +119,10 @@ export class HttpApi implements Desk {
     const offices = [...this.#offices.values()]
     this.#offices.clear()
     await Promise.allSettled(offices.map(async (office) => (await office).close()))
+  }
+
+  admit(credentials: Credentials): Admission {
+    return this.#access.admit(credentials)
   }
 
   officeOf(principal: Principal, credentials: Credentials): Promise<Office> {
@@ -167,28 +176,46 @@ export class HttpApi implements Desk {
     ;(request as Admitted)[ADMISSION] = admission
     this.stats.requests++
     this.#inFlight++
+    const delay = admission.payload(this.#bodyBytes(request))
     reply.raw.once('close', () => {
       admission.leave()
-      if (--this.#inFlight === 0) this.#idle?.()
+      this.#finished()
     })
+    if (delay > 0) throw tooMuch(admission.principal, delay)
+  }
+
+  /** A body whose length is not given may be as long as any. */
+  #bodyBytes({ headers }: FastifyRequest): number {
+    const length = Number(headers['content-length'] ?? 0)
+    return headers['transfer-encoding'] === undefined ? length : this.options.bodyBytes
+  }
+
+  #finished(): void {
+    if (--this.#inFlight === 0) this.#idle?.()
   }
 
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     if (route.body === undefined) refuseBody(route, request.body)
     const admission = (request as Admitted)[ADMISSION]!
-    const call = new HttpCall(this, route, admission, request, reply)
+    const call = new HttpCall({ desk: this, route, admission, request, reply })
     const waits = route.waits === true && call.query['wait'] !== undefined
     if (waits && this.stats.waiting >= this.options.waits) {
       throw tooMany(`${this.options.waits} requests wait`)
     }
     if (waits) this.stats.waiting++
+    // Counted until it is done, also if its connection is closed before: it may withdraw something.
+    this.#inFlight++
     try {
-      const answer = await route.handle(call)
+      const id = call.request
+      const answer = await (id === undefined
+        ? route.handle(call)
+        : this.#repeats.answer(route, call, id))
       if (reply.sent) return reply
       reply.code(route.answer.status)
       return answer
     } finally {
       if (waits) this.stats.waiting--
+      this.#finished()
     }
   }
 
@@ -217,6 +244,13 @@ function refuseBody({ method, path, query = {} }: Route, body: unknown): void {
   throw new LeaseholdError(
     'invalid-argument',
     `${method} ${path} takes no body: write what it needs into the query${example && `, ${example}`}`,
+  )
+}
+
+function tooMuch({ name, quota }: Principal, delay: number): LeaseholdError {
+  return new LeaseholdError(
+    'limit-exceeded',
+    `${show(name)} may send at most ${quota.bytesPerSecond} bytes a second: ask again in ${Math.ceil(delay)} ms`,
   )
 }
 

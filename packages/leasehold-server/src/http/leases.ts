@@ -7,6 +7,7 @@ import {
   type RevokeTarget,
   type Token,
 } from 'leasehold/port'
+import { goneError } from './call.ts'
 import { NotHad } from './problem.ts'
 import type { Call, Route } from './route.ts'
 import {
@@ -31,7 +32,7 @@ import {
   whyPart,
 } from './schemas.ts'
 import { durationOf, maybeDuration, waitOf } from './values.ts'
-import { renewed, untilHolds } from './waiting.ts'
+import { comesToHold, renewed, stillClaimed, stillHeld, withdraw } from './waiting.ts'
 
 const claims = { ...list(claimSpec), minItems: 1, maxItems: 256 }
 
@@ -241,7 +242,7 @@ interface GrantBody extends Omit<GrantRequest, 'holder' | 'ttl' | 'grace' | 'max
   readonly maxLife?: string | number
 }
 
-async function grant({ store, principal, body, request }: Call): Promise<unknown> {
+async function grant({ store, acts, principal, body, request }: Call): Promise<unknown> {
   const { holder = principal.name, ...wanted } = body as GrantBody
   const ttl = durationOf('ttl', wanted.ttl)
   const grace = maybeDuration('grace', wanted.grace)
@@ -249,7 +250,12 @@ async function grant({ store, principal, body, request }: Call): Promise<unknown
   const answer = await store.grant({ ...wanted, holder, ttl, grace, maxLife, request })
   if (answer.outcome === 'busy') throw NotHad.from(answer)
   const { outcome: _, ...shown } = answer
+  if (request !== undefined) await stillHeld(acts, answer, answer.holds ? keysOf(wanted) : [])
   return shown
+}
+
+function keysOf({ claims = [] }: { readonly claims?: readonly ClaimSpec[] | undefined }): Key[] {
+  return claims.map(({ key }) => key)
 }
 
 async function readLease({ store, params, query }: Call) {
@@ -271,24 +277,28 @@ export function revoke({ store, query, request }: Call, target: RevokeTarget): P
 }
 
 async function claim(call: Call): Promise<unknown> {
-  const { store, clock, params, body, request } = call
+  const { store, acts, params, principal, body, request } = call
   const lease = params['lease']!
   const { claims, ifFree } = body as { claims: readonly ClaimSpec[]; ifFree?: boolean }
   const wait = waitOf(call)
   const answer = await store.claim({ lease, claims, ifFree, request })
   if (answer.outcome === 'busy') throw NotHad.from(answer)
   const { outcome: _, ...shown } = answer
-  if (answer.holds || wait === 0) return shown
   const { token } = answer
-  const keys = claims.map(({ key }) => key)
-  try {
-    const { ttl } = (await readLease(call)).lease
-    if (await untilHolds(store, clock, { lease, token, ttl }, wait, call.signal)) {
-      return { ...shown, holds: true, ahead: [] }
+  const keys = keysOf({ claims })
+  const [first, ...others] = keys.map((key) => ({ key, token }))
+  const given = { targets: [first!, ...others] as const, by: principal.name }
+  if (!answer.holds && wait > 0) {
+    const { ttl } = (await acts.readLease(lease)).lease ?? { ttl: Infinity }
+    if (!(await comesToHold(call, { lease, token, ttl, wait, ...given }))) {
+      throw new NotHad('timeout', 'not all keys came in time: wait longer', answer.ahead)
     }
-    throw new NotHad('timeout', 'not all keys came in time: wait longer', answer.ahead)
-  } catch (error) {
-    await store.release({ lease, keys, token }).catch(() => {})
-    throw error
+    if (request === undefined && call.gone) {
+      await withdraw(call, given)
+      throw goneError()
+    }
+    Object.assign(shown, { holds: true, ahead: [] })
   }
+  if (request !== undefined && shown.holds) await stillClaimed(acts, { lease, token }, keys)
+  return shown
 }

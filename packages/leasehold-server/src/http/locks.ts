@@ -8,6 +8,7 @@ import {
   type Mode,
   show,
 } from 'leasehold/port'
+import { goneError } from './call.ts'
 import { NotHad } from './problem.ts'
 import type { Call, Parameter, Route } from './route.ts'
 import {
@@ -21,7 +22,7 @@ import {
   whole,
 } from './schemas.ts'
 import { durationOf, maybeDuration, waitOf } from './values.ts'
-import { GAVE_UP, lostError, renewed, untilHolds } from './waiting.ts'
+import { comesToHold, lostError, type Queued, renewed, stillHeld, withdraw } from './waiting.ts'
 
 /** Locks for those who have nothing but HTTP: each is a lease of its own, with one claim. */
 
@@ -109,7 +110,7 @@ interface TakeQuery {
 }
 
 async function take(call: Call): Promise<unknown> {
-  const { store, clock, principal, request } = call
+  const { store, principal, request } = call
   const key = call.params['key']!
   const given: TakeQuery = call.query
   const { mode, limit, value, holder = principal.name } = given
@@ -122,55 +123,37 @@ async function take(call: Call): Promise<unknown> {
   const granted = await store.grant({ holder, ttl, grace, maxLife, claims, ifFree, request })
   if (granted.outcome === 'busy') throw NotHad.from(granted)
   const { lease, token } = granted
+  const queued: Queued = { lease, token, ttl, wait, targets: [{ lease }], by: holder }
+  if (!granted.holds && !(await comesToHold(call, queued))) {
+    throw await tooLate(store, key, granted.ahead)
+  }
+  // With an Idempotency-Key somebody may know of it, or will ask again: only its ttl ends it.
+  if (request !== undefined) {
+    return { key, lease, token, remaining: await stillHeld(call.acts, queued, [key]) }
+  }
   try {
-    const holds =
-      granted.holds || (await untilHolds(store, clock, { lease, token, ttl }, wait, call.signal))
-    if (!holds) throw await tooLate(store, key, lease, granted.ahead)
-    if (call.gone) throw new LeaseholdError('aborted', 'whoever asked has gone')
-    // What waited, or was granted to an earlier request of the same name, has used up some of it.
-    const isFresh = granted.holds && request === undefined
-    const remaining = isFresh
-      ? Math.min(ttl, maxLife ?? Infinity)
-      : await renewed(store, lease, ttl)
+    // What has waited has used up some of its time.
+    const remaining = granted.holds ? ttl : await stillHeld(call.acts, queued, [key])
+    if (call.gone) throw goneError()
     return { key, lease, token, remaining }
   } catch (error) {
-    await giveUp(store, lease, holder)
-    throw brokenOff(error)
+    await withdraw(call, queued)
+    throw error
   }
 }
 
-/** Leaves the line, or gives back what came too late. Its ttl ends what cannot be reached now. */
-async function giveUp(store: LeaseStore, lease: LeaseId, holder: string): Promise<void> {
-  await store.revoke({ target: { lease }, by: holder, why: GAVE_UP }).catch(() => {})
-}
-
-/** A repeated request whose first one gave up is told the same as that one. */
-function brokenOff(error: unknown): unknown {
-  if (!(error instanceof LeaseholdError) || error.why !== GAVE_UP) return error
-  return new NotHad(
-    'timeout',
-    'the first request with this Idempotency-Key has waited in vain, or was broken off: use another',
-  )
-}
-
-async function tooLate(
-  store: LeaseStore,
-  key: Key,
-  own: LeaseId,
-  before: readonly Ahead[],
-): Promise<NotHad> {
-  const ahead = await whoIsBefore(store, key, own).catch(() => before)
+/** Whoever may not read keys is told what the store said when it took its place. */
+async function tooLate(store: LeaseStore, key: Key, before: readonly Ahead[]): Promise<NotHad> {
+  const ahead = await whoHolds(store, key).catch(() => before)
   const holder = ahead[0]?.first.holder
   const who = holder === undefined ? '' : `: ${holder} holds it`
   return new NotHad('timeout', `${show(key)} did not come in time${who}; wait longer`, ahead)
 }
 
-/** Whoever may not read keys is told what the store said when it took its place. */
-async function whoIsBefore(store: LeaseStore, key: Key, own: LeaseId): Promise<readonly Ahead[]> {
-  const { claims } = await store.read({ key })
-  const at = claims.findIndex(({ lease }) => lease === plainOf(own))
+async function whoHolds(store: LeaseStore, key: Key): Promise<readonly Ahead[]> {
+  const { claims, holders } = await store.read({ key })
   const [first] = claims
-  return first === undefined || at === 0 ? [] : [{ key, count: Math.max(at, 1), first }]
+  return first === undefined ? [] : [{ key, count: holders, first }]
 }
 
 async function keep(call: Call): Promise<unknown> {
@@ -187,11 +170,12 @@ async function release(call: Call): Promise<unknown> {
   const lease: LeaseId = call.query['lease']!
   const found = await store.read({ lease })
   const token = found.claims.find((claim) => claim.key === key)?.token
-  if (found.lease !== undefined && token === undefined) throw notThere(key)
-  // An ended lease is left to the store, which answers what became of it, or of this very request.
+  const mayBeRepeated = found.lease === undefined || request !== undefined
+  if (token === undefined && !mayBeRepeated) throw notThere(key)
+  // The store answers what became of an ended lease, or of this very request.
   const answer = await store.release({ lease, keys: [key], token: token ?? 1, request })
   // The lease has no claim any more; where it has others it is not one of ours to end.
-  if (found.lease?.claims === 1 && found.lease.children === 0) {
+  if (token !== undefined && found.lease?.claims === 1 && found.lease.children === 0) {
     await store.revoke({ target: { lease }, why: 'its lock was released' }).catch(() => {})
   }
   return answer

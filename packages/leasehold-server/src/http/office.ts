@@ -1,5 +1,5 @@
 import { Leasehold, type Permit } from 'leasehold'
-import { LeaseholdError, type LeaseId, type LeaseStore } from 'leasehold/port'
+import { LeaseholdError, type LeaseId, type LeaseStore, type RevokeRequest } from 'leasehold/port'
 import type { Admission } from '../access/index.ts'
 import type { Around } from './route.ts'
 
@@ -13,20 +13,28 @@ import type { Around } from './route.ts'
  */
 export class Office {
   readonly leasehold: Leasehold
-  readonly permits = new Map<LeaseId, Permit>()
+  readonly permits: Map<LeaseId, Permit>
   readonly #admission: Admission
   readonly #letGo: () => void
 
-  private constructor(leasehold: Leasehold, admission: Admission, letGo: () => void) {
+  private constructor(
+    leasehold: Leasehold,
+    permits: Map<LeaseId, Permit>,
+    admission: Admission,
+    letGo: () => void,
+  ) {
     this.leasehold = leasehold
+    this.permits = permits
     this.#admission = admission
     this.#letGo = letGo
   }
 
   static async open(admission: Admission, { clock, random }: Around): Promise<Office> {
-    const { store, letGo } = lasting(admission.store)
+    const permits = new Map<LeaseId, Permit>()
+    const { store, letGo } = lasting(admission, permits)
     const holder = admission.principal.name
-    return new Office(await Leasehold.open(store, { holder, clock, random }), admission, letGo)
+    const leasehold = await Leasehold.open(store, { holder, clock, random })
+    return new Office(leasehold, permits, admission, letGo)
   }
 
   keep(permit: Permit): void {
@@ -44,21 +52,32 @@ export class Office {
   }
 }
 
-/** The store, but from `letGo` on nothing is given back: a client that closes would do so. */
-function lasting(store: LeaseStore): { readonly store: LeaseStore; readonly letGo: () => void } {
+/**
+ * The store, but from `letGo` on the permits that were given are not given back: a client that closes
+ * would do so. What nobody was given is given back, also when the principal may do nothing any more.
+ */
+function lasting(
+  { store, acts, principal }: Admission,
+  permits: ReadonlyMap<LeaseId, Permit>,
+): { readonly store: LeaseStore; readonly letGo: () => void } {
   let over = false
+  let given: ReadonlySet<LeaseId> = new Set()
   const refused = () => Promise.reject(new LeaseholdError('closed', 'the server stops'))
+  const giving = () => (over || principal.ended !== undefined ? acts : store)
+  const isGiven = ({ target }: RevokeRequest) => 'lease' in target && given.has(target.lease)
   return {
     letGo: () => {
       over = true
+      // As they are now: a client that closes takes its permits for lost.
+      given = new Set(permits.keys())
     },
     store: {
       guarantees: store.guarantees,
       grant: (request) => (over ? refused() : store.grant(request)),
       renew: (leases) => (over ? refused() : store.renew(leases)),
-      revoke: (request) => (over ? refused() : store.revoke(request)),
+      revoke: (request) => (over && isGiven(request) ? refused() : giving().revoke(request)),
       claim: (request) => (over ? refused() : store.claim(request)),
-      release: (request) => store.release(request),
+      release: (request) => giving().release(request),
       update: (request) => store.update(request),
       read: (query) => store.read(query),
       watch: (target, observer) => store.watch(target, observer),

@@ -64,7 +64,7 @@ function operation(route: Route): Record<string, unknown> {
         description: answer.about,
         content: { [type]: { schema: answer.schema } },
       },
-      ...problems([...ALWAYS, ...(route.problems ?? [])]),
+      ...problems([...ALWAYS, ...(route.problems ?? []), ...(repeatable ? [422] : [])]),
     },
   }
 }
@@ -73,7 +73,8 @@ const REPEATS = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'A name for this request: sent again with the same, it is not carried out twice.',
+  description:
+    'A name for this request: sent again with the same, it is not carried out twice, and is answered as the first time.',
   schema: { type: 'string' },
 }
 

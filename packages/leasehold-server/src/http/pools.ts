@@ -216,6 +216,10 @@ export const POOLS: readonly Route[] = [
 async function define(call: Call): Promise<unknown> {
   const name = call.params['pool']!
   const wanted = call.body as PoolDefinition
+  // Before anything is changed: a caller that may not see the pool is refused.
+  const prefix = `pool/${name}/`
+  await call.store.read({ prefix, limit: 1 })
+  call.store.watch({ prefix }, () => {}).close()
   return call.leasehold(async (leasehold) => {
     const { replace }: { replace?: boolean } = call.query
     if (replace) await leasehold.pool(name).redefine(wanted)
@@ -252,6 +256,7 @@ async function take(call: Call): Promise<unknown> {
     throw new LeaseholdError('aborted', 'whoever asked has gone')
   }
   office.keep(taken)
+  if (!taken.held) throw new LeaseholdError('closed', 'the server stops: ask again')
   const { lease, token, resources, keys, tenant, kind } = taken
   return { lease, token, resources, keys, tenant, kind, remaining: taken.remaining() }
 }

@@ -8,7 +8,7 @@ import {
 } from 'leasehold/port'
 
 /** What a problem's `code` says: a code of the library, that somebody else holds it, or no path. */
-export type ProblemCode = ErrorCode | 'busy' | 'not-found'
+export type ProblemCode = ErrorCode | 'busy' | 'not-found' | 'key-reused'
 
 /** The one table of which code is told with which status. */
 export const STATUS: Readonly<Record<ProblemCode, number>> = {
@@ -24,6 +24,7 @@ export const STATUS: Readonly<Record<ProblemCode, number>> = {
   lost: 410,
   lapsed: 409,
   'stale-token': 412,
+  'key-reused': 422,
   'limit-exceeded': 429,
   aborted: 499,
   unsupported: 501,
@@ -72,10 +73,19 @@ export class NotHad extends Error {
   }
 }
 
+/** An Idempotency-Key came with another request than the first one that it named. */
+export class KeyReused extends Error {
+  readonly code = 'key-reused'
+}
+
 /** What only HTTP tells of. */
 const OWN = {
   busy: { outcome: 'refused', meaning: 'Somebody else holds it, or is before you in line.' },
   'not-found': { outcome: 'refused', meaning: 'There is nothing here.' },
+  'key-reused': {
+    outcome: 'refused',
+    meaning: 'The Idempotency-Key names another request.',
+  },
 } as const
 
 const PROBLEMS = { ...ERRORS, ...OWN }
@@ -91,6 +101,7 @@ export function problemOf(thrown: unknown): Problem {
     const holding = first && { holder: first.holder, token: first.token, until: first.until, ahead }
     return { ...head(code, STATUS[code], detail), ...holding }
   }
+  if (thrown instanceof KeyReused) return head(thrown.code, STATUS[thrown.code], thrown.message)
   const error = asLeaseholdError(thrown)
   const { code, message, reason, by, why } = error
   return { ...head(code, STATUS[code], message), reason, by, why }

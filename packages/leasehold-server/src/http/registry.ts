@@ -1,5 +1,13 @@
 import { type Filter, type InstanceNews, type InstanceSpec, servicesKey } from 'leasehold'
-import { type Claim, invalid, type Key, LeaseholdError, type LeaseId, show } from 'leasehold/port'
+import {
+  type Claim,
+  invalid,
+  type Key,
+  LeaseholdError,
+  type LeaseId,
+  sha256,
+  show,
+} from 'leasehold/port'
 import { NotHad } from './problem.ts'
 import type { Call, Parameter, Route } from './route.ts'
 import {
@@ -19,7 +27,7 @@ import {
   whole,
 } from './schemas.ts'
 import { durationOf } from './values.ts'
-import { renewed } from './waiting.ts'
+import { renewed, stillHeld } from './waiting.ts'
 
 const DEFAULT_TTL = '15s'
 const CHECK_STATUSES = ['passing', 'warning', 'critical']
@@ -197,9 +205,11 @@ async function find(call: Call): Promise<unknown> {
 }
 
 async function register(call: Call): Promise<unknown> {
-  const { store, principal, request, random } = call
+  const { store, acts, principal, request, random } = call
   const given: { id?: string; ttl?: string; holder?: string } = call.query
-  const { id = random.id().slice(0, 12), holder = principal.name } = given
+  // A repeat has the id of the first.
+  const newId = request === undefined ? random.id() : sha256(request)
+  const { id = newId.slice(0, 12), holder = principal.name } = given
   const name = call.params['service']!
   const ttl = durationOf('ttl', given.ttl ?? DEFAULT_TTL)
   const { key, value, labels } = await call.leasehold(async ({ registry }) =>
@@ -209,7 +219,7 @@ async function register(call: Call): Promise<unknown> {
   const granted = await store.grant(wanted)
   if (granted.outcome === 'busy') throw NotHad.from(granted)
   const { lease, token } = granted
-  const remaining = request === undefined ? ttl : await renewed(store, lease, ttl)
+  const remaining = request === undefined ? ttl : await stillHeld(acts, granted, [key])
   return { service: name, id, key, lease, token, remaining }
 }
 
@@ -221,9 +231,14 @@ interface KeepQuery extends InstanceNews {
 async function keep(call: Call): Promise<unknown> {
   const { store, params, query } = call
   const { lease, status, note, load, maintenance }: KeepQuery = query as never
+  const isNews = status !== undefined || load !== undefined || maintenance !== undefined
+  if (!isNews && note !== undefined) {
+    throw invalid(
+      `note is ${show(note)}, but ${show(params['instance'])} reports no status: give both`,
+    )
+  }
   const { key, ttl, claim } = await registration(call)
   const remaining = await renewed(store, lease, ttl)
-  const isNews = status !== undefined || load !== undefined || maintenance !== undefined
   if (isNews) {
     const news = {
       status,
@@ -233,10 +248,6 @@ async function keep(call: Call): Promise<unknown> {
     } as const
     const value = await call.leasehold(async ({ registry }) => registry.amended(claim.value, news))
     await store.update({ lease, key, token: claim.token, value })
-  } else if (note !== undefined) {
-    throw invalid(
-      `note is ${show(note)}, but ${show(params['instance'])} reports no status: give both`,
-    )
   }
   return { lease, remaining }
 }

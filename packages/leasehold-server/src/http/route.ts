@@ -1,6 +1,6 @@
 import type { Leasehold } from 'leasehold'
 import type { Clock, LeaseStore, Random, RequestId } from 'leasehold/port'
-import type { Principal } from '../access/index.ts'
+import type { Principal, ServerActs } from '../access/index.ts'
 import type { Office } from './office.ts'
 import type { HttpOptions } from './options.ts'
 
@@ -63,13 +63,16 @@ export interface Call extends Around {
   readonly principal: Principal
   /** The store as whoever asks may use it. */
   readonly store: LeaseStore
+  /** What the server does with their leases on its own account. */
+  readonly acts: ServerActs
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, never>>
   readonly body: unknown
+  /** Made from the Idempotency-Key; what was done under it may have been told to somebody. */
   readonly request: RequestId | undefined
   /** Header by its name in small letters. */
   header(name: string): string | undefined
-  /** Whoever asked has gone. */
+  /** Whoever asked has gone: with an Idempotency-Key, all who asked with it. */
   readonly gone: boolean
   /** Aborted when they go, may do nothing any more, or the server stops. */
   readonly signal: AbortSignal

@@ -18,6 +18,7 @@ export interface Sources {
 export async function metricsOf(sources: Sources): Promise<string> {
   const { store, observer, access, stats, loop } = sources
   const waiting = await observer.countWaiters()
+  await access.countUsage()
   const out = new Exposition()
   const { guarantees, calls } = store
   out.gauge('leasehold_info', 'The store that is served.', [

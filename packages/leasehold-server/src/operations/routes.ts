@@ -30,11 +30,13 @@ export function serveOperations(
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
   loop.enable()
   app.get('/healthz', async () => ({ status: 'alive' }))
-  app.get('/readyz', async (_request, reply) => {
+  app.get('/readyz', async (request, reply) => {
     if (isStopping()) return reply.code(503).send({ status: 'stopping' })
     const trouble = await storeTrouble(store, clock)
     if (trouble === undefined) return { status: 'ready' }
-    return reply.code(503).send({ status: 'cannot write', trouble })
+    // Anybody may ask. What went wrong may name a folder or a host of the operator's.
+    const detail = isReader(access, request.raw) ? { trouble } : {}
+    return reply.code(503).send({ status: 'cannot write', ...detail })
   })
   app.get('/metrics', async (request, reply) => {
     try {
@@ -59,6 +61,15 @@ export function serveOperations(
       observer.close()
       loop.disable()
     },
+  }
+}
+
+function isReader(access: Access, request: Parameters<typeof credentialsOf>[0]): boolean {
+  try {
+    demandReader(access, request)
+    return true
+  } catch {
+    return false
   }
 }
 

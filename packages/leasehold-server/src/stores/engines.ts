@@ -1,3 +1,4 @@
+import type { Log } from 'leasehold/log'
 import {
   type Clock,
   invalid,
@@ -27,6 +28,9 @@ const ENGINES: Readonly<Record<string, Open>> = {
   etcd: openEtcd,
   etcds: openEtcd,
   zookeeper: openZookeeper,
+  nats: openNats,
+  'azure+https': openAzure,
+  'azure+http': openAzure,
 }
 
 export const ENGINE_ADDRESSES = [
@@ -35,6 +39,8 @@ export const ENGINE_ADDRESSES = [
   'postgres://user@host/database',
   'etcd://host:2379,host:2379',
   'zookeeper://host:2181,host:2181',
+  'nats://host:4222,host:4222',
+  'azure+https://account:key@account.blob.core.windows.net/container',
 ]
 
 export function isEngine(url: string): boolean {
@@ -106,8 +112,9 @@ function examples(): string {
 async function openRedis(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   const namespace = address.take('namespace')
   const replicas = wholeNumber(address, 'replicas')
+  const isLog = formOf(address)
   const { Redis } = await load('ioredis', () => import('ioredis'))
-  return overRedis(new Redis(address.rest), { namespace, replicas, clock })
+  return overRedis(new Redis(address.rest), { namespace, replicas, clock }, isLog)
 }
 
 async function openSentinel(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
@@ -129,6 +136,7 @@ async function openSentinel(address: EngineAddress, clock: Clock): Promise<Opene
 async function overRedis(
   client: import('ioredis').Redis,
   options: RedisStoreOptions,
+  isLog = false,
 ): Promise<OpenedEngine> {
   // Without a listener it would be printed. Calls fail for their own reasons, later than this.
   let trouble: NodeJS.ErrnoException | undefined
@@ -136,8 +144,11 @@ async function overRedis(
     trouble = error
   })
   const release = async () => client.disconnect()
-  const { redisStore } = await import('leasehold/redis')
-  const opening = redisStore(client, options).catch((error: LeaseholdError) => {
+  const { redisLog, redisStore } = await import('leasehold/redis')
+  const opened = isLog
+    ? onLog(redisLog(client, options), options.clock)
+    : redisStore(client, options)
+  const opening = opened.catch((error: LeaseholdError) => {
     if (trouble === undefined || error.message.includes(trouble.message)) throw error
     const said = trouble.message || trouble.code
     throw new LeaseholdError(error.code, `${error.message} (its connection: ${said})`)
@@ -148,46 +159,53 @@ async function overRedis(
 async function openPostgres(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   const schema = address.take('schema')
   const listen = address.take('listen') !== 'false'
+  const isLog = formOf(address)
   const { default: pg } = await load('pg', () => import('pg'))
-  const { postgresStore } = await import('leasehold/postgres')
+  const { postgresLog, postgresStore } = await import('leasehold/postgres')
   const pool = new pg.Pool({ connectionString: address.rest, max: 8 })
   pool.on('error', () => {})
   const release = () => pool.end()
-  return {
-    store: await orRelease(postgresStore(pool, { schema, listen, clock }), release),
-    release,
-  }
+  const options = { schema, listen, clock }
+  const opening = isLog ? onLog(postgresLog(pool, options), clock) : postgresStore(pool, options)
+  return { store: await orRelease(opening, release), release }
 }
 
 async function openEtcd(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   address.finish()
-  const grpc = await load('@grpc/grpc-js', () => import('@grpc/grpc-js'))
-  const { etcdStore } = await import('leasehold/etcd')
-  const { scheme, hosts, user, password, path } = address
-  const protocol = scheme === 'etcds' ? 'https' : 'http'
-  const store = await etcdStore({
-    grpc,
-    endpoints: hosts.map((host) => `${protocol}://${host}`),
-    ...(user !== undefined && { auth: { username: user, password: password ?? '' } }),
-    ...(path !== '' && { prefix: path }),
-    clock,
-  })
+  const { etcdAddress, etcdStore } = await import('leasehold/etcd')
+  const store = await etcdStore({ ...etcdAddress(address.rest), clock })
   return { store, release: async () => {} }
 }
 
 async function openZookeeper(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   address.finish()
-  const { zookeeperStore } = await import('leasehold/zookeeper')
-  const { hosts, user, password, path } = address
-  const store = await zookeeperStore({
-    servers: hosts.join(','),
-    ...(user !== undefined && {
-      auth: { scheme: 'digest', credentials: `${user}:${password ?? ''}` },
-    }),
-    ...(path !== '' && { root: `/${path}` }),
-    clock,
-  })
+  const { zookeeperAddress, zookeeperStore } = await import('leasehold/zookeeper')
+  const store = await zookeeperStore({ ...zookeeperAddress(address.rest), clock })
   return { store, release: async () => {} }
+}
+
+async function openNats(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  const replicas = wholeNumber(address, 'replicas')
+  address.finish('replicas')
+  const { connect } = await load('@nats-io/transport-node', () => import('@nats-io/transport-node'))
+  const { natsStore } = await import('leasehold/nats')
+  const { hosts, user, password, path } = address
+  const servers = [...hosts]
+  const login = { ...(user !== undefined && { user, pass: password ?? '' }) }
+  const client = await connect({ servers, ...login, maxReconnectAttempts: -1 }).catch(
+    (error: Error) => {
+      const message = `NATS at ${hosts.join(', ')} cannot be reached (${error.message}): is it running?`
+      throw new LeaseholdError('timeout', message, { cause: error })
+    },
+  )
+  const release = () => client.close()
+  const options = { ...(path !== '' && { name: path }), replicas, clock }
+  return { store: await orRelease(natsStore(client, options), release), release }
+}
+
+async function openAzure(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
+  const { azureStore } = await import('leasehold/azure')
+  return { store: await azureStore(address.rest, { clock }), release: async () => {} }
 }
 
 async function orRelease(
@@ -200,6 +218,18 @@ async function orRelease(
     await release()
     throw error
   }
+}
+
+/** Whether the address asks for the log form, `form=log`. */
+function formOf(address: EngineAddress): boolean {
+  const form = address.take('form')
+  if (form === undefined || form === 'store' || form === 'log') return form === 'log'
+  throw invalid(`form in the address of the store is ${show(form)}: write store or log`)
+}
+
+async function onLog(log: Promise<Log>, clock: Clock | undefined): Promise<LeaseStore> {
+  const { replicaStore } = await import('leasehold/replica')
+  return replicaStore(await log, { clock })
 }
 
 function wholeNumber(address: EngineAddress, name: string): number | undefined {

@@ -1,10 +1,12 @@
+import { readdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fileStore } from 'leasehold/file'
+import { fileStore, holdsStore } from 'leasehold/file'
 import { memoryStore } from 'leasehold/memory'
 import {
   type Clock,
   invalid,
+  LeaseholdError,
   type LeaseStore,
   show,
   systemClock,
@@ -37,6 +39,7 @@ export async function openStore(url: string, clock: Clock = systemClock): Promis
   }
   if (isFolder(url)) {
     const data = folderOf(url)
+    await refuseLostStore(data)
     const store = await fileStore(data, { clock })
     const close = () => store.close()
     return { store, name: 'file, durable', data, folder: data, shared: false, close }
@@ -54,6 +57,19 @@ async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
   }
   const { engine } = store.guarantees
   return { store, name: engine, data: withoutPassword(url), shared: true, close }
+}
+
+/**
+ * A server makes the key of lease secrets after the store. So where only the key is left, the store
+ * was lost, and with it the access tokens: an empty store in its place would let anybody in.
+ */
+async function refuseLostStore(folder: string): Promise<void> {
+  const names: string[] = await readdir(folder).catch(() => [])
+  if (!names.includes(SECRETS_KEY) || (await holdsStore(folder))) return
+  throw new LeaseholdError(
+    'storage-damaged',
+    `${folder} has the ${SECRETS_KEY} of a store, but the store is gone. Restore it from a backup with \`leasehold restore\`, or move the folder away and make an empty store with \`leasehold restore --empty\`: then every lease and every access token is lost`,
+  )
 }
 
 function isFolder(url: string): boolean {

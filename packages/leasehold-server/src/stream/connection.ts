@@ -1,32 +1,38 @@
-import { LeaseholdError, type LeaseStore, show, type Watch, type WatchTarget } from 'leasehold/port'
 import {
-  AGAIN,
-  CLOSE,
-  DONE,
-  type Hello,
-  type RequestMessage,
-  readLeases,
-  writeNotice,
-} from 'leasehold/remote'
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  show,
+  type WatchTarget,
+} from 'leasehold/port'
+import { AGAIN, CLOSE, DONE, type Hello, type RequestMessage, readLeases } from 'leasehold/remote'
 import type { WebSocket } from 'ws'
 import type { Admission } from '../access/index.ts'
-import { MalformedError, parseFrame, parseHello } from './messages.ts'
-import { asLeaseholdError, carryOut, refusal } from './operations.ts'
+import { Inbox } from './inbox.ts'
+import { cut, MalformedError, notAMessage, parseHello } from './messages.ts'
+import { carryOut, type Done, refusal } from './operations.ts'
 import { Outgoing } from './outgoing.ts'
+import { StreamWatches } from './stream-watches.ts'
 import type { Surroundings } from './surroundings.ts'
 import type { Bond } from './ties.ts'
+import { undo } from './undo.ts'
 
 /** How long a client has to read why it is being disconnected. */
 const FAREWELL_MS = 1000
-/** A close frame has no room for more. */
-const REASON_BYTES = 120
 /** An answer to a reading may be large, so that few are made before one has left. */
 const READS_MAX = 16
 /**
- * So many requests of one client are carried out in one turn of the event loop. Others then have
- * theirs; and this client reads its first answers while its next requests are carried out.
+ * A turn of a connection ends after a frame is opened and so many of its requests are carried out, or
+ * after so many milliseconds. Others then have theirs, and this client reads its first answers.
  */
 const TURN_MAX = 64
+const TURN_MS = 5
+/** Messages and pings of one tick of the event loop. When more come, the client is not read. */
+const EVENTS_MAX = 64
+/** Leases of one `tie` that are tied in one turn. */
+const TIES_MAX = 256
+/** So many bytes of requests may be under way: the next frame waits until all are answered. */
+const UNDER_WAY_BYTES = 1 << 20
 
 /**
  * One client's stream. Requests are carried out in the order in which they come, and answered as
@@ -35,21 +41,28 @@ const TURN_MAX = 64
 export class Connection {
   /** When something was last heard of the client. */
   heardAt: number
+  /** Who it is, when it has said so: the id that it gave, and its principal. */
   client: string | undefined
   readonly #socket: WebSocket
   readonly #around: Surroundings
   readonly #admission: Admission
   readonly #store: LeaseStore
   readonly #out: Outgoing
-  readonly #watches = new Map<number, Watch>()
+  readonly #watches: StreamWatches
   #bond: Bond | undefined
-  /** Requests that have come and are yet to be carried out, from the number `#next` on. */
-  #inbox: RequestMessage[] = []
-  #next = 0
+  readonly #inbox = new Inbox()
   #inFlight = 0
+  /** Bytes of the frames that were parsed since nothing was in flight. */
+  #underWay = 0
   #reads = 0
   #paused = false
-  #rests = false
+  #queued = false
+  /** How many messages and pings have come in which tick. */
+  #events = 0
+  #tick = 0
+  #ping: Buffer | undefined
+  /** Until then its principal may have nothing more done, because it has sent too much. */
+  #notBefore = 0
   #draining = false
   #over = false
   #idle: (() => void) | undefined
@@ -64,13 +77,17 @@ export class Connection {
     this.#out = new Outgoing(socket, around, {
       tooSlow: (bytes) =>
         this.close(CLOSE.slow, `${bytes} bytes were not read: read faster, or watch less`),
-      left: () => this.#goOn(),
+      left: () => this.#contain(() => this.#goOn()),
+      failed: (error) => this.#broken(error),
     })
-    socket.on('message', (data: Buffer, isBinary) => this.#hear(data, isBinary))
-    socket.on('ping', () => this.#alive())
-    socket.on('pong', () => this.#alive())
-    socket.on('error', (error) => around.log.debug({ err: error }, 'a stream failed'))
-    socket.on('close', (code) => this.#closed(code))
+    this.#watches = new StreamWatches(around, admission.store, this.#out)
+    const on = (event: string, handle: (...given: never[]) => void) =>
+      socket.on(event, (...given) => this.#contain(() => handle(...(given as never[]))))
+    on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary))
+    on('ping', (data: Buffer) => this.#pinged(data))
+    on('pong', () => this.#came())
+    on('error', (error: Error) => around.log.debug({ err: error }, 'a stream failed'))
+    on('close', (code: number) => this.#closed(code))
   }
 
   get greeted(): boolean {
@@ -83,7 +100,7 @@ export class Connection {
   }
 
   ping(): void {
-    this.#socket.ping()
+    this.#contain(() => this.#socket.ping())
   }
 
   /**
@@ -92,6 +109,10 @@ export class Connection {
    */
   async drain(): Promise<void> {
     this.#draining = true
+    // What was not begun is not carried out any more, and its sender learns that.
+    this.#contain(() => {
+      while (!this.#inbox.isEmpty && !this.#over) this.#takeTurn()
+    })
     this.#out.push(JSON.stringify(['bye', 'the server stops: connect again']))
     this.#out.flush()
     if (this.#inFlight > 0) {
@@ -108,69 +129,153 @@ export class Connection {
     if (this.#over) return
     this.#end()
     const { clock, log } = this.#around
-    log.debug({ client: this.client, code, reason }, 'a stream is closed')
-    this.#socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES))
+    log.debug({ principal: this.#admission.principal.name, code, reason }, 'a stream is closed')
     clock.timer(clock.now() + FAREWELL_MS, () => this.#socket.terminate())
-  }
-
-  #hear(data: Buffer, isBinary: boolean): void {
-    this.#alive()
-    if (this.#over) return
-    try {
-      const messages = parseFrame(data, isBinary, this.#around.options)
-      let from = 0
-      if (!this.greeted) {
-        this.#greet(messages[0])
-        from = 1
-      }
-      for (let at = from; at < messages.length; at++) {
-        this.#inbox.push(messages[at] as RequestMessage)
-      }
-    } catch (error) {
-      this.#malformed(error)
-    }
-    this.#goOn()
+    this.#socket.close(code, cut(reason))
   }
 
   /**
-   * Carries out what has come, as far as it may: so much at a time, and nothing while the client
-   * does not read its answers. Where something must wait, nothing more is read from the client.
+   * Whatever goes wrong on behalf of this client ends its connection, and nothing else. A client that
+   * breaks the protocol is told so; anything else is our fault, and is logged.
    */
-  #goOn(): void {
-    if (this.#rests) return
+  #contain(work: () => void): void {
     try {
-      const end = this.#next + TURN_MAX
-      while (this.#next < this.#inbox.length && !this.#over && this.#mayGoOn()) {
-        if (this.#next === end) break
-        this.#handle(this.#inbox[this.#next++]!)
-      }
-      // Also where nothing waits now: the next frame may have come together with this one.
-      if (this.#next === end) this.#rest()
+      work()
     } catch (error) {
-      this.#malformed(error)
+      this.#broken(error)
     }
-    const waits = this.#next < this.#inbox.length && !this.#over
-    if (!waits && this.#next > 0) {
-      this.#inbox = []
-      this.#next = 0
-    }
-    if (waits !== this.#paused) this.#pause(waits)
   }
 
-  #rest(): void {
-    this.#rests = true
+  #broken(error: unknown): void {
+    if (error instanceof MalformedError) {
+      this.#around.stats.malformed++
+      this.close(CLOSE.malformed, error.message)
+      // Until it has read why, it could send on, and every byte would cost others time.
+      this.#socket.pause()
+      return
+    }
+    this.#around.log.error(
+      { err: error, principal: this.#admission.principal.name },
+      'the server failed on a stream, and closes it',
+    )
+    try {
+      this.close(CLOSE.failed, 'the server failed: see its log')
+    } catch {
+      this.#socket.terminate()
+    }
+  }
+
+  #hear(data: Buffer, isBinary: boolean): void {
+    this.#came()
+    if (this.#isGone) return
+    if (isBinary) throw new MalformedError('a frame is binary: send JSON as text')
+    this.#inbox.add(data)
+    const delay = this.#admission.payload(data.length)
+    if (delay > 0) this.#wait(delay)
+    this.#goOn()
+  }
+
+  /** Something has come. If more comes in this tick than should, the rest is read later. */
+  #came(): void {
+    this.#alive()
+    const tick = this.#around.turns.tick()
+    if (tick !== this.#tick) {
+      this.#tick = tick
+      this.#events = 0
+    }
+    if (++this.#events <= EVENTS_MAX) return
+    this.#pause(true)
+    if (!this.#queued) this.#queue()
+  }
+
+  /**
+   * Answers the last ping of a tick; but none of a client that does not read, which could otherwise
+   * fill the memory with pongs.
+   */
+  #pinged(data: Buffer): void {
+    this.#came()
+    const isFirst = this.#ping === undefined
+    this.#ping = data
+    if (!isFirst) return
     this.#around.clock.defer(() => {
-      this.#rests = false
-      this.#goOn()
+      const ping = this.#ping
+      this.#ping = undefined
+      if (this.#isGone || this.#out.isFull) return
+      this.#contain(() => this.#socket.pong(ping))
     })
   }
 
+  /** Nobody is there who could be answered: what was not begun is not begun any more. */
+  get #isGone(): boolean {
+    return this.#over || this.#socket.readyState !== this.#socket.OPEN
+  }
+
+  /** The client has sent more than its principal may in this time: nothing is done for so long. */
+  #wait(ms: number): void {
+    const { clock } = this.#around
+    this.#notBefore = clock.now() + ms
+    clock.timer(this.#notBefore, () => this.#contain(() => this.#goOn()))
+  }
+
+  /**
+   * Asks for a turn, if something may be done now; or for one in a later tick. While anything waits,
+   * nothing more is read from the client.
+   */
+  #goOn(later = false): void {
+    if (this.#queued) return
+    if (!this.#inbox.isEmpty && this.#mayGoOn()) {
+      if (later) this.#queue()
+      else {
+        this.#queued = true
+        this.#around.turns.ask(this.#admission.principal, this.#turn)
+      }
+    }
+    this.#pause(!this.#inbox.isEmpty)
+  }
+
+  #queue(): void {
+    this.#queued = true
+    this.#around.turns.queue(this.#admission.principal, this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    this.#contain(() => {
+      if (!this.#isGone) this.#takeTurn()
+    })
+    this.#queued = false
+    this.#contain(() => {
+      if (this.#isGone) this.#inbox.clear()
+      else this.#goOn(true)
+    })
+  }
+
+  #takeTurn(): void {
+    const { clock } = this.#around
+    const end = clock.now() + TURN_MS
+    for (let step = 0; step <= TURN_MAX && !this.#inbox.isEmpty && !this.#over; step++) {
+      if (!this.#draining && (!this.#mayGoOn() || (step > 1 && clock.now() >= end))) return
+      if (this.#inbox.isRead) this.#open()
+      else this.#handle(this.#inbox.take()!)
+    }
+  }
+
+  /** Takes the messages out of the next frame. */
+  #open(): void {
+    const bytes = this.#inbox.open(this.#around.options)
+    this.#underWay = (this.#inFlight === 0 ? 0 : this.#underWay) + bytes
+    if (!this.greeted) this.#greet(this.#inbox.take())
+  }
+
   #mayGoOn(): boolean {
-    if (this.#inFlight >= this.#around.options.inFlight || this.#out.isFull) return false
-    return this.#reads < READS_MAX || this.#inbox[this.#next]![1] !== 'read'
+    const { clock, options } = this.#around
+    if (this.#inFlight >= options.inFlight || this.#out.isFull) return false
+    if (clock.now() < this.#notBefore) return false
+    if (this.#inbox.isRead) return this.#inFlight === 0 || this.#underWay < UNDER_WAY_BYTES
+    return this.#reads < READS_MAX || this.#inbox.first![1] !== 'read'
   }
 
   #pause(pause: boolean): void {
+    if (pause === this.#paused || this.#over) return
     this.#paused = pause
     if (pause) this.#socket.pause()
     else {
@@ -180,13 +285,7 @@ export class Connection {
     }
   }
 
-  #malformed(error: unknown): void {
-    if (!(error instanceof MalformedError)) throw error
-    this.#around.stats.malformed++
-    this.close(CLOSE.malformed, error.message)
-  }
-
-  #greet(message: unknown): void {
+  #greet(message: readonly unknown[] | undefined): void {
     const { ties, options, welcome } = this.#around
     const hello = parseHello(message)
     if (hello instanceof LeaseholdError) {
@@ -196,17 +295,23 @@ export class Connection {
       return
     }
     const { client, tied }: Hello = hello
-    this.client = client
-    this.#around.greeted(this, client)
-    if (tied !== undefined) this.#bond = ties.join(client, Math.min(tied, options.linger))
+    // An id is its principal's own: another one that knows it is another client.
+    const own = JSON.stringify([this.#admission.principal.name, client])
+    this.client = own
+    this.#around.greeted(this, own)
+    if (tied === undefined) ties.forget(own)
+    else this.#bond = ties.join(own, Math.min(tied, options.linger))
     this.#out.push(welcome)
     this.#out.flush()
   }
 
-  #handle(message: RequestMessage): void {
+  #handle(given: readonly unknown[]): void {
+    if (!Number.isSafeInteger(given[0])) throw notAMessage(given)
+    const message = given as RequestMessage
     const [id, operation] = message
-    if (operation === 'watch') this.#watch(id, message[2] as WatchTarget)
-    else if (operation === 'unwatch') this.#unwatch(message[2] as number)
+    if (operation === 'watch') {
+      if (!this.#draining) this.#watches.open(id, message[2] as WatchTarget)
+    } else if (operation === 'unwatch') this.#watches.close(message[2] as number)
     else if (this.#draining) this.#out.push(`[${id},${AGAIN}]`)
     else if (operation === 'tie') this.#tie(message)
     else this.#carryOut(message)
@@ -214,18 +319,18 @@ export class Connection {
 
   #carryOut(message: RequestMessage): void {
     this.#around.stats.requests++
-    this.#inFlight++
     let answer: Promise<string> | undefined
     try {
-      answer = carryOut(this.#store, message, this.#granted)
+      answer = carryOut(this.#store, message, this.#done)
     } catch (error) {
       answer = Promise.reject(error)
     }
     if (answer === undefined) throw new MalformedError(`there is no operation ${show(message[1])}`)
+    this.#inFlight++
     const isRead = message[1] === 'read'
     if (isRead) this.#reads++
-    const done = isRead ? this.#answeredRead : this.#answered
-    answer.then(done, (error) => done(refusal(message[0], error)))
+    const answered = isRead ? this.#answeredRead : this.#answered
+    answer.then(answered, (error) => answered(refusal(message[0], error)))
   }
 
   readonly #answeredRead = (text: string): void => {
@@ -234,55 +339,42 @@ export class Connection {
   }
 
   readonly #answered = (text: string): void => {
-    this.#out.push(text)
     this.#inFlight--
-    if (this.#paused) this.#goOn()
+    try {
+      this.#out.push(text)
+      // Later: a store that answers at once would otherwise keep all others waiting.
+      if (this.#paused) this.#goOn(true)
+    } catch (error) {
+      this.#broken(error)
+    }
     if (this.#inFlight === 0) this.#idle?.()
   }
 
-  readonly #granted = (lease: string): void => {
-    if (this.#bond === undefined) return
+  /** Something was granted or claimed. */
+  readonly #done: Done = (message, answer) => {
+    if (this.#isGone && undo(this.#around, this.#admission, message, answer)) return
+    if (answer.outcome === 'granted' && this.#bond !== undefined) this.#tieOne(answer.lease)
+  }
+
+  #tieOne(lease: LeaseId): void {
     // A lease that is not one's own must not end with one's connection.
     const own = this.#admission.ownLease(lease)
-    if (own !== undefined) this.#around.ties.tie(this.#bond, own)
+    if (own !== undefined) this.#around.ties.tie(this.#bond!, own)
   }
 
+  /** Ties so many leases in one turn, and leaves the rest in the inbox for the next ones. */
   #tie(message: RequestMessage): void {
-    const leases = readLeases(message)
-    if (!Array.isArray(leases)) throw new MalformedError('tie takes an array of leases')
     if (this.#bond === undefined) throw new MalformedError('tie on a stream that is not tied')
+    const [id, operation] = message
     try {
-      for (const lease of leases) this.#granted(lease)
-      this.#out.push(`[${message[0]},${DONE}]`)
+      const leases = readLeases(message)
+      for (const lease of leases.slice(0, TIES_MAX)) this.#tieOne(lease)
+      if (leases.length > TIES_MAX) this.#inbox.putBack([id, operation, leases.slice(TIES_MAX)])
+      else this.#out.push(`[${id},${DONE}]`)
     } catch (error) {
       // What is no lease cannot be watched: that is its sender's fault, and must not be the server's.
-      this.#out.push(refusal(message[0], error))
+      this.#out.push(refusal(id, error))
     }
-  }
-
-  #watch(id: number, target: WatchTarget): void {
-    if (this.#draining) return
-    this.#unwatch(id)
-    try {
-      const { watches } = this.#around.options
-      if (this.#watches.size >= watches) throw tooManyWatches(watches)
-      const watch = this.#store.watch(target, (notice) => {
-        const { type } = notice
-        if (type === 'gone' || type === 'compacted' || type === 'interrupted') {
-          this.#watches.delete(id)
-        }
-        this.#around.stats.notices++
-        this.#out.push(writeNotice(id, notice))
-      })
-      this.#watches.set(id, watch)
-    } catch (error) {
-      this.#out.push(writeNotice(id, { type: 'interrupted', error: asLeaseholdError(error) }))
-    }
-  }
-
-  #unwatch(id: number): void {
-    this.#watches.get(id)?.close()
-    this.#watches.delete(id)
   }
 
   #alive(): void {
@@ -293,22 +385,16 @@ export class Connection {
     this.#end()
     const { ties } = this.#around
     const wasNewest = this.#around.left(this)
-    if (this.#bond !== undefined && wasNewest) ties.leave(this.#bond, code === CLOSE.done)
+    if (this.#bond === undefined || !wasNewest) return
+    ties.leave(this.#bond, code === CLOSE.done, this.#inFlight > 0)
   }
 
-  /** Nothing is done for this client any more. What was begun goes on without an answer. */
+  /** Nothing more is begun for this client. What was begun goes on without an answer. */
   #end(): void {
     this.#over = true
     this.#out.stop()
-    for (const watch of this.#watches.values()) watch.close()
-    this.#watches.clear()
+    this.#inbox.clear()
+    this.#watches.closeAll()
     this.#idle?.()
   }
-}
-
-function tooManyWatches(most: number): LeaseholdError {
-  return new LeaseholdError(
-    'limit-exceeded',
-    `one stream has at most ${most} watches: close some, or watch a common prefix`,
-  )
 }

@@ -1,9 +1,16 @@
-import { isLeaseholdError, LeaseholdError, type LeaseStore, type Query } from 'leasehold/port'
+import {
+  type Claimed,
+  type Granted,
+  isLeaseholdError,
+  LeaseholdError,
+  type LeaseId,
+  type LeaseStore,
+  type Query,
+} from 'leasehold/port'
 import {
   type RequestMessage,
   readClaim,
   readGrant,
-  readLeases,
   readRelease,
   writeAnswer,
   writeChanged,
@@ -11,6 +18,9 @@ import {
   writeError,
   writeRenewed,
 } from 'leasehold/remote'
+
+/** Called with what a request has brought about, before it is answered. */
+export type Done = (message: RequestMessage, answer: Granted | Claimed) => void
 
 /**
  * Carries out one request on the store, and gives the answer as it is to be sent. The one place
@@ -22,19 +32,24 @@ import {
 export function carryOut(
   store: LeaseStore,
   message: RequestMessage,
-  granted: (lease: string) => void,
+  done: Done,
 ): Promise<string> | undefined {
   const [id, operation, request] = message
   switch (operation) {
     case 'claim':
-      return store.claim(readClaim(message)).then((answer) => writeClaimed(id, answer))
+      return store.claim(readClaim(message)).then((answer) => {
+        if (answer.outcome === 'claimed') done(message, answer)
+        return writeClaimed(id, answer)
+      })
     case 'release':
       return store.release(readRelease(message)).then((answer) => writeChanged(id, answer))
     case 'renew':
-      return store.renew(readLeases(message)).then((answer) => writeRenewed(id, answer))
+      return store
+        .renew(message[2] as readonly LeaseId[])
+        .then((answer) => writeRenewed(id, answer))
     case 'grant':
       return store.grant(readGrant(message)).then((answer) => {
-        if (answer.outcome === 'granted') granted(answer.lease)
+        if (answer.outcome === 'granted') done(message, answer)
         return writeAnswer(id, answer)
       })
     case 'revoke':

@@ -20,8 +20,9 @@ export interface StreamOptions extends StreamLimits {
 }
 
 export const DEFAULT_STREAM: StreamOptions = {
-  frameBytes: 32 << 20,
-  frameMessages: 16_384,
+  frameBytes: 512 << 10,
+  frameMessages: 4096,
+  frameValues: 32_768,
   inFlight: 16_384,
   watches: 10_000,
   silence: 15_000,

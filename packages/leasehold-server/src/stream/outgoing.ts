@@ -9,6 +9,8 @@ export interface OutgoingEvents {
   tooSlow(bytes: number): void
   /** Something has left: there may be room again. */
   left(): void
+  /** Sending has failed. */
+  failed(error: unknown): void
 }
 
 /** What is to be sent to one client: gathered for one turn of the event loop, and sent together. */
@@ -59,7 +61,12 @@ export class Outgoing {
     const frame = `[${this.#texts.join(',')}]`
     this.#texts = []
     this.#size = 0
-    this.#socket.send(frame, this.#events.left)
+    try {
+      this.#socket.send(frame, this.#events.left)
+    } catch (error) {
+      this.#events.failed(error)
+      return
+    }
     const waiting = this.#socket.bufferedAmount
     if (waiting <= this.#around.options.buffered) return
     this.#around.stats.dropped++

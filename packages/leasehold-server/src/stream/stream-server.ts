@@ -10,12 +10,17 @@ import {
 } from 'leasehold/port'
 import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
 import type { Logger } from 'pino'
-import { WebSocketServer } from 'ws'
+import { type WebSocket, WebSocketServer } from 'ws'
 import { type Access, type Admission, credentialsOf, isForeign, turnAway } from '../access/index.ts'
 import { Connection } from './connection.ts'
 import type { StreamOptions } from './options.ts'
 import type { StreamStats, Surroundings } from './surroundings.ts'
 import { Ties } from './ties.ts'
+import { Turns } from './turns.ts'
+
+/** Pieces of one message, as its client sent them and as they arrived: each costs memory. */
+const FRAGMENTS_MAX = 64
+const CHUNKS_MAX = 16_384
 
 export interface StreamServerOptions {
   readonly store: LeaseStore
@@ -45,7 +50,7 @@ export class StreamServer {
   readonly #around: Surroundings
   readonly #connections = new Set<Connection>()
   readonly #newest = new Map<string, Connection>()
-  #timer: Timer | undefined
+  #timer: Timer
   #draining = false
 
   constructor(made: StreamServerOptions) {
@@ -58,19 +63,23 @@ export class StreamServer {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: options.frameBytes,
+      maxFragments: FRAGMENTS_MAX,
+      maxBufferedChunks: CHUNKS_MAX,
+      autoPong: false,
     })
     this.#ties = new Ties(store, clock, log)
-    const { frameBytes, frameMessages, inFlight, watches, silence } = options
-    const stream = { frameBytes, frameMessages, inFlight, watches, silence }
+    const { frameBytes, frameMessages, frameValues, inFlight, watches, silence } = options
+    const stream = { frameBytes, frameMessages, frameValues, inFlight, watches, silence }
     const { guarantees } = store
     const welcome: Welcome = { server: random.id(), guarantees, limits, stream }
     this.#around = {
-      ...{ clock, log, options, ties: this.#ties, stats: this.stats },
+      ...{ clock, log, options, store, ties: this.#ties, stats: this.stats },
+      turns: new Turns(clock),
       welcome: JSON.stringify(['welcome', PROTOCOL, welcome]),
       greeted: (connection, client) => this.#greeted(connection, client),
       left: (connection) => this.#left(connection),
     }
-    this.#look()
+    this.#timer = this.#look()
   }
 
   /** Takes the connection over from the HTTP server. */
@@ -83,21 +92,27 @@ export class StreamServer {
     }
     socket.once('close', () => admission.leave())
     this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection(webSocket, this.#around, admission)
-      this.#connections.add(connection)
-      this.stats.connections++
-      this.stats.connected++
-      const { clock, options } = this.#around
-      clock.timer(clock.now() + options.greeting, () => {
-        if (!connection.greeted) connection.close(CLOSE.malformed, 'there was no hello')
-      })
+      this.accept(webSocket, admission)
     })
+  }
+
+  /** Serves a client that was let in, over a WebSocket that is open. */
+  accept(webSocket: WebSocket, admission: Admission): void {
+    const connection = new Connection(webSocket, this.#around, admission)
+    this.#connections.add(connection)
+    this.stats.connections++
+    this.stats.connected++
+    const { clock, options } = this.#around
+    const greeting = clock.timer(clock.now() + options.greeting, () => {
+      if (!connection.greeted) connection.close(CLOSE.malformed, 'there was no hello')
+    })
+    webSocket.once('close', () => greeting.cancel())
   }
 
   /** Ends all streams, when what is under way has been answered, or is late. */
   async close(): Promise<void> {
     this.#draining = true
-    this.#timer?.cancel()
+    this.#timer.cancel()
     this.#ties.stop()
     const drained = Promise.all([...this.#connections].map((connection) => connection.drain()))
     let timer: Timer | undefined
@@ -145,7 +160,7 @@ export class StreamServer {
   }
 
   /** One look at all of them, twice in the time for which a client may be silent. */
-  #look(): void {
+  #look(): Timer {
     const { silence } = this.#options
     const now = this.#clock.now()
     for (const connection of this.#connections) {
@@ -154,6 +169,8 @@ export class StreamServer {
         connection.close(CLOSE.silent, `nothing was heard for ${Math.round(quiet)} ms`)
       } else if (quiet >= silence / 3) connection.ping()
     }
-    this.#timer = this.#clock.timer(now + silence / 3, () => this.#look())
+    return this.#clock.timer(now + silence / 3, () => {
+      this.#timer = this.#look()
+    })
   }
 }

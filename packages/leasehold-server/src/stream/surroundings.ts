@@ -1,8 +1,9 @@
-import type { Clock } from 'leasehold/port'
+import type { Clock, LeaseStore } from 'leasehold/port'
 import type { Logger } from 'pino'
 import type { Connection } from './connection.ts'
 import type { StreamOptions } from './options.ts'
 import type { Ties } from './ties.ts'
+import type { Turns } from './turns.ts'
 
 /** What has been counted since the server was started. */
 export interface StreamStats {
@@ -23,6 +24,9 @@ export interface Surroundings {
   readonly log: Logger
   readonly options: StreamOptions
   readonly ties: Ties
+  readonly turns: Turns
+  /** The store itself, without anybody's rights. */
+  readonly store: LeaseStore
   readonly stats: StreamStats
   /** The message that a client is welcomed with. */
   readonly welcome: string

@@ -22,11 +22,11 @@ export class Ties {
     this.#log = log
   }
 
-  /** The client is here, for the first time or again. */
+  /** A client is here, for the first time or again. Its id must name its principal too. */
   join(client: string, linger: number): Bond {
     let bond = this.#bonds.get(client)
     if (bond === undefined) {
-      bond = { client, linger, leases: new Map(), timer: undefined, ended: false }
+      bond = { client, linger, leases: new Map(), timer: undefined, ended: false, forgotten: false }
       this.#bonds.set(client, bond)
     }
     bond.timer?.cancel()
@@ -35,10 +35,10 @@ export class Ties {
   }
 
   tie(bond: Bond, lease: LeaseId): void {
-    if (this.#stopped || bond.leases.has(lease)) return
+    if (this.#stopped || bond.forgotten || bond.leases.has(lease)) return
     // It was granted while its client went away.
     if (bond.ended) {
-      this.#revoke(bond, lease)
+      this.#revoke(lease)
       return
     }
     const watch = this.#store.watch({ lease }, ({ type }) => {
@@ -47,10 +47,22 @@ export class Ties {
     bond.leases.set(lease, watch)
   }
 
-  /** The client's connection is closed. One who said goodbye does not come back. */
-  leave(bond: Bond, saidGoodbye: boolean): void {
+  /** The client is back and ties nothing any more: its leases live on without it. */
+  forget(client: string): void {
+    const bond = this.#bonds.get(client)
+    if (bond === undefined) return
+    bond.forgotten = true
+    this.#release(bond)
+  }
+
+  /**
+   * The client's connection is closed. One who said goodbye does not come back; and where there is
+   * nothing to revoke, and nothing under way that could become so, nothing is kept.
+   */
+  leave(bond: Bond, saidGoodbye: boolean, underWay: boolean): void {
     if (this.#stopped) return
-    if (saidGoodbye || bond.linger === 0) this.#end(bond)
+    const isEmpty = bond.leases.size === 0 && !underWay
+    if (saidGoodbye || bond.linger === 0 || isEmpty) this.#end(bond)
     else bond.timer = this.#clock.timer(this.#clock.now() + bond.linger, () => this.#end(bond))
   }
 
@@ -65,19 +77,24 @@ export class Ties {
 
   #end(bond: Bond): void {
     bond.ended = true
-    this.#bonds.delete(bond.client)
-    for (const [lease, watch] of bond.leases) {
-      watch.close()
-      this.#revoke(bond, lease)
-    }
-    bond.leases.clear()
+    for (const lease of this.#release(bond)) this.#revoke(lease)
   }
 
-  #revoke({ client }: Bond, lease: LeaseId): void {
+  /** Lets go of all that is tied, and answers with it. */
+  #release(bond: Bond): readonly LeaseId[] {
+    bond.timer?.cancel()
+    this.#bonds.delete(bond.client)
+    const leases = [...bond.leases.keys()]
+    for (const watch of bond.leases.values()) watch.close()
+    bond.leases.clear()
+    return leases
+  }
+
+  #revoke(lease: LeaseId): void {
     const why = "its holder's connection was closed"
     this.#store.revoke({ target: { lease }, by: 'leasehold-server', why }).catch((error) => {
       // Its ttl ends it.
-      this.#log.warn({ client, lease, err: error }, 'a tied lease could not be revoked')
+      this.#log.warn({ lease, err: error }, 'a tied lease could not be revoked')
     })
   }
 }
@@ -88,4 +105,5 @@ export interface Bond {
   readonly leases: Map<LeaseId, Watch>
   timer: Timer | undefined
   ended: boolean
+  forgotten: boolean
 }

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseRight, VERBS, writeRight } from '../../src/access/index.ts'
-import { allows } from '../../src/access/rights.ts'
+import { everybody } from '../../src/access/principal.ts'
+import {
+  allows,
+  allowsKey,
+  allowsOthers,
+  allowsSomewhere,
+  forbidden,
+} from '../../src/access/rights.ts'
 
 const rights = (...texts: string[]) => texts.map(parseRight)
 
@@ -13,6 +20,8 @@ describe('a right', () => {
     expect(allows(some, 'claim', 'jobs')).toBe(false)
     expect(allows(some, 'claim', 'other/jobs/1')).toBe(false)
     expect(allows(some, 'watch', 'jobs/1')).toBe(false)
+    expect(allowsOthers(some, 'read', 'jobs/1')).toBe(true)
+    expect(allowsOthers(some, 'read', 'other/jobs/')).toBe(false)
   })
 
   it('never covers more than its own prefix: a wider prefix would show other keys', () => {
@@ -29,6 +38,48 @@ describe('a right', () => {
     expect(allows(rights('all:'), 'watch', '')).toBe(true)
   })
 
+  it('reaches the prefixes around the server’s own keys as far as it covers both', () => {
+    expect(allows(rights('watch:lease', 'admin:leasehold/'), 'watch', 'lease')).toBe(true)
+    expect(allows(rights('watch:lease', 'admin:leasehold/x'), 'watch', 'lease')).toBe(false)
+    expect(allows(rights('watch:lease'), 'watch', 'leaseholder')).toBe(true)
+    expect(allows(rights('admin:leasehold/'), 'read', 'leasehold/tokens/')).toBe(true)
+    expect(allows(rights('admin:leasehold/tokens/'), 'read', 'leasehold/')).toBe(false)
+    expect(allowsOthers(rights('read:'), 'read', '')).toBe(true)
+    expect(allowsOthers(rights('read:'), 'read', 'leasehold/')).toBe(false)
+    expect(allowsOthers(rights('read:'), 'watch', '')).toBe(false)
+    expect(allowsOthers(rights('read:jobs/'), 'read', 'jobs')).toBe(false)
+    expect(allowsKey(rights('read:'), 'read', 'leasehold/x')).toBe(false)
+    expect(allowsKey(rights('admin:leasehold/'), 'read', 'leasehold/x')).toBe(true)
+    expect(allowsKey(rights('admin:leasehold/'), 'read', 'jobs')).toBe(false)
+    expect(allowsKey(rights('read:jobs/'), 'read', 'x/jobs/')).toBe(false)
+  })
+
+  it.each([
+    ['claim:jobs/', true],
+    ['read:jobs/', false],
+    ['claim:leasehold/', false],
+    ['claim:leasehold/tokens/', false],
+    ['admin:leasehold/tokens/', true],
+    ['admin:lease', true],
+    ['admin:', true],
+    ['admin:jobs/', false],
+    ['admin:leaseholder', false],
+  ])('reaches some key to claim: %s is %s', (text, reaches) => {
+    expect(allowsSomewhere(rights(text), 'claim')).toBe(reaches)
+  })
+
+  it('is named in a refusal, as admin for the server’s own keys', () => {
+    expect(forbidden('ann', 'read', 'jobs/')).toMatchObject({ code: 'forbidden' })
+    expect(forbidden('ann', 'read', 'jobs/').message).toContain("'read:jobs/'")
+    expect(forbidden('ann', 'read', 'leasehold/x').message).toContain("'admin:leasehold/x'")
+  })
+
+  it('is written in short if it has all verbs, and its prefix may have colons', () => {
+    expect(writeRight(parseRight('all:a:b'))).toBe('all:a:b')
+    expect(parseRight('read,all:').verbs).toEqual([...VERBS])
+    expect(parseRight('read,watch:').verbs).toEqual(['read', 'watch'])
+  })
+
   it('is written as it is read', () => {
     const verbs = fc.uniqueArray(fc.constantFrom(...VERBS), { minLength: 1 })
     fc.assert(
@@ -41,7 +92,20 @@ describe('a right', () => {
     )
   })
 
-  it.each(['claim', 'fly:jobs/', ':jobs/', ''])('is refused where it is none: %j', (text) => {
+  it('is one to everything for everybody, where no token exists', () => {
+    for (const verb of VERBS) expect(allows(everybody().rights, verb, '')).toBe(true)
+  })
+
+  it.each([
+    ['claim', 'has no colon'],
+    ['fly:jobs/', 'has the verb "fly"'],
+    [':jobs/', 'has the verb ""'],
+    ['', 'has no colon'],
+  ])('is refused where it is none: %j', (text, what) => {
+    expect(() => parseRight(text)).toThrowError(what)
     expect(() => parseRight(text)).toThrowError(/such as 'claim,read:jobs\/'/)
+    expect(() => parseRight(text)).toThrowError(
+      expect.objectContaining({ code: 'invalid-argument' }),
+    )
   })
 })

@@ -7,6 +7,7 @@ import { conformance } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseRight } from '../../src/access/index.ts'
 import { createServer, type LeaseServer } from '../../src/index.ts'
+import { changedStore, Gate } from '../changed-store.ts'
 import { refused } from './scene.ts'
 
 /** Servers and stores of one test, ended with it. */
@@ -89,6 +90,30 @@ describe('a server with tokens', () => {
     expect(await ended).toMatchObject({ code: 'unauthenticated' })
     await expect(ann.read({ key: 'jobs/1' })).rejects.toThrowError(refused('unauthenticated'))
     expect((await root.read({ key: 'jobs/1' })).count).toBe(1)
+  })
+
+  it('does not tell that a call was refused which was under way when its token was revoked', async () => {
+    const inner = memoryStore()
+    const gate = new Gate()
+    let asked = false
+    const store = changedStore(inner, {
+      grant: async (request) => {
+        if (request.holder !== 'ann') return inner.grant(request)
+        asked = true
+        await gate.opened
+        return inner.grant(request)
+      },
+    })
+    const server = await createServer({ store, port: 0 })
+    opened.push(inner, server)
+    const ann = await connect(server, await token(server, 'ann', 'claim:'))
+    const granted = ann.grant({ holder: 'ann', ttl: 60_000, claims: [{ key: 'k' }], request: 'r' })
+    const told = granted.catch((error) => error)
+    await expect.poll(() => asked).toBe(true)
+    await server.access.tokens.revoke('ann', 'root')
+    expect(await told).toMatchObject({ code: 'unknown-outcome' })
+    gate.open()
+    await expect.poll(async () => (await inner.read({ key: 'k' })).count).toBe(1)
   })
 
   it('lets a client hold, wait and hand over with no more than the right to claim', async () => {

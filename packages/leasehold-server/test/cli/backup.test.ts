@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
@@ -117,5 +118,51 @@ describe('leasehold backup and restore', () => {
       'echo $LEASEHOLD_TOKEN',
     ])
     expect(Number(lock.stdout)).toBeGreaterThan(above)
+  })
+
+  it('make an empty store in place of one that is lost, with tokens above', async () => {
+    const root = await place.folder()
+    const data = join(root, 'data')
+    const url = `file:${data}`
+    const server = await place.serverOn(url).start()
+    const store = await remoteStore(server.url, { timeout: '30s' })
+    const { token } = await hold(store, 'k')
+    await store.close()
+    expect(await server.end('SIGTERM')).toBe(0)
+
+    // The log is gone, or all but the key of lease secrets: an empty store would let anybody in.
+    for (const lost of [/^log-/, /^(log-|manifest)/]) {
+      for (const name of readdirSync(data)) if (lost.test(name)) rmSync(join(data, name))
+      const refused = await runLeasehold(['serve', '--store', url, '--port', '0'])
+      expect(refused.code).not.toBe(0)
+      expect(refused.stderr).toMatch(/leasehold restore --empty/)
+    }
+    expect(readdirSync(data)).toEqual(['audit.log', 'secrets.key'])
+
+    renameSync(data, join(root, 'lost'))
+    expect((await runLeasehold(['restore', '--store', url])).code).toBe(2)
+    expect((await runLeasehold(['restore', root, '--empty', '--store', url])).code).toBe(2)
+    const ran = await runLeasehold(['restore', '--empty', '--store', url])
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    expect(ran.stdout).toMatch(/holds an empty store, tokens go on above \d+/)
+    const next = await place.serverOn(url).start()
+    const after = await remoteStore(next.url, { timeout: '30s' })
+    expect((await hold(after, 'k')).token).toBeGreaterThan(token)
+    await after.close()
+    expect(await next.end('SIGTERM')).toBe(0)
+  }, 90_000)
+
+  it('do not wait for a key of lease secrets that is no file', async () => {
+    const root = await place.folder()
+    const data = join(root, 'data')
+    await runLeasehold(['token', 'create', 'a', '--right', 'all:', '--store', `file:${data}`])
+    rmSync(join(data, 'secrets.key'), { force: true })
+    execFileSync('mkfifo', [join(data, 'secrets.key')])
+    const ran = await runLeasehold(['backup', join(root, 'copy'), '--store', `file:${data}`])
+    expect(ran).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/secrets.key.* is a named pipe, not a file/),
+    })
+    expect(readdirSync(root)).toEqual(['data'])
   })
 })

@@ -20,15 +20,25 @@ describe("an engine's address", () => {
   })
 
   it('is told from a folder', () => {
-    expect(['redis://h', 'rediss://h', 'postgresql://h', 'zookeeper://h'].every(isEngine)).toBe(
-      true,
-    )
+    expect(
+      [
+        'redis://h',
+        'rediss://h',
+        'postgresql://h',
+        'zookeeper://h',
+        'nats://h',
+        'azure+https://h',
+      ].every(isEngine),
+    ).toBe(true)
     expect(['file:./data', 'memory:', 'http://h', 'constructor://h'].some(isEngine)).toBe(false)
   })
 
   it('is printed without its password, in messages too', async () => {
     expect(withoutPassword('postgres://me:secret@h/db')).toBe('postgres://…@h/db')
     expect(withoutPassword('redis://:se/c@ret@h')).toBe('redis://…@h')
+    expect(withoutPassword('azure+https://h/c?sv=1&sig=secret&x=1')).toBe(
+      'azure+https://h/c?sv=1&sig=…&x=1',
+    )
     await expect(openStore('mysql://me:secret@h/db')).rejects.toThrowError(
       /^(?!.*secret).*write one/,
     )
@@ -40,6 +50,11 @@ describe("an engine's address", () => {
     ['redis://h?replicas=two', /replicas in the address of the store is "two"/],
     ['zookeeper://', /names no host/],
     ['etcd://h:2379?x=1', /a setting "x"/],
+    ['nats://h:4222?x=1', /a setting "x": there are only replicas/],
+    ['redis://h?form=table', /form in the address of the store is "table"/],
+    ['postgres://h/d?form=table', /form in the address of the store is "table"/],
+    ['nats://127.0.0.1:1', /NATS at 127.0.0.1:1 cannot be reached/],
+    ['azure+http://a:a2V5@127.0.0.1:1/a/c', /Azure gave no answer/],
   ])('that is wrong is refused with what is wrong: %s', async (address, message) => {
     await expect(openStore(address)).rejects.toThrowError(message)
   })

@@ -79,3 +79,12 @@ describe.skipIf(!hasCurl)('the curl commands', () => {
     }
   })
 })
+
+it('the dashboard is served beside the API', async () => {
+  const scene = await Scene.open()
+  const page = await scene.ask('GET /')
+  expect([page.status, page.type]).toEqual([200, 'text/html; charset=utf-8'])
+  const [, script] = /src="(\/dashboard\/[^"]+\.js)"/.exec(page.body) ?? []
+  expect((await scene.ask(`GET ${script}`)).status).toBe(200)
+  await scene.close()
+})

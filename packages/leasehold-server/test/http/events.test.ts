@@ -1,6 +1,8 @@
 import { connect } from 'node:net'
 import { memoryStore } from 'leasehold/memory'
+import { LeaseholdError } from 'leasehold/port'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { changedStore } from '../changed-store.ts'
 import { Reader, Scene, until } from './scene.ts'
 
 let scene: Scene
@@ -72,13 +74,75 @@ describe('events', () => {
   })
 
   it('are refused with a status where they cannot begin', async () => {
-    const wrong = await scene.ask('GET /v1/events', undefined, { 'last-event-id': 'x' })
-    expect(wrong).toMatchObject({ status: 400, body: { code: 'invalid-argument' } })
-    expect((await scene.ask('GET /v1/events?lease=1.1&from=3')).status).toBe(400)
-    const own = await Scene.open({ http: { streams: 1 } })
-    const reader = await Reader.open(`${own.server.url}/v1/events`)
-    expect(await own.ask('GET /v1/events')).toMatchObject({ status: 429 })
+    const refused = { status: 400, body: { code: 'invalid-argument' } }
+    for (const id of ['x', '1.5', '-1', '1x', 'x1', '9'.repeat(20)]) {
+      const wrong = await scene.ask('GET /v1/events', undefined, { 'last-event-id': id })
+      expect(wrong, id).toMatchObject(refused)
+    }
+    for (const query of ['from=3', 'prefix=', 'prefix=a']) {
+      expect(await scene.ask(`GET /v1/events?lease=1.1&${query}`), query).toMatchObject(refused)
+    }
+    const resumed = await scene.ask('GET /v1/events?lease=1.1', undefined, { 'last-event-id': '1' })
+    expect(resumed).toMatchObject(refused)
+  })
+
+  it('begin now where the last one that was read is not named', async () => {
+    await hold('now/1')
+    const reader = await events('prefix=now/', { 'last-event-id': '' })
+    const { event, data } = (await reader.next())!
+    expect([event, data.revision]).toEqual([
+      'watching',
+      (await scene.store.read({ key: 'now/1' })).revision,
+    ])
     reader.close()
+  })
+
+  it('watch the store while somebody reads them, and no longer', async () => {
+    const inner = memoryStore()
+    let watches = 0
+    const store = changedStore(inner, {
+      watch: (target, observer) => {
+        const watch = inner.watch(target, observer)
+        if (!('prefix' in target) || target.prefix !== 'w/') return watch
+        watches++
+        return {
+          close: () => {
+            watches--
+            watch.close()
+          },
+        }
+      },
+    })
+    const own = await Scene.open({ store, http: { streams: 1 } })
+    const reader = await Reader.open(`${own.server.url}/v1/events?prefix=w/`)
+    const { streams, waiting } = own.server.httpStats
+    expect([watches, streams, waiting]).toEqual([1, 1, 0])
+    expect(await own.ask('GET /v1/events?prefix=w/')).toMatchObject({ status: 429 })
+    expect(watches).toBe(1)
+    reader.close()
+    await until(() => own.server.httpStats.streams === 0)
+    expect(watches).toBe(0)
+    await own.close()
+  })
+
+  it('end with what the store says of a watch that it cannot go on with', async () => {
+    const inner = memoryStore()
+    const error = new LeaseholdError('storage-failed', 'the disk is away')
+    const store = changedStore(inner, {
+      watch: (target, observer) => {
+        if ('prefix' in target && target.prefix !== 'w/') return inner.watch(target, observer)
+        // Before the stream was opened: it is told all the same.
+        observer({ type: 'watching', revision: 7 })
+        setImmediate(() => observer({ type: 'interrupted', error }))
+        return { close: () => {} }
+      },
+    })
+    const own = await Scene.open({ store })
+    const reader = await Reader.open(`${own.server.url}/v1/events?prefix=w/`)
+    expect(await reader.next()).toEqual({ event: 'watching', id: '7', data: { revision: 7 } })
+    const data = { code: 'storage-failed', detail: 'the disk is away' }
+    expect(await reader.next()).toEqual({ event: 'bye', id: undefined, data })
+    expect(await reader.next()).toBeUndefined()
     await own.close()
   })
 

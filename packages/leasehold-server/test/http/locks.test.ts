@@ -1,5 +1,7 @@
+import { memoryStore } from 'leasehold/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closed, Scene } from './scene.ts'
+import { changedStore, Gate } from '../changed-store.ts'
+import { closed, Scene, until } from './scene.ts'
 
 let scene: Scene
 beforeAll(async () => {
@@ -43,6 +45,72 @@ describe('a lock over HTTP', () => {
     expect(status).toBe(409)
     expect(body).toMatchObject({ code: 'timeout', holder: 'ada', token })
     expect(await scene.store.read({ key: 'late' })).toMatchObject({ count: 1 })
+  })
+
+  it('tells whoever may not read keys who was before it when it took its place', async () => {
+    const own = await Scene.open()
+    const headers = { authorization: `Bearer ${await own.token('ann', 'claim:')}` }
+    await own.store.grant({ holder: 'ada', ttl: 60_000, claims: [{ key: 'k', value: 'secret' }] })
+    const { status, body } = await own.ask('POST /v1/locks/k?wait=20ms', undefined, headers)
+    expect([status, body.code, body.holder]).toEqual([409, 'timeout', 'ada'])
+    expect(body.detail).toMatch(/ada holds it/)
+    expect(JSON.stringify(body)).not.toContain('secret')
+    await own.close()
+  })
+
+  it('says how many hold a shared one when the wait is over', async () => {
+    await take('full', 'mode=shared&limit=2&holder=ada')
+    await take('full', 'mode=shared&limit=2&holder=ben')
+    const { body } = await scene.ask('POST /v1/locks/full?mode=shared&limit=2&wait=20ms')
+    expect(body.ahead).toMatchObject([{ key: 'full', count: 2, first: { holder: 'ada' } }])
+  })
+
+  it('is taken as it was asked for: how long, by whom, and what for', async () => {
+    const query = 'ttl=45500.5&grace=5s&maxLife=1h&holder=ada&value=nightly'
+    const { lease, remaining } = await take('asked', query)
+    expect(remaining).toBe(45_500.5)
+    const read = await scene.store.read({ lease })
+    expect(read.lease).toMatchObject({ ttl: 45_500.5, grace: 5000, holder: 'ada' })
+    expect(read.lease!.endOfLife - read.lease!.grantedAt).toBe(3_600_000)
+    expect(read.claims).toMatchObject([{ mode: 'exclusive', value: 'nightly' }])
+    expect((await take('usual', '')).remaining).toBe(30_000)
+    expect((await scene.store.read({ key: 'usual' })).claims[0]?.holder).toBe('everybody')
+    const longest = await scene.ask('POST /v1/locks/longest?wait=300s')
+    expect(longest.status).toBe(201)
+  })
+
+  it('has what is left of its life when it was waited for', async () => {
+    const first = await take('worn')
+    const waiting = scene.ask('POST /v1/locks/worn?wait=20s&ttl=1h&maxLife=1h')
+    await scene.claims('worn', 2)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await scene.ask(`DELETE /v1/locks/worn?lease=${first.lease}`)
+    const { remaining } = (await waiting).body
+    expect(remaining).toBeGreaterThan(3_500_000)
+    expect(remaining).toBeLessThan(3_600_000)
+  })
+
+  it('is none while its claim waits, nor of another lease', async () => {
+    const { lease } = await take('held')
+    const claims = [{ key: 'held' }]
+    const queued = (await scene.ask('POST /v1/leases', { ttl: '30s', claims })).body.lease
+    for (const [what, id] of [
+      ['PUT /v1/locks/held', queued],
+      ['DELETE /v1/locks/elsewhere', lease],
+      ['PUT /v1/locks/held', '9.999999'],
+    ] as const) {
+      const answer = await scene.ask(`${what}?lease=${id}`)
+      expect(answer).toMatchObject({ status: 404, body: { outcome: 'refused' } })
+    }
+    expect((await scene.store.read({ key: 'held' })).count).toBe(2)
+  })
+
+  it('releases its lease with it, unless other leases live under that', async () => {
+    const { lease } = await take('parent')
+    const child = await scene.ask('POST /v1/leases', { ttl: '30s', parent: lease })
+    expect((await scene.ask(`DELETE /v1/locks/parent?lease=${lease}`)).status).toBe(200)
+    expect((await scene.store.read({ lease })).lease).toMatchObject({ claims: 0, children: 1 })
+    expect((await scene.ask(`GET /v1/leases/${child.body.lease}`)).status).toBe(200)
   })
 
   it('hands the key to those who wait in the order in which they came', async () => {
@@ -136,6 +204,7 @@ describe('a lock over HTTP', () => {
   it.each([
     ['tll=30s', /"tll" is unknown/],
     ['ttl=soon', /ttl is "soon": write a duration/],
+    ['ttl=s30', /ttl is "s30": write a duration/],
     ['ttl=1ms', /shortest/],
     ['wait=1h', /waits at most 300s/],
     ['limit=0', /limit must be >= 1/],
@@ -193,5 +262,34 @@ describe('a server that stops', () => {
     const { claims } = await own.store.read({ key: 'k' })
     expect(claims.map(({ lease }) => lease)).toEqual([held.body.lease])
     await own.store.close()
+  })
+
+  it('first withdraws what a caller left that has gone', async () => {
+    const store = memoryStore()
+    const gate = new Gate()
+    let revoking = false
+    const slow = changedStore(store, {
+      revoke: async (request) => {
+        revoking = true
+        await gate.opened
+        return store.revoke(request)
+      },
+    })
+    const own = await Scene.open({ store: slow })
+    await own.ask('POST /v1/locks/k?ttl=1h')
+    const sent = await own.begin('POST', '/v1/locks/k?wait=20s&ttl=1h')
+    await own.claims('k', 2)
+    await closed(sent)
+    await until(() => revoking)
+    let isClosed = false
+    const ended = own.server.close().then(() => {
+      isClosed = true
+    })
+    await own.ask('GET /healthz').catch(() => {})
+    expect(isClosed).toBe(false)
+    gate.open()
+    await ended
+    expect((await store.read({ key: 'k' })).count).toBe(1)
+    await store.close()
   })
 })

@@ -26,6 +26,34 @@ describe('leases', () => {
     expect(busy).toMatchObject({ status: 409, body: { code: 'busy', holder: 'me' } })
   })
 
+  it('are granted as they were asked for, with durations in words or in numbers', async () => {
+    const body = { ttl: '30000', grace: '5s', maxLife: 3_600_000 }
+    const { lease } = (await scene.ask('POST /v1/leases', body)).body
+    const read = (await scene.store.read({ lease })).lease!
+    expect(read).toMatchObject({ holder: 'everybody', ttl: 30_000, grace: 5000 })
+    expect(read.endOfLife - read.grantedAt).toBe(3_600_000)
+    const plain = await grant()
+    expect(plain).toMatchObject({ token: 0, holds: true, ahead: [] })
+    expect(plain).not.toHaveProperty('outcome')
+  })
+
+  it('are read with as many claims as are asked for', async () => {
+    const { lease } = await grant({ claims: [{ key: 'l/1' }, { key: 'l/2' }] })
+    const { body } = await scene.ask(`GET /v1/leases/${lease}?limit=1`)
+    expect([body.claims.length, body.lease.claims]).toEqual([1, 2])
+    expect(Object.keys(body).sort()).toEqual(['claims', 'lease', 'revision'])
+  })
+
+  it('whose claim waits are granted again to a repeat, also if the claim was removed', async () => {
+    await grant({ claims: [{ key: 'taken' }] })
+    const once = { 'idempotency-key': 'queued' }
+    const body = { ttl: '30s', claims: [{ key: 'taken' }] }
+    const first = await scene.ask('POST /v1/leases', body, once)
+    expect(first).toMatchObject({ status: 201, body: { holds: false } })
+    await scene.ask(`DELETE /v1/keys/taken?token=${first.body.token}&why=x`)
+    expect(await scene.ask('POST /v1/leases', body, once)).toMatchObject(first)
+  })
+
   it('that never end have null where they would', async () => {
     const { lease } = await grant({ ttl: 'infinite' })
     const { body } = await scene.ask(`GET /v1/leases/${lease}`)
@@ -145,6 +173,25 @@ describe('keys and values', () => {
     const none = await scene.ask(`PUT /v1/values/p/2?lease=${lease}&token=${token}`, {})
     expect(none.status).toBe(200)
     expect((await scene.ask('GET /v1/keys/p/2')).body.claims[0]).not.toHaveProperty('value')
+  })
+
+  it('are read up to a limit, and all of them without a prefix', async () => {
+    for (let at = 0; at < 2; at++) await grant({ claims: [{ key: 'line/1' }] })
+    const { body } = await scene.ask('GET /v1/keys/line/1?limit=1')
+    expect([body.claims.length, body.count]).toEqual([1, 2])
+    const all = (await scene.ask('GET /v1/keys')).body.keys.map((it: { key: string }) => it.key)
+    expect(all).toEqual(expect.arrayContaining(['g/1', 'line/1']))
+    expect((await scene.ask('DELETE /v1/keys?why=x')).status).toBe(400)
+  })
+
+  it('are taken from one claim, if its token is given', async () => {
+    const [one, two] = [
+      await grant({ claims: [{ key: 'one' }] }),
+      await grant({ claims: [{ key: 'one' }] }),
+    ]
+    const { body } = await scene.ask(`DELETE /v1/keys/one?token=${one.token}&why=x`)
+    expect(body).toMatchObject({ claims: 1 })
+    expect((await scene.store.read({ key: 'one' })).claims).toMatchObject([{ token: two.token }])
   })
 
   it('are taken by force, and the history says by whom', async () => {

@@ -137,8 +137,10 @@ describe('/readyz', () => {
     const full = () => Promise.reject(new LeaseholdError('storage-full', 'there is no space'))
     store.grant = (request) => (isFull ? full() : grant(request))
     const server = await serve(store)
-    const ready = async () => {
-      const response = await fetch(`${server.url}/readyz`)
+    const claimer = ({ access }: LeaseServer) =>
+      access.tokens.create({ name: 'claimer', rights: [parseRight('claim:')] })
+    const ready = async (headers: Record<string, string> = {}) => {
+      const response = await fetch(`${server.url}/readyz`, { headers })
       return [response.status, await response.json()]
     }
     expect(await ready()).toEqual([200, { status: 'ready' }])
@@ -151,6 +153,16 @@ describe('/readyz', () => {
     ).toBeGreaterThan(0)
     isFull = false
     expect(await ready()).toEqual([200, { status: 'ready' }])
+    const text = await server.access.tokens.create({ name: 'ops', rights: [parseRight('read:')] })
+    const authorization = `Bearer ${text}`
+    const known = await remoteStore(server.url, { token: await claimer(server) })
+    isFull = true
+    await expect(known.grant({ holder: 'a', ttl: 1000 })).rejects.toThrow('no space')
+    // What went wrong is not for everybody.
+    expect(await ready()).toEqual([503, { status: 'cannot write' }])
+    const trouble = 'there is no space'
+    expect(await ready({ authorization })).toEqual([503, { status: 'cannot write', trouble }])
+    await known.close()
     await client.close()
   })
 })

@@ -63,7 +63,10 @@ export interface Aim {
   readonly signal: AbortSignal | undefined
 }
 
-/** A new lease is tried at most so often for one attempt: leases that die faster are no use. */
+/**
+ * How often one attempt tries again: leases that die faster are no use, and a limit that it passes
+ * again under the same lease is not a matter of leases.
+ */
 const RESTARTS_MAX = 3
 
 /**
@@ -92,6 +95,8 @@ export class Attempt implements Timed {
   #conflict: Conflict | undefined = undefined
   #myTurn = false
   #restarts = 0
+  /** The lease that last took no further claim. */
+  #full: Keeper | undefined = undefined
   readonly #begunAt: number
 
   constructor(
@@ -174,6 +179,9 @@ export class Attempt implements Timed {
   /** The lease has as many claims as it may, or the call passed another limit: a new lease tells. */
   leaseFull(keeper: Keeper, error: LeaseholdError): void {
     if (this.#over) return
+    // Others have filled a lease that was new: each time that happens, some of them are served.
+    if (keeper !== this.#full) this.#restarts = 0
+    this.#full = keeper
     if (this.#core.closed || ++this.#restarts > RESTARTS_MAX) this.fail(error)
     else this.#source.admitElsewhere(this, keeper)
   }

@@ -23,8 +23,6 @@ export interface Errand<Answer> {
   failed(error: LeaseholdError): void
   /** The outcome is unknown, and whoever waits has waited long enough. */
   overdue(error: LeaseholdError): void
-  /** It will be sent again after a while. */
-  rests?(): void
   /** Whether a refusal is no final answer, because what was asked for must be done. */
   insists?(error: LeaseholdError): boolean
 }
@@ -58,6 +56,7 @@ export function carryOn<Answer>(
   else new Call(core, errand).again(error)
 }
 
+/** An errand that can be sent again: all can that are for a store outside of this process. */
 class Call<Answer> implements Timed {
   timeout: Timed['timeout'] = undefined
   readonly #core: ClientCore
@@ -66,6 +65,8 @@ class Call<Answer> implements Timed {
   #over = false
   #toldOverdue = false
   #resting = false
+  /** Whether it keeps the process running: while it rests, and somebody waits for the answer. */
+  #keeping = false
   #lastError: LeaseholdError | undefined = undefined
 
   constructor(core: ClientCore, errand: Errand<Answer>) {
@@ -75,7 +76,7 @@ class Call<Answer> implements Timed {
 
   start(): void {
     const send = ++this.#sends
-    this.#resting = false
+    this.#rests(false)
     this.#timeouts.add(this, this.#core.settings.callTimeout)
     sendOff(this.#errand).then(
       (answer) => this.#onAnswer(answer),
@@ -85,15 +86,13 @@ class Call<Answer> implements Timed {
 
   /** It failed, and is to be tried again if that may help. */
   again(error: LeaseholdError): void {
-    const { repeatable, pointless } = this.#errand
-    if (!repeatable || pointless || this.#sends >= SENDS_MAX || this.#core.closed) {
+    if (this.#errand.pointless || this.#sends >= SENDS_MAX || this.#core.closed) {
       this.#giveUp(error)
       return
     }
     this.#lastError = error
     if (this.#sends >= PATIENCE) this.#tellOverdue(error)
-    this.#resting = true
-    this.#errand.rests?.()
+    this.#rests(true)
     this.#timeouts.add(this, this.#rest())
   }
 
@@ -107,9 +106,7 @@ class Call<Answer> implements Timed {
       'unknown-outcome',
       `the store did not answer within ${this.#core.settings.callTimeout}ms: what was asked for may have been done, and is being undone`,
     )
-    if (this.#errand.repeatable) this.again(error)
-    // The answer may still come, and is then dealt with.
-    else this.#tellOverdue(error)
+    this.again(error)
   }
 
   /** The client is closed: the caller is told, but an answer that still comes is dealt with. */
@@ -121,6 +118,7 @@ class Call<Answer> implements Timed {
   #onAnswer(answer: Answer): void {
     if (this.#over) return
     this.#over = true
+    this.#rests(false)
     this.#timeouts.remove(this)
     this.#errand.answered(answer)
   }
@@ -134,6 +132,7 @@ class Call<Answer> implements Timed {
 
   #giveUp(error: LeaseholdError): void {
     this.#over = true
+    this.#rests(false)
     this.#timeouts.remove(this)
     this.#errand.failed(error)
   }
@@ -141,7 +140,22 @@ class Call<Answer> implements Timed {
   #tellOverdue(error: LeaseholdError): void {
     if (this.#toldOverdue) return
     this.#toldOverdue = true
+    this.#keep(false)
     this.#errand.overdue(error)
+  }
+
+  /** Its timer alone would let the process end before it is sent again. */
+  #rests(resting: boolean): void {
+    this.#resting = resting
+    this.#keep(resting && !this.#toldOverdue)
+  }
+
+  #keep(keeping: boolean): void {
+    if (keeping === this.#keeping) return
+    this.#keeping = keeping
+    const { keepAlive } = this.#core
+    if (keeping) keepAlive.enter()
+    else keepAlive.leave()
   }
 
   #rest(): number {

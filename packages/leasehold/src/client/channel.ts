@@ -65,12 +65,11 @@ export class Channel implements Task {
 
   /** Whether something was told of a claim whose answer we had not seen. */
   knows(token: Token): boolean {
-    return this.#early.size > 0 && this.#early.has(token)
+    return this.#early.has(token)
   }
 
   /** What was already told of a claim that has just been answered. */
   takeEarly(token: Token): Early | undefined {
-    if (this.#early.size === 0) return undefined
     const early = this.#early.get(token)
     this.#early.delete(token)
     return early
@@ -111,7 +110,6 @@ export class Channel implements Task {
   }
 
   #remember(token: Token, early: Omit<Early, 'epoch'>): void {
-    if (!this.#keeper.callsUnderWay && early.keys === undefined) return
     this.#early.set(token, {
       keys: this.#early.get(token)?.keys,
       ...early,
@@ -132,8 +130,7 @@ export class Channel implements Task {
     for (const entry of [...keeper.holds.values(), ...keeper.waiting.values()]) {
       const found = standing.get(entry.claimToken)
       if (entry.revision > revision || found?.keys.length === entry.keys.length) continue
-      const missing = entry.keys.find((key) => !found?.keys.includes(key))
-      keeper.taken(entry.claimToken, missing, undefined)
+      keeper.taken(entry.claimToken, undefined, undefined)
     }
     for (const [token, { keys, holds }] of standing) {
       if (keeper.holds.has(token)) continue

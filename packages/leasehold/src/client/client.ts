@@ -119,6 +119,12 @@ export class Client {
     return this.#core.closing.signal
   }
 
+  /** The promise. Whoever asks for it waits for it, and so keeps the process running. */
+  awaited<Result>(promise: Promise<Result>): Promise<Result> {
+    this.#core.keepAlive.during(promise)
+    return promise
+  }
+
   /** Tells those who listen to `news` of what happened in a recipe. */
   tell(news: RecipeNews): void {
     this.#core.events.emit('news', news)

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock, LeaseStore, Random, RequestId } from '../port/index.ts'
 import { Agenda } from './agenda.ts'
 import { type ClientEvents, Emitter } from './emitter.ts'
@@ -40,6 +41,8 @@ export class ClientCore {
   constructor(store: LeaseStore, settings: Settings) {
     this.store = store
     this.settings = settings
+    // Everything that waits listens to it; from the eleventh on Node would warn of a leak.
+    setMaxListeners(0, this.closing.signal)
     this.inProcess = store.guarantees.inProcess
     this.clock = settings.clock
     this.random = settings.random

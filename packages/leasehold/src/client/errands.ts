@@ -25,11 +25,9 @@ import type { Timing } from './timing.ts'
 /** The refusals that say that what was to be removed is not there. */
 const GONE: ReadonlySet<ErrorCode> = new Set(['claim-not-found', 'lease-not-found', 'lease-ended'])
 
-/** How a lease ended, where the refusal tells. */
+/** How a lease ended by force, if the refusal tells. */
 function endOf({ reason, by, why }: LeaseholdError): End | undefined {
-  if (reason === 'expired' || reason === 'revoked' || reason === 'broken')
-    return { reason, by, why }
-  return undefined
+  return reason === 'revoked' || reason === 'broken' ? { reason, by, why } : undefined
 }
 
 /** Claims keys under a lease that is kept already. */
@@ -78,10 +76,6 @@ export class ClaimErrand implements Errand<Claimed | Busy> {
     this.#attempt.fail(error)
   }
 
-  rests(): void {
-    this.#attempt.stay()
-  }
-
   get repeatable(): boolean {
     return this.#request.request !== undefined
   }
@@ -100,6 +94,7 @@ export interface Grantee {
 
 /** Asks for a new lease. Its deadline counts from the first time that this was sent. */
 export class GrantErrand implements Errand<Granted | Busy> {
+  readonly pointless = false
   readonly #core: ClientCore
   readonly #grantee: Grantee
   readonly #timing: Timing
@@ -164,10 +159,6 @@ export class GrantErrand implements Errand<Granted | Busy> {
   get repeatable(): boolean {
     return this.#request.request !== undefined
   }
-
-  get pointless(): boolean {
-    return false
-  }
 }
 
 /**
@@ -175,6 +166,7 @@ export class GrantErrand implements Errand<Granted | Busy> {
  * again in the background, because a claim on a lease that is kept would stay for ever.
  */
 export class ReleaseErrand implements Errand<Changed> {
+  readonly repeatable = true
   readonly #core: ClientCore
   readonly #keeper: Keeper
   readonly #request: ReleaseRequest
@@ -216,10 +208,6 @@ export class ReleaseErrand implements Errand<Changed> {
     return !GONE.has(error.code) && error.code !== 'closed' && this.#keeper.alive
   }
 
-  get repeatable(): boolean {
-    return true
-  }
-
   get pointless(): boolean {
     return !this.#keeper.alive
   }
@@ -242,6 +230,8 @@ export function revokeLeaseAs(
 }
 
 class RevokeErrand implements Errand<Revoked> {
+  readonly repeatable = true
+  readonly pointless = false
   readonly #core: ClientCore
   readonly #request: RevokeRequest
 
@@ -264,12 +254,4 @@ class RevokeErrand implements Errand<Revoked> {
   }
 
   overdue(): void {}
-
-  get repeatable(): boolean {
-    return true
-  }
-
-  get pointless(): boolean {
-    return false
-  }
 }

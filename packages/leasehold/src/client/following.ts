@@ -35,7 +35,10 @@ const PROBE_MS = 2000
  */
 export class Following implements Task, Disposable {
   agendaAt = Infinity
-  /** Fulfilled when it first listens: what happens after that is told. Rejected if closed before. */
+  /**
+   * Fulfilled when it first listens: what happens after that is told. Rejected if it is closed
+   * before, or if the store forbids it: then it does not try again.
+   */
   readonly ready: Promise<void>
   readonly #core: ClientCore
   readonly #prefix: string
@@ -48,6 +51,7 @@ export class Following implements Task, Disposable {
   #heardAt = -Infinity
   #failures = 0
   #closed = false
+  #wasReady = false
   #isReady!: () => void
   #isNot!: (error: LeaseholdError) => void
 
@@ -97,7 +101,6 @@ export class Following implements Task, Disposable {
 
   /** Its time has come: to watch again, or to ask whether the store is there. */
   run(): number {
-    if (this.#closed) return Infinity
     if (this.#watch === undefined) void this.#open()
     else void this.#probe()
     return Infinity
@@ -127,6 +130,7 @@ export class Following implements Task, Disposable {
     if (notice.type === 'watching') {
       this.#failures = 0
       this.#seen ??= notice.revision
+      this.#wasReady = true
       this.#isReady()
     } else if (notice.type === 'events') {
       this.#seen = notice.revision
@@ -159,7 +163,9 @@ export class Following implements Task, Disposable {
     this.#watch?.close()
     this.#watch = undefined
     if (this.#closed) return
-    if (error?.code === 'invalid-argument' || error?.code === 'closed') {
+    // One that was allowed once may be allowed again; one that never was would keep others waiting.
+    const isForbidden = error?.code === 'forbidden' && !this.#wasReady
+    if (error?.code === 'invalid-argument' || error?.code === 'closed' || isForbidden) {
       this.#isNot(error)
       return
     }

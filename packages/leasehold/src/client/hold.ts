@@ -166,7 +166,7 @@ export class KeptHold implements Hold {
   }
 
   touch(): void {
-    if (this.#released === undefined && this.#loss === undefined) this.#keeper.touch()
+    this.#keeper.touch()
   }
 
   update(value: string | undefined, key: Key = this.key): Promise<void> {
@@ -234,8 +234,7 @@ export class KeptHold implements Hold {
   }
 
   #lostError(): LeaseholdError {
-    const loss: Loss = this.#loss ?? { reason: 'expired', detail: 'its lease has ended' }
-    return lostError(this.keys, this.claimToken, loss)
+    return lostError(this.keys, this.claimToken, this.#loss!)
   }
 
   #notUsable(state: HoldState): LeaseholdError {

@@ -25,6 +25,13 @@ export class KeepAlive {
     this.#timer = undefined
   }
 
+  /** Until the promise is settled. */
+  during(promise: Promise<unknown>): void {
+    this.enter()
+    const leave = () => this.leave()
+    promise.then(leave, leave)
+  }
+
   #arm(): void {
     this.#timer = this.#clock.timer(this.#clock.now() + DAY_MS, () => this.#arm(), true)
   }

@@ -104,12 +104,9 @@ export class Keeper implements Task {
     return this.#state
   }
 
-  /** For how much longer it is held without a renewal. */
+  /** For how much longer it is held without a renewal, if it is held at all. */
   remaining(): number {
-    if (this.#state === 'lost') return 0
-    const now = this.#core.agenda.now()
-    this.#check(now)
-    return this.lastState === 'held' ? Math.max(0, this.#heldUntil - now) : 0
+    return Math.max(0, this.#heldUntil - this.#core.agenda.now())
   }
 
   // Time.
@@ -173,7 +170,6 @@ export class Keeper implements Task {
 
   /** The lease's life was bounded `remaining` milliseconds after something that we did at `stamp`. */
   cap(stamp: number, remaining: number, end: End | undefined): void {
-    if (this.#state === 'lost') return
     this.#cap(stamp, remaining, end)
     this.#core.agenda.schedule(this, this.#next())
   }
@@ -259,10 +255,9 @@ export class Keeper implements Task {
     if (this.timing.renewal !== 'automatic') this.#core.heartbeat.add(this)
   }
 
-  /** One claim was taken by force; the lease lives on. */
+  /** One claim, which is held or waits, was taken by force; the lease lives on. */
   taken(token: Token, key: Key | undefined, end: End | undefined): void {
-    const entry = this.holds.get(token) ?? this.waiting.get(token)
-    if (entry === undefined) return
+    const entry = (this.holds.get(token) ?? this.waiting.get(token))!
     this.holds.delete(token)
     this.waiting.delete(token)
     const loss = lossBy(end ?? { reason: 'revoked' }, 'it')

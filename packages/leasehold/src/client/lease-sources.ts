@@ -73,7 +73,8 @@ export class SharedLease implements LeaseSource, Grantee {
     const leader = this.#leader
     this.#leader = undefined
     this.#backToSpare()
-    leader?.busy(answer)
+    // A lease without claims is never busy, so there is a leader.
+    leader!.busy(answer)
     this.#grantForQueue()
   }
 
@@ -167,14 +168,14 @@ export class OwnLease implements LeaseSource, Grantee {
   }
 
   granted(keeper: Keeper, answer: Granted): void {
-    this.#attempt?.placed(keeper, answer)
+    this.#attempt!.placed(keeper, answer)
   }
 
   notFree(answer: Busy): void {
-    this.#attempt?.busy(answer)
+    this.#attempt!.busy(answer)
   }
 
   notGranted(error: LeaseholdError): void {
-    this.#attempt?.fail(error)
+    this.#attempt!.fail(error)
   }
 }

@@ -14,9 +14,7 @@ const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export function checkLogger(logger: Logger | undefined): void {
   if (logger === undefined) return
   const missing =
-    typeof logger !== 'object' || logger === null
-      ? 'debug'
-      : LEVELS.find((level) => typeof logger[level] !== 'function')
+    logger === null ? 'debug' : LEVELS.find((level) => typeof logger[level] !== 'function')
   if (missing === undefined) return
   throw invalid(
     `logger is ${show(logger)} and has no function ${missing}: give one of pino's shape, with ${LEVELS.join(', ')}`,

@@ -3,11 +3,13 @@ import { LeaseholdError, type LeaseStore, show, withoutPassword } from '../port/
 import type { Settings } from './settings.ts'
 
 /** Stores that need a client of the caller's, so that an address alone does not open them. */
-const ENGINES = ['redis', 'postgres', 'etcd', 'zookeeper']
+const ENGINES = ['redis', 'postgres', 'nats']
 
 /**
  * The store that a URL names: `memory:` for a new one in this process, `file:./data` for the one in
- * a folder, `http://host:7420` for the one of a server. Stores are loaded when they are asked for, so that nobody pays for those they do not use.
+ * a folder, `http://host:7420` for the one of a server, `etcd://host:2379/prefix` and
+ * `zookeeper://host:2181/root` for those on an engine, `azure+https://account:key@host/container` for
+ * one on Azure. A store is loaded when it is first needed.
  */
 export async function openStore(
   url: string,
@@ -31,6 +33,18 @@ export async function openStore(
   if (/^(https?|wss?)$/.test(scheme ?? '')) {
     const { remoteStore } = await import('../stores/remote/index.ts')
     return remoteStore(url, { clock, random, timeout: callTimeout, token })
+  }
+  if (scheme === 'etcd' || scheme === 'etcds') {
+    const { etcdAddress, etcdStore } = await import('../logs/etcd/index.ts')
+    return etcdStore({ ...etcdAddress(url), clock, random, timeout: callTimeout })
+  }
+  if (scheme === 'zookeeper') {
+    const { zookeeperAddress, zookeeperStore } = await import('../logs/zookeeper/index.ts')
+    return zookeeperStore({ ...zookeeperAddress(url), clock, random, timeout: callTimeout })
+  }
+  if (scheme === 'azure+https' || scheme === 'azure+http') {
+    const { azureStore } = await import('../logs/azure/index.ts')
+    return azureStore(url, { clock, random, timeout: callTimeout })
   }
   const engine = ENGINES.find((name) => scheme?.startsWith(name))
   if (engine !== undefined) {

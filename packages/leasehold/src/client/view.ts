@@ -60,7 +60,7 @@ const PAGE = 1000
  * last heard of: what matters must be claimed, not looked up.
  */
 export class View implements Snapshot, Disposable {
-  /** Fulfilled when it has seen everything once; rejected if it is closed before. */
+  /** Fulfilled when it has seen everything once; rejected if it is closed before, or forbidden. */
   readonly ready: Promise<void>
   readonly #core: ClientCore
   readonly #prefix: string

@@ -2,6 +2,7 @@ import {
   close,
   closeSync,
   constants,
+  fchmodSync,
   fdatasync,
   fstatSync,
   fsyncSync,
@@ -19,6 +20,9 @@ import { LeaseholdError, type Random, type Token } from '../port/index.ts'
 import { type FenceRecord, formatRecord, parseRecord } from './fence-record.ts'
 
 const syncData = promisify(fdatasync)
+
+/** Only the user that a fence runs as can read and write its logs. */
+const FILE_MODE = 0o600
 
 const NAME = /^fence-(\d{8})\.log$/
 const UNFINISHED = /^fence-(\d{8})\.log\..*\.tmp$/
@@ -222,7 +226,7 @@ export class FenceLog {
   #write(number: number, records: Iterable<FenceRecord>): string {
     const path = `${this.#path(number)}.${this.#random.id()}.tmp`
     const bytes = Buffer.from([...records].map(formatRecord).join(''))
-    const descriptor = openSync(path, 'wx')
+    const descriptor = openSync(path, 'wx', FILE_MODE)
     try {
       for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done)
       fsyncSync(descriptor)
@@ -239,7 +243,16 @@ export class FenceLog {
   }
 
   #open(number: number, more = 0): number {
-    return openSync(this.#path(number), constants.O_RDWR | constants.O_APPEND | more, 0o644)
+    const flags = constants.O_RDWR | constants.O_APPEND | more
+    const descriptor = openSync(this.#path(number), flags, FILE_MODE)
+    const stat = fstatSync(descriptor)
+    if (!stat.isFile()) {
+      closeSync(descriptor)
+      throw this.#damaged(`${this.#path(number)} is not a file`)
+    }
+    // Earlier versions let others read it.
+    if ((stat.mode & 0o077) !== 0 && process.platform !== 'win32') restrict(descriptor)
+    return descriptor
   }
 
   #syncFolder(): void {
@@ -262,6 +275,15 @@ export class FenceLog {
       'storage-damaged',
       `${this.#path(this.#number)} is damaged: ${what}. Which tokens were seen is not known any more: restore the folder from a copy no older than the last hand-over, or, when nobody holds a lock on what it guards, move it away and let every holder take its lock anew`,
     )
+  }
+}
+
+/** Another user's log keeps the permissions that this user gave it. */
+function restrict(descriptor: number): void {
+  try {
+    fchmodSync(descriptor, FILE_MODE)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error
   }
 }
 

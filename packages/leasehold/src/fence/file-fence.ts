@@ -58,7 +58,7 @@ export async function fileFence(
     throw invalid(`folder is ${show(folder)}: give the path of a folder to keep the fence in`)
   }
   const log = attempt(`the fence in ${folder} cannot be opened`, () => {
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
     return new FenceLog(folder, random)
   })
 

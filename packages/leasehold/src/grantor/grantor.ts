@@ -1,6 +1,7 @@
 import { isRefused, Kernel, type Refused } from '../kernel/index.ts'
 import {
   type Busy,
+  type Capped,
   type Changed,
   type Claimed,
   type ClaimRequest,
@@ -86,41 +87,43 @@ export class Grantor implements LeaseStore {
   }
 
   grant(request: GrantRequest): Promise<Granted | Busy> {
-    const obstacle = this.#obstacle('grow')
-    if (obstacle) return reject(obstacle)
-    return this.#answer(this.kernel.grant(request, this.#clock.now()))
+    if (this.#closing) return reject(CLOSED)
+    const obstacle = this.#durability?.obstacle('grow')
+    return this.#answer(this.kernel.grant(request, this.#clock.now(), obstacle), obstacle)
   }
 
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
     if (this.#closing) return reject(CLOSED)
     const answer = this.kernel.renew(leases, this.#clock.now())
-    // That a lease was renewed rests on nothing that could be lost; that one is gone does.
-    if (!('lost' in answer) || answer.lost.length > 0) return this.#answer(answer)
+    // That a lease was renewed rests on nothing that could be lost; that one is gone, or broken, does.
+    if (!('lost' in answer) || answer.lost.length > 0 || answer.capped.some(isBroken)) {
+      return this.#answer(answer)
+    }
     return Promise.resolve(answer)
   }
 
   revoke(request: RevokeRequest): Promise<Revoked> {
-    const obstacle = this.#obstacle('shrink')
-    if (obstacle) return reject(obstacle)
-    return this.#answer(this.kernel.revoke(request, this.#clock.now()))
+    if (this.#closing) return reject(CLOSED)
+    const obstacle = this.#durability?.obstacle('shrink')
+    return this.#answer(this.kernel.revoke(request, this.#clock.now(), obstacle), obstacle)
   }
 
   claim(request: ClaimRequest): Promise<Claimed | Busy> {
-    const obstacle = this.#obstacle('grow')
-    if (obstacle) return reject(obstacle)
-    return this.#answer(this.kernel.claim(request, this.#clock.now()))
+    if (this.#closing) return reject(CLOSED)
+    const obstacle = this.#durability?.obstacle('grow')
+    return this.#answer(this.kernel.claim(request, this.#clock.now(), obstacle), obstacle)
   }
 
   release(request: ReleaseRequest): Promise<Changed> {
-    const obstacle = this.#obstacle('shrink')
-    if (obstacle) return reject(obstacle)
-    return this.#answer(this.kernel.release(request, this.#clock.now()))
+    if (this.#closing) return reject(CLOSED)
+    const obstacle = this.#durability?.obstacle('shrink')
+    return this.#answer(this.kernel.release(request, this.#clock.now(), obstacle), obstacle)
   }
 
   update(request: UpdateRequest): Promise<Changed> {
-    const obstacle = this.#obstacle('grow')
-    if (obstacle) return reject(obstacle)
-    return this.#answer(this.kernel.update(request, this.#clock.now()))
+    if (this.#closing) return reject(CLOSED)
+    const obstacle = this.#durability?.obstacle('grow')
+    return this.#answer(this.kernel.update(request, this.#clock.now(), obstacle), obstacle)
   }
 
   read<Q extends Query>(query: Q): Promise<Reading<Q>> {
@@ -149,14 +152,14 @@ export class Grantor implements LeaseStore {
     }
   }
 
-  #obstacle(kind: 'grow' | 'shrink'): Refusal | undefined {
-    return this.#closing ? CLOSED : this.#durability?.obstacle(kind)
-  }
-
-  /** Gives an answer, when all that was changed before it is durable. */
-  #answer<A extends object>(answer: A | Refused): Promise<A> {
+  /**
+   * Gives an answer, when all that was changed before it is durable. An obstacle rests on nothing
+   * that was changed, and what stands in the way of writing may last.
+   */
+  #answer<A extends object>(answer: A | Refused, obstacle?: Refusal): Promise<A> {
+    if (isRefusedAnswer(answer) && answer.refusal === obstacle) return reject(answer.refusal)
     this.#outbox.changed()
-    if (this.kernel.nextDeadline < this.#timerTime) this.#arm()
+    this.#arm()
     const durable = this.#untilDurable()
     if (durable) return durable.then(() => unwrap(answer))
     return isRefusedAnswer(answer) ? reject(answer.refusal) : Promise.resolve(answer)
@@ -166,10 +169,10 @@ export class Grantor implements LeaseStore {
     return this.#durability?.pending ? this.#durability.durable() : undefined
   }
 
-  /** Sets the timer for the next deadline. Renewals do not move it: the sweep looks again. */
+  /** Sets the timer for an earlier deadline. Renewals do not move it: the sweep looks again. */
   #arm(): void {
     const time = this.kernel.nextDeadline
-    if (time === this.#timerTime || this.#sweeping || this.#closing) return
+    if (time >= this.#timerTime || this.#sweeping) return
     this.#timer?.cancel()
     this.#timerTime = time
     this.#timer = this.#clock.timer(time, () => this.#sweepSoon())
@@ -188,7 +191,7 @@ export class Grantor implements LeaseStore {
   #sweep(): void {
     if (this.#closing) return
     const now = this.#clock.now()
-    if (this.#obstacle('shrink')) {
+    if (this.#durability?.obstacle('shrink')) {
       this.#clock.timer(now + OBSTRUCTED_MS, () => this.#sweepSoon())
       return
     }
@@ -204,6 +207,10 @@ export class Grantor implements LeaseStore {
 }
 
 const CLOSED: Refusal = { code: 'closed', message: 'the store is closed: open it again' }
+
+function isBroken({ end }: Capped): boolean {
+  return end !== undefined
+}
 
 function isRefusedAnswer(answer: object): answer is Refused {
   return isRefused(answer as Refused)

@@ -1,2 +1,3 @@
 export * from './durability.ts'
 export * from './grantor.ts'
+export { Outbox } from './outbox.ts'

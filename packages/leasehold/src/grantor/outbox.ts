@@ -30,7 +30,6 @@ export class Outbox implements Notices {
   /** What waits to be durable before it is told. */
   #underWay: Post[] = []
   #telling = false
-  #closed = false
 
   /** `durable` answers with a promise where something is not durable yet. */
   constructor(durable: () => Promise<void> | undefined) {
@@ -57,7 +56,7 @@ export class Outbox implements Notices {
   watchPrefix(prefix: string, from: Revision | undefined, observer: Observer): Watch {
     const { events, revision } = this.#kernel!
     // A revision that is yet to come was given by a store that has since lost its memory.
-    if (from !== undefined && (from < events.completeAfter || from > revision)) {
+    if (from !== undefined && (!events.continuesFrom(from) || from > revision)) {
       return this.#tellOnce(observer, { type: 'compacted', oldest: events.completeAfter })
     }
     const number = from === undefined ? events.next : events.after(from)
@@ -79,7 +78,6 @@ export class Outbox implements Notices {
 
   /** Ends every watch. */
   close(error: LeaseholdError): void {
-    this.#closed = true
     // Those who wait for their first notice, too; who has heard its last one hears no other.
     const waiting = [...this.#underWay, ...this.#queue].map(({ watcher }) => watcher)
     for (const watcher of [...waiting, ...this.#leases.all(), ...this.#prefixes!.all()]) {
@@ -125,7 +123,6 @@ export class Outbox implements Notices {
       this.#underWay = this.#queue
       this.#queue = []
       await this.#untilDurable()
-      if (this.#closed) return
       for (const { watcher, notice } of this.#underWay) watcher.notify(notice)
       this.#underWay = []
       this.#prefixes!.tell(number)
@@ -139,7 +136,7 @@ export class Outbox implements Notices {
       try {
         return await this.#durable()
       } catch {
-        if (this.#closed) return
+        // The next promise is that of the next attempt.
       }
     }
   }

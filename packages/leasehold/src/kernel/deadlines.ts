@@ -51,7 +51,8 @@ export class Deadlines {
     for (;;) {
       let below = 2 * at + 1
       if (below >= size) break
-      if (below + 1 < size && times[below + 1]! < times[below]!) below++
+      // At `size` is the entry that is being put back: to compare with it ends the loop, too.
+      if (times[below + 1]! < times[below]!) below++
       if (times[below]! >= time) break
       times[at] = times[below]!
       slots[at] = slots[below]!

@@ -32,6 +32,8 @@ export class EventLog {
   /** Until somebody announces, nothing waits to be announced. */
   #announced = Infinity
   #completeAfter: Revision
+  /** Ranges of revisions, both ends excluded, that were skipped: see `skip`. */
+  #gaps: { readonly after: Revision; readonly before: Revision }[] = []
 
   constructor(tables: Tables, keep: number, revision: Revision) {
     this.#tables = tables
@@ -57,6 +59,22 @@ export class EventLog {
     this.#next = 0
     this.#announced = Infinity
     this.#completeAfter = revision
+    this.#gaps = []
+  }
+
+  /**
+   * The store goes from revision `after` to revision `to` without a change between them. Whoever has
+   * seen a revision between them saw a change that this store has lost, and must read again.
+   */
+  skip(after: Revision, to: Revision): void {
+    this.#gaps = this.#gaps.filter(({ before }) => before > this.#completeAfter)
+    this.#gaps.push({ after, before: to })
+  }
+
+  /** Whether a watch can go on from this revision: every event after it is here. */
+  continuesFrom(revision: Revision): boolean {
+    if (revision < this.#completeAfter) return false
+    return !this.#gaps.some(({ after, before }) => after < revision && revision < before)
   }
 
   /** Something happened to a claim, which must still stand in the tables. */

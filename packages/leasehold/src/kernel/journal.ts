@@ -46,6 +46,17 @@ export interface Journal {
   remembered(lease: LeaseId, end: End): void
 }
 
+/**
+ * The journal that rebuilds a kernel. It throws an `Error` if what it is told contradicts itself:
+ * no kernel can have said so.
+ */
+export interface Replay extends Journal {
+  /** A description covers all slots below this one, whether they have leases or not. */
+  covers(slots: number): void
+  /** Everything was told. Throws if leases are missing, or a lease is not younger than its parent. */
+  check(): void
+}
+
 export interface GrantedLease {
   /** The revision at which it was granted: with the slot it makes the lease's id. */
   readonly born: Revision
@@ -69,4 +80,17 @@ export interface GrantedClaim {
   readonly value: string | undefined
   /** 0 while it waits. */
   readonly heldSince: Time
+}
+
+/** A journal that does nothing with what it is told. */
+export const SILENT_JOURNAL: Journal = {
+  granted() {},
+  capped() {},
+  ended() {},
+  claimed() {},
+  updated() {},
+  released() {},
+  answered() {},
+  tenure() {},
+  remembered() {},
 }

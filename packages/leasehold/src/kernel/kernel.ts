@@ -13,6 +13,7 @@ import {
   checkUpdate,
   DEFAULT_LIMITS,
   type End,
+  ERRORS,
   type Granted,
   type GrantRequest,
   type Key,
@@ -31,8 +32,10 @@ import {
   type UpdateRequest,
 } from '../port/index.ts'
 import type { EventLog } from './event-log.ts'
-import type { Journal } from './journal.ts'
+import type { Journal, Replay } from './journal.ts'
+import { LeasesBySlot } from './leases-by-slot.ts'
 import { Ledger } from './ledger.ts'
+import { Memory } from './memory.ts'
 import type { Notices } from './notices.ts'
 import { expireLease, NOTHING_AHEAD, Places } from './places.ts'
 import { Reader } from './reader.ts'
@@ -52,6 +55,11 @@ export interface KernelOptions {
   readonly notices?: Notices | undefined
   /** The revision to start after; tokens will be greater than it. */
   readonly revision?: Revision | undefined
+  /**
+   * What ends a lease whose time is over. `timed`, the default: the kernel's own deadlines, by the
+   * `now` of each call. `commanded`: only `bySlot.expire`, when whoever runs the kernel has decided it.
+   */
+  readonly expiry?: 'timed' | 'commanded' | undefined
 }
 
 /**
@@ -60,11 +68,14 @@ export interface KernelOptions {
  * Every other store is measured by it.
  *
  * Each command checks everything before it changes anything, so that a refused command leaves no
- * trace. `now` is a positive time that never goes back.
+ * trace. `now` is a positive time that never goes back. With an `obstacle` nothing new is carried
+ * out: a repeated request gets the answer that it had, and any other one this refusal.
  */
 export class Kernel {
   readonly limits: Limits
   readonly reader: Reader
+  readonly bySlot: LeasesBySlot
+  readonly memory: Memory
   readonly #ledger: Ledger
   readonly #places: Places
   #replayer: Replayer | undefined
@@ -72,8 +83,15 @@ export class Kernel {
 
   constructor(options: KernelOptions = {}) {
     this.limits = { ...DEFAULT_LIMITS, ...options.limits }
-    this.#ledger = new Ledger(this.limits, options.revision ?? 0, options.journal, options.notices)
+    this.#ledger = new Ledger(this.limits, {
+      revision: options.revision ?? 0,
+      isTimed: options.expiry !== 'commanded',
+      journal: options.journal,
+      notices: options.notices,
+    })
     this.reader = new Reader(this.#ledger)
+    this.bySlot = new LeasesBySlot(this.#ledger)
+    this.memory = new Memory(this.#ledger)
     this.#places = new Places(this.#ledger, this.reader)
   }
 
@@ -95,34 +113,37 @@ export class Kernel {
     return this.#ledger.deadlines.next
   }
 
-  grant(request: GrantRequest, now: number): Granted | Busy | Refused {
+  grant(request: GrantRequest, now: number, obstacle?: Refusal): Granted | Busy | Refused {
     const complaint = checkGrant(request, this.limits)
     if (complaint) return refused(complaint)
-    return this.#known(request) ?? this.#remember(request, this.#grant(request, now))
+    return this.#settled(request, obstacle) ?? this.#remember(request, this.#grant(request, now))
   }
 
-  claim(request: ClaimRequest, now: number): Claimed | Busy | Refused {
+  claim(request: ClaimRequest, now: number, obstacle?: Refusal): Claimed | Busy | Refused {
     const complaint = checkClaim(request, this.limits, this.#knownKey)
     if (complaint) return refused(complaint)
-    return this.#known(request) ?? this.#remember(request, this.#claim(request, now))
+    return this.#settled(request, obstacle) ?? this.#remember(request, this.#claim(request, now))
   }
 
-  release(request: ReleaseRequest, now: number): Changed | Refused {
+  release(request: ReleaseRequest, now: number, obstacle?: Refusal): Changed | Refused {
     const complaint = checkRelease(request, this.limits, this.#knownKey)
     if (complaint) return refused(complaint)
-    return this.#known(request) ?? this.#remember(request, this.#release(request, now))
+    return this.#settled(request, obstacle) ?? this.#remember(request, this.#release(request, now))
   }
 
-  update(request: UpdateRequest, now: number): Changed | Refused {
+  update(request: UpdateRequest, now: number, obstacle?: Refusal): Changed | Refused {
     const complaint = checkUpdate(request, this.limits)
     if (complaint) return refused(complaint)
-    return this.#known(request) ?? this.#remember(request, this.#update(request, now))
+    return this.#settled(request, obstacle) ?? this.#remember(request, this.#update(request, now))
   }
 
-  revoke(request: RevokeRequest, now: number): Revoked | Refused {
+  revoke(request: RevokeRequest, now: number, obstacle?: Refusal): Revoked | Refused {
     const complaint = checkRevoke(request, this.limits)
     if (complaint) return refused(complaint)
-    return this.#known(request) ?? this.#remember(request, revoke(this.#ledger, request, now))
+    return (
+      this.#settled(request, obstacle) ??
+      this.#remember(request, revoke(this.#ledger, request, now))
+    )
   }
 
   renew(ids: readonly LeaseId[], now: number): Renewed | Refused {
@@ -132,15 +153,13 @@ export class Kernel {
     const lost: Lost[] = []
     const capped: Capped[] = []
     for (const id of ids) {
-      const slot = typeof id === 'string' ? leases.find(id) : NONE
+      const slot = leases.find(id)
       if (slot === NONE) {
         lost.push({ lease: id, end: endOf(this.#ledger, id) })
         continue
       }
-      leases.renewedAt.set(slot, now)
-      const endOfLife = leases.endOfLife.get(slot)
-      if (endOfLife !== Infinity && leases.deadline(slot) === endOfLife) {
-        const remaining = Math.max(0, endOfLife - now)
+      const remaining = this.bySlot.renew(slot, now)
+      if (remaining !== Infinity) {
         capped.push({ lease: id, remaining, end: leases.cappedBy.get(slot) })
       }
     }
@@ -197,8 +216,15 @@ export class Kernel {
     return describeMemory(this.#ledger, journal)
   }
 
+  /** A kernel that can be described as this one is now, while this one goes on. Takes no commands. */
+  copy(): Kernel {
+    const copy = new Kernel({ limits: this.limits, revision: this.revision })
+    copy.#ledger.copy(this.#ledger)
+    return copy
+  }
+
   /** Rebuilds: tell the result what a journal was told, then call `settle`. */
-  replay(): Journal {
+  replay(): Replay {
     this.#replayer = new Replayer(this.#ledger)
     return this.#replayer
   }
@@ -214,28 +240,20 @@ export class Kernel {
    * no lease's life is shortened by the time between.
    */
   settle(now: number, lastTime: number): void {
-    const ledger = this.#ledger
-    const { leases, claims, keys } = ledger.tables
     this.#replayer?.finish()
     this.#replayer = undefined
-    leases.slots.recount((slot) => leases.born.get(slot) === 0)
-    claims.slots.recount((slot) => claims.token.get(slot) === 0)
-    for (let slot = 0; slot < leases.slots.end; slot++) {
-      leases.renewedAt.set(slot, now)
-      leases.endOfLife.set(slot, leases.endOfLife.get(slot) + (now - lastTime))
-    }
-    keys.tidy()
-    ledger.rescheduleAll()
+    this.#ledger.settle(now, lastTime)
   }
 
   /**
-   * After a replay: revisions, and so tokens, go on above this one. Whoever watches from a revision
-   * below is told to read again, since what it saw there may not be what is here.
+   * Revisions, and so tokens, go on above this one. A watch from a revision that is skipped is told to
+   * read again, because the change that it saw there is lost. `after` is the last revision whose
+   * change is certainly not lost; the present one if not given.
    */
-  raise(revision: Revision): void {
+  raise(revision: Revision, after = this.#ledger.revision): void {
     if (revision <= this.#ledger.revision) return
+    this.#ledger.events.skip(after, revision)
     this.#ledger.revision = revision
-    this.#ledger.events.restart(revision)
   }
 
   #grant(request: GrantRequest, now: number): Granted | Busy | Refused {
@@ -267,14 +285,8 @@ export class Kernel {
     const lease = ledger.addLease(revision, request, parent, now)
     const id = leases.id(lease)
     if (!specs) {
-      return {
-        outcome: 'granted',
-        lease: id,
-        revision,
-        token: 0,
-        holds: true,
-        ahead: NOTHING_AHEAD,
-      }
+      const free = { token: 0, holds: true, ahead: NOTHING_AHEAD }
+      return { outcome: 'granted', lease: id, revision, ...free }
     }
     const ahead = this.#places.ahead(ledger.addClaims(revision, lease, specs, now))
     const holds = ahead.length === 0
@@ -362,10 +374,22 @@ export class Kernel {
     return undefined
   }
 
-  /** The answer that a call with this request id had, if it is a repeated one. */
-  #known<A extends Answer>(call: { readonly request?: RequestId | undefined }): A | undefined {
-    if (call.request === undefined) return undefined
-    return this.#ledger.requests.get(call.request) as A | undefined
+  /**
+   * The answer of a call that is not to be carried out: what it was answered before, where it is a
+   * repeated one, or the obstacle. A refusal is then its answer for good, so that a copy which comes
+   * later changes nothing. The journal is not told of it: its disk may be what has no space.
+   */
+  #settled<A extends Answer>(
+    call: { readonly request?: RequestId | undefined },
+    obstacle: Refusal | undefined,
+  ): A | Refused | undefined {
+    const { request } = call
+    const known = request === undefined ? undefined : this.#ledger.requests.get(request)
+    if (known !== undefined || obstacle === undefined) return known as A | undefined
+    const answer = refused(obstacle)
+    const isFinal = ERRORS[obstacle.code].outcome === 'refused'
+    if (request !== undefined && isFinal) this.#ledger.requests.set(request, answer)
+    return answer
   }
 
   #remember<A extends Answer>(call: { readonly request?: RequestId | undefined }, answer: A): A {

@@ -98,6 +98,30 @@ export class KeyTable {
     }
   }
 
+  /** Makes an empty table one that can be read as the other was at this moment. */
+  copy(from: KeyTable): void {
+    this.slots.copy(from.slots)
+    this.#idleQueue.copy(from.#idleQueue)
+  }
+
+  /** The queue of idle keys, the next to be forgotten first, and whether they were claimed since. */
+  *idle(): Generator<readonly [Key, boolean]> {
+    for (const slot of this.#idleQueue.all()) {
+      yield [this.name.get(slot)!, this.#idle.get(slot) === USED]
+    }
+  }
+
+  /** Puts the queue of idle keys back. */
+  setIdle(keys: Iterable<readonly [Key, boolean]>): void {
+    const queued = [...keys].map(([name, isUsed]) => [this.ensure(name), isUsed] as const)
+    for (const slot of this.#idleQueue.all()) this.#idle.set(slot, ABSENT)
+    this.#idleQueue.clear()
+    for (const [slot, isUsed] of queued) {
+      this.#idle.set(slot, isUsed ? USED : QUEUED)
+      this.#idleQueue.push(slot)
+    }
+  }
+
   #forget(slot: number): void {
     const name = this.name.get(slot)!
     this.#byName.delete(name)
@@ -121,6 +145,22 @@ class Fifo {
   push(slot: number): void {
     if (this.#size === this.#ring.length) this.#grow()
     this.#ring[(this.#first + this.#size++) & (this.#ring.length - 1)] = slot
+  }
+
+  *all(): Generator<number> {
+    for (let at = 0; at < this.#size; at++) {
+      yield this.#ring[(this.#first + at) & (this.#ring.length - 1)]!
+    }
+  }
+
+  copy(from: Fifo): void {
+    this.#ring = from.#ring.slice()
+    this.#first = from.#first
+    this.#size = from.#size
+  }
+
+  clear(): void {
+    this.#size = 0
   }
 
   shift(): number {

@@ -1,7 +1,7 @@
 import type { ClaimSpec, End, GrantRequest, Limits, RequestId, Revision } from '../port/index.ts'
-import { Deadlines } from './deadlines.ts'
 import { EventLog } from './event-log.ts'
 import type { GrantedClaim, GrantedLease, Journal } from './journal.ts'
+import { LazyDeadlines } from './lazy-deadlines.ts'
 import { Lines } from './lines.ts'
 import type { Notices } from './notices.ts'
 import { Recent } from './recent.ts'
@@ -10,8 +10,12 @@ import { NONE } from './rows.ts'
 import { Tables } from './tables.ts'
 import { Tenures } from './tenures.ts'
 
-/** In the field `lookAt`: no entry among the deadlines. No deadline is ever 0. */
-const NOWHERE = 0
+export interface LedgerOptions {
+  readonly revision: Revision
+  readonly isTimed: boolean
+  readonly journal: Journal | undefined
+  readonly notices: Notices | undefined
+}
 
 /**
  * The kernel's state, and each way in which it changes. Here nothing is decided any more: who
@@ -24,23 +28,23 @@ export class Ledger {
   readonly lines: Lines
   readonly events: EventLog
   readonly tenures: Tenures
-  readonly deadlines = new Deadlines()
+  readonly deadlines: LazyDeadlines
   readonly requests: Recent<RequestId, Answer>
   /** How lately ended leases ended, by the revision of their grant. */
   readonly ended: Recent<Revision, End>
   revision: Revision
+  /** Leases end by their deadlines: see `KernelOptions.expiry`. */
+  readonly isTimed: boolean
   readonly #journal: Journal | undefined
   readonly #notices: Notices | undefined
 
-  constructor(
-    limits: Limits,
-    revision: Revision,
-    journal: Journal | undefined,
-    notices: Notices | undefined,
-  ) {
+  constructor(limits: Limits, options: LedgerOptions) {
+    const { revision, isTimed, journal, notices } = options
     this.limits = limits
     this.revision = revision
+    this.isTimed = isTimed
     this.tables = new Tables(limits)
+    this.deadlines = new LazyDeadlines(this.tables.leases.timed)
     this.lines = new Lines(this.tables)
     this.events = new EventLog(this.tables, limits.events, revision)
     this.tenures = new Tenures(this.tables, limits.history, limits.historyPerKey)
@@ -48,6 +52,28 @@ export class Ledger {
     this.ended = new Recent(limits.ended)
     this.#journal = journal
     this.#notices = notices
+  }
+
+  /** Makes an empty ledger one that can be read as the other was at this moment. */
+  copy(from: Ledger): void {
+    this.tables.copy(from.tables)
+    this.requests.copy(from.requests)
+    this.ended.copy(from.ended)
+    this.tenures.copy(from.tenures)
+  }
+
+  /** After a replay: see `Kernel.settle`. */
+  settle(now: number, lastTime: number): void {
+    const { leases, keys } = this.tables
+    leases.slots.recount((slot) => leases.born.get(slot) === 0)
+    for (let slot = 0; slot < leases.slots.end; slot++) {
+      leases.renewedAt.set(slot, now)
+      leases.endOfLife.set(slot, leases.endOfLife.get(slot) + (now - lastTime))
+      // A description tells leases by their slots.
+      if (leases.children.get(slot) > 1) leases.sortChildren(slot)
+    }
+    keys.tidy()
+    if (this.isTimed) this.deadlines.rescheduleAll()
   }
 
   addLease(revision: Revision, spec: GrantRequest, parent: number, now: number): number {
@@ -184,52 +210,24 @@ export class Ledger {
 
   /** Sees to it that the deadlines look at this lease when it is due, if not before. */
   schedule(slot: number): void {
-    const { leases } = this.tables
-    const deadline = leases.deadline(slot)
-    const lookAt = leases.lookAt.get(slot)
-    if (deadline === Infinity || (lookAt !== NOWHERE && lookAt <= deadline)) return
-    leases.lookAt.set(slot, deadline)
-    this.deadlines.push(deadline, slot)
-    // Entries that were overtaken by an earlier one stay until their time: keep them few.
-    if (this.deadlines.size > 2 * leases.count + 1024) this.rescheduleAll()
+    if (this.isTimed) this.deadlines.schedule(slot)
   }
 
-  rescheduleAll(): void {
-    const { leases } = this.tables
-    this.deadlines.clear()
-    for (let slot = 0; slot < leases.slots.end; slot++) {
-      leases.lookAt.set(slot, NOWHERE)
-      if (leases.born.get(slot) !== 0) this.schedule(slot)
-    }
-  }
-
-  /**
-   * Takes the earliest entry off the deadlines if its time has come. Answers with the lease if it
-   * is due, with NONE if it turned out to live on or to be gone, with `undefined` if nothing has
-   * come up.
-   */
+  /** The next lease that is due: see `LazyDeadlines.nextDue`. */
   nextDue(now: number): number | undefined {
-    const { leases } = this.tables
-    const time = this.deadlines.next
-    if (time > now) return undefined
-    const slot = this.deadlines.nextSlot
-    this.deadlines.pop()
-    if (leases.lookAt.get(slot) !== time) return NONE
-    leases.lookAt.set(slot, NOWHERE)
-    if (leases.born.get(slot) === 0) return NONE
-    if (leases.deadline(slot) <= now) return slot
-    this.schedule(slot)
-    return NONE
+    return this.deadlines.nextDue(now)
   }
 
+  /** Puts a claim behind the others of its lease. */
   attach(lease: number, claim: number): void {
     const { leases, claims } = this.tables
-    const next = leases.firstClaim.get(lease)
+    const last = leases.lastClaim.get(lease)
     claims.lease.set(claim, lease)
-    claims.previousOfLease.set(claim, NONE)
-    claims.nextOfLease.set(claim, next)
-    if (next !== NONE) claims.previousOfLease.set(next, claim)
-    leases.firstClaim.set(lease, claim)
+    claims.previousOfLease.set(claim, last)
+    claims.nextOfLease.set(claim, NONE)
+    if (last === NONE) leases.firstClaim.set(lease, claim)
+    else claims.nextOfLease.set(last, claim)
+    leases.lastClaim.set(lease, claim)
     leases.claims.add(lease, 1)
   }
 
@@ -237,9 +235,10 @@ export class Ledger {
     const { leases, claims } = this.tables
     const next = claims.nextOfLease.get(claim)
     const previous = claims.previousOfLease.get(claim)
-    if (next !== NONE) claims.previousOfLease.set(next, previous)
     if (previous === NONE) leases.firstClaim.set(lease, next)
     else claims.nextOfLease.set(previous, next)
+    if (next === NONE) leases.lastClaim.set(lease, previous)
+    else claims.previousOfLease.set(next, previous)
     leases.claims.add(lease, -1)
   }
 

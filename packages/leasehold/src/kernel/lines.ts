@@ -119,7 +119,7 @@ export class Lines {
       if (claims.heldSince.get(claim) === 0) held(claim)
     }
     // Whoever held before is among the first so many, and one more that was put in.
-    for (let at = keys.held.get(key); claim !== NONE && at <= heldBefore; at++) {
+    for (let at = keys.held.get(key); at <= heldBefore; at++) {
       if (claims.heldSince.get(claim) !== 0) waits(claim)
       claim = claims.nextOnKey.get(claim)
     }

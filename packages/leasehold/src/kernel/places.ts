@@ -16,11 +16,20 @@ const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum l
 export const NOTHING_AHEAD: readonly Ahead[] = []
 
 /** Ends a lease whose time is over, with all under it. */
-export function expireLease(ledger: Ledger, slot: number, now: number): void {
+export function expireLease(
+  ledger: Ledger,
+  slot: number,
+  now: number,
+  aged = isAtEndOfLife(ledger, slot),
+): void {
   const { leases } = ledger.tables
-  const aged = leases.deadline(slot) === leases.endOfLife.get(slot)
   const end = aged ? (leases.cappedBy.get(slot) ?? AGED) : EXPIRED
   ledger.endLeases(++ledger.revision, leases.family(slot), now, end)
+}
+
+/** Whether its maximum life or a break comes before its ttl is over. */
+function isAtEndOfLife({ tables: { leases } }: Ledger, slot: number): boolean {
+  return leases.deadline(slot) === leases.endOfLife.get(slot)
 }
 
 /** The places that claims would take, or have just taken, on their keys. */
@@ -81,7 +90,7 @@ export class Places {
       const first = keys.first.get(key)
       if (first === NONE) return undefined
       const lease = claims.lease.get(first)
-      if (leases.deadline(lease) > now) break
+      if (!this.#ledger.isTimed || leases.deadline(lease) > now) break
       expireLease(this.#ledger, lease, now)
     }
     const count = keys.count.get(keys.find(name))

@@ -23,6 +23,13 @@ export class Recent<K, V> {
     }
   }
 
+  /** Becomes what the other is at this moment. */
+  copy(from: Recent<K, V>): void {
+    this.#young = new Map(from.#young)
+    // Nothing is ever added to the older half.
+    this.#old = from.#old
+  }
+
   /** The older ones first. Those that are set meanwhile may or may not be among them. */
   *entries(): Generator<[K, V]> {
     for (const half of [this.#old, this.#young]) yield* half

@@ -13,8 +13,7 @@ export function exceeded(message: string): Refused {
 
 /** How a lease ended, if that is still known. */
 export function endOf(ledger: Ledger, id: LeaseId): End | undefined {
-  const isOurs = typeof id === 'string' && slotOf(id) !== -1
-  return isOurs ? ledger.ended.get(bornOf(id)) : undefined
+  return slotOf(id) === -1 ? undefined : ledger.ended.get(bornOf(id))
 }
 
 /** Why there is no such lease. */

@@ -1,5 +1,5 @@
 import type { End, Key, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
-import type { GrantedClaim, GrantedLease, Journal } from './journal.ts'
+import type { GrantedClaim, GrantedLease, Journal, Replay } from './journal.ts'
 import { bornOf, leaseId } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
 import type { Answer } from './requests.ts'
@@ -14,7 +14,7 @@ const STEP = 256
  * were described one after the other while it went on changing, may tell a child before its parent
  * and claims out of their order, and that gives the state too once all has been told.
  */
-export class Replayer implements Journal {
+export class Replayer implements Replay {
   readonly #ledger: Ledger
   /** Children whose parent has not been told yet, by the slot of the parent. */
   readonly #waiting = new Map<number, Set<number>>()
@@ -32,6 +32,12 @@ export class Replayer implements Journal {
 
   granted(revision: Revision, slot: number, lease: GrantedLease): void {
     const { leases } = this.#ledger.tables
+    // The lowest free slot is given out, so none lies beyond the first that was never used.
+    if (slot > leases.slots.end) {
+      throw new Error(
+        `a lease was granted slot ${slot}, but only slots up to ${leases.slots.end} could be given out`,
+      )
+    }
     leases.slots.reach(slot)
     if (leases.born.get(slot) !== 0) throw new Error(`slot ${slot} has a lease already`)
     leases.put(slot, lease.born, lease.holder, lease.at)
@@ -128,7 +134,7 @@ export class Replayer implements Journal {
   /** A claim comes to hold: since the time that was told, or since the one before it left. */
   readonly #holds = (claim: number): void => {
     const { claims } = this.#ledger.tables
-    const told = this.#heldSince.size > 0 ? this.#heldSince.get(claim) : undefined
+    const told = this.#heldSince.get(claim)
     claims.heldSince.set(claim, told ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
   }
 
@@ -148,9 +154,7 @@ export class Replayer implements Journal {
     const isNew = revision > ledger.events.completeAfter && !ledger.tenures.has(claim)
     if (claims.heldSince.get(claim) !== 0 && isNew) ledger.tenures.add(claim, at, end)
     ledger.takeOut(claim)
-    // By this it is known to be free when all has been told.
-    claims.token.set(claim, 0)
-    if (this.#heldSince.size > 0) this.#heldSince.delete(claim)
+    this.#heldSince.delete(claim)
     this.#left.push(key)
     this.#leftAt = at
   }
@@ -172,7 +176,7 @@ export class Replayer implements Journal {
    */
   #join(slot: number, claim: number): void {
     const { leases, claims } = this.#ledger.tables
-    const latest = leases.firstClaim.get(slot)
+    const latest = leases.lastClaim.get(slot)
     claims.together.set(claim, claim)
     if (latest === NONE || claims.token.get(latest) !== claims.token.get(claim)) return
     claims.together.set(claim, claims.together.get(latest))
@@ -181,8 +185,7 @@ export class Replayer implements Journal {
 
   #adopt(parent: number, child: number): void {
     const { leases } = this.#ledger.tables
-    leases.slots.reach(parent)
-    if (leases.born.get(parent) !== 0) {
+    if (parent < leases.slots.end && leases.born.get(parent) !== 0) {
       leases.adopt(parent, child)
       return
     }
@@ -231,6 +234,26 @@ export class Replayer implements Journal {
     throw new Error(`the lease in slot ${slot} has no claim with token ${token} on ${key}`)
   }
 
+  covers(slots: number): void {
+    this.#ledger.tables.leases.slots.reach(slots - 1)
+  }
+
+  check(): void {
+    const { leases } = this.#ledger.tables
+    for (const [parent, [child]] of this.#waiting) {
+      throw new Error(`the lease in slot ${child} is under slot ${parent}, which has no lease`)
+    }
+    for (let slot = 0; slot < leases.slots.end; slot++) {
+      const born = leases.born.get(slot)
+      if (born === 0 || leases.parent.get(slot) === NONE) continue
+      const older = leases.born.get(leases.parent.get(slot))
+      if (older < born) continue
+      throw new Error(
+        `the lease of revision ${born} is under the lease of revision ${older}, which is not older`,
+      )
+    }
+  }
+
   /** Lets those hold whose turn has come with the last revision that was told. */
   finish(): void {
     const left = this.#left
@@ -245,7 +268,11 @@ export class Replayer implements Journal {
   #reached(revision: Revision): void {
     if (revision !== this.#revision) this.finish()
     this.#revision = revision
-    if (revision > this.#ledger.revision) this.#ledger.revision = revision
+    const { revision: last, events } = this.#ledger
+    if (revision <= last) return
+    // Every revision has a change, so one that is left out was skipped: see `Kernel.raise`.
+    if (revision > last + 1 && last >= events.completeAfter) events.skip(last, revision - 1)
+    this.#ledger.revision = revision
   }
 }
 

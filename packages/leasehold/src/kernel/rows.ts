@@ -16,6 +16,8 @@ const ROWS_AT_FIRST = 32
 interface Growing {
   /** Makes room for so many rows: up to a page, or one page more than before. */
   grow(rows: number): void
+  /** Takes over the rows of another one of its kind. */
+  copy(from: this): void
 }
 
 /** The fields of a table that are times, revisions, tokens. */
@@ -31,6 +33,10 @@ export class NumberRows implements Growing {
   /** The next of its `width` fields. */
   field(): NumberField {
     return new NumberField(this.#pages, this.#width, this.#fields++)
+  }
+
+  copy(from: this): void {
+    for (const page of from.#pages) this.#pages.push(page.slice())
   }
 
   grow(rows: number): void {
@@ -80,6 +86,10 @@ export class IntegerRows implements Growing {
   /** The next of its `width` fields. */
   field(): IntegerField {
     return new IntegerField(this.#pages, this.#width, this.#fields++)
+  }
+
+  copy(from: this): void {
+    for (const page of from.#pages) this.#pages.push(page.slice())
   }
 
   grow(rows: number): void {
@@ -132,6 +142,10 @@ export class ReferenceField<T> implements Growing {
     this.#pages[slot >>> PAGE_BITS]![slot & MASK] = value
   }
 
+  copy(from: this): void {
+    for (const page of from.#pages) this.#pages.push(page.slice())
+  }
+
   grow(rows: number): void {
     if (rows > PAGE) this.#pages.push(new Array<T | undefined>(PAGE).fill(undefined))
     else {
@@ -144,10 +158,14 @@ export class ReferenceField<T> implements Growing {
 /** No row: what a field of slots says where there is none. */
 export const NONE = -1
 
-/** Gives out slots, the lately freed ones first, and grows the table when there are none left. */
+/**
+ * Gives out slots, always the lowest that is free, and grows the table when none is. So which slot a
+ * new row gets depends only on which rows there are, never on what was there before: replicas that
+ * reached the same state by different routes go on alike.
+ */
 export class Slots {
   readonly #growing: readonly Growing[]
-  readonly #free: number[] = []
+  readonly #free = new FreeSlots()
   #capacity = 0
   #end = 0
 
@@ -161,13 +179,13 @@ export class Slots {
   }
 
   take(): number {
-    const slot = this.#free.pop() ?? this.#end
+    const slot = this.#free.takeLowest() ?? this.#end
     this.reach(slot)
     return slot
   }
 
   give(slot: number): void {
-    this.#free.push(slot)
+    this.#free.add(slot)
   }
 
   /** Makes room for this slot without giving it out. */
@@ -180,9 +198,70 @@ export class Slots {
     if (this.#end <= slot) this.#end = slot + 1
   }
 
+  /** Makes an empty table one that can be read as the other was at this moment. */
+  copy(from: Slots): void {
+    for (const [at, part] of this.#growing.entries()) part.copy(from.#growing[at]!)
+    this.#capacity = from.#capacity
+    this.#end = from.#end
+  }
+
   /** Looks anew which slots are free, after rows were put where they had been before. */
   recount(isFree: (slot: number) => boolean): void {
-    this.#free.length = 0
-    for (let slot = this.#end - 1; slot >= 0; slot--) if (isFree(slot)) this.#free.push(slot)
+    this.#free.clear()
+    for (let slot = 0; slot < this.#end; slot++) if (isFree(slot)) this.#free.add(slot)
+  }
+}
+
+/** Five levels of 32 are enough for 33 million slots. */
+const LEVELS = 5
+
+/**
+ * A set of slots from which the lowest is taken in a few steps: one bit a slot, in words of 32, and
+ * above them levels in which a bit says that the word below is not empty.
+ */
+class FreeSlots {
+  readonly #levels = Array.from({ length: LEVELS }, () => new Uint32Array(1))
+
+  add(slot: number): void {
+    let at = slot
+    for (let level = 0; level < LEVELS; level++) {
+      const index = at >>> 5
+      const words = this.#wordsFor(level, index)
+      const before = words[index]!
+      words[index] = before | (1 << (at & 31))
+      if (before !== 0) return
+      at = index
+    }
+  }
+
+  takeLowest(): number | undefined {
+    if (this.#levels[LEVELS - 1]![0] === 0) return undefined
+    let lowest = 0
+    for (let level = LEVELS - 1; level >= 0; level--) {
+      const word = this.#levels[level]![lowest]!
+      lowest = lowest * 32 + (31 - Math.clz32(word & -word))
+    }
+    let at = lowest
+    for (let level = 0; level < LEVELS; level++) {
+      const index = at >>> 5
+      const words = this.#levels[level]!
+      words[index] = words[index]! & ~(1 << (at & 31))
+      if (words[index] !== 0) break
+      at = index
+    }
+    return lowest
+  }
+
+  clear(): void {
+    for (const words of this.#levels) words.fill(0)
+  }
+
+  #wordsFor(level: number, index: number): Uint32Array {
+    const words = this.#levels[level]!
+    if (index < words.length) return words
+    const grown = new Uint32Array(Math.max(index + 1, 2 * words.length))
+    grown.set(words)
+    this.#levels[level] = grown
+    return grown
   }
 }

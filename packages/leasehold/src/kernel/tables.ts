@@ -12,4 +12,11 @@ export class Tables {
   constructor(limits: Limits) {
     this.keys = new KeyTable(limits.idleKeys)
   }
+
+  /** Makes empty tables ones that can be read as the others were at this moment. */
+  copy(from: Tables): void {
+    this.leases.slots.copy(from.leases.slots)
+    this.claims.slots.copy(from.claims.slots)
+    this.keys.copy(from.keys)
+  }
 }

@@ -14,9 +14,9 @@ export class Tenures {
   readonly #tables: Tables
   readonly #capacity: number
   readonly #perKey: number
-  readonly #numbers: Float64Array
-  readonly #holder: string[]
-  readonly #end: (End | undefined)[]
+  #numbers: Float64Array
+  #holder: string[]
+  #end: (End | undefined)[]
   #last = 0
 
   constructor(tables: Tables, capacity: number, perKey: number) {
@@ -58,24 +58,61 @@ export class Tenures {
     this.#put(key, token, slotOf(lease), bornOf(lease), holder, heldSince, endedAt, end)
   }
 
+  /** In place of one whose key is forgotten: it is kept no less, and takes the place of older ones. */
+  leaveOut(): void {
+    this.#last++
+  }
+
+  /** Becomes what the other is at this moment. */
+  copy(from: Tenures): void {
+    this.#numbers = from.#numbers.slice()
+    this.#holder = from.#holder.slice()
+    this.#end = from.#end.slice()
+    this.#last = from.#last
+  }
+
+  /** All that are kept, the oldest first; `undefined` for one whose key is forgotten. */
+  *all(): Generator<readonly [Key, Tenure] | undefined> {
+    const { keys } = this.#tables
+    const keyOf = new Map<number, number>()
+    for (let key = 0; key < keys.slots.end; key++) {
+      if (keys.name.get(key) === undefined) continue
+      let number = keys.tenure.get(key)
+      for (; this.#isKept(number); number = this.#before(number)) keyOf.set(number, key)
+    }
+    const first = Math.max(1, this.#last - this.#capacity + 1)
+    for (let number = first; number <= this.#last; number++) {
+      const key = keyOf.get(number)
+      yield key === undefined ? undefined : [keys.name.get(key)!, this.#read(number)]
+    }
+  }
+
   /** The tenures of a key, the latest first. */
   of(key: number): Tenure[] {
     const tenures: Tenure[] = []
     let number = this.#tables.keys.tenure.get(key)
     while (this.#isKept(number) && tenures.length < this.#perKey) {
-      const index = number % this.#capacity
-      const row = index * NUMBERS
-      tenures.push({
-        token: this.#numbers[row + TOKEN]!,
-        holder: this.#holder[index]!,
-        lease: leaseId(this.#numbers[row + SLOT]!, this.#numbers[row + BORN]!),
-        heldSince: this.#numbers[row + SINCE]!,
-        endedAt: this.#numbers[row + ENDED_AT]!,
-        end: this.#end[index]!,
-      })
-      number = this.#numbers[row + BEFORE]!
+      tenures.push(this.#read(number))
+      number = this.#before(number)
     }
     return tenures
+  }
+
+  #before(number: number): number {
+    return this.#numbers[(number % this.#capacity) * NUMBERS + BEFORE]!
+  }
+
+  #read(number: number): Tenure {
+    const index = number % this.#capacity
+    const row = index * NUMBERS
+    return {
+      token: this.#numbers[row + TOKEN]!,
+      holder: this.#holder[index]!,
+      lease: leaseId(this.#numbers[row + SLOT]!, this.#numbers[row + BORN]!),
+      heldSince: this.#numbers[row + SINCE]!,
+      endedAt: this.#numbers[row + ENDED_AT]!,
+      end: this.#end[index]!,
+    }
   }
 
   #isKept(number: number): boolean {

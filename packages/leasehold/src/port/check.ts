@@ -40,6 +40,7 @@ export function checkGrant(request: GrantRequest, limits: Limits): Complaint {
     (request.parent === undefined ? undefined : checkLeaseId('parent', request.parent)) ??
     checkLabels(request.labels, limits) ??
     (request.claims === undefined ? undefined : checkClaims(request.claims, limits, noneKnown)) ??
+    checkFlag('ifFree', request.ifFree) ??
     checkRequestId(request.request, limits)
   )
 }
@@ -53,6 +54,7 @@ export function checkClaim(
     checkObject('claim', request) ??
     checkLeaseId('lease', request.lease) ??
     checkClaims(request.claims, limits, known) ??
+    checkFlag('ifFree', request.ifFree) ??
     checkRequestId(request.request, limits)
   )
 }
@@ -83,12 +85,20 @@ export function checkUpdate(request: UpdateRequest, limits: Limits): Complaint {
 }
 
 export function checkRenew(leases: readonly LeaseId[], limits: Limits): Complaint {
-  if (!Array.isArray(leases))
-    return invalid(`leases is ${show(leases)}: give an array of lease ids`)
-  if (leases.length > limits.renewBatch) {
+  if (Array.isArray(leases) && leases.length > limits.renewBatch) {
     return exceeded(
       `one call renews at most ${limits.renewBatch} leases, not ${leases.length}: send them in several calls`,
     )
+  }
+  return checkLeases(leases)
+}
+
+export function checkLeases(leases: readonly LeaseId[]): Complaint {
+  if (!Array.isArray(leases))
+    return invalid(`leases is ${show(leases)}: give an array of lease ids`)
+  for (const lease of leases) {
+    const complaint = checkLeaseId('lease', lease)
+    if (complaint) return complaint
   }
   return undefined
 }
@@ -105,7 +115,9 @@ export function checkRevoke(request: RevokeRequest, limits: Limits): Complaint {
 }
 
 export function checkQuery(query: Query, limits: Limits): Complaint {
-  const complaint = checkObject('query', query)
+  const complaint =
+    checkObject('query', query) ??
+    checkNames('query', query, ['key', 'prefix', 'lease', 'leases', 'history'])
   if (complaint) return complaint
   if ('limit' in query && query.limit !== undefined) {
     const { limit } = query
@@ -118,10 +130,8 @@ export function checkQuery(query: Query, limits: Limits): Complaint {
     return checkPrefix(query.prefix, limits) ?? checkAfterKey(query.after, limits)
   if ('lease' in query) return checkLeaseId('lease', query.lease)
   if ('history' in query) return checkKey(query.history, limits)
-  if ('leases' in query) {
-    return query.after === undefined ? undefined : checkLeaseId('after', query.after)
-  }
-  return invalid('a query names one of key, prefix, lease, leases and history')
+  if (query.leases !== true) return invalid(`leases is ${show(query.leases)}: it must be true`)
+  return query.after === undefined ? undefined : checkLeaseId('after', query.after)
 }
 
 function checkAfterKey(after: Key | undefined, limits: Limits): Complaint {
@@ -129,13 +139,13 @@ function checkAfterKey(after: Key | undefined, limits: Limits): Complaint {
 }
 
 export function checkWatch(target: WatchTarget, observer: Observer, limits: Limits): Complaint {
-  const complaint = checkObject('target', target)
+  const complaint =
+    checkObject('target', target) ?? checkNames('watch', target, ['prefix', 'lease'])
   if (complaint) return complaint
   if (typeof observer !== 'function') {
     return invalid(`observer is ${show(observer)}: give a function to call with each notice`)
   }
   if ('lease' in target) return checkLeaseId('lease', target.lease)
-  if (!('prefix' in target)) return invalid('a watch names a prefix or a lease')
   const { from } = target
   if (from !== undefined && !(Number.isSafeInteger(from) && from >= 0)) {
     return invalid(`from is ${show(from)}: it must be a revision, an integer from 0 on`)
@@ -176,14 +186,10 @@ function checkPrefix(prefix: string, limits: Limits, name = 'prefix'): Complaint
 
 function checkRevokeTarget(request: RevokeRequest, limits: Limits): Complaint {
   const target = request.target
-  const complaint = checkObject('target', target)
+  const complaint =
+    checkObject('target', target) ??
+    checkNames('revoke', target, ['lease', 'parent', 'prefix', 'key'])
   if (complaint) return complaint
-  const named = ['lease', 'parent', 'prefix', 'key'].filter((name) => name in target)
-  if (named.length > 1) {
-    return invalid(
-      `a revoke names one of lease, parent, prefix and key, not ${named.join(' and ')}`,
-    )
-  }
   if ('lease' in target) return checkLeaseId('lease', target.lease)
   if ('parent' in target) return checkLeaseId('parent', target.parent)
   if (request.after !== undefined) {
@@ -192,13 +198,18 @@ function checkRevokeTarget(request: RevokeRequest, limits: Limits): Complaint {
     )
   }
   if ('prefix' in target) return checkPrefix(target.prefix, limits)
-  if ('key' in target) {
-    return (
-      checkKey(target.key, limits) ??
-      (target.token === undefined ? undefined : checkToken(target.token))
-    )
-  }
-  return invalid('a revoke names one of lease, parent, prefix and key')
+  return (
+    checkKey(target.key, limits) ??
+    (target.token === undefined ? undefined : checkToken(target.token))
+  )
+}
+
+/** What is named by two of these could mean either, to two who look at it. */
+function checkNames(what: string, given: object, names: readonly string[]): Complaint {
+  const named = names.filter((name) => name in given)
+  if (named.length === 1) return undefined
+  const others = named.length > 1 ? `, not ${named.join(' and ')}` : ''
+  return invalid(`a ${what} names one of ${names.join(', ')}${others}`)
 }
 
 function checkClaims(claims: readonly ClaimSpec[], limits: Limits, known: KnownKey): Complaint {
@@ -356,12 +367,17 @@ function checkLeaseId(name: string, id: LeaseId): Complaint {
   return invalid(`${name} is ${show(id)}: give the id that the lease was granted with`)
 }
 
+function checkFlag(name: string, value: boolean | undefined): Complaint {
+  if (value === undefined || typeof value === 'boolean') return undefined
+  return invalid(`${name} is ${show(value)}: it must be true or false`)
+}
+
 function checkRequestId(id: string | undefined, limits: Limits): Complaint {
   return id === undefined ? undefined : checkName('request', id, limits)
 }
 
 function checkObject(name: string, value: unknown): Complaint {
-  if (typeof value === 'object' && value !== null) return undefined
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return undefined
   return invalid(`${name} is ${show(value)}: it must be an object`)
 }
 

@@ -73,7 +73,18 @@ export interface ErrorDetails {
   readonly cause?: unknown
 }
 
+/**
+ * Marks the errors of every copy of this package. A program may load two, as when two of its
+ * dependencies bring their own: a store of one copy then throws to a client of the other.
+ */
+const BRAND = Symbol.for('leasehold.error')
+
 export class LeaseholdError extends Error {
+  /** `instanceof` is true for the errors of another copy of this package too. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && (value as { readonly [BRAND]?: unknown })[BRAND] === true
+  }
+
   override readonly name = 'LeaseholdError'
   readonly code: ErrorCode
   /** For `lease-ended` and `lost`: how it ended. */
@@ -94,6 +105,10 @@ export class LeaseholdError extends Error {
     this.why = details.why
     this.token = details.token
     this.highest = details.highest
+  }
+
+  get [BRAND](): true {
+    return true
   }
 
   get outcome(): 'refused' | 'unknown' {

@@ -1,6 +1,9 @@
-/** An address as it can be printed: whatever stands before the last @ may hold a password. */
+/**
+ * An address as it can be printed: whatever stands before the last @ may hold a password, and the
+ * setting `sig` is the signature of a shared access to Azure.
+ */
 export function withoutPassword(url: string): string {
-  return url.replace(/:\/\/.*@/, '://…@')
+  return url.replace(/:\/\/.*@/, '://…@').replace(/([?&]sig=)[^&]*/g, '$1…')
 }
 
 /** A value as it can stand in an error message: quoted, and never long. */

@@ -23,7 +23,14 @@ export class SystemClock implements Clock {
   #asleep = 0
   #wall = Date.now()
   #wallAhead = this.#wall - performance.now()
-  #uptimeAhead = this.#readUptimeAhead()
+  #uptimeAhead: number
+  readonly #uptime: () => number
+
+  /** `machineUptime` says for how many seconds the machine has been running, asleep or not. */
+  constructor(machineUptime: () => number = uptime) {
+    this.#uptime = machineUptime
+    this.#uptimeAhead = this.#readUptimeAhead()
+  }
 
   now(): number {
     return ORIGIN + performance.now()
@@ -58,7 +65,7 @@ export class SystemClock implements Clock {
   }
 
   #readUptimeAhead(): number {
-    return uptime() * 1000 - performance.now()
+    return this.#uptime() * 1000 - performance.now()
   }
 }
 

@@ -21,7 +21,9 @@ import { askHttp } from './http.ts'
  * connection goes to the very address that was judged: a name that answers differently the second
  * time is not asked a second time. Redirects are not followed, proxies of the environment are not
  * used, nothing is run, and nothing that an instance answers beyond its status is read or passed
- * on; so whoever registers an address learns at most whether something healthy is there.
+ * on; so whoever registers an address learns at most whether something healthy is there. A note
+ * never says what a name resolves to, nor whether it resolves at all to an address that is not
+ * allowed: names inside a network are not for everybody who may register.
  */
 export function networkProbe(settings: ProbeSettings): Probe {
   return async (target, signal) => {
@@ -41,12 +43,7 @@ async function look(
 ): Promise<ProbeResult> {
   const complaint = complaintAboutTarget(target, policy)
   if (complaint !== undefined) throw new Refused(complaint)
-  const addresses = await addressesOf(target.host, lookup)
-  for (const address of addresses) {
-    const wrong = complaintAboutAddress(address, policy)
-    // One bad address among good ones is how a name gets past those who look at the first only.
-    if (wrong !== undefined) throw new Refused(`${target.host} is ${address}: ${wrong}`)
-  }
+  const addresses = await addressesOf(target.host, policy, lookup)
   signal.throwIfAborted()
   const socket = await connectTo(target, addresses[0]!, ca, signal)
   try {
@@ -58,11 +55,33 @@ async function look(
   }
 }
 
-async function addressesOf(host: string, lookup: Lookup): Promise<readonly string[]> {
-  if (parseAddress(host) !== undefined) return [host]
-  const addresses = await lookup(host)
-  if (addresses.length === 0) throw new Refused(`${host} has no address`)
+async function addressesOf(
+  host: string,
+  policy: ProbeSettings['policy'],
+  lookup: Lookup,
+): Promise<readonly string[]> {
+  if (parseAddress(host) !== undefined) {
+    const wrong = complaintAboutAddress(host, policy)
+    if (wrong !== undefined) throw new Refused(wrong)
+    return [host]
+  }
+  const addresses = await lookup(host).catch((error: unknown) => {
+    if (isUnknownHost(error)) return []
+    throw error
+  })
+  // One bad address among good ones is how a name gets past those who look at the first only.
+  const isAllowed = addresses.every((one) => complaintAboutAddress(one, policy) === undefined)
+  if (addresses.length === 0 || !isAllowed) throw new Refused(NO_ADDRESS)
   return addresses
+}
+
+/** The same for a name that is not known and for one whose address is not allowed. */
+const NO_ADDRESS =
+  'its host has no address that checks may go to: give a name that is known, with addresses that this checker allows'
+
+function isUnknownHost(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown }
+  return code === 'ENOTFOUND' || code === 'ENODATA'
 }
 
 const systemLookup: Lookup = async (host) => {
@@ -77,7 +96,6 @@ function reasonOf(error: unknown): string {
   const known: Record<string, string> = {
     ECONNREFUSED: 'the connection was refused',
     ECONNRESET: 'the connection was reset',
-    ENOTFOUND: 'its host is not known',
     EHOSTUNREACH: 'its host cannot be reached',
   }
   return known[String(code)] ?? String(code ?? message ?? 'it failed')

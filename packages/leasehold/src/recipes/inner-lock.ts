@@ -94,7 +94,7 @@ class InnerLock implements Hold {
   }
 
   async update(value: string | undefined, key: Key = this.key): Promise<void> {
-    if (this.#released) this.assertHeld()
+    this.assertHeld()
     await this.#outer.update(value, key)
   }
 

@@ -1,10 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type BrokenNews, Leasehold } from '../../src/index.ts'
 import type { LeaseStore } from '../../src/port/index.ts'
-import { fileStore } from '../../src/stores/file/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
@@ -53,27 +49,6 @@ describe('the history of a key whose lease was broken', () => {
     expect(await endsOf(store, 'released')).toMatchObject([{ reason: 'released' }])
     expect(await endsOf(store, 'given up')).toMatchObject([{ reason: 'revoked', by: 'me' }])
     await leasehold.close()
-  })
-
-  it('tells of it on disk, and after it was opened again', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'leasehold-breaking-'))
-    let store = await fileStore(folder)
-    const leasehold = await Leasehold.open(store, { holder: 'me' })
-    const lock = await leasehold.lock('k', { ttl: '200ms' })
-    await store.revoke({
-      target: { lease: lock.lease },
-      by: 'ops',
-      why: 'too slow',
-      after: 1000,
-    })
-    await expect.poll(() => endsOf(store, 'k'), { timeout: 10_000 }).toEqual([BROKEN])
-    expect(lock.signal.reason).toMatchObject({ code: 'lost', ...BROKEN })
-    await leasehold.close()
-    await store.close()
-    store = await fileStore(folder)
-    expect(await endsOf(store, 'k')).toEqual([BROKEN])
-    await store.close()
-    await rm(folder, { recursive: true })
   })
 })
 

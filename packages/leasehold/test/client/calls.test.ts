@@ -47,6 +47,23 @@ describe('a call that no hold stands for', () => {
     expect(store.count('update')).toBe(1)
   })
 
+  it('is each of those that a store has, with its answer', async () => {
+    const { client, inner } = open()
+    const { store } = client
+    const granted = await store.grant({ holder: 'me', ttl: 60_000 })
+    const lease = granted.outcome === 'granted' ? granted.lease : ''
+    const claimed = await store.claim({ lease, claims: [{ key: 'a' }, { key: 'b' }] })
+    const token = claimed.outcome === 'claimed' ? claimed.token : 0
+    expect(claimed).toMatchObject({ outcome: 'claimed', holds: true })
+    await store.update({ lease, key: 'a', token, value: 'x' })
+    expect((await inner.read({ key: 'a' })).claims[0]?.value).toBe('x')
+    expect(await store.release({ lease, keys: ['a'], token })).toHaveProperty('revision')
+    expect((await store.read({ prefix: '' })).keys.map(({ key }) => key)).toEqual(['b'])
+    expect(await store.renew([lease])).toMatchObject({ lost: [] })
+    expect(await store.revoke({ target: { lease } })).toHaveProperty('revision')
+    expect((await inner.read({ leases: true })).leases).toEqual([])
+  })
+
   it('leaves a lease that outlives its client', async () => {
     const { inner, client } = open()
     await client.store.grant({ holder: 'me', ttl: 60_000, claims: [{ key: 'k' }] })

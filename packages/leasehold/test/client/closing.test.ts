@@ -34,6 +34,9 @@ describe.each([
     expect((await next).held).toBe(true)
     expect(await leases()).toBe(1)
     for (const lock of locks) await lock.release()
+    const [tenure] = (await inner.read({ history: 'a' })).tenures
+    const by = leasehold.holder
+    expect(tenure!.end).toMatchObject({ reason: 'revoked', by, why: 'closed' })
   })
 
   it('ends waits and later calls with closed', async () => {

@@ -80,9 +80,9 @@ describe('a shared lease', () => {
     const clock = new TestClock()
     const store = memoryStore({ clock, limits: { claimsPerLease: 3 } })
     const leasehold = await Leasehold.open(store, { clock })
-    const locks = await Promise.all(Array.from({ length: 10 }, (_, i) => leasehold.lock(`k/${i}`)))
+    const locks = await Promise.all(Array.from({ length: 30 }, (_, i) => leasehold.lock(`k/${i}`)))
     expect(locks.every((lock) => lock.held)).toBe(true)
-    expect(new Set(locks.map((lock) => lock.lease)).size).toBe(4)
+    expect(new Set(locks.map((lock) => lock.lease)).size).toBe(10)
   })
 
   it('is kept where a limit was passed that another lease would pass too', async () => {
@@ -140,6 +140,7 @@ describe('a lease of its own', () => {
     await clock.advance(300)
     expect(lock.state).toBe('lost')
     expect(lock.signal.reason).toMatchObject({ code: 'lost', reason: 'expired' })
+    expect(lock.signal.reason.message).toContain('held for as long as it may be')
     expect(abortedAt).toBeLessThan(5000)
     expect((await next).held).toBe(true)
   })

@@ -193,3 +193,48 @@ describe('a notice and an answer that pass each other', () => {
     expect((await second).held).toBe(true)
   })
 })
+
+describe('a watch of a lease that breaks again and again', () => {
+  it('is opened again soon, because it worked in between', async () => {
+    const { clock, store, leasehold, rival } = await open(false)
+    const first = await rival.lock('k')
+    const second = leasehold.lock('k')
+    await clock.settle()
+    for (let breaks = 0; breaks < 10; breaks++) {
+      store.interrupt()
+      await clock.advance(100)
+    }
+    store.interrupt()
+    await first.release()
+    await clock.advance(100)
+    const held = await Promise.race([second, clock.settle().then(() => undefined)])
+    expect(held?.held).toBe(true)
+  })
+})
+
+describe('a lock on several keys of which one is taken by force', () => {
+  it.each([true, false])('gives back the others (in process: %s)', async (inProcess) => {
+    const { clock, inner, leasehold, claims } = await open(inProcess)
+    const other = await leasehold.lock('other')
+    const lock = await leasehold.lock(['a', 'b', 'c'])
+    // They share a lease, which lives on.
+    expect(lock.lease).toBe(other.lease)
+    await inner.revoke({ target: { key: 'b' }, by: 'ops' })
+    await clock.advance(100)
+    expect(lock.state).toBe('lost')
+    expect([await claims('a'), await claims('b'), await claims('c')]).toEqual([0, 0, 0])
+    expect(other.held).toBe(true)
+  })
+
+  it('gives them back while it waits', async () => {
+    const { clock, inner, leasehold, rival, claims } = await open(false)
+    await rival.lock('a')
+    const waiting = leasehold.lock(['a', 'b']).catch((error) => error)
+    await clock.settle()
+    const { claims: all } = await inner.read({ key: 'a' })
+    await inner.revoke({ target: { key: 'a', token: all[1]!.token }, by: 'ops' })
+    await clock.advance(100)
+    expect(await waiting).toMatchObject({ code: 'lost', by: 'ops' })
+    expect(await claims('b')).toBe(0)
+  })
+})

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -17,6 +17,8 @@ export interface EngineSpec {
   readonly program: string | undefined
   /** The system's user to run it as, for a program that refuses to be run by root. */
   readonly user?: string
+  /** Its children do its work. */
+  readonly forks?: true
   /** Makes the data that it starts with. */
   readonly prepare?: (folder: string, user: User) => void
   readonly args: (folder: string, port: number) => readonly string[]
@@ -83,6 +85,18 @@ export class Engine {
     this.#process?.kill(signal)
   }
 
+  /** Stops it in its tracks, with the children that do its work, and returns when all stand still. */
+  async freeze(): Promise<void> {
+    for (const pid of this.#pids()) {
+      signalTo(pid, 'SIGSTOP')
+      while (runs(pid)) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  thaw(): void {
+    for (const pid of this.#pids()) signalTo(pid, 'SIGCONT')
+  }
+
   /** Starts it again, on the same port with the same data. */
   async restart(): Promise<void> {
     const said = await this.#run()
@@ -93,6 +107,13 @@ export class Engine {
     await this.kill()
     process.off('exit', this.#lastResort)
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+  }
+
+  #pids(): number[] {
+    const pid = this.#process!.pid!
+    if (!this.#spec.forks) return [pid]
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    return [pid, ...children.split(' ').filter(Boolean).map(Number)]
   }
 
   /** Between finding a free port and taking it somebody else may have taken it. */
@@ -170,6 +191,21 @@ export function foldersIn(folder: string): string[] {
   if (!existsSync(folder)) return []
   const names = readdirSync(folder).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
   return names.map((name) => join(folder, name))
+}
+
+/** A child may end at any moment. */
+function signalTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+/** Whether it is neither stopped nor ended. */
+function runs(pid: number): boolean {
+  const file = `/proc/${pid}/stat`
+  return existsSync(file) && !/\) [TZX] /.test(readFileSync(file, 'utf8'))
 }
 
 /** Only root can be, and need be, another user. */

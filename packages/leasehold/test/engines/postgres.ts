@@ -12,6 +12,7 @@ export const POSTGRES: EngineSpec = {
   name: 'postgres',
   program,
   user: 'postgres',
+  forks: true,
   prepare: (folder, user) => {
     const initdb = join(dirname(program!), 'initdb')
     const args = ['-D', join(folder, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
@@ -27,6 +28,12 @@ export const POSTGRES: EngineSpec = {
       ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
     ].flat(),
   ready: /database system is ready to accept connections/,
+}
+
+/** The same without waiting for the disk, for tests that are not about crashes. */
+export const POSTGRES_UNSYNCED: EngineSpec = {
+  ...POSTGRES,
+  args: (folder, port) => [...POSTGRES.args(folder, port), '-c', 'fsync=off'],
 }
 
 /** Its kind of crash: every process ends at once, nothing is tidied, and the log is replayed. */

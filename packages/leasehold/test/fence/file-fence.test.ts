@@ -1,10 +1,12 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
+  chmodSync,
   closeSync,
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -68,6 +70,33 @@ describe('a fence in a folder', () => {
     const again = await open()
     await expect(again.admit('a', 9)).rejects.toMatchObject(stale(10))
     await again.admit('a', 10)
+  })
+
+  it('makes what only its own user can read, and closes what an earlier version made', async () => {
+    const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+    const made = join(folder, 'made')
+    const umask = process.umask(0)
+    try {
+      const fence = await open(made)
+      for (let token = 1; token < 10_010; token++) fence.admit('a', token).catch(() => {})
+      await fence.admit('a', 20_000)
+    } finally {
+      process.umask(umask)
+    }
+    expect(modeOf(made)).toBe('700')
+    expect(readdirSync(made)).toContain(SECOND)
+    for (const name of readdirSync(made)) expect(modeOf(join(made, name)), name).toBe('600')
+    chmodSync(join(made, SECOND), 0o644)
+    await open(made)
+    expect(modeOf(join(made, SECOND))).toBe('600')
+  })
+
+  it('refuses a log that is no file, and does not wait for it', async () => {
+    const strange = join(folder, 'strange')
+    mkdirSync(strange)
+    execFileSync('mkfifo', [join(strange, FIRST)])
+    await expect(fileFence(strange)).rejects.toMatchObject({ code: 'storage-damaged' })
+    await expect(fileFence(strange)).rejects.toThrow(`${FIRST} is not a file`)
   })
 
   it('refuses a folder that is none', async () => {

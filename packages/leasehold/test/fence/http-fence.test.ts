@@ -207,3 +207,20 @@ describe('a request that has the header twice', () => {
     await server.stop()
   })
 })
+
+describe('the token of a request', () => {
+  it.each([
+    ['1', 1],
+    // Tokens of a store in Redis have sixteen digits.
+    ['1800000000000001', 1_800_000_000_000_001],
+    ['9007199254740991', Number.MAX_SAFE_INTEGER],
+    ['9007199254740992', undefined],
+    ['10000000000000000', undefined],
+    ['01', undefined],
+    ['0', undefined],
+    ['1.0', undefined],
+    ['', undefined],
+  ])('%j is %s', (text, token) => {
+    expect(leaseToken({ method: 'PUT', url: '/', headers: { 'lease-token': text } })).toBe(token)
+  })
+})

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { ByteReader, ByteWriter, decodeRecords, RecordEncoder } from '../../src/encoding/index.ts'
 import type { Answer, Journal } from '../../src/kernel/index.ts'
-import { ByteReader, ByteWriter } from '../../src/stores/file/bytes.ts'
-import { decodeRecords, RecordEncoder } from '../../src/stores/file/records.ts'
 
 type Told = [keyof Journal, ...unknown[]]
 

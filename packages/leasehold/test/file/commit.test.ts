@@ -68,6 +68,54 @@ describe('group commit', () => {
     await store.close()
   })
 
+  it('answers a renewal of a broken lease only when the break is durable', async () => {
+    const disk = new MemoryDisk()
+    const store = await open(disk)
+    const { lease: id } = (await store.grant(lease)) as { lease: string }
+    let free = () => {}
+    disk.gate = new Promise((resolve) => {
+      free = resolve
+    })
+    const order: string[] = []
+    const broken = store
+      .revoke({ target: { lease: id }, by: 'ada', after: 1000 })
+      .then(() => order.push('broken'))
+    const renewed = store.renew([id]).then(({ capped }) => {
+      order.push('renewed')
+      return capped
+    })
+    await rest()
+    expect(order).toEqual([])
+    disk.gate = undefined
+    free()
+    await broken
+    expect(await renewed).toMatchObject([{ end: { reason: 'broken', by: 'ada' } }])
+    await store.close()
+  })
+
+  it('says of all who wait that the outcome is unknown, when a write fails', async () => {
+    const disk = new MemoryDisk()
+    const store = await open(disk)
+    let free = () => {}
+    disk.gate = new Promise((resolve) => {
+      free = resolve
+    })
+    const first = store.grant(lease)
+    await rest(3)
+    // These wait for the write after the one that is under way.
+    const others = [store.grant(lease), store.grant(lease)]
+    disk.fault.writing = () => {
+      throw diskError('EIO')
+    }
+    free()
+    for (const each of [first, ...others]) {
+      await expect(each).rejects.toMatchObject({ code: 'storage-failed', outcome: 'unknown' })
+    }
+    disk.fault = {}
+    disk.gate = undefined
+    await store.close()
+  })
+
   it('does not write renewals', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
@@ -211,6 +259,57 @@ describe('a disk that fails', () => {
     const again = await open(disk)
     expect((await again.read({ leases: true })).leases).toEqual([])
     await again.close()
+  })
+
+  it('that is full gives a repeated request the answer that it had, and keeps to its refusals', async () => {
+    const disk = new MemoryDisk()
+    const clock = new StillClock()
+    const options = { disk, clock, limits: SMALL, segmentBytes: 65_536 }
+    const store = await fileStore('memory', options)
+    const done = await store.grant({ ...lease, request: 'done before' })
+    disk.fault.growing = (name) => {
+      if (name.startsWith('log')) throw diskError('ENOSPC')
+    }
+    await rest()
+    const claims = [{ key: 'k', value: 'v'.repeat(1000) }]
+    for (let full = false; !full; ) {
+      await store.grant({ ...lease, claims }).catch(() => {
+        full = true
+      })
+    }
+    expect(await store.grant({ ...lease, request: 'done before' })).toEqual(done)
+    const refused = { ...lease, request: 'refused' }
+    await expect(store.grant(refused)).rejects.toMatchObject({ code: 'storage-full' })
+    disk.fault = {}
+    clock.advance(1000)
+    await rest()
+    await store.grant(lease)
+    await expect(store.grant(refused)).rejects.toMatchObject({ code: 'storage-full' })
+    await store.close()
+  })
+
+  it('ends the closing too while a snapshot waits for what cannot be written', async () => {
+    const disk = new MemoryDisk()
+    const store = await open(disk, { snapshotBytes: 0 })
+    let free = () => {}
+    disk.gate = new Promise((resolve) => {
+      free = resolve
+    })
+    const first = store.grant(lease)
+    await rest(3)
+    // This one is told to the log while the snapshot that follows the first write is taken.
+    const second = store.grant(lease)
+    disk.gate = undefined
+    free()
+    await first
+    disk.fault.writing = () => {
+      throw diskError('EIO')
+    }
+    await expect(second).rejects.toMatchObject({ code: 'storage-failed' })
+    await rest()
+    await expect(store.close()).rejects.toMatchObject({ code: 'storage-failed' })
+    disk.fault = {}
+    await (await open(disk)).close()
   })
 
   it('that is full refuses what grows, takes what frees, and goes on when there is space', async () => {

@@ -77,6 +77,12 @@ export async function contents(store: LeaseStore, keys: readonly Key[] = []) {
   return { revision, owned, lines, histories }
 }
 
+/** The same but for the revision, which a store raises after a crash. */
+export async function contentsAfterCrash(store: LeaseStore, keys: readonly Key[] = []) {
+  const { revision: _, ...rest } = await contents(store, keys)
+  return rest
+}
+
 /** Lets everything that is under way come to rest. */
 export async function rest(turns = 20): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))

@@ -1,6 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -40,7 +49,8 @@ describe('the owner of a folder', () => {
     return { child, said: String(said).trim() }
   }
 
-  const owners = () => readdirSync(folder).filter((name) => name.startsWith('owner'))
+  const owners = () => readdirSync(folder).filter((name) => /^owner-[^.]+$/.test(name))
+  const left = () => readdirSync(folder).filter((name) => name.startsWith('owner'))
 
   it('is named to a second opener, in the same process and by another path', async () => {
     const store = await fileStore(folder, options)
@@ -54,7 +64,7 @@ describe('the owner of a folder', () => {
     rmSync(link)
     expect(owners()).toHaveLength(1)
     await store.close()
-    expect(owners()).toEqual([])
+    expect(left()).toEqual([])
   })
 
   it('is followed by the next as soon as it is dead, though it released nothing', async () => {
@@ -67,6 +77,7 @@ describe('the owner of a folder', () => {
     const store = await fileStore(folder, options)
     expect(owners()).toHaveLength(1)
     await store.close()
+    expect(left()).toEqual([])
   })
 
   it('is one, however many come for what a dead one left', async () => {
@@ -87,18 +98,42 @@ describe('the owner of a folder', () => {
     expect(said.sort()).toEqual(['opened', 'storage-locked', 'storage-locked'])
   }, 20_000)
 
-  it('is not taken for dead where it cannot be looked at', async () => {
-    const elsewhere = {
-      pid: 1,
-      started: '1',
-      host: `not-${hostname()}`,
-      boot: 'x',
-      pidNamespace: '',
-    }
-    writeFileSync(join(folder, 'owner-elsewhere'), JSON.stringify(elsewhere))
-    await expect(fileStore(folder, options)).rejects.toThrow(`delete ${folder}/owner-elsewhere`)
-    writeFileSync(join(folder, 'owner-elsewhere'), 'nonsense')
+  it('is not taken for dead if its file says nothing', async () => {
+    writeFileSync(join(folder, 'owner-nobody'), 'nonsense')
     await expect(fileStore(folder, options)).rejects.toThrow('does not say by which')
+  })
+
+  it.each([
+    ['a fifo', (path: string) => execFileSync('mkfifo', [path])],
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a symbolic link', (path: string) => symlinkSync('nowhere', path)],
+  ])('may be named by %s, which is refused and not waited for', async (_, make) => {
+    const path = join(folder, 'owner-strange')
+    make(path)
+    const refused = fileStore(folder, options)
+    await expect(refused).rejects.toMatchObject({ code: 'storage-locked' })
+    await expect(refused).rejects.toThrow(`${path} does not say by which`)
+    expect(left()).toEqual(['owner-strange'])
+  })
+
+  it('is not taken for dead because its socket was replaced', async () => {
+    const { child } = await holder()
+    const [socket] = left().filter((name) => name.endsWith('.socket'))
+    const path = join(folder, socket!)
+    rmSync(path)
+    await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
+    // One on which nobody listens, as a copy of the folder would have.
+    const server = createServer().listen(`${path}.other`)
+    await once(server, 'listening')
+    renameSync(`${path}.other`, path)
+    server.close()
+    await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
+  })
+
+  it('is not taken for dead because it is frozen', async () => {
+    const { child } = await holder()
+    child.kill('SIGSTOP')
+    await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
   })
 
   it('that had the same process id before the machine was started again is dead', async () => {

@@ -4,8 +4,14 @@ import type { Disk, DiskFile, Lock } from '../../src/stores/file/index.ts'
 export interface Fault {
   /** Called before a durable write. May throw, and may first have written a part of it. */
   writing?: (name: string, bytes: Uint8Array, position: number, file: Buffer) => void
+  /** Called before a file is opened. */
+  opening?: (name: string) => void
+  /** Called before a file is read. */
+  reading?: (name: string) => void
   /** Called before a file grows. */
   growing?: (name: string, by: number) => void
+  /** Called when a file, or the folder (`.`), is made durable. */
+  syncing?: (name: string) => void
 }
 
 /** A disk in memory, whose files can be copied, damaged and made to fail. */
@@ -13,7 +19,10 @@ export class MemoryDisk implements Disk {
   readonly folder = 'memory'
   readonly files: Map<string, Buffer>
   fault: Fault = {}
+  /** Durable writes to the log. */
   writes = 0
+  /** Files that were opened and not closed. */
+  openFiles = 0
   /** Where set, a durable write ends only when this does. */
   gate: Promise<void> | undefined
   #locked = false
@@ -43,6 +52,7 @@ export class MemoryDisk implements Disk {
   }
 
   async open(name: string): Promise<DiskFile> {
+    this.fault.opening?.(name)
     if (!this.files.has(name)) throw Object.assign(new Error(`no ${name}`), { code: 'ENOENT' })
     return this.#file(name)
   }
@@ -61,11 +71,14 @@ export class MemoryDisk implements Disk {
     this.files.delete(name)
   }
 
-  async sync(): Promise<void> {}
+  async sync(): Promise<void> {
+    this.fault.syncing?.('.')
+  }
 
   #file(opened: string): DiskFile {
     let bytes = this.files.get(opened)!
     let name = opened
+    this.openFiles++
     const write = (data: Uint8Array, position: number) => {
       if (position + data.length > bytes.length) {
         this.fault.growing?.(name, position + data.length - bytes.length)
@@ -79,17 +92,22 @@ export class MemoryDisk implements Disk {
     }
     return {
       size: async () => bytes.length,
-      read: async (position, length) => Buffer.from(bytes.subarray(position, position + length)),
+      read: async (position, length) => {
+        this.fault.reading?.(name)
+        return Buffer.from(bytes.subarray(position, position + length))
+      },
       write: async (data, position) => write(data, position),
       writeDurably: async (data, position) => {
-        this.writes++
+        if (name.startsWith('log')) this.writes++
         await this.gate
         if (position + data.length > bytes.length) throw new Error(`${name} is not to grow`)
         this.fault.writing?.(name, data, position, bytes)
         write(data, position)
       },
-      sync: async () => {},
-      close: async () => {},
+      sync: async () => this.fault.syncing?.(name),
+      close: async () => {
+        this.openFiles--
+      },
     }
   }
 }

@@ -1,9 +1,22 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type FileStoreOptions, fileStore } from '../../src/stores/file/index.ts'
+import { copyFolder, type FileStoreOptions, fileStore } from '../../src/stores/file/index.ts'
 import { contents } from './harness.ts'
+import { MemoryDisk } from './memory-disk.ts'
 
 describe('opening a folder', () => {
   let root: string
@@ -54,5 +67,90 @@ describe('opening a folder', () => {
     await store.close()
     writeFileSync(join(root, 'log-00000001'), 'not a log')
     await expect(fileStore(root)).rejects.toMatchObject({ code: 'storage-damaged' })
+  })
+
+  it('makes what only its own user can read, whatever the umask', async () => {
+    const umask = process.umask(0)
+    try {
+      const folder = join(root, 'parent', 'data')
+      const store = await fileStore(folder, { segmentBytes: 4096, snapshotBytes: 0 })
+      for (let at = 0; at < 100; at++) await store.grant({ holder: `h${at}`, ttl: 60_000 })
+      await expect.poll(() => readdirSync(folder).join()).toContain('snapshot-')
+      const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+      expect(modeOf(folder)).toBe('700')
+      const kinds = new Set(readdirSync(folder).map((name) => name.replace(/-[\w-]+/, '')))
+      expect([...kinds].sort()).toEqual(expect.arrayContaining(['log', 'manifest', 'owner']))
+      for (const name of readdirSync(folder)) {
+        if (name.endsWith('.tmp')) continue
+        expect(modeOf(join(folder, name)), name).toBe('600')
+      }
+      const copy = join(root, 'copy')
+      await copyFolder(folder, copy)
+      expect(modeOf(copy)).toBe('700')
+      for (const name of readdirSync(copy)) expect(modeOf(join(copy, name)), name).toBe('600')
+      await store.close()
+    } finally {
+      process.umask(umask)
+    }
+  })
+
+  it('takes from others what they may do to its files', async () => {
+    await (await fileStore(root, { segmentBytes: 4096 })).close()
+    for (const name of readdirSync(root)) chmodSync(join(root, name), 0o644)
+    writeFileSync(join(root, 'notes.txt'), '', { mode: 0o644 })
+    await (await fileStore(root, { segmentBytes: 4096 })).close()
+    for (const name of readdirSync(root)) {
+      const mode = statSync(join(root, name)).mode & 0o777
+      expect(mode, name).toBe(name === 'notes.txt' ? 0o644 : 0o600)
+    }
+  })
+
+  describe.each([
+    ['a fifo', (path: string) => void execFileSync('mkfifo', [path])],
+    ['a folder', (path: string) => void mkdirSync(path)],
+    ['a symbolic link', (path: string) => symlinkSync(`${path}.away`, path)],
+    [
+      'a socket',
+      (path: string) => new Promise<void>((done) => void createServer().listen(path, done).unref()),
+    ],
+  ])('in which there is %s', (what, make) => {
+    it.each(['log-00000001', 'log-00000002', 'log-00000003', 'snapshot-00000009', 'manifest'])(
+      'in place of %s is refused, and does not wait',
+      async (name) => {
+        await (await fileStore(root, { segmentBytes: 4096 })).close()
+        const path = join(root, name)
+        if (readdirSync(root).includes(name)) renameSync(path, `${path}.away`)
+        await make(path)
+        for (const use of [() => fileStore(root), () => copyFolder(root, join(root, 'copy'))]) {
+          const refused = use()
+          await expect(refused).rejects.toMatchObject({ code: 'storage-damaged' })
+          await expect(refused).rejects.toThrow(`${path} is ${what}`)
+        }
+      },
+    )
+
+    it('with the name of an unfinished file is refused, and does not wait', async () => {
+      await (await fileStore(root, { segmentBytes: 4096 })).close()
+      const path = join(root, 'snapshot-00000001.tmp')
+      await make(path)
+      await expect(fileStore(root)).rejects.toThrow(`${path} is ${what}`)
+    })
+  })
+})
+
+describe('what a process that died has written', () => {
+  it('is made durable before the manifest rests on it', async () => {
+    const disk = new MemoryDisk()
+    const died = await fileStore('memory', { disk })
+    await died.grant({ holder: 'h', ttl: 60_000 })
+    const left = disk.copy()
+    const done: string[] = []
+    left.fault.syncing = (name) => done.push(`sync ${name}`)
+    left.fault.writing = (name) => done.push(`write ${name}`)
+    const store = await fileStore('memory', { disk: left })
+    const before = done.slice(0, done.indexOf('write manifest'))
+    expect(before).toEqual(expect.arrayContaining(['sync manifest', 'sync log-00000001', 'sync .']))
+    await store.close()
+    await died.close()
   })
 })

@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Journal, Kernel } from '../../src/kernel/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
+import { beginCheckpoints } from '../../src/stores/file/checkpoints.ts'
 import { FileDurability } from '../../src/stores/file/file-durability.ts'
 import { LogWriter } from '../../src/stores/file/log-writer.ts'
 import { recover } from '../../src/stores/file/recovery.ts'
-import { segmentName, snapshotName } from '../../src/stores/file/segment.ts'
+import { segmentName, segmentNumbers, snapshotName } from '../../src/stores/file/segment.ts'
 import { SegmentSupply } from '../../src/stores/file/segment-supply.ts'
 import { writeSnapshot } from '../../src/stores/file/snapshot-writer.ts'
 import { StillClock } from './harness.ts'
@@ -31,13 +32,24 @@ async function open(disk: MemoryDisk, clock: BusyClock) {
   const { kernel, recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, (revision) => {
     return new Kernel({ limits: LIMITS, revision, journal: durability.journal })
   })
-  const { storeId, end, lastSegment, lastTime } = recovered
+  const { storeId, end, lastTime } = recovered
   const shift = lastTime === -Infinity ? 0 : clock.now() - lastTime
+  const { revision } = kernel
+  const checkpoints = await beginCheckpoints(disk, clock, recovered, revision, SEGMENT_BYTES)
+  const lastSegment = segmentNumbers(await disk.list()).at(-1)!
   kernel.settle(clock.now(), clock.now() - shift)
   const supply = new SegmentSupply(disk, clock, storeId, SEGMENT_BYTES, lastSegment)
   const file = await disk.open(segmentName(end.position.segment))
   const log = new LogWriter(disk, supply, storeId, file, SEGMENT_BYTES, end.position)
-  durability.start({ log, supply, shift, onCommit() {}, letGo: () => supply.close() })
+  durability.start({
+    log,
+    supply,
+    checkpoints,
+    revision: () => kernel.revision,
+    shift,
+    onCommit() {},
+    letGo: () => supply.close(),
+  })
   return { kernel, durability, log, storeId, shift }
 }
 

@@ -1,52 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { type Durability, Grantor } from '../../src/grantor/index.ts'
-import { type Journal, Kernel } from '../../src/kernel/index.ts'
-import type { Event, Guarantees, Notice } from '../../src/port/index.ts'
+import type { Event, Notice } from '../../src/port/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
-import { TestClock } from '../../src/testing/index.ts'
-
-/** Keeps nothing, and makes durable only when the test says so. */
-class SlowDisk implements Durability {
-  readonly journal: Journal = new Kernel().replay()
-  pending = false
-  #promise: Promise<void> | undefined
-  #resolve: () => void = () => {}
-
-  constructor() {
-    // Every change is told to the journal; this one only notes that there was one.
-    this.journal = new Proxy(this.journal, {
-      get: () => () => {
-        this.pending = true
-      },
-    })
-  }
-
-  obstacle(): undefined {}
-
-  durable(): Promise<void> {
-    this.#promise ??= new Promise((resolve) => {
-      this.#resolve = resolve
-    })
-    return this.#promise
-  }
-
-  sync(): void {
-    this.pending = false
-    this.#promise = undefined
-    this.#resolve()
-  }
-
-  async close(): Promise<void> {
-    this.sync()
-  }
-}
-
-function grantorOn(durability: Durability): Grantor {
-  const guarantees = memoryStore().guarantees as Guarantees
-  const grantor = new Grantor({ clock: new TestClock(), guarantees, durability })
-  grantor.start()
-  return grantor
-}
+import { grantorOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 

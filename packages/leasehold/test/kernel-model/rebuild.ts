@@ -8,6 +8,7 @@ export function rebuildFromJournal(pair: Pair, downtime: number): void {
   const journal = kernel.replay()
   kernel.startEvents(0)
   for (const told of pair.records.told) told.tell(journal)
+  journal.check()
   kernel.settle(pair.now + downtime, pair.now)
   pair.replace(kernel, downtime, 0)
 }
@@ -59,12 +60,16 @@ export class Description {
     const stamp = this.#slices.at(-1)?.stamp ?? this.#stampAtFirst
     const kernel = pair.newKernel(stamp)
     const journal = kernel.replay()
-    for (const { told } of this.#slices) for (const each of told) each.tell(journal)
+    for (const { end, told } of this.#slices) {
+      journal.covers(end)
+      for (const each of told) each.tell(journal)
+    }
     for (const each of this.#memory) each.tell(journal)
     kernel.startEvents(stamp)
     for (const told of pair.records.told.slice(this.#begin)) {
       if (told.slot === undefined || told.revision > this.#stampOf(told.slot)) told.tell(journal)
     }
+    journal.check()
     kernel.settle(pair.now + downtime, pair.now)
     pair.replace(kernel, downtime, Math.max(stamp, kernel.events.completeAfter))
   }

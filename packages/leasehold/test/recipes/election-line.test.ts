@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { successorOf } from '../../src/recipes/election/line.ts'
 import {
   type Candidate,
   candidateOf,
@@ -40,6 +41,7 @@ describe('whoever comes to the front', () => {
     expect(preferredBehind(line('a:9 b c'), 2, undefined)).toBeUndefined()
     expect(preferredBehind(line('a:9 b c'), 2, 'a')).toBeUndefined()
     expect(preferredBehind(line('a b:1'), 7, undefined)).toBeUndefined()
+    expect(preferredBehind(line('a:9 b c:1'), 2, undefined)?.candidate).toBe('c')
   })
 
   it('is one at the latest when all others have made room: nobody goes round in circles', () => {
@@ -67,6 +69,12 @@ describe('a leader', () => {
     expect(preemptor(line(text), 1)?.candidate).toBe(expected)
   })
 
+  it('is asked by those behind it only, and by nobody where it is not in line', () => {
+    expect(preemptor(line('a:9! b c'), 2)).toBeUndefined()
+    expect(preemptor(line('a:9 b c:1!'), 2)?.candidate).toBe('c')
+    expect(preemptor(line('a b:1!'), 7)).toBeUndefined()
+  })
+
   it('is only who says that it leads', () => {
     const claim = { holder: 'h', token: 5, claimedAt: 10, heldSince: 20 }
     expect(leaderOf([], 0)).toBeUndefined()
@@ -83,5 +91,21 @@ describe('a leader', () => {
       since: 20,
       age: 7,
     })
+  })
+})
+
+describe('a claim that no candidate wrote', () => {
+  const claim = { holder: 'h', token: 5, claimedAt: 10 }
+
+  it('is a candidate without wishes, under the name of its holder', () => {
+    const plain = { candidate: 'h', priority: 0, preempt: false, leads: false, value: undefined }
+    const texts = ['plain', '5', 'null', '{"candidate":5,"priority":"9","preempt":1,"value":7}']
+    for (const value of texts) expect(candidateOf({ ...claim, value })).toMatchObject(plain)
+  })
+
+  it('names nobody as successor, unless with a text', () => {
+    expect(successorOf([])).toBeUndefined()
+    expect(successorOf([{ ...claim, value: '{"to":5}' }])).toBeUndefined()
+    expect(successorOf([{ ...claim, value: '{"to":"b"}' }])).toBe('b')
   })
 })

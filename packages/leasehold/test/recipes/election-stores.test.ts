@@ -175,7 +175,8 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       expect(observed.leader()).toBeUndefined()
       expect(await follower.leader()).toBeUndefined()
       const a = await joined(scene, 'a', { value: 'http://a:1' })
-      await scene.until('a is seen', () => observed.leader() !== undefined)
+      // The follower may hear of it first.
+      await scene.until('a is seen', () => observed.leader() !== undefined && a.leads)
       const { number } = a.terms[0]!
       const expected = { candidate: 'a', holder: 'a', term: number, value: 'http://a:1' }
       expect(observed.leader()).toMatchObject(expected)

@@ -329,6 +329,7 @@ describe('wrong use', () => {
     ['x', { value: 7 }, /value is 7: it must be a text/],
     ['x', { drain: 'soon' }, /drain is "soon": write a duration/],
     ['x', { ttl: 'infinite' }, /ttl is infinite: nobody could follow/],
+    ['x', { ttl: Infinity }, /ttl is infinite: nobody could follow/],
   ])('is refused: %s %j', async (name, options, message) => {
     const { leasehold } = await place().open('a')
     expect(() => leasehold.election(name, options as ElectionOptions)).toThrowError(message)

@@ -1,13 +1,12 @@
-import * as grpc from '@grpc/grpc-js'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterAll } from 'vitest'
 import type { LeaseStore } from '../../src/index.ts'
+import { etcdStore } from '../../src/logs/etcd/index.ts'
+import { zookeeperStore } from '../../src/logs/zookeeper/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
-import { etcdStore } from '../../src/stores/etcd/index.ts'
 import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { zookeeperStore } from '../../src/stores/zookeeper/index.ts'
 import {
   Engine,
   type EngineSpec,
@@ -84,7 +83,9 @@ const all: readonly (readonly [EngineSpec, EngineStores])[] = [
   ],
   [
     ETCD,
-    onEngine(ETCD, addressOf, async (endpoints, prefix) => etcdStore({ grpc, endpoints, prefix })),
+    onEngine(ETCD, addressOf, (endpoints, prefix) =>
+      etcdStore({ endpoints, prefix: `${prefix}/` }),
+    ),
   ],
   [
     ZOOKEEPER,

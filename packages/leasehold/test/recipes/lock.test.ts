@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { isLeaseholdError, Leasehold } from '../../src/index.ts'
+import { isLeaseholdError, Leasehold, type LeaseStore } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 
 async function open() {
@@ -56,6 +57,17 @@ describe('lock', () => {
     await b.release()
     await clock.settle()
     await b.release()
+  })
+
+  it('may be shared, by at most so many', async () => {
+    const { leasehold, rival } = await open()
+    const options = { mode: 'shared', limit: 2 } as const
+    await leasehold.lock('k', options)
+    expect((await rival.tryLock('k')).lock).toBeUndefined()
+    const second = await rival.tryLock('k', options)
+    expect(second.lock?.held).toBe(true)
+    expect((await rival.tryLock('k', options)).lock).toBeUndefined()
+    expect((await rival.tryLock(['l', 'k'], options)).conflict?.key).toBe('k')
   })
 
   it('shows its value to others', async () => {
@@ -124,10 +136,81 @@ describe('reclaim', () => {
   it('is refused where there is no lock to take back', async () => {
     const { leasehold } = await open()
     await expect(leasehold.reclaim(undefined as never)).rejects.toThrow(/the lock is undefined/)
+    await expect(leasehold.reclaim('k' as never)).rejects.toThrow(/^the lock is "k": only/)
+    const held = await leasehold.lock('k')
+    await expect(leasehold.reclaim(held)).rejects.toMatchObject({
+      code: 'invalid-argument',
+      message: expect.stringMatching(/^"k" is held: only/),
+    })
+  })
+
+  it('takes back all keys, with the options that are given', async () => {
+    const { clock, store, leasehold, rival } = await open()
+    const lost = await leasehold.lock(['k', 'l'])
+    await store.revoke({ target: { lease: lost.lease } })
+    await clock.settle()
+    const { lock } = await leasehold.reclaim(lost, { value: 'again' })
+    expect(lock!.keys).toEqual(['k', 'l'])
+    expect(lock!.token).toBeGreaterThan(lost.claimToken)
+    expect((await rival.tryLock('l')).conflict?.value).toBe('again')
+  })
+
+  it('fails if another has held one of several keys since, and leaves them free', async () => {
+    const { clock, store, leasehold, rival } = await open()
+    const lost = await leasehold.lock(['k', 'l'])
+    await store.revoke({ target: { lease: lost.lease } })
+    await clock.settle()
+    await (await rival.lock('l')).release()
+    await expect(leasehold.reclaim(lost)).rejects.toMatchObject({
+      code: 'lost',
+      reason: 'superseded',
+      by: 'rival',
+      message: expect.stringContaining('("rival")'),
+    })
+    expect((await rival.tryLock(['k', 'l'])).lock?.held).toBe(true)
+  })
+
+  it('fails if the store does not know who has held the key', async () => {
+    const { clock, store } = await open()
+    const forgetful = changedStore(store, {
+      read: (async (query) => {
+        const reading = await store.read(query)
+        return 'history' in query ? { ...reading, tenures: [] } : reading
+      }) as LeaseStore['read'],
+    })
+    const leasehold = await Leasehold.open(forgetful, { clock })
+    const lost = await leasehold.lock('k')
+    await store.revoke({ target: { lease: lost.lease } })
+    await clock.settle()
+    await expect(leasehold.reclaim(lost)).rejects.toMatchObject({
+      code: 'lost',
+      reason: 'superseded',
+      by: undefined,
+    })
+  })
+
+  it('is a conflict if another holds the key now', async () => {
+    const { clock, store, leasehold, rival } = await open()
+    const lost = await leasehold.lock('k')
+    await store.revoke({ target: { lease: lost.lease } })
+    await clock.settle()
+    await (await rival.lock('k')).release()
+    await rival.lock('k')
+    const { lock, conflict } = await leasehold.reclaim(lost)
+    expect([lock, conflict?.holder]).toEqual([undefined, 'rival'])
   })
 })
 
 describe('withLock', () => {
+  it('refuses work that is no function, and locks nothing', async () => {
+    const { store, leasehold } = await open()
+    await expect(leasehold.withLock('k', {}, 'work' as never)).rejects.toMatchObject({
+      code: 'invalid-argument',
+      message: expect.stringContaining('the work under "k" is "work"'),
+    })
+    expect((await store.read({ leases: true })).leases).toEqual([])
+  })
+
   it('answers with the result of the work and releases', async () => {
     const { leasehold, rival } = await open()
     const result = await leasehold.withLock('k', async (lock) => {

@@ -117,7 +117,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
         ['gpu-1', 0, 'b'],
       ])
       const [first] = resources[0]!.permits
-      expect(first!.until! - first!.since).toBeCloseTo(3600_000, -2)
+      expect(first!.until! - first!.since).toBeCloseTo(3600_000, -3)
       expect(line.map(({ kind }) => kind)).toEqual(['sooner', 'later'])
       const hours = line.map(({ forecast }) => Math.round(forecast!.wait / 360_000) / 10)
       expect(hours).toEqual([1, 2])

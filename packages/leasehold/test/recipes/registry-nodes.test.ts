@@ -149,6 +149,100 @@ describe('a watch of nodes', () => {
   })
 })
 
+describe('a watch of nodes', () => {
+  async function watching(options = {}) {
+    const { store, clock } = testStore()
+    const leasehold = await Leasehold.open(store, { clock, holder: 'a' })
+    const { told, ...listeners } = controller()
+    const watch = leasehold.registry.nodes.watch({ ...listeners, ...options })
+    await clock.advance(10)
+    await watch.ready
+    return { store, clock, leasehold, registry: leasehold.registry, told, watch }
+  }
+
+  it('is refused with wrong arguments', async () => {
+    const { registry } = await watching()
+    const watch = (options: unknown) => () => registry.nodes.watch(options as never)
+    expect(watch(5)).toThrowError(/^options /)
+    expect(watch({ expected: 'x' })).toThrowError(/^expected /)
+    for (const name of ['onStopped', 'onReturned', 'onStarted']) {
+      expect(watch({ [name]: 5 })).toThrowError(new RegExp(`^${name} `))
+    }
+  })
+
+  it('shows the nodes in order, with what they said of themselves, or nothing of it', async () => {
+    const { store, clock, registry, watch } = await watching()
+    const { lease } = (await store.grant({ holder: 'x', ttl: 60_000 })) as { lease: string }
+    const long = { address: 'a'.repeat(513), metadata: { m: 'm'.repeat(1025) } }
+    const said = {
+      c: 'not json',
+      d: '[]',
+      e: '{"address":5}',
+      f: JSON.stringify({ address: long.address }),
+      g: JSON.stringify({ metadata: long.metadata }),
+    }
+    for (const [id, value] of Object.entries(said)) {
+      await store.claim({ lease, claims: [{ key: `nodes/${id}`, value }] })
+    }
+    await store.claim({ lease, claims: [{ key: 'nodes/h' }] })
+    const b = await registry.node('b', { address: 'b:1', metadata: { m: '' } })
+    await registry.node('a')
+    await clock.advance(10)
+    const silent = { address: undefined, metadata: {} }
+    expect(watch.nodes.slice(0, 2)).toEqual([
+      expect.objectContaining({ id: 'a', ...silent }),
+      { id: 'b', address: 'b:1', metadata: { m: '' }, holder: 'a', lease: b.lease, token: b.token },
+    ])
+    expect(watch.nodes.slice(2)).toMatchObject(
+      ['c', 'd', 'e', 'f', 'g', 'h'].map((id) => ({ id, ...silent })),
+    )
+    expect([watch.live, watch.age()]).toEqual([true, 0])
+  })
+
+  it('tells who ended a node, and nothing more when it is closed', async () => {
+    const stops: unknown[] = []
+    const onStopped = (_node: unknown, stop: unknown) => stops.push(stop)
+    const { store, clock, registry, watch } = await watching({ onStopped })
+    const [one, two] = [await registry.node('one'), await registry.node('two')]
+    await clock.advance(10)
+    await store.revoke({ target: { lease: one.lease! }, by: 'ada', why: 'a bad one' })
+    await clock.advance(10)
+    expect(stops).toEqual([{ reason: 'revoked', by: 'ada', why: 'a bad one' }])
+    {
+      using _ = watch
+    }
+    await two.release()
+    await clock.advance(10)
+    expect([stops.length, watch.live]).toEqual([1, false])
+  })
+
+  it('needs no listener', async () => {
+    const { store, clock } = testStore()
+    const { registry } = await Leasehold.open(store, { clock })
+    const watch = registry.nodes.watch()
+    const node = await registry.node('n')
+    await clock.advance(10)
+    await node.release()
+    await clock.advance(10)
+    expect(watch.nodes).toEqual([])
+  })
+
+  it('says of a listener that fails which one it was, and of which node', async () => {
+    const { clock, leasehold, registry } = await watching({
+      onStarted: () => {
+        throw new Error('no')
+      },
+    })
+    const news: unknown[] = []
+    leasehold.on('news', ({ recipe, event, key, level }) =>
+      news.push({ recipe, event, key, level }),
+    )
+    await registry.node('n')
+    await clock.advance(10)
+    expect(news).toEqual([{ recipe: 'registry', event: 'failed', key: 'nodes/n', level: 'error' }])
+  })
+})
+
 describe('a node that was cut off', () => {
   it('returns with its services on it, under its new lease', async () => {
     const { store, clock } = testStore()

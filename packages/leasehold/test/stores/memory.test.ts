@@ -1,9 +1,8 @@
 import { describe, it } from 'vitest'
 import type { Limits } from '../../src/port/index.ts'
-import { memoryStore } from '../../src/stores/memory/index.ts'
 import { conformance, testStore } from '../../src/testing/index.ts'
 
-/** Small enough that every limit can be reached. */
+/** Small enough that every limit can be reached, and that each test has its room at once. */
 const SMALL: Partial<Limits> = {
   keysPerClaim: 40,
   claimsPerLease: 30,
@@ -11,6 +10,7 @@ const SMALL: Partial<Limits> = {
   childrenPerLease: 12,
   leaseDepth: 4,
   events: 64,
+  history: 256,
   historyPerKey: 4,
 }
 
@@ -22,10 +22,4 @@ describe('the memory store, on a clock that is moved', () => {
   for (const { name, skip, run } of conformance({ open, limits: SMALL })) {
     it.skipIf(skip)(name, run)
   }
-})
-
-describe('the memory store, in real time', { concurrent: true }, () => {
-  // Long enough for a machine that is busy with something else.
-  const open = async () => ({ store: memoryStore(), ttl: 2500 })
-  for (const { name, skip, run } of conformance({ open })) it.skipIf(skip)(name, run)
 })

@@ -99,6 +99,11 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /^(two|three) finds the job done by (two|three)$/,
     /^sent, each once: ada, bob, eve, joe$/,
   ],
+  'own-log': [
+    /^the log passes all \d\d cases$/,
+    /^ada: held, token \d+$/,
+    /^bob: held, token \d+$/,
+  ],
   'one-at-a-time': [
     /^one: doing the job with token 1$/,
     /^two: one does run 17 already$/,

@@ -31,7 +31,7 @@ describe('the repository', () => {
     expect(files.flatMap(habit)).toEqual([])
   })
 
-  it.each(['redis', 'postgres', 'etcd', 'zookeeper'])(
+  it.each(['redis', 'postgres'])(
     'has the same door, options, promises and faults in the folder of %s',
     (engine) => {
       const folder = `packages/leasehold/src/stores/${engine}/`

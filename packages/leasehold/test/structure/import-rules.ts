@@ -9,25 +9,31 @@ import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
  * whoever writes a store should not have to load one; and nothing that is shipped for use may
  * know `testing`. `fence` is beside the others too: it guards the resource, which knows tokens and
  * neither stores nor clients; and nobody who holds a lease needs it.
+ * `clients` speak to engines for `logs`, which know an engine only by its client.
  * `probes` goes over the network for the recipes, which do without Node's modules.
  */
 const MAY_KNOW: Record<string, readonly string[]> = {
   port: [],
   kernel: ['port'],
+  log: ['port'],
+  encoding: ['port', 'kernel'],
   grantor: ['port', 'kernel'],
-  stores: ['port', 'kernel', 'grantor'],
-  client: ['port', 'stores'],
+  replica: ['port', 'kernel', 'log', 'encoding', 'grantor'],
+  stores: ['port', 'kernel', 'encoding', 'grantor', 'replica', 'log'],
+  clients: ['port'],
+  logs: ['port', 'log', 'replica', 'clients', 'stores'],
+  client: ['port', 'stores', 'logs'],
   adaptive: ['port'],
   recipes: ['port', 'client', 'adaptive'],
   fence: ['port'],
   probes: ['port', 'recipes'],
-  testing: ['port', 'kernel', 'grantor', 'stores'],
+  testing: ['port', 'kernel', 'log', 'grantor', 'replica', 'stores'],
   // The two files at the top: the front door, and what it exports.
   '': ['port', 'stores', 'client', 'adaptive', 'recipes', 'probes'],
 }
 
 /** Layers that must run anywhere and the same way every time: no part of Node is for them. */
-const PURE = ['kernel', 'grantor', 'adaptive', 'recipes']
+const PURE = ['kernel', 'log', 'grantor', 'replica', 'adaptive', 'recipes']
 
 export interface Import {
   readonly specifier: string
@@ -80,6 +86,8 @@ function faultOf(
   if (!MAY_KNOW[from.layer]?.includes(to.layer)) {
     return `${from.layer || 'the top'} must not know ${to.layer || 'the top'}`
   }
+  // The log of an engine speaks to it as the store on the same engine does.
+  if (from.layer === 'logs' && to.layer === 'stores' && from.room === to.room) return undefined
   return to.file === 'index.ts' ? undefined : 'enter another folder by its index.ts'
 }
 

@@ -12,7 +12,7 @@ export interface SourceFile {
 export const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 
 /** What is made or fetched, and therefore not ours to judge. */
-const NOT_OURS = new Set(['node_modules', 'dist', '.git', 'coverage', 'results'])
+const NOT_OURS = new Set(['node_modules', 'dist', '.git', '.stryker-tmp', 'coverage', 'results'])
 
 /** The files below a folder of the repository whose names match. Reads no version control. */
 export function filesUnder(folder: string, name: RegExp): SourceFile[] {

@@ -162,7 +162,7 @@ export class Cache<Value = unknown> {
     let text: string
     try {
       const { signal, token } = hold
-      const loaded = await unlessAborted(signal, (async () => loader({ key, signal, token }))())
+      const loaded = await unlessAborted([signal], (async () => loader({ key, signal, token }))())
       text = jsonOf(loaded, `what the loader of ${show(key)} gave`)
       if (await this.#commit(key, keys, hold, text)) return this.#keep(key, text)
     } catch (error) {

@@ -44,13 +44,12 @@ export class EntryStore {
     } catch (error) {
       // What is unknown is left alone: it may be stored, and if not it is in nobody's way for long.
       const isRefused = isLeaseholdError(error) && error.outcome === 'refused'
-      if (made !== undefined && isRefused) await this.#revoke(made.lease, made.mark)
+      if (made !== undefined && isRefused) await this.#revoke([made.lease, made.mark])
       if (isGone(error)) return false
       throw error
     }
-    for (const { lease } of values) {
-      await this.#revoke(lease, load.find(({ value }) => value === lease)?.lease)
-    }
+    const isOld = ({ value }: Mark) => values.some(({ lease }) => lease === value)
+    await this.#end(load.filter(isOld), values)
     return true
   }
 
@@ -66,19 +65,26 @@ export class EntryStore {
   async set(keys: EntryKeys, text: string, life: EntryLife): Promise<void> {
     const { token } = await this.#claim(keys, text, life)
     const { load, values } = await this.#marks(keys)
-    await this.#removeBefore(keys.load, load, token)
-    await this.#removeBefore(keys.value, values, token)
+    const before = (mark: Mark) => mark.token < token
+    // A loader's claim is under a lease that it may share: only the claim is removed.
+    for (const loader of load.filter((mark) => before(mark) && isLoader(mark))) {
+      const target = { key: keys.load, token: loader.token }
+      await this.#client.store.revoke({ target, why: 'superseded' })
+    }
+    await this.#end(load.filter(before), values.filter(before))
   }
 
   /** Removes the value, and the right to store one that is being loaded. */
   async delete(keys: EntryKeys): Promise<void> {
+    const { load, values } = await this.#marks(keys)
+    // All claims go in one step; then the leases of those that had one of their own.
     await this.#client.store.revoke({ target: { prefix: keys.base }, why: 'deleted' })
+    await this.#end(load, values)
   }
 
   /** Removes what a dead loader left behind, so that it cannot store anything if it is not dead. */
   async clear(marks: readonly Mark[]): Promise<void> {
-    // A mark under a lease of its own names the lease of the value.
-    for (const { lease, value } of marks) await this.#revoke(value ?? lease, lease)
+    await this.#end(marks, [])
   }
 
   /** Claims both keys for a value; with the token of what stands before the mark, if anything. */
@@ -104,26 +110,29 @@ export class EntryStore {
     return { lease, token, mark: marked.lease, behind: behindOf(marked.ahead) }
   }
 
-  async #removeBefore(key: string, marks: readonly Mark[], token: Token): Promise<void> {
-    for (const mark of marks) {
-      if (mark.token >= token) continue
-      await this.#client.store.revoke({ target: { key, token: mark.token }, why: 'superseded' })
-    }
-  }
-
   async #marks(keys: EntryKeys): Promise<{ load: readonly Mark[]; values: readonly Mark[] }> {
     const { keys: found } = await this.#client.store.read({ prefix: keys.base })
     const claims = (key: string) => found.find((entry) => entry.key === key)?.claims ?? []
     return { load: claims(keys.load), values: claims(keys.value) }
   }
 
-  /**
-   * Ends the lease of a value, and that of its mark where the store does not end it with the
-   * value's. What has ended already need not be ended.
-   */
-  async #revoke(value: LeaseId, mark: LeaseId | undefined): Promise<void> {
-    const leases = this.#client.guarantees.childLeases ? [value] : [value, mark]
-    for (const lease of new Set(leases)) {
+  /** Ends the leases of values and of marks. A loader's own lease is not touched. */
+  async #end(load: readonly Mark[], values: readonly Mark[]): Promise<void> {
+    const leases = new Set(values.map(({ lease }) => lease))
+    for (const mark of load) {
+      if (isLoader(mark)) continue
+      // A mark under a lease of its own names the lease of the value.
+      const { value: named, lease } = mark
+      const isNamed = named !== undefined && !named.startsWith(FAILED)
+      if (isNamed) leases.add(named)
+      if (!isNamed || !this.#client.guarantees.childLeases) leases.add(lease)
+    }
+    await this.#revoke([...leases])
+  }
+
+  /** Ends leases. Those that have ended already need not be ended. */
+  async #revoke(leases: readonly (LeaseId | undefined)[]): Promise<void> {
+    for (const lease of leases) {
       if (lease === undefined) continue
       try {
         await this.#client.store.revoke({ target: { lease }, why: 'replaced' })
@@ -132,6 +141,11 @@ export class EntryStore {
       }
     }
   }
+}
+
+/** Whether a claim to load is a loader's own. Marks are shared. */
+function isLoader({ mode }: Mark): boolean {
+  return mode === 'exclusive'
 }
 
 /** The claims for a value. */

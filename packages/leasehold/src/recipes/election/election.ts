@@ -89,7 +89,6 @@ const FINAL: ReadonlySet<ErrorCode> = new Set([
   'unsupported',
   'closed',
   'timeout',
-  'aborted',
 ])
 
 export class Election {
@@ -161,7 +160,7 @@ export class Election {
         throw error
       }
       const stop = () => term.ask('resigned', stopped(this.#place, term))
-      signal?.addEventListener('abort', stop, { once: true })
+      signal?.addEventListener('abort', stop)
       try {
         if (signal?.aborted === true) return
         yield term
@@ -170,7 +169,11 @@ export class Election {
         await term[Symbol.asyncDispose]()
       }
       const rest = begun + BETWEEN_TERMS_MS - this.#client.clock.now()
-      if (rest > 0) await pause(this.#client, rest, signal).catch(() => {})
+      try {
+        await pause(this.#client, rest, signal)
+      } catch {
+        return
+      }
     }
   }
 
@@ -256,7 +259,7 @@ export class Election {
   #standInLine(until: number, signal: AbortSignal | undefined): Promise<Hold> {
     const { candidacy, timing } = this.#seat
     const left = Math.max(0, until - this.#client.now())
-    const options: HoldOptions = { ...timing, signal, wait: left === Infinity ? undefined : left }
+    const options: HoldOptions = { ...timing, signal, wait: left }
     const claim = { key: this.#place.line, value: written(candidacy, false) }
     return this.#client.hold([claim], options)
   }
@@ -266,9 +269,7 @@ export class Election {
    * found out from the store, because it fails or because the claim is lost meanwhile, is thrown.
    */
   async #mayLead(hold: Hold, signal: AbortSignal | undefined): Promise<boolean> {
-    const ending = AbortSignal.any(
-      [hold.signal, this.#client.closing, signal].filter((one) => one !== undefined),
-    )
+    const ending = [hold.signal, this.#client.closing, signal]
     const { candidacy } = this.#seat
     const preferred = await unlessAborted(ending, this.#preferred(hold))
     if (preferred === undefined) {
@@ -303,12 +304,8 @@ export class Election {
       })
     }
     tell(this.#client, this.#place, 'retrying', `again in ${formatDuration(ms)}, because ${why}`)
-    try {
-      await pause(this.#client, ms, signal)
-    } catch (ended) {
-      if (signal?.aborted === true) throw aborted(this.#place, signal)
-      throw ended
-    }
+    // Where the client is closed or the signal aborted, the next try says so.
+    await pause(this.#client, ms, signal).catch(() => {})
   }
 }
 

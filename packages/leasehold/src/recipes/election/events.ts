@@ -34,6 +34,6 @@ export function tell(
     key: place.line,
     token,
     detail,
-    level: LEVELS[event] ?? 'info',
+    level: LEVELS[event],
   })
 }

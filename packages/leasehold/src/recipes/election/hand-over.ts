@@ -47,7 +47,7 @@ export async function succession(
   { from, to, within, stepDown }: Succession,
 ): Promise<HandOver> {
   const line = (await readLine(client, place)).map(candidateOf)
-  if (!line.some(({ candidate, token }) => candidate === to && token > from)) {
+  if (!line.some(({ candidate }) => candidate === to)) {
     return { outcome: 'not-campaigning', leader: undefined }
   }
   const claim = { key: place.successor, value: JSON.stringify({ to, from }) }

@@ -77,13 +77,7 @@ export function checkValue(value: unknown): void {
 /** What a candidate writes on its claim. */
 export function written(candidacy: Candidacy, leads: boolean): string {
   const { candidate, priority, preempt, value } = candidacy
-  return JSON.stringify({
-    candidate,
-    priority: priority === 0 ? undefined : priority,
-    preempt: preempt || undefined,
-    leads: leads || undefined,
-    value,
-  })
+  return JSON.stringify({ candidate, priority, preempt, leads, value })
 }
 
 /** A claim that no candidate wrote is a candidate without wishes, which never says that it leads. */
@@ -131,12 +125,9 @@ export function preferredBehind(
   const me = line.find((candidate) => candidate.token === token)
   if (me === undefined) return undefined
   const behind = line.filter((other) => other.token > token)
-  if (successor !== undefined) {
-    if (me.candidate === successor) return undefined
-    const named = behind.find((other) => other.candidate === successor)
-    if (named !== undefined) return named
-  }
-  return highest(behind, me.priority)
+  if (me.candidate === successor) return undefined
+  const named = behind.find((other) => other.candidate === successor)
+  return named ?? highest(behind, me.priority)
 }
 
 /** The one whom the leader with this token must make room for. */

@@ -1,6 +1,6 @@
 import type { Client, View } from '../../client/index.ts'
 import { checkWaiting } from '../arguments.ts'
-import { pause } from '../patience.ts'
+import { onAbort, pause } from '../patience.ts'
 import { type Leader, leaderOf, type Place } from './line.ts'
 
 /** Whoever waits for news keeps the process running: so long at a time. */
@@ -23,13 +23,12 @@ export interface ObserveOptions {
  * goes round, it is told of the latest and not of each.
  */
 export class Observation implements AsyncIterable<Leader | undefined>, Disposable {
-  /** Fulfilled when the store was heard of once; rejected if this is closed before. */
-  readonly ready: Promise<void>
   readonly #client: Client
   readonly #place: Place
   readonly #view: View
   readonly #closing = new AbortController()
   readonly #wakes = new Set<() => void>()
+  #ignore = () => {}
 
   constructor(client: Client, place: Place, options: ObserveOptions) {
     checkWaiting(options)
@@ -39,9 +38,12 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
     this.#view = client.view(place.prefix, () => {
       for (const wake of this.#wakes) wake()
     })
-    this.ready = this.#view.ready
-    if (signal?.aborted) this.close()
-    else signal?.addEventListener('abort', () => this.close(), { signal: this.#closing.signal })
+    this.#ignore = onAbort([signal], () => this.close())
+  }
+
+  /** Fulfilled when the store was heard of once; rejected if this is closed before. */
+  get ready(): Promise<void> {
+    return this.#client.awaited(this.#view.ready)
   }
 
   /** Who leads, as far as is known; `undefined` while nobody does, and before `ready`. */
@@ -61,6 +63,7 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
 
   /** Stops. Loops over it end. What was known last is still shown. */
   close(): void {
+    this.#ignore()
     this.#view.close()
     this.#closing.abort()
   }

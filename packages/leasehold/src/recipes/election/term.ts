@@ -2,7 +2,6 @@ import type { Client, Hold, HoldOptions, View } from '../../client/index.ts'
 import {
   type Duration,
   invalid,
-  isLeaseholdError,
   LeaseholdError,
   milliseconds,
   show,
@@ -10,7 +9,7 @@ import {
   type Token,
 } from '../../port/index.ts'
 import { functionOf } from '../arguments.ts'
-import { pause } from '../patience.ts'
+import { onAbort, pause } from '../patience.ts'
 import { type ElectionEvent, tell } from './events.ts'
 import { type HandOver, type Succession, succession } from './hand-over.ts'
 import { type Candidacy, candidateOf, checkValue, type Place, preemptor, written } from './line.ts'
@@ -111,16 +110,10 @@ export class SittingTerm implements Term {
     this.#hold = hold
     this.number = hold.claimToken
     this.#view = client.view(place.prefix, () => this.#look())
-    const { signal } = hold
-    const lost = () => {
-      const { reason } = signal
-      this.#close(
-        reason,
-        isLeaseholdError(reason) && reason.reason === 'closed' ? 'resigned' : 'lost',
-      )
-    }
-    if (signal.aborted) lost()
-    else signal.addEventListener('abort', lost, { once: true })
+    onAbort([hold.signal], (reason) => {
+      const loss = reason as LeaseholdError
+      this.#close(loss, loss.reason === 'closed' ? 'resigned' : 'lost')
+    })
     // The view cannot show anything yet, but a term that began as it was lost must not be told.
     if (this.#end === undefined)
       tell(client, place, 'elected', this.#sentence('leads'), this.number)
@@ -153,8 +146,7 @@ export class SittingTerm implements Term {
   }
 
   assertLeading(): void {
-    if (this.state === 'leading') return
-    if (this.#end !== undefined) throw this.#end
+    if (this.state === 'over') throw this.#end
     this.#hold.assertHeld()
   }
 
@@ -220,7 +212,7 @@ export class SittingTerm implements Term {
 
   /** Asks the work to end, and ends the term when it was given `within`. */
   ask(event: ElectionEvent, reason: LeaseholdError, within = this.#seat.drain): void {
-    if (this.#end !== undefined) return
+    if (this.state === 'over') return
     const { client, place } = this.#seat
     if (this.#cause === undefined) {
       this.#cause = { event, reason }
@@ -233,9 +225,9 @@ export class SittingTerm implements Term {
       )
       this.#asking.abort(reason)
     }
-    if (this.#limit !== undefined || within === Infinity) return
+    if (within === Infinity) return
     const { clock } = client
-    this.#limit = clock.timer(clock.now() + within, () => {
+    this.#limit ??= clock.timer(clock.now() + within, () => {
       this.#close(reason, event)
       this.#hold.release().catch(() => {})
     })
@@ -254,12 +246,10 @@ export class SittingTerm implements Term {
   }
 
   async #stepDown(event: ElectionEvent, reason: LeaseholdError, within: number): Promise<void> {
-    if (this.state !== 'over') {
-      if (this.#works > 0) await this.#drain(event, reason, within)
-      // Where it was asked to end before, that is why it ends now.
-      const cause = this.#cause ?? { event, reason }
-      this.#close(cause.reason, cause.event)
-    }
+    if (this.#works > 0) await this.#drain(event, reason, within)
+    // Where it was asked to end before, that is why it ends now.
+    const cause = this.#cause ?? { event, reason }
+    this.#close(cause.reason, cause.event)
     await this.#hold.release()
   }
 
@@ -273,7 +263,7 @@ export class SittingTerm implements Term {
 
   /** Over here first: only then is the store told, and can anybody else lead. */
   #close(reason: LeaseholdError, event: ElectionEvent): void {
-    if (this.#end !== undefined) return
+    if (this.state === 'over') return
     this.#end = reason
     this.#limit?.cancel()
     this.#view.close()

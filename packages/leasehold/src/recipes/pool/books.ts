@@ -1,5 +1,12 @@
 import type { Client } from '../../client/index.ts'
-import { isLeaseholdError, type Key, type LeaseId, type Token } from '../../port/index.ts'
+import {
+  type Claim,
+  isLeaseholdError,
+  type Key,
+  type LeaseId,
+  type Token,
+} from '../../port/index.ts'
+import { isGone } from '../refusals.ts'
 import { added, observed } from './hold-times.ts'
 import { bookFrom } from './standing.ts'
 import {
@@ -7,6 +14,7 @@ import {
   addTo,
   type Book,
   charge,
+  decayed,
   EMPTY_BOOK,
   type HoldTimes,
   type OpenPermit,
@@ -14,8 +22,11 @@ import {
 
 /** A book is kept for so many half-lives after it was last written: then it counts for nothing. */
 const HALF_LIVES_KEPT = 10
-/** With more books than this a writer takes over an old one, so that their number stays bounded. */
+/** With more books than this, those without an open permit are put together. */
+const BOOKS_KEPT = 8
+/** With more books than this, the oldest are put together even if a permit in them is open. */
 const BOOKS_MAX = 64
+const ACCOUNTS_MAX = 256
 const KINDS_MAX = 64
 const OPEN_MAX = 256
 
@@ -27,13 +38,16 @@ interface Written {
 /**
  * Writes the book of one process: what its permits used, which are open, and how long each kind of
  * work was held. It lies in the store under a lease of its own that nobody keeps: it outlives the
- * process and vanishes when what it says has decayed to nothing.
+ * process and vanishes when what it says has decayed to nothing. A process that begins a book takes
+ * over those that are too many, and ends their leases: however many processes come and go, a pool
+ * has at most `BOOKS_MAX` books, and about `BOOKS_KEPT` once their permits were returned.
  *
  * **Promised.** What was returned is entered before the resource is free, so that whoever decides
  * next counts it. Entries wait for each other and travel together.
  *
  * **Not promised.** The books serve fairness only, never safety. Where the store does not answer,
- * entries stay here until the next one. A process that dies leaves its permits charged as booked.
+ * entries stay here until the next one. A process that dies leaves its permits charged as booked,
+ * until its book is taken over; one that dies while it takes over a book takes its entries with it.
  */
 export class Books {
   readonly #client: Client
@@ -109,15 +123,26 @@ export class Books {
     this.#more = EMPTY_BOOK
     try {
       const book = this.#sum(this.#book, more)
-      if (await this.#update(book)) this.#book = book
-      else await this.#begin(this.#sum(EMPTY_BOOK, more))
+      if (await this.#update(book)) {
+        this.#book = book
+        return
+      }
+      await this.#begin(this.#sum(EMPTY_BOOK, more))
     } catch (error) {
       // It is entered with what comes next.
       this.#more = this.#sum(more, this.#more)
-      if (isLeaseholdError(error, 'closed')) return
-      const detail = `the books could not be written: ${error}`
-      this.#client.tell({ recipe: 'pool', event: 'books', key: this.#key, detail, level: 'warn' })
+      return this.#warn(`the books could not be written: ${error}`, error)
     }
+    try {
+      await this.#takeOver()
+    } catch (error) {
+      this.#warn(`old books could not be put together: ${error}`, error)
+    }
+  }
+
+  #warn(detail: string, error: unknown): void {
+    if (isLeaseholdError(error, 'closed')) return
+    this.#client.tell({ recipe: 'pool', event: 'books', key: this.#key, detail, level: 'warn' })
   }
 
   /** False where there is no book to update: there was none, or another process has taken it over. */
@@ -130,8 +155,7 @@ export class Books {
       await store.renew([lease])
       return true
     } catch (error) {
-      if (!isLeaseholdError(error) || error.outcome === 'unknown') throw error
-      if (error.code === 'closed') throw error
+      if (!isGone(error)) throw error
       this.#written = undefined
       return false
     }
@@ -148,28 +172,28 @@ export class Books {
     if (granted.outcome === 'busy') return
     this.#written = granted
     this.#book = book
-    await this.#takeOver(granted.token)
   }
 
   #text(book: Book): string {
     return JSON.stringify({ ...book, open: [...this.#open.values()] })
   }
 
-  /** Revoking is done once, whoever tries: so what stood in a book is taken over once. */
-  async #takeOver(own: Token): Promise<void> {
-    const { store } = this.#client
-    const { claims, count } = await store.read({ key: this.#key, limit: 2 })
-    const old = claims.find(({ token }) => token !== own)
-    if (count <= BOOKS_MAX || old === undefined) return
-    const { claims: revoked } = await store.revoke({
-      target: { key: this.#key, token: old.token },
-      by: this.#client.holder,
-      why: 'the books of the pool are put together',
-    })
-    // Permits that are open there are entered anew by their own process, if it lives.
-    if (revoked === 0) return
-    this.#more = this.#sum(this.#more, bookFrom(old.value))
-    void this.#write()
+  /** Ending a lease succeeds for one process only: so the entries of a book are taken over once. */
+  async #takeOver(): Promise<void> {
+    const { store, holder } = this.#client
+    const { claims, count } = await store.read({ key: this.#key, limit: 2 * BOOKS_MAX })
+    const why = 'the books of the pool are put together'
+    for (const { lease, value } of tooMany(claims, count, this.#written?.token)) {
+      try {
+        await store.revoke({ target: { lease }, by: holder, why })
+      } catch (error) {
+        if (isGone(error)) continue
+        throw error
+      }
+      // Permits that are open there are entered anew by their own process, if it lives.
+      this.#more = this.#sum(this.#more, bookFrom(value))
+      void this.#write()
+    }
   }
 
   #sum(a: Book, b: Book): Book {
@@ -185,6 +209,28 @@ export class Books {
     }
     // Those that were seen longest ago stand first.
     const kept = Object.entries(kinds).slice(-KINDS_MAX)
-    return { accounts, kinds: Object.fromEntries(kept), open: [] }
+    return {
+      accounts: largest(accounts, this.#halfLife),
+      kinds: Object.fromEntries(kept),
+      open: [],
+    }
   }
+}
+
+/** The books to take over, the oldest first. */
+function tooMany(claims: readonly Claim[], count: number, own: Token | undefined): Claim[] {
+  const others = claims.filter(({ token }) => token !== own)
+  const idle = others.filter(({ value }) => bookFrom(value).open.length === 0)
+  const put = idle.slice(0, Math.max(0, count - BOOKS_KEPT))
+  const busy = others.filter((claim) => !idle.includes(claim))
+  return [...put, ...busy.slice(0, Math.max(0, count - put.length - BOOKS_MAX))]
+}
+
+function largest(accounts: Record<string, Account>, halfLife: number): Record<string, Account> {
+  const all = Object.entries(accounts)
+  if (all.length <= ACCOUNTS_MAX) return accounts
+  const now = Math.max(...all.map(([, { at }]) => at))
+  const left = (account: Account) => decayed(account, now, halfLife)
+  all.sort(([, one], [, other]) => left(other) - left(one))
+  return Object.fromEntries(all.slice(0, ACCOUNTS_MAX))
 }

@@ -211,7 +211,15 @@ export class Pool {
       })
       this.#view = view
     }
-    await this.#view.ready
+    const view = this.#view
+    try {
+      await this.#client.awaited(view.ready)
+    } catch (error) {
+      // The next use asks again: rights may have been given meanwhile.
+      view.close()
+      if (this.#view === view) this.#view = undefined
+      throw error
+    }
     await this.#publication.ready()
   }
 

@@ -1,5 +1,6 @@
 import type { Client, View } from '../../client/index.ts'
 import { invalid, type Key, type LeaseholdError, show } from '../../port/index.ts'
+import { isGone } from '../refusals.ts'
 import {
   type Definition,
   definitionFrom,
@@ -59,10 +60,13 @@ export class Publication {
     const granted = await store.grant({ holder, ttl: Infinity, claims })
     // It stands behind the old ones, and takes effect in the step that removes the last of these.
     const { claims: all } = await store.read({ key: this.#key })
-    for (const { token } of all) {
+    for (const { token, lease } of all) {
       if (granted.outcome === 'busy' || token >= granted.token) continue
-      const target = { key: this.#key, token }
-      await store.revoke({ target, by: holder, why: 'the pool was defined anew' })
+      try {
+        await store.revoke({ target: { lease }, by: holder, why: 'the pool was defined anew' })
+      } catch (error) {
+        if (!isGone(error)) throw error
+      }
     }
     this.#wanted = next
     this.#known = next

@@ -29,7 +29,8 @@ function parse4(text: string): readonly number[] | undefined {
 
 function parse6(text: string): readonly number[] | undefined {
   const halves = text.split('::')
-  if (halves.length > 2) return undefined
+  // Four numbers may stand at the end of the address only, and so never before a double colon.
+  if (halves.length > 2 || halves.slice(0, -1).some((half) => half.includes('.'))) return undefined
   const parts = halves.map((half) => (half === '' ? [] : half.split(':').flatMap(groupOf)))
   const [head, tail] = [parts[0]!, parts[1]]
   const length = head.length + (tail?.length ?? 0)
@@ -47,15 +48,22 @@ function groupOf(group: string, index: number, groups: readonly string[]): reado
   return [value >> 8, value & 255]
 }
 
-interface Range {
-  readonly kind: AddressKind
+interface Network {
   readonly bytes: readonly number[]
   readonly bits: number
 }
 
-function range(kind: AddressKind, text: string): Range {
+function network(text: string): Network {
   const [address, bits] = text.split('/')
-  return { kind, bytes: parseAddress(address!)!, bits: Number(bits) }
+  return { bytes: parseAddress(address!)!, bits: Number(bits) }
+}
+
+interface Range extends Network {
+  readonly kind: AddressKind
+}
+
+function range(kind: AddressKind, text: string): Range {
+  return { kind, ...network(text) }
 }
 
 /** The first range that an address lies in says what it is. */
@@ -92,27 +100,29 @@ const RANGES: readonly Range[] = [
 ]
 
 /** IPv6 addresses that stand for an IPv4 address, and at which byte that begins. */
-const EMBEDDED: readonly { readonly range: Range; readonly at: number }[] = [
-  { range: range('public', '::ffff:0.0.0.0/96'), at: 12 },
-  { range: range('public', '::ffff:0:0.0.0.0/96'), at: 12 },
-  { range: range('public', '64:ff9b::/96'), at: 12 },
-  { range: range('public', '2002::/16'), at: 2 },
-  { range: range('public', '::/96'), at: 12 },
+const EMBEDDED: readonly (readonly [network: Network, at: number])[] = [
+  [network('::ffff:0.0.0.0/96'), 12],
+  [network('::ffff:0:0.0.0.0/96'), 12],
+  [network('64:ff9b::/96'), 12],
+  [network('2002::/16'), 2],
+  [network('::/96'), 12],
 ]
 
 /** What kind of address this is; one that stands for an IPv4 address is of that one's kind. */
 export function addressKind(bytes: readonly number[]): AddressKind {
   const own = RANGES.find((entry) => lies(bytes, entry))
   if (own !== undefined) return own.kind
-  const embedded = EMBEDDED.find((entry) => lies(bytes, entry.range))
+  const embedded = EMBEDDED.find(([around]) => lies(bytes, around))
   if (embedded === undefined) return 'public'
-  return addressKind(bytes.slice(embedded.at, embedded.at + 4))
+  const [, at] = embedded
+  return addressKind(bytes.slice(at, at + 4))
 }
 
-function lies(bytes: readonly number[], { bytes: first, bits }: Range): boolean {
+function lies(bytes: readonly number[], { bytes: first, bits }: Network): boolean {
   if (bytes.length !== first.length) return false
   const whole = bits >> 3
   for (let at = 0; at < whole; at++) if (bytes[at] !== first[at]) return false
+  // Where no bits are left to compare, nothing remains of either byte.
   const rest = 8 - (bits & 7)
-  return rest === 8 || bytes[whole]! >> rest === first[whole]! >> rest
+  return bytes[whole]! >> rest === first[whole]! >> rest
 }

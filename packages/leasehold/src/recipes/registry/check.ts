@@ -117,7 +117,7 @@ function urlOf(kind: string, value: unknown, address: string | undefined): strin
     throw invalid(`${name} is ${show(value)}, but there is no address: give one, or a whole URL`)
   }
   const [, scheme, place] = /^(?:([a-z]+):\/\/)?([^/]*)/.exec(address)!
-  const isSecure = kind !== 'tcp' && /^(https|grpcs)$/.test(scheme ?? '')
+  const isSecure = kind !== 'tcp' && (scheme === 'https' || scheme === 'grpcs')
   const path = given === '' || given.startsWith('/') ? given : `/${given}`
   const port = /:\d+$/.test(place!) ? '' : portFor(scheme)
   return `${isSecure ? schemes[1] : schemes[0]}://${place}${port}${path}`

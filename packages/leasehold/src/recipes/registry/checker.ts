@@ -1,11 +1,11 @@
 import { type Client, Emitter, type Hold } from '../../client/index.ts'
 import { type Duration, isLeaseholdError, type Key } from '../../port/index.ts'
 import { countOf, keyPart, objectOf, spanOf } from '../arguments.ts'
-import { pause } from '../patience.ts'
-import { type BrakeLimits, type BrakeOptions, brakeLimits } from './brake.ts'
+import { onAbort, pause } from '../patience.ts'
+import { type BrakeOptions, brakeLimits } from './brake.ts'
 import { type CheckPolicy, checkedPolicy } from './check-policy.ts'
 import type { Lookup, Probe, ProbeMaker } from './probe.ts'
-import { type CheckNews, Rounds } from './rounds.ts'
+import { type CheckNews, Rounds, type RoundsPlan } from './rounds.ts'
 
 export interface CheckerOptions {
   /** Checks only this service's instances. Those of all services if not given. */
@@ -54,7 +54,7 @@ export class Checker implements AsyncDisposable {
   readonly #client: Client
   readonly #options: CheckerOptions
   readonly #maker: ProbeMaker
-  readonly #brake: BrakeLimits
+  readonly #limits: Pick<RoundsPlan, 'brake' | 'concurrency' | 'everyMin'>
   readonly #events = new Emitter<CheckerEvents>()
   readonly #closing = new AbortController()
   readonly #done: Promise<void>
@@ -66,10 +66,12 @@ export class Checker implements AsyncDisposable {
     this.#maker = maker
     const { service } = options
     this.key = service === undefined ? 'checkers/all' : `checkers/of/${keyPart('service', service)}`
-    this.#brake = brakeLimits(options.brake)
+    this.#limits = {
+      brake: brakeLimits(options.brake),
+      concurrency: countOf('concurrency', options.concurrency ?? 32, 1, 1000),
+      everyMin: spanOf('everyMin', options.everyMin ?? '1s', '1ms', '1h'),
+    }
     checkedPolicy(options.allow)
-    countOf('concurrency', options.concurrency ?? 32, 1, 1000)
-    spanOf('everyMin', options.everyMin ?? '1s', '1ms', '1h')
     spanOf('ttl', options.ttl ?? '10s', '10ms', '1h')
     this.#done = this.#work()
   }
@@ -122,33 +124,31 @@ export class Checker implements AsyncDisposable {
   }
 
   async #serve(duty: Hold, probe: Probe): Promise<void> {
-    const { service, concurrency = 32, everyMin = '1s' } = this.#options
     this.#duty = duty
     const rounds = new Rounds(this.#client, {
-      service,
+      ...this.#limits,
+      service: this.#options.service,
       probe,
-      concurrency,
-      everyMin: spanOf('everyMin', everyMin, '1ms', '1h'),
-      brake: this.#brake,
       assertOnDuty: () => duty.assertHeld(),
       tell: (news) => this.#events.emit('changed', news),
     })
     this.#events.emit('active', { key: this.key })
-    await Promise.race([aborted(duty.signal), aborted(this.#closing.signal)])
-    rounds.stop()
-    this.#events.emit('idle', { key: this.key })
-    await duty[Symbol.asyncDispose]()
+    let ignore = () => {}
+    const over = new Promise<unknown>((resolve) => {
+      ignore = onAbort([duty.signal, this.#closing.signal], resolve)
+    })
+    try {
+      await Promise.race([over, rounds.ready.then(() => over)])
+    } finally {
+      ignore()
+      rounds.stop()
+      this.#events.emit('idle', { key: this.key })
+      await duty[Symbol.asyncDispose]()
+    }
   }
 
   async #rest(): Promise<void> {
     // Where it is cut short, the loop sees why.
     await pause(this.#client, REST_MS, this.#closing.signal).catch(() => {})
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -1,6 +1,7 @@
 import { type Client, Emitter, type View } from '../../client/index.ts'
 import type { EndReason, Event, Key, Timer } from '../../port/index.ts'
 import { objectOf, oneOf } from '../arguments.ts'
+import { onAbort } from '../patience.ts'
 import { Brake, type BrakeOptions, brakeLimits } from './brake.ts'
 import {
   byId,
@@ -58,9 +59,9 @@ interface Lapsed {
  */
 export class Discovery implements AsyncIterable<Change>, Disposable {
   readonly service: string
-  /** Fulfilled when it has seen everything once; rejected if it is closed before. */
-  readonly ready: Promise<void>
   readonly #client: Client
+  readonly #ready: Promise<void>
+  #ignore = () => {}
   readonly #options: WatchOptions
   readonly #wanted: ReturnType<typeof wantedBy>
   readonly #services: View
@@ -89,12 +90,18 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     this.#services = client.view(servicesKey(service), (keys, ended) => this.#look(keys, ended))
     this.#health = client.view(healthKey(service), (keys) => this.#look(keys, []))
     // Nothing is shown before both are known: a sick instance must not look well for a moment.
-    this.ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
+    this.#ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
       this.#isReady = true
       this.#look(new Set(this.#services.keys()), [])
     })
     // Whoever does not wait for it need not catch it.
-    this.ready.catch(() => {})
+    this.#ready.catch(() => {})
+    this.#ignore = onAbort([client.closing], () => this.close())
+  }
+
+  /** Fulfilled when it has seen everything once; rejected if it is closed before. */
+  get ready(): Promise<void> {
+    return this.#client.awaited(this.#ready)
   }
 
   /** Those that the filter asks for, by id. */
@@ -156,7 +163,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     try {
       while (!this.#closed) {
         const change = follower.next(this.#shown)
-        if (change === undefined) await follower.woken()
+        if (change === undefined) await this.#client.awaited(follower.woken())
         else yield change
       }
     } finally {
@@ -165,8 +172,8 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   }
 
   close(): void {
-    if (this.#closed) return
     this.#closed = true
+    this.#ignore()
     this.#services.close()
     this.#health.close()
     this.#timer?.cancel()
@@ -239,7 +246,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   }
 
   #wakeAt(until: number): void {
-    if (this.#timer !== undefined || this.#closed) return
+    if (this.#timer !== undefined) return
     this.#timer = this.#client.clock.timer(until, () => {
       this.#timer = undefined
       const now = this.#client.clock.now()
@@ -268,7 +275,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     const before = this.#shown.get(instance.id)
     if (!this.#wanted.kind(instance) || !this.#wanted.status(instance)) {
       this.#hide(instance.id, reason, instance)
-    } else if (before === undefined || !isSame(before, instance)) {
+    } else if (!isSame(before, instance)) {
       this.#shown.set(instance.id, instance)
       this.#instances = undefined
       if (before === undefined) this.#events.emit('joined', { type: 'joined', instance })
@@ -301,7 +308,7 @@ class Follower {
     for (const [id, instance] of this.#told) {
       if (shown.has(id)) continue
       this.#told.delete(id)
-      const reason = this.#reasons.get(id) ?? 'unwanted'
+      const reason = this.#reasons.get(id)!
       this.#reasons.delete(id)
       return { type: 'left', instance, reason }
     }
@@ -330,6 +337,6 @@ class Follower {
   }
 }
 
-function isSame(a: Instance, b: Instance): boolean {
+function isSame(a: Instance | undefined, b: Instance): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
 }

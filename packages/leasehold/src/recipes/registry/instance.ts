@@ -92,7 +92,7 @@ export function newestHealth(places: readonly Entry[]): Health | undefined {
 /** The instance that a claim describes, with what its checks have shown; nothing for a bad entry. */
 export function instanceOf(entry: Entry, health: Health | undefined): Instance | undefined {
   const parts = partsOfKey(entry.key)
-  const description = parts === undefined ? undefined : parseDescription(entry.value)
+  const description = parseDescription(entry.value)
   if (parts === undefined || description === undefined) return undefined
   const { check: _, report: __, maintenance: ___, load, node, ...shown } = description
   const { token, lease, holder, claimedAt: since } = entry
@@ -111,7 +111,7 @@ export function statusOf(
   const own = { status: report?.status ?? 'passing', note: report?.note || undefined } as const
   const checked =
     health === undefined
-      ? { status: check?.initially ?? 'passing', note: undefined }
+      ? { status: check?.initially ?? own.status, note: undefined }
       : { status: health.status, note: health.note || undefined }
   return RANK[checked.status] > RANK[own.status] ? checked : own
 }
@@ -161,5 +161,5 @@ function listOf(name: string, value: string | readonly string[] | undefined): re
 
 /** The same order everywhere, so that two who count through them count alike. */
 export function byId(a: Instance, b: Instance): number {
-  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+  return a.id < b.id ? -1 : 1
 }

@@ -141,8 +141,8 @@ const STOPPED_MAX = 10_000
  * **Not promised.** That one of several controllers acts: each of them is told. Have them elect one.
  */
 export class NodesWatch implements Disposable {
-  readonly ready: Promise<void>
   readonly #client: Client
+  readonly #ready: Promise<void>
   readonly #options: NodesWatchOptions
   readonly #expected: readonly string[]
   readonly #view: View
@@ -159,8 +159,13 @@ export class NodesWatch implements Disposable {
       if (options[name] !== undefined) functionOf(name, options[name])
     }
     this.#view = client.view('nodes/', (keys, ended) => this.#look(keys, ended))
-    this.ready = this.#view.ready.then(() => this.#begin())
-    this.ready.catch(() => {})
+    this.#ready = this.#view.ready.then(() => this.#begin())
+    this.#ready.catch(() => {})
+  }
+
+  /** Fulfilled when it has seen all nodes once; rejected if it is closed before. */
+  get ready(): Promise<void> {
+    return this.#client.awaited(this.#ready)
   }
 
   /** The nodes whose hearts beat, by id. */

@@ -67,7 +67,8 @@ export class Results {
   }
 
   #pump(): void {
-    for (const key of this.#wanted.keys()) {
+    // A copy: what fails at once is wanted again, and must not be tried again in this loop.
+    for (const key of [...this.#wanted.keys()]) {
       if (this.#stopped || this.#busy.size >= WRITES_MAX) return
       if (!this.#busy.has(key)) void this.#write(key)
     }
@@ -96,7 +97,10 @@ export class Results {
     const { store } = this.#client
     const said = this.#said.get(key)
     if (said === undefined) {
-      this.#lease ??= this.#grant()
+      this.#lease ??= this.#grant().catch((error) => {
+        this.#lease = undefined
+        throw error
+      })
       const lease = await this.#lease
       const claims = [{ key, mode: 'shared', value: text }] as const
       const { token } = (await store.claim({ lease, claims })) as { readonly token: Token }
@@ -128,9 +132,14 @@ export class Results {
     const code = isLeaseholdError(error) ? error.code : undefined
     const lease = this.#said.get(key)?.lease
     this.#said.delete(key)
-    if (code === 'lease-ended' || code === 'lease-not-found') this.#forget(lease)
-    // Whatever it was, a lease that was full or never came is of no use for what comes next.
-    if (lease === undefined) this.#lease = undefined
+    if (code === 'lease-ended' || code === 'lease-not-found') {
+      this.#forget(lease)
+      this.#lease = undefined
+    }
+    // A lease that is full is of no use for what comes next. One without a claim is not full.
+    const latest = [...this.#leases].at(-1)
+    const isUsed = [...this.#said.values()].some((said) => said.lease === latest)
+    if (code === 'limit-exceeded' && lease === undefined && isUsed) this.#lease = undefined
   }
 
   /** A lease is gone, and all that was said under it: it is said again. */

@@ -63,6 +63,8 @@ const NOTE_GONE = 'its lease is over, and '
 
 /** The rounds of a checker that is on duty: who is checked when, and what becomes of it. */
 export class Rounds {
+  /** Fulfilled when it sees everything; rejected if it is stopped before, or may not. */
+  readonly ready: Promise<void>
   readonly #client: Client
   readonly #plan: RoundsPlan
   readonly #services: View
@@ -83,13 +85,11 @@ export class Rounds {
     this.#services = client.view(`${SERVICES}${below}`, (keys, ended) => this.#look(keys, ended))
     this.#results = new Results(client, () => plan.assertOnDuty())
     // What was found before is known before anybody is looked at.
-    Promise.all([this.#services.ready, this.#health.ready]).then(
-      () => {
-        this.#isReady = true
-        this.#look(new Set(this.#services.keys()), [])
-      },
-      () => {},
-    )
+    this.ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
+      this.#isReady = true
+      this.#look(new Set(this.#services.keys()), [])
+    })
+    this.ready.catch(() => {})
   }
 
   stop(): void {

@@ -4,7 +4,7 @@ import { encodedPart } from '../arguments.ts'
 /** What is stored of a session, as the value of its claim. */
 export interface SessionRecord {
   readonly user: string | undefined
-  /** In milliseconds; `max` may be `Infinity`. */
+  /** In milliseconds; both may be `Infinity`. */
   readonly ttl: number
   readonly max: number
   /** When it began, where that was not when its claim was made: its lease was replaced. */
@@ -55,8 +55,7 @@ export class SessionKeys {
 
 export function encode(record: SessionRecord): string {
   const { user, ttl, max, since, data } = record
-  const head = JSON.stringify({ user, ttl, max: max === Infinity ? undefined : max, since })
-  return `${head}\n${data}`
+  return `${JSON.stringify({ user, ttl, max, since })}\n${data}`
 }
 
 /** The record that a claim carries. */
@@ -64,9 +63,9 @@ export function decode(claim: Claim): SessionRecord {
   const value = claim.value ?? ''
   const at = value.indexOf('\n')
   try {
-    const head = JSON.parse(value.slice(0, at)) as Partial<SessionRecord>
-    const { user, ttl = 0, max = Infinity, since } = head
-    return { user, ttl, max, since, data: value.slice(at + 1) }
+    const { user, ttl, max, since } = JSON.parse(value.slice(0, at))
+    // JSON has no infinity: it is written as null, and was left out for `max` once.
+    return { user, ttl: ttl ?? Infinity, max: max ?? Infinity, since, data: value.slice(at + 1) }
   } catch (error) {
     throw new LeaseholdError(
       'storage-damaged',

@@ -76,7 +76,7 @@ export class SessionTable {
    * Gives a session another ttl or user, which takes another lease. The new claim counts as soon as
    * it is there, and only then the old lease is ended: there is no instant without the session.
    */
-  async replace(old: StoredTimes, record: SessionRecord): Promise<Stored> {
+  async replace(old: StoredTimes, record: SessionRecord): Promise<void> {
     const { ref } = old
     const sentAt = this.#client.now()
     const since = old.record.since ?? old.createdAt
@@ -84,7 +84,6 @@ export class SessionTable {
     if (granted.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
     this.#sights.set(ref, newSight(granted.lease, sentAt))
     await this.#revoke(old.lease, REPLACED)
-    return { ref, lease: granted.lease, token: granted.token, record }
   }
 
   /** Stores new data. Whatever was stored before is gone: the last write wins. */
@@ -125,8 +124,7 @@ export class SessionTable {
     const { claims } = await this.#client.store.read({ key: this.keys.ofId(ref) })
     this.#sights.delete(ref)
     const ends = await Promise.all(claims.map(({ lease }) => this.#revoke(lease, why)))
-    const last = claims.at(-1)
-    if (last !== undefined && ends.at(-1)) this.#tell('ended', ref, last.token, undefined, why)
+    if (ends.at(-1)) this.#tell('ended', ref, claims.at(-1)!.token, undefined, why)
     return ends.includes(true)
   }
 

@@ -36,12 +36,20 @@ export function watchSessions(
   keys: SessionKeys,
   listener: SessionListener,
 ): SessionWatch {
-  return client.follow(keys.prefix, {
+  const following = client.follow(keys.prefix, {
     events: (events) => {
       for (const event of sessionEvents(keys, events)) listener(event)
     },
     missed: () => listener({ type: 'missed' }),
   })
+  const close = () => following.close()
+  return {
+    get ready() {
+      return client.awaited(following.ready)
+    },
+    close,
+    [Symbol.dispose]: close,
+  }
 }
 
 /** What the events of the store mean for sessions. */
@@ -61,11 +69,14 @@ function sessionEvents(keys: SessionKeys, events: readonly Event[]): SessionEven
 }
 
 function meaningOf(event: Event, ref: string, user: string | undefined): SessionEvent[] {
-  const { type, at, end } = event
+  const { type, at } = event
   if (type === 'claimed') {
     return goesOn(event.value) ? [] : [{ type: 'created', ref, user, at }]
   }
-  if (type !== 'removed' || end?.why === REPLACED) return []
-  const reason = end?.reason === 'expired' ? 'expired' : 'ended'
-  return [{ type: 'ended', ref, user, at, reason, by: end?.by, why: end?.why }]
+  if (type !== 'removed') return []
+  const { reason, by, why } = event.end!
+  if (why === REPLACED) return []
+  return [
+    { type: 'ended', ref, user, at, reason: reason === 'expired' ? reason : 'ended', by, why },
+  ]
 }

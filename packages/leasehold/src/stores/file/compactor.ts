@@ -1,4 +1,5 @@
 import type { Clock } from '../../port/index.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import type { Disk } from './disk.ts'
 import type { FileDurability } from './file-durability.ts'
 import type { LogWriter } from './log-writer.ts'
@@ -34,6 +35,7 @@ export class Compactor {
   readonly #log: LogWriter
   readonly #supply: SegmentSupply
   readonly #durability: FileDurability
+  readonly #checkpoints: Checkpoints
   readonly #options: CompactorOptions
   #last: LastSnapshot
   /** What `log.written` was where the last snapshot began, had it always been counted. */
@@ -51,6 +53,7 @@ export class Compactor {
     log: LogWriter,
     supply: SegmentSupply,
     durability: FileDurability,
+    checkpoints: Checkpoints,
     last: LastSnapshot,
     options: CompactorOptions,
   ) {
@@ -60,6 +63,7 @@ export class Compactor {
     this.#log = log
     this.#supply = supply
     this.#durability = durability
+    this.#checkpoints = checkpoints
     this.#last = last
     this.#base = log.written - last.logBytes
     this.#options = options
@@ -71,14 +75,6 @@ export class Compactor {
   consider(): void {
     const grown = this.#log.written - this.#base
     if (grown > Math.max(this.#options.snapshotBytes, 2 * this.#last.bytes)) this.#begin()
-  }
-
-  /** Writes a snapshot now. To be called before there is anything else to do; fails where that fails. */
-  async take(): Promise<void> {
-    const taking = this.#run()
-    this.#running = taking.catch(() => {})
-    await taking
-    this.#running = undefined
   }
 
   /** Gives up what is under way: the log has everything. */
@@ -122,6 +118,7 @@ export class Compactor {
       },
       signal,
     })
+    await this.#checkpoints.snapshotTaken(number)
     this.#last = { number, bytes, segment: start.segment, logBytes: 0 }
     this.#base = base
     this.taken++

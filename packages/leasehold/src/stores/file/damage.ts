@@ -26,7 +26,7 @@ export function contradictory(file: string, offset: number, cause: unknown): Lea
 }
 
 const REMEDY =
-  'Restore the whole folder from a copy of it: what was granted or released after the copy was ' +
-  'taken is then forgotten, and tokens given since may be given again. Or move the folder away to ' +
-  'start with an empty store: every lease is then forgotten and tokens begin again at 1, so that ' +
-  'resources which remember a token must be reset as well.'
+  'Restore the whole folder from a backup with `leasehold restore`, or open a copy of it with the ' +
+  'option tokensAbove: what changed after the backup is lost, but no token is given twice. Or move ' +
+  'the folder away and start with an empty store by `leasehold restore --empty` or tokensAbove: ' +
+  'then every lease and every access token is lost.'

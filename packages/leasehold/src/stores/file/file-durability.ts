@@ -1,8 +1,15 @@
+import { RecordEncoder } from '../../encoding/index.ts'
 import type { Durability } from '../../grantor/index.ts'
-import { type Clock, LeaseholdError, type Refusal, type Timer } from '../../port/index.ts'
+import {
+  type Clock,
+  LeaseholdError,
+  type Refusal,
+  type Revision,
+  type Timer,
+} from '../../port/index.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import { isFull } from './disk.ts'
 import type { LogWriter } from './log-writer.ts'
-import { RecordEncoder } from './records.ts'
 import type { SegmentSupply } from './segment-supply.ts'
 
 const RETRY_MS_MIN = 50
@@ -26,6 +33,10 @@ export class FileDurability implements Durability {
   readonly #clock: Clock
   #log: LogWriter | undefined
   #supply: SegmentSupply | undefined
+  #checkpoints: Checkpoints | undefined
+  #revision: () => Revision = () => 0
+  /** The revision up to which the write under way has every change. */
+  #writingUpTo: Revision = 0
   /** Those who wait for the write under way, and for the one after it. */
   #current: Waiters | undefined
   #next: Waiters | undefined
@@ -39,7 +50,7 @@ export class FileDurability implements Durability {
   #closing = false
   #closed = false
   #onCommit: () => void = () => {}
-  #letGo: () => Promise<void> = () => Promise.resolve()
+  #letGo: (isComplete: boolean) => Promise<void> = () => Promise.resolve()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -50,14 +61,19 @@ export class FileDurability implements Durability {
   start(parts: {
     readonly log: LogWriter
     readonly supply: SegmentSupply
+    readonly checkpoints: Checkpoints
+    /** The revision of the last change that the journal was told. */
+    readonly revision: () => Revision
     readonly shift: number
     /** Called after each write. */
     readonly onCommit: () => void
-    /** Called when it is closed and has written its last. */
-    readonly letGo: () => Promise<void>
+    /** Called when it is closed: `isComplete` if everything was written. */
+    readonly letGo: (isComplete: boolean) => Promise<void>
   }): void {
     this.#log = parts.log
     this.#supply = parts.supply
+    this.#checkpoints = parts.checkpoints
+    this.#revision = parts.revision
     this.#onCommit = parts.onCommit
     this.#letGo = parts.letGo
     this.journal.shift = parts.shift
@@ -102,13 +118,20 @@ export class FileDurability implements Durability {
 
   /** Fulfilled, however often writing fails before, when all that was told so far is durable. */
   async eventually(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      signal.throwIfAborted()
-      try {
-        return await this.durable()
-      } catch {
-        // The next promise waits for the next attempt.
+    let stop = () => {}
+    const aborted = new Promise<void>((resolve) => {
+      stop = resolve
+    })
+    signal.addEventListener('abort', stop)
+    try {
+      for (;;) {
+        signal.throwIfAborted()
+        // A store that is closed while its disk fails never becomes durable.
+        const isDurable = await Promise.race([this.durable().then(isTrue, isFalse), aborted])
+        if (isDurable) return
       }
+    } finally {
+      signal.removeEventListener('abort', stop)
     }
   }
 
@@ -116,6 +139,7 @@ export class FileDurability implements Durability {
     this.#closing = true
     this.#timer?.cancel()
     this.#clockTimer?.cancel()
+    let isComplete = false
     try {
       while (this.pending) {
         const durable = this.durable()
@@ -123,9 +147,10 @@ export class FileDurability implements Durability {
         await durable
       }
       if (this.journal.mortal) await this.#writeTime()
+      isComplete = true
     } finally {
       this.#closed = true
-      await this.#letGo()
+      await this.#letGo(isComplete)
     }
   }
 
@@ -142,18 +167,25 @@ export class FileDurability implements Durability {
     this.#current = this.#next
     this.#next = undefined
     this.#writing = true
+    this.#writingUpTo = this.#revision()
     this.#log!.begin(this.journal.take(), this.#time())
     this.#attempt()
   }
 
   #attempt(): void {
-    this.#log!.finish().then(
+    this.#write().then(
       () => this.#done(),
       (error: unknown) => this.#failed(error),
     )
   }
 
+  async #write(): Promise<void> {
+    await this.#checkpoints!.reserve(this.#writingUpTo)
+    await this.#log!.finish()
+  }
+
   #done(): void {
+    this.#checkpoints!.committed(this.#log!.position, this.#writingUpTo)
     const waiters = this.#current
     this.#current = undefined
     this.#writing = false
@@ -209,6 +241,9 @@ export class FileDurability implements Durability {
     await this.durable()
   }
 }
+
+const isTrue = () => true
+const isFalse = () => false
 
 class Waiters {
   readonly promise: Promise<void>

@@ -7,18 +7,20 @@ import {
   type LeaseStore,
   type Limits,
   type Random,
+  type Revision,
   show,
   systemClock,
   systemRandom,
   type Token,
 } from '../../port/index.ts'
+import { beginCheckpoints } from './checkpoints.ts'
 import { Compactor } from './compactor.ts'
 import { type Disk, isFull, type Lock } from './disk.ts'
 import { FileDurability } from './file-durability.ts'
 import { LogWriter } from './log-writer.ts'
 import { nodeDisk } from './node-disk.ts'
 import { type Recovered, recover } from './recovery.ts'
-import { checkSegmentBytes, segmentName } from './segment.ts'
+import { checkSegmentBytes, segmentName, segmentNumbers } from './segment.ts'
 import { SegmentSupply } from './segment-supply.ts'
 
 export interface FileStoreOptions {
@@ -54,9 +56,19 @@ const SNAPSHOT_BYTES = 64 << 20
  * Renewals are not written. Instead, opening the store gives every lease its full ttl, and the end
  * of a lease's life is put off by the time for which the store was closed.
  */
-export async function fileStore(
+export function fileStore(folder: string, options: FileStoreOptions = {}): Promise<LeaseStore> {
+  return openFolder(folder, options, false)
+}
+
+/** Opens a folder that `copyFolder` has just made. */
+export function openCopy(folder: string): Promise<LeaseStore> {
+  return openFolder(folder, {}, true)
+}
+
+async function openFolder(
   folder: string,
-  options: FileStoreOptions = {},
+  options: FileStoreOptions,
+  isCopy: boolean,
 ): Promise<LeaseStore> {
   const { clock = systemClock, random = systemRandom } = options
   const { segmentBytes = SEGMENT_BYTES } = options
@@ -67,7 +79,7 @@ export async function fileStore(
   let lock: Lock | undefined
   try {
     lock = await disk.lock()
-    return await open(disk, lock, { ...options, clock, random, segmentBytes })
+    return await open(disk, lock, { ...options, clock, random, segmentBytes, isCopy })
   } catch (error) {
     await lock?.release().catch(() => {})
     throw explained(disk.folder, error)
@@ -94,15 +106,21 @@ function checkSnapshotBytes(bytes: number | undefined): void {
   )
 }
 
+/** Leaves room for a lifetime of tokens: they are safe integers. */
+const TOKENS_ABOVE_MAX = Number.MAX_SAFE_INTEGER - 2 ** 40
+
 function checkTokensAbove(token: Token | undefined): void {
-  if (token === undefined || (Number.isSafeInteger(token) && token >= 0)) return
+  if (token === undefined) return
+  if (Number.isSafeInteger(token) && token >= 0 && token <= TOKENS_ABOVE_MAX) return
   throw new LeaseholdError(
     'invalid-argument',
-    `tokensAbove is ${show(token)}: it must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}`,
+    `tokensAbove is ${show(token)}: it must be an integer from 0 to ${TOKENS_ABOVE_MAX}`,
   )
 }
 
 interface OpenOptions extends FileStoreOptions {
+  /** The folder was just copied from a store that may be in use: its end is where the copy ends. */
+  readonly isCopy: boolean
   readonly clock: Clock
   readonly random: Random
   readonly segmentBytes: number
@@ -110,7 +128,6 @@ interface OpenOptions extends FileStoreOptions {
 
 async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<LeaseStore> {
   const { clock, random, segmentBytes, limits, snapshotBytes = SNAPSHOT_BYTES } = options
-  const { tokensAbove = 0 } = options
   const durability = new FileDurability(clock)
   let grantor!: Grantor
   const { kernel, recovered } = await recover(disk, random, segmentBytes, (revision) => {
@@ -118,17 +135,23 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
     grantor = new Grantor({ clock, guarantees, limits, revision, durability })
     return grantor.kernel
   })
-  const { storeId, end, lastSegment, lastTime } = recovered
-  const file = await disk.open(segmentName(end.position.segment))
-  const supply = new SegmentSupply(disk, clock, storeId, segmentBytes, lastSegment)
-  const log = new LogWriter(disk, supply, storeId, file, await file.size(), end.position)
+  const { storeId, lastTime } = recovered
+  const revision = nextRevision(kernel.revision, recovered, options)
+  const checkpoints = await beginCheckpoints(disk, clock, recovered, revision, segmentBytes)
+  const { supply, log } = await openLog(disk, clock, recovered, segmentBytes).catch(
+    async (error: unknown) => {
+      await checkpoints.close(undefined)
+      throw error
+    },
+  )
   // Not before there is nothing left to wait for: from now on a lease can be renewed, so from now
   // on its full ttl counts.
   const now = clock.now()
   const shift = lastTime === -Infinity ? 0 : now - lastTime
   kernel.settle(now, now - shift)
+  kernel.raise(revision)
   const last = lastOf(recovered)
-  const compactor = new Compactor(disk, clock, kernel, log, supply, durability, last, {
+  const compactor = new Compactor(disk, clock, kernel, log, supply, durability, checkpoints, last, {
     storeId,
     shift,
     snapshotBytes,
@@ -137,28 +160,46 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
   durability.start({
     log,
     supply,
+    checkpoints,
+    revision: () => kernel.revision,
     shift,
     onCommit: () => compactor.consider(),
-    letGo: async () => {
-      await Promise.all([compactor.close(), supply.close()])
-      await log.close().finally(() => lock.release())
+    letGo: async (isComplete) => {
+      try {
+        await Promise.all([compactor.close(), supply.close()])
+        await log.close()
+        const { revision } = kernel
+        await checkpoints.close(isComplete ? { end: log.position, revision } : undefined)
+      } finally {
+        await lock.release()
+      }
     },
   })
-  if (tokensAbove > kernel.revision) await raiseTokens(grantor, compactor, tokensAbove)
   grantor.start()
   compactor.consider()
   return grantor
 }
 
-/** The log tells revisions only with what happened in them; a snapshot tells its own. */
-async function raiseTokens(grantor: Grantor, compactor: Compactor, above: Token): Promise<void> {
-  grantor.kernel.raise(above)
-  try {
-    await compactor.take()
-  } catch (error) {
-    await grantor.close().catch(() => {})
-    throw error
-  }
+/** Opens the log where it ends, to be written to. */
+async function openLog(disk: Disk, clock: Clock, recovered: Recovered, segmentBytes: number) {
+  const { storeId, end } = recovered
+  const lastSegment = segmentNumbers(await disk.list()).at(-1)!
+  const file = await disk.open(segmentName(end.position.segment))
+  const bytes = await file.size()
+  const supply = new SegmentSupply(disk, clock, storeId, segmentBytes, lastSegment)
+  return { supply, log: new LogWriter(disk, supply, storeId, file, bytes, end.position) }
+}
+
+/**
+ * The revision to go on from. After a crash it is above all that can have been given, so that no
+ * token is given twice even if the end of the log was lost and nothing shows it.
+ */
+function nextRevision(found: Revision, { opened }: Recovered, options: OpenOptions): Revision {
+  const { tokensAbove = 0, isCopy } = options
+  const manifest = opened?.manifest
+  const crashed = manifest?.state === 'open' && !isCopy
+  const known = crashed ? manifest.ceiling + 1 : (manifest?.revision ?? 0)
+  return Math.max(found, known, tokensAbove)
 }
 
 function lastOf({ snapshot, end }: Recovered) {
@@ -185,6 +226,8 @@ function fileGuarantees(limits: Limits): Guarantees {
       'An answer is given when it is on the disk, if the disk keeps what it says it has kept.',
       'Opening the store gives every lease its full ttl again.',
       'After a crash a lease with a maximum life may live up to 30 seconds longer.',
+      'After a crash tokens skip up to 65,537 numbers.',
+      'After a crash the loss of what was written in the last second before it cannot be noticed; tokens do not repeat.',
       'A folder that is restored from a copy repeats the tokens that were given after the copy, unless it is opened with tokensAbove, as leasehold restore does.',
       'One process owns the folder at a time. Do not share it between machines over a network.',
     ],

@@ -1,8 +1,9 @@
-import { copyFile, type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises'
+import { copyFile, type FileHandle, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isLeaseholdError, LeaseholdError, type Revision, show } from '../../port/index.ts'
-import { fileStore } from './file-store.ts'
-import { segmentName, segmentNumbers, snapshotName, snapshotNumbers } from './segment.ts'
+import { openCopy } from './file-store.ts'
+import { FILE_MODE, listFiles, makeFolder } from './node-files.ts'
+import { MANIFEST, segmentName, segmentNumbers, snapshotName, snapshotNumbers } from './segment.ts'
 
 const ATTEMPTS = 10
 /** What the machine copies at once, and what a write can be seen to be half done in. */
@@ -22,9 +23,10 @@ type Between = (() => Promise<void>) | undefined
  * out when the copy is opened, like what a crash leaves behind. (A page of it that was caught in
  * the middle cannot be told from damage: then the copy is made again.)
  *
- * The snapshot comes before the log. When it had its name the log had all that it needs; and when
- * it, or a segment, is gone before it was copied, a newer snapshot has taken its place: the copy
- * begins anew.
+ * The manifest comes first: what it says is durable is in the log that is copied after it. The
+ * snapshot comes before the log. When it had its name the log had all that it needs; and when it, or
+ * a segment, is gone before it was copied, a newer snapshot has taken its place: the copy begins
+ * anew.
  *
  * `between` is awaited after each page that is copied: for tests.
  */
@@ -33,7 +35,7 @@ export async function copyFolder(
   to: string,
   between?: () => Promise<void>,
 ): Promise<Revision> {
-  await mkdir(to, { recursive: true })
+  await makeFolder(to)
   if ((await readdir(to)).length > 0) {
     throw new LeaseholdError(
       'invalid-argument',
@@ -55,7 +57,10 @@ export async function copyFolder(
 }
 
 async function copyOnce(from: string, to: string, between: Between): Promise<void> {
-  const names = await readdir(from)
+  if ((await listFiles(from)).includes(MANIFEST)) {
+    await copyFile(join(from, MANIFEST), join(to, MANIFEST))
+  }
+  const names = await listFiles(from)
   const segments = segmentNumbers(names)
   if (segments.length === 0) {
     throw new LeaseholdError(
@@ -77,7 +82,7 @@ async function copyOnce(from: string, to: string, between: Between): Promise<voi
 async function copyBackwards(from: string, to: string, between: Between): Promise<void> {
   const source = await open(from, 'r')
   try {
-    const target = await open(to, 'wx', 0o600)
+    const target = await open(to, 'wx', FILE_MODE)
     try {
       const { size } = await source.stat()
       await target.truncate(size)
@@ -109,7 +114,7 @@ async function copyPages(
 
 /** Opens it, which refuses what is not whole and wipes what was not finished. */
 async function revisionOf(folder: string): Promise<Revision> {
-  const store = await fileStore(folder)
+  const store = await openCopy(folder)
   try {
     return (await store.read({ leases: true, limit: 1 })).revision
   } finally {

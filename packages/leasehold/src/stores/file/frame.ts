@@ -49,6 +49,8 @@ export const KIND = {
   memory: 6,
   /** The last frame of a snapshot. */
   end: 7,
+  /** A slot of the manifest. */
+  manifest: 8,
 } as const
 
 export interface Header {

@@ -1,4 +1,5 @@
 export * from './disk.ts'
-export * from './file-store.ts'
+export { type FileStoreOptions, fileStore } from './file-store.ts'
 export { copyFolder } from './folder-copy.ts'
 export { nodeDisk } from './node-disk.ts'
+export { holdsStore } from './node-files.ts'

@@ -1,9 +1,10 @@
 import { close, constants, fdatasync, fstat, fsync, open, read, write } from 'node:fs'
-import { mkdir, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { realpath, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Clock, LeaseholdError, type Random, show } from '../../port/index.ts'
 import type { Disk, DiskFile, Lock } from './disk.ts'
+import { FILE_MODE, listFiles, makeFolder, tighten } from './node-files.ts'
 import { lockFolder } from './node-lock.ts'
 
 const openFile = promisify(open)
@@ -28,7 +29,7 @@ export async function nodeDisk(folder: string, clock: Clock, random: Random): Pr
     )
   }
   try {
-    await mkdir(folder, { recursive: true })
+    await makeFolder(folder)
     return new NodeDisk(await realpath(folder), clock, random)
   } catch (error) {
     throw new LeaseholdError(
@@ -50,12 +51,19 @@ class NodeDisk implements Disk {
     this.#random = random
   }
 
-  lock(): Promise<Lock> {
-    return lockFolder(this.folder, this.#clock, this.#random)
+  async lock(): Promise<Lock> {
+    const lock = await lockFolder(this.folder, this.#clock, this.#random)
+    try {
+      await tighten(this.folder)
+      return lock
+    } catch (error) {
+      await lock.release()
+      throw error
+    }
   }
 
   list(): Promise<string[]> {
-    return readdir(this.folder)
+    return listFiles(this.folder)
   }
 
   async open(name: string): Promise<DiskFile> {
@@ -63,7 +71,8 @@ class NodeDisk implements Disk {
   }
 
   async create(name: string): Promise<DiskFile> {
-    return new NodeFile(await openFile(this.#path(name), 'w+'))
+    await this.remove(name)
+    return new NodeFile(await openFile(this.#path(name), 'wx+', FILE_MODE))
   }
 
   rename(from: string, to: string): Promise<void> {

@@ -1,12 +1,16 @@
-import type { Journal } from '../../kernel/index.ts'
+import { decodeRecords } from '../../encoding/index.ts'
+import type { Journal, Replay } from '../../kernel/index.ts'
 import type { Random, Revision } from '../../port/index.ts'
-import { damaged } from './damage.ts'
+import { contradictory, damaged, missing } from './damage.ts'
 import type { Disk } from './disk.ts'
 import { LOG_BEGIN, type LogEnd, LogReader, wipe } from './log-reader.ts'
-import { decodeRecords } from './records.ts'
+import { type Manifest, ManifestFile } from './manifest.ts'
 import {
+  FORMAT_WITH_MANIFEST,
   isTemporary,
+  MANIFEST,
   prepareSegment,
+  readSegmentInfo,
   segmentName,
   segmentNumbers,
   snapshotName,
@@ -16,7 +20,7 @@ import { readSnapshot, readSnapshotInfo, type SnapshotInfo, Stamps } from './sna
 
 /** What recovery asks of a kernel. */
 export interface Recovering {
-  replay(): Journal
+  replay(): Replay
   startEvents(revision: Revision): void
 }
 
@@ -24,15 +28,20 @@ export interface Recovered {
   readonly storeId: string
   readonly end: LogEnd
   readonly snapshot: SnapshotInfo | undefined
-  /** The number of the last segment, which may not be in use yet. */
-  readonly lastSegment: number
   /** The last time that the log knows of; -Infinity where it knows none. */
   readonly lastTime: number
+  /** Nothing if the folder was written by a version that had no manifest. */
+  readonly opened: OpenedManifest | undefined
+}
+
+export interface OpenedManifest {
+  readonly file: ManifestFile
+  readonly manifest: Manifest
 }
 
 /**
  * Rebuilds a kernel from the folder: the newest snapshot, then the log from where it began. The
- * kernel has yet to be settled.
+ * kernel has yet to be settled. What the manifest says must be there, and is not, is refused.
  * `makeKernel` is called once, with the revision to start after.
  */
 export async function recover<K extends Recovering>(
@@ -42,31 +51,106 @@ export async function recover<K extends Recovering>(
   makeKernel: (revision: Revision) => K,
 ): Promise<{ kernel: K; recovered: Recovered }> {
   let names = await disk.list()
-  if (segmentNumbers(names).length === 0 && snapshotNumbers(names).length === 0) {
-    await prepareSegment(disk, { storeId: random.id(), number: 1, bytes: segmentBytes })
-    names = await disk.list()
+  const opened = await openManifest(disk, names, random)
+  try {
+    const manifest = opened?.manifest
+    if (manifest?.state === 'new' && segmentNumbers(names).length === 0) {
+      await prepareSegment(disk, { storeId: manifest.storeId, number: 1, bytes: segmentBytes })
+      names = await disk.list()
+    }
+    const snapshot = await findSnapshot(disk, names, manifest)
+    const kernel = makeKernel(snapshot?.stamp ?? 0)
+    const journal = kernel.replay()
+    const stamps = snapshot ? await readSnapshot(disk, snapshot, journal) : new Stamps()
+    kernel.startEvents(snapshot?.stamp ?? 0)
+
+    const segments = segmentNumbers(names)
+    const storeId = manifest?.storeId ?? snapshot?.storeId
+    const end = await readLog(disk, segments, storeId, snapshot, journal, stamps)
+    if (manifest) checkEnd(end, manifest)
+    checkReplay(journal, end)
+    await wipe(disk, end.remains)
+    await makeDurable(disk, segments)
+    for (const name of names) if (isTemporary(name)) await disk.remove(name)
+
+    const lastTime = Math.max(end.time ?? -Infinity, snapshot?.time ?? -Infinity)
+    return {
+      kernel,
+      recovered: { storeId: end.storeId, end, snapshot, lastTime, opened },
+    }
+  } catch (error) {
+    await opened?.file.close().catch(() => {})
+    throw error
   }
-  const newest = snapshotNumbers(names).at(-1)
-  const snapshot = newest === undefined ? undefined : await readSnapshotInfo(disk, newest)
-  const kernel = makeKernel(snapshot?.stamp ?? 0)
-  const journal = kernel.replay()
-  const stamps = snapshot ? await readSnapshot(disk, snapshot, journal) : new Stamps()
-  kernel.startEvents(snapshot?.stamp ?? 0)
+}
 
-  const segments = segmentNumbers(names)
-  const end = await readLog(disk, segments, snapshot, journal, stamps)
-  await wipe(disk, end.remains)
-  for (const name of names) if (isTemporary(name)) await disk.remove(name)
-  await removeOutdated(disk, names, snapshot)
+async function openManifest(
+  disk: Disk,
+  names: readonly string[],
+  random: Random,
+): Promise<OpenedManifest | undefined> {
+  if (names.includes(MANIFEST)) return ManifestFile.open(disk)
+  const [segments, snapshots] = [segmentNumbers(names), snapshotNumbers(names)]
+  if (segments.length > 0 || snapshots.length > 0) {
+    for (const number of segments) await checkNeedsNoManifest(disk, number)
+    for (const number of snapshots) {
+      refuseWithoutManifest(snapshotName(number), (await readSnapshotInfo(disk, number)).format)
+    }
+    return undefined
+  }
+  const manifest: Manifest = {
+    storeId: random.id(),
+    state: 'new',
+    snapshot: 0,
+    end: LOG_BEGIN,
+    revision: 0,
+    ceiling: 0,
+  }
+  return { file: await ManifestFile.create(disk, manifest), manifest }
+}
 
-  const lastTime = Math.max(end.time ?? -Infinity, snapshot?.time ?? -Infinity)
-  const lastSegment = segments.at(-1)!
-  return { kernel, recovered: { storeId: end.storeId, end, snapshot, lastSegment, lastTime } }
+async function checkNeedsNoManifest(disk: Disk, number: number): Promise<void> {
+  const file = await disk.open(segmentName(number))
+  try {
+    const { format } = await readSegmentInfo(file, number, undefined)
+    refuseWithoutManifest(segmentName(number), format)
+  } finally {
+    await file.close()
+  }
+}
+
+function refuseWithoutManifest(name: string, format: number): void {
+  if (format < FORMAT_WITH_MANIFEST) return
+  throw missing(MANIFEST, `${name} belongs to a store that has one`)
+}
+
+/** The newest snapshot; refused if the manifest knows of a newer one. */
+async function findSnapshot(
+  disk: Disk,
+  names: readonly string[],
+  manifest: Manifest | undefined,
+): Promise<SnapshotInfo | undefined> {
+  const newest = snapshotNumbers(names).at(-1) ?? 0
+  if (manifest && newest < manifest.snapshot) {
+    throw missing(snapshotName(manifest.snapshot), `the log before it was removed`)
+  }
+  if (newest === 0) return undefined
+  const snapshot = await readSnapshotInfo(disk, newest)
+  if (manifest && snapshot.storeId !== manifest.storeId) {
+    const { storeId } = snapshot
+    throw damaged(
+      snapshotName(newest),
+      0,
+      `it belongs to the store ${storeId} and not to ${manifest.storeId}`,
+    )
+  }
+  return snapshot
 }
 
 async function readLog(
   disk: Disk,
   segments: readonly number[],
+  storeId: string | undefined,
   snapshot: SnapshotInfo | undefined,
   journal: Journal,
   stamps: Stamps,
@@ -74,7 +158,7 @@ async function readLog(
   const wants = snapshot
     ? (revision: Revision, slot: number) => revision > stamps.of(slot)
     : () => true
-  const reader = new LogReader(disk, segments, snapshot?.storeId, (payload) => {
+  const reader = new LogReader(disk, segments, storeId, (payload) => {
     decodeRecords(payload, journal, wants)
   })
   const end = await reader.read(snapshot?.start ?? LOG_BEGIN)
@@ -86,6 +170,52 @@ async function readLog(
     )
   }
   return end
+}
+
+/** The log must reach what the manifest knows to be durable, and end there if the store was closed. */
+function checkEnd({ position, remains }: LogEnd, { state, end }: Manifest): void {
+  const name = segmentName(position.segment)
+  const last = position.sequence - 1
+  if (position.sequence < end.sequence) {
+    throw damaged(
+      name,
+      position.offset,
+      `the log ends with frame ${last}, but it was written up to frame ${end.sequence - 1}`,
+    )
+  }
+  if (state === 'open') return
+  if (position.sequence > end.sequence || remains.length > 0) {
+    throw damaged(
+      name,
+      position.offset,
+      `the log goes on after frame ${end.sequence - 1}, with which the store was closed: ${MANIFEST} is an older copy`,
+    )
+  }
+}
+
+/**
+ * What a process that died wrote last can be read and not be durable: the end of the log, and the
+ * name of a snapshot. From now on answers and the manifest rest on it, so it must outlast the power.
+ */
+async function makeDurable(disk: Disk, segments: readonly number[]): Promise<void> {
+  for (const number of segments) {
+    const file = await disk.open(segmentName(number))
+    try {
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+  }
+  await disk.sync()
+}
+
+/** What was read must be something that a store can have written. */
+function checkReplay(journal: Replay, { position }: LogEnd): void {
+  try {
+    journal.check()
+  } catch (error) {
+    throw contradictory(segmentName(position.segment), position.offset, error)
+  }
 }
 
 /** Removes what a snapshot has made superfluous. Its order does not matter: none of it is read. */

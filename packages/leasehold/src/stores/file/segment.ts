@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
+import { ByteReader, ByteWriter } from '../../encoding/index.ts'
 import { LeaseholdError } from '../../port/index.ts'
-import { ByteReader, ByteWriter } from './bytes.ts'
 import { damaged } from './damage.ts'
 import type { Disk, DiskFile } from './disk.ts'
 import {
@@ -28,7 +28,10 @@ export const SEGMENT_START = 128
 export const SEGMENT_BYTES_MIN = 4096
 export const SEGMENT_BYTES_MAX = 1 << 30
 
-const FORMAT = 1
+/** Since format 2 a folder has a manifest: one without it is damaged, unless all in it has format 1. */
+const FORMAT = 2
+const FORMAT_MIN = 1
+export const FORMAT_WITH_MANIFEST = 2
 const TEMPORARY = '.tmp'
 /** Zeros are written, and made durable, in steps of this, so that commits need not wait long. */
 const STEP = Buffer.alloc(1 << 20)
@@ -50,9 +53,11 @@ export function snapshotNumbers(names: readonly string[]): number[] {
   return numbersOf(names, /^snapshot-(\d{8,})$/)
 }
 
+export const MANIFEST = 'manifest'
+
 /** What a crash may have left half made. */
 export function isTemporary(name: string): boolean {
-  return /^(log|snapshot)-\d+\.tmp$/.test(name)
+  return /^((log|snapshot)-\d+|manifest)\.tmp$/.test(name)
 }
 
 export function temporaryName(name: string): string {
@@ -97,7 +102,7 @@ export async function readSegmentInfo(
   file: DiskFile,
   number: number,
   storeId: string | undefined,
-): Promise<SegmentInfo> {
+): Promise<SegmentInfo & { readonly format: number }> {
   const name = segmentName(number)
   const size = await file.size()
   const info = decodeInfo(await file.read(0, SEGMENT_START), name)
@@ -125,7 +130,7 @@ function firstStep(info: SegmentInfo, size: number): Buffer {
   return bytes
 }
 
-function decodeInfo(bytes: Buffer, name: string): SegmentInfo {
+function decodeInfo(bytes: Buffer, name: string) {
   const header = readHeader(bytes, 0, 0)
   if (header === 'zero' || header === 'bad' || header.kind !== KIND.segment) {
     throw damaged(name, 0, 'its header does not match its checksum')
@@ -135,15 +140,15 @@ function decodeInfo(bytes: Buffer, name: string): SegmentInfo {
     throw damaged(name, HEADER_BYTES, 'its header does not match its checksum')
   }
   const reader = new ByteReader(payload)
-  checkFormat(reader.integer(), name)
-  return { storeId: reader.text(), number: reader.integer(), bytes: reader.integer() }
+  const format = checkFormat(reader.integer(), name)
+  return { format, storeId: reader.text(), number: reader.integer(), bytes: reader.integer() }
 }
 
-export function checkFormat(format: number, name: string): void {
-  if (format === FORMAT) return
+export function checkFormat(format: number, name: string): number {
+  if (format >= FORMAT_MIN && format <= FORMAT) return format
   throw new LeaseholdError(
     'unsupported',
-    `${name} is written in format ${format}, and this version reads format ${FORMAT}: open it with the version that wrote it`,
+    `${name} is written in format ${format}, and this version reads formats ${FORMAT_MIN} to ${FORMAT}: open it with the version that wrote it`,
   )
 }
 

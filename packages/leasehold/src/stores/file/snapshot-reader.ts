@@ -1,6 +1,6 @@
-import type { Journal } from '../../kernel/index.ts'
+import { ByteReader, decodeRecords } from '../../encoding/index.ts'
+import type { Replay } from '../../kernel/index.ts'
 import type { Revision } from '../../port/index.ts'
-import { ByteReader } from './bytes.ts'
 import { contradictory, damaged } from './damage.ts'
 import type { Disk, DiskFile } from './disk.ts'
 import {
@@ -13,11 +13,12 @@ import {
   readPayload,
 } from './frame.ts'
 import type { LogPosition } from './log-writer.ts'
-import { decodeRecords } from './records.ts'
 import { checkFormat, seedOf, snapshotName } from './segment.ts'
+import { SLICE_SLOTS } from './snapshot-writer.ts'
 
 /** What a snapshot says of itself, before its leases are read. */
 export interface SnapshotInfo {
+  readonly format: number
   readonly number: number
   readonly storeId: string
   readonly bytes: number
@@ -43,7 +44,7 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
     const head = await file.read(0, Math.min(bytes, 4096))
     const { payload } = frameAt(head, 0, name, 0, 0, KIND.snapshot)
     const reader = new ByteReader(payload)
-    checkFormat(reader.integer(), name)
+    const format = checkFormat(reader.integer(), name)
     const storeId = reader.text()
     const told = reader.integer()
     if (told !== number) {
@@ -60,7 +61,8 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
     const end = frameAt(tail, 0, name, at, seedOf(storeId), KIND.end)
     const numbers = new ByteReader(end.payload)
     const [stamp, frames, logged] = [numbers.float(), numbers.float(), numbers.float()]
-    return { number, storeId, bytes, start, stamp, frames, logged, time: end.header.time }
+    const { time } = end.header
+    return { format, number, storeId, bytes, start, stamp, frames, logged, time }
   } finally {
     await file.close()
   }
@@ -70,6 +72,11 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
 export class Stamps {
   readonly #ends: number[] = []
   readonly #stamps: Revision[] = []
+
+  /** The slots below this one are covered. */
+  get end(): number {
+    return this.#ends.at(-1) ?? 0
+  }
 
   add(to: number, stamp: Revision): void {
     this.#ends.push(to)
@@ -93,7 +100,7 @@ export class Stamps {
 export async function readSnapshot(
   disk: Disk,
   info: SnapshotInfo,
-  journal: Journal,
+  journal: Replay,
 ): Promise<Stamps> {
   const name = snapshotName(info.number)
   const file = await disk.open(name)
@@ -117,15 +124,25 @@ export async function readSnapshot(
   return stamps
 }
 
-function tell(header: Header, group: Buffer, journal: Journal, stamps: Stamps): void {
+function tell(header: Header, group: Buffer, journal: Replay, stamps: Stamps): void {
   if (header.kind === KIND.memory) {
     decodeRecords(group, journal, everything)
   } else if (header.kind === KIND.slice) {
     const reader = new ByteReader(group)
     const stamp = reader.integer()
-    reader.integer()
-    stamps.add(reader.integer(), stamp)
-    decodeRecords(group.subarray(reader.position), journal, everything)
+    const from = reader.integer()
+    const to = reader.integer()
+    if (from !== stamps.end || to <= from || to - from > SLICE_SLOTS) {
+      throw new RangeError(
+        `a slice has the slots ${from} to ${to - 1}, but must begin with slot ${stamps.end} and have at most ${SLICE_SLOTS}`,
+      )
+    }
+    stamps.add(to, stamp)
+    journal.covers(to)
+    decodeRecords(group.subarray(reader.position), journal, (_revision, slot) => {
+      if (slot >= from && slot < to) return true
+      throw new RangeError(`slot ${slot} is in the slice of the slots ${from} to ${to - 1}`)
+    })
   } else if (header.kind !== KIND.snapshot && header.kind !== KIND.end) {
     throw new RangeError(`a frame has the unknown kind ${header.kind}`)
   }

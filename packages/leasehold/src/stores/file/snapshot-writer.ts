@@ -1,10 +1,9 @@
+import { ByteWriter, RecordEncoder } from '../../encoding/index.ts'
 import type { Journal } from '../../kernel/index.ts'
 import type { Clock, Revision } from '../../port/index.ts'
-import { ByteWriter } from './bytes.ts'
 import type { Disk, DiskFile } from './disk.ts'
 import { extentOf, KIND, type Kind, PAYLOAD_MAX, putFrame } from './frame.ts'
 import type { LogPosition } from './log-writer.ts'
-import { RecordEncoder } from './records.ts'
 import { putFormat, seedOf, snapshotName, temporaryName } from './segment.ts'
 
 /** What a snapshot asks of a kernel. */
@@ -29,7 +28,7 @@ export interface SnapshotOptions {
 }
 
 /** A slice is closed when it has so many slots or so many bytes: about a millisecond's work. */
-const SLICE_SLOTS = 1024
+export const SLICE_SLOTS = 1024
 const SLICE_BYTES = 128 * 1024
 /** Slots are described a few at a time, so that leases with much to tell close a slice early. */
 const STEP_SLOTS = 32

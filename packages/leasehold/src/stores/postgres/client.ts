@@ -3,7 +3,7 @@ import { invalid, show } from '../../port/index.ts'
 /** What is asked of `pg`: a `Pool`. */
 export interface PgPool {
   query(text: string): Promise<unknown>
-  query(statement: { text: string; values: string[]; name?: string }): Promise<unknown>
+  query(statement: { text: string; values: Value[]; name?: string }): Promise<unknown>
   connect(): Promise<PgPoolClient>
 }
 
@@ -17,17 +17,20 @@ export interface PgPoolClient {
 
 /** What is asked of `postgres` (postgres.js): `sql`. */
 export interface PostgresJs {
-  unsafe(text: string, values?: string[], options?: { prepare: boolean }): PromiseLike<unknown>
+  unsafe(text: string, values?: Value[], options?: { prepare: boolean }): PromiseLike<unknown>
   listen(
     channel: string,
     hear: (payload: string) => void,
     listening?: () => void,
   ): Promise<{ unlisten(): Promise<void> }>
+  readonly options?: { readonly fetch_types?: boolean | undefined } | undefined
 }
 
 export type PostgresClient = PgPool | PostgresJs
 
-type Rows = readonly Readonly<Record<string, unknown>>[]
+export type Rows = readonly Readonly<Record<string, unknown>>[]
+/** Both libraries send a text unchanged, and bytes as a `bytea`. */
+export type Value = string | Uint8Array
 
 /** The two libraries alike. Values are texts, which both send unchanged. */
 export interface Connection {
@@ -36,6 +39,8 @@ export interface Connection {
    * only a connection to PostgreSQL itself can be relied upon to remember.
    */
   ask(text: string, values: string[], name?: string): Promise<unknown>
+  /** The rows of one statement. A `bytea` comes as a buffer, a `bigint` as a text. */
+  rows(text: string, values: Value[], name?: string): Promise<Rows>
   /** Several statements without values, in one transaction; the rows of the last one that has any. */
   script(text: string): Promise<Rows>
   /**
@@ -53,7 +58,11 @@ export interface Connection {
 }
 
 export function connectionOf(client: PostgresClient, name = 'client'): Connection {
-  if (isMethod(client, 'unsafe') && isMethod(client, 'listen')) return ofPostgresJs(client as never)
+  if (isMethod(client, 'unsafe') && isMethod(client, 'listen')) {
+    const sql = client as PostgresJs
+    checkTypes(sql, name)
+    return ofPostgresJs(sql)
+  }
   if (isMethod(client, 'query') && isMethod(client, 'connect') && 'totalCount' in client) {
     return ofPool(client as PgPool)
   }
@@ -66,12 +75,25 @@ function isMethod(client: unknown, name: string): boolean {
   return typeof (client as Record<string, unknown> | undefined)?.[name] === 'function'
 }
 
+/**
+ * postgres.js asks each new connection for its array types, and nobody handles the failure of that
+ * query. A connection that breaks meanwhile ends the process with an unhandled rejection.
+ */
+function checkTypes(sql: PostgresJs, name: string): void {
+  if (!sql.options?.fetch_types) return
+  throw invalid(
+    `${name} fetches types, and postgres.js ends the process if a connection breaks meanwhile: open it with postgres(url, { fetch_types: false }), or give the store a client of its own`,
+  )
+}
+
 function ofPool(pool: PgPool): Connection {
+  const rows: Connection['rows'] = async (text, values, name) => {
+    const statement = name === undefined ? { text, values } : { text, values, name }
+    return ((await pool.query(statement)) as { rows: Rows }).rows
+  }
   return {
-    async ask(text, values, name) {
-      const statement = name === undefined ? { text, values } : { text, values, name }
-      return only((await pool.query(statement)) as { rows: Rows })
-    },
+    rows,
+    ask: async (text, values, name) => only(await rows(text, values, name)),
     async script(text) {
       const results = (await pool.query(text)) as { rows: Rows } | { rows: Rows }[]
       return lastRows(Array.isArray(results) ? results.map(({ rows }) => rows) : [results.rows])
@@ -104,8 +126,7 @@ function ofPool(pool: PgPool): Connection {
   }
 }
 
-function only({ rows }: { rows: Rows }): unknown {
-  const [row] = rows
+function only([row]: Rows): unknown {
   return row === undefined ? undefined : Object.values(row)[0]
 }
 
@@ -119,10 +140,11 @@ function lastRows(all: readonly Rows[]): Rows {
  * `prepare: false`, as behind a pooler. It listens anew by itself when its connection broke.
  */
 function ofPostgresJs(sql: PostgresJs): Connection {
+  const rows: Connection['rows'] = async (text, values) =>
+    (await sql.unsafe(text, values, { prepare: true })) as Rows
   return {
-    async ask(text, values) {
-      return only({ rows: (await sql.unsafe(text, values, { prepare: true })) as Rows })
-    },
+    rows,
+    ask: async (text, values) => only(await rows(text, values)),
     async script(text) {
       const result = (await sql.unsafe(text)) as Rows | Rows[]
       return lastRows(Array.isArray(result[0]) ? (result as Rows[]) : [result as Rows])

@@ -13,6 +13,7 @@ import { type ErrorCode, LeaseholdError, type Refusal } from '../../port/index.t
 const MEANINGS: readonly (readonly [states: readonly string[], ErrorCode, string])[] = [
   [['53100'], 'storage-full', 'the disk of the database is full: make room'],
   [['53'], 'unknown-outcome', 'the database has no resources left (connections, memory)'],
+  [['28'], 'unauthenticated', 'the database does not accept the login of the client'],
   [['42501'], 'forbidden', 'the database user has no right to the schema: grant it'],
   [
     ['42P01', '42883', '3F000', '42703'],

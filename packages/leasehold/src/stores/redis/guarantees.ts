@@ -17,7 +17,10 @@ const ABOUT = scriptOf(`#!lua flags=no-writes
 return redis.call('INFO', 'server') .. redis.call('INFO', 'memory') .. redis.call('INFO', 'persistence')`)
 
 /** Asks Redis what it is, and refuses one that would throw leases away when its memory is full. */
-export async function inspect(connection: Connection, settings: Settings): Promise<Facts> {
+export async function inspect(
+  connection: Connection,
+  settings: Pick<Settings, 'clock' | 'timeout' | 'namespace'>,
+): Promise<Facts> {
   const { clock, timeout } = settings
   const key = `{${settings.namespace}}:meta`
   const asked = inTime(

@@ -66,7 +66,11 @@ export function writeAnswer(id: number, answer: object): string {
 }
 
 export function readGranted(message: AnswerMessage): Granted | Busy {
-  return withAhead(message[2] as Granted | Busy)
+  const answer = message[2] as Granted | Busy
+  if (answer.outcome === 'granted' && typeof answer.lease !== 'string') {
+    throw new TypeError('a lease was granted without an id')
+  }
+  return withAhead(answer)
 }
 
 export function readObject<Answer>(message: AnswerMessage): Answer {

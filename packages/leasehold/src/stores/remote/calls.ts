@@ -5,12 +5,20 @@ import type { Link } from './link.ts'
 import { AGAIN, type AnswerMessage, DONE, type StreamLimits } from './protocol.ts'
 
 /** Characters that are put into one frame, if there are more to send. */
-const FRAME_CHARACTERS = 128 * 1024
+const FRAME_CHARACTERS = 64 * 1024
+/** Characters of one message that can be divided: few of them, because servers count calls. */
+const MESSAGE_CHARACTERS = 256 * 1024
+/** A character is at most so many bytes of UTF-8. */
+const BYTES_PER_CHARACTER = 3
+/** In our messages at least so many characters stand for each value. */
+const CHARACTERS_PER_VALUE = 2
 /**
  * So many calls leave at once, and not at the end of the turn that asks for more: while we write the
  * others down the server has begun with these, and its disk too.
  */
 const FRAME_CALLS = 64
+/** What a frame and a message have around what they are about. */
+const FRAME_ROOM = 64
 /** Calls that may wait for an answer at a time. */
 const CALLS_MAX = 250_000
 
@@ -24,6 +32,8 @@ interface Call {
   readonly resolve: (answer: never) => void
   readonly reject: (error: LeaseholdError) => void
   sent: boolean
+  /** It was sent on a stream that broke: it may have been carried out. */
+  doubtful: boolean
   over: boolean
 }
 
@@ -70,8 +80,11 @@ export class Calls {
     repeatable: boolean,
     read: (message: AnswerMessage) => Answer,
   ): Promise<Answer> {
-    const { frameBytes } = this.#limits!
-    if (text.length * 3 >= frameBytes && Buffer.byteLength(text) + 2 > frameBytes) {
+    const { frameBytes, inFlight } = this.#limits!
+    if (
+      text.length * BYTES_PER_CHARACTER >= frameBytes &&
+      Buffer.byteLength(text) + 2 > frameBytes
+    ) {
       return Promise.reject(tooLarge(text, frameBytes))
     }
     if (this.#calls.size >= CALLS_MAX) return Promise.reject(tooMany())
@@ -87,12 +100,19 @@ export class Calls {
         resolve,
         reject,
         sent: false,
+        doubtful: false,
         over: false,
       }
       this.#calls.add(call)
       this.#waiting.push(call)
-      if (this.#waiting.length >= FRAME_CALLS && this.#mayAllLeave()) this.#flush()
+      const count = this.#waiting.length
+      if (count >= FRAME_CALLS && this.#inFlight + count <= inFlight) this.#flush()
     })
+  }
+
+  /** Characters that one message should have at most, where it can be divided into several. */
+  get messageCharacters(): number {
+    return this.#characters(MESSAGE_CHARACTERS)
   }
 
   /** Sends a message that has no answer, if there is a stream. */
@@ -106,22 +126,23 @@ export class Calls {
   up(limits: StreamLimits): void {
     this.#limits = limits
     this.#hasRoom = true
-    if (this.#waiting.length > 0) this.#flushSoon()
+    this.#flushSoon()
   }
 
   /** The stream broke. */
   down(trouble: string): void {
     this.#posts = []
-    this.#inFlight = 0
     const waiting: Call[] = []
     for (const call of this.#calls.all()) {
       if (call.sent && !call.repeatable) this.#fail(call, unanswered(trouble))
       else {
+        call.doubtful ||= call.sent
         call.sent = false
         waiting.push(call)
       }
     }
     this.#waiting = waiting
+    this.#inFlight = 0
     this.#rest()
   }
 
@@ -135,14 +156,19 @@ export class Calls {
     const call = this.#calls.get(message[0])
     if (call === undefined) return
     if (message[1] === AGAIN) {
+      if (!call.sent) return
       this.#inFlight--
       call.sent = false
       this.#waiting.push(call)
       return
     }
     this.#end(call)
-    if (message[1] === DONE) call.resolve(call.read(message) as never)
-    else call.reject(readError(message))
+    try {
+      if (message[1] === DONE) call.resolve(call.read(message) as never)
+      else call.reject(readError(message))
+    } catch (error) {
+      call.reject(unreadable(error))
+    }
   }
 
   /** To be called when a frame of answers was handled: there may be room for more calls. */
@@ -151,9 +177,14 @@ export class Calls {
     this.#rest()
   }
 
-  /** Fails what was not sent, with this; fulfilled when what was sent has been answered or is late. */
+  /**
+   * Fails what was not sent, with this; what was sent on a stream that broke may have been carried
+   * out. Fulfilled when what was sent has been answered or is late.
+   */
   close(error: LeaseholdError): Promise<void> {
-    for (const call of this.#calls.all()) if (!call.sent) this.#fail(call, error)
+    for (const call of this.#calls.all()) {
+      if (!call.sent) this.#fail(call, call.doubtful ? interrupted(error) : error)
+    }
     this.#rest()
     if (this.#calls.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
@@ -171,11 +202,6 @@ export class Calls {
     })
   }
 
-  #mayAllLeave(): boolean {
-    if (!this.#link.isUp || !this.#hasRoom) return false
-    return this.#inFlight + this.#waiting.length <= this.#limits!.inFlight
-  }
-
   #flush(): void {
     this.#arm()
     while (this.#link.isUp && this.#hasRoom) {
@@ -187,11 +213,17 @@ export class Calls {
 
   /** As much as may go into one frame. */
   #frame(): string | undefined {
-    const { frameMessages, inFlight, frameBytes } = this.#limits!
-    const characters = Math.min(FRAME_CHARACTERS, frameBytes / 3)
-    const texts = this.#posts.splice(0, frameMessages)
+    const { frameMessages, inFlight } = this.#limits!
+    const characters = this.#characters(FRAME_CHARACTERS)
+    const texts: string[] = []
     let size = 0
     let taken = 0
+    for (const text of this.#posts) {
+      size += text.length + 1
+      if (texts.length === frameMessages || (size > characters && texts.length > 0)) break
+      texts.push(text)
+    }
+    this.#posts = this.#posts.slice(texts.length)
     while (taken < this.#waiting.length && texts.length < frameMessages) {
       const call = this.#waiting[taken]!
       if (!call.over) {
@@ -203,8 +235,15 @@ export class Calls {
       }
       taken++
     }
-    this.#waiting = taken === this.#waiting.length ? [] : this.#waiting.slice(taken)
+    this.#waiting = this.#waiting.slice(taken)
     return texts.length === 0 ? undefined : `[${texts.join(',')}]`
+  }
+
+  /** So many characters, or fewer if the server takes no more in one frame. */
+  #characters(wanted: number): number {
+    const { frameBytes, frameValues = Infinity } = this.#limits!
+    const most = Math.min(frameBytes / BYTES_PER_CHARACTER, frameValues * CHARACTERS_PER_VALUE)
+    return Math.min(wanted, most - FRAME_ROOM)
   }
 
   #end(call: Call): void {
@@ -232,7 +271,8 @@ export class Calls {
     for (;;) {
       const call = this.#calls.oldest()
       if (call === undefined || call.deadline > now) break
-      this.#fail(call, call.sent ? late(this.#timeout) : unsent(this.#timeout, this.#link.trouble))
+      const wasSent = call.sent || call.doubtful
+      this.#fail(call, wasSent ? late(this.#timeout) : unsent(this.#timeout, this.#link.trouble))
     }
     this.#arm()
     this.#rest()
@@ -256,6 +296,12 @@ function unanswered(trouble: string): LeaseholdError {
   )
 }
 
+function interrupted({ message }: LeaseholdError): LeaseholdError {
+  return unknown(
+    `the answer was lost, and it cannot be asked for again (${message}): it may have been done`,
+  )
+}
+
 function late(ms: number): LeaseholdError {
   return unknown(`the server did not answer within ${ms} ms: it may have been done`)
 }
@@ -266,6 +312,14 @@ function late(ms: number): LeaseholdError {
  */
 function unsent(ms: number, trouble: string): LeaseholdError {
   return unknown(`the server could not be reached for ${ms} ms (${trouble}): nothing was sent`)
+}
+
+function unreadable(error: unknown): LeaseholdError {
+  return new LeaseholdError(
+    'unknown-outcome',
+    `the server's answer could not be read (${error}): it may have been done`,
+    { cause: error },
+  )
 }
 
 function tooLarge(text: string, frameBytes: number): LeaseholdError {

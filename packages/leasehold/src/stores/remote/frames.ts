@@ -8,12 +8,14 @@ const MASKED = 0x80
 /** A header is shorter than this; with so much room before it the content can be read in steps. */
 const ROOM = 16
 const CONTROL_MAX = 125
+/** Fragments of one message: each costs memory, however small it is. */
+const FRAGMENTS_MAX = 16_384
 
 /** A frame that is ready to be sent. Its content is masked, as a client must. */
 export function textFrame(text: string, mask: number): Buffer {
   const bytes = Buffer.byteLength(text)
   const buffer = Buffer.allocUnsafe(ROOM + bytes)
-  buffer.write(text, ROOM, 'utf8')
+  buffer.write(text, ROOM)
   return finish(buffer, OPCODE.text, mask)
 }
 
@@ -171,6 +173,9 @@ export class FrameReader {
     if (final && this.#fragments.length === 0) {
       this.#events.text(textOf(content))
       return
+    }
+    if (this.#fragments.length === FRAGMENTS_MAX) {
+      throw new FrameError(1008, `a message is in more than ${FRAGMENTS_MAX} fragments`)
     }
     this.#fragments.push(content)
     this.#fragmentBytes += content.length

@@ -9,17 +9,31 @@ import {
   type ServerMessage,
   type Welcome,
 } from './protocol.ts'
-import { WebSocketClient } from './web-socket.ts'
+import type { WebSocketEvents, WebSocketOptions } from './web-socket.ts'
 
 const REST_MIN_MS = 20
 const REST_MAX_MS = 2000
 /** A stream that was open for so long was a good one: the next trouble is a new one. */
 const GOOD_MS = 1000
-/** A page of 10,000 keys with their values fits in; more is a server gone mad. */
-const MESSAGE_BYTES = 1 << 30
+/** More than a server lets wait for one client. A larger message could not be a string at all. */
+const MESSAGE_BYTES = 128 << 20
+
+/** One end of an open stream, or of one that is being opened. */
+export interface StreamSocket {
+  /** False where there is no room for another message: wait for `drained`. */
+  send(text: string): boolean
+  close(code: number, reason: string): void
+}
+
+export type OpenSocket = (
+  url: URL,
+  options: WebSocketOptions,
+  events: WebSocketEvents,
+) => StreamSocket
 
 export interface LinkOptions {
   readonly url: URL
+  readonly socket: OpenSocket
   readonly clock: Clock
   readonly random: Random
   readonly timeout: number
@@ -51,7 +65,7 @@ export class Link {
   trouble = 'it was not tried yet'
   readonly #options: LinkOptions
   readonly #events: LinkEvents
-  #socket: WebSocketClient | undefined
+  #socket: StreamSocket | undefined
   #timer: Timer | undefined
   #state: 'connecting' | 'up' | 'leaving' | 'over' = 'connecting'
   #upSince = 0
@@ -73,7 +87,7 @@ export class Link {
     const { url, clock, random, timeout, silence, headers, tls } = this.#options
     const keepAlive = !this.#everUp
     const limits = { timeout, silence, messageBytes: MESSAGE_BYTES, keepAlive }
-    const socket = new WebSocketClient(
+    const socket = this.#options.socket(
       url,
       { clock, random, headers, tls, ...limits },
       {
@@ -86,37 +100,35 @@ export class Link {
     this.#socket = socket
   }
 
-  /** Sends a frame. False where there is no room for another one yet: wait for `drained`. */
+  /** Sends a frame, if `isUp`. False where there is no room for another one yet: wait for `drained`. */
   send(messages: string): boolean {
-    return this.#socket?.send(messages) ?? false
+    return this.#socket!.send(messages)
   }
 
   /** Fulfilled when the stream is closed. */
   close(): Promise<void> {
     this.#timer?.cancel()
-    const isThere = this.#socket !== undefined
     this.#state = 'over'
-    if (!isThere) return Promise.resolve()
+    const socket = this.#socket
+    if (socket === undefined) return Promise.resolve()
     return new Promise((resolve) => {
       this.#ended = resolve
-      this.#socket?.close(CLOSE.done, 'the client was closed')
+      socket.close(CLOSE.done, 'the client was closed')
     })
   }
 
   #greet(): void {
-    this.#socket?.send(JSON.stringify([['hello', PROTOCOL, this.#options.hello]]))
+    this.#socket!.send(JSON.stringify([['hello', PROTOCOL, this.#options.hello]]))
     const { clock, timeout } = this.#options
-    const giveUp = () => this.#socket?.close(CLOSE.malformed, 'there was no welcome')
+    const giveUp = () => this.#socket!.close(CLOSE.malformed, 'there was no welcome')
     // Somebody waits for the first stream to be open; an open one keeps no process running.
     this.#timer = clock.timer(clock.now() + timeout, giveUp, !this.#everUp)
   }
 
   #hear(text: string): void {
-    let messages: readonly ServerMessage[]
-    try {
-      messages = JSON.parse(text)
-    } catch {
-      this.#socket?.close(CLOSE.malformed, 'a frame is not JSON')
+    const messages = messagesIn(text)
+    if (messages === undefined) {
+      this.#socket!.close(CLOSE.malformed, 'a frame is no JSON array of messages')
       return
     }
     if (this.#state === 'connecting') this.#hearFirst(messages)
@@ -129,18 +141,18 @@ export class Link {
 
   #hearFirst(messages: readonly ServerMessage[]): void {
     const [first, ...others] = messages as readonly PushMessage[]
-    this.#timer?.cancel()
-    if (first?.[0] === 'welcome' && first[1] === PROTOCOL) {
+    this.#timer!.cancel()
+    if (first?.[0] === 'welcome' && first[1] === PROTOCOL && isWelcome(first[2])) {
       this.#state = 'up'
       this.#everUp = true
       this.#upSince = this.#options.clock.now()
       this.#events.up(first[2])
-      if (others.length > 0) this.#events.answers(others)
+      this.#events.answers(others)
     } else if (first?.[0] === 'refused') {
       this.#state = 'over'
       this.#events.refused(errorFrom(first[1], first[2]))
       this.#socket?.close(CLOSE.done, '')
-    } else this.#socket?.close(CLOSE.malformed, 'there was no welcome')
+    } else this.#socket!.close(CLOSE.malformed, 'there was no welcome')
   }
 
   #closed(code: number, reason: string): void {
@@ -170,6 +182,23 @@ export class Link {
     const longest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
     return longest * (0.5 + 0.5 * this.#options.random.next())
   }
+}
+
+function messagesIn(text: string): readonly ServerMessage[] | undefined {
+  try {
+    const messages: unknown = JSON.parse(text)
+    return Array.isArray(messages) && messages.every(Array.isArray)
+      ? (messages as unknown as readonly ServerMessage[])
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether it says all that calls are made by. */
+function isWelcome({ guarantees, limits, stream }: Partial<Welcome>): boolean {
+  if (!guarantees?.ttl || !Array.isArray(guarantees.notes) || !limits || !stream) return false
+  return [stream.frameBytes, stream.frameMessages, stream.inFlight].every((limit) => limit > 0)
 }
 
 export function unreachable(where: string, trouble: string, ms: number): LeaseholdError {

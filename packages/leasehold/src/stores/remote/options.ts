@@ -11,8 +11,9 @@ import {
   systemClock,
   systemRandom,
 } from '../../port/index.ts'
-import type { LinkOptions } from './link.ts'
+import type { LinkOptions, OpenSocket } from './link.ts'
 import { STREAM_PATH } from './protocol.ts'
+import { WebSocketClient } from './web-socket.ts'
 
 export interface RemoteStoreOptions {
   /** How long to look for the server at first, and how long a call may take. 5 s if not given. */
@@ -35,10 +36,15 @@ export interface RemoteStoreOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** For `https:`, what Node's `tls.connect` takes: `ca`, `cert`, `key`. */
   readonly tls?: SecureContextOptions | undefined
+  /** What opens the WebSocket, for tests. One over Node's `http` if not given. */
+  readonly socket?: OpenSocket | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
 }
 
+const overHttp: OpenSocket = (url, options, events) => new WebSocketClient(url, options, events)
+
+const SCHEMES = ['http:', 'https:', 'ws:', 'wss:']
 /** What HTTP allows in the name and in the value of a header. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
@@ -49,6 +55,7 @@ export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): L
   const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) }
   return {
     url: streamOf(url),
+    socket: options.socket ?? overHttp,
     clock,
     random,
     timeout: positive(options.timeout ?? 5000, 'timeout'),
@@ -76,7 +83,7 @@ function checkHeaders({ token = '', headers = {} }: RemoteStoreOptions): void {
 /** Where the stream is, on the server that this names. A path before it is a proxy's. */
 function streamOf(text: string | URL): URL {
   const url = URL.canParse(String(text)) ? new URL(text) : undefined
-  if (url === undefined || !/^(https?|wss?):$/.test(url.protocol)) {
+  if (url === undefined || !SCHEMES.includes(url.protocol)) {
     throw new LeaseholdError(
       'invalid-argument',
       `server ${show(String(text))} is no address: write 'http://host:7420', or https:`,

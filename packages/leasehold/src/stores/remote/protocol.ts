@@ -22,6 +22,8 @@ export const CLOSE = {
   /** The server stops or restarts: connect again. */
   goingAway: 1001,
   tooLarge: 1009,
+  /** The server failed on something that the client sent: connect again. */
+  failed: 1011,
   /** A frame was not what this protocol allows. */
   malformed: 4000,
   /** The client speaks a version that the server does not. Connecting again does not help. */
@@ -61,6 +63,8 @@ export interface StreamLimits {
   /** Bytes in one frame from the client, and messages in it. */
   readonly frameBytes: number
   readonly frameMessages: number
+  /** Values in one frame from the client: its commas, colons and opening brackets. */
+  readonly frameValues: number
   /** Requests that are carried out at a time; the server reads no more until some are answered. */
   readonly inFlight: number
   /** Watches on one stream. */

@@ -43,7 +43,14 @@ import { Calls } from './calls.ts'
 import { Link, type LinkOptions, unreachable } from './link.ts'
 import { linkOptionsOf, type RemoteStoreOptions } from './options.ts'
 import type { AnswerMessage, ServerMessage, Welcome } from './protocol.ts'
-import { writeClaim, writeObject, writeRelease, writeRenew, writeTie } from './requests.ts'
+import {
+  inGroups,
+  writeClaim,
+  writeObject,
+  writeRelease,
+  writeRenew,
+  writeTie,
+} from './requests.ts'
 import { SecretKeeper } from './secret-keeper.ts'
 import { Watches } from './watches.ts'
 
@@ -85,7 +92,7 @@ class RemoteStore implements LeaseStore {
     return new Promise((resolve, reject) => {
       const timer = clock.timer(clock.now() + timeout, () => {
         const { trouble } = store.#link
-        store.#opened?.(unreachable(url.origin, trouble, timeout))
+        store.#opened!(unreachable(url.origin, trouble, timeout))
       })
       store.#opened = (error) => {
         timer.cancel()
@@ -123,13 +130,26 @@ class RemoteStore implements LeaseStore {
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
     const obstacle = this.#obstacle(() => checkRenew(leases, this.#limits))
     if (obstacle) return Promise.reject(obstacle)
-    const id = this.#calls.nextId()
-    const answer = this.#calls.call(id, writeRenew(id, leases), true, readRenewed)
+    const answer = this.#renew(leases)
     if (this.#tied.size === 0) return answer
     return answer.then((renewed) => {
       for (const { lease } of renewed.lost) this.#tied.delete(lease)
       return renewed
     })
+  }
+
+  /** Many leases take several messages, since the server bounds what one may hold. */
+  async #renew(leases: readonly LeaseId[]): Promise<Renewed> {
+    const groups = inGroups(leases, this.#calls.messageCharacters)
+    const answers = await Promise.all(
+      groups.map((group) => {
+        const id = this.#calls.nextId()
+        return this.#calls.call(id, writeRenew(id, group), true, readRenewed)
+      }),
+    )
+    if (answers.length === 1) return answers[0]!
+    const lost = answers.flatMap((answer) => answer.lost)
+    return { lost, capped: answers.flatMap((answer) => answer.capped) }
   }
 
   revoke(request: RevokeRequest): Promise<Revoked> {
@@ -207,7 +227,9 @@ class RemoteStore implements LeaseStore {
     this.#limits = welcome.limits
     this.guarantees ??= readGuarantees(welcome, this.#options.url.origin)
     this.#calls.up(welcome.stream)
-    if (this.#tied.size > 0) this.#calls.post(writeTie(this.#calls.nextId(), [...this.#tied]))
+    for (const leases of inGroups([...this.#tied], this.#calls.messageCharacters)) {
+      this.#calls.post(writeTie(this.#calls.nextId(), leases))
+    }
     this.#watches.up()
     this.#opened?.()
   }

@@ -1,13 +1,17 @@
-import type {
-  ClaimRequest,
-  ClaimSpec,
-  GrantRequest,
-  LeaseId,
-  Query,
-  ReleaseRequest,
-  RevokeRequest,
-  UpdateRequest,
-  WatchTarget,
+import {
+  type ClaimRequest,
+  type ClaimSpec,
+  checkLeases,
+  type GrantRequest,
+  invalid,
+  LeaseholdError,
+  type LeaseId,
+  type Query,
+  type ReleaseRequest,
+  type RevokeRequest,
+  show,
+  type UpdateRequest,
+  type WatchTarget,
 } from '../../port/index.ts'
 import { endless, quote, quoteAll, type RequestMessage } from './protocol.ts'
 
@@ -28,6 +32,9 @@ export function writeClaim(id: number, request: ClaimRequest): string {
 
 export function readClaim(message: RequestMessage): ClaimRequest {
   const [, , lease, claims, ifFree, request] = message
+  if (ifFree !== undefined && ifFree !== 0 && ifFree !== 1) {
+    throw invalid(`ifFree is ${show(ifFree)}: it must be 1 or 0`)
+  }
   return {
     lease: lease as LeaseId,
     claims: Array.isArray(claims) ? claims.map(specFrom) : (claims as []),
@@ -56,15 +63,34 @@ export function writeRenew(id: number, leases: readonly LeaseId[]): string {
   return `[${id},"renew",${JSON.stringify(leases)}]`
 }
 
+/** Leases in groups, each of which takes at most so many characters in a message. */
+export function inGroups(leases: readonly LeaseId[], characters: number): (readonly LeaseId[])[] {
+  const groups: (readonly LeaseId[])[] = []
+  let size = 0
+  let start = 0
+  for (let at = 0; at < leases.length; at++) {
+    const length = leases[at]!.length + 3
+    if (size + length > characters && at > start) {
+      groups.push(leases.slice(start, at))
+      start = at
+      size = 0
+    }
+    size += length
+  }
+  if (start < leases.length) groups.push(start === 0 ? leases : leases.slice(start))
+  return groups
+}
+
 export function writeTie(id: number, leases: readonly LeaseId[]): string {
   return `[${id},"tie",${JSON.stringify(leases)}]`
 }
 
-/** The leases of `renew` and `tie`. What is no lease is nobody's, and is answered as such. */
+/** The leases of `renew` and `tie`. Refused with `invalid-argument` if they are not ids. */
 export function readLeases(message: RequestMessage): readonly LeaseId[] {
-  const leases = message[2]
-  if (!Array.isArray(leases)) return leases as LeaseId[]
-  return leases.every((lease) => typeof lease === 'string') ? leases : leases.map(String)
+  const leases = message[2] as readonly LeaseId[]
+  const complaint = checkLeases(leases)
+  if (complaint) throw LeaseholdError.from(complaint)
+  return leases
 }
 
 export function writeObject(

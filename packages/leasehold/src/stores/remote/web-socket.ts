@@ -61,7 +61,7 @@ export class WebSocketClient {
   readonly #events: WebSocketEvents
   readonly #request: ClientRequest
   #socket: Socket | undefined
-  #timer: Timer | undefined
+  #timer: Timer
   #masks: Buffer = NOTHING
   #heardAt: number
   #sentAt = -Infinity
@@ -94,7 +94,7 @@ export class WebSocketClient {
     }
     this.#leaving = true
     this.#control(OPCODE.close, closing(code, reason))
-    this.#timer?.cancel()
+    this.#timer.cancel()
     this.#timer = this.#after(FAREWELL_MS, () => this.#end(code, reason), true)
   }
 
@@ -144,21 +144,22 @@ export class WebSocketClient {
     socket.on('error', (error) => this.#end(1006, said(error)))
     socket.on('close', () => this.#end(1006, 'the connection was closed'))
     this.#heardAt = this.#options.clock.now()
-    this.#timer?.cancel()
+    this.#timer.cancel()
     this.#listen(false)
     this.#events.opened()
-    if (head.length > 0) this.#hear(reader, head)
+    this.#hear(reader, head)
   }
 
   #hear(reader: FrameReader, bytes: Buffer): void {
     this.#heardAt = this.#options.clock.now()
-    if (this.#closed) return
     try {
       reader.read(bytes)
     } catch (error) {
-      if (!(error instanceof FrameError)) throw error
-      this.#control(OPCODE.close, closing(error.code, error.message))
-      this.#end(error.code, error.message)
+      // Whatever the server sends, it must not end the process of its client.
+      const code = error instanceof FrameError ? error.code : CLOSE.malformed
+      const { message } = error as Error
+      this.#control(OPCODE.close, closing(code, message))
+      this.#end(code, `it sent what cannot be read: ${message}`)
     }
   }
 
@@ -167,7 +168,10 @@ export class WebSocketClient {
       text: (text) => {
         if (!this.#closed) this.#events.text(text)
       },
-      ping: (content) => this.#control(OPCODE.pong, content),
+      ping: (content) => {
+        // A server that does not read must not fill our memory with pongs.
+        if (!this.#socket!.writableNeedDrain) this.#control(OPCODE.pong, content)
+      },
       pong: () => {},
       close: (code, reason) => {
         if (!this.#leaving) this.#control(OPCODE.close, closing(code === 1005 ? 1000 : code, ''))
@@ -198,14 +202,13 @@ export class WebSocketClient {
   }
 
   #control(opcode: number, content: Buffer): void {
-    if (!this.#closed) this.#socket?.write(controlFrame(opcode, content, this.#mask()))
+    if (!this.#closed) this.#socket!.write(controlFrame(opcode, content, this.#mask()))
   }
 
   #end(code: number, reason: string): void {
     if (this.#closed) return
     this.#closed = true
-    this.#timer?.cancel()
-    this.#request.on('error', () => {})
+    this.#timer.cancel()
     if (this.#socket === undefined) this.#request.destroy()
     else this.#letGo(this.#socket)
     this.#events.closed(code, reason)
@@ -213,7 +216,6 @@ export class WebSocketClient {
 
   /** What was written last, our goodbye, still leaves; but nobody waits for it for long. */
   #letGo(socket: Socket): void {
-    socket.on('error', () => {})
     socket.destroySoon()
     this.#after(FAREWELL_MS, () => socket.destroy())
   }
@@ -237,10 +239,8 @@ export class WebSocketClient {
 }
 
 /** Where several addresses were tried, the error itself says nothing. */
-function said(
-  error: Error & { readonly code?: string; readonly errors?: readonly Error[] },
-): string {
-  return error.message || error.errors?.map(({ message }) => message).join(', ') || `${error.code}`
+function said(error: Error & { readonly errors?: readonly Error[] }): string {
+  return error.message || (error.errors ?? []).map(({ message }) => message).join(', ')
 }
 
 /** What the server says of why it does not let us in. */

@@ -31,22 +31,26 @@ export interface SequenceOptions {
 export function commandSequences<A>(fc: FastCheck, options: SequenceOptions = {}): A {
   const { length = 40, step = 10 } = options
   const make = fc as unknown as Maker
-  const commands = weighted(make, [
+  const commands = weighted(make, [...callCommands(make, step), [4, passing(make, step)]])
+  const turns = options.stores === undefined ? commands : dealt(make, commands, options.stores)
+  // Without a size, fast-check prefers lists so short that little ever meets in them; and what
+  // somebody is told who watches takes a lease, a watch, two claims and an end.
+  const minLength = options.stores === undefined ? 1 : length / 2
+  return make.array(turns, { minLength, maxLength: length, size: 'max' }) as A
+}
+
+/** The commands that are calls of a store, each with its weight. */
+export function callCommands(make: Maker, step: number): [number, unknown][] {
+  return [
     [5, grants(make, step)],
     [6, claims(make)],
     [4, releases(make)],
     [1, updates(make)],
     [2, revokes(make, step)],
     [2, renewals(make)],
-    [4, passing(make, step)],
     [2, reads(make)],
     [1, record(make, { do: make.constantFrom('repeat'), at: recent(make) }, ['do', 'at'])],
-  ])
-  const turns = options.stores === undefined ? commands : dealt(make, commands, options.stores)
-  // Without a size, fast-check prefers lists so short that little ever meets in them; and what
-  // somebody is told who watches takes a lease, a watch, two claims and an end.
-  const minLength = options.stores === undefined ? 1 : length / 2
-  return make.array(turns, { minLength, maxLength: length, size: 'max' }) as A
+  ]
 }
 
 function dealt(make: Maker, commands: unknown, stores: number): unknown {
@@ -60,7 +64,7 @@ function dealt(make: Maker, commands: unknown, stores: number): unknown {
 }
 
 /** fast-check without its types, which are not ours to import. */
-interface Maker {
+export interface Maker {
   constantFrom(...values: readonly unknown[]): unknown
   integer(range: { min: number; max: number }): unknown
   record(fields: object, constraints: { requiredKeys: readonly string[] }): unknown
@@ -69,15 +73,15 @@ interface Maker {
   uniqueArray(each: unknown, constraints: object): unknown
 }
 
-function record(make: Maker, fields: object, requiredKeys: readonly string[]): unknown {
+export function record(make: Maker, fields: object, requiredKeys: readonly string[]): unknown {
   return make.record(fields, { requiredKeys })
 }
 
-function weighted(make: Maker, choices: readonly [number, unknown][]): unknown {
+export function weighted(make: Maker, choices: readonly [number, unknown][]): unknown {
   return make.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })))
 }
 
-function recent(make: Maker): unknown {
+export function recent(make: Maker): unknown {
   return make.integer({ min: 0, max: OLDEST })
 }
 
@@ -120,6 +124,7 @@ function grants(make: Maker, step: number): unknown {
       maxLife: make.constantFrom(...multiples(step, 6).map((ms) => ms + 6 * step), Infinity),
       // A field that may be left out mostly is not; and under a lease that never was, none is made.
       parent: make.constantFrom(...Array(6), 0, 1, 2, OLDEST),
+      labels: make.constantFrom(undefined, undefined, { zone: 'ü', team: '' }),
       claims: places(make),
       ifFree: seldom(make),
       request: seldom(make),
@@ -128,7 +133,7 @@ function grants(make: Maker, step: number): unknown {
   )
 }
 
-function multiples(step: number, most: number): number[] {
+export function multiples(step: number, most: number): number[] {
   return Array.from({ length: most }, (_, at) => (at + 1) * step)
 }
 

@@ -1,4 +1,4 @@
-import type { Mode } from '../../port/index.ts'
+import type { Labels, Mode } from '../../port/index.ts'
 
 /**
  * A step of a random sequence. It names leases and claims by how long ago they were made (0 is the
@@ -13,6 +13,7 @@ export type Command =
       readonly grace?: number
       readonly maxLife?: number
       readonly parent?: number
+      readonly labels?: Labels | undefined
       readonly claims?: readonly Place[]
       readonly ifFree?: boolean
       readonly request?: boolean

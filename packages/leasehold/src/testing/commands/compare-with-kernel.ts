@@ -122,7 +122,7 @@ async function compareEvents(
 }
 
 /** The same command, with times that those of no other command come to. */
-function withOwnDeadline(command: Command, at: number): Command {
+export function withOwnDeadline(command: Command, at: number): Command {
   const own = (at + 1) / 256
   if (command.do === 'grant') {
     const { ttl, maxLife } = command
@@ -134,7 +134,7 @@ function withOwnDeadline(command: Command, at: number): Command {
 }
 
 /** The same command, but so that nothing comes to its end by time. */
-function withoutTime(command: Command): Command {
+export function withoutTime(command: Command): Command {
   if (command.do === 'grant') {
     const { grace: _, maxLife: __, ...rest } = command
     return { ...rest, ttl: LONG_MS }

@@ -26,15 +26,15 @@ const REVISIONS = new Set(['revision', 'oldest'])
 
 /**
  * An answer without what two stores may differ in: ids and tokens become the numbers of the calls
- * that made them, revisions are left out, as are fields that are undefined, and lists that have
- * no order get one. Without `exact`, times are left out too.
+ * that made them, revisions are left out, as are fields that are undefined, and fields and lists that
+ * have no order get one. Without `exact`, times are left out too.
  */
 export function plain(value: unknown, names: Names, exact: boolean): unknown {
   if (Array.isArray(value)) return value.map((each) => plain(each, names, exact))
   if (typeof value === 'string') return plainText(value, names)
   if (typeof value !== 'object' || value === null) return value
   const fields: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(value)) {
+  for (const [name, field] of Object.entries(value).sort(byName)) {
     if (field === undefined || REVISIONS.has(name)) continue
     if (TIMES.has(name)) {
       // Two clocks that were moved alike may differ by what adding fractions loses.
@@ -46,6 +46,11 @@ export function plain(value: unknown, names: Names, exact: boolean): unknown {
     }
   }
   return fields
+}
+
+/** A store may keep labels in any order. */
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1
 }
 
 /** What a call was refused with. The wording is each store's own. */

@@ -33,6 +33,22 @@ export const waiting: Topic = {
     await ear.next('gone')
   },
 
+  'a claim that gets one key and loses the other at one moment never held both': async (scene) => {
+    const [got, lost] = [scene.key('got'), scene.key('lost')]
+    const before = await scene.hold(got)
+    await scene.hold(lost)
+    const { lease, token } = await scene.grant({ claims: [{ key: got }, { key: lost }] })
+    const ear = scene.watchLease(lease)
+    await ear.next('standing')
+    await Promise.all([
+      scene.store.release({ lease: before.lease, keys: [got], token: before.token }),
+      scene.store.revoke({ target: { key: lost, token } }),
+    ])
+    // Whichever was first, it is not told before this that it holds.
+    assert.equal((await ear.next('removed')).key, lost)
+    assert.deepEqual(await scene.holders(got), [token])
+  },
+
   'a waiter comes to hold when the holder expires': async (scene) => {
     const key = scene.key()
     const dead = await scene.hold(key, { ttl: scene.ttl })

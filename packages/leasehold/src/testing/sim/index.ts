@@ -1,6 +1,7 @@
 export { type LinkFaults, Network } from './network.ts'
 export { SeededRandom } from './seeded-random.ts'
 export { type DiskFaults, SimDisk } from './sim-disk.ts'
+export { SimLog } from './sim-log.ts'
 export { SimClock, SimNode, type SimNodeOptions } from './sim-node.ts'
 export { SimServer, SimStore } from './sim-store.ts'
 export { World } from './world.ts'

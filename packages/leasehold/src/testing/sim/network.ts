@@ -9,7 +9,12 @@ export interface LinkFaults {
   readonly duplication: number
   /** The share of messages that take up to ten times longer than the others. */
   readonly slow: number
+  /** The share of messages that arrive seconds later than the others. None if not given. */
+  readonly stray?: number | undefined
 }
+
+/** How late a stray message arrives, least and most. */
+const STRAY_MS: readonly [number, number] = [500, 4000]
 
 const TRIES = 5
 const RETRY_MS = 60
@@ -50,7 +55,7 @@ export class Network {
     const copies = random.chance(this.#faults.duplication) ? 2 : 1
     for (let copy = 0; copy < copies; copy++) {
       if (this.#lost(from, to)) continue
-      this.world.after(this.#delay(), () => this.#arrive(from, to, receive))
+      this.world.after(this.#delay(true), () => this.#arrive(from, to, receive))
     }
   }
 
@@ -79,9 +84,12 @@ export class Network {
     return this.#cuts.size > 0 && this.#cuts.has(`${from.name}>${to.name}`)
   }
 
-  #delay(): number {
+  /** A message may stray; a stream's cannot, or all behind it would be as late. */
+  #delay(mayStray = false): number {
     const { random } = this.world
     const [least, most] = this.#faults.delay
+    const { stray = 0 } = this.#faults
+    if (mayStray && stray > 0 && random.chance(stray)) return random.between(...STRAY_MS)
     const delay = random.between(least, most)
     return random.chance(this.#faults.slow) ? delay * random.between(1, 10) : delay
   }

@@ -9,13 +9,15 @@ export interface DiskFaults {
   readonly sync: readonly [number, number]
   /** The share of durable writes that fail with EIO. */
   readonly failure: number
+  /** No file can grow: a write that would make it larger fails with ENOSPC. */
+  readonly full?: boolean | undefined
 }
 
 /**
  * A disk that can lose power. What was written is readable at once but durable only after a sync;
  * when the power fails, whatever was not durable may be there or not, sector by sector for
  * contents, and from some moment on for names. When only the process dies nothing is lost but the
- * write that was under way.
+ * write that was under way, of which some is readable.
  */
 export class SimDisk implements Disk {
   readonly folder: string
@@ -25,6 +27,7 @@ export class SimDisk implements Disk {
   /** How to undo the changes of names that are not durable yet, the oldest first. */
   #undoNames: (() => void)[] = []
   #owned = false
+  #full = false
   #tellNextWrite: ((duration: number) => void) | undefined
 
   constructor(node: SimNode, faults: DiskFaults) {
@@ -38,6 +41,17 @@ export class SimDisk implements Disk {
     const [least] = this.#faults.sync
     this.#faults = { sync: [least, 2 * least], failure: 0 }
     this.#tellNextWrite = undefined
+    this.#full = false
+  }
+
+  /** While it is full no file can be made and none can grow: that fails with ENOSPC. */
+  setFull(full: boolean): void {
+    this.#full = full
+  }
+
+  /** From now on these faults are different. */
+  change(faults: Partial<DiskFaults>): void {
+    this.#faults = { ...this.#faults, ...faults }
   }
 
   /** Calls this once, when the next durable write begins, with how long that will take. */
@@ -77,15 +91,16 @@ export class SimDisk implements Disk {
     return this.#after(0, () => {
       const contents = this.#files.get(name)
       if (!contents) throw fault('ENOENT', `${name} is not there`)
-      return new SimFile(this.#node, contents, this.#durableWrite)
+      return new SimFile(this.#node, contents, this.#durableWrite, this.#checkSpace)
     })
   }
 
   create(name: string): Promise<DiskFile> {
     return this.#after(0, () => {
-      const contents = new Contents(this.#node)
+      const contents = new Contents(this.#node, () => this.#full)
+      if (this.#full) throw noSpace()
       this.#put(name, contents)
-      return new SimFile(this.#node, contents, this.#durableWrite)
+      return new SimFile(this.#node, contents, this.#durableWrite, this.#checkSpace)
     })
   }
 
@@ -128,6 +143,10 @@ export class SimDisk implements Disk {
     return { failed, duration }
   }
 
+  readonly #checkSpace = (): void => {
+    if (this.#faults.full) throw fault('ENOSPC', 'the disk is full')
+  }
+
   #syncTime(): number {
     return this.#node.world.random.between(...this.#faults.sync)
   }
@@ -145,13 +164,17 @@ class Contents {
   #undo: { readonly position: number; readonly bytes: Uint8Array }[] = []
   #underWay: { readonly position: number; readonly bytes: Uint8Array } | undefined
 
-  constructor(node: SimNode) {
+  readonly #isFull: () => boolean
+
+  constructor(node: SimNode, isFull: () => boolean) {
     this.#node = node
+    this.#isFull = isFull
   }
 
   write(bytes: Uint8Array, position: number): void {
     const end = position + bytes.length
     if (end > this.bytes.length) {
+      if (this.#isFull()) throw noSpace()
       const longer = new Uint8Array(end)
       longer.set(this.bytes)
       this.bytes = longer
@@ -181,6 +204,11 @@ class Contents {
     if (power) {
       for (const { position, bytes } of this.#undo.reverse()) this.#some(bytes, position)
       this.#undo = []
+    } else if (this.#underWay) {
+      // What of it the machine has taken is readable, and is not durable before a sync.
+      const { position, bytes } = this.#underWay
+      const end = position + bytes.length
+      this.#undo.push({ position, bytes: this.bytes.slice(position, end) })
     }
     this.finish(true)
   }
@@ -206,11 +234,18 @@ class SimFile implements DiskFile {
   readonly #node: SimNode
   readonly #contents: Contents
   readonly #durableWrite: () => DurableWrite
+  readonly #checkSpace: () => void
 
-  constructor(node: SimNode, contents: Contents, durableWrite: () => DurableWrite) {
+  constructor(
+    node: SimNode,
+    contents: Contents,
+    durableWrite: () => DurableWrite,
+    checkSpace: () => void,
+  ) {
     this.#node = node
     this.#contents = contents
     this.#durableWrite = durableWrite
+    this.#checkSpace = checkSpace
   }
 
   size(): Promise<number> {
@@ -224,7 +259,10 @@ class SimFile implements DiskFile {
   }
 
   write(bytes: Uint8Array, position: number): Promise<void> {
-    return afterIn(this.#node, 0, () => this.#contents.write(bytes, position))
+    return afterIn(this.#node, 0, () => {
+      if (position + bytes.length > this.#contents.bytes.length) this.#checkSpace()
+      this.#contents.write(bytes, position)
+    })
   }
 
   writeDurably(bytes: Uint8Array, position: number): Promise<void> {
@@ -259,6 +297,10 @@ function afterIn<T>(node: SimNode, delay: number, act: () => T): Promise<T> {
       }),
     )
   })
+}
+
+function noSpace(): Error {
+  return fault('ENOSPC', 'the disk is full')
 }
 
 function fault(code: string, message: string): Error {

@@ -26,7 +26,7 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
     engine = await Engine.start(POSTGRES)
     const url = postgresUrl(engine.port)
     pool = new pg.Pool({ connectionString: url, max: 24 })
-    sql = postgres(url, { max: 12, onnotice: () => {} })
+    sql = postgres(url, { max: 12, fetch_types: false, onnotice: () => {} })
   })
 
   afterAll(async () => {

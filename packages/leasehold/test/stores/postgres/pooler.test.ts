@@ -17,7 +17,12 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
       engine = await Engine.start(POSTGRES)
       pooler = await Engine.start(pgbouncer(engine.port))
       pool = new pg.Pool({ connectionString: postgresUrl(pooler.port), max: 16 })
-      sql = postgres(postgresUrl(pooler.port), { max: 8, onnotice: () => {}, prepare: false })
+      sql = postgres(postgresUrl(pooler.port), {
+        max: 8,
+        fetch_types: false,
+        onnotice: () => {},
+        prepare: false,
+      })
       direct = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 16 })
     })
 

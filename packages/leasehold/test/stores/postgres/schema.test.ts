@@ -17,7 +17,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
   beforeAll(async () => {
     engine = await Engine.start(POSTGRES)
     pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 60 })
-    sql = postgres(postgresUrl(engine.port), { max: 20, onnotice: () => {} })
+    sql = postgres(postgresUrl(engine.port), { max: 20, fetch_types: false, onnotice: () => {} })
   })
 
   afterAll(async () => {

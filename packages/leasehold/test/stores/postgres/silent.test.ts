@@ -102,7 +102,7 @@ describeWith(POSTGRES, 'a PostgreSQL that accepts everything and says nothing', 
 
   it('tells whoever opens a store by postgres.js, within the time-out', async () => {
     line.cut()
-    const sql = postgres(postgresUrl(line.port), { max: 4, onnotice: () => {} })
+    const sql = postgres(postgresUrl(line.port), { max: 4, fetch_types: false, onnotice: () => {} })
     const { ms, code } = await failed(postgresStore(sql, { timeout: TIMEOUT }))
     expect(code).toBe('unknown-outcome')
     expect(ms).toBeLessThan(TIMEOUT + LATE)

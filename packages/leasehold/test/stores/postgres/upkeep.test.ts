@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Granted, GrantRequest, LeaseStore } from '../../../src/port/index.ts'
+import type { Granted, GrantRequest, LeaseStore, Notice } from '../../../src/port/index.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { describeWith, Engine, POSTGRES, POSTGRES_CRASH, postgresUrl } from '../../engines/index.ts'
 import { MovedPostgres } from './moved-clock.ts'
@@ -259,6 +259,27 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.claim({ lease: waiting.lease, claims: [{ key }] })
     await store.revoke({ target: { key, token: (await store.read({ key })).claims[0]!.token } })
     await turn
+    await store.close()
+  })
+
+  it('tells in which revision a claim held all its keys, also when one is gone again', async () => {
+    const store = await postgresStore(pool, { schema: 'parts' })
+    const [first, last] = [
+      await grant(store, { claims: [{ key: 'first' }] }),
+      await grant(store, { claims: [{ key: 'last' }] }),
+    ]
+    const { lease, token } = await grant(store, { claims: [{ key: 'first' }, { key: 'last' }] })
+    const heard: Notice[] = []
+    store.watch({ lease }, (notice) => heard.push(notice))
+    await expect.poll(() => heard.length).toBe(1)
+    // All in one statement, so that those who watch hear of it when it is over.
+    const [, whole] = await Promise.all([
+      store.release({ lease: first.lease, keys: ['first'], token: first.token }),
+      store.release({ lease: last.lease, keys: ['last'], token: last.token }),
+      store.release({ lease, keys: ['last'], token }),
+    ])
+    const holds = { type: 'holds', revision: whole.revision, token }
+    await expect.poll(() => heard.slice(1)).toEqual([holds])
     await store.close()
   })
 

@@ -138,7 +138,7 @@ describeWith(REDIS, 'the Redis store', () => {
     const later = `local meta = cmsgpack.unpack(redis.call('GET', KEYS[1]))
       meta[5], meta[6] = meta[5] + 3600000, meta[6] + 3600000
       redis.call('SET', KEYS[1], cmsgpack.pack(meta))
-      return tostring(meta[5])`
+      return string.format('%.3f', meta[5])`
     const last = await redis.eval(later, 1, `{${namespace}}:meta`)
     await store.renew([lease])
     const { renewedAt } = (await store.read({ lease })).lease!

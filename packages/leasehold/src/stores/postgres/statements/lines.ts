@@ -90,9 +90,9 @@ begin
     holds := free or @.would_hold(spec->>0, (spec->>1)::integer);
     b.events := b.events + 1;
     with made as (
-      insert into @.claims (key, token, lease, standing, value, claimed_at, held_since, held_at)
+      insert into @.claims (key, token, lease, standing, value, claimed_at, held_since)
       values (spec->>0, b.revision, b.lease, (spec->>1)::integer, spec->>2, b.now,
-        case when holds then b.now end, case when holds then b.revision end)
+        case when holds then b.now end)
     )
     insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at)
       values (b.revision, b.events, 0, spec->>0, b.revision, b.lease, b.holder,
@@ -124,14 +124,17 @@ begin
     exit when not found;
     exit when holders > 0 and (alone or next.standing = -1
       or (next.standing > 0 and holders >= next.standing));
-    update @.claims c set held_since = b.now, held_at = b.revision
-      where c.key = wanted and c.token = next.token;
-    holders := holders + 1;
-    alone := next.standing = -1;
-    if not exists (select from @.claims c
-      where c.lease = next.lease and c.token = next.token and c.held_since is null) then
+    if exists (select from @.claims c where c.lease = next.lease and c.token = next.token
+      and c.key <> wanted and c.held_since is null) then
+      update @.claims c set held_since = b.now where c.key = wanted and c.token = next.token;
+    else
+      -- Written to each of them: from those that are left later, it could not be found out.
+      update @.claims c set held_since = coalesce(c.held_since, b.now), held_at = b.revision
+        where c.lease = next.lease and c.token = next.token;
       b.told := b.told || next.lease;
     end if;
+    holders := holders + 1;
+    alone := next.standing = -1;
   end loop;
   return b;
 end $body$;

@@ -87,12 +87,8 @@ begin
         from @.claims where lease = wanted) as c), '[]'));
   end if;
   return (select jsonb_build_array('news', jsonb_agg(n.notice order by n.revision)) from (
-    select max(c.held_at) as revision,
-      jsonb_build_array('holds', max(c.held_at), c.token) as notice
+    select distinct c.held_at as revision, jsonb_build_array('holds', c.held_at, c.token) as notice
     from @.claims c where c.lease = wanted and c.held_at > c.token and c.held_at > since
-      and not exists (select from @.claims o
-        where o.lease = wanted and o.token = c.token and o.held_since is null)
-    group by c.token
     union all
     select e.revision, jsonb_build_array('removed', e.revision, e.key, e.token, e.ending)
     from @.events e where e.lease = wanted and e.forced and e.revision > since

@@ -67,7 +67,8 @@ create table @.heartbeats (
   renewed_at float8 not null
 ) with (fillfactor = 40);
 
--- standing: -1 for exclusive, 0 for shared, or the limit of a shared one.
+-- standing: -1 for exclusive, 0 for shared, or the limit of a shared one. held_at: where claims that
+-- were made together had to wait, the revision in which the last of them came to hold.
 create table @.claims (
   key text collate "C" not null,
   token bigint not null,

@@ -1,0 +1,36 @@
+/** Random numbers from a seed: the same seed gives the same run. */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** From 0 up to 1, without 1. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let bits = this.#state
+    bits = Math.imul(bits ^ (bits >>> 15), bits | 1)
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61)
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32
+  }
+
+  /** An integer from 0 up to `limit`, without it. */
+  below(limit: number): number {
+    return Math.floor(this.next() * limit)
+  }
+
+  /** True once in `times`. */
+  oneIn(times: number): boolean {
+    return this.below(times) === 0
+  }
+
+  pick<T>(list: readonly T[]): T {
+    return list[this.below(list.length)]!
+  }
+
+  /** Small mostly, and now and then large. */
+  size(limit: number): number {
+    return Math.floor(limit ** this.next())
+  }
+}

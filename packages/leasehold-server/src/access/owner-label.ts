@@ -1,0 +1,42 @@
+import type { GrantRequest, Labels, Lease } from 'leasehold/port'
+import { invalid, show } from 'leasehold/port'
+
+/**
+ * Every lease that a principal is granted carries this label, so that the store itself knows whose
+ * lease it is: after a restart, for a second server, and when an access token is made again.
+ * Clients cannot set it and do not see it.
+ */
+export const OWNER_LABEL = 'leasehold/principal'
+/** A tag of 128 bits, in base64url, is enough to recognise a request id. */
+const TAG_LENGTH = 22
+
+export interface Owner {
+  readonly name: string
+  /** The tag of the request that the lease was granted by, if the owner has a quota. */
+  readonly tag: string | undefined
+}
+
+/** The tag by which a lease remembers the request that it was granted by. */
+export function tagOf(request: string | undefined): string | undefined {
+  return request?.slice(0, TAG_LENGTH)
+}
+
+/** The labels of a request, with the owner added. The name of a principal has no spaces. */
+export function labelled({ labels = {} }: GrantRequest, { name, tag }: Owner): Labels {
+  if (Object.hasOwn(labels, OWNER_LABEL)) {
+    throw invalid(`the label ${show(OWNER_LABEL)} is set by the server: use another name`)
+  }
+  return { ...labels, [OWNER_LABEL]: tag === undefined ? name : `${name} ${tag}` }
+}
+
+export function ownerOf({ labels }: Lease): Owner | undefined {
+  const [name, tag] = labels[OWNER_LABEL]?.split(' ') ?? []
+  return name === undefined ? undefined : { name, tag }
+}
+
+/** A lease as clients see it. */
+export function withoutOwner(lease: Lease): Lease {
+  if (!Object.hasOwn(lease.labels, OWNER_LABEL)) return lease
+  const { [OWNER_LABEL]: _, ...labels } = lease.labels
+  return { ...lease, labels }
+}

@@ -1,0 +1,21 @@
+import type { ErrorCode } from '../../port/index.ts'
+import { CODE } from './requests.ts'
+
+/** What the refusals of ZooKeeper mean, by the text of their code. */
+export const FAULTS: readonly (readonly [mark: RegExp, code: ErrorCode, meaning: string])[] = [
+  [
+    new RegExp(` ${CODE.noAuth}: `),
+    'forbidden',
+    'ZooKeeper forbids access to these nodes: set auth as they were created with',
+  ],
+  [
+    new RegExp(` ${CODE.authFailed}: `),
+    'unauthenticated',
+    'ZooKeeper does not accept the credentials: correct auth',
+  ],
+  [
+    new RegExp(` ${CODE.quotaExceeded}: `),
+    'storage-full',
+    'a quota of ZooKeeper is reached: raise it, or use another root',
+  ],
+]

@@ -1,0 +1,15 @@
+import { CODE, create, getChildren, getData, remove } from './requests.ts'
+import type { ZookeeperClient } from './zookeeper-client.ts'
+
+/** The children of a node by their names. Each is put once, and never changed. */
+export function folderAt(client: ZookeeperClient, path: string) {
+  return {
+    names: () => client.call(getChildren(path)),
+    put: (name: string, bytes: Uint8Array) =>
+      client.unless(create(`${path}/${name}`, bytes, client.access), CODE.nodeExists),
+    get: async (name: string) =>
+      (await client.unless(getData(`${path}/${name}`), CODE.noNode))?.data,
+    remove: (names: readonly string[]) =>
+      Promise.all(names.map((name) => client.unless(remove(`${path}/${name}`), CODE.noNode))),
+  }
+}

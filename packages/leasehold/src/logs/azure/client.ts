@@ -1,0 +1,133 @@
+import { createHmac } from 'node:crypto'
+import { invalid, show, withoutPassword } from '../../port/index.ts'
+import type { LogSettings } from '../options.ts'
+import type { SnapshotParts } from '../snapshots.ts'
+
+const VERSION = '2021-12-02'
+
+export interface Request {
+  readonly method?: 'GET' | 'HEAD' | 'PUT' | 'DELETE'
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array
+  /** Statuses that are an answer and no error. */
+  readonly accept?: readonly number[]
+}
+
+/**
+ * The blobs of one container, by plain requests. A shared access signature is part of the address
+ * and needs nothing else; a key of the account signs each request. Both are what an operator has at
+ * hand, and neither needs a package.
+ */
+export class Container {
+  readonly #url: URL
+  readonly #key: Buffer | undefined
+  readonly #account: string
+  readonly #settings: LogSettings
+
+  constructor(address: string, key: string | undefined, settings: LogSettings) {
+    if (!URL.canParse(address) || new URL(address).pathname.length < 2) {
+      throw invalid(
+        `address is ${show(withoutPassword(address))}: write https://account.blob.core.windows.net/container`,
+      )
+    }
+    this.#url = new URL(address.replace(/^azure\+/, ''))
+    const secret = key ?? (this.#url.password && decodeURIComponent(this.#url.password))
+    this.#url.username = ''
+    this.#url.password = ''
+    this.#url.pathname = this.#url.pathname.replace(/\/$/, '')
+    this.#key = secret ? Buffer.from(secret, 'base64') : undefined
+    // Azurite has the account in the path, the service in the name of the host.
+    const [, first, second] = this.#url.pathname.split('/')
+    this.#account = second === undefined ? this.#url.hostname.split('.')[0]! : first!
+    this.#settings = settings
+  }
+
+  /** Whether requests are signed with the key of the account, which allows everything. */
+  get hasKey(): boolean {
+    return this.#key !== undefined
+  }
+
+  /** Asks for a blob, or for the container itself if the name is empty. */
+  async ask(name: string, { accept = [], ...request }: Request): Promise<Response> {
+    const { method = 'GET', query = {}, body } = request
+    const url = new URL(this.#url)
+    if (name !== '') url.pathname += `/${name}`
+    for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value)
+    const headers: Record<string, string> = {
+      ...request.headers,
+      'x-ms-date': new Date().toUTCString(),
+      'x-ms-version': VERSION,
+    }
+    if (this.#key) {
+      const length = body?.length ? `${body.length}` : ''
+      headers['authorization'] = this.#sign(method, url, headers, length)
+    }
+    const sent = body === undefined ? (method === 'PUT' ? new Uint8Array() : null) : body
+    const response = await this.#fetch(url, { method, headers, body: sent as Buffer | null })
+    if (response.ok || accept.includes(response.status)) return response
+    const code = response.headers.get('x-ms-error-code') ?? ''
+    const text = code || (await response.text()).slice(0, 200)
+    throw Object.assign(new Error(`${method} ${name}: ${response.status} ${text}`), {
+      code: code || `${response.status}`,
+    })
+  }
+
+  /** The names of blobs that begin with a prefix, in order. */
+  async list(prefix: string): Promise<string[]> {
+    const names: string[] = []
+    for (let marker = ''; ; ) {
+      const query = { restype: 'container', comp: 'list', prefix, ...(marker && { marker }) }
+      const xml = await (await this.ask('', { query })).text()
+      names.push(...[...xml.matchAll(/<Name>([^<]*)<\/Name>/g)].map((found) => found[1]!))
+      marker = /<NextMarker>([^<]+)<\/NextMarker>/.exec(xml)?.[1] ?? ''
+      if (marker === '') return names
+    }
+  }
+
+  /** The parts of snapshots, each a blob of its own. */
+  partsIn(folder: string): SnapshotParts {
+    const put = { method: 'PUT', headers: { 'x-ms-blob-type': 'BlockBlob' } } as const
+    return {
+      names: async () => (await this.list(folder)).map((name) => name.slice(folder.length)),
+      put: (name, body) => this.ask(`${folder}${name}`, { ...put, body }),
+      get: async (name) => {
+        const response = await this.ask(`${folder}${name}`, { accept: [404] })
+        const bytes = new Uint8Array(await response.arrayBuffer())
+        return response.ok ? bytes : undefined
+      },
+      remove: async (names) => {
+        for (const name of names) {
+          await this.ask(`${folder}${name}`, { method: 'DELETE', accept: [404] })
+        }
+      },
+    }
+  }
+
+  /** A request that nobody waits for any more is given up. */
+  async #fetch(url: URL, request: RequestInit): Promise<Response> {
+    const { clock, timeout } = this.#settings
+    const controller = new AbortController()
+    const timer = clock.timer(clock.now() + timeout, () => controller.abort())
+    try {
+      return await fetch(url, { ...request, signal: controller.signal })
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  /** What the service calls Shared Key: a digest of the method, some headers, and the address. */
+  #sign(method: string, url: URL, headers: Record<string, string>, length: string): string {
+    const ours = Object.entries(headers)
+      .filter(([name]) => name.startsWith('x-ms-'))
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([name, value]) => `${name}:${value}\n`)
+    const query = [...url.searchParams].sort(([one], [other]) => (one < other ? -1 : 1))
+    const resource = [`/${this.#account}${url.pathname}`, ...query.map((pair) => pair.join(':'))]
+    const { 'if-none-match': unless = '', range = '' } = headers
+    const fixed = [method, '', '', length, '', '', '', '', '', unless, '', range]
+    const text = `${fixed.join('\n')}\n${ours.join('')}${resource.join('\n')}`
+    const digest = createHmac('sha256', this.#key!).update(text).digest('base64')
+    return `SharedKey ${this.#account}:${digest}`
+  }
+}

@@ -1,0 +1,2 @@
+export { azureLog, azureStore } from './azure-log.ts'
+export type { AzureLogOptions } from './options.ts'

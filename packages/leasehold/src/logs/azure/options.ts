@@ -1,0 +1,45 @@
+import type { LogPromises } from '../../log/index.ts'
+import { type Duration, positive } from '../../port/index.ts'
+import { checkName, type LogOptions, type LogSettings, logSettings } from '../options.ts'
+
+export interface AzureLogOptions extends LogOptions {
+  /** A key of the account. Not needed if the address has a shared access signature. */
+  readonly key?: string | undefined
+  /** All blobs of the log begin with this and a slash. `leasehold` if not given. */
+  readonly prefix?: string | undefined
+  /** How often a follower asks for entries of other processes; 100 ms if not given. */
+  readonly poll?: Duration | undefined
+  /** A blob with so many blocks is followed by the next. 45,000 if not given; Azure allows 50,000. */
+  readonly blocks?: number | undefined
+}
+
+export interface Settings extends LogSettings {
+  readonly prefix: string
+  readonly poll: number
+  readonly blocks: number
+}
+
+export function settingsOf(options: AzureLogOptions): Settings {
+  const { prefix = 'leasehold', blocks = 45_000 } = options
+  checkName('prefix', prefix, /^[\w-]{1,64}$/, '1 to 64 letters, digits, _ or -')
+  const poll = positive(options.poll ?? 100, 'poll')
+  return { ...logSettings(options), prefix, poll, blocks }
+}
+
+/** The largest block is 4 MiB, with its frame. */
+export const ENTRY_BYTES = 1 << 20
+
+export function promisesOf({ timeout, poll }: Settings): LogPromises {
+  return {
+    engine: 'azure',
+    durability: 'disk',
+    failoverLoses: true,
+    entryBytes: ENTRY_BYTES,
+    timeout,
+    notes: [
+      'An entry is acknowledged when Azure Storage has it, in as many copies as the redundancy of the account says.',
+      'A failover of the account to another region may lose the last entries. Replicas of the kernel notice.',
+      `Nothing is pushed: each process asks every ${poll} ms for entries of the others, and is billed for it.`,
+    ],
+  }
+}

@@ -1,0 +1,134 @@
+import {
+  checkEntry,
+  closedError,
+  type Follower,
+  type Following,
+  type Log,
+  type LogPromises,
+  type Position,
+  type Snapshot,
+} from '../log/index.ts'
+import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
+import { Feed } from './feed.ts'
+import type { LogSettings } from './options.ts'
+import { type SnapshotParts, Snapshots } from './snapshots.ts'
+
+/**
+ * What the folder of an engine brings: a log, without what all logs do alike. Any method may reject
+ * with the error of the engine's client; `faultOf` says what it means.
+ */
+export interface LogEngine extends Pick<Log, 'promises' | 'append' | 'tail' | 'trim'> {
+  /** Where the parts of snapshots are. */
+  readonly parts: SnapshotParts
+  /** Starts to deliver to the feed. A rejection ends it as interrupted. */
+  follow(feed: Feed): Promise<void>
+  close?(): void
+}
+
+export type FaultOf = (error: unknown) => LeaseholdError
+
+/** Opens an engine's log. If that fails nothing has happened, and the error says so. */
+export async function openLog(
+  engine: string,
+  { clock, timeout, random }: LogSettings,
+  faultOf: FaultOf,
+  open: () => Promise<LogEngine>,
+): Promise<Log> {
+  const late = `${engine} did not answer within ${timeout} ms: is it running, and can it be reached?`
+  try {
+    const opened = await inTime(open(), clock, timeout, late)
+    return new EngineLog(opened, clock, new Snapshots(opened.parts, random), faultOf)
+  } catch (error) {
+    const fault = isLeaseholdError(error) ? error : faultOf(error)
+    if (fault.code !== 'unknown-outcome') throw fault
+    throw new LeaseholdError('timeout', fault.message, { cause: fault.cause ?? error })
+  }
+}
+
+/** Checks entries, ends every call in time, and closes followers with the log. */
+class EngineLog implements Log {
+  readonly promises: LogPromises
+  readonly #engine: LogEngine
+  readonly #clock: Clock
+  readonly #snapshots: Snapshots
+  readonly #faultOf: FaultOf
+  readonly #feeds = new Set<Feed>()
+  #isOpen = true
+
+  constructor(engine: LogEngine, clock: Clock, snapshots: Snapshots, faultOf: FaultOf) {
+    this.promises = engine.promises
+    this.#engine = engine
+    this.#clock = clock
+    this.#snapshots = snapshots
+    this.#faultOf = faultOf
+  }
+
+  append(entry: Uint8Array): Promise<Position> {
+    return this.#call(async () => {
+      checkEntry(entry, this.promises.entryBytes)
+      return this.#engine.append(entry)
+    })
+  }
+
+  follow(after: Position, follower: Follower): Following {
+    if (!this.#isOpen) throw closedError()
+    const feed = new Feed(after, follower)
+    this.#feeds.add(feed)
+    feed.onClose(() => this.#feeds.delete(feed))
+    // In a later microtask: the follower must not be called before this method has returned.
+    const start = async () => {
+      await undefined
+      if (feed.isOpen) await this.#engine.follow(feed)
+    }
+    this.#call(start).catch((error: unknown) => feed.end({ cause: 'interrupted', error }))
+    return feed
+  }
+
+  tail(): Promise<Position> {
+    return this.#call(() => this.#engine.tail())
+  }
+
+  saveSnapshot(snapshot: Snapshot): Promise<void> {
+    return this.#call(() => this.#snapshots.save(snapshot))
+  }
+
+  loadSnapshot(): Promise<Snapshot | undefined> {
+    return this.#call(() => this.#snapshots.load())
+  }
+
+  trim(through: Position): Promise<void> {
+    return this.#call(() => this.#engine.trim(through))
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    for (const feed of this.#feeds) feed.close()
+    this.#engine.close?.()
+  }
+
+  async #call<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    if (!this.#isOpen) throw closedError()
+    const { engine, timeout } = this.promises
+    const late = `${engine} did not answer within ${timeout} ms: it may have been done, or may be yet`
+    try {
+      return await inTime(work(), this.#clock, timeout, late)
+    } catch (error) {
+      throw isLeaseholdError(error) ? error : this.#faultOf(error)
+    }
+  }
+}
+
+/** The answer, or a rejection with `unknown-outcome` if it takes too long. Keeps the process running. */
+export function inTime<Answer>(
+  answer: Promise<Answer>,
+  clock: Clock,
+  ms: number,
+  late: string,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const fail = () => reject(new LeaseholdError('unknown-outcome', late))
+    const timer = clock.timer(clock.now() + ms, fail, true)
+    answer.then(resolve, reject).finally(() => timer.cancel())
+  })
+}

@@ -1,0 +1,39 @@
+import { type EtcdClient, get, type KeyValue, putAfter } from '../../clients/etcd/index.ts'
+import type { Position } from '../../log/index.ts'
+import type { Feed } from '../feed.ts'
+import type { Names } from './names.ts'
+
+/** So many entries are read at a time. */
+const PAGE = 2000
+
+/** Reads what is in the log, and then watches from the revision of the last reading. */
+export async function followEtcd(
+  client: EtcdClient,
+  { last, trimmed, entries }: Names,
+  feed: Feed,
+  seen: (position: Position) => void,
+): Promise<void> {
+  const deliver = (puts: readonly KeyValue[]) => {
+    const found = puts.map(({ revision, value }) => {
+      return { position: revision, bytes: new Uint8Array(value) }
+    })
+    seen(found.at(-1)?.position ?? 0)
+    feed.deliver(found)
+  }
+  let next = 0
+  for (let count = PAGE; count === PAGE && feed.isOpen; ) {
+    const page = putAfter(...entries, feed.after, PAGE)
+    const { results, revision } = await client.readLong([get(last), get(trimmed), page])
+    const [[newest], [trim], found] = results as [KeyValue[], KeyValue[], KeyValue[]]
+    const tail = newest?.revision ?? 0
+    if (tail < feed.after) return feed.end({ cause: 'ahead', tail })
+    if (Number(trim?.value ?? 0) > feed.after) return feed.end({ cause: 'trimmed' })
+    deliver(found)
+    next = revision + 1
+    count = found.length
+  }
+  if (!feed.isOpen) return
+  const ended = (error: unknown) => feed.end({ cause: 'interrupted', error })
+  const watch = await client.watch({ range: entries, from: next, heard: deliver, ended })
+  feed.onClose(() => watch.close())
+}

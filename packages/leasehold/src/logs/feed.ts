@@ -1,0 +1,47 @@
+import type { FollowEnd, Follower, Following, LogEntry, Position } from '../log/index.ts'
+
+/** One open follower, as an engine sees it: entries go in, and what it holds open ends with it. */
+export class Feed implements Following {
+  readonly #follower: Follower
+  readonly #releases: (() => void)[] = []
+  #after: Position
+  #isOpen = true
+
+  constructor(after: Position, follower: Follower) {
+    this.#after = after
+    this.#follower = follower
+  }
+
+  /** The position of the last entry that the follower has. */
+  get after(): Position {
+    return this.#after
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  deliver(entries: readonly LogEntry[]): void {
+    if (!this.#isOpen || entries.length === 0) return
+    this.#after = entries[entries.length - 1]!.position
+    this.#follower.entries(entries)
+  }
+
+  end(cause: FollowEnd): void {
+    if (!this.#isOpen) return
+    this.close()
+    this.#follower.ended(cause)
+  }
+
+  close(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    for (const release of this.#releases) release()
+  }
+
+  /** Calls `release` when the feed closes, or now if it has closed already. */
+  onClose(release: () => void): void {
+    if (this.#isOpen) this.#releases.push(release)
+    else release()
+  }
+}

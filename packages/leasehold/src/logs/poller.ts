@@ -1,0 +1,58 @@
+import type { Clock, Timer } from '../port/index.ts'
+import { inTime } from './engine-log.ts'
+import type { Feed } from './feed.ts'
+
+export interface PollerOptions {
+  readonly clock: Clock
+  /** How often to read though nobody asked for it, in milliseconds. */
+  readonly poll: number
+  /** No read may take longer. */
+  readonly timeout: number
+}
+
+/** Reads for a feed when it is woken, and from time to time in any case, one read at a time. */
+export class Poller {
+  readonly #feed: Feed
+  readonly #options: PollerOptions
+  readonly #read: () => Promise<boolean>
+  #isReading = false
+  #isWanted = false
+  #timer: Timer | undefined
+
+  /** `read` delivers what there is, or ends the feed. It returns whether there may be more. */
+  constructor(feed: Feed, options: PollerOptions, read: () => Promise<boolean>) {
+    this.#feed = feed
+    this.#options = options
+    this.#read = read
+    feed.onClose(() => this.#timer?.cancel())
+  }
+
+  /** Reads now, or once more if it is just reading. */
+  wake(): void {
+    this.#isWanted = true
+    if (this.#isReading || !this.#feed.isOpen) return
+    this.#isReading = true
+    this.#timer?.cancel()
+    this.#readAll()
+      .catch((error: unknown) => this.#feed.end({ cause: 'interrupted', error }))
+      .finally(() => {
+        this.#isReading = false
+        if (this.#isWanted) this.wake()
+        else if (this.#feed.isOpen) this.#wakeLater()
+      })
+  }
+
+  async #readAll(): Promise<void> {
+    const { clock, timeout } = this.#options
+    const late = `the engine did not answer within ${timeout} ms: follow again`
+    while (this.#isWanted && this.#feed.isOpen) {
+      this.#isWanted = false
+      if (await inTime(this.#read(), clock, timeout, late)) this.#isWanted = true
+    }
+  }
+
+  #wakeLater(): void {
+    const { clock, poll } = this.#options
+    this.#timer = clock.timer(clock.now() + poll, () => this.wake())
+  }
+}

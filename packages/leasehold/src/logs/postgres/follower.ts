@@ -1,0 +1,34 @@
+import { LeaseholdError } from '../../port/index.ts'
+import type { Feed } from '../feed.ts'
+import { Poller } from '../poller.ts'
+import type { Settings } from './options.ts'
+import type { Tables } from './tables.ts'
+
+/** Reads new entries into a feed: when it is notified, and from time to time in any case. */
+export async function followTables(
+  feed: Feed,
+  tables: Tables,
+  epoch: string,
+  settings: Settings,
+): Promise<void> {
+  const { line, timeout } = settings
+  const poller = new Poller(feed, settings, async () => {
+    const { after } = feed
+    const page = await tables.read(after)
+    if (page.epoch !== epoch || page.last < after) feed.end({ cause: 'ahead', tail: page.last })
+    else if (page.trimmed > after) feed.end({ cause: 'trimmed' })
+    // Meanwhile this process may have appended some, and delivered them by itself.
+    else feed.deliver(page.entries.filter(({ position }) => position > feed.after))
+    return page.last > feed.after
+  })
+  if (line) {
+    const changed = (isUp: boolean) => (isUp ? poller.wake() : feed.end(lost()))
+    feed.onClose(await line.listen(tables.channel, () => poller.wake(), changed, timeout))
+  }
+  poller.wake()
+}
+
+function lost() {
+  const message = 'the connection that listens was lost: follow again'
+  return { cause: 'interrupted', error: new LeaseholdError('unknown-outcome', message) } as const
+}

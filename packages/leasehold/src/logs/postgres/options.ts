@@ -1,0 +1,51 @@
+import type { LogPromises } from '../../log/index.ts'
+import type { Duration } from '../../port/index.ts'
+import type { Connection, PostgresClient } from '../../stores/postgres/client.ts'
+import { settingsOf as storeSettingsOf } from '../../stores/postgres/options.ts'
+import type { LogOptions, LogSettings } from '../options.ts'
+
+export interface PostgresLogOptions extends LogOptions {
+  /** The schema that the log has for itself. `leasehold_log` if not given. */
+  readonly schema?: string | undefined
+  /**
+   * How a follower learns of new entries. True, if not given: by LISTEN, on a connection of the
+   * client's. Another client: by LISTEN on one of its connections, if the first goes through a pooler.
+   * False: the follower asks every `poll`.
+   */
+  readonly listen?: boolean | PostgresClient | undefined
+  /** How often to ask for entries that nobody notified of: 1 s with LISTEN, 50 ms without. */
+  readonly poll?: Duration | undefined
+}
+
+export interface Settings extends LogSettings {
+  readonly connection: Connection
+  /** Where to listen; `undefined` for nowhere. */
+  readonly line: Connection | undefined
+  readonly schema: string
+  readonly poll: number
+}
+
+export function settingsOf(client: PostgresClient, options: PostgresLogOptions): Settings {
+  const { schema = 'leasehold_log', listen = true } = options
+  const poll = options.poll ?? (listen === false ? 50 : 1000)
+  const settings = storeSettingsOf(client, { ...options, schema, listen, poll })
+  return settings
+}
+
+export function promisesOf({ timeout, line, poll }: Settings): LogPromises {
+  return {
+    engine: 'postgres',
+    durability: 'disk',
+    failoverLoses: true,
+    entryBytes: 1 << 20,
+    timeout,
+    notes: [
+      'Every entry is committed with synchronous_commit on before it is acknowledged.',
+      'A failover to a standby that is not synchronous (synchronous_standby_names) loses what had not reached it. Replicas of the kernel notice, and go on with tokens above all that they have seen.',
+      'Entries are committed one after the other, and each carries many calls.',
+      ...(line === undefined
+        ? [`Nothing is pushed: an entry is seen up to ${poll} ms later.`]
+        : []),
+    ],
+  }
+}

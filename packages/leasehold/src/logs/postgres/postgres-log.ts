@@ -1,0 +1,54 @@
+import type { Log } from '../../log/index.ts'
+import type { PostgresClient } from '../../stores/postgres/client.ts'
+import { faultOf } from '../../stores/postgres/faults.ts'
+import { type LogEngine, openLog } from '../engine-log.ts'
+import type { Feed } from '../feed.ts'
+import { followTables } from './follower.ts'
+import { type PostgresLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
+import { Tables } from './tables.ts'
+
+/**
+ * A log in a table of PostgreSQL, for `replicaStore`, reached by the caller's own client: a `Pool` of
+ * `pg`, or the `sql` of postgres.js. Creates its schema if it is missing.
+ */
+export async function postgresLog(
+  client: PostgresClient,
+  options: PostgresLogOptions = {},
+): Promise<Log> {
+  const settings = settingsOf(client, options)
+  return openLog('PostgreSQL', settings, faultOf, () => engineOf(settings))
+}
+
+async function engineOf(settings: Settings): Promise<LogEngine> {
+  const tables = new Tables(settings)
+  await tables.open()
+  let { epoch } = await tables.read(0)
+  const feeds = new Set<Feed>()
+  return {
+    promises: promisesOf(settings),
+    parts: tables.parts,
+    async append(entry) {
+      const position = await tables.append(entry)
+      // Positions have no gaps: a follower that has all before it need not read this one.
+      const next = [...feeds].filter(({ after }) => after === position - 1)
+      const bytes = new Uint8Array(entry)
+      for (const feed of next) feed.deliver([{ position, bytes }])
+      return position
+    },
+    async follow(feed) {
+      await tables.open()
+      const page = await tables.read(feed.after)
+      const isOther = page.epoch !== epoch
+      epoch = page.epoch
+      if (isOther || page.last < feed.after) feed.end({ cause: 'ahead', tail: page.last })
+      else if (page.trimmed > feed.after) feed.end({ cause: 'trimmed' })
+      else {
+        feeds.add(feed)
+        feed.onClose(() => feeds.delete(feed))
+        await followTables(feed, tables, epoch, settings)
+      }
+    },
+    tail: async () => (await tables.read(Number.MAX_SAFE_INTEGER)).last,
+    trim: (through) => tables.trim(through),
+  }
+}

@@ -1,0 +1,127 @@
+import type { LogEntry, Position } from '../../log/index.ts'
+import type { Rows, Value } from '../../stores/postgres/client.ts'
+import { faultOf } from '../../stores/postgres/faults.ts'
+import type { SnapshotParts } from '../snapshots.ts'
+import type { Settings } from './options.ts'
+
+/** What one read finds. */
+export interface Page {
+  /** Another epoch is another log. */
+  readonly epoch: string
+  readonly last: Position
+  readonly trimmed: Position
+  readonly entries: readonly LogEntry[]
+}
+
+/**
+ * The statements on the tables of one log. Each append updates the one row of `head` first and so
+ * waits for the append before it to be committed: positions become visible in order, without gaps.
+ */
+export class Tables {
+  readonly channel: string
+  readonly #settings: Settings
+  readonly #schema: string
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+    this.#schema = settings.schema
+    this.channel = `${settings.schema}_entries`
+  }
+
+  /** Creates what is missing. A log whose head was lost gets another epoch. */
+  async open(): Promise<void> {
+    const { connection, random } = this.#settings
+    const s = this.#schema
+    const isThere = await connection.ask(`select to_regclass('${s}.part')::text`, [])
+    if (!isThere) {
+      await connection.script(`
+        select pg_advisory_xact_lock(hashtext('${s}'));
+        create schema if not exists ${s};
+        create table if not exists ${s}.head (id int primary key check (id = 1), epoch text not null,
+          last bigint not null, trimmed bigint not null) with (fillfactor = 10);
+        create table if not exists ${s}.entry (position bigint primary key, bytes bytea not null);
+        alter table ${s}.entry alter column bytes set storage external;
+        create table if not exists ${s}.part (name text primary key, bytes bytea not null)`)
+    }
+    await this.#rows(
+      `insert into ${s}.head select 1, $1::text, coalesce(max(position), 0), 0 from ${s}.entry on conflict do nothing`,
+      [random.id()],
+    )
+  }
+
+  async append(entry: Uint8Array): Promise<Position> {
+    const s = this.#schema
+    const [row] = await this.#rows(
+      `with synced as (select set_config('synchronous_commit', case
+          when current_setting('synchronous_commit') in ('off', 'local') then 'on'
+          else current_setting('synchronous_commit') end, true)),
+        head as (update ${s}.head set last = last + 1 from synced returning last),
+        told as (select last, pg_notify('${this.channel}', '') from head)
+        insert into ${s}.entry select last, $1 from told returning position`,
+      [entry],
+      'append',
+    )
+    if (row === undefined) throw new Error('the head of the log is gone')
+    return Number(row['position'])
+  }
+
+  /** The entries after a position, at most 64, and where the log begins and ends. */
+  async read(after: Position): Promise<Page> {
+    const s = this.#schema
+    const rows = await this.#rows(
+      `select h.epoch, h.last, h.trimmed, e.position, e.bytes from ${s}.head h left join lateral (
+        select position, bytes from ${s}.entry where position > $1::text::bigint
+        order by position limit 64) e on true order by e.position`,
+      [`${after}`],
+      'read',
+    )
+    if (rows.length === 0) throw new Error('the head of the log is gone')
+    const [{ epoch, last, trimmed }] = rows as [Rows[0]]
+    const entries = rows
+      .filter(({ position }) => position !== null)
+      .map((row) => ({ position: Number(row['position']), bytes: row['bytes'] as Buffer }))
+    return { epoch: String(epoch), last: Number(last), trimmed: Number(trimmed), entries }
+  }
+
+  async trim(through: Position): Promise<void> {
+    const s = this.#schema
+    await this.#rows(
+      `with head as (update ${s}.head set trimmed = least($1::text::bigint, last)
+          where trimmed < least($1::text::bigint, last) returning trimmed)
+        delete from ${s}.entry using head where position <= head.trimmed`,
+      [`${through}`],
+    )
+  }
+
+  get parts(): SnapshotParts {
+    const part = `${this.#schema}.part`
+    return {
+      names: async () =>
+        (await this.#rows(`select name from ${part}`)).map((row) => `${row['name']}`),
+      put: (name, bytes) =>
+        this.#rows(
+          `insert into ${part} values ($1::text, $2) on conflict (name) do update set bytes = $2`,
+          [name, bytes],
+        ),
+      get: async (name) => {
+        const [row] = await this.#rows(`select bytes from ${part} where name = $1::text`, [name])
+        return row?.['bytes'] as Buffer | undefined
+      },
+      remove: (names) =>
+        this.#rows(`delete from ${part} where name = any(string_to_array($1::text, ','))`, [
+          names.join(),
+        ]),
+    }
+  }
+
+  /** A name lets the statement be prepared once, which only a direct connection can. */
+  async #rows(text: string, values: Value[] = [], name?: string): Promise<Rows> {
+    const { connection, line } = this.#settings
+    const isDirect = name !== undefined && line === connection
+    try {
+      return await connection.rows(text, values, isDirect ? `${this.#schema}.${name}` : undefined)
+    } catch (error) {
+      throw faultOf(error)
+    }
+  }
+}

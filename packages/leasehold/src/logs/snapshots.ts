@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto'
+import type { Position, Snapshot } from '../log/index.ts'
+import { LeaseholdError, type Random } from '../port/index.ts'
+
+/** Where an engine keeps the parts of snapshots: names of letters, digits, `_`, `-` and dots. */
+export interface SnapshotParts {
+  names(): Promise<readonly string[]>
+  put(name: string, bytes: Uint8Array): Promise<unknown>
+  get(name: string): Promise<Uint8Array | undefined>
+  remove(names: readonly string[]): Promise<unknown>
+}
+
+interface Manifest {
+  readonly digest: string
+  readonly chunks: readonly string[]
+}
+
+/** The name of a manifest is its position and this. */
+const MANIFEST = 'manifest'
+
+/**
+ * Snapshots in parts. The chunks are put first, under names that nobody else uses, then a manifest
+ * that names them. The manifest with the highest position counts, so a newer snapshot replaces an
+ * older one however several processes save at once. All names begin with the position.
+ */
+export class Snapshots {
+  readonly #parts: SnapshotParts
+  readonly #random: Random
+
+  constructor(parts: SnapshotParts, random: Random) {
+    this.#parts = parts
+    this.#random = random
+  }
+
+  async save(snapshot: Snapshot): Promise<void> {
+    const { position } = snapshot
+    if (newest(await this.#parts.names()) >= position) return
+    const id = this.#random.id()
+    const chunks: string[] = []
+    for (const [at, chunk] of snapshot.chunks.entries()) {
+      const name = `${position}.${id}.${at}`
+      await this.#parts.put(name, chunk)
+      chunks.push(name)
+    }
+    const manifest: Manifest = { digest: digestOf(snapshot), chunks }
+    await this.#parts.put(`${position}.${MANIFEST}`, Buffer.from(JSON.stringify(manifest)))
+    await this.#removeOlder()
+  }
+
+  async load(): Promise<Snapshot | undefined> {
+    for (let position = newest(await this.#parts.names()); position >= 0; ) {
+      const snapshot = await this.#read(position)
+      if (snapshot) return snapshot
+      // A newer one may have replaced it meanwhile.
+      const next = newest(await this.#parts.names())
+      if (next === position) throw damaged(position, 'a part of it is missing')
+      position = next
+    }
+    return undefined
+  }
+
+  async #read(position: Position): Promise<Snapshot | undefined> {
+    const bytes = await this.#parts.get(`${position}.${MANIFEST}`)
+    if (!bytes) return undefined
+    const { digest, chunks: names } = manifestOf(bytes, position)
+    const chunks: Uint8Array[] = []
+    for (const name of names) {
+      const chunk = await this.#parts.get(name)
+      if (!chunk) return undefined
+      chunks.push(chunk)
+    }
+    if (digestOf({ position, chunks }) === digest) return { position, chunks }
+    throw damaged(position, 'its bytes are not those that were saved')
+  }
+
+  /** Everything of older snapshots, also what a process left that died while it saved. */
+  async #removeOlder(): Promise<void> {
+    const names = await this.#parts.names()
+    const last = newest(names)
+    const older = names.filter((name) => positionOf(name) < last)
+    if (older.length > 0) await this.#parts.remove(older)
+  }
+}
+
+/** The position of the newest whole snapshot, or -1. */
+function newest(names: readonly string[]): Position {
+  const manifests = names.filter((name) => name.endsWith(`.${MANIFEST}`))
+  return Math.max(-1, ...manifests.map(positionOf))
+}
+
+function positionOf(name: string): Position {
+  return Number(name.slice(0, name.indexOf('.')))
+}
+
+function digestOf({ position, chunks }: Snapshot): string {
+  const hash = createHash('sha256').update(`${position}`)
+  for (const chunk of chunks) hash.update(`,${chunk.length},`).update(chunk)
+  return hash.digest('base64url')
+}
+
+function manifestOf(bytes: Uint8Array, position: Position): Manifest {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString())
+  } catch {
+    throw damaged(position, 'its manifest cannot be read')
+  }
+}
+
+function damaged(position: Position, why: string): LeaseholdError {
+  return new LeaseholdError(
+    'storage-damaged',
+    `the snapshot at position ${position} is damaged: ${why}. Restore the log from a backup`,
+  )
+}

@@ -1,0 +1,64 @@
+import * as zk from '../../clients/zookeeper/index.ts'
+import type { Position } from '../../log/index.ts'
+import type { AppendedEntries } from '../appended-entries.ts'
+import type { Feed } from '../feed.ts'
+import { pathOf, positionAt } from './segments.ts'
+
+/** So many entries are read at a time. */
+const PAGE = 64
+
+export interface FollowedLog {
+  readonly client: zk.ZookeeperClient
+  readonly path: string
+  readonly own: AppendedEntries
+  state(): Promise<{ readonly tail: Position; readonly trimmed: Position }>
+}
+
+/**
+ * Hears of each new entry by a watch on the whole log, and reads the entries by their names, in
+ * order. Nothing is listed.
+ */
+export async function followZookeeper(log: FollowedLog, feed: Feed): Promise<void> {
+  const { client, path, own } = log
+  let tail = 0
+  let isReading = false
+  const entryAt = async (position: Position) => {
+    const read = async () => {
+      const { data } = await client.call(zk.getData(pathOf(path, position)))
+      return new Uint8Array(data)
+    }
+    return { position, bytes: await own.take(position, read) }
+  }
+  const read = async () => {
+    if (isReading) return
+    isReading = true
+    while (feed.isOpen && feed.after < tail) {
+      const length = Math.min(PAGE, tail - feed.after)
+      const next = Array.from({ length }, (_, index) => entryAt(feed.after + index + 1))
+      feed.deliver(await Promise.all(next))
+    }
+    isReading = false
+  }
+  const failed = (error: unknown) => {
+    // Entries have no gaps, so one that is missing was trimmed.
+    const isTrimmed = zk.isFault(error, zk.CODE.noNode)
+    feed.end(isTrimmed ? { cause: 'trimmed' } : { cause: 'interrupted', error })
+  }
+  const listener: zk.Listener = {
+    created: (node) => {
+      const position = positionAt(path, node) ?? 0
+      if (position <= tail) return
+      tail = position
+      // After the answer to an append that came with it: then the entry need not be read.
+      client.defer(() => read().catch(failed))
+    },
+    ended: failed,
+  }
+  feed.onClose(() => client.unwatch(listener))
+  await client.watch(path, listener)
+  const now = await log.state()
+  if (feed.after > now.tail) return feed.end({ cause: 'ahead', tail: now.tail })
+  if (feed.after < now.trimmed) return feed.end({ cause: 'trimmed' })
+  tail = Math.max(tail, now.tail)
+  await read().catch(failed)
+}

@@ -1,0 +1,331 @@
+import { ByteReader, ByteWriter, putLabels, takeLabels } from '../encoding/index.ts'
+import type { TimeOver } from '../kernel/index.ts'
+import type { Position } from '../log/index.ts'
+import type {
+  ClaimRequest,
+  ClaimSpec,
+  GrantRequest,
+  LeaseId,
+  Limits,
+  ReleaseRequest,
+  Revision,
+  RevokeRequest,
+  RevokeTarget,
+  UpdateRequest,
+} from '../port/index.ts'
+import { checkFormat } from './faults.ts'
+
+/** What a member asks of all replicas. The order in which the log has them is the order in time. */
+export type Command =
+  /** Begins a log. Only the first one counts. Tokens are above a number, and the rules have a version. */
+  | {
+      readonly do: 'found'
+      readonly limits: Limits
+      readonly above: Revision
+      readonly semantics: number
+    }
+  /** Its author becomes a member, which knows the rules up to this version. */
+  | { readonly do: 'join'; readonly semantics: number }
+  /** The log has lost entries: tokens go on above this number, and all members join again. */
+  | { readonly do: 'recover'; readonly above: Revision }
+  /** From here on the rules of this version apply, if all members know them. */
+  | { readonly do: 'upgrade'; readonly semantics: number }
+  | { readonly do: 'leave' }
+  /** These members were not heard of for so long that they are taken for dead. */
+  | { readonly do: 'expel'; readonly members: readonly string[] }
+  | { readonly do: 'grant'; readonly request: GrantRequest }
+  | { readonly do: 'claim'; readonly request: ClaimRequest }
+  | { readonly do: 'release'; readonly request: ReleaseRequest }
+  | { readonly do: 'update'; readonly request: UpdateRequest }
+  | { readonly do: 'revoke'; readonly request: RevokeRequest }
+  /** The leases in these slots, which rise, and those that their member does not know (yet). */
+  | { readonly do: 'renew'; readonly slots: readonly number[]; readonly ids: readonly LeaseId[] }
+  /** The time of the leases in these slots is over, unless they were renewed after `Entry.asOf`. */
+  | { readonly do: 'expire'; readonly slots: readonly number[]; readonly over: TimeOver }
+
+/** What one member appends at a time: everything that its callers asked for since the last one. */
+export interface Entry {
+  /** The history that it belongs to. An entry of another one is ignored. */
+  readonly epoch: string
+  readonly member: string
+  /** Counts the entries of this member, so that a second copy is known. */
+  readonly sequence: number
+  /** The last position that the member had applied when it wrote this, and what was so there. */
+  readonly asOf: Position
+  readonly history: number
+  readonly revision: Revision
+  /** The member's checksum as of that position. */
+  readonly checksum: number
+  /** The time of the log, in milliseconds, as the member reckons it. */
+  readonly time: number
+  readonly commands: readonly Command[]
+}
+
+/** An entry whose commands are in bytes already. */
+export type EntryParts = Omit<Entry, 'commands'> & { readonly commands: readonly Uint8Array[] }
+
+/** Every entry begins with these two letters, and with the format of the rest. */
+const [FIRST, SECOND] = [0x4c, 0x48]
+const FORMAT = 1
+
+/** In the log: never change the place of one, only add. */
+const KINDS = [
+  ...['found', 'join', 'leave', 'expel', 'grant', 'claim', 'release', 'update', 'revoke', 'renew'],
+  ...['expire', 'recover', 'upgrade'],
+] as readonly Command['do'][]
+
+/** No entry has more bytes beside its commands. */
+export const HEADER_BYTES = 512
+
+export function encodeEntry(entry: EntryParts): Uint8Array {
+  const bytes = new ByteWriter(HEADER_BYTES)
+  bytes.byte(FIRST)
+  bytes.byte(SECOND)
+  bytes.byte(FORMAT)
+  bytes.text(entry.epoch)
+  bytes.text(entry.member)
+  bytes.integer(entry.sequence)
+  bytes.integer(entry.asOf)
+  bytes.integer(entry.history)
+  bytes.integer(entry.revision)
+  bytes.integer(entry.checksum)
+  bytes.float(entry.time)
+  bytes.integer(entry.commands.length)
+  return Buffer.concat([bytes.view(), ...entry.commands])
+}
+
+/**
+ * Returns `undefined` for bytes that Leasehold did not write. Throws `unsupported` if a newer version
+ * wrote them, and a `RangeError` if they are damaged.
+ */
+export function decodeEntry(data: Uint8Array): Entry | undefined {
+  const bytes = new ByteReader(Buffer.from(data.buffer, data.byteOffset, data.byteLength))
+  if (data.length < 3 || bytes.byte() !== FIRST || bytes.byte() !== SECOND) return undefined
+  checkFormat('an entry', bytes.byte(), FORMAT)
+  const epoch = bytes.text()
+  const member = bytes.text()
+  const [sequence, asOf, history] = [bytes.integer(), bytes.integer(), bytes.integer()]
+  const [revision, checksum] = [bytes.integer(), bytes.integer()]
+  const time = bytes.float()
+  const commands = list(bytes, takeCommand)
+  return { epoch, member, sequence, asOf, history, revision, checksum, time, commands }
+}
+
+export function encodeCommand(command: Command): Uint8Array {
+  const bytes = new ByteWriter(128)
+  putCommand(bytes, command)
+  return bytes.view()
+}
+
+function putCommand(bytes: ByteWriter, command: Command): void {
+  bytes.byte(KINDS.indexOf(command.do))
+  switch (command.do) {
+    case 'found':
+      bytes.text(JSON.stringify(command.limits))
+      bytes.integer(command.above)
+      bytes.integer(command.semantics)
+      break
+    case 'join':
+    case 'upgrade':
+      bytes.integer(command.semantics)
+      break
+    case 'recover':
+      bytes.integer(command.above)
+      break
+    case 'expel':
+      putList(bytes, command.members, (member) => bytes.text(member))
+      break
+    case 'grant':
+      putGrant(bytes, command.request)
+      break
+    case 'claim':
+      putClaim(bytes, command.request)
+      break
+    case 'release':
+      bytes.optionalText(command.request.request)
+      bytes.text(command.request.lease)
+      bytes.integer(command.request.token)
+      putList(bytes, command.request.keys, (key) => bytes.text(key))
+      break
+    case 'update':
+      bytes.optionalText(command.request.request)
+      bytes.text(command.request.lease)
+      bytes.integer(command.request.token)
+      bytes.text(command.request.key)
+      bytes.optionalText(command.request.value)
+      break
+    case 'revoke':
+      putRevoke(bytes, command.request)
+      break
+    case 'renew':
+      putSlots(bytes, command.slots)
+      putList(bytes, command.ids, (id) => bytes.text(id))
+      break
+    case 'expire':
+      bytes.byte(command.over === 'life' ? 1 : 0)
+      putSlots(bytes, command.slots)
+  }
+}
+
+function takeCommand(bytes: ByteReader): Command {
+  const kind = bytes.byte()
+  const what = KINDS[kind]
+  switch (what) {
+    case 'found': {
+      const limits = JSON.parse(bytes.text()) as Limits
+      return { do: what, limits, above: bytes.integer(), semantics: bytes.integer() }
+    }
+    case 'join':
+    case 'upgrade':
+      return { do: what, semantics: bytes.integer() }
+    case 'recover':
+      return { do: what, above: bytes.integer() }
+    case 'leave':
+      return { do: what }
+    case 'expel':
+      return { do: what, members: list(bytes, () => bytes.text()) }
+    case 'grant':
+      return { do: what, request: takeGrant(bytes) }
+    case 'claim':
+      return { do: what, request: takeClaim(bytes) }
+    case 'release': {
+      const [request, lease, token] = [bytes.optionalText(), bytes.text(), bytes.integer()]
+      return { do: what, request: { request, lease, token, keys: list(bytes, () => bytes.text()) } }
+    }
+    case 'update': {
+      const [request, lease, token] = [bytes.optionalText(), bytes.text(), bytes.integer()]
+      const [key, value] = [bytes.text(), bytes.optionalText()]
+      return { do: what, request: { request, lease, token, key, value } }
+    }
+    case 'revoke':
+      return { do: what, request: takeRevoke(bytes) }
+    case 'renew': {
+      const slots = takeSlots(bytes)
+      return { do: what, slots, ids: list(bytes, () => bytes.text()) }
+    }
+    case 'expire':
+      return { do: what, over: bytes.byte() === 1 ? 'life' : 'ttl', slots: takeSlots(bytes) }
+    default:
+      throw new RangeError(`a command has the unknown kind ${kind}`)
+  }
+}
+
+function putGrant(bytes: ByteWriter, request: GrantRequest): void {
+  bytes.optionalText(request.request)
+  bytes.text(request.holder)
+  bytes.number(request.ttl)
+  bytes.number(request.grace ?? 0)
+  bytes.number(request.maxLife ?? Infinity)
+  bytes.optionalText(request.parent)
+  putLabels(bytes, request.labels)
+  bytes.byte(request.ifFree ? 1 : 0)
+  // None at all is not the same as an empty list, which is refused.
+  bytes.byte(request.claims ? 1 : 0)
+  if (request.claims) putList(bytes, request.claims, (spec) => putSpec(bytes, spec))
+}
+
+function takeGrant(bytes: ByteReader): GrantRequest {
+  const request = bytes.optionalText()
+  const holder = bytes.text()
+  const [ttl, grace, maxLife] = [bytes.number(), bytes.number(), bytes.number()]
+  const parent = bytes.optionalText()
+  const labels = takeLabels(bytes)
+  const ifFree = bytes.byte() === 1
+  const claims = bytes.byte() === 1 ? list(bytes, takeSpec) : undefined
+  return { request, holder, ttl, grace, maxLife, parent, labels, ifFree, claims }
+}
+
+function putClaim(bytes: ByteWriter, request: ClaimRequest): void {
+  bytes.optionalText(request.request)
+  bytes.text(request.lease)
+  bytes.byte(request.ifFree ? 1 : 0)
+  putList(bytes, request.claims, (spec) => putSpec(bytes, spec))
+}
+
+function takeClaim(bytes: ByteReader): ClaimRequest {
+  const [request, lease] = [bytes.optionalText(), bytes.text()]
+  const ifFree = bytes.byte() === 1
+  return { request, lease, ifFree, claims: list(bytes, takeSpec) }
+}
+
+function putSpec(bytes: ByteWriter, spec: ClaimSpec): void {
+  bytes.text(spec.key)
+  bytes.byte(spec.mode === 'shared' ? 1 : 0)
+  bytes.integer(spec.limit ?? 0)
+  bytes.optionalText(spec.value)
+}
+
+function takeSpec(bytes: ByteReader): ClaimSpec {
+  const key = bytes.text()
+  const mode = bytes.byte() === 1 ? 'shared' : 'exclusive'
+  const limit = bytes.integer()
+  return { key, mode, limit: limit === 0 ? undefined : limit, value: bytes.optionalText() }
+}
+
+const TARGETS = ['lease', 'parent', 'prefix', 'key'] as const
+
+function putRevoke(bytes: ByteWriter, { request, target, by, why, after }: RevokeRequest): void {
+  bytes.optionalText(request)
+  const named = target as unknown as Record<string, string>
+  const kind = TARGETS.find((each) => named[each] !== undefined)!
+  bytes.byte(TARGETS.indexOf(kind))
+  bytes.text(named[kind]!)
+  // Tokens begin with 1.
+  bytes.integer(('token' in target && target.token) || 0)
+  bytes.optionalText(by)
+  bytes.optionalText(why)
+  bytes.number(after ?? 0)
+}
+
+function takeRevoke(bytes: ByteReader): RevokeRequest {
+  const request = bytes.optionalText()
+  const kind = TARGETS[bytes.byte()]!
+  const name = bytes.text()
+  const token = bytes.integer()
+  const target = { [kind]: name, ...(token > 0 && { token }) } as unknown as RevokeTarget
+  const [by, why] = [bytes.optionalText(), bytes.optionalText()]
+  const after = bytes.number()
+  return { request, target, by, why, ...(after > 0 && { after }) } as RevokeRequest
+}
+
+/**
+ * Slots that rise, as runs: the distance to the next run and its length. The leases of one process
+ * are often side by side, and then a hundred thousand of them take a few bytes.
+ */
+function putSlots(bytes: ByteWriter, slots: readonly number[]): void {
+  const runs: number[] = []
+  let next = 0
+  for (let at = 0; at < slots.length; ) {
+    const first = slots[at]!
+    // Written all the same, nobody could read the log any more.
+    if (first < next) throw new Error(`slot ${first} comes after slot ${next - 1}: slots must rise`)
+    let end = at + 1
+    while (end < slots.length && slots[end] === first + end - at) end++
+    runs.push(first - next, end - at)
+    next = first + end - at
+    at = end
+  }
+  bytes.integer(runs.length / 2)
+  for (const number of runs) bytes.integer(number)
+}
+
+function takeSlots(bytes: ByteReader): number[] {
+  const slots: number[] = []
+  let next = 0
+  for (let runs = bytes.integer(); runs > 0; runs--) {
+    next += bytes.integer()
+    for (let length = bytes.integer(); length > 0; length--) slots.push(next++)
+  }
+  return slots
+}
+
+function putList<T>(bytes: ByteWriter, items: readonly T[], put: (item: T) => void): void {
+  bytes.integer(items.length)
+  for (const item of items) put(item)
+}
+
+function list<T>(bytes: ByteReader, take: (bytes: ByteReader) => T): T[] {
+  const items: T[] = []
+  for (let left = bytes.integer(); left > 0; left--) items.push(take(bytes))
+  return items
+}

@@ -1,0 +1,1 @@
+export { type ReplicaStoreOptions, replicaStore } from './replica-store.ts'

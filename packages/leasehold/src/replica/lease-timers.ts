@@ -1,0 +1,117 @@
+import {
+  type GrantedLease,
+  type Kernel,
+  LazyDeadlines,
+  SILENT_JOURNAL,
+  type Timed,
+} from '../kernel/index.ts'
+import type { End, Revision, Time } from '../port/index.ts'
+import { Column } from './column.ts'
+
+/** A lease whose end was proposed is looked at again after so long, if it is still there. */
+const AGAIN_MS = 1000
+
+/**
+ * When the time of each lease is over on this replica's own clock, counted from when this replica
+ * applied its grant or its last renewal.
+ *
+ * That is safe: the holder counts from before it sent the renewal, and this replica from after it was
+ * in the log. So when the ttl has passed here it has passed there, if clocks run at the same rate;
+ * nobody needs to know what another clock shows. All this decides is when to propose an end. What
+ * decides whether the lease ends is in the log: that no renewal is between what the proposer had
+ * applied and its proposal.
+ */
+export class LeaseTimers implements Timed {
+  /** When the entry is applied that is being applied, in the time of the log and on this clock. */
+  logTime: Time = 0
+  now = 0
+  readonly lookAt = new Column()
+  /** How many leases there are, and a slot that all are below. */
+  count = 0
+  end = 0
+  readonly #deadlines = new LazyDeadlines(this)
+  readonly #born = new Column()
+  /** The ttl and the grace together. */
+  readonly #span = new Column()
+  readonly #renewed = new Column()
+  /** The end of its life on this clock; infinite if it has none. */
+  readonly #endOfLife = new Column()
+  /** Its end was proposed, and is not proposed again before this; 0 if it was not. */
+  readonly #again = new Column()
+
+  /** How many times are kept, also of leases that have ended. */
+  get size(): number {
+    return this.#deadlines.size
+  }
+
+  /** No lease is due before this, on this clock. */
+  get next(): number {
+    return this.#deadlines.next
+  }
+
+  /**
+   * The lease in this slot was renewed, and its holder was told that it may live for so long at most.
+   * This replica must wait for as long, whatever it thought before.
+   */
+  renewed(slot: number, remaining: number): void {
+    this.#renewed.set(slot, this.now)
+    if (remaining !== Infinity) {
+      this.#endOfLife.set(slot, Math.max(this.#endOfLife.get(slot), this.now + remaining))
+    }
+    if (this.#again.get(slot) === 0) return
+    this.#again.set(slot, 0)
+    this.#deadlines.schedule(slot)
+  }
+
+  /** Learns of all leases of a kernel at once. Each has its full ttl from now on: late, never early. */
+  learn(kernel: Kernel): void {
+    const granted = this.granted.bind(this)
+    kernel.describe(0, kernel.slots, { ...SILENT_JOURNAL, granted })
+  }
+
+  /** The leases that are due, at most so many. Each is given again later if it is still there. */
+  due(now: number, most: number): number[] {
+    const due: number[] = []
+    while (due.length < most) {
+      const slot = this.#deadlines.nextDue(now)
+      if (slot === undefined) break
+      if (slot < 0) continue
+      due.push(slot)
+      this.#again.set(slot, now + AGAIN_MS)
+      this.#deadlines.schedule(slot)
+    }
+    return due.sort((one, other) => one - other)
+  }
+
+  granted(_revision: Revision, slot: number, lease: GrantedLease): void {
+    this.#born.set(slot, lease.born)
+    this.count++
+    this.end = Math.max(this.end, slot + 1)
+    this.#span.set(slot, lease.ttl + lease.grace)
+    this.#renewed.set(slot, this.now)
+    this.#again.set(slot, 0)
+    this.#endOfLife.set(slot, this.now + (lease.endOfLife - this.logTime))
+    this.#deadlines.schedule(slot)
+  }
+
+  capped(_revision: Revision, slot: number, at: Time, endOfLife: Time): void {
+    this.#endOfLife.set(slot, this.now + (endOfLife - at))
+    this.#deadlines.schedule(slot)
+  }
+
+  ended(_revision: Revision, slot: number, _at: Time, _end: End): void {
+    this.#born.set(slot, 0)
+    this.count--
+  }
+
+  /** Whether its maximum life or a break comes before its ttl is over. */
+  isAtEndOfLife(slot: number): boolean {
+    return this.#endOfLife.get(slot) <= this.#renewed.get(slot) + this.#span.get(slot)
+  }
+
+  deadline(slot: number): number {
+    if (this.#born.get(slot) === 0) return Infinity
+    const deadline = this.#renewed.get(slot) + this.#span.get(slot)
+    return Math.max(Math.min(deadline, this.#endOfLife.get(slot)), this.#again.get(slot))
+  }
+}

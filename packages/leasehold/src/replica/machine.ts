@@ -1,0 +1,346 @@
+import { ByteWriter } from '../encoding/index.ts'
+import {
+  type GrantedClaim,
+  type GrantedLease,
+  type Journal,
+  Kernel,
+  type Notices,
+} from '../kernel/index.ts'
+import type { Position } from '../log/index.ts'
+import type { End, Key, Limits, Revision, Time, Token } from '../port/index.ts'
+import { Checksum } from './checksum.ts'
+import { Column } from './column.ts'
+import type { Command, Entry } from './entry.ts'
+import { checkSemantics } from './faults.ts'
+import { History } from './history.ts'
+import { LeaseTimers } from './lease-timers.ts'
+import { MemberTable } from './member-table.ts'
+import { type MachineCopy, readSnapshot } from './snapshot-format.ts'
+
+/** The version of the lease rules that this code follows. */
+export const SEMANTICS = 1
+
+/** What became of an entry. All but `applied` leave the leases as they were. */
+export type Applied =
+  /** It was applied, and these are the answers to its commands. */
+  | { readonly outcome: 'applied'; readonly answers: readonly unknown[] }
+  /** It was applied before: this is a second copy. */
+  | { readonly outcome: 'repeated' }
+  /** It belongs to another epoch, or to a process that is no member, and never will be applied. */
+  | { readonly outcome: 'ignored' }
+  /** Its author was too far behind when it was appended: its author has to write it again. */
+  | { readonly outcome: 'stale' }
+  /** Its author has read entries that are not in this log, or not any more. */
+  | { readonly outcome: 'diverged' }
+  /** Its author has read the same log, and had another state: this was the checksum here. */
+  | { readonly outcome: 'disputed'; readonly checksum: number }
+
+/** So many epochs back, late entries are known to be late. */
+const EPOCHS_KEPT = 64
+
+const REPEATED: Applied = { outcome: 'repeated' }
+const IGNORED: Applied = { outcome: 'ignored' }
+const STALE: Applied = { outcome: 'stale' }
+const DIVERGED: Applied = { outcome: 'diverged' }
+
+/**
+ * What every replica is: a kernel, and the members of the log. It changes only by entries of the log,
+ * in their order, and so is the same everywhere at the same position. The one thing in it that is
+ * not the same everywhere is `timers`, which says when to propose that a lease has ended; nothing
+ * that is applied depends on it.
+ */
+export class Machine {
+  readonly timers = new LeaseTimers()
+  readonly members = new MemberTable()
+  readonly checksum = new Checksum()
+  readonly history = new History()
+  position: Position = 0
+  /** The time of the log: it never goes back, and stands still while nobody writes. */
+  time: Time = 0
+  /** Changes when the log has lost entries; empty until it has begun. */
+  epoch = ''
+  /** All tokens of this epoch are above this revision. */
+  floor: Revision = 0
+  /** The version of the lease rules that applies. */
+  semantics = 0
+  /** The epochs before: their entries may still come, late. */
+  #epochs: string[] = []
+  readonly #supports: number
+  readonly #notices: Notices
+  #kernel: Kernel | undefined
+  /** The position at which each lease was granted or last renewed. */
+  readonly #renewedPosition = new Column()
+  /** The position of the entry that is being applied. */
+  #applying: Position = 0
+
+  constructor(notices: Notices, supports = SEMANTICS) {
+    this.#notices = notices
+    this.#supports = supports
+  }
+
+  get kernel(): Kernel {
+    if (this.#kernel === undefined) throw new Error('the log has no beginning yet')
+    return this.#kernel
+  }
+
+  get isFounded(): boolean {
+    return this.#kernel !== undefined
+  }
+
+  /** Where in the log the lease in this slot was granted or last renewed. */
+  renewedPosition(slot: number): Position {
+    return this.#renewedPosition.get(slot)
+  }
+
+  /** Everything as it is now, to be written while the machine goes on. */
+  copy(): MachineCopy {
+    const bytes = new ByteWriter()
+    bytes.text(this.epoch)
+    bytes.text(JSON.stringify(this.#epochs))
+    bytes.text(JSON.stringify(this.kernel.limits))
+    bytes.float(this.time)
+    bytes.integer(this.kernel.revision)
+    bytes.integer(this.floor)
+    bytes.integer(this.semantics)
+    bytes.integer(this.checksum.value)
+    this.members.put(bytes)
+    this.history.put(bytes)
+    return {
+      position: this.position,
+      head: bytes.view(),
+      kernel: this.kernel.copy(),
+      renewedPosition: this.#renewedPosition.copy(),
+    }
+  }
+
+  /** Becomes what a snapshot says, which was taken at this position. Every lease has its full ttl. */
+  restore(chunks: readonly Uint8Array[], position: Position, now: number): void {
+    readSnapshot(chunks, {
+      head: (bytes) => {
+        const epoch = bytes.text()
+        this.#epochs = JSON.parse(bytes.text()) as string[]
+        const limits = JSON.parse(bytes.text()) as Limits
+        this.time = bytes.float()
+        this.#found(epoch, limits, bytes.integer())
+        this.floor = bytes.integer()
+        this.#follow(bytes.integer())
+        this.checksum.value = bytes.integer()
+        this.members.take(bytes, now)
+        this.history.take(bytes)
+        return { kernel: this.kernel, time: this.time }
+      },
+      renewed: (slot, at) => this.#renewedPosition.set(slot, at),
+    })
+    this.timers.logTime = this.time
+    this.timers.now = now
+    this.timers.learn(this.kernel)
+    this.position = position
+  }
+
+  /**
+   * Applies the entry at this position; `undefined` is one that is not ours. `now` is the time on
+   * this replica's own clock. Throws `unsupported` if this process does not know the rules.
+   */
+  apply(entry: Entry | undefined, position: Position, now: number): Applied {
+    const applied = entry ? this.#apply(entry, position, now) : IGNORED
+    this.position = position
+    this.history.add(position, entry, this.checksum.value)
+    return applied
+  }
+
+  #apply(entry: Entry, position: Position, now: number): Applied {
+    const [first] = entry.commands
+    const founds = first?.do === 'found' && !this.isFounded
+    if (founds) {
+      this.#follow(first.semantics)
+      this.#found(entry.epoch, first.limits, first.above)
+    }
+    if (entry.epoch !== this.epoch) {
+      // Two processes may begin a log at the same time. The second one sees that, and joins.
+      const isHarmless = first?.do === 'found' || this.#epochs.includes(entry.epoch)
+      return isHarmless ? IGNORED : DIVERGED
+    }
+    if (this.members.isRepeated(entry)) return REPEATED
+    const objection = founds ? undefined : this.#objection(entry, position)
+    if (objection) return objection
+    if (!this.members.admits(entry)) return IGNORED
+    this.members.heard(entry, position, now)
+    this.time = Math.max(this.time, entry.time)
+    this.#applying = position
+    this.timers.logTime = this.time
+    this.timers.now = now
+    const answers = entry.commands.map((command) => this.#carryOut(command, entry, position))
+    for (const answer of answers) {
+      if (answer) this.checksum.carriedOut((answer as { outcome?: string }).outcome ?? '')
+    }
+    return { outcome: 'applied', answers }
+  }
+
+  /**
+   * An entry counts only if its author had read the beginning of this very log and had the same state.
+   * Otherwise its proposals would be about leases of another history: it has not seen renewals that
+   * this log has.
+   */
+  #objection(entry: Entry, position: Position): Applied | undefined {
+    const { asOf, history, checksum } = entry
+    if (asOf < this.history.oldest) return STALE
+    const mark = this.history.at(asOf)
+    if (asOf >= position || mark?.history !== history) return DIVERGED
+    return mark.checksum === checksum ? undefined : { outcome: 'disputed', checksum: mark.checksum }
+  }
+
+  #carryOut(command: Command, entry: Entry, position: Position): unknown {
+    const kernel = this.kernel
+    const { time } = this
+    switch (command.do) {
+      case 'grant':
+        return kernel.grant(command.request, time)
+      case 'claim':
+        return kernel.claim(command.request, time)
+      case 'release':
+        return kernel.release(command.request, time)
+      case 'update':
+        return kernel.update(command.request, time)
+      case 'revoke':
+        return kernel.revoke(command.request, time)
+      case 'renew':
+        return this.#renew(command, entry)
+      case 'expire':
+        return this.#expire(command, entry)
+      case 'leave':
+        return this.members.remove([entry.member], position)
+      case 'expel':
+        return this.members.expel(command.members, entry.asOf, position)
+      case 'recover':
+        return this.#recover(command.above, entry.member, position)
+      case 'upgrade':
+        if (command.semantics <= this.members.semantics) this.#follow(command.semantics)
+        return undefined
+      case 'found':
+      case 'join':
+        return undefined
+    }
+  }
+
+  /** From here on these rules apply. */
+  #follow(semantics: number): void {
+    checkSemantics(semantics, this.#supports)
+    this.semantics = Math.max(this.semantics, semantics)
+  }
+
+  /**
+   * The log has lost entries that somebody had seen. Their tokens are not given again. Renewals may be
+   * among them, so every lease has its full ttl from here on. What was sent before is not applied,
+   * because its author may have seen what is lost: all join again.
+   */
+  #recover(above: Revision, member: string, position: Position): undefined {
+    this.#epochs = [...this.#epochs, this.epoch].slice(-EPOCHS_KEPT)
+    this.epoch = member
+    this.floor = Math.max(above, this.kernel.revision)
+    this.kernel.raise(above, -1)
+    this.checksum.carriedOut(member)
+    this.members.removeAllBut(member, position)
+    for (let slot = 0; slot < this.kernel.slots; slot++) {
+      if (this.kernel.bySlot.born(slot) !== 0) this.#renewIn(slot)
+    }
+    return undefined
+  }
+
+  #found(epoch: string, limits: Limits, revision: Revision): void {
+    this.epoch = epoch
+    this.floor = revision
+    const journal = new MachineJournal(this.timers, this.checksum, (slot) => {
+      this.#renewedPosition.set(slot, this.#applying)
+    })
+    const notices = this.#notices
+    this.#kernel = new Kernel({ limits, revision, journal, notices, expiry: 'commanded' })
+  }
+
+  #renew({ slots, ids }: Extract<Command, { do: 'renew' }>, entry: Entry): undefined {
+    for (const slot of slots) if (this.#isMeant(slot, entry)) this.#renewIn(slot)
+    for (const id of ids) {
+      const slot = this.kernel.bySlot.slotOf(id)
+      if (slot >= 0) this.#renewIn(slot)
+    }
+    return undefined
+  }
+
+  #renewIn(slot: number): void {
+    const remaining = this.kernel.bySlot.renew(slot, this.time)
+    // Its life is over, and its holder is told so: nothing was renewed that could keep it.
+    if (remaining === 0) return
+    this.#renewedPosition.set(slot, this.#applying)
+    this.timers.renewed(slot, remaining)
+    this.checksum.renewed(slot, this.#applying)
+  }
+
+  /** Ends each lease that was not renewed after what its proposer had applied. */
+  #expire({ slots, over }: Extract<Command, { do: 'expire' }>, entry: Entry): undefined {
+    const due = slots.filter(
+      (slot) => this.#isMeant(slot, entry) && this.#renewedPosition.get(slot) <= entry.asOf,
+    )
+    this.kernel.bySlot.expire(due, this.time, over)
+    return undefined
+  }
+
+  /** The lease that its member saw in this slot is there still: any other one was granted later. */
+  #isMeant(slot: number, { revision }: Entry): boolean {
+    const born = this.kernel.bySlot.born(slot)
+    return born !== 0 && born <= revision
+  }
+}
+
+/** Tells the timers and the checksum of each change. */
+class MachineJournal implements Journal {
+  readonly #timers: LeaseTimers
+  readonly #checksum: Checksum
+  readonly #granted: (slot: number) => void
+
+  constructor(timers: LeaseTimers, checksum: Checksum, granted: (slot: number) => void) {
+    this.#timers = timers
+    this.#checksum = checksum
+    this.#granted = granted
+  }
+
+  granted(revision: Revision, slot: number, lease: GrantedLease): void {
+    this.#granted(slot)
+    this.#timers.granted(revision, slot, lease)
+    this.#checksum.granted(revision, slot, lease)
+  }
+
+  capped(revision: Revision, slot: number, at: Time, endOfLife: Time, end: End): void {
+    this.#timers.capped(revision, slot, at, endOfLife)
+    this.#checksum.capped(revision, slot, at, endOfLife, end)
+  }
+
+  ended(revision: Revision, slot: number, at: Time, end: End): void {
+    this.#timers.ended(revision, slot, at, end)
+    this.#checksum.ended(revision, slot, at, end)
+  }
+
+  claimed(revision: Revision, slot: number, claim: GrantedClaim): void {
+    this.#checksum.claimed(revision, slot, claim)
+  }
+
+  updated(
+    revision: Revision,
+    slot: number,
+    at: Time,
+    key: Key,
+    token: Token,
+    value: string | undefined,
+  ): void {
+    this.#checksum.updated(revision, slot, at, key, token, value)
+  }
+
+  released(revision: Revision, slot: number, at: Time, key: Key, token: Token, end: End): void {
+    this.#checksum.released(revision, slot, at, key, token, end)
+  }
+
+  answered(request: string): void {
+    this.#checksum.answered(request)
+  }
+
+  tenure(): void {}
+  remembered(): void {}
+}

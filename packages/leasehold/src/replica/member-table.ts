@@ -1,0 +1,137 @@
+import type { ByteReader, ByteWriter } from '../encoding/index.ts'
+import type { Position } from '../log/index.ts'
+import type { Command, Entry } from './entry.ts'
+
+export interface Member {
+  /** The number of its last entry that was applied. */
+  sequence: number
+  /** The position of that entry. */
+  position: Position
+  /** When this replica applied it, on its own clock. */
+  heardAt: number
+  /** The latest version of the lease rules that it knows. */
+  semantics: number
+}
+
+/**
+ * The processes that write to a log. Each has a number for every entry, so that an entry which was
+ * appended twice, because nobody knew whether the first attempt had succeeded, counts once.
+ */
+export class MemberTable {
+  readonly #members = new Map<string, Member>()
+  /** The position at which a member was last removed. */
+  #removedAt: Position = 0
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  has(id: string): boolean {
+    return this.#members.has(id)
+  }
+
+  /** The place of a member among the others, from 0 on: who acts first if any of them could. */
+  rank(id: string): number {
+    let rank = 0
+    for (const each of this.#members.keys()) if (each < id) rank++
+    return rank
+  }
+
+  /** The number of the last entry of this member that was applied; 0 if it is none. */
+  sequenceOf(id: string): number {
+    return this.#members.get(id)?.sequence ?? 0
+  }
+
+  put(bytes: ByteWriter): void {
+    bytes.integer(this.#removedAt)
+    bytes.integer(this.#members.size)
+    for (const [id, { sequence, position, semantics }] of this.#members) {
+      bytes.text(id)
+      bytes.integer(sequence)
+      bytes.integer(position)
+      bytes.integer(semantics)
+    }
+  }
+
+  /** Reads what `put` wrote. All count as heard of now. */
+  take(bytes: ByteReader, now: number): void {
+    this.#removedAt = bytes.integer()
+    for (let left = bytes.integer(); left > 0; left--) {
+      const [id, sequence, position] = [bytes.text(), bytes.integer(), bytes.integer()]
+      this.#members.set(id, { sequence, position, heardAt: now, semantics: bytes.integer() })
+    }
+  }
+
+  /**
+   * What this member has to say about the members: of whom nothing was heard since this time, on its
+   * clock; and, if it is the first, that all know newer lease rules than those that apply.
+   */
+  proposals(member: string, since: number, semantics: number): Command[] {
+    const proposals: Command[] = []
+    const dead = this.silentSince(since).filter((id) => id !== member)
+    if (dead.length > 0) proposals.push({ do: 'expel', members: dead })
+    const known = this.semantics
+    if (known > semantics && this.rank(member) === 0) {
+      proposals.push({ do: 'upgrade', semantics: known })
+    }
+    return proposals
+  }
+
+  /** Those of whom nothing was heard since this time, on this replica's clock. */
+  silentSince(time: number): string[] {
+    const silent: string[] = []
+    for (const [id, { heardAt }] of this.#members) if (heardAt <= time) silent.push(id)
+    return silent
+  }
+
+  /** Whether this entry was applied already. */
+  isRepeated({ member, sequence }: Entry): boolean {
+    return sequence <= this.sequenceOf(member)
+  }
+
+  /**
+   * Whether its author may write this entry. Those that were removed are not known any more, and a
+   * late copy of their first entry must not let them in again: the numbers that they have used are
+   * forgotten. So a process joins only if it has seen the last removal.
+   */
+  admits(entry: Entry): boolean {
+    if (this.#members.has(entry.member)) return true
+    return entry.asOf >= this.#removedAt && joining(entry) !== undefined
+  }
+
+  heard(entry: Entry, position: Position, now: number): void {
+    const { member, sequence } = entry
+    const semantics = joining(entry)?.semantics ?? this.#members.get(member)?.semantics ?? 0
+    this.#members.set(member, { sequence, position, heardAt: now, semantics })
+  }
+
+  /** The latest version of the lease rules that all members know. */
+  get semantics(): number {
+    let least = Infinity
+    for (const { semantics } of this.#members.values()) least = Math.min(least, semantics)
+    return least
+  }
+
+  /** Removes those who wrote nothing after this position. */
+  expel(ids: readonly string[], asOf: Position, position: Position): undefined {
+    const silent = ids.filter((id) => (this.#members.get(id)?.position ?? Infinity) <= asOf)
+    return this.remove(silent, position)
+  }
+
+  remove(ids: readonly string[], position: Position): undefined {
+    for (const id of ids) if (this.#members.delete(id)) this.#removedAt = position
+    return undefined
+  }
+
+  /** All others have to join again. */
+  removeAllBut(member: string, position: Position): void {
+    this.remove(
+      [...this.#members.keys()].filter((id) => id !== member),
+      position,
+    )
+  }
+}
+
+function joining({ commands }: Entry): Extract<Command, { do: 'join' }> | undefined {
+  return commands.find((command) => command.do === 'join')
+}

@@ -1,0 +1,48 @@
+import type { Call } from './call-deadlines.ts'
+
+/** One entry on its way into the log, and the calls that it carries. */
+export interface Batch {
+  readonly sequence: number
+  readonly bytes: Uint8Array
+  /** Each call that has a command of its own, with the place of that command. */
+  readonly calls: readonly { readonly call: Call; readonly at: number }[]
+  /** The calls that one command renews all leases of. */
+  readonly renewals: readonly Call[]
+  /** It was applied, or never will be: nothing more needs to be done for it. */
+  isOver: boolean
+}
+
+/** The entries that this replica has sent and that were not applied yet. */
+export class OwnEntries {
+  #batches: Batch[] = []
+
+  get isEmpty(): boolean {
+    return this.#batches.length === 0
+  }
+
+  add(batch: Batch): void {
+    this.#batches.push(batch)
+  }
+
+  /** Takes out the one with this number, which is over. */
+  take(sequence: number): Batch | undefined {
+    return this.#takeOut((batch) => batch.sequence === sequence)[0]
+  }
+
+  /** Takes out those with numbers up to this one, which are over. */
+  takeThrough(sequence: number): Batch[] {
+    return this.#takeOut((batch) => batch.sequence <= sequence)
+  }
+
+  #takeOut(isMeant: (batch: Batch) => boolean): Batch[] {
+    const taken = this.#batches.filter(isMeant)
+    if (taken.length > 0) this.#batches = this.#batches.filter((batch) => !isMeant(batch))
+    for (const batch of taken) batch.isOver = true
+    return taken
+  }
+}
+
+export function failAll({ calls, renewals }: Batch, error: Error): void {
+  for (const { call } of calls) call.fail(error)
+  for (const call of renewals) call.fail(error)
+}

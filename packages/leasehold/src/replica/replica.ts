@@ -1,0 +1,389 @@
+import type { Outbox } from '../grantor/index.ts'
+import { type Clock, LeaseholdError, type LeaseId, type Revision } from '../port/index.ts'
+import { Agreement } from './agreement.ts'
+import { Alarm } from './alarm.ts'
+import { Appender } from './appender.ts'
+import { CallDeadlines } from './call-deadlines.ts'
+import { CallQueue } from './call-queue.ts'
+import { CatchUp } from './catch-up.ts'
+import { type Command, type Entry, encodeCommand, encodeEntry, HEADER_BYTES } from './entry.ts'
+import { mayBeDone, tooLarge, unanswered } from './faults.ts'
+import { LogFollower } from './log-follower.ts'
+import { LostTail } from './lost-tail.ts'
+import { type Applied, type Machine, SEMANTICS } from './machine.ts'
+import type { ReplicaOptions } from './options.ts'
+import { type Batch, failAll, OwnEntries } from './own-entries.ts'
+import { Snapshots } from './snapshots.ts'
+
+/** A member of which nothing is heard for so long is taken for dead, and is one no more. */
+const MEMBER_TTL_MS = 30_000
+const BEAT_MS = MEMBER_TTL_MS / 3
+/** Members propose that a lease has ended one after the other, so that mostly the first one does. */
+const STAGGER_MS = 10
+const STAGGER_MAX = 5
+/** A process that may not write tries again after so long to become a member. */
+const JOIN_AGAIN_MS = 1000
+
+type State = 'joining' | 'member' | 'closed'
+
+/**
+ * Runs the machine behind a log: follows the log and applies what is in it, appends what callers
+ * ask for, and gives them their answers when their own entries have been applied.
+ */
+export class Replica {
+  readonly #options: ReplicaOptions
+  readonly #clock: Clock
+  readonly #follower: LogFollower
+  readonly #deadlines: CallDeadlines
+  readonly #appender: Appender
+  readonly #calls: CallQueue
+  readonly #own = new OwnEntries()
+  readonly #snapshots: Snapshots
+  readonly #catchUp: CatchUp
+  readonly #agreement: Agreement
+  readonly #lost: LostTail
+  readonly #alarm: Alarm
+  #member = ''
+  #sequence = 0
+  #state: State = 'joining'
+  #pumping = false
+  /** The log is made longer, until it ends behind its snapshot: nothing else is sent meanwhile. */
+  #isPassing = false
+  #appendedAt = -Infinity
+  #fault: LeaseholdError | undefined
+  #joined: { resolve(): void; reject(error: unknown): void } | undefined
+
+  constructor(options: ReplicaOptions) {
+    const { log, clock, timeout } = options
+    this.#options = options
+    this.#clock = clock
+    this.#follower = new LogFollower({
+      ...{ log, clock, timeout, semantics: options.semantics ?? SEMANTICS },
+      certain: () => this.#agreement.certain,
+      applied: (entry, applied, bytes) => this.#applied(entry, applied, bytes),
+      settled: () => this.#settled(),
+      reloaded: (before) => this.#reloaded(before),
+      lost: () => void this.#ahead(),
+      stopped: (error) => this.#stop(error),
+    })
+    this.#appender = new Appender(log, clock)
+    this.#deadlines = new CallDeadlines(clock, timeout, () => this.#appender.trouble)
+    this.#snapshots = new Snapshots(log, clock, options.snapshotBytes)
+    this.#catchUp = new CatchUp({
+      ...{ log, clock, timeout },
+      trouble: () => this.#follower.trouble,
+      onBehind: () => {
+        if (!this.#follower.isLoading) this.#follower.follow()
+      },
+    })
+    this.#agreement = new Agreement({
+      clock,
+      members: () => this.machine.members,
+      doubted: () => {
+        this.#catchUp.pause()
+        this.#appendedAt = -Infinity
+        this.#pumpSoon()
+      },
+      settled: () => this.#catchUp.resume(),
+      outvoted: (error) => this.#stop(error),
+    })
+    this.#lost = new LostTail(clock, options.tokensAbove)
+    // After a stall, what has arrived meanwhile is applied first: a renewal may be in it.
+    this.#alarm = new Alarm(clock, () => this.#pumpSoon())
+    this.#calls = new CallQueue(log.promises.entryBytes - HEADER_BYTES, options.coalesce)
+  }
+
+  get machine(): Machine {
+    return this.#follower.machine
+  }
+
+  get outbox(): Outbox {
+    return this.#follower.outbox
+  }
+
+  /** Catches up with the log and joins it. */
+  async open(): Promise<void> {
+    const joined = new Promise<void>((resolve, reject) => {
+      this.#joined = { resolve, reject }
+    })
+    // Whatever fails first is what the caller hears.
+    joined.catch(() => {})
+    try {
+      await this.#follower.open()
+      this.#catchUp.applied(this.machine.position)
+      this.#snapshots.loaded(this.#follower.loaded)
+      await Promise.race([this.#catchUp.caughtUp(), joined])
+      this.#join()
+      this.#pump()
+      await joined
+    } catch (error) {
+      await this.close(new LeaseholdError('closed', 'the store could not be opened'))
+      throw error
+    }
+  }
+
+  /** Has a command carried out. Fulfilled with the kernel's answer. */
+  propose(command: Command): Promise<unknown> {
+    if (this.#fault) return Promise.reject(this.#fault)
+    const bytes = encodeCommand(command)
+    const { room } = this.#calls
+    if (bytes.length > room) return Promise.reject(tooLarge(bytes.length, room))
+    const call = this.#deadlines.begin(bytes)
+    this.#calls.add(call)
+    this.#pumpSoon()
+    return call.promise
+  }
+
+  /** Renews leases, together with all others that are to be renewed about now. */
+  renew(ids: readonly LeaseId[]): Promise<unknown> {
+    if (this.#fault) return Promise.reject(this.#fault)
+    const call = this.#deadlines.begin(ids)
+    this.#calls.addRenewal(call)
+    if (this.#clock.now() >= this.#calls.renewAt) this.#pumpSoon()
+    else this.#arm()
+    return call.promise
+  }
+
+  /** So many leases at most can be renewed by one call, whatever their ids. */
+  get renewMost(): number {
+    return this.#calls.renewMost
+  }
+
+  /** Fulfilled when everything has been applied that was acknowledged to anybody before this call. */
+  caughtUp(): Promise<void> {
+    return this.#fault ? Promise.reject(this.#fault) : this.#catchUp.caughtUp()
+  }
+
+  async close(error: LeaseholdError): Promise<void> {
+    if (this.#state === 'closed') return
+    const isMember = this.#state === 'member' && !this.#agreement.isOpen
+    this.#state = 'closed'
+    this.#fault ??= error
+    this.#joined?.reject(error)
+    this.#deadlines.fail((call) => (call.isSent ? mayBeDone(error) : error))
+    this.#catchUp.fail(error)
+    this.#alarm.cancel()
+    this.#appender.close()
+    this.#follower.close(error)
+    if (isMember) {
+      // So that nobody waits until it is taken for dead. If it fails, that is what happens.
+      const entry = this.#encode([{ do: 'leave' } as const].map(encodeCommand)).bytes
+      await this.#options.log.append(entry).catch(() => {})
+    }
+    await this.#options.log.close()
+  }
+
+  #applied(entry: Entry, applied: Applied, bytes: number): void {
+    this.#snapshots.grown(bytes)
+    this.#lost.check(this.machine)
+    // What is in the snapshot of the epoch before may be lost.
+    if (entry.commands[0]?.do === 'recover') this.#snapshots.soon()
+    const isOwn = entry.member === this.#member
+    if (applied.outcome === 'diverged') {
+      // Before it is a member, all that this replica has is from the log itself, and so is right.
+      if (this.#state === 'member') this.#lostTail(entry.revision)
+      else this.#lost.found(this.machine, entry.revision)
+    } else if (!isOwn) this.#agreement.compared(entry, applied)
+    if (isOwn) this.#ownApplied(entry.sequence, applied)
+  }
+
+  #settled(): void {
+    const { machine } = this
+    if (machine.isFounded) this.outbox.changed()
+    this.#stayMember()
+    this.#agreement.judge(false)
+    this.#catchUp.applied(machine.position)
+    if (this.#state === 'member' && !this.#agreement.isOpen) {
+      this.#snapshots.consider(machine, machine.members.rank(this.#member))
+    }
+    this.#arm()
+  }
+
+  /** Something is wrong with the log, or with this replica: it serves nobody any more. */
+  #stop(error: LeaseholdError): void {
+    this.#joined?.reject(error)
+    void this.close(error)
+  }
+
+  /** Entries are gone that this replica, or the author of an entry, has applied: reads all anew. */
+  #lostTail(revision: Revision): void {
+    if (this.#state === 'closed' || this.#follower.isLoading) return
+    this.#lost.found(this.machine, revision)
+    this.#catchUp.pause()
+    void this.#follower.reload()
+  }
+
+  /** The log ends before what was applied. */
+  async #ahead(): Promise<void> {
+    if (this.#state === 'member' || this.machine.position > this.#follower.loaded) {
+      this.#lostTail(0)
+      return
+    }
+    // It ends before the snapshot even: positions must pass it, or nobody would read what comes.
+    this.#lost.found(this.machine, 0)
+    if (this.#isPassing) return
+    this.#isPassing = true
+    await this.#lost.pass(this.#options.log, this.machine.position, this.#encode([]).bytes)
+    this.#isPassing = false
+    if (this.#state === 'closed' || this.#follower.isLoading) return
+    this.#joinAgain()
+    this.#follower.follow()
+  }
+
+  #reloaded(before: Machine): void {
+    const { machine } = this
+    this.#snapshots.loaded(this.#follower.loaded)
+    this.#agreement.reset()
+    this.#lost.compare(before, machine)
+    // The answers of what the snapshot has the effect of are not in it.
+    const done = machine.members.sequenceOf(this.#member)
+    for (const batch of this.#own.takeThrough(done)) failAll(batch, unanswered())
+    if (this.#lost.isLost || this.#state === 'joining') this.#joinAgain()
+    else this.#stayMember()
+    this.#catchUp.applied(machine.position)
+    if (this.#state === 'member') this.#catchUp.resume()
+    this.#arm()
+  }
+
+  #ownApplied(sequence: number, applied: Applied): void {
+    if (applied.outcome === 'repeated') return
+    if (applied.outcome !== 'applied') {
+      // Somebody else founded the log, a member was removed that it had not seen, or it was too
+      // late: once more.
+      if (this.#state === 'joining') this.#joinAgain()
+      else this.#sendAgain(sequence)
+      return
+    }
+    const batch = this.#own.take(sequence)
+    if (batch === undefined) return
+    this.#answer(batch, applied.answers)
+    if (this.#state === 'joining') {
+      this.#state = 'member'
+      this.#joined?.resolve()
+      if (!this.#agreement.isOpen) this.#catchUp.resume()
+    }
+    if (!this.#calls.isEmpty) this.#pump()
+  }
+
+  #answer({ calls, renewals }: Batch, answers: readonly unknown[]): void {
+    const { kernel, time } = this.machine
+    for (const { call, at } of calls) this.#agreement.tell(() => call.answer(answers[at]))
+    for (const call of renewals) {
+      // The command has renewed them at this very time: doing it again only says how it went.
+      const renewed = kernel.renew(call.asks as LeaseId[], time)
+      this.#agreement.tell(() => call.answer(renewed))
+    }
+  }
+
+  /** The entry will never be applied: its calls go into another one. */
+  #sendAgain(sequence: number): void {
+    const batch = this.#own.take(sequence)
+    if (batch) this.#calls.putBack([batch])
+    this.#pumpSoon()
+  }
+
+  /** Joins again under another name, if others have taken this one for dead. */
+  #stayMember(): void {
+    if (this.#state === 'member' && !this.machine.members.has(this.#member)) this.#joinAgain()
+  }
+
+  #joinAgain(): void {
+    this.#join()
+    this.#pumpSoon()
+  }
+
+  /** What was sent under the old name and not applied never will be, and is sent again. */
+  #join(): void {
+    this.#state = 'joining'
+    this.#member = this.#options.random.id()
+    this.#sequence = 0
+    this.#calls.putBack(this.#own.takeThrough(Infinity))
+  }
+
+  #pumpSoon(): void {
+    if (this.#pumping) return
+    this.#pumping = true
+    this.#clock.defer(() => {
+      this.#pumping = false
+      this.#pump()
+    })
+  }
+
+  /** Appends what there is to append, if nothing is under way. */
+  #pump(): void {
+    if (this.#appender.isBusy || this.#isPassing) return
+    if (this.#state === 'closed' || this.#follower.isLoading) return
+    const batch = this.#state === 'joining' ? this.#joiningBatch() : this.#nextBatch()
+    if (batch === undefined) {
+      this.#arm()
+      return
+    }
+    this.#appendedAt = this.#clock.now()
+    this.#own.add(batch)
+    void this.#append(batch)
+  }
+
+  async #append(batch: Batch): Promise<void> {
+    const { machine } = this
+    const { position, refusal } = await this.#appender.append(batch)
+    if (this.#state === 'closed') return
+    if (refusal) {
+      this.#own.take(batch.sequence)
+      if (this.#state === 'joining') {
+        this.#joined?.reject(refusal)
+        this.#clock.timer(this.#clock.now() + JOIN_AGAIN_MS, () => this.#pump())
+        return
+      }
+    } else if (position !== undefined && position <= this.machine.position && !batch.isOver) {
+      // Something else was at this position when this replica was there.
+      if (this.machine === machine) void this.#ahead()
+      return
+    }
+    this.#pump()
+  }
+
+  #joiningBatch(): Batch | undefined {
+    if (!this.#own.isEmpty) return undefined
+    const { machine } = this
+    const { limits, semantics = SEMANTICS } = this.#options
+    const above = this.#lost.above(machine)
+    const commands: Command[] = [{ do: 'join', semantics }]
+    if (!machine.isFounded) commands.unshift({ do: 'found', limits, above: above ?? 0, semantics })
+    else if (above !== undefined) commands.unshift({ do: 'recover', above })
+    return { ...this.#encode(commands.map(encodeCommand)), calls: [], renewals: [], isOver: false }
+  }
+
+  #nextBatch(): Batch | undefined {
+    const now = this.#clock.now()
+    const { machine } = this
+    const say = machine.members.proposals(this.#member, now - MEMBER_TTL_MS, machine.semantics)
+    const { commands, calls, renewals } = this.#calls.take(machine, say, now)
+    if (commands.length === 0 && now < this.#appendedAt + BEAT_MS) return undefined
+    return { ...this.#encode(commands), calls, renewals, isOver: false }
+  }
+
+  #encode(commands: readonly Uint8Array[]): { sequence: number; bytes: Uint8Array } {
+    const { machine } = this
+    const sequence = ++this.#sequence
+    const bytes = encodeEntry({
+      epoch: machine.isFounded ? machine.epoch : this.#member,
+      member: this.#member,
+      sequence,
+      asOf: machine.position,
+      history: machine.history.value,
+      revision: machine.isFounded ? machine.kernel.revision : 0,
+      checksum: machine.checksum.value,
+      time: this.#follower.clock.at(this.#clock.now()),
+      commands,
+    })
+    return { sequence, bytes }
+  }
+
+  /** Sets the timer for the next lease or heartbeat that is due. */
+  #arm(): void {
+    if (this.#state !== 'member') return
+    const stagger = Math.min(this.machine.members.rank(this.#member), STAGGER_MAX) * STAGGER_MS
+    const end = this.machine.timers.next + stagger
+    this.#alarm.set(Math.min(end, this.#appendedAt + BEAT_MS, this.#calls.renewAt))
+  }
+}

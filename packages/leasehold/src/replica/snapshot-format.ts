@@ -1,0 +1,234 @@
+import {
+  ByteReader,
+  ByteWriter,
+  decodeRecords,
+  putAnswer,
+  putEnd,
+  RecordEncoder,
+  takeAnswer,
+  takeEnd,
+} from '../encoding/index.ts'
+import type { Kernel } from '../kernel/index.ts'
+import type { Position } from '../log/index.ts'
+import type { Key, Tenure } from '../port/index.ts'
+import type { Column } from './column.ts'
+import { checkFormat } from './faults.ts'
+import { Hash } from './hash.ts'
+
+/** Every snapshot begins with these two letters, and with the format of the rest. */
+const [FIRST, SECOND] = [0x4c, 0x53]
+const FORMAT = 1
+
+/** What a block of a snapshot holds. In the log: never change what one means, only add. */
+const [END, HEAD, RENEWALS, LEASES, ANSWERS, ENDS, TENURES, IDLE] = [
+  0, 1, 2, 3, 4, 5, 6, 7,
+] as const
+
+/** About a millisecond's work. */
+const SLOTS = 512
+const ITEMS = 1024
+
+/** A machine as it was at one position. */
+export interface MachineCopy {
+  readonly position: Position
+  readonly head: Uint8Array
+  readonly kernel: Kernel
+  readonly renewedPosition: Column
+}
+
+/**
+ * The bytes of a snapshot, a block at a time: a kind, a length, and what it holds. Whoever takes them
+ * may do other things between two blocks. The last one has a hash of all others.
+ */
+export function* snapshotBlocks(copy: MachineCopy): Generator<Uint8Array> {
+  const hash = new Hash()
+  const hashed = (block: Uint8Array): Uint8Array => {
+    hash.bytes(block)
+    return block
+  }
+  yield hashed(Uint8Array.of(FIRST, SECOND, FORMAT))
+  yield hashed(blockOf(HEAD, copy.head))
+  const { kernel } = copy
+  const records = new RecordEncoder()
+  for (let from = 0; from < kernel.slots; from += SLOTS) {
+    const to = Math.min(from + SLOTS, kernel.slots)
+    yield hashed(blockOf(RENEWALS, renewals(copy, from, to)))
+    kernel.describe(from, to, records)
+    yield hashed(blockOf(LEASES, records.take()))
+  }
+  const { memory } = kernel
+  for (const block of inBlocks(ANSWERS, memory.answers(), putRequest)) yield hashed(block)
+  for (const block of inBlocks(ENDS, memory.ends(), putEnded)) yield hashed(block)
+  for (const block of inBlocks(TENURES, memory.tenures(), putTenure)) yield hashed(block)
+  for (const block of inBlocks(IDLE, memory.idleKeys(), putIdle)) yield hashed(block)
+  const last = new ByteWriter(8)
+  last.integer(hash.value)
+  yield blockOf(END, last.view())
+}
+
+export interface SnapshotTarget {
+  /** Makes the kernel that the rest is put into, and says the time of the log. */
+  head(bytes: ByteReader): { readonly kernel: Kernel; readonly time: number }
+  /** Where in the log the lease in this slot was granted or last renewed. */
+  renewed(slot: number, position: Position): void
+}
+
+/** Reads what `snapshotBlocks` gave. Throws `unsupported`, or another error if it is damaged. */
+export function readSnapshot(chunks: readonly Uint8Array[], target: SnapshotTarget): void {
+  const whole = Buffer.concat(chunks)
+  if (whole[0] !== FIRST || whole[1] !== SECOND) throw new Error('it is no snapshot of Leasehold')
+  checkFormat('the snapshot', whole[2]!, FORMAT)
+  const blocks = blocksOf(whole)
+  const head = blocks.find(({ kind }) => kind === HEAD)
+  if (!head) throw new Error('it has no beginning')
+  const { kernel, time } = target.head(new ByteReader(head.body))
+  const times: [slot: number, time: number][] = []
+  const replay = kernel.replay()
+  for (const { kind, body } of blocks) {
+    if (kind === RENEWALS) takeRenewals(body, times, (count) => replay.covers(count), target)
+    else if (kind === LEASES) decodeRecords(body, replay, () => true)
+  }
+  replay.check()
+  kernel.startEvents(kernel.revision)
+  kernel.settle(time, time)
+  for (const [slot, at] of times) kernel.bySlot.restoreRenewal(slot, at)
+  const idle: [Key, boolean][] = []
+  for (const { kind, body } of blocks) {
+    const bytes = new ByteReader(body)
+    while (!bytes.done && kind >= ANSWERS) takeMemory(kind, bytes, kernel, idle)
+  }
+  kernel.memory.setIdleKeys(idle)
+}
+
+interface Block {
+  readonly kind: number
+  readonly body: Buffer
+}
+
+/** Checks the hash before anything is believed. */
+function blocksOf(whole: Buffer): Block[] {
+  const bytes = new ByteReader(whole)
+  const hash = new Hash()
+  hash.bytes(whole.subarray(0, 3))
+  bytes.skip(3)
+  const blocks: Block[] = []
+  for (;;) {
+    const start = bytes.position
+    const kind = bytes.byte()
+    const length = bytes.integer()
+    const body = whole.subarray(bytes.position, bytes.position + length)
+    if (body.length < length) throw new RangeError('it ends too early')
+    if (kind === END) {
+      const expected = new ByteReader(body).integer()
+      if (hash.value === expected) return blocks
+      throw new Error(`its checksum is ${hash.value}, and should be ${expected}`)
+    }
+    bytes.skip(length)
+    hash.bytes(whole.subarray(start, bytes.position))
+    blocks.push({ kind, body })
+  }
+}
+
+function renewals({ kernel, renewedPosition }: MachineCopy, from: number, to: number): Buffer {
+  const bytes = new ByteWriter()
+  bytes.integer(to)
+  for (let slot = from; slot < to; slot++) {
+    if (kernel.bySlot.born(slot) === 0) continue
+    bytes.integer(slot)
+    bytes.float(kernel.bySlot.renewedAt(slot))
+    bytes.integer(renewedPosition.get(slot))
+  }
+  return bytes.view()
+}
+
+function takeRenewals(
+  body: Buffer,
+  times: [slot: number, time: number][],
+  covers: (slots: number) => void,
+  target: SnapshotTarget,
+): void {
+  const bytes = new ByteReader(body)
+  covers(bytes.integer())
+  while (!bytes.done) {
+    const slot = bytes.integer()
+    times.push([slot, bytes.float()])
+    target.renewed(slot, bytes.integer())
+  }
+}
+
+function putRequest(
+  bytes: ByteWriter,
+  [request, answer]: [string, Parameters<typeof putAnswer>[1]],
+) {
+  bytes.text(request)
+  putAnswer(bytes, answer)
+}
+
+function putEnded(bytes: ByteWriter, [born, end]: [number, Tenure['end']]): void {
+  bytes.integer(born)
+  putEnd(bytes, end)
+}
+
+function putTenure(bytes: ByteWriter, tenure: readonly [Key, Tenure] | undefined): void {
+  bytes.byte(tenure ? 1 : 0)
+  if (!tenure) return
+  const [key, { token, holder, lease, heldSince, endedAt, end }] = tenure
+  bytes.text(key)
+  bytes.integer(token)
+  bytes.text(holder)
+  bytes.text(lease)
+  bytes.number(heldSince)
+  bytes.number(endedAt)
+  putEnd(bytes, end)
+}
+
+function takeTenure(bytes: ByteReader): readonly [Key, Tenure] | undefined {
+  if (bytes.byte() === 0) return undefined
+  const key = bytes.text()
+  const token = bytes.integer()
+  const [holder, lease] = [bytes.text(), bytes.text()]
+  const [heldSince, endedAt] = [bytes.number(), bytes.number()]
+  return [key, { token, holder, lease, heldSince, endedAt, end: takeEnd(bytes) }]
+}
+
+function putIdle(bytes: ByteWriter, [key, isUsed]: readonly [Key, boolean]): void {
+  bytes.text(key)
+  bytes.byte(isUsed ? 1 : 0)
+}
+
+function takeMemory(
+  kind: number,
+  bytes: ByteReader,
+  { memory }: Kernel,
+  idle: [Key, boolean][],
+): void {
+  if (kind === ANSWERS) memory.addAnswer(bytes.text(), takeAnswer(bytes))
+  else if (kind === ENDS) memory.addEnd(bytes.integer(), takeEnd(bytes))
+  else if (kind === TENURES) memory.addTenure(takeTenure(bytes))
+  else if (kind === IDLE) idle.push([bytes.text(), bytes.byte() === 1])
+  else throw new RangeError(`a block has the unknown kind ${kind}`)
+}
+
+function* inBlocks<T>(
+  kind: number,
+  items: Iterable<T>,
+  put: (bytes: ByteWriter, item: T) => void,
+): Generator<Uint8Array> {
+  const bytes = new ByteWriter()
+  let count = 0
+  for (const item of items) {
+    put(bytes, item)
+    if (++count % ITEMS !== 0) continue
+    yield blockOf(kind, bytes.view())
+    bytes.clear()
+  }
+  if (bytes.length > 0) yield blockOf(kind, bytes.view())
+}
+
+/** A copy: the writer of the body goes on writing. */
+function blockOf(kind: number, body: Uint8Array): Uint8Array {
+  const bytes = new ByteWriter(16)
+  bytes.byte(kind)
+  bytes.integer(body.length)
+  return Buffer.concat([bytes.view(), body])
+}

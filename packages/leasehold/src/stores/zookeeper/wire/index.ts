@@ -1,2 +1,0 @@
-export * from './requests.ts'
-export * from './session.ts'

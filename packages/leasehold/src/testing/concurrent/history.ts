@@ -1,0 +1,164 @@
+import {
+  type End,
+  type ErrorCode,
+  isLeaseholdError,
+  type Lease,
+  type Notice,
+  type Revision,
+  type WatchTarget,
+} from '../../port/index.ts'
+import type { Call } from '../commands/calls.ts'
+
+/** What was asked of a store: a call, a watch, or to stop and start again. */
+export type Asked =
+  | Exclude<Call, { method: 'pass' }>
+  | { readonly method: 'watch'; readonly argument: WatchTarget }
+  | { readonly method: 'restart'; readonly argument: Restart }
+
+/** How a store was closed, or lost, and opened again. */
+export interface Restart {
+  /** When it was open again: every lease has its full ttl from this moment. */
+  readonly openedAt: number
+  /** The ends of lives are put off by at least and by at most so much. */
+  readonly putOff: readonly [least: number, most: number]
+  /** The leases, as the store that was opened shows them. */
+  readonly leases: readonly Lease[]
+  /** Its revision when it was open again. */
+  readonly revision: Revision
+  /** It was not closed properly, and may have skipped revisions so that none is given twice. */
+  readonly mayHaveSkipped: boolean
+}
+
+export type Outcome =
+  | { readonly is: 'answered'; readonly answer: object }
+  | { readonly is: 'refused'; readonly code: ErrorCode; readonly end: End | undefined }
+  /** It was carried out, and nobody saw the answer. */
+  | { readonly is: 'done' }
+  /** It may have been carried out, or may be yet, or never. */
+  | { readonly is: 'unknown'; readonly why: string }
+
+/**
+ * One call and what became of it. `begun` and `ended` are places in the order of everything that the
+ * driver saw: what ended before another began was carried out before it.
+ */
+export interface Entry {
+  readonly number: number
+  readonly store: number
+  readonly asked: Asked
+  readonly begun: number
+  /** The time on the store's clock when it was called. */
+  readonly time: number
+  ended: number
+  /** The answer came at the very moment of the call, on the store's clock. */
+  wasAtOnce: boolean
+  outcome: Outcome | undefined
+  /** Its connection broke meanwhile: it need not be carried out in the order of its store's calls. */
+  isFree: boolean
+  /** For a watch: its connection broke, or its store was closed. */
+  mayBeInterrupted: boolean
+  /** Whatever was due when it was called has expired. */
+  readonly mustBeOnTime: boolean
+  /** For a watch: all notices. The first one is its answer. */
+  readonly heard: Notice[]
+  /** For a watch: it hears nothing more, because it was closed or because its store was lost. */
+  closed: boolean
+}
+
+/** Everything that happened in one run, in the order in which the driver saw it. */
+export class History {
+  readonly entries: Entry[] = []
+  /** What the stores did that they never may, such as to call an observer after `close`. */
+  readonly faults: string[] = []
+  /** From now on nothing is late. */
+  isOnTime = false
+  #sequence = 0
+
+  begin(store: number, asked: Asked, time: number): Entry {
+    const entry: Entry = {
+      ...{ number: this.entries.length, store, asked, time },
+      ...{ begun: this.#sequence++, ended: Infinity, wasAtOnce: false, outcome: undefined },
+      ...{ isFree: false, mayBeInterrupted: false, mustBeOnTime: this.isOnTime },
+      ...{ heard: [], closed: false },
+    }
+    this.entries.push(entry)
+    return entry
+  }
+
+  end(entry: Entry, outcome: Outcome): void {
+    if (entry.outcome !== undefined) return
+    entry.outcome = outcome
+    entry.ended = this.#sequence++
+  }
+
+  /** It failed at this time, on the store's clock. */
+  fail(entry: Entry, error: unknown, time: number): void {
+    if (!isLeaseholdError(error)) throw error
+    entry.wasAtOnce = time === entry.time
+    const { code, reason, by, why } = error
+    if (error.outcome === 'unknown') this.end(entry, { is: 'unknown', why: error.message })
+    else {
+      const end = reason === undefined ? undefined : ({ reason, by, why } as End)
+      this.end(entry, { is: 'refused', code, end })
+    }
+  }
+
+  hear(entry: Entry, notice: Notice): void {
+    if (entry.closed) {
+      this.faults.push(`${show(entry)} heard ${JSON.stringify(notice)} after it was closed`)
+      return
+    }
+    entry.heard.push(notice)
+    if (notice.type !== 'interrupted') this.end(entry, { is: 'answered', answer: notice })
+    else this.end(entry, { is: 'unknown', why: 'interrupted' })
+  }
+
+  /** The calls that have no answer yet. A watch waits for its first notice. */
+  get pending(): readonly Entry[] {
+    return this.entries.filter((entry) => entry.outcome === undefined)
+  }
+
+  get openWatches(): readonly Entry[] {
+    return this.entries.filter(
+      ({ asked, closed, heard }) => asked.method === 'watch' && !closed && !isOver(heard),
+    )
+  }
+
+  /** The connection of this store breaks: what is under way through it is free. */
+  break(store: number): void {
+    for (const entry of this.pending) if (entry.store === store) entry.isFree = true
+    this.interrupt(store)
+  }
+
+  /** The watches through this store may be interrupted. */
+  interrupt(store: number): void {
+    for (const entry of this.openWatches) {
+      if (entry.store === store) entry.mayBeInterrupted = true
+    }
+  }
+
+  /** The process of the store is gone: nobody will be answered, and no watch hears anything more. */
+  lose(why: string): void {
+    for (const entry of this.pending) this.end(entry, { is: 'unknown', why })
+    for (const entry of this.openWatches) entry.closed = true
+  }
+}
+
+/** Whether the last notice was heard. */
+export function isOver(heard: readonly Notice[]): boolean {
+  return ['gone', 'compacted', 'interrupted'].includes(heard.at(-1)?.type ?? '')
+}
+
+/** An entry as a line for people. */
+export function show({ number, store, asked, time, outcome }: Entry): string {
+  const argument = asked.method === 'restart' ? '' : JSON.stringify(asked.argument)
+  const what = `#${number} ${asked.method}(${argument})`
+  return `${what} through store ${store} at ${time}: ${showOutcome(outcome)}`
+}
+
+function showOutcome(outcome: Outcome | undefined): string {
+  if (outcome === undefined) return 'no answer'
+  if (outcome.is === 'answered') return JSON.stringify(outcome.answer)
+  if (outcome.is === 'done') return 'done'
+  if (outcome.is === 'refused') return `refused with ${outcome.code}`
+  return `unknown (${outcome.why})`
+}

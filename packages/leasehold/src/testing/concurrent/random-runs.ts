@@ -1,0 +1,26 @@
+/** A failure is made smaller for so long at most. */
+const SHRINKING_MS = 60_000
+
+/** Parameters of fast-check's `assert`. */
+export interface RandomRuns {
+  readonly numRuns: number
+  readonly endOnFailure: boolean
+  readonly seed?: number
+  readonly interruptAfterTimeLimit?: number
+}
+
+/**
+ * How a random comparison is run. `LEASEHOLD_RUNS=10` runs it ten times as often as usual, and
+ * `LEASEHOLD_SEED` runs it with the seed that a failure printed; `LEASEHOLD_SHRINK=no` reports a
+ * failure as it was found.
+ */
+export function randomRuns(usual: number): RandomRuns {
+  const { LEASEHOLD_RUNS = '1', LEASEHOLD_SEED, LEASEHOLD_SHRINK } = process.env
+  return {
+    numRuns: Math.ceil(usual * Number(LEASEHOLD_RUNS)),
+    endOnFailure: LEASEHOLD_SHRINK === 'no',
+    ...(LEASEHOLD_SEED !== undefined && { seed: Number(LEASEHOLD_SEED) }),
+    // The time limit is for what shrinks: long runs have none.
+    ...(LEASEHOLD_RUNS === '1' && { interruptAfterTimeLimit: 2 * SHRINKING_MS }),
+  }
+}

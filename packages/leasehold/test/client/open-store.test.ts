@@ -1,0 +1,84 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { openStore } from '../../src/client/open-store.ts'
+import { settingsOf } from '../../src/client/settings.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+const refusalOf = (url: string, options = {}) =>
+  openStore(url, settingsOf(options)).then(
+    () => 'not refused',
+    ({ code, message }) => `${code}: ${message}`,
+  )
+
+describe('the store that a URL names', () => {
+  it('memory: is one in this process, on the clock of the client', async () => {
+    const clock = new TestClock()
+    const store = await openStore('memory:', settingsOf({ clock }))
+    expect(store.guarantees).toMatchObject({ inProcess: true, durability: 'process' })
+    await store.grant({ holder: 'x', ttl: 1000, claims: [{ key: 'k' }] })
+    await clock.advance(1000)
+    expect((await store.read({ key: 'k' })).count).toBe(0)
+    await store.close()
+  })
+
+  it('file: is the one in a folder, relative or absolute', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'leasehold open-'))
+    const near = relative(process.cwd(), folder)
+    for (const [url, count] of [
+      [`file:${near}`, 0],
+      [pathToFileURL(folder).href, 1],
+      [`file:${folder}`, 2],
+    ] as const) {
+      const store = await openStore(url, settingsOf({}))
+      expect((await store.read({ prefix: 'k' })).keys).toHaveLength(count)
+      await store.grant({ holder: 'x', ttl: 60_000, claims: [{ key: `k${count}` }] })
+      await store.close()
+    }
+    await rm(folder, { recursive: true })
+  })
+
+  it.each(['http', 'https', 'ws', 'wss'])('%s: is that of a server', async (scheme) => {
+    // Nothing listens there, so all that is seen is that a server was looked for.
+    const refusal = await refusalOf(`${scheme}://127.0.0.1:9`, { callTimeout: 20 })
+    expect(refusal).toMatch(/^timeout: .*127.0.0.1:9.*20 ms/)
+  })
+
+  it.each(['etcd', 'zookeeper'])('%s: is that of an engine', async (scheme) => {
+    const refusal = await refusalOf(`${scheme}://me:secret@127.0.0.1:9/x`, { callTimeout: 20 })
+    expect(refusal).toMatch(/^timeout: .*(ECONNREFUSED|20 ms)/)
+    expect(refusal).not.toContain('secret')
+    expect(await refusalOf(`${scheme}://`)).toMatch(/^invalid-argument: .* is no address/)
+  })
+
+  it.each(['redis', 'postgres', 'nats'])(
+    '%s: needs a client of the caller, and its password is not printed',
+    async (engine) => {
+      const refusal = await refusalOf(`${engine}://me:secret@host/0`)
+      expect(refusal).toContain('invalid-argument')
+      expect(refusal).toContain(`${engine}Store(…) of 'leasehold/${engine}'`)
+      expect(refusal).not.toContain('secret')
+    },
+  )
+
+  it.each(['rediss://host', 'postgresql://host'])('%s is known by its beginning', async (url) => {
+    expect(await refusalOf(url)).toMatch(/with a client of your own/)
+  })
+
+  it.each([
+    'memory:x',
+    'memory',
+    'file:',
+    'ftp://host',
+    'xhttp://host',
+    '1http://host',
+    'httpx://host',
+    '',
+  ])('%j is refused', async (url) => {
+    expect(await refusalOf(url)).toContain(
+      `invalid-argument: store ${JSON.stringify(url)} cannot be opened`,
+    )
+  })
+})

@@ -1,0 +1,40 @@
+import type { LeaseStore } from '../../src/port/index.ts'
+import type { Driver, Rules } from '../../src/testing/index.ts'
+
+/** A notice or an answer that did not come after so long never will. */
+const PATIENCE_MS = 8000
+
+/** Drives several stores on one engine, in real time: calls are carried out in any order. */
+export class EngineDriver implements Driver {
+  readonly stores: readonly LeaseStore[]
+  readonly prefix: string
+  readonly rules: Rules = { inOrder: 'none', times: 'none', holdsMayBeMissed: true }
+
+  constructor(stores: readonly LeaseStore[], prefix: string) {
+    this.stores = stores
+    this.prefix = prefix
+  }
+
+  /** Nothing depends on it, but the kernel's time is positive. */
+  now(): number {
+    return 1
+  }
+
+  async until(done: () => boolean): Promise<void> {
+    const end = performance.now() + PATIENCE_MS
+    while (!done()) {
+      if (performance.now() > end) throw new Error(`no answer or notice after ${PATIENCE_MS} ms`)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const store of this.stores) await store.close()
+  }
+}
+
+/** Ends what an earlier run may have left behind. */
+export async function endAll(store: LeaseStore): Promise<void> {
+  const { leases } = await store.read({ leases: true })
+  for (const { id } of leases) await store.revoke({ target: { lease: id } }).catch(() => {})
+}

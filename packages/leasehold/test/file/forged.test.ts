@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest'
+import { RecordEncoder } from '../../src/encoding/index.ts'
+import { type GrantedLease, type Journal, Kernel } from '../../src/kernel/index.ts'
+import { systemRandom } from '../../src/port/index.ts'
+import { fileStore } from '../../src/stores/file/index.ts'
+import { LogWriter } from '../../src/stores/file/log-writer.ts'
+import { recover } from '../../src/stores/file/recovery.ts'
+import { segmentName } from '../../src/stores/file/segment.ts'
+import { SegmentSupply } from '../../src/stores/file/segment-supply.ts'
+import { type Described, writeSnapshot } from '../../src/stores/file/snapshot-writer.ts'
+import { SMALL, StillClock } from './harness.ts'
+import { MemoryDisk } from './memory-disk.ts'
+
+const SEGMENT_BYTES = 4096
+const HUGE = 2 ** 31 - 2
+const NO_PARENT = -1
+
+function open(disk: MemoryDisk, clock = new StillClock()) {
+  return fileStore('memory', { disk, clock, limits: SMALL, segmentBytes: SEGMENT_BYTES })
+}
+
+/** The disk of a store that crashed when it had three leases, in the slots 0, 1 and 2. */
+async function crashed(): Promise<MemoryDisk> {
+  const disk = new MemoryDisk()
+  const store = await open(disk)
+  for (const holder of ['a', 'b', 'c']) await store.grant({ holder, ttl: 60_000 })
+  const copy = disk.copy()
+  await store.close()
+  return copy
+}
+
+function lease(born: number, parent = NO_PARENT): GrantedLease {
+  const at = 1_800_000_000_000
+  return {
+    born,
+    at,
+    holder: 'x',
+    ttl: 60_000,
+    grace: 0,
+    endOfLife: Infinity,
+    parent,
+    labels: undefined,
+  }
+}
+
+/** Appends records with right checksums to the log. */
+async function append(disk: MemoryDisk, forge: (journal: Journal) => void): Promise<void> {
+  const clock = new StillClock()
+  const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
+  const { storeId, end, opened } = recovered
+  await opened?.file.close()
+  const { segment } = end.position
+  const supply = new SegmentSupply(disk, clock, storeId, SEGMENT_BYTES, segment)
+  const file = await disk.open(segmentName(segment))
+  const log = new LogWriter(disk, supply, storeId, file, SEGMENT_BYTES, end.position)
+  const encoder = new RecordEncoder()
+  forge(encoder)
+  log.begin(encoder.take(), clock.now())
+  await log.finish()
+  await log.close()
+  await supply.close()
+}
+
+/** Writes a snapshot of a kernel that says of itself what it wants. */
+async function snapshot(
+  disk: MemoryDisk,
+  kernel: Partial<Described>,
+  sliceSlots?: number,
+): Promise<void> {
+  const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
+  await recovered.opened?.file.close()
+  const { position } = recovered.end
+  const described = { revision: 9, slots: 1, describe() {}, describeMemory: () => [], ...kernel }
+  await writeSnapshot(disk, new StillClock(), described, {
+    storeId: recovered.storeId,
+    number: 1,
+    start: position,
+    shift: 0,
+    logged: async () => position.sequence,
+    signal: new AbortController().signal,
+    ...(sliceSlots && { sliceSlots }),
+  })
+}
+
+async function refusal(disk: MemoryDisk): Promise<string> {
+  const store = await open(disk).catch((error: { code: string; message: string }) => {
+    expect(error).toMatchObject({ code: 'storage-damaged' })
+    return error
+  })
+  if ('close' in store) {
+    await store.close()
+    throw new Error('the store was opened')
+  }
+  return store.message
+}
+
+describe('a record with a right checksum that no store can have written', () => {
+  it('is refused if it grants a slot past the first that was never used', async () => {
+    const disk = await crashed()
+    await append(disk, (journal) => journal.granted(4, HUGE, lease(4)))
+    expect(await refusal(disk)).toContain(
+      `a lease was granted slot ${HUGE}, but only slots up to 3 could be given out`,
+    )
+  })
+
+  it('is read if it grants the first slot that was never used', async () => {
+    const disk = await crashed()
+    await append(disk, (journal) => journal.granted(4, 3, lease(4, 2)))
+    const store = await open(disk)
+    expect((await store.read({ leases: true })).leases).toHaveLength(4)
+    await store.close()
+  })
+
+  it('is refused if its parent was never granted', async () => {
+    const disk = await crashed()
+    await append(disk, (journal) => journal.granted(4, 3, lease(4, HUGE)))
+    expect(await refusal(disk)).toContain(
+      `the lease in slot 3 is under slot ${HUGE}, which has no lease`,
+    )
+  })
+
+  it('is refused if its parent had ended', async () => {
+    const disk = await crashed()
+    await append(disk, (journal) => {
+      journal.ended(4, 1, 0, { reason: 'expired' })
+      journal.granted(5, 3, lease(5, 1))
+    })
+    expect(await refusal(disk)).toContain('the lease in slot 3 is under slot 1, which has no lease')
+  })
+
+  it('is refused if a lease is under itself', async () => {
+    const disk = await crashed()
+    await append(disk, (journal) => journal.granted(4, 3, lease(4, 3)))
+    expect(await refusal(disk)).toContain(
+      'the lease of revision 4 is under the lease of revision 4, which is not older',
+    )
+  })
+
+  it('is refused if two leases are under each other', async () => {
+    const disk = await crashed()
+    await append(disk, (journal) => {
+      journal.granted(4, 3, lease(4, 4))
+      journal.granted(5, 4, lease(5, 3))
+    })
+    expect(await refusal(disk)).toContain(
+      'the lease of revision 4 is under the lease of revision 5, which is not older',
+    )
+  })
+})
+
+describe('a snapshot with right checksums that no store can have written', () => {
+  it('is refused if a slice has a lease outside of its slots', async () => {
+    const disk = await crashed()
+    const describe = (_from: number, _to: number, journal: Journal) =>
+      journal.granted(4, HUGE, lease(4))
+    await snapshot(disk, { slots: 3, describe })
+    expect(await refusal(disk)).toContain(`slot ${HUGE} is in the slice of the slots 0 to 2`)
+  })
+
+  it('is refused if a slice has more slots than a slice can have', async () => {
+    const disk = await crashed()
+    await snapshot(disk, { slots: 2000 }, 2000)
+    expect(await refusal(disk)).toContain(
+      'a slice has the slots 0 to 1999, but must begin with slot 0 and have at most 1024',
+    )
+  })
+
+  it('is read if it covers slots that have no lease', async () => {
+    const disk = await crashed()
+    const describe = (from: number, _to: number, journal: Journal) => {
+      if (from === 1024) journal.granted(4, 1030, lease(4))
+    }
+    await snapshot(disk, { slots: 1040, describe })
+    await append(disk, (journal) => journal.granted(10, 1040, lease(10, 1030)))
+    const store = await open(disk)
+    expect((await store.read({ leases: true })).leases.map(({ id }) => id)).toEqual([
+      '1030.4',
+      '1040.10',
+    ])
+    await store.close()
+  })
+})

@@ -1,0 +1,65 @@
+import { type Durability, Grantor } from '../../src/grantor/index.ts'
+import { type Journal, Kernel } from '../../src/kernel/index.ts'
+import type { Clock, Guarantees, Refusal } from '../../src/port/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+/** Keeps nothing, and makes durable only when the test says so. */
+export class SlowDisk implements Durability {
+  readonly journal: Journal = new Kernel().replay()
+  pending = false
+  /** What may not be written now. */
+  full: Partial<Record<'grow' | 'shrink', Refusal>> = {}
+  closed = 0
+  #promise: Promise<void> | undefined
+  #resolve: () => void = () => {}
+  #reject: (error: Error) => void = () => {}
+
+  constructor() {
+    // Every change is told to the journal; this one only notes that there was one.
+    this.journal = new Proxy(this.journal, {
+      get: () => () => {
+        this.pending = true
+      },
+    })
+  }
+
+  obstacle(kind: 'grow' | 'shrink'): Refusal | undefined {
+    return this.full[kind]
+  }
+
+  durable(): Promise<void> {
+    this.#promise ??= new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    return this.#promise
+  }
+
+  sync(): void {
+    this.pending = false
+    this.#promise = undefined
+    this.#resolve()
+  }
+
+  /** The write fails, and will be tried again. */
+  fail(): void {
+    this.#promise = undefined
+    this.#reject(new Error('the disk failed'))
+  }
+
+  async close(): Promise<void> {
+    this.closed++
+    this.sync()
+  }
+}
+
+export function grantorOn(
+  durability: Durability | undefined,
+  clock: Clock = new TestClock(),
+): Grantor {
+  const guarantees = memoryStore().guarantees as Guarantees
+  const grantor = new Grantor({ clock, guarantees, durability })
+  grantor.start()
+  return grantor
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest'
+import { Deadlines } from '../../src/kernel/deadlines.ts'
+
+describe('deadlines', () => {
+  it('come up in the order of their times, each with its slot', () => {
+    const deadlines = new Deadlines()
+    const left: number[] = []
+    for (let step = 0; step < 600; step++) {
+      const slot = (step * 389) % 601
+      deadlines.push(1000 + slot, slot)
+      left.push(slot)
+      expect(deadlines.size).toBe(left.length)
+      if (step % 4 !== 3) continue
+      left.sort((one, other) => other - one)
+      const earliest = left.pop()!
+      expect([deadlines.next, deadlines.nextSlot]).toEqual([1000 + earliest, earliest])
+      deadlines.pop()
+    }
+    for (const slot of left.sort((one, other) => one - other)) {
+      expect([deadlines.next, deadlines.nextSlot]).toEqual([1000 + slot, slot])
+      deadlines.pop()
+    }
+    expect([deadlines.next, deadlines.size]).toEqual([Infinity, 0])
+  })
+
+  it('at the same time come up one after the other, all of them', () => {
+    const deadlines = new Deadlines()
+    for (let slot = 0; slot < 20; slot++) deadlines.push(slot % 2, slot)
+    const times: number[] = []
+    const slots = new Set<number>()
+    for (; deadlines.size > 0; deadlines.pop()) {
+      times.push(deadlines.next)
+      slots.add(deadlines.nextSlot)
+    }
+    expect(times).toEqual([...Array(10).fill(0), ...Array(10).fill(1)])
+    expect(slots.size).toBe(20)
+  })
+
+  it('are none after they were cleared', () => {
+    const deadlines = new Deadlines()
+    deadlines.push(5, 1)
+    deadlines.clear()
+    expect([deadlines.next, deadlines.size]).toEqual([Infinity, 0])
+    deadlines.push(7, 2)
+    expect([deadlines.next, deadlines.nextSlot, deadlines.size]).toEqual([7, 2, 1])
+  })
+})

@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest'
+import { Recent } from '../../src/kernel/index.ts'
+
+describe('what is remembered as recent', () => {
+  it('are at least the last ones, at most twice as many, the older first', () => {
+    const recent = new Recent<number, string>(3)
+    for (let key = 1; key <= 8; key++) recent.set(key, `v${key}`)
+    expect([...recent.entries()]).toEqual([
+      [4, 'v4'],
+      [5, 'v5'],
+      [6, 'v6'],
+      [7, 'v7'],
+      [8, 'v8'],
+    ])
+    expect([3, 4, 6, 7].map((key) => recent.get(key))).toEqual([undefined, 'v4', 'v6', 'v7'])
+    recent.set(4, 'again')
+    expect(recent.get(4)).toBe('again')
+  })
+})

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import type { Log } from '../../src/log/index.ts'
+import { etcdLog } from '../../src/logs/etcd/index.ts'
+import { zookeeperLog } from '../../src/logs/zookeeper/index.ts'
+import { logConformance } from '../../src/testing/index.ts'
+import {
+  describeWith,
+  type EngineSpec,
+  Ensemble,
+  ETCD,
+  EtcdCluster,
+  ZOOKEEPER,
+} from '../engines/index.ts'
+
+interface Members {
+  readonly addresses: readonly string[]
+  stop(): Promise<void>
+}
+
+async function startEtcd(): Promise<Members> {
+  const cluster = await EtcdCluster.start()
+  await cluster.leader()
+  return { addresses: cluster.endpoints, stop: () => cluster.stop() }
+}
+
+async function startZookeeper(): Promise<Members> {
+  const ensemble = await Ensemble.start()
+  return { addresses: ensemble.servers.split(','), stop: () => ensemble.stop() }
+}
+
+type OpenLog = (addresses: readonly string[], name: string) => Promise<Log>
+
+const timeout = '20s'
+const ENGINES: [EngineSpec, () => Promise<Members>, OpenLog][] = [
+  [ETCD, startEtcd, (endpoints, name) => etcdLog({ endpoints, prefix: `${name}/`, timeout })],
+  [
+    ZOOKEEPER,
+    startZookeeper,
+    (servers, name) => zookeeperLog({ servers: servers.join(','), root: `/${name}`, timeout }),
+  ],
+]
+
+for (const [spec, start, open] of ENGINES) {
+  describeWith(spec, `the ${spec.name} log on three members`, () => {
+    let members: Members
+    let logs = 0
+    beforeAll(async () => {
+      members = await start()
+    }, 90_000)
+    afterAll(() => members?.stop())
+
+    const create = async () => {
+      const name = `log${++logs}`
+      let opened = 0
+      // Each process talks to another member first.
+      const openNext = () => {
+        const first = opened++ % 3
+        const { addresses } = members
+        return open([...addresses.slice(first), ...addresses.slice(0, first)], name)
+      }
+      return { open: openNext }
+    }
+    describe('does what every log must do', { concurrent: true, timeout: 60_000 }, () => {
+      for (const { name, skip, run } of logConformance({ create })) it.skipIf(skip)(name, run)
+    })
+  })
+}

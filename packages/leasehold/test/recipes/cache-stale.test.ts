@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold, type LeaseStore } from '../../src/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
+
+const STALE = { ttl: '10s', stale: '1m' } as const
+
+/** A store that refuses child leases, as some engines' stores do. */
+function withoutChildren(store: LeaseStore): LeaseStore {
+  return changedStore(store, {
+    guarantees: { ...store.guarantees, childLeases: false },
+    grant: (request) => {
+      if (request.parent !== undefined) throw new Error('this store has no child leases')
+      return store.grant(request)
+    },
+  })
+}
+
+async function scene(childLeases: boolean) {
+  const clock = new TestClock()
+  const memory = memoryStore({ clock })
+  const store = childLeases ? memory : withoutChildren(memory)
+  const open = async (holder: string) => {
+    const leasehold = await Leasehold.open(store, { clock, holder })
+    const news: string[] = []
+    leasehold.on('news', ({ event }) => news.push(event))
+    return { leasehold, news }
+  }
+  /** The leases in the store, without those of the clients themselves, which share no claims. */
+  const leases = async () => {
+    const { leases } = await memory.read({ leases: true })
+    return leases.filter(({ claims, children }) => claims > 0 || children > 0).length
+  }
+  return { clock, store: memory, leases, a: await open('a'), b: await open('b') }
+}
+
+/** A loader that a test ends by hand. */
+function slowLoader() {
+  const self = {
+    runs: 0,
+    finish: (_: string) => {},
+    fail: (_: unknown) => {},
+    load: () => {
+      self.runs++
+      return new Promise<string>((resolve, reject) => {
+        self.finish = resolve
+        self.fail = reject
+      })
+    },
+  }
+  return self
+}
+
+describe.each([true, false])('a cache with stale values (child leases: %s)', (childLeases) => {
+  it('gives out a value for ttl and stale, and no longer', async () => {
+    const { clock, a, leases } = await scene(childLeases)
+    const cache = a.leasehold.cache<string>('c', STALE)
+    await cache.set('k', 'old')
+    await clock.advance(69_999)
+    expect(await cache.peek('k')).toBe('old')
+    await clock.advance(1)
+    expect(await cache.peek('k')).toBeUndefined()
+    expect(await leases()).toBe(0)
+  })
+
+  it('loads again in the background, once, and then gives out the new value', async () => {
+    const { clock, a, b, leases } = await scene(childLeases)
+    const [mine, theirs] = [a, b].map(({ leasehold }) => leasehold.cache<string>('c', STALE))
+    const loader = slowLoader()
+    await mine!.set('k', 'old')
+    await clock.advance(10_000)
+    for (const cache of [mine!, mine!, theirs!, theirs!]) {
+      expect(await cache.get('k', loader.load)).toBe('old')
+      await clock.advance(10)
+    }
+    expect(loader.runs).toBe(1)
+    loader.finish('new')
+    await clock.advance(10)
+    expect(await mine!.get('k', loader.load)).toBe('new')
+    expect(await theirs!.get('k', loader.load)).toBe('new')
+    expect(loader.runs).toBe(1)
+    // The value and its mark, and nothing of the value from before.
+    expect(await leases()).toBe(2)
+    await clock.advance(10_000)
+    expect(await mine!.get('k', loader.load)).toBe('new')
+    await clock.advance(10)
+    expect(loader.runs).toBe(2)
+  })
+
+  it('goes on with the stale value after a failure, and tries again after retryAfter', async () => {
+    const { clock, a, b } = await scene(childLeases)
+    const options = { ...STALE, retryAfter: '5s' } as const
+    const [mine, theirs] = [a, b].map(({ leasehold }) => leasehold.cache<string>('c', options))
+    const loader = slowLoader()
+    await mine!.set('k', 'old')
+    await clock.advance(10_000)
+    expect(await mine!.get('k', loader.load)).toBe('old')
+    await clock.advance(10)
+    loader.fail(new Error('no database'))
+    await clock.advance(10)
+    expect(a.news).toContain('failed')
+    for (const cache of [mine!, theirs!]) {
+      expect(await cache.get('k', loader.load)).toBe('old')
+      await clock.advance(10)
+    }
+    expect(loader.runs).toBe(1)
+    expect(b.news).toEqual([])
+    await clock.advance(5000)
+    expect(await mine!.get('k', loader.load)).toBe('old')
+    await clock.advance(10)
+    expect(loader.runs).toBe(2)
+    loader.finish('new')
+    await clock.advance(10)
+    expect(await mine!.get('k', loader.load)).toBe('new')
+  })
+
+  it.each<[string, 'set' | 'delete']>([
+    ['set', 'set'],
+    ['deleted', 'delete'],
+  ])('leaves nothing of a value that is %s', async (_, change) => {
+    const { clock, a, store, leases } = await scene(childLeases)
+    const cache = a.leasehold.cache<string>('c', STALE)
+    await cache.set('k', 'old')
+    await cache.get('l', () => 'other')
+    const before = await leases()
+    if (change === 'set') await cache.set('k', 'new')
+    else await cache.delete('k')
+    await clock.settle()
+    const { keys } = await store.read({ prefix: 'cache/c/k/' })
+    expect(keys.map(({ count }) => count)).toEqual(change === 'set' ? [1, 1] : [])
+    expect(await leases()).toBe(change === 'set' ? before : before - 2)
+    expect(await cache.peek('l')).toBe('other')
+  })
+
+  it('leaves nothing of a loader whose value was set meanwhile', async () => {
+    const { clock, a, b, store } = await scene(childLeases)
+    const loader = slowLoader()
+    const loading = a.leasehold.cache<string>('c', STALE).get('k', loader.load)
+    await clock.advance(10)
+    await b.leasehold.cache<string>('c', STALE).set('k', 'set')
+    await clock.advance(10)
+    loader.finish('loaded')
+    expect(await loading).toBe('set')
+    const { keys } = await store.read({ prefix: 'cache/c/k/' })
+    expect(keys.map(({ count }) => count)).toEqual([1, 1])
+  })
+})
+
+it('a cache without stale values does not give out those of one that has them', async () => {
+  const { clock, a } = await scene(true)
+  await a.leasehold.cache<string>('c', STALE).set('k', 'old')
+  const strict = a.leasehold.cache<string>('c')
+  expect(await strict.get('k', () => 'new')).toBe('old')
+  await clock.advance(10_000)
+  expect(await strict.peek('k')).toBeUndefined()
+  expect(await strict.get('k', () => 'new')).toBe('new')
+})

@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest'
+import { Client } from '../../src/client/index.ts'
+import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
+import { Results } from '../../src/recipes/registry/results.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+/** The leases that are in the store, and of these the ones without a claim. */
+async function leasesIn(store: LeaseStore) {
+  const { leases } = await store.read({ leases: true, limit: 10_000 })
+  return { all: leases.length, empty: leases.filter(({ claims }) => claims === 0).length }
+}
+
+interface World {
+  readonly clock: TestClock
+  readonly store: LeaseStore
+  /** A client of its own does some work, and then closes, or vanishes without a word. */
+  run(work: (leasehold: Leasehold) => Promise<void>, end: End): Promise<void>
+}
+
+const ENDS = ['closes', 'vanishes'] as const
+type End = (typeof ENDS)[number]
+
+function world(): World {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  let clients = 0
+  return {
+    clock,
+    store,
+    async run(work, end) {
+      const line = new FaultyStore(store, clock, true)
+      const leasehold = await Leasehold.open(line, { clock, holder: `client-${++clients}` })
+      await work(leasehold)
+      if (end === 'closes') return leasehold.close()
+      line.freeze()
+    },
+  }
+}
+
+const GPU = { resources: [{ name: 'gpu' }] }
+/** More than there may be books. */
+const CLIENTS = 100
+
+describe.each(ENDS)('a client that %s', (end) => {
+  it('leaves a bounded number of books of a pool, each with a claim', async () => {
+    const { clock, store, run } = world()
+    for (let at = 0; at < CLIENTS; at++) {
+      await run(async (leasehold) => {
+        const permit = await leasehold.pool('p', GPU).take({ tenant: `t${at % 5}`, kind: 'k' })
+        await clock.advance(10)
+        await permit.release()
+      }, end)
+    }
+    await clock.advance(MINUTE)
+    // The definition, and the books.
+    expect(await leasesIn(store)).toEqual({ all: 1 + 8, empty: 0 })
+  })
+
+  it('leaves a bounded number of books, though it had not returned its permit', async () => {
+    const { clock, store, run } = world()
+    const resources = Array.from({ length: CLIENTS }, (_, at) => ({ name: `gpu-${at}` }))
+    for (let at = 0; at < CLIENTS; at++) {
+      await run(async (leasehold) => {
+        await leasehold.pool('p', { resources }).take({ tenant: `t${at}`, kind: 'k', ttl: '10s' })
+        await clock.advance(10)
+      }, end)
+    }
+    await clock.advance(MINUTE)
+    expect(await leasesIn(store)).toEqual({ all: 1 + 64, empty: 0 })
+  })
+
+  it.each<[string, number, (leasehold: Leasehold) => Promise<unknown>]>([
+    ['a lock', 0, (leasehold) => leasehold.lock('a')],
+    [
+      'a lock that waits',
+      0,
+      async (leasehold) => {
+        const held = await leasehold.lock('a')
+        leasehold.lock('a').catch(() => {})
+        return held
+      },
+    ],
+    [
+      'an election',
+      0,
+      async (leasehold) => {
+        await leasehold.election('e').campaign()
+      },
+    ],
+    [
+      'a registration',
+      0,
+      async (leasehold) => {
+        return leasehold.registry.register('s', { address: 'http://127.0.0.1:1' })
+      },
+    ],
+    ['discovery', 0, (leasehold) => leasehold.registry.watch('s').ready],
+    // What outlives its client on purpose: one lease each, however often it was changed.
+    [
+      'a pool that is redefined',
+      1,
+      async (leasehold) => {
+        const pool = leasehold.pool('p', GPU)
+        await pool.status()
+        for (const name of ['a', 'b', 'c']) await pool.redefine({ resources: [{ name }] })
+      },
+    ],
+    [
+      'a value that is set often',
+      1,
+      async (leasehold) => {
+        const cache = leasehold.cache('c', { ttl: '1h' })
+        for (let value = 0; value < 10; value++) await cache.set('k', value)
+      },
+    ],
+    // Its mark, which ends before it, is another lease.
+    [
+      'a stale value that is set often',
+      2,
+      async (leasehold) => {
+        const cache = leasehold.cache('c', { ttl: '1h', stale: '1h' })
+        for (let value = 0; value < 10; value++) await cache.set('k', value)
+      },
+    ],
+    [
+      'a value that is loaded often',
+      1,
+      async (leasehold) => {
+        const cache = leasehold.cache('c', { ttl: '1h' })
+        for (let value = 0; value < 10; value++) {
+          await cache.delete('k')
+          await cache.get('k', () => value)
+        }
+      },
+    ],
+    [
+      'a value that is deleted',
+      0,
+      async (leasehold) => {
+        for (const stale of ['0s', '1h'] as const) {
+          const cache = leasehold.cache('c', { ttl: '1h', stale })
+          await cache.set('k', 1)
+          await cache.delete('k')
+          await cache.get('k', () => 2)
+          await cache.delete('k')
+        }
+      },
+    ],
+    [
+      'a session that is replaced',
+      1,
+      async (leasehold) => {
+        const store = leasehold.sessionStore({ ttl: '1h' })
+        for (const maxAge of [1, 2, 3]) {
+          const cookie = { originalMaxAge: maxAge * HOUR, maxAge: maxAge * HOUR }
+          await new Promise((done) => store.set('id', { cookie }, done))
+        }
+      },
+    ],
+    [
+      'a ttl that was learnt',
+      1,
+      async (leasehold) => {
+        for (let at = 0; at < 3; at++) {
+          const held = await leasehold.lock('a', { ttl: 'adaptive', kind: 'k' })
+          await held.release()
+          await leasehold.adaptive.flush()
+        }
+      },
+    ],
+  ])('leaves of %s %i leases, each with a claim', async (_, all, work) => {
+    const { clock, store, run } = world()
+    const working = run(async (leasehold) => void (await work(leasehold)), end)
+    await clock.advance(1000)
+    await working
+    await clock.advance(2 * MINUTE)
+    expect(await leasesIn(store)).toEqual({ all, empty: 0 })
+  })
+})
+
+describe('a checker whose results the store refuses', () => {
+  it.each(['forbidden', 'limit-exceeded'] as const)(
+    'needs one lease for them (%s)',
+    async (code) => {
+      const { clock, store } = world()
+      const claim = async () => {
+        throw new LeaseholdError(code, 'not here')
+      }
+      const client = new Client(changedStore(store, { claim }), { clock })
+      const results = new Results(client, () => {})
+      results.set('key', 'text')
+      await clock.advance(MINUTE)
+      expect((await leasesIn(store)).all).toBe(1)
+      results.stop()
+      await client.close()
+      await clock.advance(MINUTE)
+      expect((await leasesIn(store)).all).toBe(0)
+    },
+  )
+})

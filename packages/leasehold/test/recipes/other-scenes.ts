@@ -1,0 +1,43 @@
+import { memoryStore as builtMemoryStore } from 'leasehold/memory'
+import { createServer } from 'leasehold-server'
+import { systemClock } from '../../src/port/index.ts'
+import { fileStore } from '../../src/stores/file/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { remoteStore } from '../../src/stores/remote/index.ts'
+import { MemoryDisk } from '../file/memory-disk.ts'
+import { ENGINE_STORES } from './engine-scenes.ts'
+import { farAway, type Scene, type SceneKind, scene, virtual } from './one-scene.ts'
+
+/** Mutation tests leave these out: most take real time, and a recipe cannot tell them apart. */
+export const OTHER_SCENES: readonly SceneKind[] = [
+  {
+    name: 'file',
+    make: () => virtual((clock) => fileStore('', { disk: new MemoryDisk(), clock })),
+  },
+  {
+    name: 'memory, in real time',
+    make: async () => scene(farAway(memoryStore(), systemClock), systemClock, sleep),
+  },
+  { name: 'a server, over the network', make: served },
+  ...ENGINE_STORES.map(({ name, open }) => ({
+    name,
+    make: async () => scene(await open(), systemClock, sleep),
+  })),
+]
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => void systemClock.timer(systemClock.now() + ms, resolve, true))
+}
+
+async function served(): Promise<Scene> {
+  // The server is the built one, and so must be what it serves.
+  const kept = builtMemoryStore()
+  const server = await createServer({ store: kept, port: 0 })
+  const made = scene(await remoteStore(server.url), systemClock, sleep)
+  const close = async () => {
+    await made.close()
+    await server.close()
+    await kept.close()
+  }
+  return { ...made, close }
+}

@@ -1,0 +1,378 @@
+import { describe, expect, it } from 'vitest'
+import { definitionOf, type PoolDefinition } from '../../src/recipes/pool/definition.ts'
+import { expectedHold, forecast } from '../../src/recipes/pool/estimate.ts'
+import { added, expectation, observed } from '../../src/recipes/pool/hold-times.ts'
+import {
+  costOf,
+  guaranteedShares,
+  holdings,
+  type Standing,
+  suiting,
+  turn,
+  type Waiter,
+  wholeLine,
+} from '../../src/recipes/pool/turn.ts'
+import {
+  addTo,
+  type Book,
+  charge,
+  decayed,
+  EMPTY_BOOK,
+  type Held,
+  type HoldTimes,
+  usageOf,
+} from '../../src/recipes/pool/usage.ts'
+import { conditionsOf } from '../../src/recipes/pool/where.ts'
+
+const HOUR = 3600_000
+
+describe('what was used', () => {
+  it('counts half after a half-life, and is not more before it was', () => {
+    const account = { used: 8, at: 1000 }
+    expect(decayed(account, 1000, 100)).toBe(8)
+    expect(decayed(account, 1100, 100)).toBe(4)
+    expect(decayed(account, 1300, 100)).toBe(1)
+    expect(decayed(account, 500, 100)).toBe(8)
+  })
+
+  it('is time times resources for what is short, and at most what one half-life keeps alive', () => {
+    expect(charge(2, 1, 1e9)).toBeCloseTo(2)
+    expect(charge(1, 1e12, 1000)).toBeCloseTo(1000 / Math.LN2)
+    expect(charge(1, -5, 1000)).toBe(0)
+    // The same in one go and in two, the first of which has decayed when the second ends.
+    const twice = decayed({ used: charge(1, 500, 1000), at: 0 }, 500, 1000) + charge(1, 500, 1000)
+    expect(charge(1, 1000, 1000)).toBeCloseTo(twice)
+  })
+
+  it('is added up as of the later of both times', () => {
+    const early = { used: 8, at: 1000 }
+    const late = { used: 3, at: 1100 }
+    expect(addTo(undefined, early, 100)).toBe(early)
+    expect(addTo(early, late, 100)).toEqual({ used: 7, at: 1100 })
+    expect(addTo(late, early, 100)).toEqual({ used: 7, at: 1100 })
+  })
+
+  it('counts what is held as booked, or for as long as it was held where that is longer', () => {
+    const held = { token: 1, tenant: 't', cost: 2, since: 1000, booked: 500 }
+    const used = (now: number) => usageOf([], [held], now, 1e9).get('t')!
+    expect(used(1000)).toBeCloseTo(1000, 2)
+    expect(used(1500)).toBeCloseTo(1000, 2)
+    expect(used(2000)).toBeCloseTo(2000, 2)
+  })
+
+  it('is what all books say together, of what is open once, and as booked where it is gone', () => {
+    const open = { token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }
+    const books: Book[] = [
+      { ...EMPTY_BOOK, accounts: { t: { used: 5, at: 1000 }, u: { used: 7, at: 1000 } } },
+      { ...EMPTY_BOOK, accounts: { t: { used: 6, at: 1000 } }, open: [open] },
+    ]
+    const held: Held = { ...open, booked: 3000 }
+    const used = (...alive: Held[]) => usageOf(books, alive, 1000, 1e9)
+    expect(used(held).get('t')).toBeCloseTo(3011, 1)
+    expect(used().get('t')).toBeCloseTo(1011, 1)
+    expect(used().get('u')).toBeCloseTo(7)
+    expect([...used().keys()]).toEqual(['t', 'u'])
+  })
+
+  it('of a permit that is gone decays from when it would have been over', () => {
+    const open = [{ token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }]
+    const later = usageOf([{ ...EMPTY_BOOK, open }], [], 2000, 1000).get('t')!
+    expect(later).toBeCloseTo(charge(1, 1000, 1000) / 2)
+  })
+})
+
+describe('how long work is held', () => {
+  const seen = (...times: number[]) =>
+    times.reduce<HoldTimes | undefined>((all, ms) => observed(all, ms), undefined)
+
+  it('is known to about a quarter', () => {
+    for (const ms of [1000, 5000, 60_000, HOUR, 30 * 24 * HOUR]) {
+      const { rest } = expectation(seen(ms))!
+      expect(Math.max(rest / ms, ms / rest)).toBeLessThan(1.25)
+    }
+  })
+
+  it('is not known where nothing was seen', () => {
+    expect(expectation(undefined)).toBeUndefined()
+    expect(expectation({})).toBeUndefined()
+  })
+
+  it('is at least about a second, and at most about two months', () => {
+    expect(seen(0)).toEqual(seen(1000))
+    expect(seen(1)).toEqual({ 0: 1 })
+    expect(seen(1e15)).toEqual({ 45: 1 })
+    expect(seen(1001)).toEqual({ 1: 1 })
+    expect(seen(2000)).toEqual({ 2: 1 })
+  })
+
+  it('is the mean of what was seen, by how often', () => {
+    const [short, long] = [expectation(seen(1000))!.rest, expectation(seen(HOUR))!.rest]
+    const both = expectation(seen(1000, HOUR, HOUR, HOUR))!
+    expect(both.seen).toBe(4)
+    expect(both.rest).toBeCloseTo((short + 3 * long) / 4)
+  })
+
+  it('is for what is held already the mean of what was held for longer', () => {
+    const long = expectation(seen(HOUR))!.rest
+    const times = seen(1000, 1000, HOUR)
+    expect(expectation(times, 60_000)).toEqual({ rest: long - 60_000, seen: 3 })
+    // It has outlived all: half as long again.
+    expect(expectation(times, 10 * HOUR)).toEqual({ rest: 5 * HOUR, seen: 3 })
+    expect(expectation(times, long)).toEqual({ rest: long / 2, seen: 3 })
+  })
+
+  it('is learnt anew: with more than a hundred observations the old ones count half', () => {
+    const sum = (times: HoldTimes) => Object.values(times).reduce((all, count) => all + count, 0)
+    const hundred = seen(...Array.from({ length: 100 }, () => 1000))!
+    expect(hundred).toEqual({ 0: 100 })
+    const more = observed(hundred, HOUR)
+    expect(sum(more)).toBe(50.5)
+    expect(added({ 0: 100, 5: 0.15 }, { 3: 1 })).toEqual({ 0: 50, 3: 0.5 })
+    expect(added({ 0: 100, 5: 0.2 }, { 3: 1 })).toEqual({ 0: 50, 3: 0.5, 5: 0.1 })
+    expect(added({ 0: 1 }, { 0: 2, 1: 3 })).toEqual({ 0: 3, 1: 3 })
+  })
+
+  it('is believed when three were seen, by all processes together', () => {
+    const book = (kind: string, times: HoldTimes): Book => ({
+      ...EMPTY_BOOK,
+      kinds: { [kind]: times },
+    })
+    const hour = expectation(seen(HOUR))!.rest
+    expect(expectedHold([book('k', seen(HOUR, HOUR)!)], 'k')).toBeUndefined()
+    const two = [book('k', seen(HOUR, HOUR)!), book('k', seen(HOUR)!)]
+    expect(expectedHold(two, 'k')).toBeCloseTo(hour)
+    expect(expectedHold(two, 'other')).toBeUndefined()
+    expect(expectedHold(two, 'toString')).toBeUndefined()
+  })
+})
+
+const waiter = (token: number, tenant: string, more: Partial<Waiter> = {}) => ({
+  token,
+  tenant,
+  kind: 'k',
+  priority: 0,
+  count: 1,
+  where: [],
+  booked: HOUR,
+  ...more,
+})
+
+const permit = (token: number, tenant: string, keys: string[], more: object = {}) => ({
+  token,
+  tenant,
+  kind: 'k',
+  keys: keys.map((key) => `pool/p/r/${key}`),
+  cost: keys.length,
+  since: 0,
+  booked: HOUR,
+  ...more,
+})
+
+function standing(
+  waiters: readonly ReturnType<typeof waiter>[],
+  occupants: readonly ReturnType<typeof permit>[] = [],
+  more: Partial<PoolDefinition> = {},
+  usage: Record<string, number> = {},
+) {
+  const resources = [{ name: 'g0' }, { name: 'g1' }]
+  const definition = definitionOf({ resources, ...more })
+  const used = new Map(Object.entries(usage))
+  return { pool: 'p', definition, waiters, occupants, usage: used, books: [] as Book[] }
+}
+
+const order = (state: Standing) => wholeLine(state).map(({ waiter }) => waiter.token)
+
+describe('the order of the line', () => {
+  it('goes by what each tenant has used for its weight', () => {
+    const line = [waiter(1, 'x'), waiter(2, 'y')]
+    expect(order(standing(line))).toEqual([1, 2])
+    expect(order(standing(line, [], {}, { x: 1 }))).toEqual([2, 1])
+    const tenants = { x: { weight: 4 }, y: { weight: 1 } }
+    expect(order(standing(line, [], { tenants }, { x: 3 * HOUR, y: HOUR }))).toEqual([1, 2])
+    expect(order(standing(line, [], { tenants }, { x: 5 * HOUR, y: HOUR }))).toEqual([2, 1])
+  })
+
+  it('puts a tenant first that holds less than its guaranteed share, whatever it used', () => {
+    const line = [waiter(1, 'x'), waiter(2, 'y')]
+    const held = [permit(9, 'x', ['g0'])]
+    expect(order(standing(line, held, {}, { y: 100 * HOUR }))).toEqual([2, 1])
+  })
+
+  it('goes by priority within a tenant, and then by who came first', () => {
+    const line = [waiter(3, 'x'), waiter(1, 'x'), waiter(2, 'x', { priority: 1 })]
+    expect(order(standing(line))).toEqual([2, 1, 3])
+  })
+
+  it('takes turns between tenants: what is next in line counts as if it were held', () => {
+    const line = [waiter(1, 'x'), waiter(2, 'x'), waiter(3, 'y'), waiter(4, 'y')]
+    expect(order(standing(line))).toEqual([1, 3, 2, 4])
+    const short = [waiter(1, 'x', { booked: 1 }), waiter(2, 'x'), waiter(3, 'y'), waiter(4, 'y')]
+    expect(order(standing(short, [permit(9, 'x', ['g0']), permit(8, 'y', ['g1'])]))).toEqual([
+      1, 3, 2, 4,
+    ])
+  })
+
+  it('does not put off for ever what is larger than its tenant’s share', () => {
+    const line = [waiter(1, 'x'), waiter(2, 'y', { count: 2 })]
+    expect(order(standing(line, [], {}, { x: 1 }))).toEqual([2, 1])
+    expect(order(standing(line, [], {}, { y: 1 }))).toEqual([1, 2])
+  })
+})
+
+describe('what a tenant is guaranteed, and holds', () => {
+  it('is its weight’s part among those who hold or want something', () => {
+    const tenants = { x: { weight: 1 }, y: { weight: 3 }, idle: { weight: 4 } }
+    const state = standing([waiter(1, 'y')], [permit(9, 'x', ['g0'])], { tenants })
+    expect([...guaranteedShares(state)]).toEqual([
+      ['x', 0.5],
+      ['y', 1.5],
+    ])
+    const stranger = standing([], [permit(9, 'stranger', ['g0'])], { tenants })
+    expect([...guaranteedShares(stranger)]).toEqual([['stranger', 0]])
+  })
+
+  it('is in parts where resources have shares, and without what is no longer in the pool', () => {
+    const resources = [{ name: 'a', shares: 4 }, { name: 'b' }]
+    const occupants = [
+      permit(1, 'x', ['a/0', 'a/1']),
+      permit(2, 'x', ['b']),
+      permit(3, 'y', ['old']),
+    ]
+    expect([...holdings(standing([], occupants, { resources }))]).toEqual([
+      ['x', 1.5],
+      ['y', 0],
+    ])
+  })
+
+  it('costs as much as it asks for of what suits', () => {
+    const resources = [{ name: 'a' }, { name: 'b', shares: 4, big: true }]
+    const { definition } = standing([], [], { resources })
+    expect(costOf(definition, waiter(1, 'x', { count: 2 }))).toBe(2)
+    expect(costOf(definition, waiter(1, 'x', { shares: 1 }))).toBe(1)
+    expect(costOf(definition, waiter(1, 'x', { shares: 2 }))).toBe(0.5)
+    const where = conditionsOf('big = true')
+    expect(costOf(definition, waiter(1, 'x', { shares: 1, where }))).toBe(0.25)
+    expect(costOf(definition, waiter(1, 'x', { shares: 5 }))).toBe(5)
+    expect(suiting(definition, waiter(1, 'x'))).toBe(2)
+    expect(suiting(definition, waiter(1, 'x', { where }))).toBe(1)
+    expect(suiting(definition, waiter(1, 'x', { shares: 2 }))).toBe(1)
+    expect(suiting(definition, waiter(1, 'x', { shares: 5 }))).toBe(0)
+  })
+})
+
+describe('what is given', () => {
+  const resources = [{ name: 'a', shares: 4 }, { name: 'b', shares: 2 }, { name: 'c' }]
+  const given = (state: Standing) => turn(state).map(({ units }) => units)
+
+  it('are shares where the least is left, so that whole resources stay whole', () => {
+    expect(given(standing([waiter(1, 'x', { shares: 1 })], [], { resources }))).toEqual([
+      ['pool/p/r/c'],
+    ])
+    const two = standing([waiter(1, 'x', { shares: 2 })], [], { resources })
+    expect(given(two)).toEqual([['pool/p/r/b/0', 'pool/p/r/b/1']])
+    const some = [permit(9, 'y', ['a/0', 'a/1', 'a/2']), permit(8, 'y', ['c'])]
+    const rest = standing([waiter(1, 'x', { shares: 1 })], some, { resources })
+    expect(given(rest)).toEqual([['pool/p/r/a/3']])
+  })
+
+  it('are whole resources in the order in which they were defined', () => {
+    const all = standing([waiter(1, 'x', { count: 2 })], [], { resources })
+    expect(given(all)).toEqual([
+      [0, 1, 2, 3].map((i) => `pool/p/r/a/${i}`).concat(['pool/p/r/b/0', 'pool/p/r/b/1']),
+    ])
+  })
+
+  it('is nothing where nothing is free: then there is nothing to decide', () => {
+    const held = [permit(8, 'y', ['g0']), permit(9, 'y', ['g1'])]
+    const state = standing([waiter(1, 'x')], held)
+    expect(turn(state)).toEqual([])
+    expect(wholeLine(state)).toMatchObject([{ units: undefined, keeps: [] }])
+    const line = [waiter(1, 'x'), waiter(2, 'x'), waiter(3, 'x')]
+    expect(turn(standing(line)).map(({ waiter: { token } }) => token)).toEqual([1, 2])
+  })
+
+  it('is kept where the least is missing, and no more than is needed', () => {
+    const held = [permit(7, 'y', ['a/0', 'a/1']), permit(8, 'y', ['b/0']), permit(9, 'y', ['c'])]
+    const state = standing([waiter(1, 'x')], held, { resources })
+    expect(wholeLine(state)[0]).toMatchObject({ units: undefined, keeps: ['pool/p/r/b/1'] })
+    const three = { count: 3 }
+    expect(wholeLine(standing([waiter(1, 'x', three)], held, { resources }))[0]!.keeps).toEqual([
+      'pool/p/r/b/1',
+      'pool/p/r/a/2',
+      'pool/p/r/a/3',
+    ])
+  })
+
+  it('is not what was asked back for another, unless nobody did', () => {
+    const asked = [{ permit: 9, line: 2, keys: ['pool/p/r/g0'] }]
+    const line = [waiter(1, 'x'), waiter(2, 'x')]
+    expect(given({ ...standing(line), asked })).toEqual([['pool/p/r/g1'], ['pool/p/r/g0']])
+  })
+})
+
+describe('how long each will wait', () => {
+  const waits = (state: Parameters<typeof forecast>[0], now = 0) =>
+    [...forecast(state, now)].map(([token, { wait, basis }]) => [token, Math.round(wait), basis])
+
+  it('is until what was booked before is over, where nothing else is known', () => {
+    const held = [permit(8, 'y', ['g0']), permit(9, 'y', ['g1'], { booked: 2 * HOUR })]
+    const line = [waiter(1, 'x'), waiter(2, 'x'), waiter(3, 'x')]
+    expect(waits(standing(line, held))).toEqual([
+      [1, HOUR, 'booked'],
+      [2, 2 * HOUR, 'booked'],
+      [3, 2 * HOUR, 'booked'],
+    ])
+    expect(waits(standing(line, held), HOUR / 2)[0]).toEqual([1, HOUR / 2, 'booked'])
+  })
+
+  it('is nothing where something is free, which rests on nothing', () => {
+    expect(waits(standing([waiter(1, 'x')]))).toEqual([[1, 0, 'observed']])
+  })
+
+  it('is half as long again for what is held for longer than it was booked', () => {
+    const resources = [{ name: 'g0' }]
+    const held = [permit(9, 'y', ['g0'])]
+    const state = standing([waiter(1, 'x')], held, { resources })
+    expect(waits(state, 2 * HOUR)).toEqual([[1, HOUR, 'booked']])
+  })
+
+  it('is what was observed of the kinds before it, where that is enough', () => {
+    const resources = [{ name: 'g0' }]
+    const times = [0, 1, 2].reduce<HoldTimes | undefined>((all) => observed(all, 60_000), undefined)
+    const books = [{ ...EMPTY_BOOK, kinds: { k: times! } }]
+    const held = [permit(9, 'y', ['g0'])]
+    const minute = expectation(times)!.rest
+    const line = [
+      waiter(1, 'x'),
+      waiter(2, 'x'),
+      { ...waiter(3, 'x'), kind: 'other' },
+      waiter(4, 'x'),
+    ]
+    const state = { ...standing(line, held, { resources }), books }
+    expect(waits(state)).toEqual([
+      [1, Math.round(minute), 'observed'],
+      [2, Math.round(2 * minute), 'observed'],
+      [3, Math.round(3 * minute), 'observed'],
+      [4, Math.round(3 * minute + HOUR), 'booked'],
+    ])
+  })
+
+  it('goes by the same order as in earnest: who is given much is behind', () => {
+    const resources = [{ name: 'g0' }]
+    const line = [waiter(1, 'x'), waiter(2, 'x'), waiter(3, 'y')]
+    const state = standing(line, [permit(9, 'z', ['g0'])], { resources })
+    expect(waits(state).map(([token]) => token)).toEqual([1, 3, 2])
+  })
+
+  it('is not foretold for those behind what never ends, nor for more than 200', () => {
+    const forever = [
+      permit(8, 'y', ['g0'], { booked: Infinity }),
+      permit(9, 'y', ['g1'], { booked: Infinity }),
+    ]
+    expect(waits(standing([waiter(1, 'x')], forever))).toEqual([])
+    const many = Array.from({ length: 205 }, (_, i) => waiter(i + 1, 'x'))
+    const found = waits(standing(many))
+    expect(found.length).toBeGreaterThanOrEqual(200)
+    expect(found.length).toBeLessThan(203)
+  })
+})

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import {
+  choose,
+  type Instance,
+  type PickOptions,
+  type PickStrategy,
+} from '../../src/recipes/index.ts'
+
+const instance = (id: string, more: Partial<Instance> = {}) =>
+  ({ id, weight: 1, ...more }) as Instance
+
+/** Numbers that come one after the other instead of by chance. */
+const numbers = (...given: number[]) => {
+  let at = 0
+  return () => given[at++]!
+}
+
+const pick = (
+  instances: readonly Instance[],
+  strategy: PickStrategy,
+  {
+    turn = 0,
+    chance = [0],
+    ...options
+  }: PickOptions & { readonly turn?: number; readonly chance?: readonly number[] } = {},
+) => choose(instances, strategy, options, turn, numbers(...chance))?.id
+
+describe('in proportion to weights', () => {
+  const fleet = [instance('a'), instance('b', { weight: 3 }), instance('c', { weight: 4 })]
+
+  it.each([
+    [0, 'a'],
+    [0.124, 'a'],
+    [0.125, 'b'],
+    [0.499, 'b'],
+    [0.5, 'c'],
+    [0.999, 'c'],
+    // A source of chance that does not keep its promise still gets one of them.
+    [1, 'c'],
+  ])('%d of chance means %s', (chance, id) => {
+    expect(pick(fleet, 'weighted', { chance: [chance] })).toBe(id)
+  })
+
+  it('all of weight 0 are equals', () => {
+    const idle = ['a', 'b', 'c', 'd'].map((id) => instance(id, { weight: 0 }))
+    const picked = [0, 0.25, 0.5, 0.75].map((at) => pick(idle, 'weighted', { chance: [at] }))
+    expect(picked).toEqual(['a', 'b', 'c', 'd'])
+  })
+})
+
+describe('the less loaded of two', () => {
+  const fleet = [5, 4, 3, 2].map((load) => instance(`load-${load}`, { load }))
+
+  it.each([
+    [[0, 0], 'load-4'],
+    [[0, 0.999], 'load-2'],
+    [[0.999, 0], 'load-2'],
+    [[0.25, 0], 'load-4'],
+    [[0.25, 0.34], 'load-3'],
+    [[0.5, 0.34], 'load-3'],
+    [[0.5, 0.7], 'load-2'],
+  ])('of chance %j is %s: never one with itself', (chance, id) => {
+    expect(pick(fleet, 'two-choices', { chance })).toBe(id)
+  })
+
+  it('is the only one, where there are not two', () => {
+    expect(pick(fleet.slice(0, 1), 'two-choices')).toBe('load-5')
+    expect(pick([], 'two-choices')).toBeUndefined()
+  })
+})
+
+describe('the least loaded', () => {
+  it('has the lowest load for its weight; one that has reported none has none', () => {
+    const fleet = [
+      instance('a', { load: 10, weight: 2 }),
+      instance('b', { load: 4 }),
+      instance('c', { load: 5 }),
+    ]
+    expect(pick(fleet, 'least-loaded')).toBe('b')
+    expect(pick([...fleet, instance('d')], 'least-loaded')).toBe('d')
+    const idle = fleet.map((one) => ({ ...one, weight: 0 }))
+    expect(pick(idle, 'least-loaded')).toBe('b')
+  })
+
+  it('takes turns with its equals, and with nobody else', () => {
+    const fleet = [
+      instance('a', { load: 1 }),
+      instance('b', { load: 2 }),
+      instance('c', { load: 1 }),
+    ]
+    const turns = [0, 1, 2, 3].map((turn) => pick(fleet, 'least-loaded', { turn }))
+    expect(turns).toEqual(['a', 'c', 'a', 'c'])
+  })
+})
+
+describe('what has no weight', () => {
+  it.each(['round-robin', 'zone-first', 'consistent-hash'] as const)(
+    'is chosen by %s only where there is nothing else',
+    (strategy) => {
+      const options = { zone: 'z', key: 'k' }
+      const none = instance('none', { weight: 0, zone: 'z' })
+      for (let turn = 0; turn < 4; turn++) {
+        expect(pick([none, instance('some')], strategy, { ...options, turn })).toBe('some')
+        expect(pick([none], strategy, { ...options, turn })).toBe('none')
+        expect(pick([], strategy, { ...options, turn })).toBeUndefined()
+      }
+    },
+  )
+})
+
+describe('what is near', () => {
+  it('takes turns, and so do the others where nothing is', () => {
+    const fleet = ['a', 'b', 'c'].map((id) => instance(id, { zone: id === 'a' ? 'x' : 'y' }))
+    const turns = (zone: string) =>
+      [0, 1, 2, 3].map((turn) => pick(fleet, 'zone-first', { turn, zone }))
+    expect(turns('y')).toEqual(['b', 'c', 'b', 'c'])
+    expect(turns('w')).toEqual(['a', 'b', 'c', 'a'])
+  })
+})
+
+describe('the owner of a key', () => {
+  it('is the same in every version: programs of two versions must agree', () => {
+    const fleet = ['a', 'b', 'c', 'd'].map((id) => instance(id))
+    const owners = (instances: readonly Instance[]) =>
+      Array.from({ length: 40 }, (_, at) =>
+        pick(instances, 'consistent-hash', { key: `user-${at}` }),
+      ).join('')
+    expect(owners([...fleet, instance('e', { weight: 3 })])).toBe(
+      'cbeeddececcbaaceedbccdceeeeeaeeeadeecdbc',
+    )
+    const idle = [...fleet, instance('e')].map((one) => ({ ...one, weight: 0 }))
+    expect(owners(idle)).toBe(owners([...fleet, instance('e')]))
+  })
+})

@@ -1,0 +1,330 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold, LeaseholdError, type LeaseholdOptions } from '../../src/index.ts'
+import { testStore } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+const code = (name: string) => expect.objectContaining({ code: name })
+
+async function scene(options: LeaseholdOptions = {}) {
+  const { store, clock } = testStore()
+  const line = new FaultyStore(store, clock)
+  const far = await Leasehold.open(line, { clock, holder: 'far', callTimeout: '1s', ...options })
+  const near = await Leasehold.open(store, { clock, holder: 'near' })
+  const news: unknown[] = []
+  far.on('news', ({ event, level, key, token, recipe }) => {
+    news.push({ event, level, key, token, recipe })
+  })
+  const find = () => near.registry.find('s', { status: 'any' })
+  return { store, clock, line, far, near, news, find }
+}
+
+describe('a registration', () => {
+  it('is on a lease of 15 s that says whose it is', async () => {
+    const { store, far } = await scene()
+    const me = await far.registry.register('s', { id: 'i' })
+    const { lease } = await store.read({ lease: me.lease! })
+    expect(lease).toMatchObject({ ttl: 15_000, labels: { service: 's', instance: 'i' } })
+    expect(lease?.parent).toBeUndefined()
+    expect([me.state, me.key, me.id]).toEqual(['present', 'services/s/i', 'i'])
+    const nameless = await far.registry.register('s', {})
+    expect(nameless.id).toMatch(/^\S{12}$/)
+    await expect(far.registry.register('s', null as never)).rejects.toThrowError(/needs an object/)
+    await expect(far.registry.register('s', 5 as never)).rejects.toThrowError(/needs an object/)
+  })
+
+  it('says what it is told to, all at once or part by part', async () => {
+    const { far, find } = await scene()
+    const me = await far.registry.register('s', { id: 'i' })
+    const changes = {
+      ...{ address: 'a:1', endpoints: { m: 'b:2' }, capabilities: ['c'], tags: ['t'] },
+      ...{ metadata: { k: 'v' }, weight: 2, zone: 'z', check: { ttl: '1h' } },
+    } as const
+    for (const [name, value] of Object.entries(changes)) await me.update({ [name]: value })
+    const { check: _, ...shown } = changes
+    expect(await find()).toMatchObject([shown])
+    expect(me.description.check).toMatchObject({ ttl: 3_600_000 })
+    // What is given as undefined is taken back; what is not given stays.
+    await me.update({ zone: undefined, weight: 3 })
+    expect(me.description).toMatchObject({ ...shown, zone: undefined, weight: 3 })
+    for (const wrong of [null, 5, undefined]) {
+      await expect(async () => me.update(wrong as never)).rejects.toThrowError(/object/)
+    }
+    await me.maintenance(true)
+    expect(await find()).toMatchObject([{ status: 'maintenance', note: undefined }])
+  })
+
+  it('writes a report when it says something new, or when an old one is a third of the ttl old', async () => {
+    const { store, clock, far } = await scene()
+    const me = await far.registry.register('s', { id: 'i', check: { ttl: '30s' } })
+    const written = async () => (await store.read({ prefix: 'services/' })).revision
+    const writes = async (...report: Parameters<typeof me.report>) => {
+      const before = await written()
+      await me.report(...report)
+      return (await written()) > before
+    }
+    expect(await writes('passing')).toBe(true)
+    expect(await writes('passing')).toBe(false)
+    expect(await writes('passing', 'a note')).toBe(true)
+    expect(await writes('warning', 'a note')).toBe(true)
+    await clock.advance(9999)
+    expect(await writes('warning', 'a note')).toBe(false)
+    await clock.advance(1)
+    expect(await writes('warning', 'a note')).toBe(true)
+    expect(me.description.report).toEqual({ status: 'warning', note: 'a note', count: 4 })
+    await me.update({ check: undefined })
+    await clock.advance(600_000)
+    expect(await writes('warning', 'a note')).toBe(false)
+  })
+
+  it('tells a load when a second has passed since the last one, and none once it has ended', async () => {
+    const { clock, far, find, line } = await scene()
+    const me = await far.registry.register('s', { id: 'i' })
+    const load = async () => (await find())[0]?.load
+    me.reportLoad(1)
+    await clock.advance(0)
+    expect(await load()).toBe(1)
+    await clock.advance(400)
+    me.reportLoad(2)
+    me.reportLoad(3)
+    await clock.advance(599)
+    expect(await load()).toBe(1)
+    await clock.advance(1)
+    expect(await load()).toBe(3)
+    await clock.advance(5000)
+    me.reportLoad(4)
+    await clock.advance(0)
+    expect(await load()).toBe(4)
+    me.reportLoad(5)
+    await me.release()
+    const { length } = line.calls
+    me.reportLoad(6)
+    await clock.advance(60_000)
+    expect(line.calls).toHaveLength(length)
+  })
+})
+
+describe('a presence', () => {
+  it('that was released says nothing more, and nothing is told of that', async () => {
+    const { clock, far, find, news } = await scene()
+    const me = await far.registry.register('s', { id: 'i' })
+    const ended: unknown[] = []
+    me.on('ended', (event) => ended.push(event))
+    await me.release()
+    await me.release()
+    await clock.advance(60_000)
+    expect([me.state, me.signal.aborted, ended, news]).toEqual(['ended', false, [], []])
+    expect(await find()).toEqual([])
+    await expect(me.update({ weight: 2 })).rejects.toThrowError(code('lost'))
+    await expect(me.update({ weight: 2 })).rejects.toThrowError(/it has ended/)
+  })
+
+  it('leaves its block though the store does not answer', async () => {
+    const { clock, far, line } = await scene()
+    const leave = async () => {
+      await using _ = await far.registry.register('s', { id: 'i' })
+      line.fault = (call) => ({ error: new LeaseholdError('forbidden', call) })
+    }
+    const leaving = leave()
+    await clock.advance(60_000)
+    await leaving
+  })
+
+  it('tells when it is away and when it is back, to its listeners and in the news', async () => {
+    const { clock, line, far, news } = await scene()
+    const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
+    const before = me.token
+    const told: unknown[] = []
+    me.on('absent', ({ error }) => told.push(error.reason))
+    me.on('returned', ({ token }) => told.push(token))
+    line.freeze()
+    await clock.advance(6000)
+    expect(told).toEqual(['unreachable'])
+    await expect(me.update({ weight: 2 })).rejects.toThrowError(/told when it returns/)
+    line.thaw()
+    await clock.advance(10_000)
+    expect(told).toEqual(['unreachable', me.token])
+    const common = { recipe: 'registry', key: 'services/s/i' }
+    expect(news).toEqual([
+      { ...common, event: 'absent', level: 'warn', token: before },
+      { ...common, event: 'returned', level: 'info', token: me.token },
+    ])
+  })
+
+  it('that was taken away by force says by whom, to its listeners, its signal and the news', async () => {
+    const { store, clock, far, news } = await scene()
+    const me = await far.registry.register('s', { id: 'i' })
+    const { token } = me
+    const told: unknown[] = []
+    me.on('ended', ({ error }) => told.push(error))
+    await store.revoke({ target: { lease: me.lease! }, by: 'ada', why: 'a bad one' })
+    await clock.advance(1000)
+    expect(told).toMatchObject([{ code: 'lost', reason: 'revoked', by: 'ada', why: 'a bad one' }])
+    expect(me.signal.reason).toBe(told[0])
+    const common = { recipe: 'registry', key: 'services/s/i' }
+    expect(news).toEqual([{ ...common, event: 'ended', level: 'warn', token }])
+  })
+
+  it.each(['invalid-argument', 'limit-exceeded', 'unsupported'] as const)(
+    'gives up coming back if the store says %s',
+    async (refusal) => {
+      const { clock, line, far } = await scene()
+      const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
+      line.fault = (call) =>
+        call === 'grant' ? { error: new LeaseholdError(refusal, 'no') } : undefined
+      line.freeze()
+      await clock.advance(20_000)
+      line.thaw()
+      await clock.advance(30_000)
+      expect(me.state).toBe('ended')
+      expect(me.signal.reason).toMatchObject({ code: refusal })
+      const grants = line.count('grant')
+      await clock.advance(60_000)
+      expect(line.count('grant')).toBe(grants)
+    },
+  )
+
+  it('goes on trying to come back otherwise, after longer and longer rests', async () => {
+    const random = { next: () => 1, id: () => 'an id of twelve characters' }
+    const { clock, line, far, find } = await scene({ random })
+    const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
+    const tries: number[] = []
+    line.fault = (call) => {
+      if (call !== 'grant') return undefined
+      tries.push(clock.now())
+      return { error: new LeaseholdError('forbidden', 'not now') }
+    }
+    line.freeze()
+    await clock.advance(20_000)
+    line.thaw()
+    tries.splice(0)
+    await clock.advance(60_000)
+    expect(me.state).toBe('absent')
+    const rests = tries.slice(1).map((time, at) => time - tries[at]!)
+    const doubling = rests.slice(-10)
+    expect(Math.max(...doubling)).toBe(5000)
+    expect([...rests].sort((a, b) => a - b)).toEqual(rests)
+    line.fault = () => undefined
+    await clock.advance(5000)
+    expect(me.state).toBe('present')
+    expect(await find()).toMatchObject([{ token: me.token }])
+    // The next trouble begins with a short rest again.
+    const { length } = tries
+    line.fault = (call) => {
+      if (call === 'grant') tries.push(clock.now())
+      return { error: new LeaseholdError('forbidden', 'not now') }
+    }
+    await clock.advance(30_000)
+    expect(tries[length + 1]! - tries[length]!).toBeLessThan(200)
+  })
+
+  it('that is released while it comes back does not stay', async () => {
+    const { clock, line, far, find } = await scene()
+    const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
+    line.freeze()
+    await clock.advance(20_000)
+    line.fault = (call) => (call === 'grant' ? { back: 300 } : undefined)
+    line.thaw()
+    await clock.advance(100)
+    await me.release()
+    line.fault = () => undefined
+    await clock.advance(30_000)
+    expect(me.state).toBe('ended')
+    expect(await find()).toEqual([])
+  })
+
+  it('tells what has changed while it was coming in', async () => {
+    const { clock, line, far, find } = await scene()
+    const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
+    line.freeze()
+    await clock.advance(20_000)
+    line.fault = (call) => (call === 'grant' || call === 'claim' ? { back: 300 } : undefined)
+    line.thaw()
+    await clock.advance(100)
+    await me.update({ tags: ['new'] }).catch(() => {})
+    await clock.advance(20_000)
+    expect(me.state).toBe('present')
+    expect(await find()).toMatchObject([{ tags: ['new'] }])
+  })
+
+  it('tries again to tell what the store did not answer, until it does', async () => {
+    const { clock, line, far, find } = await scene()
+    const me = await far.registry.register('s', { id: 'i', ttl: '1h' })
+    line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+    const failed = me.update({ tags: ['new'] }).catch((error) => error.code)
+    await clock.advance(60_000)
+    expect(await failed).toBe('unknown-outcome')
+    expect(await find()).toMatchObject([{ tags: [] }])
+    line.fault = () => undefined
+    await clock.advance(20_000)
+    expect(await find()).toMatchObject([{ tags: ['new'] }])
+    const { length } = line.calls
+    await clock.advance(60_000)
+    expect(line.calls.slice(length)).not.toContain('update')
+  })
+
+  it('does not try again what the store has refused', async () => {
+    const { clock, line, far } = await scene()
+    const me = await far.registry.register('s', { id: 'i', ttl: '1h' })
+    line.fault = (call) =>
+      call === 'update' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
+    await expect(me.update({ tags: ['new'] })).rejects.toThrowError(code('forbidden'))
+    const updates = line.count('update')
+    await clock.advance(60_000)
+    expect(line.count('update')).toBe(updates)
+  })
+})
+
+describe('a node', () => {
+  it('is on a lease of 15 s that says what it is', async () => {
+    const { store, far } = await scene()
+    const node = await far.registry.node('n', { address: 'a:1' })
+    const { lease } = await store.read({ lease: node.lease! })
+    expect(lease).toMatchObject({ ttl: 15_000, labels: { node: 'n' } })
+    expect([node.key, node.id]).toEqual(['nodes/n', 'n'])
+  })
+
+  it.each([
+    ['a/b', {}, /^id /],
+    ['n', 5, /^options /],
+    ['n', { address: '' }, /^address /],
+    ['n', { address: 'a'.repeat(513) }, /^address /],
+    ['n', { metadata: { a: 5 } }, /^metadata\.a /],
+    ['n', { metadata: { a: 'm'.repeat(1025) } }, /^metadata\.a /],
+    ['n', { onRevoked: 'sulk' }, /^onRevoked /],
+  ])('is refused: %s %j', async (id, options, message) => {
+    const { far } = await scene()
+    await expect(far.registry.node(id, options as never)).rejects.toThrowError(message)
+  })
+
+  it('takes nothing on while it is away', async () => {
+    const { clock, line, far } = await scene()
+    const node = await far.registry.node('n', { ttl: '5s' })
+    line.freeze()
+    await clock.advance(20_000)
+    await expect(node.register('s', {})).rejects.toThrowError(code('lost'))
+    await node.release().catch(() => {})
+    await expect(node.register('s', {})).rejects.toThrowError(/ended/)
+  })
+
+  it('ends what is on it itself, where the store has no leases under leases', async () => {
+    const { store, clock } = testStore()
+    const plain = changedStore(store, {
+      guarantees: { ...store.guarantees, childLeases: false },
+    })
+    const { registry } = await Leasehold.open(plain, { clock })
+    const [one, other] = [await registry.node('one'), await registry.node('other')]
+    const kept = await one.register('s', { id: 'kept' })
+    const gone = await one.register('s', { id: 'gone' })
+    await other.register('s', { id: 'elsewhere' })
+    expect((await store.read({ lease: kept.lease! })).lease?.parent).toBeUndefined()
+    await gone.release()
+    await one.register('s', { id: 'later' })
+    await store.revoke({ target: { lease: one.lease! } })
+    await clock.advance(100)
+    expect((await registry.find('s')).map(({ id }) => id)).toEqual(['elsewhere'])
+    await other.release()
+    await clock.advance(100)
+    expect(await registry.find('s')).toEqual([])
+  })
+})

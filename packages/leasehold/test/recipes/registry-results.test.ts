@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest'
+import { Client } from '../../src/client/index.ts'
+import { LeaseholdError } from '../../src/index.ts'
+import { Results } from '../../src/recipes/registry/results.ts'
+import { testStore } from '../../src/testing/index.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+const MINUTE = 60_000
+
+describe('what a checker writes', () => {
+  async function writing() {
+    const { store, clock } = testStore()
+    const line = new FaultyStore(store, clock)
+    const client = new Client(line, { clock, callTimeout: '1s' })
+    let isOnDuty = true
+    let questions = 0
+    const results = new Results(client, () => {
+      // Whoever asks again and again without end is let through, and is seen to have written.
+      if (!isOnDuty && ++questions < 1000) throw new LeaseholdError('lost', 'off duty')
+    })
+    const texts = async () => {
+      const { keys } = await store.read({ prefix: '' })
+      return Object.fromEntries(keys.map(({ key, claims }) => [key, claims.at(-1)?.value]))
+    }
+    const leases = async () => (await store.read({ leases: true, limit: 100 })).leases
+    const dismiss = () => {
+      isOnDuty = false
+    }
+    return { store, clock, line, results, texts, leases, dismiss }
+  }
+
+  it('is there under one lease of 30 s, for as long as it goes on', async () => {
+    const { clock, line, results, texts, leases } = await writing()
+    results.set('a', '1')
+    results.set('b', '1')
+    await clock.advance(0)
+    results.set('a', '2')
+    results.set('b', '1')
+    await clock.advance(5 * MINUTE)
+    expect(await texts()).toEqual({ a: '2', b: '1' })
+    expect(await leases()).toMatchObject([{ ttl: 30_000 }])
+    expect([line.count('claim'), line.count('update')]).toEqual([2, 1])
+    expect(line.count('renew')).toBe(30)
+    results.drop('b')
+    results.drop('never')
+    await clock.advance(0)
+    expect(await texts()).toEqual({ a: '2' })
+    expect(line.count('release')).toBe(1)
+    // What was found stands for a while after it has stopped.
+    results.stop()
+    results.set('c', '1')
+    await clock.advance(19_000)
+    expect(await texts()).toEqual({ a: '2' })
+    await clock.advance(20_000)
+    expect(await texts()).toEqual({})
+    expect(line.count('renew')).toBe(30)
+  })
+
+  it('is the latest, in order, however slow the store is', async () => {
+    const { clock, line, results, texts } = await writing()
+    line.fault = () => ({ there: 100 })
+    results.set('a', '1')
+    await clock.advance(50)
+    results.set('a', '2')
+    results.set('a', '3')
+    await clock.advance(1000)
+    expect(await texts()).toEqual({ a: '3' })
+    expect(line.count('update')).toBe(1)
+    results.set('a', '4')
+    results.drop('a')
+    await clock.advance(1000)
+    expect(await texts()).toEqual({})
+  })
+
+  it('is written sixteen keys at a time', async () => {
+    const { clock, line, results, texts } = await writing()
+    results.set('first', '1')
+    await clock.advance(0)
+    line.fault = () => ({ there: 100 })
+    const claims = () => line.count('claim') - 1
+    for (let at = 0; at < 40; at++) results.set(`k${at}`, '1')
+    expect(claims()).toBeLessThanOrEqual(16)
+    await clock.advance(50)
+    expect(claims()).toBe(16)
+    await clock.advance(100)
+    expect(claims()).toBe(32)
+    await clock.advance(1000)
+    expect(Object.keys(await texts())).toHaveLength(41)
+  })
+
+  it('is tried again after a second if it failed', async () => {
+    const { clock, line, results, texts } = await writing()
+    line.fault = () => ({ error: new LeaseholdError('forbidden', 'no') })
+    results.set('a', '1')
+    results.set('b', '1')
+    await clock.advance(2500)
+    // Both share the lease that could not be had.
+    expect(line.count('grant')).toBe(3)
+    line.fault = () => undefined
+    await clock.advance(499)
+    expect(await texts()).toEqual({})
+    await clock.advance(1)
+    expect(await texts()).toEqual({ a: '1', b: '1' })
+  })
+
+  it('is written again if its lease was lost', async () => {
+    const { store, clock, results, texts, leases } = await writing()
+    results.set('a', '1')
+    results.set('b', '1')
+    await clock.advance(0)
+    const [lease] = await leases()
+    await store.revoke({ target: { lease: lease!.id } })
+    expect(await texts()).toEqual({})
+    await clock.advance(10_000)
+    expect(await texts()).toEqual({ a: '1', b: '1' })
+    const [second] = await leases()
+    await store.revoke({ target: { lease: second!.id } })
+    // The next change finds out before the renewal does.
+    results.set('a', '2')
+    await clock.advance(1000)
+    expect(await texts()).toEqual({ a: '2', b: '1' })
+  })
+
+  it('is not written by one that is not on duty any more', async () => {
+    const { clock, line, results, dismiss, texts } = await writing()
+    dismiss()
+    results.set('a', '1')
+    await clock.advance(5000)
+    expect([await texts(), line.count('grant'), line.count('claim')]).toEqual([{}, 0, 0])
+    results.stop()
+    await clock.advance(5000)
+    expect(line.count('grant')).toBe(0)
+  })
+
+  it('gets another lease if the first one is full', async () => {
+    const { clock, line, results, texts, leases } = await writing()
+    results.set('a', '1')
+    await clock.advance(0)
+    let refusals = 0
+    line.fault = (call) =>
+      call === 'claim' && refusals++ === 0
+        ? { error: new LeaseholdError('limit-exceeded', 'full') }
+        : undefined
+    results.set('b', '1')
+    await clock.advance(1000)
+    expect(await texts()).toEqual({ a: '1', b: '1' })
+    expect(await leases()).toHaveLength(2)
+  })
+})

@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold, type Registration } from '../../src/index.ts'
+import { testStore } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+/** A store that can forget what happened, and somebody who watches over a line that can break. */
+async function scene() {
+  const { store, clock } = testStore()
+  let forgotten = 0
+  const forgetful = changedStore(store, {
+    watch(target, observer) {
+      const isKnown = !('from' in target) || target.from === undefined || target.from >= forgotten
+      if (isKnown) return store.watch(target, observer)
+      queueMicrotask(() => observer({ type: 'compacted', oldest: forgotten }))
+      return { close: () => {} }
+    },
+  })
+  const line = new FaultyStore(forgetful, clock)
+  const far = await Leasehold.open(line, { clock, holder: 'far' })
+  const near = await Leasehold.open(store, { clock, holder: 'near' })
+  /** All that has happened until now cannot be told any more. */
+  const forget = async () => {
+    forgotten = (await store.read({ prefix: '' })).revision
+  }
+  return { store, clock, line, far: far.registry, near: near.registry, forget }
+}
+
+async function registered(registry: Awaited<ReturnType<typeof scene>>['near'], count: number) {
+  const all: Registration[] = []
+  for (let at = 0; at < count; at++) all.push(await registry.register('s', { id: `i${at}` }))
+  return all
+}
+
+describe('what ended while nobody could see it', () => {
+  it('has left unseen where the store has forgotten how, and is held back if it is many', async () => {
+    const { clock, line, far, near, forget } = await scene()
+    const all = await registered(near, 6)
+    const watch = far.watch('s', { status: 'any' })
+    await clock.advance(10)
+    await watch.ready
+    const reasons: string[] = []
+    watch.on('left', ({ reason }) => reasons.push(reason))
+    line.freeze()
+    for (const one of all) await one.release()
+    await forget()
+    line.interrupt()
+    line.thaw()
+    await clock.advance(10_000)
+    expect(reasons).toEqual(['unseen', 'unseen'])
+    expect(watch.all).toMatchObject(
+      Array(4).fill({ status: 'lapsed', note: 'its lease is over (unseen)' }),
+    )
+  })
+
+  it('has left as it did where the store still knows, each for its own reason', async () => {
+    const { store, clock, line, far, near } = await scene()
+    const [one, two] = await registered(near, 3)
+    const watch = far.watch('s')
+    await clock.advance(10)
+    await watch.ready
+    const reasons: Record<string, string> = {}
+    watch.on('left', ({ instance, reason }) => {
+      reasons[instance.id] = reason
+    })
+    line.freeze()
+    await one!.release()
+    await store.revoke({ target: { lease: two!.lease! } })
+    line.interrupt()
+    line.thaw()
+    await clock.advance(10_000)
+    expect(reasons).toEqual({ i0: 'released', i1: 'revoked' })
+  })
+
+  it('is told of nodes too', async () => {
+    const { clock, line, far, near, forget } = await scene()
+    const [gone, back] = [await near.node('gone'), await near.node('back')]
+    const told: string[] = []
+    const watch = far.nodes.watch({
+      onStopped: ({ id }, { reason }) => told.push(`${id} ${reason}`),
+      onReturned: ({ id }) => told.push(`${id} returned`),
+    })
+    await clock.advance(10)
+    await watch.ready
+    line.freeze()
+    await gone.release()
+    await back.release()
+    await near.node('back')
+    await forget()
+    line.interrupt()
+    line.thaw()
+    await clock.advance(10_000)
+    expect(told.sort()).toEqual(['back returned', 'back unseen', 'gone unseen'])
+  })
+
+  it('is forgotten by a checker: a lease that ended unseen may be that of a dead one', async () => {
+    const { store, clock, line, far, near, forget } = await scene()
+    const looks: string[] = []
+    const checker = far.checker({
+      probe: async ({ host }) => {
+        looks.push(host)
+        return { status: 'critical', note: 'dead' }
+      },
+    })
+    const check = { tcp: true, every: '1h', down: 3 } as const
+    const one = await near.register('s', { id: 'one', address: 'one:8080', check })
+    await clock.advance(3000)
+    expect(looks).toEqual(['one'])
+    line.freeze()
+    await one.release()
+    await forget()
+    line.interrupt()
+    line.thaw()
+    await clock.advance(10_000)
+    // It is looked at once more.
+    expect(looks).toEqual(['one', 'one'])
+    await clock.advance(180_000)
+    expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
+    await checker.close()
+  })
+})

@@ -1,0 +1,395 @@
+import { describe, expect, it } from 'vitest'
+import { type Change, Leasehold, type RegisterOptions, type Registration } from '../../src/index.ts'
+import { testStore } from '../../src/testing/index.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
+
+const MINUTE = 60_000
+
+async function scene() {
+  const { store, clock } = testStore()
+  const leasehold = await Leasehold.open(store, { clock, holder: 'near' })
+  const { registry } = leasehold
+  /** A client that can be cut off. */
+  const farAway = async () => {
+    const line = new FaultyStore(store, clock)
+    return { line, registry: (await Leasehold.open(line, { clock, holder: 'far' })).registry }
+  }
+  /** Writes what stands for an instance, or for what its checks have shown, as anybody can. */
+  const write = async (key: string, value: string) => {
+    const { lease } = (await store.grant({ holder: 'x', ttl: 60 * MINUTE })) as { lease: string }
+    await store.claim({ lease, claims: [{ key, mode: 'shared', value }] })
+    return lease
+  }
+  const watching = async (options = {}) => {
+    const watch = registry.watch('s', options)
+    await clock.advance(10)
+    await watch.ready
+    const changes: string[] = []
+    watch.on('joined', ({ type, instance }) => changes.push(`${instance.id} ${type}`))
+    watch.on('changed', ({ type, instance, before }) =>
+      changes.push(`${instance.id} ${type} ${before.status} ${instance.status}`),
+    )
+    watch.on('left', ({ type, instance, reason }) =>
+      changes.push(`${instance.id} ${type} ${instance.status} ${reason}`),
+    )
+    return { watch, changes }
+  }
+  const register = (id: string, options: RegisterOptions = {}) =>
+    registry.register('s', { id, ...options })
+  return { store, clock, leasehold, registry, farAway, write, watching, register }
+}
+
+const ids = (instances: readonly { readonly id: string }[]) => instances.map(({ id }) => id)
+
+describe('finding', () => {
+  it('reads as many pages as there are, and sorts what it finds', async () => {
+    const { store, registry } = await scene()
+    const { lease } = (await store.grant({ holder: 'x', ttl: MINUTE })) as { lease: string }
+    const all = Array.from({ length: 2050 }, (_, at) => `i${at}`)
+    for (let at = 0; at < all.length; at += 50) {
+      const keys = all.slice(at, at + 50).map((id) => ({ key: `services/s/${id}`, value: '{}' }))
+      await store.claim({ lease, claims: keys })
+    }
+    expect(ids(await registry.find('s'))).toEqual([...all].sort())
+    expect(await registry.services()).toEqual(['s'])
+    await expect(registry.find('a/b')).rejects.toThrowError(/^service /)
+    await expect(registry.find('s', { status: 'fine' as never })).rejects.toThrowError(/^status /)
+  })
+
+  it('names every service once, in order, and none that has no instance', async () => {
+    const { clock, registry } = await scene()
+    for (const service of ['b', 'a', 'b', 'c']) await registry.register(service, {})
+    const gone = await registry.register('0', {})
+    await gone.release()
+    await clock.advance(10)
+    expect(await registry.services()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('tells what the checks of the same registration have shown, and of no other one', async () => {
+    const { registry, register, write } = await scene()
+    const [me, other] = [await register('i'), await register('other')]
+    const failing = (of: number | undefined) =>
+      JSON.stringify({ status: 'critical', note: 'dead', of })
+    await write('health/s/i', failing(me.token))
+    await write('health/s/other', failing(me.token))
+    await write('health/t/other', failing(other.token))
+    expect(await registry.find('s', { status: 'any' })).toMatchObject([
+      { id: 'i', status: 'critical', note: 'dead' },
+      { id: 'other', status: 'passing' },
+    ])
+    expect(ids(await registry.find('s'))).toEqual(['other'])
+    expect(ids(await registry.find('s', { status: 'critical' }))).toEqual(['i'])
+  })
+})
+
+describe('a watch', () => {
+  it('is refused with wrong arguments', async () => {
+    const { registry, watching } = await scene()
+    expect(() => registry.watch('a/b')).toThrowError(/^service /)
+    expect(() => registry.watch('s', 5 as never)).toThrowError(/^options /)
+    expect(() => registry.watch('s', { brake: { share: 5 } })).toThrowError(/^brake\.share /)
+    expect(() => registry.watch('s', { zone: 5 as never })).toThrowError(/^zone /)
+    expect(() => registry.watch('s', { strategy: 'x' as never })).toThrowError(/^strategy /)
+    const { watch } = await watching()
+    expect(() => watch.pick('round-robin', 5 as never)).toThrowError(/^options /)
+  })
+
+  it('shows what is wanted, tells every change once, and why something left', async () => {
+    const { clock, registry, register, watching } = await scene()
+    const zed = await register('zed', { tags: ['t'] })
+    await register('early', { tags: ['t'] })
+    const { watch, changes } = await watching({ tags: ['t'] })
+    expect(ids(watch.instances)).toEqual(['early', 'zed'])
+    expect(ids(watch.all)).toEqual(['early', 'zed'])
+    await zed.release()
+    await clock.advance(10)
+    changes.splice(0)
+    const one = await register('one', { tags: ['t'] })
+    await register('other', { tags: ['u'] })
+    await registry.register('st', { id: 'elsewhere', tags: ['t'] })
+    await clock.advance(10)
+    await one.report('warning')
+    await one.report('warning', 'twice')
+    await clock.advance(10)
+    expect(changes.splice(0)).toEqual([
+      'one joined',
+      'one changed passing warning',
+      'one changed warning warning',
+    ])
+    expect(ids(watch.all)).toEqual(['early', 'one'])
+    await one.report('critical')
+    await clock.advance(10)
+    expect(changes.splice(0)).toEqual(['one left critical unwanted'])
+    expect([ids(watch.instances), ids(watch.all)]).toEqual([['early'], ['early', 'one']])
+    await one.report('passing')
+    await clock.advance(10)
+    await one.update({ tags: [] })
+    await clock.advance(10)
+    expect(changes.splice(0)).toEqual(['one joined', 'one left passing unwanted'])
+    expect(ids(watch.all)).toEqual(['early'])
+    await one.update({ tags: ['t'] })
+    await clock.advance(10)
+    await one.release()
+    await clock.advance(10)
+    expect(changes).toEqual(['one joined', 'one left passing released'])
+    expect(ids(watch.instances)).toEqual(['early'])
+    expect(watch.braking).toBe(false)
+  })
+
+  it('drops an instance whose entry cannot be read any more', async () => {
+    const { store, clock, register, watching } = await scene()
+    const me = await register('i')
+    const { watch, changes } = await watching()
+    const value = 'not json'
+    await store.update({ lease: me.lease!, key: me.key, token: me.token!, value })
+    await clock.advance(10)
+    expect(changes).toEqual(['i left passing unwanted'])
+    expect([watch.all, watch.instances]).toEqual([[], []])
+  })
+
+  it('does not tell the same twice: a result that changes nothing is no change', async () => {
+    const { clock, register, watching, write } = await scene()
+    const me = await register('i')
+    const { changes } = await watching()
+    await write('health/s/i', JSON.stringify({ status: 'passing', note: '', of: me.token }))
+    await clock.advance(10)
+    expect(changes).toEqual([])
+    await write('health/s/i', JSON.stringify({ status: 'warning', note: '', of: me.token }))
+    await clock.advance(10)
+    expect(changes).toEqual(['i changed passing warning'])
+    await write('health/s/unknown', JSON.stringify({ status: 'warning', note: '', of: 1 }))
+    await clock.advance(10)
+    expect(changes).toHaveLength(1)
+  })
+
+  it('shows nothing before it knows what the checks have shown', async () => {
+    const { clock, leasehold, farAway, register, write } = await scene()
+    const me = await register('i')
+    await write('health/s/i', JSON.stringify({ status: 'critical', note: '', of: me.token }))
+    const far = await farAway()
+    let reads = 0
+    far.line.fault = (call) => (call === 'read' && ++reads === 2 ? { there: 500 } : undefined)
+    const watch = far.registry.watch('s', { status: 'any' })
+    const seen: string[] = []
+    watch.on('joined', ({ instance }) => seen.push(instance.status))
+    await clock.advance(400)
+    expect([seen, watch.all, watch.live]).toEqual([[], [], false])
+    expect(watch.age()).toBeGreaterThanOrEqual(400)
+    await clock.advance(10_000)
+    expect(seen).toEqual(['critical'])
+    await leasehold.close()
+  })
+
+  it('says nothing more when it was closed, and ends with its client', async () => {
+    const { clock, leasehold, register, watching } = await scene()
+    const { watch, changes } = await watching()
+    {
+      using _ = watch
+    }
+    watch.close()
+    await register('i')
+    await clock.advance(100)
+    expect([changes, watch.instances]).toEqual([[], []])
+    const open = await watching()
+    const reading = (async () => {
+      for await (const _ of open.watch);
+    })()
+    await leasehold.close()
+    await reading.catch(() => {})
+    expect(open.watch.live).toBe(false)
+  })
+})
+
+describe('a pick', () => {
+  it('is as the watch was told, unless it is told otherwise', async () => {
+    const { clock, register, watching } = await scene()
+    const [a, b] = [await register('a', { zone: 'x' }), await register('b', { zone: 'y' })]
+    const { watch } = await watching({ strategy: 'zone-first', orUnhealthy: true })
+    expect(watch.pick(undefined, { zone: 'y' })?.id).toBe('b')
+    expect(() => watch.pick()).toThrowError(/^zone /)
+    expect(watch.pick('consistent-hash', { key: 'k' })).toBeDefined()
+    await a.report('critical')
+    await b.report('critical')
+    await clock.advance(10)
+    expect(watch.pick(undefined, { zone: 'y' })?.id).toBe('b')
+    expect(watch.pick(undefined, { zone: 'y', orUnhealthy: false })).toBeUndefined()
+    await a.maintenance(true)
+    await b.maintenance(true)
+    await clock.advance(10)
+    expect(watch.pick(undefined, { zone: 'y' })).toBeUndefined()
+  })
+
+  it('takes what has lapsed before what is critical', async () => {
+    const { clock, register, farAway, watching } = await scene()
+    const sick = await register('sick')
+    const far = await farAway()
+    for (let at = 0; at < 6; at++) await far.registry.register('s', { id: `i${at}`, ttl: '10s' })
+    const { watch, changes } = await watching()
+    await sick.report('critical')
+    far.line.freeze()
+    await clock.advance(15_000)
+    expect(changes.filter((change) => change.includes(' left '))).toHaveLength(7)
+    // Two went as ever; they were not shown, and neither are the others, but those are known.
+    expect(watch.all.map(({ status }) => status).sort()).toEqual([
+      ...['critical', 'lapsed', 'lapsed', 'lapsed', 'lapsed'],
+    ])
+    for (let at = 0; at < 8; at++) {
+      expect(watch.pick('round-robin', { orUnhealthy: true })?.status).toBe('lapsed')
+    }
+  })
+})
+
+describe('the brake of a watch', () => {
+  it.each([
+    [19, 2],
+    [20, 3],
+  ])(
+    'lets of %i that vanish the first %i go: a share of those that were well',
+    async (count, gone) => {
+      const { clock, farAway, register, watching } = await scene()
+      const far = await farAway()
+      for (let at = 0; at < count; at++) {
+        await far.registry.register('s', { id: `i${at}`, ttl: '10s' })
+      }
+      for (let at = 0; at < 10; at++) await (await register(`sick${at}`)).report('critical')
+      const { watch } = await watching()
+      far.line.freeze()
+      await clock.advance(15_000)
+      expect(watch.all.filter(({ status }) => status === 'lapsed')).toHaveLength(count - gone)
+    },
+  )
+})
+
+describe('an instance that lapses with many others', () => {
+  async function lapsing(options = {}) {
+    const { clock, leasehold, farAway, watching, write } = await scene()
+    const far = await farAway()
+    const all: Registration[] = []
+    for (let at = 0; at < 6; at++) {
+      all.push(await far.registry.register('s', { id: `i${at}`, ttl: '10s' }))
+    }
+    const news: unknown[] = []
+    leasehold.on('news', (told) => news.push(told))
+    const { watch, changes } = await watching(options)
+    far.line.freeze()
+    await clock.advance(15_000)
+    // Two have gone as ever. Which ones is up to the store: all six ended at the same time.
+    const held = watch.all.map(({ id }) => id)
+    expect(held).toHaveLength(4)
+    const tokenOf = (id: string) => all.find((one) => one.id === id)!.token
+    return { clock, leasehold, watch, changes, held, tokenOf, news, write }
+  }
+
+  it('is shown as such to those who want it, and leaves with the reason of its end', async () => {
+    const { clock, watch, changes, news, held, tokenOf } = await lapsing({ status: 'any' })
+    expect(changes.filter((change) => / left passing expired$/.test(change))).toHaveLength(2)
+    for (const id of held) expect(changes).toContain(`${id} changed passing lapsed`)
+    expect(changes.splice(0)).toHaveLength(6)
+    expect(watch.instances[0]).toMatchObject({ note: 'its lease is over (expired)' })
+    expect(news).toHaveLength(4)
+    for (const id of held) {
+      expect(news).toContainEqual(
+        expect.objectContaining({
+          ...{ recipe: 'registry', event: 'held-back', level: 'warn' },
+          ...{ key: `services/s/${id}`, token: tokenOf(id) },
+        }),
+      )
+    }
+    await clock.advance(2 * MINUTE)
+    expect(changes.sort()).toEqual(held.map((id) => `${id} left lapsed expired`))
+    expect(watch.braking).toBe(false)
+  })
+
+  it('is told to others as having left with the reason of its end', async () => {
+    const { changes, held } = await lapsing()
+    expect(changes).toContain(`${held[0]} left lapsed expired`)
+  })
+
+  it('is gone as soon as its check is known to fail, and not by an older one', async () => {
+    const { clock, watch, changes, held, tokenOf, write } = await lapsing({ status: 'any' })
+    const [dead, other, ...others] = held as [string, string]
+    changes.splice(0)
+    const result = (status: string, of: number | undefined) =>
+      JSON.stringify({ status, note: '', of })
+    await write(`health/s/${dead}`, result('warning', tokenOf(dead)))
+    await write(`health/s/${other}`, result('critical', tokenOf(dead)))
+    await clock.advance(10)
+    expect(changes).toEqual([])
+    await write(`health/s/${dead}`, result('critical', tokenOf(dead)))
+    await clock.advance(10)
+    expect(changes).toEqual([`${dead} left lapsed expired`])
+    expect(ids(watch.all)).toEqual([other, ...others])
+  })
+
+  it.each(['the watch', 'its client'])(
+    'is not told of any more when %s was closed',
+    async (what) => {
+      const { clock, leasehold, watch, changes } = await lapsing({ status: 'any' })
+      changes.splice(0)
+      if (what === 'the watch') watch.close()
+      else await leasehold.close()
+      await clock.advance(5 * MINUTE)
+      expect(changes).toEqual([])
+    },
+  )
+
+  it('that was not well is not held back', async () => {
+    const { clock, farAway, watching } = await scene()
+    const far = await farAway()
+    for (let at = 0; at < 6; at++) {
+      const one = await far.registry.register('s', { id: `i${at}`, ttl: '10s' })
+      await one.report('critical')
+    }
+    const { watch } = await watching({ status: 'any' })
+    far.line.freeze()
+    await clock.advance(15_000)
+    expect(watch.all).toEqual([])
+  })
+})
+
+describe('somebody who iterates', () => {
+  it('is told one step from what it knew to what is so, however much happened meanwhile', async () => {
+    const { clock, register, watching } = await scene()
+    const [stays, goes] = [await register('stays'), await register('goes')]
+    const { watch } = await watching()
+    const steps = watch[Symbol.asyncIterator]()
+    const next = async () => {
+      const { value } = (await steps.next()) as { value: Change }
+      const reason = value.type === 'left' ? ` ${value.reason}` : ''
+      return `${value.instance.id} ${value.type}${reason}`
+    }
+    expect([await next(), await next()].sort()).toEqual(['goes joined', 'stays joined'])
+    for (const weight of [2, 3, 4]) await stays.update({ weight })
+    await goes.release()
+    const brief = await register('brief')
+    await clock.advance(10)
+    await brief.release()
+    await clock.advance(10)
+    expect(await next()).toBe('goes left released')
+    expect(await next()).toBe('stays changed')
+    const later = next()
+    await clock.advance(10)
+    await stays.report('critical')
+    await clock.advance(10)
+    expect(await later).toBe('stays left unwanted')
+    watch.close()
+    expect(await steps.next()).toEqual({ value: undefined, done: true })
+  })
+
+  it('is told of one that left and came back as having changed', async () => {
+    const { clock, register, watching } = await scene()
+    const me = await register('i')
+    const { watch } = await watching()
+    const steps = watch[Symbol.asyncIterator]()
+    await steps.next()
+    await me.release()
+    await clock.advance(10)
+    const again = await register('i')
+    await clock.advance(10)
+    const { value } = (await steps.next()) as { value: Change }
+    expect(value).toMatchObject({ type: 'changed', instance: { token: again.token } })
+    await again.report('critical')
+    await clock.advance(10)
+    expect((await steps.next()).value).toMatchObject({ type: 'left', reason: 'unwanted' })
+  })
+})

@@ -1,0 +1,93 @@
+import type {
+  Follower,
+  Following,
+  Log,
+  LogPromises,
+  Position,
+  Snapshot,
+} from '../../src/log/index.ts'
+import { ERRORS, type ErrorCode, LeaseholdError } from '../../src/port/index.ts'
+
+/** What goes wrong with the next appends, one after the other. */
+export type AppendFault = 'lost' | 'answer lost' | 'twice' | ErrorCode
+
+/** A log whose appends fail as they are told to, and whose followers can be interrupted. */
+export class FaultyLog implements Log {
+  readonly promises: LogPromises
+  readonly faults: AppendFault[] = []
+  /** Whoever follows is interrupted at once. */
+  isCut = false
+  /** Reading the tail and the snapshot fails with this, or is never answered. */
+  reads: Error | 'never answered' | undefined
+  readonly #log: Log
+  readonly #followers = new Set<{ follower: Follower; following: Following }>()
+
+  constructor(log: Log) {
+    this.#log = log
+    this.promises = log.promises
+  }
+
+  async append(entry: Uint8Array): Promise<Position> {
+    const fault = this.faults.shift()
+    if (fault === 'lost') throw new Error('the connection broke')
+    if (fault !== undefined && fault in ERRORS) {
+      throw new LeaseholdError(fault as ErrorCode, `the engine says ${fault}`)
+    }
+    const position = await this.#log.append(entry)
+    if (fault === 'twice') return this.#log.append(entry)
+    if (fault === 'answer lost') throw new Error('the connection broke')
+    return position
+  }
+
+  follow(after: Position, follower: Follower): Following {
+    if (this.isCut) {
+      queueMicrotask(() => follower.ended({ cause: 'interrupted', error: new Error('cut') }))
+      return { close() {} }
+    }
+    const following = this.#log.follow(after, follower)
+    const open = { follower, following }
+    this.#followers.add(open)
+    return {
+      close: () => {
+        this.#followers.delete(open)
+        following.close()
+      },
+    }
+  }
+
+  /** Ends all followers, as when the engine cannot be reached. */
+  interrupt(): void {
+    for (const { follower, following } of this.#followers) {
+      following.close()
+      follower.ended({ cause: 'interrupted', error: new Error('the connection broke') })
+    }
+    this.#followers.clear()
+  }
+
+  async tail(): Promise<Position> {
+    await this.#read()
+    return this.#log.tail()
+  }
+
+  async #read(): Promise<void> {
+    if (this.reads instanceof Error) throw this.reads
+    if (this.reads) await new Promise(() => {})
+  }
+
+  saveSnapshot(snapshot: Snapshot): Promise<void> {
+    return this.#log.saveSnapshot(snapshot)
+  }
+
+  async loadSnapshot(): Promise<Snapshot | undefined> {
+    await this.#read()
+    return this.#log.loadSnapshot()
+  }
+
+  trim(through: Position): Promise<void> {
+    return this.#log.trim(through)
+  }
+
+  close(): Promise<void> {
+    return this.#log.close()
+  }
+}

@@ -1,0 +1,88 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { runNode } from '../structure/commands.ts'
+import { ROOT, readSource } from '../structure/source-files.ts'
+
+/** Enough for the rarest: a watch that is told to read again. All others are used many times. */
+const SEEDS = 1600
+const PATIENCE_MS = 480_000
+
+const PORT = 'packages/leasehold/src/port/lease-store.ts'
+const CLIENT = 'packages/leasehold/src/client'
+
+/** What no actor uses, and why. */
+const EXEMPT: Readonly<Record<string, string>> = {
+  'open.token': 'It is for the address of a server, and a world has none.',
+  'open.logger': 'It decides nothing.',
+  'open.telemetry': 'It decides nothing.',
+}
+
+/** The members of an interface, or of all variants of a type, as they stand in the source. */
+function membersOf(path: string, name: string): string[] {
+  const { text } = readSource(path)
+  const begin = new RegExp(`export (interface|type) ${name}\\b`).exec(text)
+  if (!begin) throw new Error(`${path} has no ${name}: correct this test`)
+  const rest = text.slice(begin.index)
+  // An interface ends with its brace; a type with the next export.
+  const end = begin[1] === 'interface' ? rest.search(/\n}/) : rest.indexOf('\nexport ', 1)
+  const body = rest.slice(rest.search(/[{=]/) + 1, end).replaceAll(/\/\*\*[\s\S]*?\*\//g, '')
+  const members = [...body.matchAll(/(?:^|[{;\n])\s*(?:readonly )?(\w+)(?=\??[(:<])/g)]
+  return [...new Set(members.map(([, member]) => member!))]
+}
+
+/** The kinds of notices, and the names of strategies: the words, not the members. */
+function kindsOf(path: string, name: string, pattern: RegExp): string[] {
+  const { text } = readSource(path)
+  const rest = text.slice(text.indexOf(name))
+  const body = rest.slice(0, rest.search(/\n(\/\*\* Called|} as const)/))
+  return [...body.matchAll(pattern)].map(([, kind]) => kind!)
+}
+
+function wanted(): string[] {
+  const named = (prefix: string, path: string, type: string): string[] =>
+    membersOf(path, type).map((member) => `${prefix}${member}`)
+  return [
+    ...named('', PORT, 'LeaseStore').filter((member) => member !== 'guarantees'),
+    ...['LeaseSpec', 'GrantRequest'].flatMap((type) => named('grant.', PORT, type)),
+    ...['grant.claims.', 'claim.claims.'].flatMap((at) => named(at, PORT, 'ClaimSpec')),
+    ...named('claim.', PORT, 'ClaimRequest'),
+    ...named('release.', PORT, 'ReleaseRequest'),
+    ...named('update.', PORT, 'UpdateRequest'),
+    ...named('revoke.', PORT, 'RevokeRequest'),
+    ...named('revoke.target.', PORT, 'RevokeTarget'),
+    ...named('read.', PORT, 'Query'),
+    ...named('watch.', PORT, 'WatchTarget'),
+    ...kindsOf(PORT, 'export type Notice', /type: '([\w-]+)'/g).map((kind) => `notice.${kind}`),
+    ...named('open.', `${CLIENT}/settings.ts`, 'ClientOptions'),
+    ...named('leasehold.lock.', `${CLIENT}/timing.ts`, 'TimingOptions'),
+    ...named('leasehold.lock.', `${CLIENT}/client.ts`, 'HoldOptions'),
+    ...named('leasehold.lock.', 'packages/leasehold/src/recipes/lock.ts', 'LockOptions'),
+    ...named('hold.', `${CLIENT}/hold.ts`, 'Hold'),
+    ...kindsOf(`${CLIENT}/timing.ts`, 'export const STRATEGIES', /^ {2}(\w+): \{ ttl/gm)
+      .filter((kind) => kind !== 'lock')
+      .map((kind) => `leasehold.lock.strategy=${kind}`),
+    ...['lock', 'tryLock', 'withLock', 'reclaim', 'close'].map((method) => `leasehold.${method}`),
+  ]
+}
+
+describe('the actors of the simulation', () => {
+  it(
+    'use every method and option of the port, of the client and of locks',
+    async () => {
+      const names = wanted()
+      // Where the sources are written otherwise this test must not become blind.
+      expect(names.length).toBeGreaterThan(85)
+      const program = join(ROOT, 'sim/dist/main.js')
+      const args = [program, '--coverage', '--seeds', String(SEEDS)]
+      const { stdout, stderr } = await runNode(args, ROOT, PATIENCE_MS)
+      const last = stdout.trim().split('\n').at(-1) ?? ''
+      expect(last.startsWith('['), stderr).toBe(true)
+      const used = new Set<string>(JSON.parse(last))
+      expect(names.filter((name) => !used.has(name) && !(name in EXEMPT))).toEqual([])
+      expect(Object.keys(EXEMPT).filter((name) => used.has(name) || !names.includes(name))).toEqual(
+        [],
+      )
+    },
+    PATIENCE_MS,
+  )
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { type Asked, type Entry, History } from '../../src/testing/concurrent/history.ts'
+import { judge, type Rules } from '../../src/testing/concurrent/judge.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+const rules: Rules = { exactAfter: 0, inOrder: 'calls', times: 'all' }
+/** Renewals under way at a time: there are 40,320 orders of them. */
+const RENEWALS = 8
+
+type Call = Exclude<Asked, { method: 'watch' | 'restart' }>
+
+/**
+ * A claim that is never carried out, though nobody can know, then many renewals at a time. Only a
+ * reading after a lease has expired tells that there was no claim.
+ */
+async function lostClaim(): Promise<{ readonly history: History; readonly reading: Entry }> {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const history = new History()
+  const begin = (through: number, asked: Call) => history.begin(through, asked, clock.now())
+  const answer = async (entry: Entry) => {
+    const { method, argument } = entry.asked as Call
+    const call = store[method] as (argument: unknown) => Promise<object>
+    history.end(entry, { is: 'answered', answer: await call.call(store, argument) })
+    return entry
+  }
+  await answer(begin(0, { method: 'grant', argument: { holder: 'alice', ttl: Infinity } }))
+  await answer(begin(0, { method: 'grant', argument: { holder: 'bob', ttl: 50 } }))
+  const { leases } = (await store.read({ leases: true })) as {
+    readonly leases: readonly { readonly id: string }[]
+  }
+  const ids = leases.map(({ id }) => id)
+  const argument = { lease: ids[0]!, claims: [{ key: 'a' }] }
+  const lost = begin(0, { method: 'claim', argument })
+  lost.isFree = true
+  history.end(lost, { is: 'unknown', why: 'the connection broke' })
+  const renewals = Array.from({ length: RENEWALS }, (_, at) =>
+    begin(at + 1, { method: 'renew', argument: ids }),
+  )
+  for (const renewal of renewals) await answer(renewal)
+  await clock.advance(60)
+  const reading = await answer(begin(1, { method: 'read', argument: { key: 'a' } }))
+  await store.close()
+  return { history, reading }
+}
+
+describe('the judge of calls made at the same time', () => {
+  it('tries no second order of renewals that leave the same behind', async () => {
+    const { history } = await lostClaim()
+    expect(() => judge(history, rules)).not.toThrow()
+  })
+
+  it('finds that no order explains a reading of what never was', async () => {
+    const { history, reading } = await lostClaim()
+    const { answer } = reading.outcome as { readonly answer: { readonly revision: number } }
+    reading.outcome = { is: 'answered', answer: { ...answer, revision: answer.revision + 2 } }
+    expect(() => judge(history, rules)).toThrow('no order of the calls explains')
+  })
+})

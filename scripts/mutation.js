@@ -1,0 +1,189 @@
+// Mutation testing: `npm run mutation -- <folder>`. Stryker changes the sources of one folder, one
+// place at a time, and runs the tests that concern them. A change that no test notices survives.
+// Fails if less than 85 % are noticed. What may survive, and why, is in mutation/explained.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Stryker } from '@stryker-mutator/core'
+import { glob } from 'tinyglobby'
+import { FOLDERS } from './mutation/folders.js'
+
+const SCORE_MIN = 85
+const BATCH_LINES = 800
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const RESULTS = join(ROOT, 'scripts/mutation/results')
+
+process.chdir(ROOT)
+const { folder, concurrency, force, only } = readArguments()
+const mutants = await run(folder)
+process.exitCode = report(folder, mutants) ? 0 : 1
+
+function readArguments() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      concurrency: { type: 'string', default: '1' },
+      force: { type: 'boolean', default: false },
+      only: { type: 'string' },
+    },
+  })
+  const [name] = positionals
+  if (positionals.length === 1 && Object.hasOwn(FOLDERS, name)) {
+    return { ...values, folder: name, concurrency: Number(values.concurrency) }
+  }
+  const names = Object.keys(FOLDERS).join(', ')
+  console.error(`folder is ${name}: give one of ${names}, as in npm run mutation -- kernel`)
+  process.exit(2)
+}
+
+/** A few files at a time: what was finished is kept, and only what changed since is run again. */
+async function run(name) {
+  const { sources, tests } = FOLDERS[name]
+  process.env.MUTATION_TESTS = JSON.stringify(await filesOf(tests))
+  const mutants = []
+  for (const files of batches(await filesOf(sources))) {
+    console.log(`${new Date().toISOString().slice(11, 19)} ${files.join(' ')}`)
+    mutants.push(...(await runFiles(name, files)))
+  }
+  return mutants
+}
+
+/** Each run starts with all tests without a mutant, which is much for a small file. */
+function batches(files) {
+  const all = []
+  let lines = Infinity
+  for (const file of files) {
+    // What only exports again has nothing to change.
+    if (file.endsWith('/index.ts') || (only !== undefined && !file.endsWith(only))) continue
+    const length = readFileSync(file, 'utf8').split('\n').length
+    if (lines + length > BATCH_LINES) {
+      all.push([])
+      lines = 0
+    }
+    all.at(-1).push(file)
+    lines += length
+  }
+  return all
+}
+
+/** In the order of the patterns, and of the names in the braces of one. */
+async function filesOf(patterns) {
+  const files = []
+  for (const pattern of patterns.flatMap(alternatives)) files.push(...(await glob(pattern)).sort())
+  return [...new Set(files)]
+}
+
+function alternatives(pattern) {
+  const [, before, names, after] = /^(.*?)\{(.*?)\}(.*)$/.exec(pattern) ?? []
+  return names === undefined ? [pattern] : names.split(',').map((name) => before + name + after)
+}
+
+async function runFiles(name, files) {
+  mkdirSync(join(RESULTS, name), { recursive: true })
+  const { inProcess = false } = FOLDERS[name]
+  const stryker = new Stryker({
+    mutate: files,
+    testRunner: inProcess ? 'in-process' : 'vitest',
+    plugins: [
+      inProcess ? join(ROOT, 'scripts/mutation/test-runner.js') : '@stryker-mutator/vitest-runner',
+      join(ROOT, 'scripts/mutation/ignore-messages.js'),
+    ],
+    vitest: { configFile: 'scripts/mutation/vitest.config.js', related: false },
+    ignorers: ['messages'],
+    coverageAnalysis: 'perTest',
+    incremental: true,
+    incrementalFile: join(RESULTS, name, `${basename(files[0])}-${basename(files.at(-1))}.json`),
+    force,
+    concurrency,
+    timeoutMS: 8000,
+    timeoutFactor: 1.5,
+    dryRunTimeoutMinutes: 10,
+    reporters: ['progress-append-only'],
+    logLevel: 'warn',
+    allowConsoleColors: false,
+    ignorePatterns: ['dist', 'docs', 'data', 'fuzz/corpus', 'fuzz/failures', 'fuzz/found'],
+    // Rewriting it needs TypeScript's programmatic API, which version 7 does not have.
+    tsconfigFile: 'none',
+    tempDirName: '.stryker-tmp',
+    warnings: { slow: false },
+    disableTypeChecks: false,
+  })
+  const mutants = await stryker.runMutationTest()
+  return mutants.filter((mutant) => files.includes(pathOf(mutant)))
+}
+
+function report(name, mutants) {
+  const judged = mutants.filter(({ status }) => status !== 'Ignored' && !status.endsWith('Error'))
+  const escaped = judged.filter(({ status }) => status === 'Survived' || status === 'NoCoverage')
+  const { explained, stale } = explain(name, escaped)
+  const survived = escaped.filter((mutant) => !explained.has(mutant))
+  const killed = judged.length - escaped.length
+  const counted = judged.length - explained.size
+  const score = counted === 0 ? 100 : (killed / counted) * 100
+  for (const mutant of survived) console.log(describe(mutant))
+  for (const entry of stale)
+    console.log(`explained, but it does not survive: ${JSON.stringify(entry)}`)
+  const summary = {
+    folder: name,
+    mutants: judged.length,
+    killed,
+    // Of these: on a busy machine a slow test looks like one that does not end.
+    timedOut: judged.filter(({ status }) => status === 'Timeout').length,
+    survived: survived.length,
+    explained: explained.size,
+    score: Number(score.toFixed(1)),
+  }
+  console.log(
+    Object.entries(summary)
+      .map(([key, value]) => `${key} ${value}`)
+      .join(', '),
+  )
+  if (only === undefined) {
+    writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(summary, null, 2)}\n`)
+  }
+  if (score < SCORE_MIN) console.log(`the score is below ${SCORE_MIN} %: write tests that notice`)
+  return score >= SCORE_MIN
+}
+
+/** The survivors that the folder's file explains, and what it explains though it does not survive. */
+function explain(name, escaped) {
+  const file = join(ROOT, `scripts/mutation/explained/${name}.json`)
+  const entries = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
+  const explained = new Set()
+  const stale = entries.filter((entry) => {
+    const found = escaped.filter((mutant) => matches(entry, mutant))
+    for (const mutant of found) explained.add(mutant)
+    return found.length === 0
+  })
+  return { explained, stale }
+}
+
+/** By the words of the line and not by its number, which every change above it moves. */
+function matches({ file, code, mutator, replacement }, mutant) {
+  return (
+    pathOf(mutant).endsWith(file) &&
+    lineOf(mutant) === code &&
+    mutator === mutant.mutatorName &&
+    (replacement === undefined || replacement === oneLine(mutant.replacement))
+  )
+}
+
+function describe(mutant) {
+  const { mutatorName, replacement, location, status } = mutant
+  const missed = status === 'NoCoverage' ? ' (no test runs it)' : ''
+  return `${pathOf(mutant)}:${location.start.line} ${mutatorName}${missed}\n    ${lineOf(mutant)}\n    → ${oneLine(replacement).slice(0, 120)}`
+}
+
+function pathOf({ fileName }) {
+  return relative(ROOT, join(ROOT, relative(ROOT, fileName))).replaceAll('\\', '/')
+}
+
+function lineOf(mutant) {
+  const lines = readFileSync(join(ROOT, pathOf(mutant)), 'utf8').split('\n')
+  return lines[mutant.location.start.line - 1].trim()
+}
+
+function oneLine(text) {
+  return text.replaceAll(/\s+/g, ' ').trim()
+}

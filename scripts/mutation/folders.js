@@ -1,0 +1,145 @@
+const LIBRARY = 'packages/leasehold'
+const SERVER = 'packages/leasehold-server'
+
+/**
+ * Which sources a folder's name means, and which tests judge them: those that run in the process on
+ * a clock that is moved, cheapest first. Tests that start processes or wait in real time are left
+ * out: a mutant that survives runs them all. Folders whose tests need nothing but the process and a
+ * clock run in one process that stays (`inProcess`, see test-runner.js), which is much faster.
+ */
+export const FOLDERS = {
+  port: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/port/**/*.ts`],
+    tests: [`${LIBRARY}/test/port/*.test.ts`],
+  },
+  kernel: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/kernel/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/kernel/*.test.ts`,
+      `${LIBRARY}/test/stores/memory.test.ts`,
+      `${LIBRARY}/test/kernel-model/*.test.ts`,
+    ],
+  },
+  grantor: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/grantor/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/grantor/*.test.ts`,
+      `${LIBRARY}/test/stores/memory.test.ts`,
+      `${LIBRARY}/test/file/commit.test.ts`,
+      `${LIBRARY}/test/stores/memory-commands.test.ts`,
+      `${LIBRARY}/test/concurrent/memory.test.ts`,
+    ],
+  },
+  file: {
+    inProcess: true,
+    sources: [
+      `${LIBRARY}/src/stores/file/{checkpoints,compactor,damage,disk,file-durability,file-store,frame}.ts`,
+      `${LIBRARY}/src/stores/file/{log-reader,log-writer,manifest,recovery,segment,segment-supply}.ts`,
+      `${LIBRARY}/src/stores/file/{snapshot-reader,snapshot-writer}.ts`,
+    ],
+    tests: [
+      `${LIBRARY}/test/file/{forged,segment,manifest,checkpoints,segment-supply,durability,compaction}.test.ts`,
+      `${LIBRARY}/test/file/{open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
+    ],
+  },
+  /** What the file store does to the file system of the machine, on which its tests work. */
+  disk: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/stores/file/{node-*,folder-copy}.ts`],
+    tests: [`${LIBRARY}/test/file/{node-disk,owner,upgrade,restore,open}.test.ts`],
+  },
+  client: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/client/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/client/{agenda,attempts,calls,channel,emitter,errands,following,for-recipes,hold,keep-alive,logging,open-telemetry,renewing,sends,timeouts,timing}.test.ts`,
+      `${LIBRARY}/test/client/{closing,keeping,keeping-alive,loss,observing,sharing,unknown-outcomes,view,view-details,waiting}.test.ts`,
+      `${LIBRARY}/test/client/{arguments,breaking,breaking-told,open-store,opening}.test.ts`,
+      `${LIBRARY}/test/recipes/lock.test.ts`,
+    ],
+  },
+  recipes: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/recipes/*.ts`],
+    tests: [
+      `${LIBRARY}/test/recipes/{arguments,json,refusals,pause,inner-lock,lock,lock-stores,adaptive-memory,adaptive}.test.ts`,
+    ],
+  },
+  cache: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/recipes/cache/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/recipes/{cache,cache-changes,cache-stale,cache-stores,cache-limits}.test.ts`,
+    ],
+  },
+  election: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/recipes/election/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/recipes/{election-line,election-campaign,election-stepping-down,election,election-stores,leftovers,election-schedules}.test.ts`,
+    ],
+  },
+  pool: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/recipes/{pool-definition,pool-usage,pool-turn,pool-use,pool-waits,pool-stores,pool-permits,pool-books,pool-faults,leftovers}.test.ts`,
+    ],
+  },
+  registry: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/recipes/registry/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,unseen,presence,results,checker,rounds,nodes,brake,checks,pick}.test.ts`,
+      `${LIBRARY}/test/recipes/registry{,-stores,-checks-stores}.test.ts`,
+      `${LIBRARY}/test/recipes/leftovers.test.ts`,
+    ],
+  },
+  session: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/recipes/session/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/recipes/{session-activity,session-stores,web-store,session-table,session}.test.ts`,
+    ],
+  },
+  remote: {
+    inProcess: true,
+    sources: [`${LIBRARY}/src/stores/remote/**/*.ts`],
+    tests: [
+      `${LIBRARY}/test/stores/call-ring.test.ts`,
+      `${LIBRARY}/test/stores/remote/{messages,frames,opening,streams,calls,flow}.test.ts`,
+      `${LIBRARY}/test/stores/remote/web-socket.test.ts`,
+      `${SERVER}/test/web-socket.test.ts`,
+      `${LIBRARY}/test/stores/remote/{web-socket-pressure,many-calls}.test.ts`,
+    ],
+  },
+  access: {
+    inProcess: true,
+    sources: [`${SERVER}/src/access/**/*.ts`],
+    tests: [
+      `${SERVER}/test/access/{rights,credentials,account,accounts,guarded-watch,guarded-store}.test.ts`,
+      `${SERVER}/test/access/{admission,limited-audit,token-book,guarded-calls,access,at-once,quota}.test.ts`,
+      `${SERVER}/test/access/every-right.test.ts`,
+    ],
+  },
+  stream: {
+    inProcess: true,
+    sources: [`${SERVER}/src/stream/**/*.ts`],
+    tests: [
+      `${SERVER}/test/stream/{messages,parts,connection,flow,draining,sharing,upgrade}.test.ts`,
+    ],
+  },
+  http: {
+    inProcess: true,
+    sources: [`${SERVER}/src/http/**/*.ts`],
+    tests: [
+      `${SERVER}/test/http/{published,event-stream,settling,waiting,repeats,answers}.test.ts`,
+      `${SERVER}/test/http/{problem,description,recipes,missing-rights,operations}.test.ts`,
+      `${SERVER}/test/http/{locks,recipe-details,events,many-waits,api,hostile}.test.ts`,
+      `${SERVER}/test/http/{ended-token,idempotency}.test.ts`,
+    ],
+  },
+}

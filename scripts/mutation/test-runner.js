@@ -1,0 +1,284 @@
+// A test runner for Stryker that runs the tests in its own process and keeps the modules loaded from
+// one mutant to the next. Stryker's runner for vitest starts a worker and loads every module again
+// for each mutant, which takes far longer than the tests do. The tests use vitest as usual: its
+// `expect`, and the functions of @vitest/runner that run a file.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin'
+import {
+  DryRunStatus,
+  determineHitLimitReached,
+  TestStatus,
+  toMutantRunResult,
+} from '@stryker-mutator/api/test-runner'
+import { createServer, createServerModuleRunner } from 'vite'
+import { countLoops, LoopCount } from './count-loops.js'
+import { resolveOptions } from './resolve-options.js'
+
+/** A test that does nothing for so many ticks waits for what does not come. */
+const TICK_MS = 100
+const IDLE_TICKS = 15
+/** Less time of the processor than this in a tick is nothing: it is the tick itself. */
+const IDLE_MICROSECONDS = 2000
+/** How much more than without a mutant a test may do, in rounds of loops and calls. */
+const ROUNDS_MIN = 20_000
+const ROUNDS_MAX = 10_000_000
+const ROUNDS_FACTOR = 2
+const SETTLE_MS = 30
+
+/** In the sandbox. */
+const USUAL = 'usual.json'
+
+const loops = new LoopCount()
+globalThis.loopCount__ = loops
+
+class TestRunner {
+  #files = []
+  #modules
+  #startTests
+  #getFn
+  /** What each test took without a mutant. Mutants run in other processes than the tests alone. */
+  #usual = new Map()
+  #loadedWithMutant = false
+  #uncaught = []
+
+  capabilities() {
+    return { reloadEnvironment: true }
+  }
+
+  async init() {
+    const root = process.cwd()
+    this.#files = JSON.parse(process.env.MUTATION_TESTS).map((file) => resolve(root, file))
+    if (existsSync(USUAL)) this.#usual = new Map(JSON.parse(readFileSync(USUAL, 'utf8')))
+    process.on('uncaughtException', (error) => this.#uncaught.push(error))
+    process.on('unhandledRejection', (error) => this.#uncaught.push(error))
+    // What vitest reads when it is imported; usually its worker sets it.
+    globalThis.__vitest_worker__ = workerState()
+    await import('vitest')
+    const { startTests, getFn } = await import('@vitest/runner')
+    this.#startTests = startTests
+    this.#getFn = getFn
+    const server = await createServer({
+      configFile: false,
+      root,
+      ...resolveOptions(root),
+      plugins: [countLoops],
+      // Node 20 does not know `await using`.
+      oxc: { target: 'node20' },
+      server: { middlewareMode: true, watch: null, hmr: false, ws: false },
+      optimizeDeps: { noDiscovery: true, include: [] },
+      appType: 'custom',
+      logLevel: 'error',
+    })
+    this.#modules = createServerModuleRunner(server.environments.ssr, { hmr: false })
+  }
+
+  async dryRun() {
+    const stryker = strykerGlobal()
+    stryker.activeMutant = undefined
+    const result = await this.#run(this.#files)
+    if (result.status === DryRunStatus.Complete && this.#uncaught.length > 0) {
+      return { status: DryRunStatus.Error, errorMessage: String(this.#uncaught[0]) }
+    }
+    writeFileSync(USUAL, JSON.stringify([...this.#usual]))
+    return { ...result, mutantCoverage: stryker.mutantCoverage }
+  }
+
+  async mutantRun(options) {
+    const result = await this.#runMutant(options)
+    if (result.status !== 'survived' || this.#uncaught.length === 0) return result
+    // It may be the mutant before that threw late: only what happens twice counts.
+    const again = await this.#runMutant(options)
+    if (again.status !== 'survived' || this.#uncaught.length === 0) return again
+    const failureMessage = `thrown outside of a test: ${this.#uncaught[0]}`
+    return { status: 'killed', killedBy: [], failureMessage, nrOfTests: again.nrOfTests }
+  }
+
+  async #runMutant({ activeMutant, mutantActivation, testFilter, hitLimit }) {
+    const stryker = strykerGlobal()
+    const atLoad = mutantActivation === 'static'
+    if (atLoad || this.#loadedWithMutant) this.#modules.clearCache()
+    this.#loadedWithMutant = atLoad
+    this.#uncaught = []
+    loops.start(ROUNDS_MAX)
+    stryker.activeMutant = atLoad ? activeMutant.id : undefined
+    stryker.hitCount = 0
+    stryker.hitLimit = hitLimit
+    const wanted = testFilter && new Set(testFilter)
+    const files = this.#files.filter((file) => !wanted || testFilter.some((id) => inFile(id, file)))
+    const result = await this.#run(files, { wanted, activeMutant: activeMutant.id })
+    const hitCount = stryker.hitCount
+    stryker.activeMutant = undefined
+    stryker.hitLimit = undefined
+    return toMutantRunResult(determineHitLimitReached(hitCount, hitLimit) ?? result)
+  }
+
+  /** Runs these files, or the wanted tests in them, until one fails. */
+  async #run(files, mutant) {
+    const tests = []
+    for (const file of files) {
+      const run = new FileRun(this.#modules, this.#getFn, this.#usual, mutant)
+      const [task] = await this.#startTests([{ filepath: file, testLocations: undefined }], run)
+      if (run.endless !== undefined) return { status: DryRunStatus.Timeout, reason: run.endless }
+      const found = testsIn(task).filter(({ result }) => result && result.state !== 'skip')
+      tests.push(...found.map(toResult))
+      const failure = task.result?.errors?.[0]
+      if (failure && !found.some(({ result }) => result.state === 'fail')) {
+        if (!mutant) return { status: DryRunStatus.Error, errorMessage: failure.stack }
+        // It could not be loaded, or a hook failed: as if its first test had failed.
+        const id = mutant.wanted && [...mutant.wanted].find((each) => inFile(each, file))
+        const status = TestStatus.Failed
+        tests.push({
+          id: id ?? file,
+          name: file,
+          timeSpentMs: 0,
+          status,
+          failureMessage: `${failure.message}`,
+        })
+      }
+      if (mutant && tests.some(({ status }) => status === TestStatus.Failed)) break
+    }
+    return { status: DryRunStatus.Complete, tests }
+  }
+}
+
+/** What @vitest/runner asks of its surroundings, for one run of one file. */
+class FileRun {
+  config = {
+    root: process.cwd(),
+    setupFiles: [],
+    sequence: { seed: 1, hooks: 'stack', setupFiles: 'list', shuffle: false, concurrent: false },
+    maxConcurrency: 1,
+    testTimeout: 8000,
+    hookTimeout: 8000,
+    retry: 0,
+    tags: [],
+  }
+  /** Which test did not end. */
+  endless
+  #modules
+  #getFn
+  #usual
+  #mutant
+  #failed = false
+
+  constructor(modules, getFn, usual, mutant) {
+    this.#modules = modules
+    this.#getFn = getFn
+    this.#usual = usual
+    this.#mutant = mutant
+  }
+
+  /** The file itself is always loaded again: its tests are declared anew. */
+  async importFile(file) {
+    const module = this.#modules.evaluatedModules.getModuleById(file)
+    if (module) this.#modules.evaluatedModules.invalidateModule(module)
+    await this.#modules.import(file)
+  }
+
+  onCollected([file]) {
+    if (this.#mutant?.wanted) skipOthers(file, this.#mutant.wanted)
+    if (this.#mutant) strykerGlobal().activeMutant = this.#mutant.activeMutant
+  }
+
+  onBeforeRunTask(test) {
+    if (this.#mutant && this.#failed) test.mode = 'skip'
+    if (!this.#mutant) strykerGlobal().currentTestId = idOf(test)
+  }
+
+  onAfterRunTask(test) {
+    this.#failed ||= test.result?.state === 'fail'
+    strykerGlobal().currentTestId = undefined
+  }
+
+  async runTask(test) {
+    const fn = this.#getFn(test)
+    const id = idOf(test)
+    if (this.#mutant) return this.#within(this.#usual.get(id), id, fn)
+    loops.start(Infinity)
+    const start = performance.now()
+    await fn()
+    this.#usual.set(id, { ms: performance.now() - start, rounds: loops.count })
+  }
+
+  /**
+   * Does not measure how long it takes: on a busy machine the process gets little time, and everything
+   * takes long.
+   */
+  async #within(usual, id, fn) {
+    let left = IDLE_TICKS + usual.ms / TICK_MS
+    let used = process.cpuUsage()
+    let timer
+    const never = new Promise((_, reject) => {
+      timer = setInterval(() => {
+        const { user, system } = process.cpuUsage(used)
+        used = process.cpuUsage()
+        if (user + system > IDLE_MICROSECONDS || --left > 0) return
+        this.endless = id
+        reject(new Error('the test does not end'))
+      }, TICK_MS)
+    })
+    loops.start(ROUNDS_MIN + ROUNDS_FACTOR * usual.rounds)
+    try {
+      return await Promise.race([fn(), never])
+    } finally {
+      clearInterval(timer)
+      if (loops.exceeded) {
+        this.endless = id
+        // Until the next test starts, every loop and every call fails: what still goes on ends.
+        await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
+      }
+    }
+  }
+}
+
+function strykerGlobal() {
+  globalThis.__stryker__ ??= {}
+  return globalThis.__stryker__
+}
+
+function workerState() {
+  const sequence = { hooks: 'stack', setupFiles: 'list' }
+  const config = { sequence, expect: {}, poll: {}, fakeTimers: {}, snapshotOptions: {} }
+  const environment = { name: 'node' }
+  return { config, environment, filepath: '', rpc: {}, ctx: {}, providedContext: {}, metaEnv: {} }
+}
+
+function idOf(test) {
+  const names = []
+  for (let at = test; at && at !== test.file; at = at.suite) names.unshift(at.name)
+  return `${test.file.filepath}#${names.join(' ')}`
+}
+
+function inFile(id, file) {
+  return id.startsWith(`${file}#`)
+}
+
+function testsIn(task) {
+  return task.type === 'test' ? [task] : task.tasks.flatMap(testsIn)
+}
+
+/** Leaves out the tests that are not wanted, and the hooks of suites of which none is. */
+function skipOthers(task, wanted) {
+  if (task.type === 'test') {
+    if (!wanted.has(idOf(task))) task.mode = 'skip'
+  } else {
+    for (const each of task.tasks) skipOthers(each, wanted)
+    if (task.tasks.every(({ mode }) => mode === 'skip')) task.mode = 'skip'
+  }
+  return task
+}
+
+function toResult(test) {
+  const result = {
+    id: idOf(test),
+    name: test.fullTestName ?? test.name,
+    fileName: test.file.filepath,
+    timeSpentMs: test.result.duration ?? 0,
+  }
+  if (test.result.state !== 'fail') return { ...result, status: TestStatus.Success }
+  const failureMessage = test.result.errors?.[0]?.message ?? 'failed without a message'
+  return { ...result, status: TestStatus.Failed, failureMessage }
+}
+
+export const strykerPlugins = [declareClassPlugin(PluginKind.TestRunner, 'in-process', TestRunner)]

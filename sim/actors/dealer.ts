@@ -1,0 +1,282 @@
+import type {
+  ClaimSpec,
+  GrantRequest,
+  Key,
+  LeaseId,
+  LeaseStore,
+  Query,
+  RevokeTarget,
+  Watch,
+  WatchTarget,
+} from 'leasehold/port'
+import type { SeededRandom, SimNode } from 'leasehold/testing'
+import type { Scene } from '../scene.js'
+
+const PREFIX = 'deal/'
+const KEYS: readonly Key[] = ['deal/a', 'deal/b', 'deal/c', 'deal/d']
+/** So many leases, claims and watches are remembered, the latest. */
+const REMEMBERED = 6
+
+interface Dealt {
+  readonly lease: LeaseId
+  readonly keys: readonly Key[]
+  readonly token: number
+}
+
+/**
+ * Uses the whole port, each method with every option and in no sensible order: claims on several keys
+ * of different modes and limits, leases under leases, breaks with a period, revocations by lease, by
+ * parent, by key and by prefix, stale tokens, repeated requests. Dealers share what they know of each
+ * other's leases, so one revokes what another waits for.
+ */
+export class Dealer {
+  readonly node: SimNode
+  readonly #scene: Scene
+  readonly #random: SeededRandom
+  readonly #table: Table
+  #store: LeaseStore | undefined
+  #watches: Watch[] = []
+  #stopping = false
+
+  constructor(scene: Scene, name: string, table: Table) {
+    this.#scene = scene
+    this.#table = table
+    this.node = scene.client(name)
+    this.#random = this.node.random
+  }
+
+  start(): void {
+    this.#store = this.#scene.store(this.node)
+    this.#watches = []
+    this.#later(this.#random.between(0, 300), () => this.#again())
+  }
+
+  crash(): void {
+    if (!this.node.running) return
+    this.#scene.world.note(this.node.name, 'is killed')
+    this.node.crash()
+    this.#scene.world.after(this.#random.between(10, 3000), () => this.restart())
+  }
+
+  restart(): void {
+    if (!this.node.running && !this.#stopping) this.node.start(() => this.start())
+  }
+
+  stop(): void {
+    this.#stopping = true
+    for (const watch of this.#watches) watch.close()
+  }
+
+  #again(): void {
+    if (this.#stopping) return
+    this.#step()
+    const rest = this.#random.between(20, 400) * this.#scene.casting.leisure
+    this.#later(rest, () => this.#again())
+  }
+
+  #step(): void {
+    const { leases } = this.#table
+    const dice = this.#random.next()
+    if (leases.length === 0 || dice < 0.2) this.#grant()
+    else if (dice < 0.42) this.#claim()
+    else if (dice < 0.58) this.#release()
+    else if (dice < 0.7) this.#renew()
+    else if (dice < 0.76) this.#update()
+    else if (dice < 0.84) this.#revoke()
+    else if (dice < 0.95) this.#read()
+    else this.#watch({ prefix: PREFIX })
+  }
+
+  #grant(): void {
+    const random = this.#random
+    const endless = random.chance(0.1)
+    const parent = random.chance(0.35) ? this.#lease() : undefined
+    const request: GrantRequest = {
+      holder: this.node.name,
+      ttl: endless ? Infinity : random.pick([300, 1000, 3000]),
+      grace: random.pick([undefined, 0, 300]),
+      maxLife: endless || random.chance(0.15) ? random.between(500, 4000) : undefined,
+      parent,
+      labels: random.chance(0.3) ? { team: 'sim' } : undefined,
+      claims: random.chance(0.7) ? this.#claims() : undefined,
+      ifFree: random.chance(0.3) ? true : undefined,
+      request: this.#requestId(),
+    }
+    this.#send(request, async () => {
+      const answer = await this.#store!.grant(request)
+      if (answer.outcome === 'busy') return
+      const { lease, token } = answer
+      remember(this.#table.leases, lease)
+      const keys = request.claims?.map(({ key }) => key)
+      if (keys) remember(this.#table.claims, { lease, keys, token })
+      if (random.chance(0.5)) this.#watch({ lease })
+    })
+  }
+
+  #claim(): void {
+    const random = this.#random
+    const lease = this.#lease()
+    const claims = this.#claims()
+    const ifFree = random.chance(0.3) ? true : undefined
+    const request = { lease, claims, ifFree, request: this.#requestId() }
+    this.#send(request, async () => {
+      const answer = await this.#store!.claim(request)
+      if (answer.outcome === 'busy') return
+      remember(this.#table.claims, {
+        lease,
+        keys: claims.map(({ key }) => key),
+        token: answer.token,
+      })
+    })
+  }
+
+  /** One to three keys in any order, with one mode for all or one for each. */
+  #claims(): ClaimSpec[] {
+    const random = this.#random
+    const keys = [...KEYS].sort(() => random.next() - 0.5)
+    const shared = random.chance(0.6)
+    return keys.slice(0, random.pick([1, 1, 2, 3])).map((key) => {
+      const mode = random.chance(0.15) ? 'exclusive' : shared ? 'shared' : undefined
+      return {
+        key,
+        mode,
+        limit: mode === 'shared' && random.chance(0.5) ? random.integer(1, 4) : undefined,
+        value: random.chance(0.3) ? `v${random.integer(1, 9)}` : undefined,
+      }
+    })
+  }
+
+  /** All keys of a claim or some; sometimes with another's token, which must change nothing. */
+  #release(): void {
+    const random = this.#random
+    const dealt = this.#dealt()
+    if (!dealt) return
+    const keys = dealt.keys.filter(() => random.chance(0.7))
+    const token = random.chance(0.1) ? dealt.token - random.integer(-1, 3) : dealt.token
+    const lease = random.chance(0.1) ? this.#lease() : dealt.lease
+    const request = {
+      lease,
+      keys: keys.length > 0 ? keys : dealt.keys,
+      token,
+      request: this.#requestId(),
+    }
+    this.#send(request, () => this.#store!.release(request))
+  }
+
+  #renew(): void {
+    const { leases } = this.#table
+    const some = leases.filter(() => this.#random.chance(0.6))
+    this.#store!.renew([...some, this.#lease()]).catch(() => undefined)
+  }
+
+  #update(): void {
+    const random = this.#random
+    const dealt = this.#dealt()
+    if (!dealt) return
+    const token = random.chance(0.2) ? dealt.token - 1 : dealt.token
+    const value = random.chance(0.2) ? undefined : `u${random.integer(1, 99)}`
+    const { lease } = dealt
+    const request = {
+      lease,
+      key: random.pick(dealt.keys),
+      token,
+      value,
+      request: this.#requestId(),
+    }
+    this.#send(request, () => this.#store!.update(request))
+  }
+
+  #revoke(): void {
+    const random = this.#random
+    const target = this.#target()
+    const isLease = 'lease' in target || 'parent' in target
+    const request = {
+      target,
+      by: this.node.name,
+      why: `reason ${this.#table.reasons++}`,
+      after: isLease && random.chance(0.6) ? random.between(10, 2500) : undefined,
+      request: this.#requestId(),
+    }
+    this.#send(request, () => this.#store!.revoke(request))
+  }
+
+  #target(): RevokeTarget {
+    const random = this.#random
+    const dealt = this.#dealt()
+    const dice = random.next()
+    if (dice < 0.4 || !dealt) return { lease: this.#lease() }
+    if (dice < 0.55) return { parent: this.#lease() }
+    if (dice < 0.65) return { prefix: random.pick([PREFIX, 'deal/a']) }
+    const key = random.pick(dealt.keys)
+    return dice < 0.75 ? { key } : { key, token: dealt.token }
+  }
+
+  #read(): void {
+    const random = this.#random
+    const key = random.pick(KEYS)
+    const limit = random.chance(0.3) ? random.integer(1, 2) : undefined
+    const query: Query = random.pick<Query>([
+      { key, limit },
+      { key },
+      { prefix: PREFIX, after: random.chance(0.3) ? key : undefined, limit },
+      { lease: this.#lease(), limit },
+      { leases: true, limit },
+      { leases: true, after: this.#lease(), limit: 3 },
+      { history: key },
+    ])
+    this.#store!.read(query).catch(() => undefined)
+  }
+
+  /** Watches, and where the watch ends by a fault watches again, from where it was. */
+  #watch(target: WatchTarget): void {
+    const watch = this.#store!.watch(target, (notice) => {
+      if (notice.type === 'events' && 'prefix' in target) from = notice.revision
+      if (notice.type !== 'interrupted' || this.#stopping) return
+      const next = 'lease' in target ? target : { ...target, from }
+      this.#later(this.#random.between(10, 400), () => this.#watch(next))
+    })
+    let from = 'prefix' in target ? target.from : undefined
+    this.#watches.push(watch)
+    if (this.#watches.length > REMEMBERED) this.#watches.shift()!.close()
+  }
+
+  /** Sends a call, and where it has a request id perhaps again. */
+  #send(request: { readonly request?: string | undefined }, ask: () => Promise<unknown>): void {
+    const send = (): void => {
+      ask().catch(() => undefined)
+    }
+    send()
+    if (request.request !== undefined && this.#random.chance(0.3)) {
+      this.#later(this.#random.between(1, 2000), send)
+    }
+  }
+
+  #lease(): LeaseId {
+    return this.#random.pick(this.#table.leases)
+  }
+
+  #dealt(): Dealt | undefined {
+    const { claims } = this.#table
+    return claims.length === 0 ? undefined : this.#random.pick(claims)
+  }
+
+  #requestId(): string | undefined {
+    return this.#random.chance(0.7) ? this.#random.id() : undefined
+  }
+
+  #later(ms: number, run: () => void): void {
+    this.#scene.world.after(ms, this.node.guard(run))
+  }
+}
+
+/** What dealers know of each other. */
+export class Table {
+  readonly leases: LeaseId[] = []
+  readonly claims: Dealt[] = []
+  reasons = 1
+}
+
+function remember<Entry>(list: Entry[], entry: Entry): void {
+  list.push(entry)
+  if (list.length > REMEMBERED) list.shift()
+}

@@ -1,0 +1,239 @@
+import type { Event, KeyEntry, RevokeTarget } from 'leasehold/port'
+import type { Checker, History, Violated } from '../checker.js'
+import { Model, type ModelClaim } from '../model.js'
+import type { Observation } from '../observation.js'
+
+/**
+ * I2, I15, I17, I18 and I20 for the whole port: every answer and every notice agrees with the events.
+ * The events alone say which claims there were at each revision, and the rule of the port who held.
+ * So whatever a client was told of a revision, be it that it holds, that a key is busy or what it
+ * read, is compared with the claims of that revision.
+ */
+export function answersAgree(violated: Violated): Checker {
+  return {
+    name: 'I20 answers agree with events',
+    finish(history) {
+      new Replay(history, violated).run()
+    },
+  }
+}
+
+class Replay {
+  readonly #history: History
+  readonly #violated: Violated
+  readonly #model = new Model()
+  #events: readonly Event[] = []
+
+  constructor(history: History, violated: Violated) {
+    this.#history = history
+    this.#violated = violated
+  }
+
+  run(): void {
+    const { observations, steps } = this.#history
+    const told = [...observations].sort((a, b) => a.revision - b.revision)
+    let at = 0
+    for (const [index, step] of steps.entries()) {
+      const { revision, events, anew } = step
+      // What was told of revisions that the audit has missed cannot be judged.
+      while (at < told.length && told[at]!.revision < revision) at++
+      if (anew) this.#model.reset(revision, events)
+      else {
+        const wrong = this.#model.apply(revision, events)
+        if (wrong) {
+          this.#violated(wrong)
+          return
+        }
+      }
+      this.#events = anew ? [] : events
+      // Revisions without events, such as the grant of a lease without claims, leave all as it is.
+      const next = steps[index + 1]
+      const until = next === undefined ? Infinity : next.anew ? revision + 1 : next.revision
+      for (; at < told.length && told[at]!.revision < until; at++) {
+        if (told[at]!.revision > revision) this.#events = []
+        this.#judge(told[at]!, anew && told[at]!.revision === revision)
+      }
+    }
+  }
+
+  #judge(told: Observation, eventsUnknown: boolean): void {
+    const wrong = this.#wrongWith(told, eventsUnknown)
+    if (wrong === undefined) return
+    this.#violated(`${told.client} was told "${told.type}" of revision ${told.revision}: ${wrong}`)
+  }
+
+  #wrongWith(told: Observation, eventsUnknown: boolean): string | undefined {
+    const model = this.#model
+    switch (told.type) {
+      case 'placed':
+        return this.#placed(told)
+      case 'busy':
+        return this.#busy(told)
+      case 'released':
+        if (eventsUnknown) return undefined
+        return this.#removedExactly(told.keys, told.token)
+      case 'updated':
+        if (model.find(told.key, told.token)?.value === told.value) return undefined
+        return `${told.key} ${told.token} has another value`
+      case 'revoked':
+        return this.#revoked(told, eventsUnknown)
+      case 'keys':
+        return first(told.keys, (entry) => this.#entry(entry, told.limit))
+      case 'prefix':
+        return this.#prefix(told)
+      case 'lease':
+        return this.#same(told.lease, told.claims)
+      case 'history':
+        return this.#history_(told)
+      case 'standing':
+        return this.#standing(told)
+      case 'holds':
+        if (model.of(told.lease).length === 0) return undefined
+        return model.holdsAll(told.lease, told.token) ? undefined : `${told.token} waits`
+      case 'removed':
+        return model.find(told.key, told.token) ? `${told.key} ${told.token} is there` : undefined
+      case 'gone': {
+        const left = model.of(told.lease)[0]
+        return left && `lease ${told.lease} still has ${left.key} ${left.token}`
+      }
+    }
+  }
+
+  #placed(told: Observation & { type: 'placed' }): string | undefined {
+    const model = this.#model
+    const { lease, claims, ifFree, token, holds, ahead } = told
+    if (ifFree && !holds) return `${token} waits, though that was not wanted`
+    const own = model.of(lease).filter((claim) => claim.token === token)
+    if (own.length !== claims.length)
+      return `${own.length} of its ${claims.length} claims are there`
+    for (const { key, mode = 'exclusive', limit = 0, value } of claims) {
+      const claim = model.find(key, token)
+      if (claim?.mode !== mode || claim.limit !== limit || claim.value !== value) {
+        return `${key} ${token} is not as it was asked for`
+      }
+    }
+    if (holds !== model.holdsAll(lease, token)) return `${token} ${holds ? 'waits' : 'holds'}`
+    const waits = own.filter((claim) => !model.holds(claim)).length
+    if (waits !== ahead.length) return `${waits} of its claims wait, not ${ahead.length}`
+    return first(ahead, (one) => model.misjudged(one, 1))
+  }
+
+  #busy({ claims, ahead }: Observation & { type: 'busy' }): string | undefined {
+    const model = this.#model
+    const taken = claims.filter((claim) => !model.isFree(claim))
+    if (taken.length === 0) return `${claims.map(({ key }) => key).join(', ')} could be had`
+    if (taken.length !== ahead.length) return `${taken.length} keys are taken, not ${ahead.length}`
+    return first(ahead, (one) => model.misjudged(one, 0))
+  }
+
+  #revoked(told: Observation & { type: 'revoked' }, eventsUnknown: boolean): string | undefined {
+    const { target, leases, claims, more } = told
+    const removed = this.#events.filter(({ type }) => type === 'removed').length
+    const changed = leases > 0 || claims > 0
+    if (changed && !eventsUnknown && claims !== removed) {
+      return `${removed} claims were removed, not ${claims}`
+    }
+    const left = more ? undefined : this.#leftOf(target)
+    return left && `${left.key} ${left.token} is there still`
+  }
+
+  /** A claim that should have been removed, if there is one. */
+  #leftOf(target: RevokeTarget): ModelClaim | undefined {
+    const model = this.#model
+    if ('lease' in target) return model.of(target.lease)[0]
+    if ('prefix' in target) return model.under(target.prefix).flatMap((key) => model.on(key))[0]
+    if (!('key' in target)) return undefined
+    const { key, token } = target
+    return token === undefined ? model.on(key)[0] : model.find(key, token)
+  }
+
+  /** All that went in this revision are the claims that were named. */
+  #removedExactly(keys: readonly string[], token: number): string | undefined {
+    const removed = this.#events.filter(({ type }) => type === 'removed')
+    const missing = keys.find(
+      (key) => !removed.some((one) => one.key === key && one.token === token),
+    )
+    if (missing !== undefined) return `${missing} ${token} was not removed`
+    if (removed.length !== keys.length) return `${removed.length} claims were removed`
+    return undefined
+  }
+
+  #entry({ key, claims, holders, count }: KeyEntry, limit: number): string | undefined {
+    const model = this.#model
+    const list = model.on(key)
+    if (count !== list.length) return `${key} has ${list.length} claims, not ${count}`
+    if (holders !== model.holders(key)) return `${model.holders(key)} hold ${key}, not ${holders}`
+    if (claims.length !== Math.min(limit, list.length)) return `${claims.length} claims are shown`
+    for (const [at, claim] of claims.entries()) {
+      if (!isSame(claim, list[at]!)) return `${key} has ${list[at]!.token} and not ${claim.token}`
+      const holds = claim.heldSince !== undefined
+      if (holds !== at < holders)
+        return `${key} ${claim.token} is shown as if it did ${holds ? '' : 'not '}hold`
+    }
+    return undefined
+  }
+
+  #prefix({ prefix, after, more, keys }: Observation & { type: 'prefix' }): string | undefined {
+    const names = this.#model.under(prefix).filter((key) => key > after)
+    const expected = names.slice(0, keys.length)
+    if (more !== names.length > keys.length) return `there are ${names.length} keys`
+    const shown = keys.map(({ key }) => key)
+    if (shown.join() !== expected.join()) return `${shown.join()} instead of ${expected.join()}`
+    return first(keys, (entry) => this.#entry(entry, entry.claims.length))
+  }
+
+  #same(lease: string, claims: readonly { key: string; token: number }[]): string | undefined {
+    const name = ({ key, token }: { key: string; token: number }): string => `${key} ${token}`
+    const there = this.#model.of(lease).map(name).sort().join()
+    const shown = claims.map(name).sort().join()
+    return there === shown ? undefined : `lease ${lease} has ${there || 'nothing'}, not ${shown}`
+  }
+
+  #standing({ lease, claims }: Observation & { type: 'standing' }): string | undefined {
+    const wrong = this.#same(lease, claims)
+    if (wrong) return wrong
+    return first(claims, ({ token, holds }) =>
+      holds === this.#model.holdsAll(lease, token)
+        ? undefined
+        : `${token} ${holds ? 'waits' : 'holds'}`,
+    )
+  }
+
+  /** A history may have been forgotten, but what it has begins with whoever held last. */
+  #history_({ key, tenures }: Observation & { type: 'history' }): string | undefined {
+    const last = this.#model.lastHeld(key)
+    const shown = tenures[0]?.token
+    if (shown === undefined || last === undefined) return undefined
+    const idle =
+      this.#model.complete && tenures.find(({ token }) => !this.#model.hasHeld(key, token))
+    if (idle) return `${idle.token} never held ${key}`
+    // Those who ended in one revision are in no order among each other.
+    if (tenures.some(({ token }) => token === last)) return undefined
+    return `${key} was last held by ${last}, not by ${shown}`
+  }
+}
+
+function isSame(
+  claim: KeyEntry['claims'][number],
+  { token, lease, mode, limit, value }: ModelClaim,
+): boolean {
+  const { limit: shown = 0 } = claim
+  return (
+    claim.token === token &&
+    claim.lease === lease &&
+    claim.mode === mode &&
+    shown === limit &&
+    claim.value === value
+  )
+}
+
+function first<Item>(
+  items: readonly Item[],
+  wrong: (item: Item) => string | undefined,
+): string | undefined {
+  for (const item of items) {
+    const found = wrong(item)
+    if (found !== undefined) return found
+  }
+  return undefined
+}

@@ -1,0 +1,56 @@
+import { type Mutant, mutant, rare } from './mutant.js'
+
+/** Bugs in the remote store and in the server's streams. */
+export const STREAM: readonly Mutant[] = [
+  mutant(
+    'a tied lease outlives its connection',
+    'server/stream/ties.js',
+    'for (const lease of this.#release(bond))\n            this.#revoke(lease);',
+    'this.#release(bond);',
+  ),
+  mutant(
+    'linger is ignored',
+    'server/stream/ties.js',
+    'if (saidGoodbye || bond.linger === 0 || isEmpty)',
+    'if (true)',
+  ),
+  mutant(
+    'who comes back within the linger loses all the same',
+    'server/stream/ties.js',
+    'bond.timer?.cancel();\n        bond.linger = linger;',
+    'bond.linger = linger;',
+  ),
+  rare(
+    'A stream must end after its client has another one, and the ties must matter then.',
+    mutant(
+      'an old stream takes the ties of the new one along',
+      'server/stream/connection.js',
+      'if (this.#bond === undefined || !wasNewest)',
+      'if (this.#bond === undefined)',
+    ),
+  ),
+  mutant(
+    'a watch begins anew on the next stream',
+    'stores/remote/watches.js',
+    'watch.target = { ...watch.target, from: notice.revision };',
+    ';',
+  ),
+  mutant(
+    'a watch is not asked for on the next stream',
+    'stores/remote/watches.js',
+    'for (const watch of this.#watches.values())\n            this.#ask(watch);',
+    ';',
+  ),
+  mutant(
+    'a break with a period ends at once over a stream',
+    'server/stream/operations.js',
+    'return store.revoke(request).then((answer) => writeAnswer(id, answer));',
+    'return store.revoke({ ...request, after: undefined }).then((answer) => writeAnswer(id, answer));',
+  ),
+  mutant(
+    'a claim over a stream forgets its mode',
+    'stores/remote/requests.js',
+    'return isPlain(claim) ? key : { key, mode, limit, value };',
+    'return isPlain(claim) ? key : { key, limit, value };',
+  ),
+]

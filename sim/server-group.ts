@@ -1,0 +1,46 @@
+import { type Network, SimLog, type SimNode, SimServer, type World } from 'leasehold/testing'
+import type { Casting } from './cast.js'
+
+/** The servers of a world, and the log that several of them share. */
+export class ServerGroup {
+  readonly all: readonly SimServer[]
+  readonly log: SimLog
+  /** The rates of the fastest and of the slowest clock. */
+  readonly fastest: number
+  readonly slowest: number
+  readonly #world: World
+  readonly #clients = new Map<string, number>()
+
+  constructor(world: World, network: Network, { servers, store }: Casting, rate: () => number) {
+    this.#world = world
+    const rates = Array.from({ length: servers }, rate)
+    this.fastest = Math.max(...rates)
+    this.slowest = Math.min(...rates)
+    this.all = rates.map((each, at) => {
+      const name = servers === 1 ? 'server' : `server ${at + 1}`
+      const offset = world.random.between(0, 1e6)
+      return new SimServer(world.node(name, { rate: each, offset }), network)
+    })
+    this.log = new SimLog(store === 'log' ? world.node('log') : this.first.node, network)
+  }
+
+  get first(): SimServer {
+    return this.all[0]!
+  }
+
+  /** Whether all have begun to serve. */
+  get areServing(): boolean {
+    return this.all.every(({ store }) => store !== undefined)
+  }
+
+  /** The server that a client talks to: always the same one. */
+  of(client: SimNode): SimServer {
+    const at = this.#clients.get(client.name) ?? this.#clients.size
+    this.#clients.set(client.name, at)
+    return this.all[at % this.all.length]!
+  }
+
+  any(): SimServer {
+    return this.all.length === 1 ? this.first : this.#world.random.pick(this.all)
+  }
+}

@@ -1,0 +1,46 @@
+import { fileStore } from 'leasehold/file'
+import { memoryStore } from 'leasehold/memory'
+import type { LeaseStore } from 'leasehold/port'
+import { replicaStore } from 'leasehold/replica'
+import type { SimDisk, SimLog, SimNode } from 'leasehold/testing'
+
+/** Small, so that a world is cheap and every limit is reached in it. */
+export const LIMITS = {
+  events: 64,
+  history: 64,
+  historyPerKey: 4,
+  idleKeys: 16,
+  requests: 4096,
+  ended: 4096,
+}
+const SEGMENT_BYTES = 4096
+const SNAPSHOT_BYTES = 6000
+/** Replicas take snapshots so often that a slow one finds what it needs trimmed. */
+const LOG_SNAPSHOT_BYTES = 4000
+
+/** The store of the server's process that begins now. */
+export function openServerStore(
+  kind: 'file' | 'memory' | 'log',
+  node: SimNode,
+  disk: SimDisk,
+  log: SimLog,
+): LeaseStore | Promise<LeaseStore> {
+  const clock = node.clock()
+  if (kind === 'log') {
+    return replicaStore(log.open(node), {
+      clock,
+      random: node.random,
+      limits: LIMITS,
+      snapshotBytes: LOG_SNAPSHOT_BYTES,
+    })
+  }
+  if (kind === 'memory') return memoryStore({ clock, limits: LIMITS })
+  return fileStore('sim', {
+    clock,
+    random: node.random,
+    disk,
+    limits: LIMITS,
+    segmentBytes: SEGMENT_BYTES,
+    snapshotBytes: SNAPSHOT_BYTES,
+  })
+}
