@@ -117,7 +117,8 @@ describe('leasehold lock', () => {
   })
 
   it('passes on the signal that stops it, and releases when the command has ended', async () => {
-    const script = 'trap "echo cleaned; exit 3" TERM; echo in; sleep 60 & wait'
+    // What sleeps must not keep the pipe of the output open: it outlives the command.
+    const script = 'trap "echo cleaned; exit 3" TERM; echo in; sleep 60 > /dev/null 2>&1 & wait'
     const running = startLeasehold(['lock', 'passed', '--', 'sh', '-c', script], { env })
     await running.printed(/in\n/)
     running.child.kill('SIGTERM')

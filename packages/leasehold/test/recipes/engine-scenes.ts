@@ -2,20 +2,10 @@ import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterAll } from 'vitest'
 import type { LeaseStore } from '../../src/index.ts'
-import { etcdStore } from '../../src/logs/etcd/index.ts'
-import { zookeeperStore } from '../../src/logs/zookeeper/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
 import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import {
-  Engine,
-  type EngineSpec,
-  ETCD,
-  POSTGRES,
-  postgresUrl,
-  REDIS,
-  ZOOKEEPER,
-} from '../engines/index.ts'
+import { Engine, type EngineSpec, POSTGRES, postgresUrl, REDIS } from '../engines/index.ts'
 
 /** A store on a real engine, of which nothing is left to the next scene. */
 export interface EngineStores {
@@ -52,11 +42,10 @@ function onEngine<Client>(
   }
 }
 
-/** The stores on etcd and ZooKeeper make their own connections, and close them. */
-function addressOf(port: number) {
-  return { client: `127.0.0.1:${port}`, disconnect: async () => {} }
-}
-
+/**
+ * The engines that decide about leases themselves. On all others a replica decides, and what a recipe
+ * gets from it does not depend on the engine: the scene with a replica stands for them.
+ */
 const all: readonly (readonly [EngineSpec, EngineStores])[] = [
   [
     REDIS,
@@ -79,18 +68,6 @@ const all: readonly (readonly [EngineSpec, EngineStores])[] = [
         return { client, disconnect: () => client.end() }
       },
       (client, schema) => postgresStore(client, { schema }),
-    ),
-  ],
-  [
-    ETCD,
-    onEngine(ETCD, addressOf, (endpoints, prefix) =>
-      etcdStore({ endpoints, prefix: `${prefix}/` }),
-    ),
-  ],
-  [
-    ZOOKEEPER,
-    onEngine(ZOOKEEPER, addressOf, (servers, name) =>
-      zookeeperStore({ servers, root: `/${name}` }),
     ),
   ],
 ]

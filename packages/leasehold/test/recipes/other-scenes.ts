@@ -1,12 +1,13 @@
 import { memoryStore as builtMemoryStore } from 'leasehold/memory'
 import { createServer } from 'leasehold-server'
+import { MemoryLog } from '../../src/log/index.ts'
 import { systemClock } from '../../src/port/index.ts'
+import { replicaStore } from '../../src/replica/index.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
-import { memoryStore } from '../../src/stores/memory/index.ts'
 import { remoteStore } from '../../src/stores/remote/index.ts'
 import { MemoryDisk } from '../file/memory-disk.ts'
 import { ENGINE_STORES } from './engine-scenes.ts'
-import { farAway, type Scene, type SceneKind, scene, virtual } from './one-scene.ts'
+import { type Scene, type SceneKind, scene, virtual } from './one-scene.ts'
 
 /** Mutation tests leave these out: most take real time, and a recipe cannot tell them apart. */
 export const OTHER_SCENES: readonly SceneKind[] = [
@@ -15,8 +16,8 @@ export const OTHER_SCENES: readonly SceneKind[] = [
     make: () => virtual((clock) => fileStore('', { disk: new MemoryDisk(), clock })),
   },
   {
-    name: 'memory, in real time',
-    make: async () => scene(farAway(memoryStore(), systemClock), systemClock, sleep),
+    name: 'a replica of a log',
+    make: () => virtual((clock) => replicaStore(new MemoryLog().open(), { clock, coalesce: 0 })),
   },
   { name: 'a server, over the network', make: served },
   ...ENGINE_STORES.map(({ name, open }) => ({
