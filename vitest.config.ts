@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['packages/*/test/**/*.test.ts'],
-    // Many tests wait for real processes, so that two at a time are no burden to two cores.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many tests wait for real processes or real time, so one more than the cores keeps them busy.
+    maxWorkers: availableParallelism() + 1,
     // A virtual clock makes most tests instant. The limit is for those that start real processes or
     // write real files, on a machine that is busy with something else.
     testTimeout: 90_000,
