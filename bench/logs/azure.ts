@@ -50,7 +50,7 @@ if (engine) {
           'comp=lease',
         )
       },
-      pid: engine.pid,
+      pids: [engine.pid],
       runs: [[64, 3200, PAIRS, 10]],
     })),
   )
