@@ -2,7 +2,7 @@
  * Many locks, each with a lease of its own, that one process keeps: how many entries a second that
  * puts into the log in etcd. Each entry is one change of etcd, so its revision counts them.
  */
-import { Leasehold } from 'leasehold'
+import { Leasehold, type Lock } from 'leasehold'
 import { etcdStore } from 'leasehold/etcd'
 import { contests } from '../contest.js'
 import { startEtcd } from '../engines.js'
@@ -20,13 +20,13 @@ const engine = await startEtcd()
 if (engine) {
   const client = new EtcdClient(engine.port)
   const store = await etcdStore({ endpoints: `127.0.0.1:${engine.port}`, timeout: '60s' })
-  const leasehold = await Leasehold.open(store, { holder: 'bench' })
-  let lost = 0
+  const leasehold = await Leasehold.open(store, { holder: 'bench', callTimeout: '60s' })
+  const locks: Lock[] = []
   process.stderr.write('  renewals: filling\n')
   await each(LEASES, 2000, async (number) => {
     // A label of its own makes it a lease of its own.
-    const lock = await leasehold.lock(`kept/${number}`, { ttl: TTL, labels: { kept: 'true' } })
-    lock.signal.addEventListener('abort', () => lost++)
+    const options = { ttl: TTL, labels: { kept: 'true' } }
+    locks.push(await leasehold.lock(`kept/${number}`, options))
   })
   const run = async () => {
     const [before, start] = [await client.revision(), performance.now()]
@@ -35,6 +35,7 @@ if (engine) {
     const spent = process.cpuUsage({ user, system })
     const ms = performance.now() - start
     const entries = (await client.revision()) - before
+    const lost = locks.filter((lock) => !lock.held).length
     if (lost > 0) throw new Error(`${lost} leases were lost`)
     return { values: [(entries / ms) * 1000, (spent.user + spent.system) / 1000 / ms] }
   }

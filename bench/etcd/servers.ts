@@ -1,11 +1,12 @@
 /**
  * Servers that share an etcd of three members: the same connections on one server, and spread over
- * three. Each server is a replica that applies all entries, so three do the work of one three times; on
- * a machine with few processors that shows.
+ * three. Each server is a replica that applies all entries, and three write more and smaller entries
+ * than one; on a machine with few processors that shows.
  */
 import { Leasehold } from 'leasehold'
 import { remoteStore } from 'leasehold/remote'
 import { contests, type Peer } from '../contest.js'
+import type { Engine } from '../engines.js'
 import { startServer } from '../remote/processes.js'
 import { percentile, perSecondAsync, type Row } from '../rows.js'
 import { pairsPerSecond } from '../server/pairs.js'
@@ -20,7 +21,9 @@ interface Fleet {
   end(): Promise<void>
 }
 
-async function fleet(name: string, members: string, count: number): Promise<Fleet> {
+/** The connections of one run, and so many servers for them, on a log of their own. */
+async function fleet(name: string, cluster: readonly Engine[], count: number): Promise<Fleet> {
+  const members = cluster.map(({ port }) => `127.0.0.1:${port}`).join()
   const address = `etcd://${members}/servers-${count}/` as const
   const servers = await Promise.all(Array.from({ length: count }, () => startServer(address)))
   const stores = await Promise.all(
@@ -44,7 +47,7 @@ async function fleet(name: string, members: string, count: number): Promise<Flee
     return { values: [rate, percentile(took, 0.99)], count: PAIRS }
   }
   return {
-    contestant: { name, run, pids: servers.map(({ pid }) => pid) },
+    contestant: { name, run, pids: [...servers, ...cluster].map(({ pid }) => pid) },
     end: async () => {
       await Promise.all(clients.map((client) => client.close()))
       await Promise.all(stores.map((store) => store.close()))
@@ -56,9 +59,8 @@ async function fleet(name: string, members: string, count: number): Promise<Flee
 const rows: Row[] = []
 const cluster = await startCluster()
 if (cluster) {
-  const members = cluster.map(({ port }) => `127.0.0.1:${port}`).join()
-  const three = await fleet('three servers', members, 3)
-  const one = await fleet('one server', members, 1)
+  const three = await fleet('three servers', cluster, 3)
+  const one = await fleet('one server', cluster, 1)
   const what = `three servers, ${CONNECTIONS} connections, ${IN_FLIGHT} in flight each`
   rows.push(
     ...(await contests({

@@ -11,7 +11,9 @@ export const FORMS = {
   redis: {
     log: async (port: number) => {
       const client = new Redis({ port, maxRetriesPerRequest: null })
-      return opened(await replicaStore(await redisLog(client)), () => client.disconnect())
+      // Both forms have a stream of the same name in a namespace.
+      const log = await redisLog(client, { namespace: 'bench-log', timeout: '60s' })
+      return opened(await replicaStore(log, { timeout: 60_000 }), () => client.disconnect())
     },
     native: async (port: number) => {
       const client = new Redis({ port, maxRetriesPerRequest: null })
