@@ -93,7 +93,8 @@ export function startPostgres(): Promise<Engine | undefined> {
   })
 }
 
-export const postgresUrl = ({ port }: Engine) => `postgres://postgres@127.0.0.1:${port}/postgres`
+export const postgresUrl = ({ port }: Pick<Engine, 'port'>) =>
+  `postgres://postgres@127.0.0.1:${port}/postgres`
 
 const ZOOKEEPER_JAR = '/usr/share/java/zookeeper.jar'
 

@@ -65,6 +65,17 @@ export class EtcdClient {
     return count ? numberOf(count) : 0
   }
 
+  /** The number of the last change. */
+  async revision(): Promise<number> {
+    const header = fieldOf(await this.#call('/etcdserverpb.KV/Range', bytes(1, ANY_KEY)), 1)!
+    return numberOf(fieldOf(header, 3)!)
+  }
+
+  /** Ends a lease, and its keys with it. */
+  async revoke(lease: Raw): Promise<void> {
+    await this.#call('/etcdserverpb.Lease/LeaseRevoke', integer(1, lease))
+  }
+
   /** The key that it is held by. */
   async lock(name: string, lease: Raw): Promise<Buffer> {
     const request = Buffer.concat([bytes(1, Buffer.from(name)), integer(2, lease)])
@@ -128,6 +139,8 @@ export class EtcdClient {
     })
   }
 }
+
+const ANY_KEY = Buffer.from('any')
 
 const same = (message: Buffer) => message
 

@@ -66,13 +66,13 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   },
   etcd: {
     about:
-      'The store on a log in etcd, against its Lock service and the least that a lock in it can be.',
-    measurements: ['pairs'],
+      'The store on a log in etcd, against its Lock service, its own leases, and the least that a lock in it can be.',
+    measurements: ['pairs', 'hand-over', 'expiry', 'storm', 'renewals', 'join', 'servers'],
   },
   logs: {
     about:
-      "Lock and unlock by our client on a replica of an engine's log, against the engine's own way.",
-    measurements: ['nats', 'postgres', 'redis', 'azure'],
+      "Lock and unlock by our client on a replica of an engine's log, against the engine's own way, and against our native store where there is one.",
+    measurements: ['nats', 'postgres', 'redis', 'azure', 'forms'],
   },
   adaptive: {
     about: 'A ttl that is learnt, against the best fixed one.',

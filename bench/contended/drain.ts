@@ -2,27 +2,20 @@
  * How fast a key goes from hand to hand, and whether in the order in which they came. Retry settings
  * are the libraries' own. All waiters are in one process, which does no favour to those who poll.
  */
-import { contests, type Peer, spending } from '../contest.js'
+import { contests, type Peer } from '../contest.js'
 import { startEtcd, startPostgres, startRedis, startZookeeper } from '../engines.js'
 import { openAsyncMutex } from '../lockers/in-process.js'
 import { LOCKERS, type Locker, type LockerName, onSameEngine } from '../lockers/index.js'
 import { startServer } from '../remote/processes.js'
 import type { Row } from '../rows.js'
-import { Line, many, WAITERS } from './line.js'
+import { inLine, lineFigures, many, WAITERS } from './line.js'
 
 const TTL = 30_000
 const opened: Locker[] = []
-let keys = 0
 
 function contestant(name: string, lockers: readonly Locker[], pids: readonly number[]): Peer {
   opened.push(...lockers)
-  const run = async () => {
-    const line = await Line.form(lockers, `contended/${++keys}`)
-    const spent = spending(pids)
-    const took = await line.drain()
-    return { values: [(WAITERS / took) * 1000, line.inversions()], cpu: spent(WAITERS) }
-  }
-  return { name, run }
+  return inLine(name, lockers, pids)
 }
 
 async function on(
@@ -43,15 +36,7 @@ async function compare(
   ours: readonly Peer[],
   peers: readonly Peer[],
 ): Promise<Row[]> {
-  const rows = await contests({
-    name: what,
-    figures: [
-      { name: `hand-overs, ${what}`, unit: 'hand-overs/s', better: 'more' },
-      { name: `out of order, ${what}`, unit: '%', better: 'less' },
-    ],
-    ours,
-    peers,
-  })
+  const rows = await contests({ name: what, figures: lineFigures(what), ours, peers })
   return rows.filter(onSameEngine)
 }
 

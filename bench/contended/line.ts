@@ -1,3 +1,4 @@
+import { type Figure, type Peer, spending } from '../contest.js'
 import type { Held, Locker } from '../lockers/index.js'
 
 export const WAITERS = 32
@@ -53,6 +54,26 @@ async function wait(waiter: Locker, key: string, held: () => void): Promise<void
   held()
   await rest(HOLD_MS)
   await lock.release()
+}
+
+let keys = 0
+
+/** Those who wait in a line of their own in each run; `lineFigures` are what a run gives. */
+export function inLine(name: string, lockers: readonly Locker[], pids: readonly number[]): Peer {
+  const run = async () => {
+    const line = await Line.form(lockers, `contended/${++keys}`)
+    const spent = spending(pids)
+    const took = await line.drain()
+    return { values: [(WAITERS / took) * 1000, line.inversions()], cpu: spent(WAITERS) }
+  }
+  return { name, run }
+}
+
+export function lineFigures(what: string): readonly Figure[] {
+  return [
+    { name: `hand-overs, ${what}`, unit: 'hand-overs/s', better: 'more' },
+    { name: `out of order, ${what}`, unit: '%', better: 'less' },
+  ]
 }
 
 /** So many of one kind, each with a connection of its own. */

@@ -5,11 +5,14 @@
  * is answered.
  *
  * Ours puts everything that is asked for at a time into one entry of its log, so it gains with the
- * number of calls that are under way.
+ * number of calls that are under way. With one under way it is two changes of etcd, as the others
+ * are: the least is two puts. The Lock service is called with one lease for all keys, as our client
+ * does it; and once with a lease for each lock, which is granted before it and revoked instead of
+ * the unlock.
  */
 import { Leasehold } from 'leasehold'
 import { etcdStore } from 'leasehold/etcd'
-import { contest } from '../contest.js'
+import { contest, type Peer } from '../contest.js'
 import { startEtcd } from '../engines.js'
 import { EtcdClient } from '../etcd-client.js'
 import type { Row } from '../rows.js'
@@ -29,8 +32,18 @@ if (engine) {
   }
   const raw: Pair = async (key) => client.free(key, await client.take(key, 'bench', lease))
   const service: Pair = async (key) => client.unlock(await client.lock(key, lease))
+  const ownLease: Pair = async (key) => {
+    const own = await client.grant(60)
+    await client.lock(key, own)
+    await client.revoke(own)
+  }
+  const puts: Pair = async (key) => {
+    // Of a key that nobody locks.
+    await client.put(`put/${key}`, lease)
+    await client.put(`put/${key}`, lease)
+  }
   const pids = [engine.pid]
-  for (const [inFlight, pairs, rawPairs, goal] of [
+  for (const [inFlight, pairs, theirPairs, goal] of [
     [64, 12_800, 1280, 7],
     [512, 51_200, 1536, 30],
     [1, 200, 200, undefined],
@@ -39,6 +52,14 @@ if (engine) {
       value: await pairsPerSecond(pair, inFlight, count),
       count,
     })
+    const peer = (name: string, pair: Pair, least: number | undefined): Peer => {
+      return { name, run: run(pair, theirPairs), pids, goal: least }
+    }
+    const sequential = [
+      // At most 1.4 times as long.
+      { ...peer('two puts', puts, 1 / 1.4), limit: true as const },
+      peer('Lock service, a lease for each', ownLease, undefined),
+    ]
     rows.push(
       ...(await contest({
         name: `lock + unlock, ${inFlight} in flight`,
@@ -49,8 +70,9 @@ if (engine) {
           { name: 'store', run: run(ours, pairs), pids },
         ],
         peers: [
-          { name: 'raw transactions', run: run(raw, rawPairs), pids, ...(goal && { goal }) },
-          { name: 'Lock service', run: run(service, rawPairs), pids, goal: goal ?? 1.5 },
+          peer('raw transactions', raw, goal),
+          peer('Lock service', service, goal ?? 1.5),
+          ...(inFlight === 1 ? sequential : []),
         ],
       })),
     )

@@ -1,3 +1,5 @@
+import { etcdStore } from 'leasehold/etcd'
+import type { LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { startEtcd, startRedis } from '../engines.js'
 import { EtcdClient } from '../etcd-client.js'
@@ -31,10 +33,21 @@ export interface Expirer {
 /** On the disk: each expiry is written before anybody hears of it. */
 export async function ourExpirer(): Promise<Expirer> {
   const server = await startServer('file')
-  const store = await remoteStore(server.url)
+  return expirerOf('our server', await remoteStore(server.url), server)
+}
+
+/** A replica in this process, on a log in etcd. */
+export async function ourEtcdExpirer(): Promise<Expirer | undefined> {
+  const engine = await startEtcd()
+  if (!engine) return undefined
+  const store = await etcdStore({ endpoints: `127.0.0.1:${engine.port}`, timeout: '60s' })
+  return expirerOf('our etcd store', store, engine)
+}
+
+function expirerOf(name: string, store: LeaseStore, engine: { end(): Promise<void> }): Expirer {
   const leases = new Map<string, string[]>()
   return {
-    name: 'our server',
+    name,
     lead: 2000,
     step: 1,
     fill: async (prefix, count, ttl) => {
@@ -54,7 +67,7 @@ export async function ourExpirer(): Promise<Expirer> {
       (await store.renew([leases.get(prefix)![number]!])).lost.length === 0,
     end: async () => {
       await store.close()
-      await server.end()
+      await engine.end()
     },
   }
 }

@@ -9,8 +9,12 @@ import { zookeeperStore } from 'leasehold/zookeeper'
 import pg from 'pg'
 import { type Locker, locker, type OpenLocker } from './locker.js'
 
-/** Our client, on any store; closes the store too. */
-export async function clientLocker(store: LeaseStore, ttl: number): Promise<Locker> {
+/** Our client, on any store; closes the store too, unless `end` says otherwise. */
+export async function clientLocker(
+  store: LeaseStore,
+  ttl: number,
+  end = () => store.close(),
+): Promise<Locker> {
   const leasehold = await Leasehold.open(store)
   const lock: Locker['lock'] = async (key) => {
     const held = await leasehold.lock(key, { ttl })
@@ -18,7 +22,7 @@ export async function clientLocker(store: LeaseStore, ttl: number): Promise<Lock
   }
   return locker(lock, async () => {
     await leasehold.close()
-    await store.close()
+    await end()
   })
 }
 

@@ -28,7 +28,12 @@ if (engine) {
     const digest = createHmac('sha256', Buffer.from(KEY, 'base64')).update(text).digest('base64')
     headers['authorization'] = `SharedKey ${ACCOUNT}:${digest}`
     const url = `${host}/${ACCOUNT}${path}${query && `?${query}`}`
-    const response = await fetch(url, { method: 'PUT', headers, body: new Uint8Array() })
+    const send = () => fetch(url, { method: 'PUT', headers, body: new Uint8Array() })
+    const response = await send().catch((error: Error) => {
+      // Azurite closes connections that were not used for a while, also when one is just to be used.
+      if ((error.cause as { code?: string } | undefined)?.code !== 'ECONNRESET') throw error
+      return send()
+    })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
   }
   await put('/locks', {}, 'restype=container')
@@ -50,7 +55,7 @@ if (engine) {
           'comp=lease',
         )
       },
-      pid: engine.pid,
+      pids: [engine.pid],
       runs: [[64, 3200, PAIRS, 10]],
     })),
   )

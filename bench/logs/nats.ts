@@ -23,7 +23,7 @@ if (engine) {
         await kv.create(key, 'owner')
         await kv.delete(key)
       },
-      pid: engine.pid,
+      pids: [engine.pid],
       runs: [
         [64, 20_000, 5000, 8],
         [512, 40_000, 5000, undefined],

@@ -16,7 +16,7 @@ if (engine) {
       store: await replicaStore(await postgresLog(mine, { timeout: '60s' })),
       rawName: 'upsert + delete',
       raw: await rawPair(theirs),
-      pid: engine.pid,
+      pids: [engine.pid],
       runs: [
         [64, 20_000, 4000, 6],
         [512, 40_000, 4000, undefined],

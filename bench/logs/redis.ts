@@ -19,7 +19,7 @@ for (const durable of [true, false]) {
       store: await replicaStore(await redisLog(mine)),
       rawName: 'SET NX PX + script',
       raw: async (key) => void (await (await raw.lock(key)).release()),
-      pid: engine.pid,
+      pids: [engine.pid],
       runs: [
         [64, 20_000, 20_000, durable ? 1.3 : 1.7],
         [512, 40_000, 40_000, durable ? 3.5 : undefined],

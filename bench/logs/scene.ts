@@ -11,7 +11,8 @@ export interface LogBench {
   /** The engine's own way to lock and unlock. */
   readonly raw: Pair
   readonly rawName: string
-  readonly pid: number
+  /** The processes of the engine. */
+  readonly pids: readonly number[]
   /** So many in flight, with so many pairs of ours and of theirs in a run, and the goal. */
   readonly runs: readonly (readonly [
     inFlight: number,
@@ -34,7 +35,7 @@ export async function compareLog(bench: LogBench): Promise<Row[]> {
       value: await pairsPerSecond(pair, inFlight, pairs),
       count: pairs,
     })
-    const pids = [bench.pid]
+    const { pids } = bench
     rows.push(
       ...(await contest({
         name: `${bench.engine}, lock + unlock, ${inFlight} in flight`,

@@ -27,8 +27,10 @@ export async function openPostgres(engine: Engine): Promise<PostgresScene> {
   }
 }
 
-export function poolOf(engine: Engine): pg.Pool {
-  return new pg.Pool({ connectionString: postgresUrl(engine), max: CONNECTIONS })
+export const poolOf = ({ port }: Engine) => poolAt(port)
+
+export function poolAt(port: number): pg.Pool {
+  return new pg.Pool({ connectionString: postgresUrl({ port }), max: CONNECTIONS })
 }
 
 /** A claim and its release, with request ids, as our client sends them. */

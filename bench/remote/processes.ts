@@ -24,9 +24,12 @@ export interface StartedServer extends Started {
   restart(): Promise<void>
 }
 
-export async function startServer(kind: 'file' | 'memory'): Promise<StartedServer> {
+/** A server on a store of its own, or on the engine at an address, which others may share. */
+export async function startServer(
+  kind: 'file' | 'memory' | `${string}://${string}`,
+): Promise<StartedServer> {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
-  const store = kind === 'file' ? `file:${folder}` : 'memory:'
+  const store = kind === 'file' ? `file:${folder}` : kind === 'memory' ? 'memory:' : kind
   const args = ['serve', '--store', store, '--port', String(await freePort())]
   let started = await start(SERVER, args)
   return {

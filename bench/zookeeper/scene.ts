@@ -1,4 +1,3 @@
-import { zookeeperStore } from 'leasehold/zookeeper'
 import { peer } from '../peers.js'
 import type { Pair } from '../server/pairs.js'
 
@@ -10,25 +9,6 @@ const { default: zookeeper }: Any = await peer('node-zookeeper-client')
 export interface Scene {
   readonly pair: Pair
   end(): Promise<void>
-}
-
-/** A claim and its release, with request ids, as our client sends them. */
-export async function openStore(servers: string): Promise<Scene> {
-  const store = await zookeeperStore({ servers, timeout: '60s' })
-  const granted = await store.grant({ holder: 'bench', ttl: 600_000 })
-  if (granted.outcome !== 'granted') throw new Error('not granted')
-  const { lease } = granted
-  const run = `AbCdEfGhIjKl-${lease}`
-  let number = 0
-  return {
-    pair: async (key) => {
-      const request = `${run}-${++number}`
-      const claimed = await store.claim({ lease, claims: [{ key }], request })
-      if (claimed.outcome !== 'claimed' || !claimed.holds) throw new Error('not held')
-      await store.release({ lease, keys: [key], token: claimed.token, request: `${request}r` })
-    },
-    end: () => store.close(),
-  }
 }
 
 /**

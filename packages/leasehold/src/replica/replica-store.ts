@@ -96,8 +96,9 @@ class ReplicaStore implements LeaseStore {
   readonly guarantees: Guarantees
   readonly #replica: Replica
   #closing: Promise<void> | undefined
-  /** Watches that have not begun yet. */
-  readonly #beginning = new Set<Promise<void>>()
+  /** How many watches have not begun yet. `#begun` is fulfilled when all that were opened have. */
+  #beginning = 0
+  #begun: Promise<unknown> = Promise.resolve()
 
   constructor(replica: Replica, log: Log) {
     this.#replica = replica
@@ -161,8 +162,9 @@ class ReplicaStore implements LeaseStore {
         if (!isClosed) observer({ type: 'interrupted', error: error as LeaseholdError })
       },
     )
-    this.#beginning.add(beginning)
-    void beginning.then(() => this.#beginning.delete(beginning))
+    this.#beginning++
+    // A chain: each call waits for one promise, however many watches are beginning.
+    this.#begun = Promise.all([this.#begun, beginning]).then(() => this.#beginning--)
     return {
       close: () => {
         isClosed = true
@@ -185,7 +187,7 @@ class ReplicaStore implements LeaseStore {
   async #propose<A extends object>(complaint: Complaint, command: Command): Promise<A> {
     this.#check(complaint)
     // A watch sees what its caller does after it: changes wait for watches that are just beginning.
-    while (this.#beginning.size > 0) await Promise.all(this.#beginning)
+    if (this.#beginning > 0) await this.#begun
     return unwrap((await this.#replica.propose(command)) as A | Refused)
   }
 

@@ -1,0 +1,36 @@
+/**
+ * 32 who wait for one key of etcd and hold it for 1 ms in turn. Ours are clients of one store, and so
+ * of one replica and one connection; those of the Lock service have a connection each. All are in one
+ * process.
+ */
+import { etcdStore } from 'leasehold/etcd'
+import { inLine, lineFigures, many } from '../contended/line.js'
+import { contests } from '../contest.js'
+import { startEtcd } from '../engines.js'
+import { openEtcdService } from '../lockers/etcd.js'
+import { clientLocker } from '../lockers/ours.js'
+import type { Row } from '../rows.js'
+
+const TTL = 30_000
+
+const rows: Row[] = []
+const engine = await startEtcd()
+if (engine) {
+  const { port, pid } = engine
+  const store = await etcdStore({ endpoints: `127.0.0.1:${port}` })
+  const ours = await many(() => clientLocker(store, TTL, async () => {}))
+  const theirs = await many(() => openEtcdService({ port, ttl: TTL }))
+  const what = '32 who wait'
+  rows.push(
+    ...(await contests({
+      name: what,
+      figures: lineFigures(what),
+      ours: inLine('clients of one store', ours, [pid]),
+      peers: [{ ...inLine('Lock service', theirs, [pid]), goal: 2 }],
+    })),
+  )
+  await Promise.all([...ours, ...theirs].map((locker) => locker.close()))
+  await store.close()
+  await engine.end()
+}
+console.log(JSON.stringify(rows))
