@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Container } from '../../../src/logs/azure/client.ts'
+import { Container } from '../../../src/clients/azure/index.ts'
 import { type AzureLogOptions, azureLog } from '../../../src/logs/azure/index.ts'
 import { logSettings } from '../../../src/logs/options.ts'
 import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
