@@ -46,6 +46,8 @@ function promisesOf(
     engine: 'redis',
     durability: isSynced ? 'disk' : 'process',
     failoverLoses: true,
+    // A master that was replaced still answers reads, but its replicas confirm nothing to it.
+    tailMayBeOld: replicas > 0,
     entryBytes: 1 << 20,
     timeout,
     notes: [
@@ -53,8 +55,8 @@ function promisesOf(
         ? 'Redis has every entry on its disk before it answers (appendfsync always).'
         : `Redis may lose the last entries in a crash (appendonly ${appends ? 'yes' : 'no'}, appendfsync ${fsync}): set appendonly yes and appendfsync always.`,
       replicas > 0
-        ? `An entry is acknowledged when ${replicas} replicas have it: a failover to one of them loses nothing. Redis chooses the replica.`
-        : 'A failover to a replica loses what had not reached it.',
+        ? `An entry is acknowledged when ${replicas} replicas have it: a failover to one of them loses nothing. Redis chooses the replica. A read appends an entry and waits for them, too.`
+        : 'A failover to a replica loses what had not reached it. While a replaced master still answers, reads through it are old.',
       'Replicas of the kernel notice a log that lost its end and go on with tokens above all that they have seen.',
     ],
   }

@@ -1,10 +1,11 @@
 import type { LogEntry, LogPromises, Position } from '../../log/index.ts'
 import { formatDuration, LeaseholdError } from '../../port/index.ts'
+import type { Send } from '../../stores/redis/client.ts'
 import type { Settings } from '../../stores/redis/options.ts'
 import { inTime, type LogEngine } from '../engine-log.ts'
 import type { Feed } from '../feed.ts'
 import type { SnapshotParts } from '../snapshots.ts'
-import type { Commands, Send } from './client.ts'
+import type { Commands, SecondConnection } from './client.ts'
 import { CREATE, LAST } from './scripts.ts'
 
 /** A read waits for so long. Then the follower checks that the stream is still the same. */
@@ -40,15 +41,11 @@ export class RedisLog implements LogEngine {
 
   /** Never creates a stream, and fails if there is one with a higher epoch. */
   async append(entry: Uint8Array): Promise<Position> {
-    const { replicas, within } = this.#settings
     const command = ['XADD', this.#key, 'NOMKSTREAM', `${this.#epoch}-*`, 'e'] as const
     const id = await this.#commands.send(...command, entry)
     if (id === null) throw new Error('the stream is gone')
-    const count = replicas > 0 ? await this.#commands.wait!(replicas, within) : 0
-    if (count >= replicas) return endOf(String(id)).tail
-    const few = `it was appended, but only ${count} of ${replicas} replicas had it within`
-    const message = `${few} ${formatDuration(within)}: a failover might lose it`
-    throw new LeaseholdError('unknown-outcome', message)
+    await this.#replicated(this.#commands.wait)
+    return endOf(String(id)).tail
   }
 
   async follow(feed: Feed): Promise<void> {
@@ -58,9 +55,9 @@ export class RedisLog implements LogEngine {
     this.#epoch = epoch
     if (isOther) feed.end({ cause: 'ahead', tail })
     else if (feed.continuesIn(0, tail)) {
-      const { send, close } = await this.#commands.duplicate()
-      feed.onClose(close)
-      this.#run(feed, epoch, send).catch((error: unknown) => feed.interrupt(error))
+      const second = await this.#commands.duplicate()
+      feed.onClose(second.close)
+      this.#run(feed, epoch, second).catch((error: unknown) => feed.interrupt(error))
     }
   }
 
@@ -76,14 +73,19 @@ export class RedisLog implements LogEngine {
   }
 
   /** Reads the stream on a connection of its own, until the feed is closed. */
-  async #run(feed: Feed, epoch: string, send: Send): Promise<void> {
-    const { clock, timeout } = this.#settings
+  async #run(feed: Feed, epoch: string, { send, wait }: SecondConnection): Promise<void> {
+    const { clock, timeout, replicas } = this.#settings
     const late = `Redis did not answer within ${timeout} ms: follow again`
     const read = (block: number) =>
       inTime(this.#read(send, epoch, feed.after, block), clock, timeout + block, late)
     for (let block = 0; feed.isOpen; block = BLOCK_MS) {
       const entries = await read(block)
       const [next] = entries
+      if (next && replicas > 0) {
+        // Nobody may act on what a failover would lose. A connection waits for what it wrote itself.
+        await inTime(send('SET', `${this.#key}:read`, ''), clock, timeout, late)
+        await this.#replicated(wait)
+      }
       // Positions have no gaps: what is missing was trimmed.
       if (next && next.position > feed.after + 1) feed.end({ cause: 'trimmed' })
       else feed.deliver(entries)
@@ -94,6 +96,18 @@ export class RedisLog implements LogEngine {
         if ((await read(0)).length === 0) feed.end({ cause: 'trimmed' })
       }
     }
+  }
+
+  /** Fulfilled when enough replicas have what was written before. */
+  async #replicated(wait: Commands['wait']): Promise<void> {
+    const { replicas, within, clock, timeout } = this.#settings
+    if (replicas === 0) return
+    const late = `Redis did not answer within ${timeout} ms: it may have been done`
+    const count = await inTime(wait!(replicas, within), clock, within + timeout, late)
+    if (count >= replicas) return
+    const few = `it is in Redis, but only ${count} of ${replicas} replicas had it within`
+    const message = `${few} ${formatDuration(within)}: a failover might lose it`
+    throw new LeaseholdError('unknown-outcome', message)
   }
 
   /** `undefined` if the stream was lost. */
