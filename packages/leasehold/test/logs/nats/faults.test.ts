@@ -64,6 +64,30 @@ describeWith(NATS, 'the NATS log refuses', () => {
     await expect(log.append(new Uint8Array(600))).rejects.toMatchObject({ code: 'storage-full' })
   })
 
+  it('an entry that the stream does not take, with the fix', async () => {
+    const log = await natsLog(client, { name: 'small' })
+    const small = { name: 'small', subjects: ['small.log'], storage: 'file', discard: 'new' }
+    await ask('STREAM.UPDATE.small', { ...small, max_msg_size: 1000 })
+    await expect(log.append(new Uint8Array(1001))).rejects.toMatchObject({
+      code: 'limit-exceeded',
+      message: expect.stringContaining('max_msg_size'),
+    })
+  })
+
+  it('a server without JetStream, with the fix', async () => {
+    const plain = await Engine.start({
+      ...NATS,
+      args: (_, port) => ['-a', '127.0.0.1', '-p', `${port}`],
+    })
+    const other = await connectTo(`127.0.0.1:${plain.port}`)
+    await expect(natsLog(other)).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('-js'),
+    })
+    await other.close()
+    await plain.stop()
+  })
+
   it('a stream that belongs to something else, or drops entries', async () => {
     const stream = { storage: 'file', discard: 'new' }
     await ask('STREAM.CREATE.other', { ...stream, name: 'other', subjects: ['orders.*'] })

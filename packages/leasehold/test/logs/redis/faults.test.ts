@@ -114,6 +114,17 @@ describeWith(REDIS, 'the Redis log', () => {
     nobody.disconnect()
   })
 
+  it('says of a replica that it is read-only, and what to do', async () => {
+    const replica = await Engine.start(redisReplica(engine.port))
+    const only = connectTo(replica.port)
+    await expect(redisLog(only, { namespace: 'only' })).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('connect to the master'),
+    })
+    only.disconnect()
+    await replica.stop()
+  })
+
   it('refuses to open if Redis cannot be reached', async () => {
     const away = new Redis({ port: 1, host: '127.0.0.1' }).on('error', () => {})
     await expect(redisLog(away, { timeout: 300 })).rejects.toMatchObject({ code: 'timeout' })
