@@ -36,7 +36,8 @@ export interface Log {
 
   /**
    * Delivers every entry after the position `after`, in order, each exactly once, without gaps,
-   * and goes on with new ones as they are appended, until it is closed or `ended` is called.
+   * and goes on with new ones as they are appended, until it is closed or `ended` is called. What it
+   * delivers is as durable as if its append had been acknowledged.
    * The follower is never called before `follow` has returned.
    */
   follow(after: Position, follower: Follower): Following
