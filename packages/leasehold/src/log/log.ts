@@ -36,7 +36,8 @@ export interface Log {
 
   /**
    * Delivers every entry after the position `after`, in order, each exactly once, without gaps,
-   * and goes on with new ones as they are appended, until it is closed or `ended` is called.
+   * and goes on with new ones as they are appended, until it is closed or `ended` is called. What it
+   * delivers is as durable as if its append had been acknowledged.
    * The follower is never called before `follow` has returned.
    */
   follow(after: Position, follower: Follower): Following
@@ -45,6 +46,9 @@ export interface Log {
    * A position at or after every entry whose append was acknowledged, to any process, before this
    * call, and every entry that a follower was given. The position of the last entry, also if that
    * was trimmed; 0 if there never was one. If it is lower than before, the log has lost entries.
+   *
+   * If `promises.tailMayBeOld` is set, it may be the tail of a moment ago instead: then a caller that
+   * must not miss anything appends an entry and waits for that one.
    */
   tail(): Promise<Position>
 
@@ -111,6 +115,11 @@ export interface LogPromises {
   readonly durability: 'process' | 'disk' | 'majority'
   /** Whether a failover of the engine may lose acknowledged entries. */
   readonly failoverLoses: boolean
+  /**
+   * Whether `tail()` may miss entries that were acknowledged before, because a server that was just
+   * replaced may answer it. A replica then reads by appending an entry. False if not given.
+   */
+  readonly tailMayBeOld?: boolean | undefined
   /** The largest entry, in bytes. */
   readonly entryBytes: number
   /** Every call ends within so many milliseconds. */

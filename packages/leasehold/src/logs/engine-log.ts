@@ -9,6 +9,7 @@ import {
   type Snapshot,
 } from '../log/index.ts'
 import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
+import type { FaultOf } from './faults.ts'
 import { Feed } from './feed.ts'
 import type { LogSettings } from './options.ts'
 import { type SnapshotParts, Snapshots } from './snapshots.ts'
@@ -24,8 +25,6 @@ export interface LogEngine extends Pick<Log, 'promises' | 'append' | 'tail' | 't
   follow(feed: Feed): Promise<void>
   close?(): void
 }
-
-export type FaultOf = (error: unknown) => LeaseholdError
 
 /** Opens an engine's log. If that fails nothing has happened, and the error says so. */
 export async function openLog(
@@ -72,7 +71,7 @@ class EngineLog implements Log {
 
   follow(after: Position, follower: Follower): Following {
     if (!this.#isOpen) throw closedError()
-    const feed = new Feed(after, follower)
+    const feed = new Feed(after, follower, this.#faultOf)
     this.#feeds.add(feed)
     feed.onClose(() => this.#feeds.delete(feed))
     // In a later microtask: the follower must not be called before this method has returned.
@@ -80,7 +79,7 @@ class EngineLog implements Log {
       await undefined
       if (feed.isOpen) await this.#engine.follow(feed)
     }
-    this.#call(start).catch((error: unknown) => feed.end({ cause: 'interrupted', error }))
+    this.#call(start).catch((error: unknown) => feed.interrupt(error))
     return feed
   }
 

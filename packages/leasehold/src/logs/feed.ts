@@ -1,15 +1,19 @@
 import type { FollowEnd, Follower, Following, LogEntry, Position } from '../log/index.ts'
+import { isLeaseholdError } from '../port/index.ts'
+import type { FaultOf } from './faults.ts'
 
 /** One open follower, as an engine sees it: entries go in, and what it holds open ends with it. */
 export class Feed implements Following {
   readonly #follower: Follower
+  readonly #faultOf: FaultOf
   readonly #releases: (() => void)[] = []
   #after: Position
   #isOpen = true
 
-  constructor(after: Position, follower: Follower) {
+  constructor(after: Position, follower: Follower, faultOf: FaultOf) {
     this.#after = after
     this.#follower = follower
+    this.#faultOf = faultOf
   }
 
   /** The position of the last entry that the follower has. */
@@ -25,6 +29,19 @@ export class Feed implements Following {
     if (!this.#isOpen || entries.length === 0) return
     this.#after = entries[entries.length - 1]!.position
     this.#follower.entries(entries)
+  }
+
+  /** Whether the log has what comes next: entries after `trimmed`, up to `tail`. If not, it ends. */
+  continuesIn(trimmed: Position, tail: Position): boolean {
+    if (this.#after > tail) this.end({ cause: 'ahead', tail })
+    else if (this.#after < trimmed) this.end({ cause: 'trimmed' })
+    return this.#isOpen
+  }
+
+  /** An error may be that of the engine's client. */
+  interrupt(error: unknown): void {
+    const fault = isLeaseholdError(error) ? error : this.#faultOf(error)
+    this.end({ cause: 'interrupted', error: fault })
   }
 
   end(cause: FollowEnd): void {

@@ -34,7 +34,7 @@ export class Poller {
     this.#isReading = true
     this.#timer?.cancel()
     this.#readAll()
-      .catch((error: unknown) => this.#feed.end({ cause: 'interrupted', error }))
+      .catch((error: unknown) => this.#feed.interrupt(error))
       .finally(() => {
         this.#isReading = false
         if (this.#isWanted) this.wake()

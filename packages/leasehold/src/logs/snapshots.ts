@@ -7,7 +7,8 @@ export interface SnapshotParts {
   names(): Promise<readonly string[]>
   put(name: string, bytes: Uint8Array): Promise<unknown>
   get(name: string): Promise<Uint8Array | undefined>
-  remove(names: readonly string[]): Promise<unknown>
+  /** Does nothing if it is not there. */
+  remove(name: string): Promise<unknown>
 }
 
 interface Manifest {
@@ -50,23 +51,27 @@ export class Snapshots {
   async load(): Promise<Snapshot | undefined> {
     for (let position = newest(await this.#parts.names()); position >= 0; ) {
       const snapshot = await this.#read(position)
-      if (snapshot) return snapshot
+      if (typeof snapshot !== 'string') return snapshot
       // A newer one may have replaced it meanwhile.
-      const next = newest(await this.#parts.names())
+      const names = await this.#parts.names()
+      if (names.includes(snapshot)) throw notYetThere(snapshot)
+      const next = newest(names)
       if (next === position) throw damaged(position, 'a part of it is missing')
       position = next
     }
     return undefined
   }
 
-  async #read(position: Position): Promise<Snapshot | undefined> {
-    const bytes = await this.#parts.get(`${position}.${MANIFEST}`)
-    if (!bytes) return undefined
+  /** The snapshot at a position, or the name of a part that is missing. */
+  async #read(position: Position): Promise<Snapshot | string> {
+    const manifest = `${position}.${MANIFEST}`
+    const bytes = await this.#parts.get(manifest)
+    if (!bytes) return manifest
     const { digest, chunks: names } = manifestOf(bytes, position)
     const chunks: Uint8Array[] = []
     for (const name of names) {
       const chunk = await this.#parts.get(name)
-      if (!chunk) return undefined
+      if (!chunk) return name
       chunks.push(chunk)
     }
     if (digestOf({ position, chunks }) === digest) return { position, chunks }
@@ -77,8 +82,7 @@ export class Snapshots {
   async #removeOlder(): Promise<void> {
     const names = await this.#parts.names()
     const last = newest(names)
-    const older = names.filter((name) => positionOf(name) < last)
-    if (older.length > 0) await this.#parts.remove(older)
+    for (const name of names) if (positionOf(name) < last) await this.#parts.remove(name)
   }
 }
 
@@ -111,4 +115,10 @@ function damaged(position: Position, why: string): LeaseholdError {
     'storage-damaged',
     `the snapshot at position ${position} is damaged: ${why}. Restore the log from a backup`,
   )
+}
+
+/** A server that is behind was asked for a part that is in the list: nothing is damaged. */
+function notYetThere(name: string): LeaseholdError {
+  const message = `the part ${name} of a snapshot is listed, and was not found: the server that was asked is behind. Load it again`
+  return new LeaseholdError('unknown-outcome', message)
 }

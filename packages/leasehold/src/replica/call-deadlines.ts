@@ -6,7 +6,7 @@ export class Call {
   /** When its caller stops waiting. */
   readonly deadline: number
   readonly promise: Promise<unknown>
-  /** Its command, encoded; or the leases that it renews. */
+  /** Its command, encoded, empty if it only reads; or the leases that it renews. */
   readonly asks: Uint8Array | readonly LeaseId[]
   /** It may be in the log. */
   isSent = false

@@ -96,9 +96,10 @@ export class CallQueue {
       const command = call.asks as Uint8Array
       bytes += command.length
       if (bytes > this.room) break
-      call.isSent = true
+      // A read has no command: it only waits for its entry.
+      call.isSent = command.length > 0
       calls.push({ call, at: commands.length })
-      commands.push(command)
+      if (call.isSent) commands.push(command)
     }
     this.#calls.splice(0, taken)
     return calls

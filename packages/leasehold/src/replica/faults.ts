@@ -101,3 +101,11 @@ export function mayBeDone(error: LeaseholdError): LeaseholdError {
   const message = `${error.message}. What was asked for may have been carried out, or may be yet`
   return new LeaseholdError('unknown-outcome', message, { cause: error })
 }
+
+/** For a read that waited for an entry of its own. It changes nothing, so its outcome is known. */
+export function notRead(error: unknown): unknown {
+  const isLate = isLeaseholdError(error, 'unknown-outcome') || isLeaseholdError(error, 'timeout')
+  if (!isLate) return error
+  const message = `the log did not take the entry of a read in time${because(error.cause)}: nothing was read. Check the engine, and try again`
+  return new LeaseholdError('timeout', message, { cause: error.cause })
+}

@@ -7,7 +7,7 @@ import { CallDeadlines } from './call-deadlines.ts'
 import { CallQueue } from './call-queue.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Command, type Entry, encodeCommand, encodeEntry, HEADER_BYTES } from './entry.ts'
-import { mayBeDone, tooLarge, unanswered } from './faults.ts'
+import { mayBeDone, notRead, tooLarge, unanswered } from './faults.ts'
 import { LogFollower } from './log-follower.ts'
 import { LostTail } from './lost-tail.ts'
 import { type Applied, type Machine, SEMANTICS } from './machine.ts'
@@ -23,6 +23,8 @@ const STAGGER_MS = 10
 const STAGGER_MAX = 5
 /** A process that may not write tries again after so long to become a member. */
 const JOIN_AGAIN_MS = 1000
+
+const NOTHING = new Uint8Array(0)
 
 type State = 'joining' | 'member' | 'closed'
 
@@ -150,8 +152,16 @@ export class Replica {
   }
 
   /** Fulfilled when everything has been applied that was acknowledged to anybody before this call. */
-  caughtUp(): Promise<void> {
-    return this.#fault ? Promise.reject(this.#fault) : this.#catchUp.caughtUp()
+  async caughtUp(): Promise<void> {
+    if (this.#fault) throw this.#fault
+    if (!this.#options.log.promises.tailMayBeOld) return this.#catchUp.caughtUp()
+    // A call without a command: when its entry has been applied, everything before it has.
+    const call = this.#deadlines.begin(NOTHING)
+    this.#calls.add(call)
+    this.#pumpSoon()
+    await call.promise.catch((error: unknown) => {
+      throw notRead(error)
+    })
   }
 
   async close(error: LeaseholdError): Promise<void> {
@@ -358,7 +368,8 @@ export class Replica {
     const { machine } = this
     const say = machine.members.proposals(this.#member, now - MEMBER_TTL_MS, machine.semantics)
     const { commands, calls, renewals } = this.#calls.take(machine, say, now)
-    if (commands.length === 0 && now < this.#appendedAt + BEAT_MS) return undefined
+    const isNeeded = commands.length + calls.length > 0 || now >= this.#appendedAt + BEAT_MS
+    if (!isNeeded) return undefined
     return { ...this.#encode(commands), calls, renewals, isOver: false }
   }
 

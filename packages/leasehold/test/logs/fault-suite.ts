@@ -44,6 +44,35 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
     await engine?.stop()
   }, 60_000)
 
+  it.each([
+    ['something else wrote', Buffer.from('{"order":17}'), 'invalid-argument', /7b226f.*name/],
+    ['a newer version wrote', Buffer.of(0x4c, 0x48, 9), 'unsupported', /format 9.*Update/],
+  ])('keeps a log that %s: no store opens on it', async (name, entry, code, message) => {
+    const log = await openLog(name.replaceAll(' ', '_'))
+    await log.append(entry)
+    const refused = { code, message: expect.stringMatching(message) }
+    await expect(replicaStore(log)).rejects.toMatchObject(refused)
+  })
+
+  it('has a snapshot that is no state: no store opens on it', async () => {
+    const log = await openLog('snapshot')
+    const position = await log.append(Buffer.of(0x4c, 0x48, 1))
+    await log.saveSnapshot({ position, chunks: [Buffer.from('nonsense')] })
+    await expect(replicaStore(log)).rejects.toMatchObject({
+      code: expect.stringMatching(/^(storage-damaged|unsupported)$/),
+      message: expect.stringContaining(`${position}`),
+    })
+  })
+
+  it('gets an entry that is too large: it is refused with both sizes', async () => {
+    const log = await openLog('large')
+    const { entryBytes } = log.promises
+    await expect(log.append(new Uint8Array(entryBytes + 1))).rejects.toMatchObject({
+      code: 'limit-exceeded',
+      message: expect.stringMatching(`${entryBytes + 1} bytes.*${entryBytes}: split it`),
+    })
+  })
+
   it.skipIf(losesData)(
     'is killed and started again: tokens go on rising, and a new replica agrees',
     async () => {

@@ -13,12 +13,17 @@ export type AppendFault = 'lost' | 'answer lost' | 'twice' | ErrorCode
 
 /** A log whose appends fail as they are told to, and whose followers can be interrupted. */
 export class FaultyLog implements Log {
-  readonly promises: LogPromises
+  promises: LogPromises
   readonly faults: AppendFault[] = []
   /** Whoever follows is interrupted at once. */
   isCut = false
   /** Reading the tail and the snapshot fails with this, or is never answered. */
   reads: Error | 'never answered' | undefined
+  /** What `tail` answers, as a server does that was replaced and does not know it. */
+  oldTail: Position | undefined
+  /** How many entries were appended here. */
+  appended = 0
+  #held: (() => void)[] | undefined
   readonly #log: Log
   readonly #followers = new Set<{ follower: Follower; following: Following }>()
 
@@ -28,6 +33,7 @@ export class FaultyLog implements Log {
   }
 
   async append(entry: Uint8Array): Promise<Position> {
+    this.appended++
     const fault = this.faults.shift()
     if (fault === 'lost') throw new Error('the connection broke')
     if (fault !== undefined && fault in ERRORS) {
@@ -44,7 +50,13 @@ export class FaultyLog implements Log {
       queueMicrotask(() => follower.ended({ cause: 'interrupted', error: new Error('cut') }))
       return { close() {} }
     }
-    const following = this.#log.follow(after, follower)
+    const following = this.#log.follow(after, {
+      entries: (entries) => {
+        if (this.#held) this.#held.push(() => follower.entries(entries))
+        else follower.entries(entries)
+      },
+      ended: (end) => follower.ended(end),
+    })
     const open = { follower, following }
     this.#followers.add(open)
     return {
@@ -53,6 +65,17 @@ export class FaultyLog implements Log {
         following.close()
       },
     }
+  }
+
+  /** Keeps back what followers are to get, until `release`. */
+  hold(): void {
+    this.#held = []
+  }
+
+  release(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const deliver of held) deliver()
   }
 
   /** Ends all followers, as when the engine cannot be reached. */
@@ -66,7 +89,7 @@ export class FaultyLog implements Log {
 
   async tail(): Promise<Position> {
     await this.#read()
-    return this.#log.tail()
+    return this.oldTail ?? this.#log.tail()
   }
 
   async #read(): Promise<void> {

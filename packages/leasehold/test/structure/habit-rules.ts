@@ -6,6 +6,7 @@ export type Habit = (file: SourceFile) => string[]
 
 const FILE_LINES_MAX = 400
 const FUNCTION_LINES_MAX = 60
+const LOG_LINES_MAX = 300
 const EXPLAINED = /\blong because /
 
 /** A long file is asked to explain itself, in a comment at its head. */
@@ -19,6 +20,18 @@ export const shortFiles: Habit = ({ path, text }) => {
 
 function isExplained(text: string): boolean {
   return EXPLAINED.test(text.split('\n', 10).join('\n'))
+}
+
+/** The log of an engine is one small folder: what is shared is beside it, and its client apart. */
+export function smallLogs(files: readonly SourceFile[]): string[] {
+  const lines = new Map<string, number>()
+  for (const { path, text } of files) {
+    const folder = /^.*\/src\/logs\/[^/]+(?=\/)/.exec(path)?.[0]
+    if (folder) lines.set(folder, (lines.get(folder) ?? 0) + text.trimEnd().split('\n').length)
+  }
+  return [...lines]
+    .filter(([, count]) => count > LOG_LINES_MAX)
+    .map(([folder, count]) => `${folder} has ${count} lines: at most ${LOG_LINES_MAX} are allowed`)
 }
 
 /** A long function too, in the comment right above it, unless its file has done so for it. */

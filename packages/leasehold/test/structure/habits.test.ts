@@ -8,6 +8,7 @@ import {
   reasonedSkips,
   shortFiles,
   shortFunctions,
+  smallLogs,
 } from './habit-rules.ts'
 import { filesUnder, readSource } from './source-files.ts'
 
@@ -29,6 +30,11 @@ describe('the repository', () => {
   ])('%s', (_name, habit, files) => {
     expect(files.length).toBeGreaterThan(2)
     expect(files.flatMap(habit)).toEqual([])
+  })
+
+  it('keeps the log of each engine small', () => {
+    expect(library.filter(({ path }) => path.includes('/src/logs/')).length).toBeGreaterThan(2)
+    expect(smallLogs(library)).toEqual([])
   })
 
   it.each(['redis', 'postgres'])(
@@ -85,6 +91,13 @@ describe('the rule that', () => {
     expect(shortFiles(file(lines(400)))).toEqual([])
     expect(shortFiles(file(`// long because it is a table\n${lines(401)}`))).toEqual([])
     expect(shortFiles(file(`${lines(401)}// long because it is a table\n`))).toHaveLength(1)
+  })
+
+  it('logs are small sees a folder that is not, and no other', () => {
+    const part = (path: string, count: number) => file(lines(count), `packages/a/src/${path}`)
+    const shared = [part('logs/feed.ts', 500), part('clients/x/a.ts', 500)]
+    expect(smallLogs([part('logs/x/a.ts', 150), part('logs/x/b.ts', 150), ...shared])).toEqual([])
+    expect(smallLogs([part('logs/x/a.ts', 150), part('logs/x/b/c.ts', 151)])).toHaveLength(1)
   })
 
   it('functions are short sees a long one, unless it says why', () => {

@@ -18,4 +18,9 @@ export const FAULTS: readonly (readonly [mark: RegExp, code: ErrorCode, meaning:
     'storage-full',
     'a quota of ZooKeeper is reached: raise it, or use another root',
   ],
+  [
+    /connection was closed|ECONNRESET|EPIPE/,
+    'unknown-outcome',
+    'ZooKeeper closed the connection: it may have been done. If only large entries fail, set entryBytes below jute.maxbuffer of all servers',
+  ],
 ]

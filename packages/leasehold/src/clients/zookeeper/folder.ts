@@ -9,7 +9,6 @@ export function folderAt(client: ZookeeperClient, path: string) {
       client.unless(create(`${path}/${name}`, bytes, client.access), CODE.nodeExists),
     get: async (name: string) =>
       (await client.unless(getData(`${path}/${name}`), CODE.noNode))?.data,
-    remove: (names: readonly string[]) =>
-      Promise.all(names.map((name) => client.unless(remove(`${path}/${name}`), CODE.noNode))),
+    remove: (name: string) => client.unless(remove(`${path}/${name}`), CODE.noNode),
   }
 }

@@ -1,12 +1,12 @@
+import { Container, FAULTS } from '../../clients/azure/index.ts'
 import type { Log } from '../../log/index.ts'
 import type { LeaseStore } from '../../port/index.ts'
-import { type ReplicaStoreOptions, replicaStore } from '../../replica/index.ts'
 import { type LogEngine, openLog } from '../engine-log.ts'
-import type { Feed } from '../feed.ts'
+import { faultBy } from '../faults.ts'
+import { OpenFeeds } from '../open-feeds.ts'
 import { Poller } from '../poller.ts'
+import { type StoreOptions, storeOn } from '../store-on.ts'
 import { Blobs } from './blobs.ts'
-import { Container } from './client.ts'
-import { faultOf } from './faults.ts'
 import { type AzureLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
 
 /**
@@ -18,7 +18,7 @@ import { type AzureLogOptions, promisesOf, type Settings, settingsOf } from './o
 export async function azureLog(address: string, options: AzureLogOptions = {}): Promise<Log> {
   const settings = settingsOf(options)
   const container = new Container(address, options.key, settings)
-  return openLog('Azure', settings, faultOf, async () => {
+  return openLog('Azure', settings, faultBy(FAULTS, 'Azure'), async () => {
     if (container.hasKey) {
       const query = { restype: 'container' }
       await container.ask('', { method: 'PUT', query, accept: [409] })
@@ -28,28 +28,23 @@ export async function azureLog(address: string, options: AzureLogOptions = {}): 
 }
 
 /** A store on such a log: this process runs a replica of the kernel. */
-export async function azureStore(
+export function azureStore(
   address: string,
-  options: AzureLogOptions & ReplicaStoreOptions = {},
+  options: AzureLogOptions & StoreOptions = {},
 ): Promise<LeaseStore> {
-  return replicaStore(await azureLog(address, options), options)
+  return storeOn(azureLog(address, options), options)
 }
 
 async function engineOf(container: Container, settings: Settings): Promise<LogEngine> {
   const blobs = new Blobs(container, settings)
   await blobs.open()
-  const followers = new Map<Feed, Poller>()
+  const feeds = new OpenFeeds()
   return {
     promises: promisesOf(settings),
-    parts: container.partsIn(`${settings.prefix}/snapshots/`),
+    parts: container.folder(`${settings.prefix}/snapshots/`),
     async append(entry) {
       const { position, start } = await blobs.append(entry)
-      const bytes = new Uint8Array(entry)
-      for (const [feed, poller] of followers) {
-        // A follower that has everything before it need not read this one.
-        if (feed.after === start) feed.deliver([{ position, bytes }])
-        else poller.wake()
-      }
+      feeds.appended(start, position, entry)
       return position
     },
     async follow(feed) {
@@ -67,9 +62,7 @@ async function engineOf(container: Container, settings: Settings): Promise<LogEn
         feed.end(isTrimmed ? { cause: 'trimmed' } : { cause: 'ahead', tail })
         return false
       })
-      followers.set(feed, poller)
-      feed.onClose(() => followers.delete(feed))
-      poller.wake()
+      feeds.add(feed, poller)
     },
     tail: () => blobs.tail(),
     trim: (through) => blobs.trim(through),

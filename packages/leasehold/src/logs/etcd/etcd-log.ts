@@ -89,10 +89,6 @@ function partsIn(client: EtcdClient, { part, parts }: Names): SnapshotParts {
     },
     put: (name, bytes) => client.change([put(part(name), bytes)]),
     get: async (name) => (await client.readLong([get(part(name))])).results[0]![0]?.value,
-    remove: async (names) => {
-      for (const name of names) {
-        await client.change([deleteRange(part(name), `${part(name)}\0`)])
-      }
-    },
+    remove: (name) => client.change([deleteRange(part(name), `${part(name)}\0`)]),
   }
 }

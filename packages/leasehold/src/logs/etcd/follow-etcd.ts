@@ -25,15 +25,13 @@ export async function followEtcd(
     const page = putAfter(...entries, feed.after, PAGE)
     const { results, revision } = await client.readLong([get(last), get(trimmed), page])
     const [[newest], [trim], found] = results as [KeyValue[], KeyValue[], KeyValue[]]
-    const tail = newest?.revision ?? 0
-    if (tail < feed.after) return feed.end({ cause: 'ahead', tail })
-    if (Number(trim?.value ?? 0) > feed.after) return feed.end({ cause: 'trimmed' })
+    if (!feed.continuesIn(Number(trim?.value ?? 0), newest?.revision ?? 0)) return
     deliver(found)
     next = revision + 1
     count = found.length
   }
   if (!feed.isOpen) return
-  const ended = (error: unknown) => feed.end({ cause: 'interrupted', error })
+  const ended = (error: unknown) => feed.interrupt(error)
   const watch = await client.watch({ range: entries, from: next, heard: deliver, ended })
   feed.onClose(() => watch.close())
 }

@@ -2,11 +2,11 @@ import type { SecureContextOptions } from 'node:tls'
 import { EtcdClient } from '../../clients/etcd/index.ts'
 import type { Log } from '../../log/index.ts'
 import { type Duration, invalid, type LeaseStore, positive, show } from '../../port/index.ts'
-import { type ReplicaStoreOptions, replicaStore } from '../../replica/index.ts'
 import { addressOf } from '../address.ts'
 import { openLog } from '../engine-log.ts'
 import { faultBy } from '../faults.ts'
 import { checkName, type LogOptions, logSettings } from '../options.ts'
+import { type StoreOptions, storeOn } from '../store-on.ts'
 import { EtcdLog } from './etcd-log.ts'
 
 export interface EtcdLogOptions extends LogOptions {
@@ -66,13 +66,11 @@ export async function etcdLog(options: EtcdLogOptions): Promise<Log> {
   })
 }
 
-export type EtcdStoreOptions = EtcdLogOptions & Omit<ReplicaStoreOptions, 'timeout'>
+export type EtcdStoreOptions = EtcdLogOptions & StoreOptions
 
 /** A store on such a log: this process runs a replica of the kernel. */
-export async function etcdStore(options: EtcdStoreOptions): Promise<LeaseStore> {
-  const log = await etcdLog(options)
-  const timeout = options.timeout === undefined ? undefined : log.promises.timeout
-  return replicaStore(log, { ...options, timeout })
+export function etcdStore(options: EtcdStoreOptions): Promise<LeaseStore> {
+  return storeOn(etcdLog(options), options)
 }
 
 const ENDPOINT = /^(https?:\/\/)?(\[[0-9a-fA-F:]+\]|[^\s/:@]+):\d{1,5}$/

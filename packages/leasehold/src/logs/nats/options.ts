@@ -1,6 +1,7 @@
 import type { LogPromises } from '../../log/index.ts'
 import { invalid, show } from '../../port/index.ts'
-import { checkName, type LogOptions, type LogSettings, logSettings } from '../options.ts'
+import { checkName, type LogOptions, logSettings } from '../options.ts'
+import type { StreamInfo } from './streams.ts'
 
 export interface NatsLogOptions extends LogOptions {
   /** The name of the stream; the snapshots are in `<name>_snapshots`. `leasehold` if not given. */
@@ -14,13 +15,9 @@ export interface NatsLogOptions extends LogOptions {
   readonly synced?: boolean | undefined
 }
 
-export interface Settings extends LogSettings {
-  readonly name: string
-  readonly replicas: number
-  readonly synced: boolean
-}
+export type Settings = ReturnType<typeof settingsOf>
 
-export function settingsOf(options: NatsLogOptions): Settings {
+export function settingsOf(options: NatsLogOptions) {
   const { name = 'leasehold', replicas = 1, synced = false } = options
   checkName('name', name, /^[\w-]{1,64}$/, '1 to 64 letters, digits, _ or -')
   if (![1, 3, 5].includes(replicas)) throw invalid(`replicas is ${show(replicas)}: give 1, 3 or 5`)
@@ -29,21 +26,27 @@ export function settingsOf(options: NatsLogOptions): Settings {
 
 const UNSYNCED =
   'NATS syncs its files every 2 minutes by default: an entry survives a crash of the server process at once, but a crash of its machine only after that. Set sync_interval: always (NATS 2.10) and say so with synced, or use replicas.'
-const STALE =
-  'A read asks the server that leads the stream. One that was just cut off from the others may answer for up to 3 s: such a read may be old. Grants, renewals and releases are not affected.'
+const READS =
+  'On a cluster a read appends an entry, which all reads of the moment share: a server that was just replaced may still say where the stream ends.'
 
 export function promisesOf(
   { synced, timeout }: Settings,
-  replicas: number,
+  { config, cluster }: StreamInfo,
   entryBytes: number,
 ): LogPromises {
-  const notes = synced ? [] : [UNSYNCED]
-  if (replicas === 1) notes.push('The stream has one copy: without its server nothing is granted.')
-  else {
-    const majority = `An entry is acknowledged by a majority of ${replicas} servers.`
-    notes.push(`${majority} If a majority loses power at once, what none had synced is lost.`)
-    notes.push(STALE)
+  const replicas = config.num_replicas
+  const tailMayBeOld = cluster !== undefined
+  const copies =
+    replicas === 1
+      ? 'The stream has one copy: without its server nothing is granted.'
+      : `An entry is acknowledged by a majority of ${replicas} servers. If a majority loses power at once, what none had synced is lost.`
+  return {
+    engine: 'nats',
+    durability: replicas > 1 ? 'majority' : synced ? 'disk' : 'process',
+    failoverLoses: false,
+    tailMayBeOld,
+    entryBytes,
+    timeout,
+    notes: [...(synced ? [] : [UNSYNCED]), copies, ...(tailMayBeOld ? [READS] : [])],
   }
-  const durability = replicas > 1 ? 'majority' : synced ? 'disk' : 'process'
-  return { engine: 'nats', durability, failoverLoses: false, entryBytes, timeout, notes }
 }

@@ -5,12 +5,12 @@ import type { Settings } from './options.ts'
 import type { Tables } from './tables.ts'
 
 /** Reads new entries into a feed: when it is notified, and from time to time in any case. */
-export async function followTables(
+export async function pollerOf(
   feed: Feed,
   tables: Tables,
   epoch: string,
   settings: Settings,
-): Promise<void> {
+): Promise<Poller> {
   const { line, timeout } = settings
   const poller = new Poller(feed, settings, async () => {
     const { after } = feed
@@ -25,7 +25,7 @@ export async function followTables(
     const changed = (isUp: boolean) => (isUp ? poller.wake() : feed.end(lost()))
     feed.onClose(await line.listen(tables.channel, () => poller.wake(), changed, timeout))
   }
-  poller.wake()
+  return poller
 }
 
 function lost() {

@@ -2,8 +2,8 @@ import type { Log } from '../../log/index.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { faultOf } from '../../stores/postgres/faults.ts'
 import { type LogEngine, openLog } from '../engine-log.ts'
-import type { Feed } from '../feed.ts'
-import { followTables } from './follower.ts'
+import { OpenFeeds } from '../open-feeds.ts'
+import { pollerOf } from './follower.ts'
 import { type PostgresLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
 import { Tables } from './tables.ts'
 
@@ -23,16 +23,14 @@ async function engineOf(settings: Settings): Promise<LogEngine> {
   const tables = new Tables(settings)
   await tables.open()
   let { epoch } = await tables.read(0)
-  const feeds = new Set<Feed>()
+  const feeds = new OpenFeeds()
   return {
     promises: promisesOf(settings),
     parts: tables.parts,
     async append(entry) {
       const position = await tables.append(entry)
-      // Positions have no gaps: a follower that has all before it need not read this one.
-      const next = [...feeds].filter(({ after }) => after === position - 1)
-      const bytes = new Uint8Array(entry)
-      for (const feed of next) feed.deliver([{ position, bytes }])
+      // Positions have no gaps.
+      feeds.appended(position - 1, position, entry)
       return position
     },
     async follow(feed) {
@@ -40,12 +38,9 @@ async function engineOf(settings: Settings): Promise<LogEngine> {
       const page = await tables.read(feed.after)
       const isOther = page.epoch !== epoch
       epoch = page.epoch
-      if (isOther || page.last < feed.after) feed.end({ cause: 'ahead', tail: page.last })
-      else if (page.trimmed > feed.after) feed.end({ cause: 'trimmed' })
-      else {
-        feeds.add(feed)
-        feed.onClose(() => feeds.delete(feed))
-        await followTables(feed, tables, epoch, settings)
+      if (isOther) feed.end({ cause: 'ahead', tail: page.last })
+      else if (feed.continuesIn(page.trimmed, page.last)) {
+        feeds.add(feed, await pollerOf(feed, tables, epoch, settings))
       }
     },
     tail: async () => (await tables.read(Number.MAX_SAFE_INTEGER)).last,

@@ -1,6 +1,5 @@
 import type { LogEntry, Position } from '../../log/index.ts'
 import type { Rows, Value } from '../../stores/postgres/client.ts'
-import { faultOf } from '../../stores/postgres/faults.ts'
 import type { SnapshotParts } from '../snapshots.ts'
 import type { Settings } from './options.ts'
 
@@ -107,21 +106,14 @@ export class Tables {
         const [row] = await this.#rows(`select bytes from ${part} where name = $1::text`, [name])
         return row?.['bytes'] as Buffer | undefined
       },
-      remove: (names) =>
-        this.#rows(`delete from ${part} where name = any(string_to_array($1::text, ','))`, [
-          names.join(),
-        ]),
+      remove: (name) => this.#rows(`delete from ${part} where name = $1::text`, [name]),
     }
   }
 
   /** A name lets the statement be prepared once, which only a direct connection can. */
-  async #rows(text: string, values: Value[] = [], name?: string): Promise<Rows> {
+  #rows(text: string, values: Value[] = [], name?: string): Promise<Rows> {
     const { connection, line } = this.#settings
     const isDirect = name !== undefined && line === connection
-    try {
-      return await connection.rows(text, values, isDirect ? `${this.#schema}.${name}` : undefined)
-    } catch (error) {
-      throw faultOf(error)
-    }
+    return connection.rows(text, values, isDirect ? `${this.#schema}.${name}` : undefined)
   }
 }

@@ -1,8 +1,13 @@
-import type { LogPromises } from '../../log/index.ts'
-import { type Duration, positive } from '../../port/index.ts'
-import type { Facts } from '../../stores/redis/guarantees.ts'
-import { settingsOf as storeSettingsOf } from '../../stores/redis/options.ts'
-import type { LogOptions, LogSettings } from '../options.ts'
+import type { Log, LogPromises } from '../../log/index.ts'
+import type { Duration } from '../../port/index.ts'
+import { connectionOf, type RedisClient } from '../../stores/redis/client.ts'
+import { faultOf } from '../../stores/redis/faults.ts'
+import { type Facts, inspect } from '../../stores/redis/guarantees.ts'
+import { type Settings, settingsOf } from '../../stores/redis/options.ts'
+import { openLog } from '../engine-log.ts'
+import type { LogOptions } from '../options.ts'
+import { commandsOf } from './client.ts'
+import { RedisLog } from './redis-log.ts'
 
 export interface RedisLogOptions extends LogOptions {
   /** The keys of the log begin with this in braces, so that a cluster keeps them in one slot. */
@@ -15,18 +20,23 @@ export interface RedisLogOptions extends LogOptions {
   readonly within?: Duration | undefined
 }
 
-export interface Settings extends LogSettings {
-  readonly namespace: string
-  readonly replicas: number
-  readonly within: number
+/**
+ * Opens a log in a stream of Redis 7 or Valkey, for `replicaStore`. The client is the caller's. Each
+ * follower opens a connection by `duplicate()`.
+ */
+export async function redisLog(client: RedisClient, options: RedisLogOptions = {}): Promise<Log> {
+  const settings = settingsOf(options)
+  const commands = commandsOf(client, settings.replicas)
+  return openLog('Redis', settings, faultOf, async () => {
+    const facts = await inspect(connectionOf(client), settings)
+    const config = await commands.send('CONFIG', 'GET', 'appendfsync').catch(() => ({}))
+    // A list, or a map with the newer protocol.
+    const fsync = /\b(always|everysec|no)\b/.exec(Object.entries(config as object).join())?.[0]
+    return new RedisLog(commands, settings, promisesOf(settings, facts, fsync ?? 'unknown')).open()
+  })
 }
 
-export function settingsOf(options: RedisLogOptions): Settings {
-  const { namespace, replicas, within, timeout, clock, random } = storeSettingsOf(options)
-  return { namespace, replicas, within, timeout: positive(timeout, 'timeout'), clock, random }
-}
-
-export function promisesOf(
+function promisesOf(
   { replicas, timeout }: Settings,
   { appends }: Facts,
   fsync: string,
@@ -36,6 +46,8 @@ export function promisesOf(
     engine: 'redis',
     durability: isSynced ? 'disk' : 'process',
     failoverLoses: true,
+    // A master that was replaced still answers reads, but its replicas confirm nothing to it.
+    tailMayBeOld: replicas > 0,
     entryBytes: 1 << 20,
     timeout,
     notes: [
@@ -43,8 +55,8 @@ export function promisesOf(
         ? 'Redis has every entry on its disk before it answers (appendfsync always).'
         : `Redis may lose the last entries in a crash (appendonly ${appends ? 'yes' : 'no'}, appendfsync ${fsync}): set appendonly yes and appendfsync always.`,
       replicas > 0
-        ? `An entry is acknowledged when ${replicas} replicas have it: a failover to one of them loses nothing. Redis chooses the replica.`
-        : 'A failover to a replica loses what had not reached it.',
+        ? `An entry is acknowledged when ${replicas} replicas have it: a failover to one of them loses nothing. Redis chooses the replica. A read appends an entry and waits for them, too.`
+        : 'A failover to a replica loses what had not reached it. While a replaced master still answers, reads through it are old.',
       'Replicas of the kernel notice a log that lost its end and go on with tokens above all that they have seen.',
     ],
   }

@@ -1,77 +1,159 @@
-import type { Log } from '../../log/index.ts'
+import type { LogEntry, LogPromises, Position } from '../../log/index.ts'
 import { formatDuration, LeaseholdError } from '../../port/index.ts'
-import { connectionOf, type RedisClient } from '../../stores/redis/client.ts'
-import { inspect } from '../../stores/redis/guarantees.ts'
-import { type LogEngine, openLog } from '../engine-log.ts'
-import { type Commands, commandsOf } from './client.ts'
-import { faultOf } from './faults.ts'
-import { Reader } from './follower.ts'
-import { promisesOf, type RedisLogOptions, type Settings, settingsOf } from './options.ts'
-import { Stream } from './stream.ts'
+import type { Send } from '../../stores/redis/client.ts'
+import type { Settings } from '../../stores/redis/options.ts'
+import { inTime, type LogEngine } from '../engine-log.ts'
+import type { Feed } from '../feed.ts'
+import type { SnapshotParts } from '../snapshots.ts'
+import type { Commands, SecondConnection } from './client.ts'
+import { CREATE, LAST } from './scripts.ts'
 
-/**
- * A log in a stream of Redis 7 or Valkey, for `replicaStore`. The client is the caller's. Each
- * follower opens a connection by `duplicate()`.
- */
-export async function redisLog(client: RedisClient, options: RedisLogOptions = {}): Promise<Log> {
-  const settings = settingsOf(options)
-  const commands = commandsOf(client, settings.replicas)
-  return openLog('Redis', settings, faultOf, async () => {
-    const facts = await inspect(connectionOf(client), settings)
-    if (Number.parseInt(facts.version, 10) < 7) {
-      throw new LeaseholdError('unsupported', `Redis is ${facts.version}: a log needs 7 or newer`)
-    }
-    const fsync = await commands.send('CONFIG', 'GET', 'appendfsync').catch(() => undefined)
-    const promises = promisesOf(settings, facts, textsOf(fsync)[1] ?? 'unknown')
-    return engineOf(commands, settings, promises)
-  })
+/** A read waits for so long. Then the follower checks that the stream is still the same. */
+const BLOCK_MS = 1000
+
+/** The end of the stream: which stream it is, and the position of its last entry. */
+interface End {
+  readonly epoch: string
+  readonly tail: Position
 }
 
-async function engineOf(
-  commands: Commands,
-  settings: Settings,
-  promises: LogEngine['promises'],
-): Promise<LogEngine> {
-  const { namespace, clock, timeout, replicas, within } = settings
-  const stream = new Stream(commands, namespace)
-  let { epoch } = await stream.open()
-  return {
-    promises,
-    parts: stream.parts,
-    async append(entry) {
-      const position = await stream.append(epoch, entry)
-      if (replicas === 0) return position
-      const count = await commands.wait!(replicas, within)
-      if (count >= replicas) return position
-      throw new LeaseholdError(
-        'unknown-outcome',
-        `it was appended, but only ${count} of ${replicas} replicas had it within ${formatDuration(within)}: a failover might lose it`,
-      )
-    },
-    async follow(feed) {
-      // A lost stream is made again, under another epoch: it ends before everything that was in it.
-      const end = await stream.open()
-      const isOther = end.epoch !== epoch
-      epoch = end.epoch
-      if (isOther || feed.after > end.tail) feed.end({ cause: 'ahead', tail: end.tail })
-      else await new Reader(feed, stream, epoch, clock, timeout).start(commands)
-    },
-    async tail() {
-      const end = await stream.end()
-      if (end?.epoch === epoch) return end.tail
-      throw new LeaseholdError('unknown-outcome', 'the stream was lost, or made anew: follow again')
-    },
-    async trim(through) {
-      const end = await stream.end()
-      if (end?.epoch === epoch) await stream.trim(end, through)
-    },
+/** A log in a stream. All its keys share a hash slot, as a cluster wants it. */
+export class RedisLog implements LogEngine {
+  readonly promises: LogPromises
+  readonly parts: SnapshotParts
+  readonly #commands: Commands
+  readonly #settings: Settings
+  readonly #key: string
+  #epoch = ''
+
+  constructor(commands: Commands, settings: Settings, promises: LogPromises) {
+    this.promises = promises
+    this.#commands = commands
+    this.#settings = settings
+    this.#key = `{${settings.namespace}}:log`
+    this.parts = partsIn(commands.send, `${this.#key}:snapshots`)
+  }
+
+  async open(): Promise<this> {
+    this.#epoch = (await this.#ensure()).epoch
+    return this
+  }
+
+  /** Never creates a stream, and fails if there is one with a higher epoch. */
+  async append(entry: Uint8Array): Promise<Position> {
+    const command = ['XADD', this.#key, 'NOMKSTREAM', `${this.#epoch}-*`, 'e'] as const
+    const id = await this.#commands.send(...command, entry)
+    if (id === null) throw new Error('the stream is gone')
+    await this.#replicated(this.#commands.wait)
+    return endOf(String(id)).tail
+  }
+
+  async follow(feed: Feed): Promise<void> {
+    // A lost stream is made again, under another epoch: it ends before everything that was in it.
+    const { epoch, tail } = await this.#ensure()
+    const isOther = epoch !== this.#epoch
+    this.#epoch = epoch
+    if (isOther) feed.end({ cause: 'ahead', tail })
+    else if (feed.continuesIn(0, tail)) {
+      const second = await this.#commands.duplicate()
+      feed.onClose(second.close)
+      this.#run(feed, epoch, second).catch((error: unknown) => feed.interrupt(error))
+    }
+  }
+
+  async tail(): Promise<Position> {
+    const end = await this.#end()
+    if (end?.epoch === this.#epoch) return end.tail
+    throw new LeaseholdError('unknown-outcome', 'the stream was lost, or made anew: follow again')
+  }
+
+  async trim(through: Position): Promise<void> {
+    const least = Math.min(through, await this.tail()) + 1
+    await this.#commands.send('XTRIM', this.#key, 'MINID', '=', `${this.#epoch}-${least}`)
+  }
+
+  /** Reads the stream on a connection of its own, until the feed is closed. */
+  async #run(feed: Feed, epoch: string, { send, wait }: SecondConnection): Promise<void> {
+    const { clock, timeout, replicas } = this.#settings
+    const late = `Redis did not answer within ${timeout} ms: follow again`
+    const read = (block: number) =>
+      inTime(this.#read(send, epoch, feed.after, block), clock, timeout + block, late)
+    for (let block = 0; feed.isOpen; block = BLOCK_MS) {
+      const entries = await read(block)
+      const [next] = entries
+      if (next && replicas > 0) {
+        // Nobody may act on what a failover would lose. A connection waits for what it wrote itself.
+        await inTime(send('SET', `${this.#key}:read`, ''), clock, timeout, late)
+        await this.#replicated(wait)
+      }
+      // Positions have no gaps: what is missing was trimmed.
+      if (next && next.position > feed.after + 1) feed.end({ cause: 'trimmed' })
+      else feed.deliver(entries)
+      if (next) continue
+      const end = await inTime(this.#end(), clock, timeout, late)
+      if (end?.epoch !== epoch) feed.end({ cause: 'ahead', tail: end?.tail ?? 0 })
+      else if (feed.continuesIn(0, end.tail) && end.tail > feed.after) {
+        if ((await read(0)).length === 0) feed.end({ cause: 'trimmed' })
+      }
+    }
+  }
+
+  /** Fulfilled when enough replicas have what was written before. */
+  async #replicated(wait: Commands['wait']): Promise<void> {
+    const { replicas, within, clock, timeout } = this.#settings
+    if (replicas === 0) return
+    const late = `Redis did not answer within ${timeout} ms: it may have been done`
+    const count = await inTime(wait!(replicas, within), clock, within + timeout, late)
+    if (count >= replicas) return
+    const few = `it is in Redis, but only ${count} of ${replicas} replicas had it within`
+    const message = `${few} ${formatDuration(within)}: a failover might lose it`
+    throw new LeaseholdError('unknown-outcome', message)
+  }
+
+  /** `undefined` if the stream was lost. */
+  async #end(): Promise<End | undefined> {
+    const id = String(await this.#commands.send('EVAL', LAST, '1', this.#key))
+    if (id === 'none') return undefined
+    if (/^\d+-\d+$/.test(id)) return endOf(id)
+    const message = `the key ${this.#key} is a ${id} of something else: use another namespace`
+    throw new LeaseholdError('unsupported', message)
+  }
+
+  /** The next entries of this epoch, by a connection. Waits for them if `block` is not 0. */
+  async #read(send: Send, epoch: string, after: Position, block: number): Promise<LogEntry[]> {
+    const waits = block > 0 ? ['BLOCK', `${block}`] : []
+    const from = ['STREAMS', this.#key, `${epoch}-${after}`]
+    const reply = await send('XREAD', 'COUNT', '256', ...waits, ...from)
+    if (reply === null) return []
+    // A list of pairs, or a map with the newer protocol.
+    const found: Found[] = Array.isArray(reply) ? reply[0][1] : Object.values(reply as object)[0]
+    return found.flatMap(([id, fields]) => {
+      const at = endOf(String(id))
+      return at.epoch === epoch ? [{ position: at.tail, bytes: fields[1] }] : []
+    })
+  }
+
+  async #ensure(): Promise<End> {
+    const keys = [this.#key, `${this.#key}:epoch`, `${this.#key}:snapshots`]
+    await this.#commands.send('EVAL', CREATE, '3', ...keys)
+    const end = await this.#end()
+    if (end === undefined) throw new Error('the stream is gone')
+    return end
   }
 }
 
-/** A list, or a map with the newer protocol, as texts. */
-function textsOf(answer: unknown): string[] {
-  if (Array.isArray(answer)) return answer.map(String)
-  return Object.entries((answer as object | undefined) ?? {})
-    .flat()
-    .map(String)
+type Found = readonly [id: Buffer, fields: readonly [Buffer, Buffer]]
+
+function endOf(id: string): End {
+  const [epoch, position] = id.split('-')
+  return { epoch: epoch!, tail: Number(position) }
+}
+
+function partsIn(send: Send, key: string): SnapshotParts {
+  return {
+    names: async () => ((await send('HKEYS', key)) as Buffer[]).map(String),
+    put: (name, bytes) => send('HSET', key, name, bytes),
+    get: async (name) => ((await send('HGET', key, name)) as Buffer | null) ?? undefined,
+    remove: (name) => send('HDEL', key, name),
+  }
 }

@@ -41,8 +41,8 @@ export async function followZookeeper(log: FollowedLog, feed: Feed): Promise<voi
   }
   const failed = (error: unknown) => {
     // Entries have no gaps, so one that is missing was trimmed.
-    const isTrimmed = zk.isFault(error, zk.CODE.noNode)
-    feed.end(isTrimmed ? { cause: 'trimmed' } : { cause: 'interrupted', error })
+    if (zk.isFault(error, zk.CODE.noNode)) feed.end({ cause: 'trimmed' })
+    else feed.interrupt(error)
   }
   const listener: zk.Listener = {
     created: (node) => {
@@ -57,8 +57,7 @@ export async function followZookeeper(log: FollowedLog, feed: Feed): Promise<voi
   feed.onClose(() => client.unwatch(listener))
   await client.watch(path, listener)
   const now = await log.state()
-  if (feed.after > now.tail) return feed.end({ cause: 'ahead', tail: now.tail })
-  if (feed.after < now.trimmed) return feed.end({ cause: 'trimmed' })
+  if (!feed.continuesIn(now.trimmed, now.tail)) return
   tail = Math.max(tail, now.tail)
   await read().catch(failed)
 }

@@ -1,11 +1,11 @@
 import { type EnsembleOptions, FAULTS, ZookeeperClient } from '../../clients/zookeeper/index.ts'
 import type { Log } from '../../log/index.ts'
 import type { LeaseStore } from '../../port/index.ts'
-import { type ReplicaStoreOptions, replicaStore } from '../../replica/index.ts'
 import { addressOf } from '../address.ts'
 import { openLog } from '../engine-log.ts'
 import { faultBy } from '../faults.ts'
 import { checkName, type LogOptions, logSettings } from '../options.ts'
+import { type StoreOptions, storeOn } from '../store-on.ts'
 import { ZookeeperLog } from './zookeeper-log.ts'
 
 export interface ZookeeperLogOptions extends LogOptions, EnsembleOptions {
@@ -45,11 +45,9 @@ export async function zookeeperLog(options: ZookeeperLogOptions): Promise<Log> {
   })
 }
 
-export type ZookeeperStoreOptions = ZookeeperLogOptions & Omit<ReplicaStoreOptions, 'timeout'>
+export type ZookeeperStoreOptions = ZookeeperLogOptions & StoreOptions
 
 /** A store on such a log: this process runs a replica of the kernel. */
-export async function zookeeperStore(options: ZookeeperStoreOptions): Promise<LeaseStore> {
-  const log = await zookeeperLog(options)
-  const timeout = options.timeout === undefined ? undefined : log.promises.timeout
-  return replicaStore(log, { ...options, timeout })
+export function zookeeperStore(options: ZookeeperStoreOptions): Promise<LeaseStore> {
+  return storeOn(zookeeperLog(options), options)
 }

@@ -6,6 +6,7 @@ export interface IoRedisClient {
   eval(script: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
   evalsha(digest: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
   wait?(replicas: number, ms: number): Promise<number>
+  callBuffer?(...command: (string | Buffer)[]): Promise<unknown>
   duplicate(overrides?: object): IoRedisSubscriber
   readonly isCluster?: boolean
 }
@@ -40,6 +41,9 @@ interface NodeRedisSubscriber {
   destroy(): unknown
 }
 
+/** Sends a command. Strings in the answer are buffers. */
+export type Send = (...command: (string | Uint8Array)[]) => Promise<unknown>
+
 export type RedisClient = IoRedisClient | NodeRedisClient
 
 /** One way to speak to Redis, whatever library the caller uses. */
@@ -48,6 +52,8 @@ export interface Connection {
   run(script: Script, key: string, values: string[]): Promise<unknown>
   /** How many replicas have what this connection wrote; `undefined` where that cannot be asked. */
   readonly wait: ((replicas: number, ms: number) => Promise<number>) | undefined
+  /** `undefined` where there are many connections, and for clients of which it is not known. */
+  readonly send: Send | undefined
   /** Opens a second connection, on which messages are heard until it is closed. */
   listen(ear: ConnectionEar): Listener
 }
@@ -99,6 +105,7 @@ function ioRedis(client: IoRedisClient): Connection {
     wait: single
       ? (replicas, ms) => unbroken(client, 'close', () => client.wait!(replicas, ms))
       : undefined,
+    send: client.callBuffer && ((...command) => client.callBuffer!(...command.map(wired))),
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = single ? client.duplicate(OVERRIDES) : client.duplicate()
@@ -141,6 +148,9 @@ function nodeRedis(client: NodeRedisClient): Connection {
     wait: single
       ? (replicas, ms) => unbroken(client, 'reconnecting', () => wait.call(client, replicas, ms))
       : undefined,
+    send: single
+      ? (...command) => (client as unknown as Raw).sendCommand(command.map(wired), AS_BUFFERS)
+      : undefined,
     listen: (given) => {
       const [ear, cover] = coverable(given)
       const second = client.duplicate()
@@ -159,6 +169,20 @@ function nodeRedis(client: NodeRedisClient): Connection {
       }
     },
   }
+}
+
+/** What a node-redis client with one connection has. */
+interface Raw {
+  sendCommand(command: (string | Buffer)[], options: object): Promise<unknown>
+}
+
+/** Strings of any kind come as buffers: `$` is the type of bulk strings. */
+const AS_BUFFERS = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
+
+/** The libraries take bytes as a Buffer only. */
+function wired(value: string | Uint8Array): string | Buffer {
+  if (typeof value === 'string') return value
+  return Buffer.from(value.buffer, value.byteOffset, value.length)
 }
 
 /** How often each client that was asked to WAIT has lost its connection since. */

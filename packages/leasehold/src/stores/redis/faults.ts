@@ -11,6 +11,11 @@ const REFUSED: readonly (readonly [RegExp, ErrorCode, string])[] = [
     'forbidden',
     'the user of this connection lacks a right: see docs/redis.md for those it needs',
   ],
+  [
+    /compiling script.*near '#'/,
+    'unsupported',
+    'this Redis is too old: Redis 7 or newer is needed',
+  ],
   [/^FORMAT\b/, 'unsupported', 'these data were written by another version of Leasehold'],
 ]
 
@@ -31,6 +36,9 @@ export function faultOf(error: unknown): LeaseholdError {
     if (mark.test(message)) {
       return new LeaseholdError(code, `${meaning} (${message})`, { cause: error })
     }
+  }
+  if (/\bREADONLY\b/.test(message)) {
+    return unknown(`this Redis is a read-only replica: connect to the master (${message})`, error)
   }
   return unknown(`Redis gave no answer to rely on: ${message}`, error)
 }

@@ -8,7 +8,6 @@ import { scriptOf } from './scripts/index.ts'
 
 /** What Redis says of itself that bears on what can be promised. */
 export interface Facts {
-  readonly version: string
   /** It keeps an append-only file. */
   readonly appends: boolean
 }
@@ -44,7 +43,7 @@ export async function inspect(
       `maxmemory-policy is ${policy}: when its memory is full this Redis would throw away leases and tokens; set it to noeviction (CONFIG SET maxmemory-policy noeviction), or use another Redis`,
     )
   }
-  return { version: value('redis_version') ?? '', appends: value('aof_enabled') === '1' }
+  return { appends: value('aof_enabled') === '1' }
 }
 
 export function guaranteesOf({ appends }: Facts, { limits, replicas }: Settings): Guarantees {

@@ -1,5 +1,6 @@
-import type { LeaseId, Observer, Token } from '../../port/index.ts'
+import type { LeaseId, Observer, OwnClaim, Token } from '../../port/index.ts'
 import type { Stand } from './answers.ts'
+import { unknown } from './faults.ts'
 import { endOf, RS, US } from './fields.ts'
 import { OpenWatch } from './open-watch.ts'
 
@@ -10,8 +11,8 @@ export class LeaseWatch extends OpenWatch {
   #early: string[] | undefined = []
   /** The revision of the first notice: it has told what was before. */
   #since = 0
-  /** Claims of which it is not known here that they hold. */
-  readonly #waiting = new Set<Token>()
+  /** Claims of which it is not known here that they hold, and how many keys they are on. */
+  readonly #waiting = new Map<Token, number>()
   /** Claims of which it was told that they hold before the answer said that they wait. */
   readonly #earlyHolds = new Set<Token>()
 
@@ -25,8 +26,8 @@ export class LeaseWatch extends OpenWatch {
     return this.#early === undefined && this.#waiting.size > 0
   }
 
-  waits(token: Token): void {
-    if (!this.#earlyHolds.delete(token)) this.#waiting.add(token)
+  waits(token: Token, keys: number): void {
+    if (!this.#earlyHolds.delete(token)) this.#waiting.set(token, keys)
   }
 
   /** How things stand: the first notice, and later what no message may have told. */
@@ -36,16 +37,31 @@ export class LeaseWatch extends OpenWatch {
       return
     }
     if (this.#early === undefined) {
-      for (const { token, holds } of claims) if (holds) this.#holds(revision, token)
-      this.#forget(revision, new Set(claims.map(({ token }) => token)))
+      this.#standsAgain(revision, claims)
       return
     }
-    for (const { token, holds } of claims) if (!holds) this.#waiting.add(token)
+    for (const [token, keys] of countKeys(claims, false)) this.#waiting.set(token, keys)
     this.#since = revision
     this.tell({ type: 'standing', revision, claims })
     const early = this.#early
     this.#early = undefined
     for (const text of early) this.#tellAll(text)
+  }
+
+  #standsAgain(revision: number, claims: readonly OwnClaim[]): void {
+    for (const [token, keys] of countKeys(claims, true)) {
+      // With a key less than before, it may have lost the one that it waited for: then it never held
+      // all of them. Whoever watches anew learns what is left.
+      if (keys < (this.#waiting.get(token) ?? 0)) {
+        this.interrupt(unknown('a claim that waited has lost a key: watch anew'))
+        return
+      }
+      this.#holds(revision, token)
+    }
+    for (const [token, keys] of countKeys(claims, false)) {
+      if (this.#waiting.has(token)) this.#waiting.set(token, keys)
+    }
+    this.#forget(revision, new Set(claims.map(({ token }) => token)))
   }
 
   hear(text: string): void {
@@ -82,8 +98,17 @@ export class LeaseWatch extends OpenWatch {
   /** What was released by its holder is told to nobody: of that it is found out here. */
   #forget(revision: number, standing: ReadonlySet<Token>): void {
     for (const tokens of [this.#waiting, this.#earlyHolds]) {
-      for (const token of tokens)
+      for (const token of tokens.keys())
         if (token <= revision && !standing.has(token)) tokens.delete(token)
     }
   }
+}
+
+/** On how many keys each claim is that holds, or that waits. */
+function countKeys(claims: readonly OwnClaim[], isHeld: boolean): Map<Token, number> {
+  const counts = new Map<Token, number>()
+  for (const { token, holds } of claims) {
+    if (holds === isHeld) counts.set(token, (counts.get(token) ?? 0) + 1)
+  }
+  return counts
 }

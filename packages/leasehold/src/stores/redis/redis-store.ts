@@ -100,7 +100,7 @@ class RedisStore implements LeaseStore {
       ...claims.flatMap(claimValues),
     ]
     return this.#change('g', request, values, true, (answer) =>
-      this.#waiting(undefined, granted(answer)),
+      this.#waiting(undefined, granted(answer), claims.length),
     )
   }
 
@@ -133,7 +133,7 @@ class RedisStore implements LeaseStore {
     const obstacle = this.#obstacle(checkClaim(request, this.#settings.limits))
     if (obstacle) return Promise.reject(obstacle)
     const { lease, claims } = request
-    const read = (answer: string) => this.#waiting(lease, claimed(answer))
+    const read = (answer: string) => this.#waiting(lease, claimed(answer), claims.length)
     if (claims.length === 1 && isOurs(lease))
       return this.#calls.write(oneClaim(request), true, read)
     const values = [escaped(lease), request.ifFree ? '1' : '', ...claims.flatMap(claimValues)]
@@ -194,9 +194,13 @@ class RedisStore implements LeaseStore {
     return this.#calls.change(name, escaped(request), values, grows, read)
   }
 
-  #waiting<A extends Claimed | Granted | Busy>(lease: LeaseId | undefined, answer: A): A {
+  #waiting<A extends Claimed | Granted | Busy>(
+    lease: LeaseId | undefined,
+    answer: A,
+    keys: number,
+  ): A {
     if (answer.outcome !== 'busy' && !answer.holds) {
-      this.#watches.waits(lease ?? (answer as Granted).lease, answer.token)
+      this.#watches.waits(lease ?? (answer as Granted).lease, answer.token, keys)
     }
     return answer
   }

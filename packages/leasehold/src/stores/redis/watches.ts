@@ -69,8 +69,8 @@ export class Watches {
   }
 
   /** A claim of this lease waits: should a message be lost, its turn is found out all the same. */
-  waits(lease: LeaseId, token: Token): void {
-    for (const watch of this.#leases.get(lease) ?? []) watch.waits(token)
+  waits(lease: LeaseId, token: Token, keys: number): void {
+    for (const watch of this.#leases.get(lease) ?? []) watch.waits(token, keys)
   }
 
   watchLease(lease: LeaseId, observer: Observer): Watch {

@@ -1,5 +1,6 @@
+import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Container } from '../../../src/logs/azure/client.ts'
+import { Container } from '../../../src/clients/azure/index.ts'
 import { type AzureLogOptions, azureLog } from '../../../src/logs/azure/index.ts'
 import { logSettings } from '../../../src/logs/options.ts'
 import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
@@ -82,6 +83,25 @@ describeWith(AZURITE, 'the Azure log', () => {
     })
   })
 
+  it('refuses blobs of something else, and a signature that only allows to read', async () => {
+    const headers = { 'x-ms-blob-type': 'BlockBlob' }
+    const body = Buffer.from('picture')
+    await open({ prefix: 'any' })
+    await container.ask('other/log/0000001', { method: 'PUT', headers, body })
+    const log = await open({ prefix: 'other' })
+    await expect(log.append(Buffer.from('a'))).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining('another prefix'),
+    })
+    const signed = `${azuriteUrl(engine.port, 'logs')}?${signature('rl')}`
+    await expect(azureLog(signed, { prefix: 'any' })).rejects.toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('add, create, write'),
+    })
+    const whole = await azureLog(`${azuriteUrl(engine.port, 'logs')}?${signature('rwdlac')}`)
+    await whole.append(Buffer.from('a'))
+  })
+
   it('refuses an address that is none, and one that cannot be reached', async () => {
     for (const address of ['logs', 'https://account.blob.core.windows.net/']) {
       await expect(azureLog(address)).rejects.toMatchObject({ code: 'invalid-argument' })
@@ -89,3 +109,15 @@ describeWith(AZURITE, 'the Azure log', () => {
     await expect(azureLog(azuriteUrl(1, 'logs'))).rejects.toMatchObject({ code: 'timeout' })
   })
 })
+
+/** A shared access signature for the account of Azurite, with these permissions. */
+function signature(permissions: string): string {
+  const [version, services, types, expiry] = ['2021-12-02', 'b', 'sco', '2099-01-01T00:00:00Z']
+  const fields = ['devstoreaccount1', permissions, services, types, '', expiry, '', '', version, '']
+  const key = Buffer.from(AZURITE_KEY, 'base64')
+  const sig = createHmac('sha256', key)
+    .update(`${fields.join('\n')}\n`)
+    .digest('base64')
+  const query = { sv: version, ss: services, srt: types, sp: permissions, se: expiry, sig }
+  return new URLSearchParams(query).toString()
+}

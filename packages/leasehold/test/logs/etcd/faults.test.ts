@@ -115,6 +115,21 @@ describeWith(ETCD, 'the etcd log', () => {
     await follower.count(1)
   }, 60_000)
 
+  it('refuses a snapshot with a part missing or changed', async () => {
+    const { port } = await start()
+    const log = await open(`127.0.0.1:${port}`)
+    await log.saveSnapshot({ position: 3, chunks: [Buffer.from('one')] })
+    const encode = (text: string) => Buffer.from(text).toString('base64')
+    const range = { key: encode('log/part/3.'), range_end: encode('log/part/3/') }
+    const { kvs } = (await etcdCall(port, 'kv/range', range)) as { kvs: { key: string }[] }
+    const chunk = kvs.find(({ key }) => Buffer.from(key, 'base64').toString().endsWith('.0'))!
+    const damaged = { code: 'storage-damaged', message: expect.stringContaining('position 3') }
+    await etcdCall(port, 'kv/put', { key: chunk.key, value: encode('two') })
+    await expect(log.loadSnapshot()).rejects.toMatchObject(damaged)
+    await etcdCall(port, 'kv/deleterange', { key: chunk.key })
+    await expect(log.loadSnapshot()).rejects.toMatchObject(damaged)
+  }, 60_000)
+
   it('follows on when etcd was compacted, and past a page of entries', async () => {
     const { port } = await start()
     const log = await open(`127.0.0.1:${port}`)

@@ -64,6 +64,30 @@ describeWith(NATS, 'the NATS log refuses', () => {
     await expect(log.append(new Uint8Array(600))).rejects.toMatchObject({ code: 'storage-full' })
   })
 
+  it('an entry that the stream does not take, with the fix', async () => {
+    const log = await natsLog(client, { name: 'small' })
+    const small = { name: 'small', subjects: ['small.log'], storage: 'file', discard: 'new' }
+    await ask('STREAM.UPDATE.small', { ...small, max_msg_size: 1000 })
+    await expect(log.append(new Uint8Array(1001))).rejects.toMatchObject({
+      code: 'limit-exceeded',
+      message: expect.stringContaining('max_msg_size'),
+    })
+  })
+
+  it('a server without JetStream, with the fix', async () => {
+    const plain = await Engine.start({
+      ...NATS,
+      args: (_, port) => ['-a', '127.0.0.1', '-p', `${port}`],
+    })
+    const other = await connectTo(`127.0.0.1:${plain.port}`)
+    await expect(natsLog(other)).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('-js'),
+    })
+    await other.close()
+    await plain.stop()
+  })
+
   it('a stream that belongs to something else, or drops entries', async () => {
     const stream = { storage: 'file', discard: 'new' }
     await ask('STREAM.CREATE.other', { ...stream, name: 'other', subjects: ['orders.*'] })
@@ -115,28 +139,58 @@ describeWith(NATS, 'the NATS log on a cluster of three', () => {
 
   afterAll(() => cluster?.stop())
 
+  /** The servers are ready before they have elected one that may create streams. */
+  const created = async (client: NatsConnection, options: NatsLogOptions) => {
+    const isOpen = async () => (await natsLog(client, options)).promises.tailMayBeOld
+    await expect.poll(() => isOpen().catch(() => undefined), POLL).toBe(true)
+  }
+  const leaderOf = async (client: NatsConnection, stream: string) => {
+    let leader: string | undefined
+    const ask = async () => {
+      const info = await client.request(`$JS.API.STREAM.INFO.${stream}`)
+      leader = info.json<{ cluster: { leader?: string } }>().cluster.leader
+      return leader
+    }
+    await expect.poll(ask, POLL).toBeDefined()
+    return cluster.members[Number(leader!.slice(1))]!
+  }
+
+  it('reads what was acknowledged before, from a leader that was frozen and replaced', async () => {
+    const client = await connectTo(cluster.servers)
+    const options = { name: 'frozen', replicas: 3, timeout: 1000 }
+    await created(client, options)
+    const leader = await leaderOf(client, 'frozen')
+    await client.close()
+    const open = async (members: readonly Engine[]) => {
+      const servers = members.map(({ port }) => `127.0.0.1:${port}`)
+      const own = await connectTo(servers, { ignoreClusterUpdates: true })
+      const store = await replicaStore(await natsLog(own, options), { timeout: 60_000 })
+      return { own, store }
+    }
+    const old = await open([leader])
+    const other = await open(cluster.members.filter((each) => each !== leader))
+    await leader.freeze()
+    const token = await take(other.store, 'new')
+    // The old leader has this request before it learns that it leads no more.
+    const reading = old.store.read({ key: 'new' })
+    leader.thaw()
+    expect((await reading).claims).toMatchObject([{ token }])
+    for (const { own, store } of [old, other]) {
+      await store.close()
+      await own.close()
+    }
+  }, 120_000)
+
   it('loses nothing when the server that leads is killed', async () => {
     const client = await connectTo(cluster.servers)
     const options = { name: 'three', replicas: 3, timeout: 1000 }
     const open = async () => replicaStore(await natsLog(client, options), { timeout: 30_000 })
-    // The servers are ready before they have elected one that may create streams.
-    await expect
-      .poll(
-        () =>
-          natsLog(client, options).then(
-            () => true,
-            () => false,
-          ),
-        POLL,
-      )
-      .toBe(true)
+    await created(client, options)
     const stores = [await open(), await open()]
     expect(stores[0]!.guarantees).toMatchObject({ engine: 'nats', tokensSurvive: 'failover' })
     const token = await take(stores[0]!, 'held')
     const tokens = [await takeAndFree(stores[0]!, 'before')]
-    const info = await client.request('$JS.API.STREAM.INFO.three')
-    const { leader } = info.json<{ cluster: { leader: string } }>().cluster
-    await cluster.members[Number(leader.slice(1))]!.kill()
+    await (await leaderOf(client, 'three')).kill()
     for (let round = 0; round < 4; round++) {
       tokens.push(await takeAndFree(stores[round % 2]!, `request-${round}`))
     }

@@ -55,6 +55,18 @@ describeWith(REDIS, 'the Redis log', () => {
     again.close()
   })
 
+  it('does not take the entries of another stream for those of its own', async () => {
+    const log = await redisLog(client, { namespace: 'anew' })
+    const follower = new Recorder(log, await log.append(Buffer.from('a')), 15_000)
+    const key = '{anew}:log'
+    // The stream is lost and made again at one moment, while the follower waits for its next entry.
+    await expect.poll(() => client.info('clients')).toMatch(/blocked_clients:[1-9]/)
+    const anew = client.multi().del(key).xadd(key, '9999999999999-0', 'leasehold', '1')
+    await anew.xadd(key, '9999999999999-2', 'e', 'other').exec()
+    expect(await follower.untilEnded()).toEqual({ cause: 'ahead', tail: 2 })
+    expect(follower.entries).toEqual([])
+  })
+
   it('goes on behind the snapshot if only the stream was deleted', async () => {
     const log = await redisLog(client, { namespace: 'kept' })
     for (const text of ['a', 'b', 'c']) await log.append(Buffer.from(text))
@@ -102,6 +114,17 @@ describeWith(REDIS, 'the Redis log', () => {
     nobody.disconnect()
   })
 
+  it('says of a replica that it is read-only, and what to do', async () => {
+    const replica = await Engine.start(redisReplica(engine.port))
+    const only = connectTo(replica.port)
+    await expect(redisLog(only, { namespace: 'only' })).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('connect to the master'),
+    })
+    only.disconnect()
+    await replica.stop()
+  })
+
   it('refuses to open if Redis cannot be reached', async () => {
     const away = new Redis({ port: 1, host: '127.0.0.1' }).on('error', () => {})
     await expect(redisLog(away, { timeout: 300 })).rejects.toMatchObject({ code: 'timeout' })
@@ -126,6 +149,31 @@ describeWith(REDIS, 'the Redis log with a replica', () => {
     replica.thaw()
     copy.disconnect()
     await Promise.all([end(), hasty.end()])
+    await Promise.all([master.stop(), replica.stop()])
+  }, 60_000)
+
+  it('answers no call and no read of a store until the replica has its entry', async () => {
+    const master = await Engine.start(REDIS)
+    const replica = await Engine.start(redisReplica(master.port))
+    const { log, end } = await openAt(master.port, { replicas: 1, within: 100 })
+    const store = await replicaStore(log, { timeout: 1000 })
+    const token = await take(store, 'held')
+    expect((await store.read({ key: 'held' })).claims).toMatchObject([{ token }])
+    // Like a master that was cut off and replaced: what it takes is lost, and what it says is old.
+    await replica.freeze()
+    const grant = store.grant({ holder: 'h', ttl: 60_000, claims: [{ key: 'other' }] })
+    await expect(grant).rejects.toMatchObject({
+      code: 'unknown-outcome',
+      message: expect.stringContaining('0 of 1 replicas'),
+    })
+    await expect(store.read({ key: 'held' })).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('0 of 1 replicas'),
+    })
+    replica.thaw()
+    expect(await take(store, 'next')).toBeGreaterThan(token)
+    await store.close()
+    await end()
     await Promise.all([master.stop(), replica.stop()])
   }, 60_000)
 })

@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import {
+  getChildren,
+  remove,
+  setData,
+  ZookeeperClient,
+} from '../../../src/clients/zookeeper/index.ts'
 import type { Log } from '../../../src/log/index.ts'
 import { type ZookeeperLogOptions, zookeeperLog } from '../../../src/logs/zookeeper/index.ts'
 import { SEGMENT } from '../../../src/logs/zookeeper/segments.ts'
+import { systemClock } from '../../../src/port/index.ts'
 import { describeWith, Engine, Ensemble, ZOOKEEPER } from '../../engines/index.ts'
 import { faultSuite } from '../fault-suite.ts'
 import { followed } from '../followed.ts'
@@ -66,6 +73,36 @@ describeWith(ZOOKEEPER, 'the ZooKeeper log', () => {
     const forbidden = { code: 'forbidden', message: expect.stringContaining('auth') }
     await expect(open('/private')).rejects.toMatchObject(forbidden)
     expect(await (await open('/private', { auth })).tail()).toBe(1)
+  }, 60_000)
+
+  it('refuses credentials of a kind that ZooKeeper does not know', async () => {
+    const auth = { scheme: 'nonsense', credentials: 'ada' }
+    const refused = { code: 'unauthenticated', message: expect.stringContaining('correct auth') }
+    await expect(open('/nobody', { auth, timeout: 2000 })).rejects.toMatchObject(refused)
+  }, 60_000)
+
+  it('says what to do if the server takes no entry of that size', async () => {
+    const log = await open('/large', { entryBytes: 4_000_000 })
+    await expect(log.append(new Uint8Array(3_000_000))).rejects.toMatchObject({
+      code: 'unknown-outcome',
+      message: expect.stringContaining('jute.maxbuffer'),
+    })
+    expect(await log.append(Buffer.from('small'))).toBe(1)
+  }, 60_000)
+
+  it('refuses a snapshot with a part missing or changed', async () => {
+    const log = await open('/damaged')
+    await log.saveSnapshot({ position: 3, chunks: [Buffer.from('one')] })
+    const options = { servers: `127.0.0.1:${engine.port}`, timeout: 10_000, clock: systemClock }
+    const client = new ZookeeperClient(options)
+    const names = await client.call(getChildren('/damaged/parts'))
+    const path = `/damaged/parts/${names.find((name) => name.endsWith('.0'))}`
+    const damaged = { code: 'storage-damaged', message: expect.stringContaining('position 3') }
+    await client.call(setData(path, Buffer.from('two')))
+    await expect(log.loadSnapshot()).rejects.toMatchObject(damaged)
+    await client.call(remove(path))
+    await expect(log.loadSnapshot()).rejects.toMatchObject(damaged)
+    client.close()
   }, 60_000)
 
   it('tells of servers that cannot be reached', async () => {

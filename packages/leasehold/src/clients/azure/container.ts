@@ -1,7 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { invalid, show, withoutPassword } from '../../port/index.ts'
-import type { LogSettings } from '../options.ts'
-import type { SnapshotParts } from '../snapshots.ts'
+import { type Clock, invalid, show, withoutPassword } from '../../port/index.ts'
 
 const VERSION = '2021-12-02'
 
@@ -14,6 +12,12 @@ export interface Request {
   readonly accept?: readonly number[]
 }
 
+export interface ContainerOptions {
+  readonly clock: Clock
+  /** A request that takes longer is given up, in milliseconds. */
+  readonly timeout: number
+}
+
 /**
  * The blobs of one container, by plain requests. A shared access signature is part of the address
  * and needs nothing else; a key of the account signs each request. Both are what an operator has at
@@ -23,9 +27,9 @@ export class Container {
   readonly #url: URL
   readonly #key: Buffer | undefined
   readonly #account: string
-  readonly #settings: LogSettings
+  readonly #options: ContainerOptions
 
-  constructor(address: string, key: string | undefined, settings: LogSettings) {
+  constructor(address: string, key: string | undefined, options: ContainerOptions) {
     if (!URL.canParse(address) || new URL(address).pathname.length < 2) {
       throw invalid(
         `address is ${show(withoutPassword(address))}: write https://account.blob.core.windows.net/container`,
@@ -40,7 +44,7 @@ export class Container {
     // Azurite has the account in the path, the service in the name of the host.
     const [, first, second] = this.#url.pathname.split('/')
     this.#account = second === undefined ? this.#url.hostname.split('.')[0]! : first!
-    this.#settings = settings
+    this.#options = options
   }
 
   /** Whether requests are signed with the key of the account, which allows everything. */
@@ -85,28 +89,24 @@ export class Container {
     }
   }
 
-  /** The parts of snapshots, each a blob of its own. */
-  partsIn(folder: string): SnapshotParts {
+  /** The blobs whose names begin with `folder`, by the rest of their names. */
+  folder(folder: string) {
     const put = { method: 'PUT', headers: { 'x-ms-blob-type': 'BlockBlob' } } as const
     return {
       names: async () => (await this.list(folder)).map((name) => name.slice(folder.length)),
-      put: (name, body) => this.ask(`${folder}${name}`, { ...put, body }),
-      get: async (name) => {
+      put: (name: string, body: Uint8Array) => this.ask(`${folder}${name}`, { ...put, body }),
+      get: async (name: string) => {
         const response = await this.ask(`${folder}${name}`, { accept: [404] })
         const bytes = new Uint8Array(await response.arrayBuffer())
         return response.ok ? bytes : undefined
       },
-      remove: async (names) => {
-        for (const name of names) {
-          await this.ask(`${folder}${name}`, { method: 'DELETE', accept: [404] })
-        }
-      },
+      remove: (name: string) => this.ask(`${folder}${name}`, { method: 'DELETE', accept: [404] }),
     }
   }
 
   /** A request that nobody waits for any more is given up. */
   async #fetch(url: URL, request: RequestInit): Promise<Response> {
-    const { clock, timeout } = this.#settings
+    const { clock, timeout } = this.#options
     const controller = new AbortController()
     const timer = clock.timer(clock.now() + timeout, () => controller.abort())
     try {

@@ -1,0 +1,24 @@
+import type { Position } from '../log/index.ts'
+import type { Feed } from './feed.ts'
+import type { Poller } from './poller.ts'
+
+/** The feeds of a log that is read by polling: they get the entries of this process without a read. */
+export class OpenFeeds {
+  readonly #pollers = new Map<Feed, Poller>()
+
+  add(feed: Feed, poller: Poller): void {
+    this.#pollers.set(feed, poller)
+    feed.onClose(() => this.#pollers.delete(feed))
+    poller.wake()
+  }
+
+  /** This process has appended an entry, right after the one at `before`. */
+  appended(before: Position, position: Position, entry: Uint8Array): void {
+    // The caller may write to its buffer again.
+    const bytes = new Uint8Array(entry)
+    for (const [feed, poller] of this.#pollers) {
+      if (feed.after === before) feed.deliver([{ position, bytes }])
+      else poller.wake()
+    }
+  }
+}
