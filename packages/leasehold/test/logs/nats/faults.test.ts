@@ -134,9 +134,7 @@ describeWith(NATS, 'the NATS log on a cluster of three', () => {
     expect(stores[0]!.guarantees).toMatchObject({ engine: 'nats', tokensSurvive: 'failover' })
     const token = await take(stores[0]!, 'held')
     const tokens = [await takeAndFree(stores[0]!, 'before')]
-    const info = await client.request('$JS.API.STREAM.INFO.three')
-    const { leader } = info.json<{ cluster: { leader: string } }>().cluster
-    await cluster.members[Number(leader.slice(1))]!.kill()
+    await (await cluster.leader(client, 'three')).kill()
     for (let round = 0; round < 4; round++) {
       tokens.push(await takeAndFree(stores[round % 2]!, `request-${round}`))
     }
