@@ -45,6 +45,8 @@ class Search {
   readonly #rules: Rules
   readonly #path: Decision[] = []
   readonly #placed = new Set<Entry>()
+  /** How far the latest beginning of a call with a place is, after each decision of the path. */
+  readonly #reached: number[] = [-1]
   /** States from which no order was found. */
   readonly #hopeless = new Set<string>()
   #model!: Model
@@ -78,8 +80,8 @@ class Search {
     if (++this.#steps > STEPS_MAX) return false
     this.#rebuild()
     const window = this.#window()
-    const numbers = window.map(({ number }) => number).join()
-    const state = `${this.#changes}|${this.#model.traces}|${this.#lost}|${numbers}`
+    const before = this.#leftBehind
+    const state = `${before}|${window.map(({ number }) => number).join()}`
     if (this.#hopeless.has(state)) return false
     if (!window.some(isAnswered) && this.#isComplete()) return true
     for (const decision of this.#decisions(window)) {
@@ -90,23 +92,45 @@ class Search {
         this.#noteFailure(decision, difference)
         continue
       }
+      const isForced = before === this.#leftBehind && this.#isBestNow(decision, window)
       this.#path.push(decision)
       if (decision.how !== 'expire') this.#placed.add(decision.entry)
+      this.#reached.push(Math.max(this.#reached.at(-1)!, decision.entry.begun))
       if (this.#extend()) return true
       this.#path.pop()
+      this.#reached.pop()
       if (decision.how !== 'expire') this.#placed.delete(decision.entry)
       this.#outdated = true
+      if (isForced) break
     }
     this.#hopeless.add(state)
     return false
   }
 
+  /** All that decides what comes next, but for which calls are left. */
+  get #leftBehind(): string {
+    return `${this.#changes}|${this.#model.traces}|${this.#lost}`
+  }
+
+  /**
+   * Whether a call that changed nothing need not be tried later too: whatever order has it later is
+   * as good with it now, because nothing that is left must come before it. What a watch must hear
+   * depends on when it began. Without exact revisions, an answer could mean another moment.
+   */
+  #isBestNow({ entry, how }: Decision, window: readonly Entry[]): boolean {
+    if (this.#rules.exactAfter === undefined || how !== 'run' || !isAnswered(entry)) return false
+    if (entry.asked.method === 'watch' || entry.asked.method === 'restart') return false
+    return window.every(({ latest, time }) => latest >= entry.begun && time >= entry.time)
+  }
+
   /** The calls without a place before which no other must come, because it ended sooner. */
   #window(): Entry[] {
     const window: Entry[] = []
+    const reached = this.#reached.at(-1)!
     let firstEnd = Infinity
     for (const entry of this.#entries) {
-      if (this.#placed.has(entry)) continue
+      // It came too late, so it was never carried out.
+      if (this.#placed.has(entry) || entry.latest <= reached) continue
       if (entry.begun > firstEnd) break
       window.push(entry)
       if (isAnswered(entry)) firstEnd = Math.min(firstEnd, entry.ended)
@@ -123,7 +147,9 @@ class Search {
       const revision = revisionOf(entry)
       return revision === Infinity || revision === lowest
     })
-    const decisions = likely.flatMap((entry) => this.#waysOf(entry))
+    // What is certain comes first: a guess that was not needed may be found out only much later.
+    const ordered = [...likely.filter(isAnswered).sort(byEnd), ...likely.filter(isUnknown)]
+    const decisions = ordered.flatMap((entry) => this.#waysOf(entry))
     const first = decisions[0]?.entry
     if (first === undefined || !this.#mayLose(first) || this.#lost) return decisions
     if (this.#model.nextDeadline > first.time) return decisions
@@ -280,6 +306,14 @@ function withRepetition(entry: Entry): Entry[] {
 /** It was carried out, so that it must have a place. */
 function isAnswered({ outcome }: Entry): boolean {
   return outcome !== undefined && outcome.is !== 'unknown'
+}
+
+function isUnknown(entry: Entry): boolean {
+  return !isAnswered(entry)
+}
+
+function byEnd(one: Entry, other: Entry): number {
+  return one.ended - other.ended
 }
 
 function isChange({ asked }: Entry): boolean {
