@@ -153,9 +153,12 @@ export function crowdSuite({ start, notRestored }: CrowdSuite): void {
     TEST_MS,
   )
 
-  /** Crashes all servers, does something with their folders, and starts them again. */
+  /**
+   * Ends all servers, does something with their folders, and starts them again. Servers that are all
+   * killed at once may lose what they have acknowledged, so they are not.
+   */
   async function restart(change: (folder: string) => void): Promise<void> {
-    const { members, crash } = engine
+    const { members, crash = 'SIGTERM' } = engine
     await Promise.all(members.map((member) => member.kill(crash)))
     for (const { folder } of members) change(folder)
     await Promise.all(members.map((member) => member.restart()))
