@@ -27,8 +27,11 @@ export interface Rules extends NoticeRules {
 /** More steps than this, and the search is given up. */
 const STEPS_MAX = 50_000
 
-/** What comes next: a call is carried out, or never is; or the next lease expires before it. */
-type Decision = { readonly entry: Entry; readonly how: 'run' | 'skip' | 'expire' }
+/**
+ * What comes next: a call is carried out, or never is; or, before it, the next lease expires, or
+ * everything that changes from now on is lost in a crash.
+ */
+type Decision = { readonly entry: Entry; readonly how: 'run' | 'skip' | 'expire' | 'lose' }
 
 /**
  * Fails unless there is an order of the calls in which the model gives the very answers, notices and
@@ -94,12 +97,12 @@ class Search {
       }
       const isForced = before === this.#leftBehind && this.#isBestNow(decision, window)
       this.#path.push(decision)
-      if (decision.how !== 'expire') this.#placed.add(decision.entry)
+      if (isPlaced(decision)) this.#placed.add(decision.entry)
       this.#reached.push(Math.max(this.#reached.at(-1)!, decision.entry.begun))
       if (this.#extend()) return true
       this.#path.pop()
       this.#reached.pop()
-      if (decision.how !== 'expire') this.#placed.delete(decision.entry)
+      if (isPlaced(decision)) this.#placed.delete(decision.entry)
       this.#outdated = true
       if (isForced) break
     }
@@ -151,15 +154,12 @@ class Search {
     const ordered = [...likely.filter(isAnswered).sort(byEnd), ...likely.filter(isUnknown)]
     const decisions = ordered.flatMap((entry) => this.#waysOf(entry))
     const first = decisions[0]?.entry
-    if (first === undefined || !this.#mayLose(first) || this.#lost) return decisions
-    if (this.#model.nextDeadline > first.time) return decisions
-    return [{ entry: first, how: 'expire' }, ...decisions]
-  }
-
-  /** It, or what expired before it, may be lost in a crash. */
-  #mayLose(entry: Entry): boolean {
-    if (!this.#rules.crashLosesTheLast || entry.mustBeOnTime) return false
-    return !isAnswered(entry) || entry.asked.method === 'restart'
+    if (first === undefined || first.mustBeOnTime || this.#lost) return decisions
+    if (!this.#rules.crashLosesTheLast || this.#model.nextDeadline > first.time) return decisions
+    const expire = { entry: first, how: 'expire' } as const
+    if (isUnknown(first) || first.asked.method === 'restart') return [expire, ...decisions]
+    // What was answered has changed nothing if what expired before it was lost.
+    return [...decisions, expire, { entry: first, how: 'lose' }]
   }
 
   /** What nobody saw happen cannot have happened if the next answer names an earlier revision. */
@@ -210,10 +210,14 @@ class Search {
 
   /** Lets the model do it. Answers how the model's answer differs, if it does. */
   #apply({ entry, how }: Decision): string | undefined {
-    const { crashLosesTheLast = false, times } = this.#rules
+    const { crashLosesTheLast = false, failsAtOnce, times } = this.#rules
     const model = this.#model
     if (how === 'skip') {
       if (!isAnswered(entry) && !entry.wasAtOnce) this.#lost = crashLosesTheLast
+      return undefined
+    }
+    if (how === 'lose') {
+      this.#lost = true
       return undefined
     }
     if (how === 'expire') {
@@ -222,8 +226,8 @@ class Search {
       return this.#isTooFar()
     }
     const { method } = entry.asked
-    const losesNothing = !crashLosesTheLast || method !== 'restart' || entry.mustBeOnTime
-    if (times !== 'none' && losesNothing) model.expireUntil(entry.time)
+    const isLost = this.#lost || (crashLosesTheLast && method === 'restart')
+    if (times !== 'none' && (!isLost || entry.mustBeOnTime)) model.expireUntil(entry.time)
     if (method === 'restart') this.#lost = false
     const { revision } = model
     const field = method === 'renew' ? 'leases' : ''
@@ -235,6 +239,9 @@ class Search {
         : this.#compare(entry.outcome, model.run(asked, entry.time))
     if (method === 'restart' && this.#matching.times === 'all') this.#matching.times = 'deadlines'
     if (model.revision > revision) this.#changes += `,${entry.number}`
+    // Changes are written in order. One that could not be written for now is no crash.
+    const isAfterLoss = this.#lost && model.revision > revision && !failsAtOnce
+    if (isAfterLoss) return 'it was answered, and a change before it was lost'
     return difference ?? (isAnswered(entry) ? undefined : this.#isTooFar())
   }
 
@@ -306,6 +313,10 @@ function withRepetition(entry: Entry): Entry[] {
 /** It was carried out, so that it must have a place. */
 function isAnswered({ outcome }: Entry): boolean {
   return outcome !== undefined && outcome.is !== 'unknown'
+}
+
+function isPlaced({ how }: Decision): boolean {
+  return how === 'run' || how === 'skip'
 }
 
 function isUnknown(entry: Entry): boolean {
