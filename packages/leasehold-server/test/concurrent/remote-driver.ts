@@ -168,6 +168,9 @@ export class RemoteDriver implements Driver<RemoteFault> {
   /** The server ends the leases that were granted through the store that has left. */
   async #leave(history: History): Promise<void> {
     await this.until(() => history.pending.length === 0 && this.#isCalm())
+    // After a restart the client ties its leases to the next connection, before its second call.
+    await this.#readThrough(TIED)
+    await this.#readThrough(TIED)
     const leases = new Set<string>()
     for (const { asked, store, outcome } of history.entries.slice(this.#left)) {
       if (asked.method !== 'grant' || store !== TIED || outcome?.is !== 'answered') continue
@@ -187,6 +190,16 @@ export class RemoteDriver implements Driver<RemoteFault> {
     await this.until(() => this.#clients[TIED]!.wire.connections === 0)
     await this.until(() => this.#isCalm())
     for (const entry of ends) history.end(entry, { is: 'done' })
+  }
+
+  /** A call that is no part of the history. */
+  async #readThrough(store: number): Promise<void> {
+    let isOver = false
+    const reading = this.stores[store]!.read({ key: 'none' }).finally(() => {
+      isOver = true
+    })
+    await this.until(() => isOver)
+    await reading
   }
 
   async #connect(random: SeededRandom, tied: boolean): Promise<Client> {

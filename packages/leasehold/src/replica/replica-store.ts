@@ -95,6 +95,8 @@ function checkedTokensAbove(token: Token): Token {
 class ReplicaStore implements LeaseStore {
   readonly guarantees: Guarantees
   readonly #replica: Replica
+  /** The limits of the log as they were last seen: while it is read anew, there are none. */
+  #known!: Limits
   #closing: Promise<void> | undefined
   /** How many watches have not begun yet. `#begun` is fulfilled when all that were opened have. */
   #beginning = 0
@@ -106,7 +108,9 @@ class ReplicaStore implements LeaseStore {
   }
 
   get #limits(): Limits {
-    return this.#replica.machine.kernel.limits
+    const { machine } = this.#replica
+    if (machine.isFounded) this.#known = machine.kernel.limits
+    return this.#known
   }
 
   grant(request: GrantRequest): Promise<Granted | Busy> {

@@ -92,10 +92,14 @@ export class Ensemble {
     return this.members.map(({ port }) => `127.0.0.1:${port}`).join(',')
   }
 
-  /** The one that leads now; `undefined` where none says so. */
-  async leader(): Promise<Engine | undefined> {
-    const roles = await Promise.all(this.members.map(({ port }) => ask(port, 'srvr')))
-    return this.members[roles.findIndex((said) => /Mode: leader/.test(said))]
+  /** The one that leads, as soon as one does. */
+  async leader(): Promise<Engine> {
+    for (;;) {
+      const roles = await Promise.all(this.members.map(({ port }) => ask(port, 'srvr')))
+      const leader = this.members[roles.findIndex((said) => /Mode: leader/.test(said))]
+      if (leader) return leader
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
   }
 
   async stop(): Promise<void> {

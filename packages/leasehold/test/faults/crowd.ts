@@ -116,9 +116,9 @@ export class Crowd {
     await this.until(`${more} more holdings`, within, () => this.#holdings.length >= count)
   }
 
-  async until(what: string, within: number, isSo: () => boolean): Promise<void> {
+  async until(what: string, within: number, isSo: () => boolean | Promise<boolean>): Promise<void> {
     const end = performance.now() + within
-    while (!isSo()) {
+    while (!(await isSo())) {
       this.#throwFaults()
       if (performance.now() > end) {
         const last = this.members.map((member) => `${member.name}: ${member.lastRefusal ?? 'none'}`)
@@ -130,12 +130,17 @@ export class Crowd {
     }
   }
 
+  /** What everybody was told so far. */
+  get history(): History {
+    return { holdings: this.#holdings, writes: this.#writes }
+  }
+
   /** Those who live stop, and all that was told is what is answered. */
   async leave(): Promise<History> {
     for (const member of this.members) member.thaw()
     await Promise.all(this.members.map((member) => member.leave()))
     this.#throwFaults()
-    return { holdings: this.#holdings, writes: this.#writes }
+    return this.history
   }
 
   #killAll(): void {

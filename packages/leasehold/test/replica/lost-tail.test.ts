@@ -54,6 +54,23 @@ describe('a log that has lost its tail', () => {
     await store.close()
   })
 
+  it('ends a replica if it has lost its beginning too, and every later call says why', async () => {
+    const { shared, clock, open, tail } = world()
+    const { store } = await open()
+    const position = await tail()
+    await hold(store, 'lost')
+    await shared.open().trim(position)
+    shared.loseAfter(position)
+    const damaged = { code: 'storage-damaged', message: expect.stringContaining('no snapshot') }
+    const during = expect(hold(store, 'during')).rejects.toMatchObject({ code: 'storage-damaged' })
+    await clock.advance(10_000)
+    await during
+    await expect(hold(store, 'after')).rejects.toMatchObject(damaged)
+    await expect(store.renew(['1.1'])).rejects.toMatchObject(damaged)
+    await expect(store.read({ key: 'a' })).rejects.toMatchObject(damaged)
+    await store.close()
+  })
+
   it('is found by all replicas, and they agree again', async () => {
     const { shared, clock, open, tail } = world()
     const [one, two, three] = [await open(), await open(), await open()]

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
 import { afterEach, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 import {
@@ -113,7 +114,10 @@ describeWith(REDIS, 'a server on a Redis', () => {
     const served = await serve(`redis+sentinel://127.0.0.1:${sentinel.port}/main`)
     await canLock(served)
     // The replica must be known to Sentinel before it can be put in the master's place.
-    await new Promise((resolve) => setTimeout(resolve, 11_000))
+    const asked = new Redis({ port: sentinel.port, host: '127.0.0.1' })
+    const known = async () => ((await asked.call('SENTINEL', 'replicas', 'main')) as []).length
+    await expect.poll(known).toBe(1)
+    asked.disconnect()
     await master.kill()
     await expect.poll(() => canLock(served).then(() => true), { timeout: 30_000 }).toBe(true)
   }, 90_000)

@@ -7,6 +7,8 @@ import { TestClock } from '../../src/testing/index.ts'
 const rules: Rules = { exactAfter: 0, inOrder: 'calls', times: 'all' }
 /** Renewals under way at a time: there are 40,320 orders of them. */
 const RENEWALS = 8
+/** Grants without an answer, and readings under way with them: none of either tells of another. */
+const [UNANSWERED, READINGS] = [6, 12]
 
 type Call = Exclude<Asked, { method: 'watch' | 'restart' }>
 
@@ -45,6 +47,44 @@ async function lostClaim(): Promise<{ readonly history: History; readonly readin
   return { history, reading }
 }
 
+/**
+ * Grants whose answers were lost, and readings at the same time. One grant was carried out: the last,
+ * which only a reading at the end tells. Or it was carried out when no call was under way any more.
+ */
+async function lostGrants(isLate: boolean): Promise<History> {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const history = new History()
+  const read = async (entry: Entry) => {
+    const answer = await store.read((entry.asked as { argument: { key: string } }).argument)
+    history.end(entry, { is: 'answered', answer })
+  }
+  const begin = (through: number, asked: Call) => history.begin(through, asked, clock.now())
+  const grants = Array.from({ length: UNANSWERED }, (_, at) =>
+    begin(at, { method: 'grant', argument: grantOf(at) }),
+  )
+  const readings = Array.from({ length: READINGS }, (_, at) =>
+    begin(UNANSWERED + at, { method: 'read', argument: { key: `none ${at}` } }),
+  )
+  for (const entry of readings) await read(entry)
+  for (const entry of grants) {
+    entry.isFree = true
+    history.end(entry, { is: 'unknown', why: 'the connection broke' })
+  }
+  if (!isLate) await store.grant(grantOf(UNANSWERED - 1))
+  history.quiet()
+  await clock.advance(1)
+  await read(begin(0, { method: 'read', argument: { key: 'none' } }))
+  if (isLate) await store.grant(grantOf(UNANSWERED - 1))
+  await read(begin(0, { method: 'read', argument: { key: 'a' } }))
+  await store.close()
+  return history
+}
+
+function grantOf(at: number) {
+  return { holder: `holder ${at}`, ttl: 60_000, claims: [{ key: 'a' }] }
+}
+
 describe('the judge of calls made at the same time', () => {
   it('tries no second order of renewals that leave the same behind', async () => {
     const { history } = await lostClaim()
@@ -55,6 +95,16 @@ describe('the judge of calls made at the same time', () => {
     const { history, reading } = await lostClaim()
     const { answer } = reading.outcome as { readonly answer: { readonly revision: number } }
     reading.outcome = { is: 'answered', answer: { ...answer, revision: answer.revision + 2 } }
+    expect(() => judge(history, rules)).toThrow('no order of the calls explains')
+  })
+
+  it('finds out which of many calls without an answer was carried out', async () => {
+    const history = await lostGrants(false)
+    expect(() => judge(history, rules)).not.toThrow()
+  })
+
+  it('lets no call without an answer be carried out after no call was under way', async () => {
+    const history = await lostGrants(true)
     expect(() => judge(history, rules)).toThrow('no order of the calls explains')
   })
 })

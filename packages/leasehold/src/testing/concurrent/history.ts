@@ -49,6 +49,8 @@ export interface Entry {
   /** The time on the store's clock when it was called. */
   readonly time: number
   ended: number
+  /** For an unknown outcome: what begun later than this was carried out later, if this was at all. */
+  latest: number
   /** The answer came at the very moment of the call, on the store's clock. */
   wasAtOnce: boolean
   outcome: Outcome | undefined
@@ -72,11 +74,13 @@ export class History {
   /** From now on nothing is late. */
   isOnTime = false
   #sequence = 0
+  #quiet = 0
 
   begin(store: number, asked: Asked, time: number): Entry {
     const entry: Entry = {
       ...{ number: this.entries.length, store, asked, time },
-      ...{ begun: this.#sequence++, ended: Infinity, wasAtOnce: false, outcome: undefined },
+      ...{ begun: this.#sequence++, ended: Infinity, latest: Infinity },
+      ...{ wasAtOnce: false, outcome: undefined },
       ...{ isFree: false, mayBeInterrupted: false, mustBeOnTime: this.isOnTime },
       ...{ heard: [], closed: false },
     }
@@ -110,6 +114,14 @@ export class History {
     entry.heard.push(notice)
     if (notice.type !== 'interrupted') this.end(entry, { is: 'answered', answer: notice })
     else this.end(entry, { is: 'unknown', why: 'interrupted' })
+  }
+
+  /** No call is under way: what has an unknown outcome was carried out by now, or never will be. */
+  quiet(): void {
+    for (const entry of this.entries.slice(this.#quiet)) {
+      entry.latest = this.#sequence
+    }
+    this.#quiet = this.entries.length
   }
 
   /** The calls that have no answer yet. A watch waits for its first notice. */

@@ -27,8 +27,11 @@ export interface Rules extends NoticeRules {
 /** More steps than this, and the search is given up. */
 const STEPS_MAX = 50_000
 
-/** What comes next: a call is carried out, or never is; or the next lease expires before it. */
-type Decision = { readonly entry: Entry; readonly how: 'run' | 'skip' | 'expire' }
+/**
+ * What comes next: a call is carried out, or never is; or, before it, the next lease expires, or
+ * everything that changes from now on is lost in a crash.
+ */
+type Decision = { readonly entry: Entry; readonly how: 'run' | 'skip' | 'expire' | 'lose' }
 
 /**
  * Fails unless there is an order of the calls in which the model gives the very answers, notices and
@@ -45,6 +48,8 @@ class Search {
   readonly #rules: Rules
   readonly #path: Decision[] = []
   readonly #placed = new Set<Entry>()
+  /** How far the latest beginning of a call with a place is, after each decision of the path. */
+  readonly #reached: number[] = [-1]
   /** States from which no order was found. */
   readonly #hopeless = new Set<string>()
   #model!: Model
@@ -78,8 +83,8 @@ class Search {
     if (++this.#steps > STEPS_MAX) return false
     this.#rebuild()
     const window = this.#window()
-    const numbers = window.map(({ number }) => number).join()
-    const state = `${this.#changes}|${this.#model.traces}|${this.#lost}|${numbers}`
+    const before = this.#leftBehind
+    const state = `${before}|${window.map(({ number }) => number).join()}`
     if (this.#hopeless.has(state)) return false
     if (!window.some(isAnswered) && this.#isComplete()) return true
     for (const decision of this.#decisions(window)) {
@@ -90,23 +95,45 @@ class Search {
         this.#noteFailure(decision, difference)
         continue
       }
+      const isForced = before === this.#leftBehind && this.#isBestNow(decision, window)
       this.#path.push(decision)
-      if (decision.how !== 'expire') this.#placed.add(decision.entry)
+      if (isPlaced(decision)) this.#placed.add(decision.entry)
+      this.#reached.push(Math.max(this.#reached.at(-1)!, decision.entry.begun))
       if (this.#extend()) return true
       this.#path.pop()
-      if (decision.how !== 'expire') this.#placed.delete(decision.entry)
+      this.#reached.pop()
+      if (isPlaced(decision)) this.#placed.delete(decision.entry)
       this.#outdated = true
+      if (isForced) break
     }
     this.#hopeless.add(state)
     return false
   }
 
+  /** All that decides what comes next, but for which calls are left. */
+  get #leftBehind(): string {
+    return `${this.#changes}|${this.#model.traces}|${this.#lost}`
+  }
+
+  /**
+   * Whether a call that changed nothing need not be tried later too: whatever order has it later is
+   * as good with it now, because nothing that is left must come before it. What a watch must hear
+   * depends on when it began. Without exact revisions, an answer could mean another moment.
+   */
+  #isBestNow({ entry, how }: Decision, window: readonly Entry[]): boolean {
+    if (this.#rules.exactAfter === undefined || how !== 'run' || !isAnswered(entry)) return false
+    if (entry.asked.method === 'watch' || entry.asked.method === 'restart') return false
+    return window.every(({ latest, time }) => latest >= entry.begun && time >= entry.time)
+  }
+
   /** The calls without a place before which no other must come, because it ended sooner. */
   #window(): Entry[] {
     const window: Entry[] = []
+    const reached = this.#reached.at(-1)!
     let firstEnd = Infinity
     for (const entry of this.#entries) {
-      if (this.#placed.has(entry)) continue
+      // It came too late, so it was never carried out.
+      if (this.#placed.has(entry) || entry.latest <= reached) continue
       if (entry.begun > firstEnd) break
       window.push(entry)
       if (isAnswered(entry)) firstEnd = Math.min(firstEnd, entry.ended)
@@ -123,17 +150,16 @@ class Search {
       const revision = revisionOf(entry)
       return revision === Infinity || revision === lowest
     })
-    const decisions = likely.flatMap((entry) => this.#waysOf(entry))
+    // What is certain comes first: a guess that was not needed may be found out only much later.
+    const ordered = [...likely.filter(isAnswered).sort(byEnd), ...likely.filter(isUnknown)]
+    const decisions = ordered.flatMap((entry) => this.#waysOf(entry))
     const first = decisions[0]?.entry
-    if (first === undefined || !this.#mayLose(first) || this.#lost) return decisions
-    if (this.#model.nextDeadline > first.time) return decisions
-    return [{ entry: first, how: 'expire' }, ...decisions]
-  }
-
-  /** It, or what expired before it, may be lost in a crash. */
-  #mayLose(entry: Entry): boolean {
-    if (!this.#rules.crashLosesTheLast || entry.mustBeOnTime) return false
-    return !isAnswered(entry) || entry.asked.method === 'restart'
+    if (first === undefined || first.mustBeOnTime || this.#lost) return decisions
+    if (!this.#rules.crashLosesTheLast || this.#model.nextDeadline > first.time) return decisions
+    const expire = { entry: first, how: 'expire' } as const
+    if (isUnknown(first) || first.asked.method === 'restart') return [expire, ...decisions]
+    // What was answered has changed nothing if what expired before it was lost.
+    return [...decisions, expire, { entry: first, how: 'lose' }]
   }
 
   /** What nobody saw happen cannot have happened if the next answer names an earlier revision. */
@@ -184,10 +210,14 @@ class Search {
 
   /** Lets the model do it. Answers how the model's answer differs, if it does. */
   #apply({ entry, how }: Decision): string | undefined {
-    const { crashLosesTheLast = false, times } = this.#rules
+    const { crashLosesTheLast = false, failsAtOnce, times } = this.#rules
     const model = this.#model
     if (how === 'skip') {
       if (!isAnswered(entry) && !entry.wasAtOnce) this.#lost = crashLosesTheLast
+      return undefined
+    }
+    if (how === 'lose') {
+      this.#lost = true
       return undefined
     }
     if (how === 'expire') {
@@ -196,8 +226,8 @@ class Search {
       return this.#isTooFar()
     }
     const { method } = entry.asked
-    const losesNothing = !crashLosesTheLast || method !== 'restart' || entry.mustBeOnTime
-    if (times !== 'none' && losesNothing) model.expireUntil(entry.time)
+    const isLost = this.#lost || (crashLosesTheLast && method === 'restart')
+    if (times !== 'none' && (!isLost || entry.mustBeOnTime)) model.expireUntil(entry.time)
     if (method === 'restart') this.#lost = false
     const { revision } = model
     const field = method === 'renew' ? 'leases' : ''
@@ -209,6 +239,9 @@ class Search {
         : this.#compare(entry.outcome, model.run(asked, entry.time))
     if (method === 'restart' && this.#matching.times === 'all') this.#matching.times = 'deadlines'
     if (model.revision > revision) this.#changes += `,${entry.number}`
+    // Changes are written in order. One that could not be written for now is no crash.
+    const isAfterLoss = this.#lost && model.revision > revision && !failsAtOnce
+    if (isAfterLoss) return 'it was answered, and a change before it was lost'
     return difference ?? (isAnswered(entry) ? undefined : this.#isTooFar())
   }
 
@@ -280,6 +313,18 @@ function withRepetition(entry: Entry): Entry[] {
 /** It was carried out, so that it must have a place. */
 function isAnswered({ outcome }: Entry): boolean {
   return outcome !== undefined && outcome.is !== 'unknown'
+}
+
+function isPlaced({ how }: Decision): boolean {
+  return how === 'run' || how === 'skip'
+}
+
+function isUnknown(entry: Entry): boolean {
+  return !isAnswered(entry)
+}
+
+function byEnd(one: Entry, other: Entry): number {
+  return one.ended - other.ended
 }
 
 function isChange({ asked }: Entry): boolean {

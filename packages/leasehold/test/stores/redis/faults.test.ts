@@ -41,6 +41,15 @@ async function inStep({ port }: Engine): Promise<void> {
   redis.disconnect()
 }
 
+/** Until Sentinel has put the replica in the master's place. */
+async function replaced(sentinel: Engine, replica: Engine): Promise<void> {
+  const redis = new Redis({ host: HOST, port: sentinel.port })
+  const master = async () =>
+    ((await redis.call('SENTINEL', 'get-master-addr-by-name', 'main')) as string[])[1]
+  while ((await master()) !== String(replica.port)) await pause(20)
+  redis.disconnect()
+}
+
 async function knows({ port }: Engine, what: string, count: number): Promise<void> {
   const redis = new Redis({ host: HOST, port })
   while (((await redis.call('SENTINEL', what, 'main')) as unknown[]).length < count) await pause(50)
@@ -108,7 +117,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
     }, 90_000)
 
     it('loses nothing in a failover where answers wait for the replica', async () => {
-      const { master, sentinel } = await pair()
+      const { master, replica, sentinel } = await pair()
       const sentinels = [{ host: HOST, port: sentinel.port }]
       const crowd = await gather('waits/', {
         redis: { sentinels, name: 'main' },
@@ -116,7 +125,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       })
       await crowd.holdings(20)
       await master.kill()
-      await pause(1500)
+      await replaced(sentinel, replica)
       // Now the only replica is the master. Until there is another, no answer can be relied upon.
       await master.restart()
       await crowd.allHold(60_000)

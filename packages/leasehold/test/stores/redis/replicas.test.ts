@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, expect, it } from 'vitest'
@@ -51,7 +50,9 @@ describeWith(REDIS, 'an answer of Redis that waits for a replica', () => {
     const call = store.grant({ holder: 'alice', ttl: 60_000 })
     const failed = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
     // It is done, and waits for the replica, when another takes the place of the master.
-    await sleep(200)
+    const asked = new Redis({ port: first.master.port, host: HOST })
+    await expect.poll(() => asked.info('clients')).toContain('blocked_clients:1')
+    asked.disconnect()
     line.retarget(next.master.port)
     line.reset()
     line.heal()

@@ -85,12 +85,13 @@ describeWith(REDIS, 'watching Redis again', () => {
 
     it('leaves nothing subscribed to that nobody watches', async () => {
       const { store } = await open(client())
-      const { lease } = await grant(store)
+      const [{ lease }, other] = [await grant(store), await grant(store)]
       const all = new Ear(store, { prefix: '' })
       new Ear(store, { lease }).close()
       await all.next('watching')
-      await sleep(100)
-      expect(await channels(lease)).toBe(0)
+      // What is subscribed to later is subscribed to behind it, on the same connection.
+      await new Ear(store, { lease: other.lease }).next('standing')
+      await expect.poll(() => channels(lease)).toBe(0)
       await store.close()
     })
 
@@ -173,11 +174,11 @@ describeWith(REDIS, 'watching Redis again', () => {
     await store.close()
   })
   it('is told once that it holds, be it before the answer to the claim', async () => {
-    let delay = 0
+    let answers = Promise.resolve()
     const slow: NodeRedisClient = {
       eval: (script, options) => other.eval(script, options),
       evalSha: async (digest, options) => {
-        const [answer] = await Promise.all([other.evalSha(digest, options), sleep(delay)])
+        const [answer] = await Promise.all([other.evalSha(digest, options), answers])
         return answer
       },
       duplicate: () => node(engine.port),
@@ -188,13 +189,16 @@ describeWith(REDIS, 'watching Redis again', () => {
     const { lease } = await grant(store)
     const ear = new Ear(store, { lease })
     await ear.next('standing')
-    delay = 300
+    let answer = () => {}
+    answers = new Promise((resolve) => {
+      answer = resolve
+    })
     const claim = store.claim({ lease, claims: [{ key: 'a' }] })
-    await sleep(100)
+    await expect.poll(async () => (await next.read({ key: 'a' })).count).toBe(2)
     await next.release({ lease: first.lease, keys: ['a'], token: first.token })
     await ear.next('holds')
+    answer()
     expect(await claim).toMatchObject({ holds: false })
-    delay = 0
     // Meanwhile everything is asked for anew.
     await sleep(5500)
     expect(ear.heard.filter(({ type }) => type === 'holds').length).toBe(1)

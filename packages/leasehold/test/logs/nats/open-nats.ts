@@ -1,0 +1,15 @@
+import { connect } from '@nats-io/transport-node'
+import { natsLog } from '../../../src/logs/nats/index.ts'
+import { replicaStore } from '../../../src/replica/index.ts'
+import type { OpenStore } from '../../faults/index.ts'
+
+/** Snapshots are so frequent that a process that stands still for a while finds its entries trimmed. */
+export const openStore: OpenStore = async (servers) => {
+  // The servers tell of each other by addresses that go around the lines of the test.
+  const client = await connect({
+    ...{ servers: servers.split(','), ignoreClusterUpdates: true },
+    ...{ maxReconnectAttempts: -1, reconnectTimeWait: 50, pingInterval: 500, maxPingOut: 2 },
+  })
+  const log = await natsLog(client, { replicas: 3, timeout: 3000 })
+  return replicaStore(log, { snapshotBytes: 4000 })
+}

@@ -1,0 +1,7 @@
+import { vi } from 'vitest'
+
+/** As long as `expect.poll` waits: see vitest.config.ts. `vi.waitFor` has no setting of its own. */
+const WAIT_MS = 30_000
+
+const { waitFor } = vi
+vi.waitFor = (callback, options = WAIT_MS) => waitFor(callback, options)
