@@ -323,7 +323,7 @@ describeInBrowser('the dashboard, live', () => {
     const store = await remoteStore(one.url)
     const client = await Leasehold.open(store, { holder: 'steady' })
     ends.push(() => client.close().then(() => store.close()))
-    await client.lock('jobs/1', { ttl: '900ms', renewEvery: '300ms' })
+    await client.lock('jobs/1', { ttl: '30s', renewEvery: '300ms' })
     const page = await begin(`${one.url}/#/leases`)
     await visit!.live()
     await page
