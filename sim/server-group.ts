@@ -1,10 +1,12 @@
 import { type Network, SimLog, type SimNode, SimServer, type World } from 'leasehold/testing'
 import type { Casting } from './cast.js'
+import { LogLag } from './log-lag.js'
 
 /** The servers of a world, and the log that several of them share. */
 export class ServerGroup {
   readonly all: readonly SimServer[]
   readonly log: SimLog
+  readonly lag: LogLag
   /** The rates of the fastest and of the slowest clock. */
   readonly fastest: number
   readonly slowest: number
@@ -22,6 +24,7 @@ export class ServerGroup {
       return new SimServer(world.node(name, { rate: each, offset }), network)
     })
     this.log = new SimLog(store === 'log' ? world.node('log') : this.first.node, network)
+    this.lag = new LogLag(this.log, () => world.now)
   }
 
   get first(): SimServer {

@@ -1,8 +1,9 @@
 import { fileStore } from 'leasehold/file'
+import type { Log } from 'leasehold/log'
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
 import { replicaStore } from 'leasehold/replica'
-import type { SimDisk, SimLog, SimNode } from 'leasehold/testing'
+import type { SimDisk, SimNode } from 'leasehold/testing'
 
 /** Small, so that a world is cheap and every limit is reached in it. */
 export const LIMITS = {
@@ -23,11 +24,11 @@ export function openServerStore(
   kind: 'file' | 'memory' | 'log',
   node: SimNode,
   disk: SimDisk,
-  log: SimLog,
+  openLog: () => Log,
 ): LeaseStore | Promise<LeaseStore> {
   const clock = node.clock()
   if (kind === 'log') {
-    return replicaStore(log.open(node), {
+    return replicaStore(openLog(), {
       clock,
       random: node.random,
       limits: LIMITS,

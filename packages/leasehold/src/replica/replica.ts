@@ -276,11 +276,9 @@ export class Replica {
   }
 
   #answer({ calls, renewals }: Batch, answers: readonly unknown[]): void {
-    const { kernel, time } = this.machine
     for (const { call, at } of calls) this.#agreement.tell(() => call.answer(answers[at]))
     for (const call of renewals) {
-      // The command has renewed them at this very time: doing it again only says how it went.
-      const renewed = kernel.renew(call.asks as LeaseId[], time)
+      const renewed = this.machine.renewed(call.asks as LeaseId[])
       this.#agreement.tell(() => call.answer(renewed))
     }
   }
