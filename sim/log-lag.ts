@@ -20,8 +20,8 @@ export class LogLag {
     })
   }
 
-  /** The log as this node sees it. `loaded` is called when it has read a snapshot. */
-  open(node: SimNode, loaded: () => void): Log {
+  /** The log as this node sees it. */
+  open(node: SimNode): Log {
     const log = this.#log.open(node)
     const follow = log.follow.bind(log)
     log.follow = (after, { entries, ended }) =>
@@ -34,7 +34,9 @@ export class LogLag {
         ended,
       })
     const load = log.loadSnapshot.bind(log)
-    log.loadSnapshot = () => load().finally(loaded)
+    // How old is what it learns from a snapshot is not known.
+    log.loadSnapshot = () =>
+      load().finally(() => this.#delivered.push({ time: this.#now(), age: Infinity }))
     return log
   }
 

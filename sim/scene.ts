@@ -168,9 +168,7 @@ export class Scene {
 
   async #serve(server: SimServer): Promise<void> {
     const { node } = server
-    const store = await openServerStore(this.casting.store, node, this.disk, () =>
-      this.servers.lag.open(node, () => this.prolong()),
-    )
+    const store = await openServerStore(this.casting.store, node, this.disk, this.servers.lag)
     this.#guarantees ??= store.guarantees
     if (this.casting.store !== 'log' || this.#truth.serverStart === 0) {
       this.#truth.serverStart = this.world.now

@@ -1,9 +1,9 @@
 import { fileStore } from 'leasehold/file'
-import type { Log } from 'leasehold/log'
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
 import { replicaStore } from 'leasehold/replica'
 import type { SimDisk, SimNode } from 'leasehold/testing'
+import type { LogLag } from './log-lag.js'
 
 /** Small, so that a world is cheap and every limit is reached in it. */
 export const LIMITS = {
@@ -24,11 +24,11 @@ export function openServerStore(
   kind: 'file' | 'memory' | 'log',
   node: SimNode,
   disk: SimDisk,
-  openLog: () => Log,
+  log: LogLag,
 ): LeaseStore | Promise<LeaseStore> {
   const clock = node.clock()
   if (kind === 'log') {
-    return replicaStore(openLog(), {
+    return replicaStore(log.open(node), {
       clock,
       random: node.random,
       limits: LIMITS,
