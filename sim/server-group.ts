@@ -36,11 +36,16 @@ export class ServerGroup {
     return this.all.every(({ store }) => store !== undefined)
   }
 
-  /** The server that a client talks to: always the same one. */
+  /** The server that a client talks to: the same one until it moves. */
   of(client: SimNode): SimServer {
     const at = this.#clients.get(client.name) ?? this.#clients.size
     this.#clients.set(client.name, at)
     return this.all[at % this.all.length]!
+  }
+
+  /** From now on the client talks to another server, if there is one. */
+  move(client: SimNode): void {
+    this.#clients.set(client.name, (this.#clients.get(client.name) ?? 0) + 1)
   }
 
   any(): SimServer {

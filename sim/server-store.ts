@@ -33,6 +33,8 @@ export function openServerStore(
       random: node.random,
       limits: LIMITS,
       snapshotBytes: LOG_SNAPSHOT_BYTES,
+      // So short that a server which pauses or is cut off is removed, and joins again.
+      memberTtl: node.random.pick([1500, 4000, 30_000]),
     })
   }
   if (kind === 'memory') return memoryStore({ clock, limits: LIMITS })

@@ -7,7 +7,7 @@ import { CallDeadlines } from './call-deadlines.ts'
 import { CallQueue } from './call-queue.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Command, type Entry, encodeCommand, encodeEntry, HEADER_BYTES } from './entry.ts'
-import { mayBeDone, notRead, tooLarge, unanswered } from './faults.ts'
+import { forgotten, mayBeDone, notRead, tooLarge, unanswered } from './faults.ts'
 import { LogFollower } from './log-follower.ts'
 import { LostTail } from './lost-tail.ts'
 import { type Applied, type Machine, SEMANTICS } from './machine.ts'
@@ -15,9 +15,6 @@ import type { ReplicaOptions } from './options.ts'
 import { type Batch, failAll, OwnEntries } from './own-entries.ts'
 import { Snapshots } from './snapshots.ts'
 
-/** A member of which nothing is heard for so long is taken for dead, and is one no more. */
-const MEMBER_TTL_MS = 30_000
-const BEAT_MS = MEMBER_TTL_MS / 3
 /** Members propose that a lease has ended one after the other, so that mostly the first one does. */
 const STAGGER_MS = 10
 const STAGGER_MAX = 5
@@ -245,9 +242,12 @@ export class Replica {
     this.#snapshots.loaded(this.#follower.loaded)
     this.#agreement.reset()
     this.#lost.compare(before, machine)
-    // The answers of what the snapshot has the effect of are not in it.
-    const done = machine.members.sequenceOf(this.#member)
-    for (const batch of this.#own.takeThrough(done)) failAll(batch, unanswered())
+    // The answers of what the snapshot has the effect of are not in it. If this member was removed
+    // meanwhile, its numbers are not either: nobody can tell which of its entries were applied.
+    const isKnown = this.#lost.isLost || machine.members.has(this.#member)
+    const done = isKnown ? machine.members.sequenceOf(this.#member) : Infinity
+    const error = isKnown ? unanswered() : forgotten()
+    for (const batch of this.#own.takeThrough(done)) failAll(batch, error)
     if (this.#lost.isLost || this.#state === 'joining') this.#joinAgain()
     else this.#stayMember()
     this.#catchUp.applied(machine.position)
@@ -364,10 +364,13 @@ export class Replica {
   #nextBatch(): Batch | undefined {
     const now = this.#clock.now()
     const { machine } = this
-    const say = machine.members.proposals(this.#member, now - MEMBER_TTL_MS, machine.semantics)
+    const since = now - this.#options.memberTtl
+    const say = machine.members.proposals(this.#member, since, machine.semantics)
     const { commands, calls, renewals } = this.#calls.take(machine, say, now)
-    const isNeeded = commands.length + calls.length > 0 || now >= this.#appendedAt + BEAT_MS
-    if (!isNeeded) return undefined
+    // What it says of members goes with other things, or with a heartbeat: a replica that is behind
+    // would say it again and again until it has caught up.
+    const isNews = commands.length > say.length || calls.length > 0
+    if (!isNews && now < this.#beatAt) return undefined
     return { ...this.#encode(commands), calls, renewals, isOver: false }
   }
 
@@ -388,11 +391,16 @@ export class Replica {
     return { sequence, bytes }
   }
 
+  /** When it must write something, so that the others do not take it for dead. */
+  get #beatAt(): number {
+    return this.#appendedAt + this.#options.memberTtl / 3
+  }
+
   /** Sets the timer for the next lease or heartbeat that is due. */
   #arm(): void {
     if (this.#state !== 'member') return
     const stagger = Math.min(this.machine.members.rank(this.#member), STAGGER_MAX) * STAGGER_MS
     const end = this.machine.timers.next + stagger
-    this.#alarm.set(Math.min(end, this.#appendedAt + BEAT_MS, this.#calls.renewAt))
+    this.#alarm.set(Math.min(end, this.#beatAt, this.#calls.renewAt))
   }
 }

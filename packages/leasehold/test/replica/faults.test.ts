@@ -105,6 +105,30 @@ describe('a replica that is cut off from its log', () => {
     await store.close()
     await writer.close()
   })
+
+  it('does not send again what may have been applied before it was removed and the log trimmed', async () => {
+    const shared = new MemoryLog()
+    const clock = new TestClock()
+    const options = { clock, coalesce: 0, snapshotBytes: 1000, memberTtl: 3000, timeout: 60_000 }
+    const log = new FaultyLog(shared.open())
+    const store = await replicaStore(log, options)
+    const writer = await replicaStore(shared.open(), options)
+    log.isCut = true
+    log.interrupt()
+    log.faults.push('answer lost', ...Array<'lost'>(100).fill('lost'))
+    const call = hold(store, 'mine')
+    const settled = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
+    // The writer removes it, and trims the log until nobody can see what became of its entry.
+    await clock.advance(4000)
+    for (let at = 0; at < 60; at++) await hold(writer, `key-${at}`)
+    log.isCut = false
+    log.faults.splice(0)
+    await clock.advance(2000)
+    await settled
+    expect(await store.read({ key: 'mine' })).toMatchObject({ count: 1 })
+    expect(await hold(store, 'last')).toMatchObject({ outcome: 'granted' })
+    await Promise.all([store.close(), writer.close()])
+  })
 })
 
 describe('replicas that open at the same time', () => {
