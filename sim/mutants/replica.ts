@@ -34,11 +34,14 @@ export const REPLICA: readonly Mutant[] = [
     'return sequence <= this.sequenceOf(member);',
     'return sequence === this.sequenceOf(member);',
   ]),
-  planted('a removed member comes back by a late copy of its first entry', [
-    'replica/member-table.js',
-    'return entry.asOf >= this.#removedAt && joining(entry) !== undefined;',
-    'return joining(entry) !== undefined;',
-  ]),
+  rare(
+    'Copies of two entries of a removed member must come late.',
+    planted('a removed member comes back by a late copy of its first entry', [
+      'replica/member-table.js',
+      'return entry.asOf >= this.#removedAt && joining(entry) !== undefined;',
+      'return joining(entry) !== undefined;',
+    ]),
+  ),
   planted('a late entry of a removed member is applied', [
     'replica/machine.js',
     'if (!this.members.admits(entry))',
@@ -77,11 +80,14 @@ export const REPLICA: readonly Mutant[] = [
     'await this.#log.trim(before);',
     'await this.#log.trim(machine.position);',
   ]),
-  planted('a read does not wait for the tail of the log', [
-    'replica/replica-store.js',
-    'await this.#replica.caughtUp();',
-    ';',
-  ]),
+  rare(
+    'A client must read through a replica that is behind what another client was told.',
+    planted('a read does not wait for the tail of the log', [
+      'replica/replica-store.js',
+      'await this.#replica.caughtUp();',
+      ';',
+    ]),
+  ),
   planted('a watch that is resumed skips a revision', [
     'replica/replica-store.js',
     'outbox.watchPrefix(target.prefix, target.from, observer)',
@@ -114,9 +120,12 @@ export const REPLICA: readonly Mutant[] = [
       'return answer;',
     ]),
   ),
-  planted('a replica does not wait for as long as a holder was told', [
-    'replica/lease-timers.js',
-    'return Math.max(this.#endOfLife.get(slot), this.#told.get(slot));',
-    'return this.#endOfLife.get(slot);',
-  ]),
+  rare(
+    'A replica must be behind with a break, and its holder keep the key until the end.',
+    planted('a replica does not wait for as long as a holder was told', [
+      'replica/lease-timers.js',
+      'return Math.max(this.#endOfLife.get(slot), this.#told.get(slot));',
+      'return this.#endOfLife.get(slot);',
+    ]),
+  ),
 ]

@@ -244,7 +244,9 @@ export class Replica {
     this.#lost.compare(before, machine)
     // The answers of what the snapshot has the effect of are not in it. If this member was removed
     // meanwhile, its numbers are not either: nobody can tell which of its entries were applied.
-    const isKnown = this.#lost.isLost || machine.members.has(this.#member)
+    // After a lost tail it is sent again: what was applied is lost, too.
+    const isLost = this.#lost.isLost || machine.epoch !== before.epoch
+    const isKnown = isLost || machine.members.has(this.#member)
     const done = isKnown ? machine.members.sequenceOf(this.#member) : Infinity
     const error = isKnown ? unanswered() : forgotten()
     for (const batch of this.#own.takeThrough(done)) failAll(batch, error)
