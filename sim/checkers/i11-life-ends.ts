@@ -12,17 +12,15 @@ export function lifeEnds(violated: Violated, known: Known): Checker {
     name: 'I11 life ends',
     renewed({ lease, sent, lost, capped }, { serverRate, slowestRate, prolonged, lag }) {
       if (lost) return
-      // Since the grant: a break changes nothing if an earlier one ends the lease as soon.
-      const behind = lag(lease.grantedFrom)
       const ends = known.forces
         .filter((force) => {
           const { target } = force.request
           if (period(force) === 0 || force.answered >= sent || force.asked < prolonged) return false
           return 'lease' in target && concerns(force, lease, known) && target.lease === lease.lease
         })
-        .map((force) => force.answered + period(force) / slowestRate + behind)
+        .map((force) => force.answered + period(force) / slowestRate + lag(force.asked))
       if (lease.grantedFrom > prolonged) {
-        ends.push(lease.grantedBy + lease.maxLife / slowestRate + behind)
+        ends.push(lease.grantedBy + lease.maxLife / slowestRate + lag(lease.grantedFrom))
       }
       const left = Math.max(0, (Math.min(...ends) - sent) * serverRate)
       if (!(left < livesOn(lease))) return
