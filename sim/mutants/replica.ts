@@ -65,21 +65,30 @@ export const REPLICA: readonly Mutant[] = [
             call.answer(this.machine.renewed(call.asks));
         void`,
   ]),
-  planted('a snapshot has changes that came while it was written', [
-    'replica/machine.js',
-    'kernel: this.kernel.copy(),',
-    'kernel: this.kernel,',
-  ]),
-  planted('a snapshot claims to have what was applied while it was written', [
-    'replica/snapshots.js',
-    'await this.#log.saveSnapshot({ position, chunks',
-    'await this.#log.saveSnapshot({ position: machine.position, chunks',
-  ]),
-  planted('the log is trimmed beyond its snapshot', [
-    'replica/snapshots.js',
-    'await this.#log.trim(before);',
-    'await this.#log.trim(machine.position);',
-  ]),
+  rare(
+    'Entries must be applied between two blocks of a snapshot that another replica loads.',
+    planted('a snapshot has changes that came while it was written', [
+      'replica/machine.js',
+      'kernel: this.kernel.copy(),',
+      'kernel: this.kernel,',
+    ]),
+  ),
+  rare(
+    'Entries must be applied between two blocks of a snapshot that another replica loads.',
+    planted('a snapshot claims to have what was applied while it was written', [
+      'replica/snapshots.js',
+      'await this.#log.saveSnapshot({ position, chunks',
+      'await this.#log.saveSnapshot({ position: machine.position, chunks',
+    ]),
+  ),
+  rare(
+    'A replica must join between the trimming and the next snapshot.',
+    planted('the log is trimmed beyond its snapshot', [
+      'replica/snapshots.js',
+      'await this.#log.trim(before);',
+      'await this.#log.trim(machine.position);',
+    ]),
+  ),
   rare(
     'A client must read through a replica that is behind what another client was told.',
     planted('a read does not wait for the tail of the log', [
