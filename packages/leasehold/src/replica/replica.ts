@@ -7,12 +7,12 @@ import { CallDeadlines } from './call-deadlines.ts'
 import { CallQueue } from './call-queue.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Command, type Entry, encodeCommand, encodeEntry, HEADER_BYTES } from './entry.ts'
-import { forgotten, mayBeDone, notRead, tooLarge, unanswered } from './faults.ts'
+import { mayBeDone, notRead, tooLarge } from './faults.ts'
 import { LogFollower } from './log-follower.ts'
 import { LostTail } from './lost-tail.ts'
 import { type Applied, type Machine, SEMANTICS } from './machine.ts'
 import type { ReplicaOptions } from './options.ts'
-import { type Batch, failAll, OwnEntries } from './own-entries.ts'
+import { type Batch, OwnEntries } from './own-entries.ts'
 import { Snapshots } from './snapshots.ts'
 
 /** Members propose that a lease has ended one after the other, so that mostly the first one does. */
@@ -242,14 +242,10 @@ export class Replica {
     this.#snapshots.loaded(this.#follower.loaded)
     this.#agreement.reset()
     this.#lost.compare(before, machine)
-    // The answers of what the snapshot has the effect of are not in it. If this member was removed
-    // meanwhile, its numbers are not either: nobody can tell which of its entries were applied.
     // After a lost tail it is sent again: what was applied is lost, too.
     const isLost = this.#lost.isLost || machine.epoch !== before.epoch
-    const isKnown = isLost || machine.members.has(this.#member)
-    const done = isKnown ? machine.members.sequenceOf(this.#member) : Infinity
-    const error = isKnown ? unanswered() : forgotten()
-    for (const batch of this.#own.takeThrough(done)) failAll(batch, error)
+    if (!isLost || machine.members.has(this.#member))
+      this.#own.loaded(machine.members, this.#member)
     if (this.#lost.isLost || this.#state === 'joining') this.#joinAgain()
     else this.#stayMember()
     this.#catchUp.applied(machine.position)
@@ -369,8 +365,7 @@ export class Replica {
     const since = now - this.#options.memberTtl
     const say = machine.members.proposals(this.#member, since, machine.semantics)
     const { commands, calls, renewals } = this.#calls.take(machine, say, now)
-    // What it says of members goes with other things, or with a heartbeat: a replica that is behind
-    // would say it again and again until it has caught up.
+    // Proposals about members alone wait for a heartbeat: a replica that is behind would repeat them.
     const isNews = commands.length > say.length || calls.length > 0
     if (!isNews && now < this.#beatAt) return undefined
     return { ...this.#encode(commands), calls, renewals, isOver: false }
