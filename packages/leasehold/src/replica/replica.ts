@@ -48,7 +48,8 @@ export class Replica {
   #pumping = false
   /** The log is made longer, until it ends behind its snapshot: nothing else is sent meanwhile. */
   #isPassing = false
-  #appendedAt = -Infinity
+  /** When it must write something, so that the others do not take it for dead. */
+  #beatAt = -Infinity
   #fault: LeaseholdError | undefined
   #joined: { resolve(): void; reject(error: unknown): void } | undefined
 
@@ -80,7 +81,7 @@ export class Replica {
       members: () => this.machine.members,
       doubted: () => {
         this.#catchUp.pause()
-        this.#appendedAt = -Infinity
+        this.#beatAt = -Infinity
         this.#pumpSoon()
       },
       settled: () => this.#catchUp.resume(),
@@ -324,7 +325,7 @@ export class Replica {
       this.#arm()
       return
     }
-    this.#appendedAt = this.#clock.now()
+    this.#beatAt = this.#clock.now() + this.#options.memberTtl / 3
     this.#own.add(batch)
     void this.#append(batch)
   }
@@ -386,11 +387,6 @@ export class Replica {
       commands,
     })
     return { sequence, bytes }
-  }
-
-  /** When it must write something, so that the others do not take it for dead. */
-  get #beatAt(): number {
-    return this.#appendedAt + this.#options.memberTtl / 3
   }
 
   /** Sets the timer for the next lease or heartbeat that is due. */
