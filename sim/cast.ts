@@ -2,6 +2,7 @@ import type { SeededRandom, SimNode } from 'leasehold/testing'
 import { Breaker } from './actors/breaker.js'
 import { Caller } from './actors/caller.js'
 import { Dealer, Table } from './actors/dealer.js'
+import { LocalCaller } from './actors/local-caller.js'
 import { Locker } from './actors/locker.js'
 import { Parent } from './actors/parent.js'
 import { Resource } from './actors/resource.js'
@@ -36,6 +37,8 @@ export interface Casting {
   /** How many use the whole port, and whether somebody takes by force what lockers hold. */
   readonly dealers: number
   readonly breaker: boolean
+  /** Whether servers on a log are also called in their own processes. */
+  readonly local: boolean
   /** How many leases run out together: none, a few, or more than the store ends in one sweep. */
   readonly storm: number
   /** How many times longer than the shortest everybody rests between what they do. */
@@ -70,7 +73,9 @@ export function drawCasting(random: SeededRandom, worlds: Worlds): Casting {
   const casting = drawServerCasting(random)
   if (worlds === 'server') return casting
   const finale = casting.finale === 'tied client' ? 'old keys' : casting.finale
-  return { ...casting, store: 'log', servers: random.integer(1, 4), line: 'messages', finale }
+  const servers = random.integer(1, 4)
+  const local = random.chance(0.4)
+  return { ...casting, store: 'log', servers, local, line: 'messages', finale }
 }
 
 function drawServerCasting(random: SeededRandom): Casting {
@@ -89,6 +94,7 @@ function drawServerCasting(random: SeededRandom): Casting {
     keys: random.integer(1, 2),
     callers: what === 'both' ? 1 : what === 'calls' ? 2 : 0,
     dealers: what === 'deals' ? 2 : 0,
+    local: false,
     breaker: what === 'locks' && random.chance(0.5),
     watchers: random.pick([0, 0, 1, 2]),
     parents: random.chance(0.25) ? 1 : 0,
@@ -105,7 +111,7 @@ export interface Cast {
   readonly resource: Resource
   readonly lockers: readonly Locker[]
   readonly callers: readonly (Caller | Dealer)[]
-  readonly others: readonly (Parent | Storm | Breaker)[]
+  readonly others: readonly (Parent | Storm | Breaker | LocalCaller)[]
   /** The machines of all clients. */
   readonly nodes: readonly SimNode[]
 }
@@ -124,7 +130,9 @@ export function assemble(scene: Scene): Cast {
   const parents = ['pam'].slice(0, casting.parents).map((name) => new Parent(scene, name))
   const storms = casting.storm > 0 ? [new Storm(scene, 'sue', casting.storm)] : []
   for (const locker of lockers) locker.start().catch((error) => world.fail(error))
-  const others = [...parents, ...storms, ...breakers]
+  const servers = casting.local ? scene.servers.all : []
+  const locals = servers.map((server) => new LocalCaller(scene, server))
+  const others = [...parents, ...storms, ...breakers, ...locals]
   for (const actor of [...callers, ...watchers, ...others]) actor.start()
   const nodes = [...lockers, ...callers, ...watchers].map(({ node }) => node)
   return { resource, lockers, callers, others, nodes }

@@ -21,6 +21,8 @@ export interface Truth {
   readonly serverStart: number
   /** Lives that were bounded before this may have been prolonged by a restart, or by a cut-off log. */
   readonly prolonged: number
+  /** How far a replica was behind its log at most since this time; 0 if there is none. */
+  readonly lag: (since: number) => number
   /** When the process before that came to its end. */
   readonly serverEnd: number
   readonly drift: number

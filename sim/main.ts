@@ -8,6 +8,7 @@
  *   npm run sim -- --replicas --seeds 200      worlds with replicas on a shared log
  *   npm run sim -- --mutants              plants each known bug, and sees whether it is caught
  *   npm run sim -- --mutants --only text  only those with this text in their names
+ *   npm run sim -- --mutants --replicas   only those in the replica
  *
  * `--coverage` prints what the actors used of the port and the client, one line for programs.
  * `--stop 3` ends a run after three seeds with violations (10 if not given), `--json` prints one
@@ -54,7 +55,7 @@ if (!values.trace) Error.stackTraceLimit = 0
 if (values.coverage) recordCoverage()
 if (values.mutants) {
   const within = values.within === undefined ? undefined : Number(values.within)
-  process.exitCode = await runMutants({ only: values.only, within })
+  process.exitCode = await runMutants({ only: values.only, within, replicas: values.replicas })
 } else if (values.seed !== undefined) {
   process.exitCode = await one(Number(values.seed), values.trace)
 } else {

@@ -123,7 +123,9 @@ export class RecordedStore implements LeaseStore {
     return this.#inner.revoke(request).then((answer) => {
       const { revision, leases, claims, more } = answer
       const { after, target } = request
-      force.answered = Math.min(force.answered, this.#scene.world.now)
+      // A break that changed nothing, because the lease ends as soon without it, is no limit itself.
+      const isVain = after !== undefined && leases === 0
+      if (!isVain) force.answered = Math.min(force.answered, this.#scene.world.now)
       if (!after) this.#told({ type: 'revoked', revision, target, leases, claims, more })
       return answer
     })

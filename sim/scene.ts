@@ -83,6 +83,7 @@ export class Scene {
       slowestRate: this.servers.slowest,
       serverStart: 0,
       prolonged: 0,
+      lag: (since) => this.servers.lag.since(since),
       serverEnd: 0,
       drift,
       // How long an entry may be on its way into a log is not bounded: appends are lost and repeated.
@@ -167,7 +168,7 @@ export class Scene {
 
   async #serve(server: SimServer): Promise<void> {
     const { node } = server
-    const store = await openServerStore(this.casting.store, node, this.disk, this.servers.log)
+    const store = await openServerStore(this.casting.store, node, this.disk, this.servers.lag)
     this.#guarantees ??= store.guarantees
     if (this.casting.store !== 'log' || this.#truth.serverStart === 0) {
       this.#truth.serverStart = this.world.now

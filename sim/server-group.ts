@@ -1,10 +1,12 @@
 import { type Network, SimLog, type SimNode, SimServer, type World } from 'leasehold/testing'
 import type { Casting } from './cast.js'
+import { LogLag } from './log-lag.js'
 
 /** The servers of a world, and the log that several of them share. */
 export class ServerGroup {
   readonly all: readonly SimServer[]
   readonly log: SimLog
+  readonly lag: LogLag
   /** The rates of the fastest and of the slowest clock. */
   readonly fastest: number
   readonly slowest: number
@@ -22,6 +24,7 @@ export class ServerGroup {
       return new SimServer(world.node(name, { rate: each, offset }), network)
     })
     this.log = new SimLog(store === 'log' ? world.node('log') : this.first.node, network)
+    this.lag = new LogLag(this.log, () => world.now)
   }
 
   get first(): SimServer {
@@ -33,11 +36,16 @@ export class ServerGroup {
     return this.all.every(({ store }) => store !== undefined)
   }
 
-  /** The server that a client talks to: always the same one. */
+  /** The server that a client talks to: the same one until it moves. */
   of(client: SimNode): SimServer {
     const at = this.#clients.get(client.name) ?? this.#clients.size
     this.#clients.set(client.name, at)
     return this.all[at % this.all.length]!
+  }
+
+  /** From now on the client talks to another server, if there is one. */
+  move(client: SimNode): void {
+    this.#clients.set(client.name, (this.#clients.get(client.name) ?? 0) + 1)
   }
 
   any(): SimServer {

@@ -2,7 +2,8 @@ import { fileStore } from 'leasehold/file'
 import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
 import { replicaStore } from 'leasehold/replica'
-import type { SimDisk, SimLog, SimNode } from 'leasehold/testing'
+import type { SimDisk, SimNode } from 'leasehold/testing'
+import type { LogLag } from './log-lag.js'
 
 /** Small, so that a world is cheap and every limit is reached in it. */
 export const LIMITS = {
@@ -23,7 +24,7 @@ export function openServerStore(
   kind: 'file' | 'memory' | 'log',
   node: SimNode,
   disk: SimDisk,
-  log: SimLog,
+  log: LogLag,
 ): LeaseStore | Promise<LeaseStore> {
   const clock = node.clock()
   if (kind === 'log') {
@@ -32,6 +33,8 @@ export function openServerStore(
       random: node.random,
       limits: LIMITS,
       snapshotBytes: LOG_SNAPSHOT_BYTES,
+      // So short that a server which pauses or is cut off is removed, and joins again.
+      memberTtl: node.random.pick([1500, 4000, 30_000]),
     })
   }
   if (kind === 'memory') return memoryStore({ clock, limits: LIMITS })

@@ -3,7 +3,7 @@ import type { SimNode } from 'leasehold/testing'
 import type { WatchRecord } from '../history.js'
 import type { Scene } from '../scene.js'
 
-/** Watches every key, and where its line breaks goes on from where it was. */
+/** Watches every key, and where its line breaks goes on from where it was; on another replica, if any. */
 export class Watcher {
   readonly node: SimNode
   readonly #scene: Scene
@@ -58,9 +58,16 @@ export class Watcher {
 
   #startLater(): void {
     const delay = this.node.random.between(5, 300)
-    this.#scene.world.after(
+    const scene = this.#scene
+    scene.world.after(
       delay,
-      this.node.guard(() => this.#watch()),
+      this.node.guard(() => {
+        if (scene.casting.store === 'log') {
+          scene.servers.move(this.node)
+          this.#store = scene.store(this.node)
+        }
+        this.#watch()
+      }),
     )
   }
 }

@@ -8,6 +8,7 @@ import { fenceNeverFalls } from './i04-fence-never-falls.js'
 import { newestIsAccepted } from './i05-newest-is-accepted.js'
 import { nothingIsForgotten } from './i06-nothing-is-forgotten.js'
 import { staleCallsChangeNothing } from './i07-stale-calls-change-nothing.js'
+import { countsOnce } from './i08-counts-once.js'
 import { oneAnswer } from './i08-one-answer.js'
 import { renewalsKeep } from './i09-renewals-keep.js'
 import { neverEarly } from './i10-never-early.js'
@@ -46,6 +47,7 @@ const MAKE: readonly Make[] = [
   nothingIsForgotten,
   staleCallsChangeNothing,
   oneAnswer,
+  countsOnce,
   renewalsKeep,
   neverEarly,
   (violated, known) => tiesLinger(violated, (...lease) => known.lingers(...lease)),

@@ -9,6 +9,8 @@ export interface Mutant {
   readonly edits: readonly Edit[]
   /** The recipe in whose worlds it is to be looked for; those of locks and calls if not given. */
   readonly recipe?: string
+  /** It is to be looked for in worlds with replicas on a shared log. */
+  readonly replicas?: boolean
 }
 
 export interface Edit {

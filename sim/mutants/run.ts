@@ -8,6 +8,7 @@ import { LISTED } from './listed.js'
 import type { Edit, Mutant } from './mutant.js'
 import { OWN } from './own.js'
 import { IN_RECIPES } from './recipes.js'
+import { REPLICA } from './replica.js'
 import { STREAM } from './stream.js'
 import { WHOLE_PORT } from './whole-port.js'
 
@@ -41,13 +42,16 @@ export interface MutantOptions {
   readonly only?: string | undefined
   /** Only those that are known to be caught within so many seeds, and they must be. */
   readonly within?: number | undefined
+  /** Only those in the replica. */
+  readonly replicas?: boolean
 }
 
 /** Plants each bug in a copy of the build, runs worlds with it, and says who noticed. */
-export async function runMutants({ only, within }: MutantOptions): Promise<number> {
-  const mutants = [...LISTED, ...OWN, ...WHOLE_PORT, ...STREAM, ...IN_RECIPES]
+export async function runMutants({ only, within, replicas }: MutantOptions): Promise<number> {
+  const mutants = [...LISTED, ...OWN, ...WHOLE_PORT, ...STREAM, ...IN_RECIPES, ...REPLICA]
     .filter(({ name }) => only === undefined || name.includes(only))
     .filter(({ rare }) => within === undefined || !rare)
+    .filter((mutant) => !replicas || mutant.replicas)
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-mutants-'))
   await checkCopy(join(folder, 'copy'))
   const waiting = [...mutants.entries()]
@@ -129,6 +133,7 @@ async function run(mutant: Mutant, folder: string, seeds: number, enough: number
     '--stop',
     String(enough),
     ...(mutant.recipe === undefined ? [] : ['--recipe', mutant.recipe]),
+    ...(mutant.replicas ? ['--replicas'] : []),
   ])
   await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   return JSON.parse(output.trim().split('\n').at(-1)!)

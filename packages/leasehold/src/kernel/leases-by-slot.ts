@@ -1,4 +1,4 @@
-import type { LeaseId, Revision } from '../port/index.ts'
+import type { End, LeaseId, Revision } from '../port/index.ts'
 import type { Ledger } from './ledger.ts'
 import { expireLease } from './places.ts'
 
@@ -32,6 +32,11 @@ export class LeasesBySlot {
   /** After a replay, of which renewals are no part: puts back when a lease was renewed. */
   restoreRenewal(slot: number, time: number): void {
     this.#ledger.tables.leases.renewedAt.set(slot, time)
+  }
+
+  /** The break that limits the life of the lease in this slot, if one does. */
+  cappedBy(slot: number): End | undefined {
+    return this.#ledger.tables.leases.cappedBy.get(slot)
   }
 
   /**

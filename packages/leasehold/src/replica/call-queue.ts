@@ -8,6 +8,8 @@ import type { Batch } from './own-entries.ts'
 const SLOTS_MAX = 50_000
 /** A slot takes no more bytes: the distance from the one before, and the length of a run. */
 const SLOT_BYTES = 6
+/** The rest of a life takes no more: a slot, and a number. */
+const LIFE_BYTES = SLOT_BYTES + 9
 /** Nor does the id of a lease: it is two numbers. */
 const ID_BYTES = 32
 
@@ -77,7 +79,7 @@ export class CallQueue {
     own.push(...say)
     const renewals: Call[] = []
     if (now >= this.#renewNotBefore) {
-      const renew = this.#takeRenewals(machine, renewals)
+      const renew = this.#takeRenewals(machine, renewals, now)
       if (renew) own.push(renew)
       if (renewals.length > 0) this.#renewNotBefore = now + this.#coalesce
     }
@@ -106,7 +108,7 @@ export class CallQueue {
   }
 
   /** All that are waiting and have room, as one command. */
-  #takeRenewals({ kernel }: Machine, taken: Call[]): Command | undefined {
+  #takeRenewals({ kernel, timers }: Machine, taken: Call[], now: number): Command | undefined {
     const slots = new Set<number>()
     const ids: LeaseId[] = []
     let bytes = 0
@@ -117,8 +119,9 @@ export class CallQueue {
       const asked = call.asks as readonly LeaseId[]
       const before = bytes
       for (const id of asked) {
-        const isKnown = kernel.bySlot.slotOf(id) >= 0
-        bytes += isKnown ? SLOT_BYTES : Math.max(ID_BYTES, 3 * id.length)
+        const slot = kernel.bySlot.slotOf(id)
+        bytes += slot < 0 ? Math.max(ID_BYTES, 3 * id.length) : SLOT_BYTES
+        if (slot >= 0 && timers.lifeLeft(slot, now) !== Infinity) bytes += LIFE_BYTES
       }
       if (before > 0 && bytes > this.roomForRenewals) break
       call.isSent = true
@@ -131,6 +134,12 @@ export class CallQueue {
     }
     this.#renewals.splice(0, at)
     if (taken.length === 0) return undefined
-    return { do: 'renew', slots: [...slots].sort((one, other) => one - other), ids }
+    const rising = [...slots].sort((one, other) => one - other)
+    const lives = new Map<number, number>()
+    for (const slot of rising) {
+      const left = timers.lifeLeft(slot, now)
+      if (left !== Infinity) lives.set(slot, left)
+    }
+    return { do: 'renew', slots: rising, lives, ids }
   }
 }

@@ -85,10 +85,11 @@ export class Checksum {
     this.#hash.text(request)
   }
 
-  renewed(slot: number, position: number): void {
+  renewed(slot: number, position: number, lifeLeft: number): void {
     this.#hash.mix(8)
     this.#hash.mix(slot)
     this.#hash.number(position)
+    this.#hash.number(lifeLeft)
   }
 
   /** The answer to a command: what it says of others, such as a key that is busy, is in their state. */

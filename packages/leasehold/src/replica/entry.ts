@@ -38,8 +38,17 @@ export type Command =
   | { readonly do: 'release'; readonly request: ReleaseRequest }
   | { readonly do: 'update'; readonly request: UpdateRequest }
   | { readonly do: 'revoke'; readonly request: RevokeRequest }
-  /** The leases in these slots, which rise, and those that their member does not know (yet). */
-  | { readonly do: 'renew'; readonly slots: readonly number[]; readonly ids: readonly LeaseId[] }
+  /**
+   * The leases in these slots, which rise, and those that their member does not know (yet). `lives`
+   * has each slot whose lease has a limited life, and how many milliseconds are left of it by the
+   * member's own count.
+   */
+  | {
+      readonly do: 'renew'
+      readonly slots: readonly number[]
+      readonly lives: ReadonlyMap<number, number>
+      readonly ids: readonly LeaseId[]
+    }
   /** The time of the leases in these slots is over, unless they were renewed after `Entry.asOf`. */
   | { readonly do: 'expire'; readonly slots: readonly number[]; readonly over: TimeOver }
 
@@ -159,6 +168,8 @@ function putCommand(bytes: ByteWriter, command: Command): void {
       break
     case 'renew':
       putSlots(bytes, command.slots)
+      putSlots(bytes, [...command.lives.keys()])
+      for (const left of command.lives.values()) bytes.number(left)
       putList(bytes, command.ids, (id) => bytes.text(id))
       break
     case 'expire':
@@ -201,7 +212,9 @@ function takeCommand(bytes: ByteReader): Command {
       return { do: what, request: takeRevoke(bytes) }
     case 'renew': {
       const slots = takeSlots(bytes)
-      return { do: what, slots, ids: list(bytes, () => bytes.text()) }
+      const lives = new Map(takeSlots(bytes).map((slot) => [slot, 0]))
+      for (const slot of lives.keys()) lives.set(slot, bytes.number())
+      return { do: what, slots, lives, ids: list(bytes, () => bytes.text()) }
     }
     case 'expire':
       return { do: what, over: bytes.byte() === 1 ? 'life' : 'ttl', slots: takeSlots(bytes) }

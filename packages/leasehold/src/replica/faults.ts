@@ -81,6 +81,13 @@ export function unanswered(): LeaseholdError {
   )
 }
 
+export function forgotten(): LeaseholdError {
+  return new LeaseholdError(
+    'unknown-outcome',
+    'this replica was away until the others had removed it and trimmed the log: it may have been carried out. Read, or repeat it with its request id',
+  )
+}
+
 export function unreachable(timeout: number, cause: unknown): LeaseholdError {
   return new LeaseholdError(
     'timeout',

@@ -5,9 +5,20 @@ import {
   type Journal,
   Kernel,
   type Notices,
+  type Refused,
 } from '../kernel/index.ts'
 import type { Position } from '../log/index.ts'
-import type { End, Key, Limits, Revision, Time, Token } from '../port/index.ts'
+import type {
+  Capped,
+  End,
+  Key,
+  LeaseId,
+  Limits,
+  Renewed,
+  Revision,
+  Time,
+  Token,
+} from '../port/index.ts'
 import { Checksum } from './checksum.ts'
 import { Column } from './column.ts'
 import type { Command, Entry } from './entry.ts'
@@ -70,6 +81,8 @@ export class Machine {
   #kernel: Kernel | undefined
   /** The position at which each lease was granted or last renewed. */
   readonly #renewedPosition = new Column()
+  /** How much was left of the life of each lease when an entry last said so; infinite if no limit. */
+  readonly #lifeLeft = new Column()
   /** The position of the entry that is being applied. */
   #applying: Position = 0
 
@@ -92,6 +105,11 @@ export class Machine {
     return this.#renewedPosition.get(slot)
   }
 
+  /** How much was left of the life of the lease in this slot when an entry last said so. */
+  lifeLeft(slot: number): number {
+    return this.#lifeLeft.get(slot)
+  }
+
   /** Everything as it is now, to be written while the machine goes on. */
   copy(): MachineCopy {
     const bytes = new ByteWriter()
@@ -110,6 +128,7 @@ export class Machine {
       head: bytes.view(),
       kernel: this.kernel.copy(),
       renewedPosition: this.#renewedPosition.copy(),
+      lifeLeft: this.#lifeLeft.copy(),
     }
   }
 
@@ -129,11 +148,13 @@ export class Machine {
         this.history.take(bytes)
         return { kernel: this.kernel, time: this.time }
       },
-      renewed: (slot, at) => this.#renewedPosition.set(slot, at),
+      renewed: (slot, at, lifeLeft) => {
+        this.#renewedPosition.set(slot, at)
+        this.#lifeLeft.set(slot, lifeLeft)
+      },
     })
-    this.timers.logTime = this.time
     this.timers.now = now
-    this.timers.learn(this.kernel)
+    this.timers.learn(this.kernel, (slot) => this.lifeLeft(slot))
     this.position = position
   }
 
@@ -167,7 +188,6 @@ export class Machine {
     this.members.heard(entry, position, now)
     this.time = Math.max(this.time, entry.time)
     this.#applying = position
-    this.timers.logTime = this.time
     this.timers.now = now
     const answers = entry.commands.map((command) => this.#carryOut(command, entry, position))
     for (const answer of answers) {
@@ -241,7 +261,7 @@ export class Machine {
     this.checksum.carriedOut(member)
     this.members.removeAllBut(member, position)
     for (let slot = 0; slot < this.kernel.slots; slot++) {
-      if (this.kernel.bySlot.born(slot) !== 0) this.#renewIn(slot)
+      if (this.kernel.bySlot.born(slot) !== 0) this.#renewIn(slot, Infinity)
     }
     return undefined
   }
@@ -249,29 +269,51 @@ export class Machine {
   #found(epoch: string, limits: Limits, revision: Revision): void {
     this.epoch = epoch
     this.floor = revision
-    const journal = new MachineJournal(this.timers, this.checksum, (slot) => {
-      this.#renewedPosition.set(slot, this.#applying)
+    const journal = new MachineJournal(this.timers, this.checksum, {
+      granted: (slot, lifeLeft) => {
+        this.#renewedPosition.set(slot, this.#applying)
+        this.#lifeLeft.set(slot, lifeLeft)
+      },
+      capped: (slot, lifeLeft) => this.#lifeLeft.set(slot, lifeLeft),
     })
     const notices = this.#notices
     this.#kernel = new Kernel({ limits, revision, journal, notices, expiry: 'commanded' })
   }
 
-  #renew({ slots, ids }: Extract<Command, { do: 'renew' }>, entry: Entry): undefined {
-    for (const slot of slots) if (this.#isMeant(slot, entry)) this.#renewIn(slot)
+  /** What the entry that was applied last has to say of leases that it has renewed. */
+  renewed(ids: readonly LeaseId[]): Renewed | Refused {
+    const { bySlot } = this.kernel
+    const answer = this.kernel.renew(ids, this.time)
+    if (!('lost' in answer)) return answer
+    const capped: Capped[] = []
+    for (const lease of ids) {
+      const slot = bySlot.slotOf(lease)
+      const remaining = slot < 0 ? Infinity : this.timers.remaining(slot)
+      if (remaining !== Infinity) capped.push({ lease, remaining, end: bySlot.cappedBy(slot) })
+    }
+    return { lost: answer.lost, capped }
+  }
+
+  #renew({ slots, lives, ids }: Extract<Command, { do: 'renew' }>, entry: Entry): undefined {
+    for (const slot of slots) {
+      if (this.#isMeant(slot, entry)) this.#renewIn(slot, lives.get(slot) ?? Infinity)
+    }
     for (const id of ids) {
       const slot = this.kernel.bySlot.slotOf(id)
-      if (slot >= 0) this.#renewIn(slot)
+      if (slot >= 0) this.#renewIn(slot, Infinity)
     }
     return undefined
   }
 
-  #renewIn(slot: number): void {
-    const remaining = this.kernel.bySlot.renew(slot, this.time)
+  /** `lifeLeft`: how much is left of its life, as whoever renews it has counted. */
+  #renewIn(slot: number, lifeLeft: number): void {
     // Its life is over, and its holder is told so: nothing was renewed that could keep it.
-    if (remaining === 0) return
+    if (lifeLeft === 0) return
+    this.kernel.bySlot.renew(slot, this.time)
     this.#renewedPosition.set(slot, this.#applying)
-    this.timers.renewed(slot, remaining)
-    this.checksum.renewed(slot, this.#applying)
+    this.#lifeLeft.set(slot, Math.min(this.#lifeLeft.get(slot), lifeLeft))
+    this.timers.renewed(slot, lifeLeft)
+    this.checksum.renewed(slot, this.#applying, this.#lifeLeft.get(slot))
   }
 
   /** Ends each lease that was not renewed after what its proposer had applied. */
@@ -290,25 +332,32 @@ export class Machine {
   }
 }
 
+/** What the machine keeps of a lease beside the kernel. */
+interface Kept {
+  granted(slot: number, lifeLeft: number): void
+  capped(slot: number, lifeLeft: number): void
+}
+
 /** Tells the timers and the checksum of each change. */
 class MachineJournal implements Journal {
   readonly #timers: LeaseTimers
   readonly #checksum: Checksum
-  readonly #granted: (slot: number) => void
+  readonly #kept: Kept
 
-  constructor(timers: LeaseTimers, checksum: Checksum, granted: (slot: number) => void) {
+  constructor(timers: LeaseTimers, checksum: Checksum, kept: Kept) {
     this.#timers = timers
     this.#checksum = checksum
-    this.#granted = granted
+    this.#kept = kept
   }
 
   granted(revision: Revision, slot: number, lease: GrantedLease): void {
-    this.#granted(slot)
+    this.#kept.granted(slot, lease.endOfLife - lease.at)
     this.#timers.granted(revision, slot, lease)
     this.#checksum.granted(revision, slot, lease)
   }
 
   capped(revision: Revision, slot: number, at: Time, endOfLife: Time, end: End): void {
+    this.#kept.capped(slot, endOfLife - at)
     this.#timers.capped(revision, slot, at, endOfLife)
     this.#checksum.capped(revision, slot, at, endOfLife, end)
   }

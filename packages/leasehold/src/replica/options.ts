@@ -13,6 +13,8 @@ export interface ReplicaOptions {
   readonly coalesce: number
   /** So many bytes of entries make a snapshot worth while. */
   readonly snapshotBytes: number
+  /** A member of which nothing is heard for so long is taken for dead, in milliseconds. */
+  readonly memberTtl: number
   /** Tokens go on above this number, if they are not there yet. */
   readonly tokensAbove: Revision
   /** The latest version of the lease rules that this process knows. */

@@ -1,4 +1,6 @@
 import type { Call } from './call-deadlines.ts'
+import { forgotten, unanswered } from './faults.ts'
+import type { MemberTable } from './member-table.ts'
 
 /** One entry on its way into the log, and the calls that it carries. */
 export interface Batch {
@@ -32,6 +34,17 @@ export class OwnEntries {
   /** Takes out those with numbers up to this one, which are over. */
   takeThrough(sequence: number): Batch[] {
     return this.#takeOut((batch) => batch.sequence <= sequence)
+  }
+
+  /**
+   * The state was loaded from a snapshot. It has the effect of entries, and not their answers. If this
+   * member was removed meanwhile, its numbers are not there either: nobody can tell which of its
+   * entries were applied.
+   */
+  loaded(members: MemberTable, member: string): void {
+    const isKnown = members.has(member)
+    const over = this.takeThrough(isKnown ? members.sequenceOf(member) : Infinity)
+    for (const batch of over) failAll(batch, isKnown ? unanswered() : forgotten())
   }
 
   #takeOut(isMeant: (batch: Batch) => boolean): Batch[] {

@@ -55,6 +55,11 @@ export interface ReplicaStoreOptions {
   /** So many bytes of entries make a snapshot worth while; 4 MiB if not given. */
   readonly snapshotBytes?: number | undefined
   /**
+   * A member of which nothing is heard for so many milliseconds is taken for dead and removed; 30,000
+   * if not given. If it lives, it joins again and sends again what was not applied.
+   */
+  readonly memberTtl?: number | undefined
+  /**
    * Tokens go on above this number, if they are not there yet: for a log that was restored from a
    * backup while no replica was running. A replica that was running finds out by itself.
    */
@@ -76,6 +81,7 @@ export async function replicaStore(
     timeout: options.timeout ?? 10_000,
     coalesce: options.coalesce ?? 50,
     snapshotBytes: options.snapshotBytes ?? 4 << 20,
+    memberTtl: options.memberTtl ?? 30_000,
     tokensAbove: checkedTokensAbove(options.tokensAbove ?? 0),
   })
   await replica.open()

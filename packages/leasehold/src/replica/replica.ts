@@ -7,17 +7,14 @@ import { CallDeadlines } from './call-deadlines.ts'
 import { CallQueue } from './call-queue.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Command, type Entry, encodeCommand, encodeEntry, HEADER_BYTES } from './entry.ts'
-import { mayBeDone, notRead, tooLarge, unanswered } from './faults.ts'
+import { mayBeDone, notRead, tooLarge } from './faults.ts'
 import { LogFollower } from './log-follower.ts'
 import { LostTail } from './lost-tail.ts'
 import { type Applied, type Machine, SEMANTICS } from './machine.ts'
 import type { ReplicaOptions } from './options.ts'
-import { type Batch, failAll, OwnEntries } from './own-entries.ts'
+import { type Batch, OwnEntries } from './own-entries.ts'
 import { Snapshots } from './snapshots.ts'
 
-/** A member of which nothing is heard for so long is taken for dead, and is one no more. */
-const MEMBER_TTL_MS = 30_000
-const BEAT_MS = MEMBER_TTL_MS / 3
 /** Members propose that a lease has ended one after the other, so that mostly the first one does. */
 const STAGGER_MS = 10
 const STAGGER_MAX = 5
@@ -51,7 +48,8 @@ export class Replica {
   #pumping = false
   /** The log is made longer, until it ends behind its snapshot: nothing else is sent meanwhile. */
   #isPassing = false
-  #appendedAt = -Infinity
+  /** When it must write something, so that the others do not take it for dead. */
+  #beatAt = -Infinity
   #fault: LeaseholdError | undefined
   #joined: { resolve(): void; reject(error: unknown): void } | undefined
 
@@ -83,7 +81,7 @@ export class Replica {
       members: () => this.machine.members,
       doubted: () => {
         this.#catchUp.pause()
-        this.#appendedAt = -Infinity
+        this.#beatAt = -Infinity
         this.#pumpSoon()
       },
       settled: () => this.#catchUp.resume(),
@@ -245,9 +243,10 @@ export class Replica {
     this.#snapshots.loaded(this.#follower.loaded)
     this.#agreement.reset()
     this.#lost.compare(before, machine)
-    // The answers of what the snapshot has the effect of are not in it.
-    const done = machine.members.sequenceOf(this.#member)
-    for (const batch of this.#own.takeThrough(done)) failAll(batch, unanswered())
+    // After a lost tail it is sent again: what was applied is lost, too.
+    const isLost = this.#lost.isLost || machine.epoch !== before.epoch
+    if (!isLost || machine.members.has(this.#member))
+      this.#own.loaded(machine.members, this.#member)
     if (this.#lost.isLost || this.#state === 'joining') this.#joinAgain()
     else this.#stayMember()
     this.#catchUp.applied(machine.position)
@@ -276,11 +275,9 @@ export class Replica {
   }
 
   #answer({ calls, renewals }: Batch, answers: readonly unknown[]): void {
-    const { kernel, time } = this.machine
     for (const { call, at } of calls) this.#agreement.tell(() => call.answer(answers[at]))
     for (const call of renewals) {
-      // The command has renewed them at this very time: doing it again only says how it went.
-      const renewed = kernel.renew(call.asks as LeaseId[], time)
+      const renewed = this.machine.renewed(call.asks as LeaseId[])
       this.#agreement.tell(() => call.answer(renewed))
     }
   }
@@ -328,7 +325,7 @@ export class Replica {
       this.#arm()
       return
     }
-    this.#appendedAt = this.#clock.now()
+    this.#beatAt = this.#clock.now() + this.#options.memberTtl / 3
     this.#own.add(batch)
     void this.#append(batch)
   }
@@ -366,10 +363,12 @@ export class Replica {
   #nextBatch(): Batch | undefined {
     const now = this.#clock.now()
     const { machine } = this
-    const say = machine.members.proposals(this.#member, now - MEMBER_TTL_MS, machine.semantics)
+    const since = now - this.#options.memberTtl
+    const say = machine.members.proposals(this.#member, since, machine.semantics)
     const { commands, calls, renewals } = this.#calls.take(machine, say, now)
-    const isNeeded = commands.length + calls.length > 0 || now >= this.#appendedAt + BEAT_MS
-    if (!isNeeded) return undefined
+    // Proposals about members alone wait for a heartbeat: a replica that is behind would repeat them.
+    const isNews = commands.length > say.length || calls.length > 0
+    if (!isNews && now < this.#beatAt) return undefined
     return { ...this.#encode(commands), calls, renewals, isOver: false }
   }
 
@@ -395,6 +394,6 @@ export class Replica {
     if (this.#state !== 'member') return
     const stagger = Math.min(this.machine.members.rank(this.#member), STAGGER_MAX) * STAGGER_MS
     const end = this.machine.timers.next + stagger
-    this.#alarm.set(Math.min(end, this.#appendedAt + BEAT_MS, this.#calls.renewAt))
+    this.#alarm.set(Math.min(end, this.#beatAt, this.#calls.renewAt))
   }
 }

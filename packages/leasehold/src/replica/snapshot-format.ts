@@ -34,6 +34,7 @@ export interface MachineCopy {
   readonly head: Uint8Array
   readonly kernel: Kernel
   readonly renewedPosition: Column
+  readonly lifeLeft: Column
 }
 
 /**
@@ -69,8 +70,11 @@ export function* snapshotBlocks(copy: MachineCopy): Generator<Uint8Array> {
 export interface SnapshotTarget {
   /** Makes the kernel that the rest is put into, and says the time of the log. */
   head(bytes: ByteReader): { readonly kernel: Kernel; readonly time: number }
-  /** Where in the log the lease in this slot was granted or last renewed. */
-  renewed(slot: number, position: Position): void
+  /**
+   * Where in the log the lease in this slot was granted or last renewed, and how much was left of its
+   * life when an entry last said so.
+   */
+  renewed(slot: number, position: Position, lifeLeft: number): void
 }
 
 /** Reads what `snapshotBlocks` gave. Throws `unsupported`, or another error if it is damaged. */
@@ -129,7 +133,8 @@ function blocksOf(whole: Buffer): Block[] {
   }
 }
 
-function renewals({ kernel, renewedPosition }: MachineCopy, from: number, to: number): Buffer {
+function renewals(copy: MachineCopy, from: number, to: number): Buffer {
+  const { kernel, renewedPosition, lifeLeft } = copy
   const bytes = new ByteWriter()
   bytes.integer(to)
   for (let slot = from; slot < to; slot++) {
@@ -137,6 +142,7 @@ function renewals({ kernel, renewedPosition }: MachineCopy, from: number, to: nu
     bytes.integer(slot)
     bytes.float(kernel.bySlot.renewedAt(slot))
     bytes.integer(renewedPosition.get(slot))
+    bytes.number(lifeLeft.get(slot))
   }
   return bytes.view()
 }
@@ -152,7 +158,7 @@ function takeRenewals(
   while (!bytes.done) {
     const slot = bytes.integer()
     times.push([slot, bytes.float()])
-    target.renewed(slot, bytes.integer())
+    target.renewed(slot, bytes.integer(), bytes.number())
   }
 }
 

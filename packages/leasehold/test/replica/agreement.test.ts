@@ -17,6 +17,7 @@ async function openAll(count: number) {
       timeout: 5000,
       coalesce: 0,
       snapshotBytes: 1 << 20,
+      memberTtl: 30_000,
       tokensAbove: 0,
     })
     await replica.open()

@@ -105,6 +105,30 @@ describe('a replica that is cut off from its log', () => {
     await store.close()
     await writer.close()
   })
+
+  it('does not send again what may have been applied before it was removed and the log trimmed', async () => {
+    const shared = new MemoryLog()
+    const clock = new TestClock()
+    const options = { clock, coalesce: 0, snapshotBytes: 1000, memberTtl: 3000, timeout: 60_000 }
+    const log = new FaultyLog(shared.open())
+    const store = await replicaStore(log, options)
+    const writer = await replicaStore(shared.open(), options)
+    log.isCut = true
+    log.interrupt()
+    log.faults.push('answer lost', ...Array<'lost'>(100).fill('lost'))
+    const call = hold(store, 'mine')
+    const settled = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
+    // The writer removes it, and trims the log until nobody can see what became of its entry.
+    await clock.advance(4000)
+    for (let at = 0; at < 60; at++) await hold(writer, `key-${at}`)
+    log.isCut = false
+    log.faults.splice(0)
+    await clock.advance(2000)
+    await settled
+    expect(await store.read({ key: 'mine' })).toMatchObject({ count: 1 })
+    expect(await hold(store, 'last')).toMatchObject({ outcome: 'granted' })
+    await Promise.all([store.close(), writer.close()])
+  })
 })
 
 describe('replicas that open at the same time', () => {
@@ -312,45 +336,5 @@ describe('an entry', () => {
     const call = store.grant({ holder: 'h', ttl: 60_000, claims: [{ key: 'k', value }] })
     await expect(call).rejects.toThrow(/has 30\d\d bytes.*room for 1536/)
     await store.close()
-  })
-})
-
-describe('the time of a log', () => {
-  it('stands still while no replica runs, whatever the wall clock says', async () => {
-    const shared = new MemoryLog()
-    const before = new TestClock(1_000_000)
-    const store = await replicaStore(shared.open(), { clock: before, coalesce: 0 })
-    const request = { holder: 'h', ttl: 60_000, maxLife: 100_000 }
-    const { lease } = (await store.grant(request)) as { lease: string }
-    await before.advance(40_000)
-    await store.close()
-    // An hour later, by a clock that was set forward by a year besides.
-    const after = new TestClock(1_000_000 + 3_600_000 + 365 * 86_400_000)
-    const late = await replicaStore(shared.open(), { clock: after, coalesce: 0 })
-    // 40 s of its 100 s are over.
-    const renewed = await late.renew([lease])
-    expect(renewed).toMatchObject({ lost: [], capped: [{ remaining: 60_000 }] })
-    await after.advance(30_000)
-    expect((await late.renew([lease])).capped).toMatchObject([{ remaining: 30_000 }])
-    // It counts the whole life from when it has read of it: late, never early.
-    await after.advance(70_100)
-    expect((await late.renew([lease])).lost).toHaveLength(1)
-    await late.close()
-  })
-
-  it('does not go back either, if the next replica has a clock that was set back', async () => {
-    const shared = new MemoryLog()
-    const store = await replicaStore(shared.open(), { clock: new TestClock(9e9), coalesce: 0 })
-    await store.grant({ holder: 'h', ttl: 60_000 })
-    await store.close()
-    const clock = new TestClock(1000)
-    const late = await replicaStore(shared.open(), { clock, coalesce: 0 })
-    const { leases } = await late.read({ leases: true })
-    await late.renew([leases[0]!.id])
-    await clock.advance(59_000)
-    expect((await late.read({ leases: true })).leases).toHaveLength(1)
-    await clock.advance(1100)
-    expect((await late.read({ leases: true })).leases).toEqual([])
-    await late.close()
   })
 })

@@ -6,6 +6,11 @@ import { Machine } from '../../src/replica/machine.ts'
 const NOBODY = { holds() {}, removed() {}, capped() {}, gone() {} }
 const limits = { ...DEFAULT_LIMITS, history: 16 }
 const GRANT: Command = { do: 'grant', request: { holder: 'h', ttl: 1000, claims: [{ key: 'k' }] } }
+/** A renewal of the lease in slot 0, whose member counts so much left of its life. */
+const renew = (lifeLeft = Infinity): Command => ({
+  ...{ do: 'renew', slots: [0], ids: [] },
+  lives: new Map(lifeLeft === Infinity ? [] : [[0, lifeLeft]]),
+})
 const JOIN: Command = { do: 'join', semantics: 1 }
 const FOUND: Command = { do: 'found', limits, above: 0, semantics: 1 }
 
@@ -174,7 +179,7 @@ describe('a proposal that a lease has ended', () => {
     join('b')
     apply(entry('a', [GRANT]))
     const proposal = entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }])
-    apply(entry('a', [{ do: 'renew', slots: [0], ids: [] }]))
+    apply(entry('a', [renew()]))
     apply(proposal)
     expect(leases()).toBe(1)
     apply(entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }]))
@@ -196,7 +201,7 @@ describe('a proposal that a lease has ended', () => {
     const request = { holder: 'h', ttl: 400, maxLife: 500 }
     apply(entry('a', [{ do: 'grant', request }], { time: 1000 }))
     const proposal = entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }], { time: 1500 })
-    apply(entry('a', [{ do: 'renew', slots: [0], ids: [] }], { time: 1500 }))
+    apply(entry('a', [renew(0)], { time: 1500 }))
     expect(leases()).toBe(1)
     apply(proposal)
     expect(leases()).toBe(0)
@@ -207,7 +212,7 @@ describe('a renewal', () => {
   it('of a slot that another lease has by now renews nothing', () => {
     join('b')
     apply(entry('a', [GRANT]))
-    const late = entry('b', [{ do: 'renew', slots: [0], ids: [] }], { time: 3000 })
+    const late = entry('b', [renew()], { time: 3000 })
     apply(entry('a', [{ do: 'revoke', request: { target: { lease: '0.1' } } }, GRANT]))
     apply(late)
     expect(machine.kernel.bySlot.renewedAt(0)).toBe(1000)

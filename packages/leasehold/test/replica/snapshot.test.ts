@@ -45,7 +45,11 @@ function stateOf(machine: Machine): unknown[] {
   kernel.describe(0, kernel.slots, journal)
   for (let slot = 0; slot < kernel.slots; slot++) {
     if (kernel.bySlot.born(slot) === 0) continue
-    state.push([kernel.bySlot.renewedAt(slot), machine.renewedPosition(slot)])
+    state.push([
+      kernel.bySlot.renewedAt(slot),
+      machine.renewedPosition(slot),
+      machine.lifeLeft(slot),
+    ])
   }
   const { memory } = kernel
   state.push([...memory.answers()], [...memory.ends()])

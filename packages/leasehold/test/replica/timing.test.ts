@@ -18,12 +18,30 @@ describe('the timers of a replica', () => {
 
   it('wait for as long as a holder was told that it may live', () => {
     const timers = new LeaseTimers()
-    timers.now = 0
-    timers.logTime = 10_000
-    timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 10_600 })
+    timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 600 })
     timers.now = 400
-    // The clock of the log is behind this one, so its holder was told more than is left here.
+    // The member that renewed it has applied the grant later, so it told more than is left here.
     timers.renewed(0, 300)
+    expect(timers.due(699, 10)).toEqual([])
+    expect(timers.due(700, 10)).toEqual([0])
+  })
+
+  it('wait for the full ttl after a renewal by a member that knew of no limit', () => {
+    const timers = new LeaseTimers()
+    timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 600 })
+    timers.now = 400
+    timers.renewed(0, Infinity)
+    expect(timers.due(899, 10)).toEqual([])
+    expect(timers.due(900, 10)).toEqual([0])
+    expect(timers.isAtEndOfLife(0)).toBe(true)
+  })
+
+  it('learn from a member that has counted for longer', () => {
+    const timers = new LeaseTimers()
+    timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 10_000 })
+    timers.now = 400
+    timers.renewed(0, 300)
+    expect(timers.remaining(0)).toBe(300)
     expect(timers.due(699, 10)).toEqual([])
     expect(timers.due(700, 10)).toEqual([0])
   })

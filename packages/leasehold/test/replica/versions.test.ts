@@ -63,6 +63,7 @@ describe('a process that knows other lease rules', () => {
       timeout: 5000,
       coalesce: 0,
       snapshotBytes: 1 << 20,
+      memberTtl: 30_000,
       tokensAbove: 0,
       semantics,
     })

@@ -1,0 +1,42 @@
+import type { SimServer } from 'leasehold/testing'
+import { ONCE } from '../checkers/i08-counts-once.js'
+import type { Scene } from '../scene.js'
+
+const TTL_MS = 1500
+
+/**
+ * Calls the store of a server in the server's own process, without a request id. No network is in
+ * between that could double a call, so each must be carried out once at most.
+ */
+export class LocalCaller {
+  readonly #scene: Scene
+  readonly #server: SimServer
+  #calls = 0
+  #stopping = false
+
+  constructor(scene: Scene, server: SimServer) {
+    this.#scene = scene
+    this.#server = server
+  }
+
+  start(): void {
+    const { world } = this.#scene
+    world.after(world.random.between(100, 1200), () => {
+      if (this.#stopping) return
+      this.#call()
+      this.start()
+    })
+  }
+
+  stop(): void {
+    this.#stopping = true
+  }
+
+  #call(): void {
+    const { node, store } = this.#server
+    if (!store || !node.running) return
+    const key = `${ONCE}${node.name} ${++this.#calls}`
+    // What became of it is in the events of the log.
+    store.grant({ holder: node.name, ttl: TTL_MS, claims: [{ key }] }).catch(() => undefined)
+  }
+}
