@@ -43,6 +43,16 @@ export const ENGINE_ADDRESSES = [
   'azure+https://account:key@account.blob.core.windows.net/container',
 ]
 
+/** `native`: the engine decides. `log`: the server runs a replica of the kernel on the engine's log. */
+const FORMS = ['native', 'log'] as const
+type Form = (typeof FORMS)[number]
+
+/** The form of an address that names none. */
+const DEFAULT_FORM: Readonly<Record<'redis' | 'postgres', Form>> = {
+  redis: 'native',
+  postgres: 'native',
+}
+
 export function isEngine(url: string): boolean {
   return Object.hasOwn(ENGINES, schemeOf(url))
 }
@@ -112,15 +122,16 @@ function examples(): string {
 async function openRedis(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   const namespace = address.take('namespace')
   const replicas = wholeNumber(address, 'replicas')
-  const isLog = formOf(address)
+  const form = formOf(address, 'redis')
   const { Redis } = await load('ioredis', () => import('ioredis'))
-  return overRedis(new Redis(address.rest), { namespace, replicas, clock }, isLog)
+  return overRedis(new Redis(address.rest), { namespace, replicas, clock }, form)
 }
 
 async function openSentinel(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   const namespace = address.take('namespace')
   const replicas = wholeNumber(address, 'replicas')
-  address.finish('namespace', 'replicas')
+  const form = formOf(address, 'redis')
+  address.finish('namespace', 'replicas', 'form')
   if (address.path === '') {
     throw invalid(
       "store 'redis+sentinel://…' names no master: write it behind the hosts, /mymaster",
@@ -130,13 +141,13 @@ async function openSentinel(address: EngineAddress, clock: Clock): Promise<Opene
   const sentinels = address.hosts.map((host) => hostAndPort(host, 26_379))
   const { user, password, path: name } = address
   const login = { ...(user && { username: user }), ...(password && { password }) }
-  return overRedis(new Redis({ sentinels, name, ...login }), { namespace, replicas, clock })
+  return overRedis(new Redis({ sentinels, name, ...login }), { namespace, replicas, clock }, form)
 }
 
 async function overRedis(
   client: import('ioredis').Redis,
   options: RedisStoreOptions,
-  isLog = false,
+  form: Form,
 ): Promise<OpenedEngine> {
   // Without a listener it would be printed. Calls fail for their own reasons, later than this.
   let trouble: NodeJS.ErrnoException | undefined
@@ -145,9 +156,8 @@ async function overRedis(
   })
   const release = async () => client.disconnect()
   const { redisLog, redisStore } = await import('leasehold/redis')
-  const opened = isLog
-    ? onLog(redisLog(client, options), options.clock)
-    : redisStore(client, options)
+  const opened =
+    form === 'log' ? onLog(redisLog(client, options), options.clock) : redisStore(client, options)
   const opening = opened.catch((error: LeaseholdError) => {
     if (trouble === undefined || error.message.includes(trouble.message)) throw error
     const said = trouble.message || trouble.code
@@ -159,14 +169,15 @@ async function overRedis(
 async function openPostgres(address: EngineAddress, clock: Clock): Promise<OpenedEngine> {
   const schema = address.take('schema')
   const listen = address.take('listen') !== 'false'
-  const isLog = formOf(address)
+  const form = formOf(address, 'postgres')
   const { default: pg } = await load('pg', () => import('pg'))
   const { postgresLog, postgresStore } = await import('leasehold/postgres')
   const pool = new pg.Pool({ connectionString: address.rest, max: 8 })
   pool.on('error', () => {})
   const release = () => pool.end()
   const options = { schema, listen, clock }
-  const opening = isLog ? onLog(postgresLog(pool, options), clock) : postgresStore(pool, options)
+  const opening =
+    form === 'log' ? onLog(postgresLog(pool, options), clock) : postgresStore(pool, options)
   return { store: await orRelease(opening, release), release }
 }
 
@@ -220,11 +231,11 @@ async function orRelease(
   }
 }
 
-/** Whether the address asks for the log form, `form=log`. */
-function formOf(address: EngineAddress): boolean {
-  const form = address.take('form')
-  if (form === undefined || form === 'store' || form === 'log') return form === 'log'
-  throw invalid(`form in the address of the store is ${show(form)}: write store or log`)
+function formOf(address: EngineAddress, engine: keyof typeof DEFAULT_FORM): Form {
+  const named = address.take('form') ?? DEFAULT_FORM[engine]
+  const form = FORMS.find((each) => each === named)
+  if (form) return form
+  throw invalid(`form in the address of the store is ${show(named)}: write ${FORMS.join(' or ')}`)
 }
 
 async function onLog(log: Promise<Log>, clock: Clock | undefined): Promise<LeaseStore> {

@@ -51,8 +51,9 @@ describe("an engine's address", () => {
     ['zookeeper://', /names no host/],
     ['etcd://h:2379?x=1', /a setting "x"/],
     ['nats://h:4222?x=1', /a setting "x": there are only replicas/],
-    ['redis://h?form=table', /form in the address of the store is "table"/],
-    ['postgres://h/d?form=table', /form in the address of the store is "table"/],
+    ['redis://h?form=table', /form in the address of the store is "table": write native or log/],
+    ['redis+sentinel://h/m?form=', /form in the address of the store is "": write native or log/],
+    ['postgres://h/d?form=store', /form in the address of the store is "store": write native or/],
     ['nats://127.0.0.1:1', /NATS at 127.0.0.1:1 cannot be reached/],
     ['azure+http://a:a2V5@127.0.0.1:1/a/c', /Azure gave no answer/],
   ])('that is wrong is refused with what is wrong: %s', async (address, message) => {

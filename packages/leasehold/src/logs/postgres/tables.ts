@@ -1,5 +1,6 @@
 import type { LogEntry, Position } from '../../log/index.ts'
 import type { Rows, Value } from '../../stores/postgres/client.ts'
+import { refuseOther, schemaLock } from '../../stores/postgres/migrate.ts'
 import type { SnapshotParts } from '../snapshots.ts'
 import type { Settings } from './options.ts'
 
@@ -34,7 +35,10 @@ export class Tables {
     const isThere = await connection.ask(`select to_regclass('${s}.part')::text`, [])
     if (!isThere) {
       await connection.script(`
-        select pg_advisory_xact_lock(hashtext('${s}'));
+        select ${schemaLock(s)};
+        do $$ begin
+          ${refuseOther(s, 'heartbeats', 'a store of postgresStore, form=native')}
+        end $$;
         create schema if not exists ${s};
         create table if not exists ${s}.head (id int primary key check (id = 1), epoch text not null,
           last bigint not null, trimmed bigint not null) with (fillfactor = 10);

@@ -30,7 +30,7 @@ export class RedisLog implements LogEngine {
     this.promises = promises
     this.#commands = commands
     this.#settings = settings
-    this.#key = `{${settings.namespace}}:log`
+    this.#key = `{${settings.namespace}}:entries`
     this.parts = partsIn(commands.send, `${this.#key}:snapshots`)
   }
 
@@ -134,8 +134,9 @@ export class RedisLog implements LogEngine {
   }
 
   async #ensure(): Promise<End> {
-    const keys = [this.#key, `${this.#key}:epoch`, `${this.#key}:snapshots`]
-    await this.#commands.send('EVAL', CREATE, '3', ...keys)
+    const { namespace } = this.#settings
+    const own = [this.#key, `${this.#key}:epoch`, `${this.#key}:snapshots`]
+    await this.#commands.send('EVAL', CREATE, '4', ...own, `{${namespace}}:meta`, namespace)
     const end = await this.#end()
     if (end === undefined) throw new Error('the stream is gone')
     return end

@@ -1,10 +1,13 @@
 /**
  * Creates the stream if it is missing. Entries have the ids `<epoch>-<position>`. A stream that was
  * lost begins again with a higher epoch, so nobody takes the new one for the old. It begins behind
- * the newest snapshot, if there is one.
+ * the newest snapshot, if there is one. A namespace in which `redisStore` keeps its leases is refused.
  */
 export const CREATE = `#!lua
 if redis.call('EXISTS', KEYS[1]) == 1 then return end
+if redis.call('EXISTS', KEYS[4]) == 1 then
+  return redis.error_reply('FORM the namespace ' .. ARGV[1] .. ' holds a store of redisStore, form=native: ' .. KEYS[4])
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local epoch = math.max(now, (tonumber(redis.call('GET', KEYS[2])) or 0) + 1)

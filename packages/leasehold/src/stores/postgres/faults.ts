@@ -1,5 +1,8 @@
 import { type ErrorCode, LeaseholdError, type Refusal } from '../../port/index.ts'
 
+/** Our own error code, for a schema that holds the other form. */
+export const OTHER_FORM = 'LH001'
+
 /**
  * What PostgreSQL says of a failed statement, by the code of its error (SQLSTATE, or the first two
  * characters of it). An error that the server reports of a statement means that its transaction was
@@ -19,6 +22,11 @@ const MEANINGS: readonly (readonly [states: readonly string[], ErrorCode, string
     ['42P01', '42883', '3F000', '42703'],
     'storage-damaged',
     'tables or functions of the schema are missing: open the store again, with migrate',
+  ],
+  [
+    [OTHER_FORM],
+    'invalid-argument',
+    'the schema holds the other form of Leasehold: use another schema, or open the form that it holds',
   ],
   [['XX001', 'XX002'], 'storage-damaged', 'the database finds its own files damaged'],
   [

@@ -1,7 +1,7 @@
 import { LeaseholdError } from '../../port/index.ts'
 import { answerBy, unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
-import { faultOf } from './faults.ts'
+import { faultOf, OTHER_FORM } from './faults.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, schemaOf } from './options.ts'
 import { MIGRATIONS } from './statements/index.ts'
 
@@ -31,8 +31,9 @@ export function postgresMigration(options: Pick<PostgresStoreOptions, 'schema'> 
 declare
   version integer;
 begin
-  perform pg_advisory_xact_lock(hashtext('${channel}'), 1);
+  perform ${schemaLock(schema)};
   if to_regclass('${schema}.migrations') is null then
+    ${refuseOther(schema, 'entry', 'a log of postgresLog, form=log')}
     execute 'create schema if not exists ${schema}';
     execute 'create table ${schema}.migrations (version integer primary key, at timestamptz not null default clock_timestamp())';
   end if;
@@ -40,6 +41,18 @@ begin
 ${steps.join('\n')}
 end $migration$;
 `
+}
+
+/** SQL: whoever creates tables in the schema, of either form, waits for others who do. */
+export function schemaLock(schema: string): string {
+  return `pg_advisory_xact_lock(hashtext('${channelOf(schema)}'), 1)`
+}
+
+/** A statement of plpgsql that fails if the schema has a table of the other form. */
+export function refuseOther(schema: string, table: string, other: string): string {
+  return `if to_regclass('${schema}.${table}') is not null then
+      raise exception 'the schema ${schema} holds ${other}: the table ${schema}.${table}' using errcode = '${OTHER_FORM}';
+    end if;`
 }
 
 /** Sees to it that the schema is there and is one that we know. */

@@ -16,6 +16,11 @@ const REFUSED: readonly (readonly [RegExp, ErrorCode, string])[] = [
     'unsupported',
     'this Redis is too old: Redis 7 or newer is needed',
   ],
+  [
+    /^FORM\b/,
+    'invalid-argument',
+    'the namespace holds the other form of Leasehold: use another namespace, or open the form that it holds',
+  ],
   [/^FORMAT\b/, 'unsupported', 'these data were written by another version of Leasehold'],
 ]
 

@@ -40,7 +40,7 @@ describeWith(REDIS, 'the Redis log', () => {
     const last = await log.append(Buffer.from('a'))
     const follower = new Recorder(log, 0, 15_000)
     await follower.until(1)
-    await client.del('{deleted}:log')
+    await client.del('{deleted}:entries')
     await expect(log.append(Buffer.from('b'))).rejects.toMatchObject({ code: 'unknown-outcome' })
     await expect(log.tail()).rejects.toMatchObject({ code: 'unknown-outcome' })
     expect(await follower.untilEnded()).toEqual({ cause: 'ahead', tail: 0 })
@@ -58,7 +58,7 @@ describeWith(REDIS, 'the Redis log', () => {
   it('does not take the entries of another stream for those of its own', async () => {
     const log = await redisLog(client, { namespace: 'anew' })
     const follower = new Recorder(log, await log.append(Buffer.from('a')), 15_000)
-    const key = '{anew}:log'
+    const key = '{anew}:entries'
     // The stream is lost and made again at one moment, while the follower waits for its next entry.
     await expect.poll(() => client.info('clients')).toMatch(/blocked_clients:[1-9]/)
     const anew = client.multi().del(key).xadd(key, '9999999999999-0', 'leasehold', '1')
@@ -71,7 +71,7 @@ describeWith(REDIS, 'the Redis log', () => {
     const log = await redisLog(client, { namespace: 'kept' })
     for (const text of ['a', 'b', 'c']) await log.append(Buffer.from(text))
     await log.saveSnapshot({ position: 2, chunks: [Buffer.from('s')] })
-    await client.del('{kept}:log')
+    await client.del('{kept}:entries')
     const other = await redisLog(client, { namespace: 'kept' })
     expect(await other.tail()).toBe(2)
     expect(await other.append(Buffer.from('d'))).toBe(3)
@@ -87,15 +87,15 @@ describeWith(REDIS, 'the Redis log', () => {
   }, 60_000)
 
   it('refuses a key of something else, a full Redis and a damaged snapshot', async () => {
-    await client.set('{other}:log', 'x')
+    await client.set('{other}:entries', 'x')
     await expect(redisLog(client, { namespace: 'other' })).rejects.toMatchObject({
       code: 'unsupported',
-      message: expect.stringContaining('{other}:log'),
+      message: expect.stringContaining('{other}:entries'),
     })
     const log = await redisLog(client, { namespace: 'full' })
     await log.saveSnapshot({ position: 3, chunks: [Buffer.from('one')] })
-    const names = await client.hkeys('{full}:log:snapshots')
-    await client.hset('{full}:log:snapshots', names.find((name) => name.endsWith('.0'))!, 'two')
+    const names = await client.hkeys('{full}:entries:snapshots')
+    await client.hset('{full}:entries:snapshots', names.find((name) => name.endsWith('.0'))!, 'two')
     await expect(log.loadSnapshot()).rejects.toMatchObject({ code: 'storage-damaged' })
     await client.config('SET', 'maxmemory', '1')
     await expect(log.append(Buffer.from('a'))).rejects.toMatchObject({ code: 'storage-full' })
@@ -139,7 +139,7 @@ describeWith(REDIS, 'the Redis log with a replica', () => {
     const { log, end } = await openAt(master.port, { replicas: 1, within: 5000 })
     await log.append(Buffer.from('both'))
     const copy = connectTo(replica.port)
-    expect(await copy.xlen('{leasehold}:log')).toBe(2)
+    expect(await copy.xlen('{leasehold}:entries')).toBe(2)
     await replica.freeze()
     const hasty = await openAt(master.port, { replicas: 1, within: 100 })
     await expect(hasty.log.append(Buffer.from('one'))).rejects.toMatchObject({

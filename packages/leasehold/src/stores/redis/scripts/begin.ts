@@ -7,6 +7,9 @@
  * back, the store's runs ahead of it and is slowed by one part in two thousand, far less than a
  * holder allows for.
  *
+ * **The other form.** `redisLog` keeps its stream in `entries`. A namespace belongs to the form that
+ * was there first.
+ *
  * **Another Redis.** Each process of Redis has a run id of its own. Where it is not the one that
  * wrote last, Redis was restarted, or a replica has taken its place, and what was answered lately
  * may have been lost. So every lease gets its full ttl again, the time between does not count
@@ -26,6 +29,10 @@ begin = function()
   local lowest = math.max(math.floor(wall * 1048.576), 1e15)
   S.wall = wall
   if not saved then
+    local log = S.base .. 'entries'
+    if call('EXISTS', log, log .. ':epoch') > 0 then
+      return 'FORM the namespace ' .. sub(S.base, 2, -3) .. ' holds a log of redisLog, form=log: ' .. log
+    end
     S.uid, S.run, S.rev, S.now = ARGV[1] .. ':' .. ARGV[2], me, lowest, wall
     S.since, S.away, S.gen, S.idleCount, S.nextDue, S.wrote = 0, 0, 0, 0, S.HUGE, true
     S.logged, S.complete, S.mid = format('%d', lowest), lowest, lowest

@@ -1,0 +1,75 @@
+import { afterAll, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
+import {
+  describeWith,
+  Engine,
+  type EngineSpec,
+  POSTGRES_UNSYNCED,
+  postgresUrl,
+  REDIS,
+  redisSentinel,
+} from '../engines/index.ts'
+import { Served } from './served.ts'
+
+/** Starts an engine, and returns the address of a store there without its form. */
+type Start = (start: (spec: EngineSpec) => Promise<Engine>) => Promise<string>
+
+const ENGINES: readonly [EngineSpec, string, Start][] = [
+  [
+    REDIS,
+    'Redis',
+    async (start) => `redis://127.0.0.1:${(await start(REDIS)).port}/0?namespace=one`,
+  ],
+  [
+    REDIS,
+    'Redis by Sentinel',
+    async (start) => {
+      const sentinel = await start(redisSentinel((await start(REDIS)).port))
+      return `redis+sentinel://127.0.0.1:${sentinel.port}/main?namespace=one`
+    },
+  ],
+  [
+    POSTGRES_UNSYNCED,
+    'PostgreSQL',
+    async (start) => `${postgresUrl((await start(POSTGRES_UNSYNCED)).port)}?schema=one`,
+  ],
+]
+
+for (const [spec, name, startOn] of ENGINES) {
+  describeWith(spec, `a server on ${name}`, () => {
+    const engines: Engine[] = []
+    let server: Served | undefined
+    afterAll(async () => {
+      await server?.end()
+      for (const engine of engines) await engine.stop()
+    })
+
+    it('serves the form that its address names, and refuses another', async () => {
+      const address = await startOn(async (wanted) => {
+        const engine = await Engine.start(wanted)
+        engines.push(engine)
+        return engine
+      })
+      for (const [form, other] of [
+        ['log', 'native'],
+        ['native', 'log'],
+      ] as const) {
+        const place = address.replace(/one$/, `of_${form}`)
+        server = await Served.on(`${place}&form=${form}`)
+        const client = await Leasehold.open(server.url)
+        const lock = await client.lock('job', { ttl: '30s' })
+        expect(lock.token).toBeGreaterThan(0)
+        await lock.release()
+        expect((await client.tryLock('job')).lock?.held).toBe(true)
+        await client.close()
+        await expect(Served.on(`${place}&form=${other}`)).rejects.toThrowError(
+          new RegExp(`of_${form} holds a \\w+ of \\w+, form=${form}`),
+        )
+        await server.end('SIGTERM')
+      }
+      await expect(Served.on(`${address}&form=table`)).rejects.toThrowError(
+        'form in the address of the store is "table": write native or log',
+      )
+    }, 120_000)
+  })
+}
