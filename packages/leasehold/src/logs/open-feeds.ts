@@ -18,7 +18,12 @@ export class OpenFeeds {
     const bytes = new Uint8Array(entry)
     for (const [feed, poller] of this.#pollers) {
       if (feed.after === before) feed.deliver([{ position, bytes }])
-      else poller.wake()
+      else poller.wake(position)
     }
+  }
+
+  /** An append failed: its entry may be in the log all the same. */
+  wake(): void {
+    for (const poller of this.#pollers.values()) poller.wake()
   }
 }

@@ -1,3 +1,4 @@
+import type { Position } from '../log/index.ts'
 import type { Clock, Timer } from '../port/index.ts'
 import { inTime } from './engine-log.ts'
 import type { Feed } from './feed.ts'
@@ -16,7 +17,8 @@ export class Poller {
   readonly #options: PollerOptions
   readonly #read: () => Promise<boolean>
   #isReading = false
-  #isWanted = false
+  /** A read is wanted if the follower does not have this position; `Infinity` if in any case. */
+  #wanted: Position = 0
   #timer: Timer | undefined
 
   /** `read` delivers what there is, or ends the feed. It returns whether there may be more. */
@@ -27,17 +29,17 @@ export class Poller {
     feed.onClose(() => this.#timer?.cancel())
   }
 
-  /** Reads now, or once more if it is just reading. */
-  wake(): void {
-    this.#isWanted = true
-    if (this.#isReading || !this.#feed.isOpen) return
+  /** Reads now, or once more if it is just reading, unless the follower then has `position`. */
+  wake(position: Position = Infinity): void {
+    this.#wanted = Math.max(this.#wanted, position)
+    if (this.#isReading || !this.#isWanted) return
     this.#isReading = true
     this.#timer?.cancel()
     this.#readAll()
       .catch((error: unknown) => this.#feed.interrupt(error))
       .finally(() => {
         this.#isReading = false
-        if (this.#isWanted) this.wake()
+        if (this.#isWanted) this.wake(this.#wanted)
         else if (this.#feed.isOpen) this.#wakeLater()
       })
   }
@@ -45,10 +47,14 @@ export class Poller {
   async #readAll(): Promise<void> {
     const { clock, timeout } = this.#options
     const late = `the engine did not answer within ${timeout} ms: follow again`
-    while (this.#isWanted && this.#feed.isOpen) {
-      this.#isWanted = false
-      if (await inTime(this.#read(), clock, timeout, late)) this.#isWanted = true
+    while (this.#isWanted) {
+      this.#wanted = 0
+      if (await inTime(this.#read(), clock, timeout, late)) this.#wanted = Infinity
     }
+  }
+
+  get #isWanted(): boolean {
+    return this.#feed.isOpen && this.#wanted > this.#feed.after
   }
 
   #wakeLater(): void {

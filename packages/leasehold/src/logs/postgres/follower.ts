@@ -23,7 +23,12 @@ export async function pollerOf(
   })
   if (line) {
     const changed = (isUp: boolean) => (isUp ? poller.wake() : feed.end(lost()))
-    feed.onClose(await line.listen(tables.channel, () => poller.wake(), changed, timeout))
+    const hear = (payload: string) => {
+      const [position, by] = payload.split(' ')
+      // The answer to an own append delivers its entry, or wakes the poller.
+      if (by !== tables.sender) poller.wake(Number(position) || Infinity)
+    }
+    feed.onClose(await line.listen(tables.channel, hear, changed, timeout))
   }
   return poller
 }

@@ -22,24 +22,31 @@ export async function postgresLog(
 async function engineOf(settings: Settings): Promise<LogEngine> {
   const tables = new Tables(settings)
   await tables.open()
-  let { epoch } = await tables.read(0)
-  const feeds = new OpenFeeds()
+  // Each epoch has feeds of its own: a position of one means nothing in another.
+  let log = { epoch: (await tables.read(0)).epoch, feeds: new OpenFeeds() }
   return {
     promises: promisesOf(settings),
     parts: tables.parts,
     async append(entry) {
-      const position = await tables.append(entry)
-      // Positions have no gaps.
-      feeds.appended(position - 1, position, entry)
-      return position
+      const { epoch, feeds } = log
+      try {
+        const position = await tables.append(entry, epoch)
+        // Positions have no gaps.
+        feeds.appended(position - 1, position, entry)
+        return position
+      } catch (error) {
+        feeds.wake()
+        throw error
+      }
     },
     async follow(feed) {
       await tables.open()
       const page = await tables.read(feed.after)
-      const isOther = page.epoch !== epoch
-      epoch = page.epoch
-      if (isOther) feed.end({ cause: 'ahead', tail: page.last })
-      else if (feed.continuesIn(page.trimmed, page.last)) {
+      const { epoch, feeds } = log
+      if (page.epoch !== epoch) {
+        log = { epoch: page.epoch, feeds: new OpenFeeds() }
+        feed.end({ cause: 'ahead', tail: page.last })
+      } else if (feed.continuesIn(page.trimmed, page.last)) {
         feeds.add(feed, await pollerOf(feed, tables, epoch, settings))
       }
     },

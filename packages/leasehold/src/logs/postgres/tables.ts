@@ -19,6 +19,8 @@ export interface Page {
  */
 export class Tables {
   readonly channel: string
+  /** Who appends, in notifications: a process does not read what it appended itself. */
+  readonly sender: string
   readonly #settings: Settings
   readonly #schema: string
 
@@ -26,6 +28,7 @@ export class Tables {
     this.#settings = settings
     this.#schema = settings.schema
     this.channel = `${settings.schema}_entries`
+    this.sender = settings.random.id()
   }
 
   /** Creates what is missing. A log whose head was lost gets another epoch. */
@@ -52,19 +55,20 @@ export class Tables {
     )
   }
 
-  async append(entry: Uint8Array): Promise<Position> {
+  /** Appends to the log of this epoch, and to no other. */
+  async append(entry: Uint8Array, epoch: string): Promise<Position> {
     const s = this.#schema
     const [row] = await this.#rows(
       `with synced as (select set_config('synchronous_commit', case
           when current_setting('synchronous_commit') in ('off', 'local') then 'on'
           else current_setting('synchronous_commit') end, true)),
-        head as (update ${s}.head set last = last + 1 from synced returning last),
-        told as (select last, pg_notify('${this.channel}', '') from head)
+        head as (update ${s}.head set last = last + 1 from synced where epoch = $2::text returning last),
+        told as (select last, pg_notify('${this.channel}', last || ' ' || $3::text) from head)
         insert into ${s}.entry select last, $1 from told returning position`,
-      [entry],
+      [entry, epoch, this.sender],
       'append',
     )
-    if (row === undefined) throw new Error('the head of the log is gone')
+    if (row === undefined) throw new Error('the log is gone, or was made anew')
     return Number(row['position'])
   }
 

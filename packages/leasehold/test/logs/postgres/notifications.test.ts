@@ -1,0 +1,107 @@
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type { Log } from '../../../src/log/index.ts'
+import { postgresLog } from '../../../src/logs/postgres/index.ts'
+import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
+import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
+import { describeWith, Engine, POSTGRES_UNSYNCED, postgresUrl } from '../../engines/index.ts'
+
+describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
+  let engine: Engine
+  let pool: pg.Pool
+
+  beforeAll(async () => {
+    engine = await Engine.start(POSTGRES_UNSYNCED)
+    pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 16 }).on(
+      'error',
+      () => {},
+    )
+  }, 60_000)
+
+  afterAll(async () => {
+    await pool?.end()
+    await engine?.stop()
+  })
+
+  const logs: Log[] = []
+  // A follower that a failed test left open would keep the pool from ending.
+  afterEach(async () => {
+    for (const log of logs.splice(0)) await log.close()
+  })
+
+  /** Nothing is polled: what comes was delivered by its own append, or a notification led to it. */
+  const open = async (schema: string, client: PostgresClient = pool) => {
+    const log = await postgresLog(client, { schema, poll: '10m', timeout: 20_000 })
+    logs.push(log)
+    return log
+  }
+
+  it('does not read what its own process appends', async () => {
+    const { client, counts } = counting(pool)
+    const log = await open('own', client)
+    const follower = new Recorder(log, 0, 15_000)
+    for (let at = 1; at <= 100; at++) await log.append(Buffer.from(`${at}`))
+    await follower.until(100)
+    expect(follower.texts).toEqual(Array.from({ length: 100 }, (_, at) => `${at + 1}`))
+    expect(counts.append).toBe(100)
+    // When the log is opened, when it is followed, and what came before the follower listened.
+    expect(counts.read).toBeLessThanOrEqual(4)
+  })
+
+  it('reads once for an entry of another process, and not for one that it has', async () => {
+    const { client, counts } = counting(pool)
+    const log = await open('others', client)
+    const other = await open('others')
+    const follower = new Recorder(log, 0, 15_000)
+    await other.append(Buffer.from('a'))
+    await follower.until(1)
+    await log.append(Buffer.from('b'))
+    await follower.until(2)
+    const before = counts.read
+    for (const old of ['1 x', '2 x']) await pool.query(`notify others_entries, '${old}'`)
+    await other.append(Buffer.from('c'))
+    await follower.until(3)
+    expect(follower.texts).toEqual(['a', 'b', 'c'])
+    expect(counts.read).toBe(before + 1)
+  })
+
+  it('gets an own entry whose append was not answered', async () => {
+    const { client, counts } = counting(pool)
+    const log = await open('unanswered', client)
+    const follower = new Recorder(log, 0, 15_000)
+    await log.append(Buffer.from('a'))
+    await follower.until(1)
+    counts.loses = true
+    await expect(log.append(Buffer.from('b'))).rejects.toMatchObject({ code: 'unknown-outcome' })
+    await follower.until(2)
+    expect(follower.texts).toEqual(['a', 'b'])
+  })
+
+  it('ends if the log was made anew, and gets no entry of the new one', async () => {
+    const log = await open('anew')
+    const follower = new Recorder(log, await log.append(Buffer.from('a')), 15_000)
+    // It listens when it has what somebody else appends.
+    await (await open('anew')).append(Buffer.from('b'))
+    await follower.until(1)
+    await pool.query('truncate anew.head, anew.entry')
+    const other = await open('anew')
+    for (const text of ['x', 'y']) await other.append(Buffer.from(text))
+    await expect(log.append(Buffer.from('c'))).rejects.toMatchObject({ code: 'unknown-outcome' })
+    expect(await follower.untilEnded()).toEqual({ cause: 'ahead', tail: 2 })
+    expect(follower.texts).toEqual(['b'])
+  })
+})
+
+/** The pool, with the number of its appends and reads; it can lose the answers of appends. */
+function counting(pool: pg.Pool) {
+  const counts = { append: 0, read: 0, loses: false }
+  const query = async (statement: { name?: string }) => {
+    const name = statement.name?.split('.')[1]
+    if (name === 'append' || name === 'read') counts[name]++
+    const answer = await pool.query(statement as pg.QueryConfig)
+    if (name === 'append' && counts.loses) throw new Error('the connection broke')
+    return answer
+  }
+  const client = { query, connect: () => pool.connect(), totalCount: 0 } as PostgresClient
+  return { client, counts }
+}
