@@ -1,16 +1,21 @@
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { expect, it } from 'vitest'
-import { redisLog } from '../../../src/logs/redis/index.ts'
+import { Leasehold } from '../../../src/index.ts'
+import { redisLog, redisStore } from '../../../src/logs/redis/index.ts'
 import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
 import { describeWith, Engine, REDIS, redisReplica } from '../../engines/index.ts'
 
 const DOCUMENT = new URL('../../../../../docs/redis.md', import.meta.url)
 
-/** The rights that the page of Redis lists for the log form. */
-function documentedRights(): string[] {
-  const [, form] = readFileSync(DOCUMENT, 'utf8').split('## The log form')
-  return /`(\+eval [^`]*)`/.exec(form!)![1]!.split(' ')
+/** The rights that the page of Redis lists for each form. */
+function documentedRights(): { native: string[]; log: string[] } {
+  const [native, log] = readFileSync(DOCUMENT, 'utf8').split('## The log form')
+  const rightsIn = (text: string) => {
+    const line = text.split('\n').find((each) => each.startsWith('A user with limited rights'))
+    return line!.match(/\+@?[a-z]+(?=[ `])/g)!
+  }
+  return { native: rightsIn(native!), log: rightsIn(log!) }
 }
 
 describeWith(REDIS, 'the Redis log, for a user with the rights that its page lists', () => {
@@ -18,7 +23,7 @@ describeWith(REDIS, 'the Redis log, for a user with the rights that its page lis
     const master = await Engine.start(REDIS)
     const replica = await Engine.start(redisReplica(master.port))
     const admin = new Redis({ port: master.port, host: '127.0.0.1' })
-    const rights = documentedRights()
+    const rights = documentedRights().log
     await admin.call('ACL', 'SETUSER', 'some', 'on', '>x', '~{leasehold}:*', ...rights)
     const some = new Redis({
       port: master.port,
@@ -42,5 +47,23 @@ describeWith(REDIS, 'the Redis log, for a user with the rights that its page lis
     await log.close()
     for (const client of [admin, some]) client.disconnect()
     await Promise.all([master.stop(), replica.stop()])
+  }, 60_000)
+})
+
+describeWith(REDIS, 'the store in Redis, for a user with the rights that its page lists', () => {
+  it('grants what another waits for', async () => {
+    const engine = await Engine.start(REDIS)
+    const admin = new Redis({ port: engine.port, host: '127.0.0.1' })
+    const places = ['~{leasehold}:*', '&leasehold:*']
+    await admin.call('ACL', 'SETUSER', 'some', 'on', '>x', ...places, ...documentedRights().native)
+    const some = admin.duplicate({ username: 'some', password: 'x' })
+    const client = await Leasehold.open(await redisStore(some))
+    const held = await client.lock('key', { ttl: '30s' })
+    const next = client.lock('key', { ttl: '30s' })
+    await held.release()
+    await (await next).release()
+    await client.close()
+    for (const each of [admin, some]) each.disconnect()
+    await engine.stop()
   }, 60_000)
 })
