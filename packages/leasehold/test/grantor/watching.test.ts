@@ -42,6 +42,18 @@ describe('those who watch', () => {
     await grantor.close()
   })
 
+  it('cannot resume from long ago: a store that nobody watches drops its old events, too', async () => {
+    const store = memoryStore({ limits: { events: 64 } })
+    for (let at = 0; at < 200; at++) {
+      await store.grant({ holder: 'a', ttl: 1000, claims: [{ key: `k${at}` }] })
+    }
+    const heard: Notice[] = []
+    store.watch({ prefix: '', from: 0 }, (notice) => heard.push(notice))
+    await turn()
+    expect(heard.map(({ type }) => type)).toEqual(['compacted'])
+    await store.close()
+  })
+
   it('hear nothing twice, after a time in which nobody watched', async () => {
     const disk = new SlowDisk()
     const grantor = grantorOn(disk)
