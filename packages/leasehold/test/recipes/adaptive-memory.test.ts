@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { Client } from '../../src/client/index.ts'
 import { AdaptiveTtl, Leasehold } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
@@ -56,6 +57,16 @@ describe('what is learnt of a hold', () => {
     expect([await holdsOf(leasehold), await holdsOf(leasehold, 'export')]).toEqual([1, 0])
     await other.release()
     expect([await holdsOf(leasehold), await holdsOf(leasehold, 'export')]).toEqual([1, 1])
+  })
+
+  it('is learnt with one pair of listeners, however many holds there are', async () => {
+    const { open } = await scene()
+    const { leasehold } = await open('a')
+    const on = vi.spyOn(Client.prototype, 'on')
+    await work(leasehold, 3)
+    const listeners = on.mock.calls.map(([event]) => event)
+    on.mockRestore()
+    expect(listeners).toEqual(['released', 'lost'])
   })
 
   it('is nothing from locks that do not learn', async () => {
