@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Term } from '../../src/index.ts'
 import { KEY, leading, place } from './election-place.ts'
 
@@ -86,6 +86,19 @@ describe('stepping down', () => {
     expect(term.signal.reason).toMatchObject({ reason: 'superseded', by: 'b' })
     expect(next.terms[0]?.leading).toBe(true)
     expect(a.events.slice(-2)).toEqual(['asked', 'preempted'])
+  })
+
+  it('is asked of nobody, and nothing fails, if those who wait are not preferred', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const { clock, open } = place()
+    const [a, b] = await Promise.all([open('a'), open('b')])
+    const term = await a.leasehold.election('boss').campaign()
+    await clock.advance(100)
+    leading(b.leasehold, { preempt: true })
+    await clock.advance(100)
+    const warnings = warn.mock.calls.length
+    warn.mockRestore()
+    expect([term.leading, term.asked.aborted, warnings]).toEqual([true, false, 0])
   })
 
   it('falls back to the line where the successor leaves it meanwhile', async () => {
