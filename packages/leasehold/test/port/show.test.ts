@@ -33,6 +33,14 @@ describe('a value in an error message', () => {
     expect(withoutPassword('redis://host:6379')).toBe('redis://host:6379')
     expect(withoutPassword('me@host')).toBe('me@host')
   })
+
+  it('has no signature of a shared access', () => {
+    const azure = 'https://account.blob.core.windows.net/leases'
+    expect(withoutPassword(`${azure}?sig=a%2Fb%3D&se=2027&sig=c`)).toBe(
+      `${azure}?sig=…&se=2027&sig=…`,
+    )
+    expect(withoutPassword(`${azure}?design=a`)).toBe(`${azure}?design=a`)
+  })
 })
 
 describe('an error', () => {
