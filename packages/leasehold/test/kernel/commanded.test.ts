@@ -26,6 +26,15 @@ describe('a kernel that is commanded what expires', () => {
     expect(holderOf('k')).toBe(lease)
   })
 
+  it('lets no lease expire by itself after it was rebuilt either', () => {
+    const { kernel, grant } = begin('commanded')
+    grant()
+    kernel.settle(NOW, NOW)
+    expect(kernel.nextDeadline).toBe(Infinity)
+    expect(kernel.expire(NOW + 5000, 10)).toBe(false)
+    expect(kernel.leases).toBe(1)
+  })
+
   it('ends the leases that it is told to end, each with all under it in one revision', () => {
     const { kernel, grant } = begin('commanded')
     const [first, second] = [grant(), grant()]
@@ -94,6 +103,15 @@ describe('a lease by its slot', () => {
     expect(kernel.bySlot.renewedAt(slot)).toBe(NOW + 50)
     kernel.bySlot.restoreRenewal(slot, NOW + 20)
     expect(kernel.bySlot.renewedAt(slot)).toBe(NOW + 20)
+  })
+
+  it('knows the break that limits its life', () => {
+    const { kernel, grant } = begin('commanded')
+    const { lease, slot } = grant()
+    expect(kernel.bySlot.cappedBy(slot)).toBeUndefined()
+    kernel.revoke({ target: { lease }, by: 'bob', why: 'disk full', after: 50 }, NOW)
+    const end = { reason: 'broken', by: 'bob', why: 'disk full' }
+    expect(kernel.bySlot.cappedBy(slot)).toEqual(end)
   })
 
   it('says on renewal how long it may live, if that is less than its ttl', () => {
