@@ -6,14 +6,14 @@ import { Records } from '../kernel-model/records.ts'
 const NOW = 1_000_000
 const limits = { requests: 3, ended: 3, history: 8, historyPerKey: 4, idleKeys: 5 }
 
-function claim(kernel: Kernel, key: string, request?: string): LeaseId {
+function claim(kernel: Kernel, key: string, request?: string, holder = 'alice'): LeaseId {
   const claims = [{ key, value: `value of ${key}` }]
-  return (kernel.grant({ holder: 'alice', ttl: 1000, claims, request }, NOW) as Granted).lease
+  return (kernel.grant({ holder, ttl: 1000, claims, request }, NOW) as Granted).lease
 }
 
 /** Claims a key and lets it go again. */
-function use(kernel: Kernel, key: string, request?: string): void {
-  kernel.revoke({ target: { lease: claim(kernel, key, request) }, why: key }, NOW)
+function use(kernel: Kernel, key: string, request?: string, holder?: string): void {
+  kernel.revoke({ target: { lease: claim(kernel, key, request, holder) }, why: key }, NOW)
 }
 
 /** All that the kernel remembers beside its leases. */
@@ -111,6 +111,13 @@ describe('what a kernel remembers beside its leases', () => {
     }
   })
 
+  it('are told of as many keys as fill a page of their table', () => {
+    const kernel = new Kernel({ limits })
+    for (let at = 0; at < 1024; at++) claim(kernel, `held ${at}`)
+    kernel.revoke({ target: { key: 'held 1023' } }, NOW)
+    expect(remembered(kernel).tenures.map((each) => each?.[0])).toEqual(['held 1023'])
+  })
+
   it('tell of an idle key whether it was claimed since it came to be idle', () => {
     const kernel = new Kernel({ limits })
     // The sixth is one too many: the first is forgotten, and the turn of the others begins anew.
@@ -192,7 +199,7 @@ describe('a copy of a kernel', () => {
     expect([described(copy), remembered(copy), copy.slots, copy.revision]).toEqual(before)
     kernel.revoke({ target: { prefix: 'held' } }, NOW)
     kernel.revoke({ target: { lease: parent } }, NOW)
-    for (let at = 0; at < 20; at++) use(kernel, `l${at}`, `s${at}`)
+    for (let at = 0; at < 20; at++) use(kernel, `l${at}`, `s${at}`, 'carol')
     for (let at = 0; at < 1200; at++) claim(kernel, `again ${at}`)
     expect([described(copy), remembered(copy), copy.slots, copy.revision]).toEqual(before)
   })
