@@ -245,4 +245,17 @@ describe('the agenda', () => {
       expect(calls).toEqual(left.map((time) => start + time))
     }
   })
+
+  it('calls the next at its time, after the first was dropped with many others', async () => {
+    const clock = new TestClock()
+    const agenda = new Agenda(clock)
+    const start = clock.now()
+    const calls: number[] = []
+    const [first, ...rest] = [100, 300, 200].map((time) => ({ time, task: taskOf(calls, 'now') }))
+    const others = Array.from({ length: 120 }, () => ({ time: 900, task: taskOf([]) }))
+    for (const { time, task } of [first!, ...rest, ...others]) agenda.schedule(task, start + time)
+    for (const { task } of [first!, ...others]) agenda.drop(task)
+    await clock.advance(1000)
+    expect(calls).toEqual([start + 200, start + 300])
+  })
 })
