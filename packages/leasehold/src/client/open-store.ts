@@ -49,7 +49,7 @@ export async function openStore(
   const engine = ENGINES.find((name) => scheme?.startsWith(name))
   if (engine !== undefined) {
     throw invalid(
-      withoutPassword(url),
+      url,
       `give the store itself, ${engine}Store(…) of 'leasehold/${engine}', with a client of your own`,
     )
   }
@@ -64,5 +64,6 @@ function folderOf(url: string): string {
 }
 
 function invalid(url: string, fix: string): LeaseholdError {
-  return new LeaseholdError('invalid-argument', `store ${show(url)} cannot be opened: ${fix}`)
+  const store = show(withoutPassword(url))
+  return new LeaseholdError('invalid-argument', `store ${store} cannot be opened: ${fix}`)
 }

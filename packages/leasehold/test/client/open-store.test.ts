@@ -46,11 +46,21 @@ describe('the store that a URL names', () => {
     expect(refusal).toMatch(/^timeout: .*127.0.0.1:9.*20 ms/)
   })
 
-  it.each(['etcd', 'zookeeper'])('%s: is that of an engine', async (scheme) => {
-    const refusal = await refusalOf(`${scheme}://me:secret@127.0.0.1:9/x`, { callTimeout: 20 })
-    expect(refusal).toMatch(/^timeout: .*(ECONNREFUSED|20 ms)/)
-    expect(refusal).not.toContain('secret')
-    expect(await refusalOf(`${scheme}://`)).toMatch(/^invalid-argument: .* is no address/)
+  it.each([
+    ['etcd', 'etcd'],
+    ['etcds', 'etcd at https:'],
+    ['zookeeper', 'ZooKeeper'],
+    ['azure+http', 'Azure'],
+    ['azure+https', 'Azure'],
+  ])('%s: is that of an engine', async (scheme, name) => {
+    // Nothing listens there either. The password is base64, as Azure wants it.
+    const refusal = await refusalOf(`${scheme}://me:c2VjcmV0@127.0.0.1:9/x`, { callTimeout: 20 })
+    expect(refusal).toMatch(/^timeout: .*(ECONNREFUSED|20 ms|no answer)/)
+    expect(refusal).toContain(name)
+    expect(refusal).not.toContain('c2VjcmV0')
+    expect(await refusalOf(`${scheme}://`)).toMatch(
+      /^invalid-argument: .*(is no address|address is)/,
+    )
   })
 
   it.each(['redis', 'postgres', 'nats'])(
@@ -75,10 +85,20 @@ describe('the store that a URL names', () => {
     'xhttp://host',
     '1http://host',
     'httpx://host',
+    'xetcd://host',
+    'etcdx://host',
+    'zookeepers://host',
+    'azure://host',
     '',
   ])('%j is refused', async (url) => {
     expect(await refusalOf(url)).toContain(
       `invalid-argument: store ${JSON.stringify(url)} cannot be opened`,
     )
+  })
+
+  it('does not print the password of a URL that it does not know', async () => {
+    const refusal = await refusalOf('htpps://me:secret@host:7420')
+    expect(refusal).toContain('cannot be opened')
+    expect(refusal).not.toContain('secret')
   })
 })
