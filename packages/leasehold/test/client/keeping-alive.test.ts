@@ -153,6 +153,19 @@ describe('a store that answers slowly or not at all', () => {
     expect(clock.keeping).toBe(1)
   })
 
+  it('keeps the process running for the next wait after an update was given up', async () => {
+    const { clock, store, leasehold, rival } = await open()
+    const lock = await leasehold.lock('k', { ttl: '1h' })
+    store.fault = (call) => (call === 'update' ? { error: new Error('broken') } : undefined)
+    const failed = caught(lock.update('x'))
+    await clock.advance(10_000)
+    expect(await failed).toMatchObject({ code: 'unknown-outcome' })
+    await rival.lock('taken')
+    void leasehold.lock('taken')
+    await clock.advance(100)
+    expect(clock.keeping).toBe(1)
+  })
+
   it('keeps the process running while the client closes, for as long as a call may take', async () => {
     const { clock, store, leasehold } = await open()
     await leasehold.lock('k')
