@@ -203,11 +203,65 @@ describe('a lease that has no room for another claim', () => {
     expect((await inner.read({ lease: a.lease })).lease?.claims).toBe(2)
   })
 
+  it('serves those who waited for another when none can be had', async () => {
+    const { leasehold, rival, clock, store } = await open(false, { claimsPerLease: 2 })
+    await rival.lock('taken')
+    const [a, b] = [await leasehold.lock('a'), await leasehold.lock('b')]
+    store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
+    const tried = leasehold.tryLock('taken')
+    await b.release()
+    const c = leasehold.lock('c')
+    await clock.advance(100)
+    expect((await tried).conflict?.holder).toBe('rival')
+    expect((await c).lease).toBe(a.lease)
+  })
+
+  it('does not take the place of a newer one, however late it says that it is full', async () => {
+    const { leasehold, clock, store } = await open(false, { claimsPerLease: 2 })
+    await Promise.all([leasehold.lock('a'), leasehold.lock('b')])
+    let claims = 0
+    store.fault = (call) => (call === 'claim' && ++claims === 2 ? { back: 100 } : undefined)
+    const [c, d] = [leasehold.lock('c'), leasehold.lock('d')]
+    const newer = (await c).lease
+    await clock.advance(100)
+    expect((await d).lease).toBe(newer)
+    expect(store.count('grant')).toBe(2)
+  })
+
   it('is renewed for as long as something is held under it', async () => {
     const { clock, leasehold } = await open(true, { claimsPerLease: 1 })
     const locks = [await leasehold.lock('a'), await leasehold.lock('b'), await leasehold.lock('c')]
     expect(new Set(locks.map(({ lease }) => lease)).size).toBe(3)
     await clock.advance(120_000)
     expect(locks.every(({ held }) => held)).toBe(true)
+  })
+})
+
+describe('a lease', () => {
+  it('is not asked for on behalf of somebody who has stopped waiting', async () => {
+    const { leasehold, rival, clock, store } = await open(false)
+    await rival.lock('taken')
+    store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
+    const tried = leasehold.tryLock('taken')
+    const late = leasehold.lock('k', { wait: 50 }).catch(({ code }) => code)
+    await clock.advance(1000)
+    expect((await tried).conflict?.holder).toBe('rival')
+    expect(await late).toBe('timeout')
+    expect(store.count('grant')).toBe(1)
+  })
+
+  it('is kept while a claim under it is under way, however long that takes', async () => {
+    const { leasehold, rival, clock, store } = await open()
+    const first = await leasehold.lock('other')
+    await first.release()
+    const taken = await rival.lock('k')
+    store.fault = (call) => (call === 'claim' ? { back: 80_000 } : undefined)
+    const waiting = leasehold.lock('k')
+    await clock.advance(1000)
+    // The store tells that the turn has come, and has not answered the claim yet.
+    await taken.release()
+    await clock.advance(80_000)
+    const lock = await waiting
+    expect([lock.held, lock.lease, store.count('revoke')]).toEqual([true, first.lease, 0])
   })
 })
