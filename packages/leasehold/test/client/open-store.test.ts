@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -6,6 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { openStore } from '../../src/client/open-store.ts'
 import { settingsOf } from '../../src/client/settings.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { CountingClock } from './counting-clock.ts'
 
 const refusalOf = (url: string, options = {}) =>
   openStore(url, settingsOf(options)).then(
@@ -61,6 +64,21 @@ describe('the store that a URL names', () => {
     expect(await refusalOf(`${scheme}://`)).toMatch(
       /^invalid-argument: .*(is no address|address is)/,
     )
+  })
+
+  it('azure+http: waits for an answer by the clock of the client, as long as a call may take', async () => {
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const clock = new CountingClock()
+    const url = `azure+http://me:c2VjcmV0@127.0.0.1:${port}/x`
+    const refusal = refusalOf(url, { clock, callTimeout: 20 })
+    const [connection] = await once(silent, 'connection')
+    expect(clock.timers.size).toBeGreaterThan(0)
+    await clock.advance(20)
+    expect(await refusal).toMatch(/^timeout: Azure/)
+    connection.destroy()
+    silent.close()
   })
 
   it.each(['redis', 'postgres', 'nats'])(
