@@ -232,7 +232,7 @@ export class HttpApi implements Desk {
 /** A page in somebody's browser must not change what only their machine can reach. */
 function refuseForeign({ method, headers }: FastifyRequest): void {
   if (method === 'GET' || !isForeign(headers)) return
-  const page = headers.origin?.slice(0, 100)
+  const page = headers.origin!.slice(0, 100)
   throw new LeaseholdError('forbidden', `a page of ${page} may not change anything`)
 }
 
