@@ -19,6 +19,26 @@ async function open(options: Partial<ServerOptions> = {}): Promise<Scene> {
   return scene
 }
 
+/** A store that counts the open watches on a prefix that begins so. */
+function countingWatches(start = '') {
+  const inner = memoryStore()
+  let watches = 0
+  const store = changedStore(inner, {
+    watch: (target, observer) => {
+      const watch = inner.watch(target, observer)
+      if ('prefix' in target && !target.prefix.startsWith(start)) return watch
+      watches++
+      return {
+        close: () => {
+          watches--
+          watch.close()
+        },
+      }
+    },
+  })
+  return { store, watches: () => watches }
+}
+
 async function withQuota(scene: Scene, quota: Quota) {
   const rights = [parseRight('all:')]
   const token = await scene.server.access.tokens.create({ name: 'ann', rights, quota })
@@ -82,22 +102,9 @@ describe('the HTTP API', () => {
   })
 
   it('leaves nothing open at the store when a request is answered', async () => {
-    const inner = memoryStore()
-    let watches = 0
-    const store = changedStore(inner, {
-      watch: (target, observer) => {
-        const watch = inner.watch(target, observer)
-        watches++
-        return {
-          close: () => {
-            watches--
-            watch.close()
-          },
-        }
-      },
-    })
+    const { store, watches } = countingWatches()
     const scene = await open({ store })
-    const before = watches
+    const before = watches()
     await scene.ask('POST /v1/services/s?id=a', {})
     await scene.ask('GET /v1/services/s')
     await scene.ask('GET /v1/services')
@@ -105,7 +112,7 @@ describe('the HTTP API', () => {
     await scene.ask('POST /v1/sessions/main', { user: 'ada', data: 1 })
     await scene.ask('POST /v1/locks/k')
     await scene.ask('POST /v1/locks/k?wait=10ms')
-    expect(watches).toBe(before)
+    expect(watches()).toBe(before)
   })
 
   it('answers a page of another origin that only reads', async () => {
@@ -234,5 +241,18 @@ describe('what is kept for a principal between requests', () => {
     expect((await scene.ask(`PUT ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.ask(`DELETE ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.store.read({ key: 'pool/gpu/r/g' })).count).toBe(0)
+  })
+
+  it('is closed for everybody by the first token, and opened anew after the last', async () => {
+    const { store, watches } = countingWatches('pool/')
+    const scene = await open({ store })
+    await scene.ask('PUT /v1/pools/gpu', POOL)
+    await scene.ask('GET /v1/pools/gpu')
+    expect(watches()).toBe(1)
+    await scene.token('root', 'all:')
+    await until(() => watches() === 0)
+    await scene.server.access.tokens.revoke('root', 'root')
+    expect((await scene.ask('GET /v1/pools/gpu')).status).toBe(200)
+    expect(watches()).toBe(1)
   })
 })
