@@ -289,7 +289,7 @@ async function claim(call: Call): Promise<unknown> {
   const [first, ...others] = keys.map((key) => ({ key, token }))
   const given = { targets: [first!, ...others] as const, by: principal.name }
   if (!answer.holds && wait > 0) {
-    const { ttl } = (await acts.readLease(lease)).lease ?? { ttl: Infinity }
+    const ttl = (await acts.readLease(lease)).lease?.ttl ?? Infinity
     if (!(await comesToHold(call, { lease, token, ttl, wait, ...given }))) {
       throw new NotHad('timeout', 'not all keys came in time: wait longer', answer.ahead)
     }

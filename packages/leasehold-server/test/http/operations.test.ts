@@ -257,6 +257,13 @@ describe('rights', () => {
     expect(more).toMatchObject({ status: 429, body: { code: 'limit-exceeded' } })
     expect(more.headers.get('retry-after')).toBe('1')
     expect((await own.ask('POST /v1/locks/other')).status).toBe(201)
+    const { lease } = (await own.ask('POST /v1/leases', { ttl: '30s' })).body
+    const claims = [{ key: 'k' }]
+    const third = await own.ask(`POST /v1/leases/${lease}/claims?wait=20s`, { claims })
+    expect(third.status).toBe(429)
+    await own.ask('PUT /v1/pools/gpu', { resources: [{ name: 'g' }] })
+    const fourth = await own.ask('POST /v1/pools/gpu/permits?tenant=t&wait=20s')
+    expect(fourth.status).toBe(429)
     await closed(sent)
     await own.claims('k', 1)
     await own.close()
