@@ -1,9 +1,11 @@
 import { memoryStore } from 'leasehold/memory'
-import { LeaseholdError, type LeaseStore } from 'leasehold/port'
+import { LeaseholdError, type LeaseStore, systemRandom } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
+import type { Admission } from '../../src/access/index.ts'
 import { everybody } from '../../src/access/principal.ts'
 import { serverActs } from '../../src/access/withdrawal.ts'
+import { Office } from '../../src/http/office.ts'
 import { DEFAULT_HTTP } from '../../src/http/options.ts'
 import { problemOf } from '../../src/http/problem.ts'
 import type { Call } from '../../src/http/route.ts'
@@ -47,6 +49,27 @@ function scene(changes: Partial<LeaseStore> = {}) {
     })
   const count = async (key: string) => (await inner.read({ key })).count
   return { clock, inner, caller, handle, take, claim, count }
+}
+
+/** A pool with one resource, in an office of its own. */
+async function pool() {
+  const { clock, inner, caller, handle } = scene()
+  const principal = everybody()
+  const admission = { principal, store: inner, acts: serverActs(inner), leave: () => {} }
+  const around = { clock, random: systemRandom, options: DEFAULT_HTTP }
+  const office = await Office.open(admission as unknown as Admission, around)
+  await office.leasehold.pool('gpu', { resources: [{ name: 'g' }] }).status()
+  const take = async (keep: Office['keep']) => {
+    Object.assign(office, { keep })
+    const { outcome, done } = handle('takePermit', {
+      ...{ params: { pool: 'gpu' }, query: { tenant: 't' } as unknown as Call['query'] },
+      office: async () => office,
+    })
+    await done
+    return outcome
+  }
+  const count = async () => (await inner.read({ key: 'pool/gpu/r/g' })).count
+  return { caller, office, take, count }
 }
 
 /** Nobody may ask the server to act: it has no reason to. */
@@ -273,6 +296,24 @@ describe('a lease with several locks', () => {
     const { outcome, done } = handle('keepLock', { params: { key: 'b' }, query })
     await done
     expect(outcome.answer).toMatchObject({ key: 'b', token: second!.token })
+  })
+})
+
+describe('a permit that was taken', () => {
+  it('is returned when its caller has gone', async () => {
+    const { caller, take, count } = await pool()
+    caller.gone = true
+    const kept: unknown[] = []
+    expect((await take((permit) => void kept.push(permit))).error).toMatchObject({
+      code: 'aborted',
+    })
+    expect([kept, await count()]).toEqual([[], 0])
+  })
+
+  it('is not answered if the server ended it while it stops', async () => {
+    const { office, take } = await pool()
+    const ends = () => void office.close()
+    expect((await take(ends)).error).toMatchObject({ code: 'closed' })
   })
 })
 
