@@ -1,3 +1,4 @@
+import { Leasehold } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
 import { LeaseholdError, type LeaseStore, systemRandom } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
@@ -23,7 +24,7 @@ function scene(changes: Partial<LeaseStore> = {}) {
   const handle = (id: string, asked: Partial<Call>) => {
     const call = {
       ...{ store, clock, options: DEFAULT_HTTP, principal: everybody(), acts: serverActs(store) },
-      ...{ params: {}, query: {}, body: undefined, request: undefined },
+      ...{ random: systemRandom, params: {}, query: {}, body: undefined, request: undefined },
       signal: new AbortController().signal,
       get gone() {
         return caller.gone
@@ -138,7 +139,10 @@ describe('a lock that did not come in time', () => {
     await clock.advance(1000)
     await done
     const problem = problemOf(outcome.error)
-    expect(problem).toMatchObject({ code: 'timeout', detail: '"k" did not come in time; wait longer' })
+    expect(problem).toMatchObject({
+      code: 'timeout',
+      detail: '"k" did not come in time; wait longer',
+    })
     expect(problem).not.toHaveProperty('holder')
   })
 })
@@ -239,6 +243,48 @@ describe('a repeat', () => {
   })
 })
 
+describe('a registered instance', () => {
+  const register = (handle: ReturnType<typeof scene>['handle'], more: Partial<Call>) =>
+    handle('registerInstance', {
+      ...{ params: { service: 's' }, query: { id: 'a' } as unknown as Call['query'], body: {} },
+      leasehold: async (work) => work(await Leasehold.open(memoryStore())),
+      ...more,
+    })
+
+  it('is answered with its ttl, which nobody could use up', async () => {
+    const { handle } = scene()
+    const { outcome, done } = register(handle, { acts: noActs })
+    await done
+    expect(outcome.answer).toMatchObject({ service: 's', id: 'a', remaining: 15_000 })
+  })
+
+  it('is lost for a repeat if it was taken out since', async () => {
+    const { inner, handle } = scene()
+    const first = register(handle, { request: 'r' })
+    await first.done
+    const { key } = first.outcome.answer as { key: string }
+    await inner.revoke({ target: { key } })
+    const again = register(handle, { request: 'r' })
+    await again.done
+    expect(again.outcome.error).toMatchObject({ code: 'lost' })
+  })
+
+  it('is not written again by a heartbeat that tells nothing new', async () => {
+    const { inner, handle } = scene()
+    const { outcome, done } = register(handle, {})
+    await done
+    const { key, lease: id } = outcome.answer as { key: string; lease: string }
+    const before = await inner.read({ key })
+    const kept = handle('keepInstance', {
+      params: { service: 's', instance: 'a' },
+      query: { lease: id } as unknown as Call['query'],
+    })
+    await kept.done
+    expect(kept.outcome.answer).toEqual({ lease: id, remaining: 15_000 })
+    expect(await inner.read({ key })).toMatchObject({ revision: before.revision })
+  })
+})
+
 describe('a lock that was taken away', () => {
   /** A lease that has lost its key, and others that held it before and after. */
   async function lost() {
@@ -267,7 +313,10 @@ describe('a lock that was taken away', () => {
     const { inner, own, keep } = await lost()
     const guarded = changedStore(inner, {
       read: ((query: { lease?: string }) =>
-        inner.read({ ...query, ...(query.lease && { lease: own }) } as never)) as LeaseStore['read'],
+        inner.read({
+          ...query,
+          ...(query.lease && { lease: own }),
+        } as never)) as LeaseStore['read'],
     })
     expect(await keep(`${own}~secret`, guarded)).toMatchObject({ code: 'lost', why: 'it was ann' })
   })
@@ -323,6 +372,7 @@ describe('a duration that is none', () => {
     ['grantLease', 'grace', { body: { ttl: '1s', grace: 'soon' } }],
     ['grantLease', 'maxLife', { body: { ttl: '1s', maxLife: 'soon' } }],
     ['revokeLease', 'after', { params: { lease: '1.1' }, query: { after: 'soon' } }],
+    ['registerInstance', 'ttl', { params: { service: 's' }, query: { ttl: 'soon' }, body: {} }],
     ['takeLock', 'ttl', { params: { key: 'k' }, query: { ttl: 'soon' } }],
     ['takeLock', 'wait', { params: { key: 'k' }, query: { wait: 'soon' } }],
     ['takeLock', 'grace', { params: { key: 'k' }, query: { grace: 'soon' } }],

@@ -26,7 +26,11 @@ async function scene() {
     ...{ principal, store: by('the principal'), acts: serverActs(by('the server')) },
     leave: () => {},
   } as unknown as Admission
-  const office = await Office.open(admission, { clock, random: systemRandom, options: DEFAULT_HTTP })
+  const office = await Office.open(admission, {
+    clock,
+    random: systemRandom,
+    options: DEFAULT_HTTP,
+  })
   return { inner, office, principal, released }
 }
 
