@@ -198,7 +198,7 @@ export class HttpApi implements Desk {
     if (route.body === undefined) refuseBody(route, request.body)
     const admission = (request as Admitted)[ADMISSION]!
     const call = new HttpCall({ desk: this, route, admission, request, reply })
-    const waits = route.waits === true && call.query['wait'] !== undefined
+    const waits = call.query['wait'] !== undefined
     if (waits && this.stats.waiting >= this.options.waits) {
       throw tooMany(`${this.options.waits} requests wait`)
     }
@@ -210,7 +210,6 @@ export class HttpApi implements Desk {
       const answer = await (id === undefined
         ? route.handle(call)
         : this.#repeats.answer(route, call, id))
-      if (reply.sent) return reply
       reply.code(route.answer.status)
       return answer
     } finally {

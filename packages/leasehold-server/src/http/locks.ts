@@ -65,7 +65,6 @@ export const LOCKS: readonly Route[] = [
     answer: { status: 201, about: 'It is held.', schema: named('Held') },
     problems: [409, 410],
     repeatable: true,
-    waits: true,
     handle: take,
   },
   {

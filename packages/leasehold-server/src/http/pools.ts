@@ -185,7 +185,6 @@ export const POOLS: readonly Route[] = [
     },
     answer: { status: 201, about: 'It is held.', schema: permit },
     problems: [404, 409],
-    waits: true,
     handle: take,
   },
   {

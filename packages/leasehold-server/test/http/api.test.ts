@@ -1,10 +1,13 @@
 import { request } from 'node:http'
 import { memoryStore } from 'leasehold/memory'
-import { LeaseholdError } from 'leasehold/port'
+import { LeaseholdError, systemRandom } from 'leasehold/port'
 import { pino } from 'pino'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseRight, type Quota } from '../../src/access/index.ts'
+import { HttpApi } from '../../src/http/http-api.ts'
+import { DEFAULT_HTTP } from '../../src/http/options.ts'
 import type { ServerOptions } from '../../src/index.ts'
+import { open as openAccess } from '../access/scene.ts'
 import { changedStore, Gate } from '../changed-store.ts'
 import { Scene, until } from './scene.ts'
 
@@ -222,6 +225,25 @@ describe('a server that stops', () => {
   })
 })
 
+describe('a server that stops, and the clock', () => {
+  it('keeps the process alive while it waits for what is under way, and no longer', async () => {
+    const { access } = await openAccess()
+    const timers: { time: number; keepsAlive: boolean | undefined; isOver: boolean }[] = []
+    const clock = {
+      ...{ now: () => 7, asleep: () => 0, defer: () => {} },
+      timer: (time: number, _run: () => void, keepsAlive?: boolean) => {
+        const timer = { time, keepsAlive, isOver: false }
+        timers.push(timer)
+        return { cancel: () => void Object.assign(timer, { isOver: true }) }
+      },
+    }
+    const options = { ...DEFAULT_HTTP, drain: 5000 }
+    const log = pino({ level: 'silent' })
+    await new HttpApi({ access, clock, random: systemRandom, log, options }).close()
+    expect(timers).toEqual([{ time: 5007, keepsAlive: true, isOver: true }])
+  })
+})
+
 describe('what is kept for a principal between requests', () => {
   const POOL = { resources: [{ name: 'g' }] }
 
@@ -241,6 +263,17 @@ describe('what is kept for a principal between requests', () => {
     expect((await scene.ask(`PUT ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.ask(`DELETE ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.store.read({ key: 'pool/gpu/r/g' })).count).toBe(0)
+  })
+
+  it('is closed when the server stops', async () => {
+    const { store, watches } = countingWatches('pool/')
+    const scene = await Scene.open({ store })
+    await scene.ask('PUT /v1/pools/gpu', POOL)
+    await scene.ask('GET /v1/pools/gpu')
+    expect(watches()).toBe(1)
+    await scene.server.close()
+    expect(watches()).toBe(0)
+    await store.close()
   })
 
   it('is closed for everybody by the first token, and opened anew after the last', async () => {

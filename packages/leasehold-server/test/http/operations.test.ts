@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closed, Scene } from './scene.ts'
+import { closed, Scene, until } from './scene.ts'
 
 let scene: Scene
 beforeAll(async () => {
@@ -267,6 +267,7 @@ describe('rights', () => {
     expect(fourth.status).toBe(429)
     await closed(sent)
     await own.claims('k', 1)
+    await until(() => own.server.httpStats.waiting === 0)
     await own.close()
   })
 })
