@@ -47,6 +47,15 @@ describe('a claim that is waited for', () => {
     expect(outcome).toEqual({ holds: true })
   })
 
+  it('that holds already is not waited for, though its lease waits for another', async () => {
+    const { inner, holder, id, outcome, wait } = await waiting()
+    await inner.revoke({ target: { lease: holder.lease } })
+    await lease(inner, ['other'])
+    await inner.claim({ lease: id, claims: [{ key: 'other' }] })
+    await wait(10_000)
+    expect(outcome).toEqual({ holds: true })
+  })
+
   it('is not waited for longer than it was asked', async () => {
     const { clock, outcome, wait } = await waiting()
     await wait(500)
