@@ -201,7 +201,7 @@ export function untilHolds(
     }
     if (place.ttl < Infinity) keep()
     if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
+    else signal.addEventListener('abort', abort)
   })
 }
 
