@@ -136,7 +136,7 @@ export const FOLDERS = {
     inProcess: true,
     sources: [`${SERVER}/src/http/**/*.ts`],
     tests: [
-      `${SERVER}/test/http/{published,event-stream,settling,waiting,repeats,answers}.test.ts`,
+      `${SERVER}/test/http/{published,event-stream,settling,waiting,repeats,answers,values,validation,handlers,office}.test.ts`,
       `${SERVER}/test/http/{problem,description,recipes,missing-rights,operations}.test.ts`,
       `${SERVER}/test/http/{locks,recipe-details,events,many-waits,api,hostile}.test.ts`,
       `${SERVER}/test/http/{ended-token,idempotency}.test.ts`,

@@ -122,7 +122,7 @@ class TestRunner {
       if (run.endless !== undefined) return { status: DryRunStatus.Timeout, reason: run.endless }
       const found = testsIn(task).filter(({ result }) => result && result.state !== 'skip')
       tests.push(...found.map(toResult))
-      const failure = task.result?.errors?.[0]
+      const failure = failureOf(task)
       if (failure && !found.some(({ result }) => result.state === 'fail')) {
         if (!mutant) return { status: DryRunStatus.Error, errorMessage: failure.stack }
         // It could not be loaded, or a hook failed: as if its first test had failed.
@@ -227,6 +227,9 @@ class FileRun {
         this.endless = id
         // Until the next test starts, every loop and every call fails: what still goes on ends.
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
+      } else {
+        // Hooks run between two tests: the limit of the one before is not for them.
+        loops.start(ROUNDS_MAX)
       }
     }
   }
@@ -256,6 +259,12 @@ function inFile(id, file) {
 
 function testsIn(task) {
   return task.type === 'test' ? [task] : task.tasks.flatMap(testsIn)
+}
+
+/** What went wrong outside of the tests: when the file was loaded, or in a hook of any suite. */
+function failureOf(task) {
+  if (task.type === 'test') return undefined
+  return task.result?.errors?.[0] ?? task.tasks.map(failureOf).find(Boolean)
 }
 
 /** Leaves out the tests that are not wanted, and the hooks of suites of which none is. */

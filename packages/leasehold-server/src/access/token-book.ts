@@ -295,6 +295,8 @@ export class TokenBook {
     const watch = this.#store.watch({ prefix: PREFIX, from: revision }, ({ type }) => {
       if (this.#watch !== watch || type === 'watching') return
       const later = type === 'interrupted' ? RETRY_MS : 0
+      // The next reading opens another.
+      watch.close()
       this.#watch = undefined
       this.#clock.timer(this.#clock.now() + later, () => void this.#reload())
     })

@@ -23,7 +23,9 @@ export function answerNothing(request: FastifyRequest, reply: FastifyReply): Fas
 /** The problem that stands for whatever was thrown, by us or by the framework. */
 export function problemFor(thrown: unknown): Problem {
   const error = thrown as Partial<FastifyError>
-  if (error?.validation !== undefined) return refusedByFramework(400, complaintOf(error))
+  if (error?.validation !== undefined) {
+    return refusedByFramework(400, complaintOf(error.validation, error.validationContext))
+  }
   const status = error?.statusCode
   const isFramework = typeof error?.code === 'string' && error.code.startsWith('FST_')
   if (!isFramework || status === undefined || status >= 500) return problemOf(thrown)
@@ -40,9 +42,11 @@ export function refuseBadRequest(
   sendProblem(reply, refusedByFramework(error.statusCode ?? 400, error.message))
 }
 
-function complaintOf({ validation = [], validationContext }: Partial<FastifyError>): string {
-  const [first] = validation
-  const place = validationContext === 'querystring' ? 'query' : (validationContext ?? 'request')
+function complaintOf(
+  [first]: NonNullable<FastifyError['validation']>,
+  context: FastifyError['validationContext'],
+): string {
+  const place = context === 'querystring' ? 'query' : (context ?? 'request')
   const unknown = first?.params['additionalProperty']
   const allowed = first?.params['allowedValues']
   const more =

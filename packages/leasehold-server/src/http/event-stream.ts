@@ -19,7 +19,7 @@ export class EventStream implements EventSink {
   closed: () => void = () => {}
   readonly #response: ServerResponse
   readonly #options: EventStreamOptions
-  #timer: Timer | undefined
+  #timer: Timer
 
   constructor(response: ServerResponse, options: EventStreamOptions) {
     this.#response = response
@@ -32,10 +32,10 @@ export class EventStream implements EventSink {
     })
     response.flushHeaders()
     response.once('close', () => {
-      this.#timer?.cancel()
+      this.#timer.cancel()
       this.closed()
     })
-    this.#beat()
+    this.#timer = this.#beat()
   }
 
   send(event: string, data: unknown, id?: number): void {
@@ -56,11 +56,11 @@ export class EventStream implements EventSink {
     response.destroy()
   }
 
-  #beat(): void {
+  #beat(): Timer {
     const { clock, heartbeat } = this.#options
-    this.#timer = clock.timer(clock.now() + heartbeat, () => {
+    return clock.timer(clock.now() + heartbeat, () => {
       this.#write(': still here\n\n')
-      this.#beat()
+      this.#timer = this.#beat()
     })
   }
 }

@@ -40,8 +40,7 @@ async function watch(call: Call): Promise<void> {
   if (lease !== undefined && (from !== undefined || query['prefix'] !== undefined)) {
     throw invalid('a lease is watched from now on: leave prefix, from and Last-Event-ID out')
   }
-  const target =
-    lease !== undefined ? { lease } : from === undefined ? { prefix } : { prefix, from }
+  const target = lease !== undefined ? { lease } : { prefix, from }
   let sink: EventSink | undefined
   const early: Notice[] = []
   // What is wrong is thrown here, while it can still be answered with a status.

@@ -198,7 +198,7 @@ export class HttpApi implements Desk {
     if (route.body === undefined) refuseBody(route, request.body)
     const admission = (request as Admitted)[ADMISSION]!
     const call = new HttpCall({ desk: this, route, admission, request, reply })
-    const waits = route.waits === true && call.query['wait'] !== undefined
+    const waits = call.query['wait'] !== undefined
     if (waits && this.stats.waiting >= this.options.waits) {
       throw tooMany(`${this.options.waits} requests wait`)
     }
@@ -210,7 +210,6 @@ export class HttpApi implements Desk {
       const answer = await (id === undefined
         ? route.handle(call)
         : this.#repeats.answer(route, call, id))
-      if (reply.sent) return reply
       reply.code(route.answer.status)
       return answer
     } finally {
@@ -232,7 +231,7 @@ export class HttpApi implements Desk {
 /** A page in somebody's browser must not change what only their machine can reach. */
 function refuseForeign({ method, headers }: FastifyRequest): void {
   if (method === 'GET' || !isForeign(headers)) return
-  const page = headers.origin?.slice(0, 100)
+  const page = headers.origin!.slice(0, 100)
   throw new LeaseholdError('forbidden', `a page of ${page} may not change anything`)
 }
 

@@ -206,7 +206,6 @@ export const LEASES: readonly Route[] = [
     answer: { status: 201, about: 'It is claimed.', schema: claimed },
     problems: [404, 409, 410],
     repeatable: true,
-    waits: true,
     handle: claim,
   },
   {
@@ -250,12 +249,13 @@ async function grant({ store, acts, principal, body, request }: Call): Promise<u
   const answer = await store.grant({ ...wanted, holder, ttl, grace, maxLife, request })
   if (answer.outcome === 'busy') throw NotHad.from(answer)
   const { outcome: _, ...shown } = answer
-  if (request !== undefined) await stillHeld(acts, answer, answer.holds ? keysOf(wanted) : [])
+  if (request !== undefined)
+    await stillHeld(acts, answer, answer.holds ? keysOf(wanted.claims) : [])
   return shown
 }
 
-function keysOf({ claims = [] }: { readonly claims?: readonly ClaimSpec[] | undefined }): Key[] {
-  return claims.map(({ key }) => key)
+function keysOf(claims: readonly ClaimSpec[] | undefined): Key[] {
+  return claims?.map(({ key }) => key) ?? []
 }
 
 async function readLease({ store, params, query }: Call) {
@@ -285,11 +285,11 @@ async function claim(call: Call): Promise<unknown> {
   if (answer.outcome === 'busy') throw NotHad.from(answer)
   const { outcome: _, ...shown } = answer
   const { token } = answer
-  const keys = keysOf({ claims })
+  const keys = keysOf(claims)
   const [first, ...others] = keys.map((key) => ({ key, token }))
   const given = { targets: [first!, ...others] as const, by: principal.name }
   if (!answer.holds && wait > 0) {
-    const { ttl } = (await acts.readLease(lease)).lease ?? { ttl: Infinity }
+    const ttl = (await acts.readLease(lease)).lease?.ttl ?? Infinity
     if (!(await comesToHold(call, { lease, token, ttl, wait, ...given }))) {
       throw new NotHad('timeout', 'not all keys came in time: wait longer', answer.ahead)
     }

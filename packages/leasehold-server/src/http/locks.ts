@@ -65,7 +65,6 @@ export const LOCKS: readonly Route[] = [
     answer: { status: 201, about: 'It is held.', schema: named('Held') },
     problems: [409, 410],
     repeatable: true,
-    waits: true,
     handle: take,
   },
   {
@@ -175,7 +174,7 @@ async function release(call: Call): Promise<unknown> {
   // The store answers what became of an ended lease, or of this very request.
   const answer = await store.release({ lease, keys: [key], token: token ?? 1, request })
   // The lease has no claim any more; where it has others it is not one of ours to end.
-  if (token !== undefined && found.lease?.claims === 1 && found.lease.children === 0) {
+  if (token !== undefined && found.lease!.claims === 1 && found.lease!.children === 0) {
     await store.revoke({ target: { lease }, why: 'its lock was released' }).catch(() => {})
   }
   return answer
@@ -200,8 +199,8 @@ async function lockOf(store: LeaseStore, key: Key, lease: LeaseId): Promise<Foun
 }
 
 async function takenAway(store: LeaseStore, key: Key, lease: LeaseId): Promise<LeaseholdError> {
-  const read = store.read({ history: key }).catch(() => ({ tenures: [] }))
-  const tenure = (await read).tenures.find((one) => one.lease === plainOf(lease))
+  const history = await store.read({ history: key }).catch(() => undefined)
+  const tenure = history?.tenures.find((one) => one.lease === plainOf(lease))
   return lostError(`the lock ${show(key)} is lost`, tenure?.end ?? { reason: 'revoked' })
 }
 

@@ -83,7 +83,7 @@ function parameter(where: 'path' | 'query', name: string, part: Parameter): unkn
   return {
     name,
     in: where,
-    required: where === 'path' || required,
+    required,
     description: about,
     schema,
     ...(example !== undefined && { example }),

@@ -1,5 +1,6 @@
 import type { Permit, Pool, PoolDefinition, TakeOptions } from 'leasehold'
 import { LeaseholdError, type LeaseId, show } from 'leasehold/port'
+import { goneError } from './call.ts'
 import type { Office } from './office.ts'
 import { NotHad } from './problem.ts'
 import type { Call, Parameter, Route } from './route.ts'
@@ -184,7 +185,6 @@ export const POOLS: readonly Route[] = [
     },
     answer: { status: 201, about: 'It is held.', schema: permit },
     problems: [404, 409],
-    waits: true,
     handle: take,
   },
   {
@@ -253,7 +253,7 @@ async function take(call: Call): Promise<unknown> {
   const taken = await taking(found, { ...wish, ttl }, wait, call.signal)
   if (call.gone) {
     await taken[Symbol.asyncDispose]()
-    throw new LeaseholdError('aborted', 'whoever asked has gone')
+    throw goneError()
   }
   office.keep(taken)
   if (!taken.held) throw new LeaseholdError('closed', 'the server stops: ask again')

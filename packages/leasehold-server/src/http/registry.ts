@@ -270,7 +270,7 @@ async function registration({ store, params, query }: Call): Promise<Found> {
   const key = servicesKey(params['service']!, params['instance'])
   const { lease, end, claims } = await store.read({ lease: query['lease']! })
   const claim = claims.find((one) => one.key === key)
-  if (lease !== undefined && claim !== undefined) return { key, ttl: lease.ttl, claim }
+  if (claim !== undefined) return { key, ttl: lease!.ttl, claim }
   if (end !== undefined) {
     throw new LeaseholdError('lost', `the registration has ended: ${end.reason}`, end)
   }

@@ -46,8 +46,6 @@ export interface Route {
   readonly problems?: readonly number[]
   /** `Idempotency-Key` is accepted. */
   readonly repeatable?: boolean
-  /** It may wait: it counts among those that do. */
-  readonly waits?: boolean
   handle(call: Call): Promise<unknown>
 }
 

@@ -201,7 +201,7 @@ export function untilHolds(
     }
     if (place.ttl < Infinity) keep()
     if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
+    else signal.addEventListener('abort', abort)
   })
 }
 
@@ -235,9 +235,9 @@ export function lostError(what: string, end: End | undefined): LeaseholdError {
 /** Gives a lease its full ttl: how many milliseconds it has, or `lost` where it is no more. */
 export async function renewed(store: LeaseStore, lease: LeaseId, ttl: number): Promise<number> {
   const { lost, capped } = await store.renew([lease])
-  if (lost.length > 0) {
-    const [{ end } = { end: undefined }] = lost
-    if (end !== undefined) throw lostError('the lease has ended', end)
+  const [gone] = lost
+  if (gone?.end !== undefined) throw lostError('the lease has ended', gone.end)
+  if (gone !== undefined) {
     throw new LeaseholdError('lease-not-found', 'no such lease, or it ended long ago')
   }
   return capped[0]?.remaining ?? ttl

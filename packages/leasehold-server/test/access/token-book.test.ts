@@ -284,6 +284,17 @@ describe('the book of tokens', () => {
     expect([state.reads, book.isEmpty]).toEqual([4, false])
   })
 
+  it('has one watch open at the store, however often the tokens change', async () => {
+    const { state, clock, create, inner } = await scene()
+    await create('ann')
+    await clock.advance(10)
+    // Another server makes one.
+    await lease(inner, ['leasehold/tokens/odd'])
+    await clock.advance(10)
+    expect(state.watches).toBeGreaterThan(2)
+    expect(state.watches - state.closed).toBe(1)
+  })
+
   it('does nothing more when it is closed', async () => {
     const { state, clock, book, create, changes, faults } = await scene()
     await create('ann', { expiresAt: clock.now() + 5000 })

@@ -1,10 +1,13 @@
 import { request } from 'node:http'
 import { memoryStore } from 'leasehold/memory'
-import { LeaseholdError } from 'leasehold/port'
+import { LeaseholdError, systemRandom } from 'leasehold/port'
 import { pino } from 'pino'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseRight, type Quota } from '../../src/access/index.ts'
+import { HttpApi } from '../../src/http/http-api.ts'
+import { DEFAULT_HTTP } from '../../src/http/options.ts'
 import type { ServerOptions } from '../../src/index.ts'
+import { open as openAccess } from '../access/scene.ts'
 import { changedStore, Gate } from '../changed-store.ts'
 import { Scene, until } from './scene.ts'
 
@@ -17,6 +20,26 @@ async function open(options: Partial<ServerOptions> = {}): Promise<Scene> {
   const scene = await Scene.open(options)
   opened.push(scene)
   return scene
+}
+
+/** A store that counts the open watches on a prefix that begins so. */
+function countingWatches(start = '') {
+  const inner = memoryStore()
+  let watches = 0
+  const store = changedStore(inner, {
+    watch: (target, observer) => {
+      const watch = inner.watch(target, observer)
+      if ('prefix' in target && !target.prefix.startsWith(start)) return watch
+      watches++
+      return {
+        close: () => {
+          watches--
+          watch.close()
+        },
+      }
+    },
+  })
+  return { store, watches: () => watches }
 }
 
 async function withQuota(scene: Scene, quota: Quota) {
@@ -82,22 +105,9 @@ describe('the HTTP API', () => {
   })
 
   it('leaves nothing open at the store when a request is answered', async () => {
-    const inner = memoryStore()
-    let watches = 0
-    const store = changedStore(inner, {
-      watch: (target, observer) => {
-        const watch = inner.watch(target, observer)
-        watches++
-        return {
-          close: () => {
-            watches--
-            watch.close()
-          },
-        }
-      },
-    })
+    const { store, watches } = countingWatches()
     const scene = await open({ store })
-    const before = watches
+    const before = watches()
     await scene.ask('POST /v1/services/s?id=a', {})
     await scene.ask('GET /v1/services/s')
     await scene.ask('GET /v1/services')
@@ -105,7 +115,7 @@ describe('the HTTP API', () => {
     await scene.ask('POST /v1/sessions/main', { user: 'ada', data: 1 })
     await scene.ask('POST /v1/locks/k')
     await scene.ask('POST /v1/locks/k?wait=10ms')
-    expect(watches).toBe(before)
+    expect(watches()).toBe(before)
   })
 
   it('answers a page of another origin that only reads', async () => {
@@ -215,6 +225,25 @@ describe('a server that stops', () => {
   })
 })
 
+describe('a server that stops, and the clock', () => {
+  it('keeps the process alive while it waits for what is under way, and no longer', async () => {
+    const { access } = await openAccess()
+    const timers: { time: number; keepsAlive: boolean | undefined; isOver: boolean }[] = []
+    const clock = {
+      ...{ now: () => 7, asleep: () => 0, defer: () => {} },
+      timer: (time: number, _run: () => void, keepsAlive?: boolean) => {
+        const timer = { time, keepsAlive, isOver: false }
+        timers.push(timer)
+        return { cancel: () => void Object.assign(timer, { isOver: true }) }
+      },
+    }
+    const options = { ...DEFAULT_HTTP, drain: 5000 }
+    const log = pino({ level: 'silent' })
+    await new HttpApi({ access, clock, random: systemRandom, log, options }).close()
+    expect(timers).toEqual([{ time: 5007, keepsAlive: true, isOver: true }])
+  })
+})
+
 describe('what is kept for a principal between requests', () => {
   const POOL = { resources: [{ name: 'g' }] }
 
@@ -234,5 +263,29 @@ describe('what is kept for a principal between requests', () => {
     expect((await scene.ask(`PUT ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.ask(`DELETE ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.store.read({ key: 'pool/gpu/r/g' })).count).toBe(0)
+  })
+
+  it('is closed when the server stops', async () => {
+    const { store, watches } = countingWatches('pool/')
+    const scene = await Scene.open({ store })
+    await scene.ask('PUT /v1/pools/gpu', POOL)
+    await scene.ask('GET /v1/pools/gpu')
+    expect(watches()).toBe(1)
+    await scene.server.close()
+    expect(watches()).toBe(0)
+    await store.close()
+  })
+
+  it('is closed for everybody by the first token, and opened anew after the last', async () => {
+    const { store, watches } = countingWatches('pool/')
+    const scene = await open({ store })
+    await scene.ask('PUT /v1/pools/gpu', POOL)
+    await scene.ask('GET /v1/pools/gpu')
+    expect(watches()).toBe(1)
+    await scene.token('root', 'all:')
+    await until(() => watches() === 0)
+    await scene.server.access.tokens.revoke('root', 'root')
+    expect((await scene.ask('GET /v1/pools/gpu')).status).toBe(200)
+    expect(watches()).toBe(1)
   })
 })

@@ -36,7 +36,17 @@ describe('events', () => {
     await until(() => scene.server.httpStats.streams === 0)
   })
 
+  it('are those of all keys if no prefix is given', async () => {
+    const reader = await events('')
+    expect((await reader.next())?.event).toBe('watching')
+    const token = await hold('any/1')
+    expect((await reader.next())?.data.events).toMatchObject([{ key: 'any/1', token }])
+    reader.close()
+  })
+
   it('go on after the last one that was read, without a gap', async () => {
+    // A revision of two digits.
+    while ((await hold('r/0')) < 10) await scene.ask('DELETE /v1/keys/r/0')
     const first = await hold('r/1')
     const tokens = [await hold('r/2'), await hold('r/3')]
     for (const reader of [
@@ -75,7 +85,7 @@ describe('events', () => {
 
   it('are refused with a status where they cannot begin', async () => {
     const refused = { status: 400, body: { code: 'invalid-argument' } }
-    for (const id of ['x', '1.5', '-1', '1x', 'x1', '9'.repeat(20)]) {
+    for (const id of ['x', '1.5', '-1', '1x', 'x1', '+1', '0x1', '1e0', '1.0', '9'.repeat(20)]) {
       const wrong = await scene.ask('GET /v1/events', undefined, { 'last-event-id': id })
       expect(wrong, id).toMatchObject(refused)
     }
@@ -186,6 +196,7 @@ describe('events', () => {
       await own.store.update({ lease, key: 'big', token, value })
       await new Promise((resolve) => setImmediate(resolve))
     }
+    expect(own.server.httpStats.dropped).toBe(1)
     expect((await own.ask('GET /v1/keys/big')).status).toBe(200)
     slow.destroy()
     await own.close()

@@ -29,6 +29,12 @@ describe('a page of another origin', () => {
     },
   )
 
+  it('is named in the refusal by the first 100 characters of its origin', async () => {
+    const origin = `http://${'e'.repeat(93)}`
+    const { body } = await scene.ask('POST /v1/locks/o', undefined, { origin: `${origin}.example` })
+    expect(body.detail).toContain(`a page of ${origin} may`)
+  })
+
   it('is offered no CORS, and one of our own may', async () => {
     const asked = await scene.ask('OPTIONS /v1/keys', undefined, { origin: 'http://evil.example' })
     expect(asked.status).toBeGreaterThanOrEqual(400)
@@ -70,7 +76,7 @@ describe('requests that are wrong in form', () => {
   it('are refused for a body where none is taken, which would be passed over', async () => {
     const { status, body } = await scene.ask('POST /v1/locks/bodied', { ttl: '5s' })
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
-    expect(body.detail).toMatch(/takes no body.*into the query, \?ttl=…&wait=…/)
+    expect(body.detail).toMatch(/takes no body.*into the query, \?ttl=…&wait=…$/)
     expect((await scene.store.read({ key: 'bodied' })).count).toBe(0)
     expect((await scene.ask('POST /v1/locks/bodied', {})).status).toBe(201)
   })

@@ -73,6 +73,12 @@ describe('a repeated request', () => {
     expect(again).toMatchObject({ status: 201, body: one.body })
   })
 
+  it('needs a key that is not empty', async () => {
+    const { status, body } = await scene.ask('POST /v1/locks/empty', undefined, once(''))
+    expect([status, body.code]).toEqual([400, 'invalid-argument'])
+    expect((await scene.store.read({ key: 'empty' })).count).toBe(0)
+  })
+
   it('may be a corrected one, if the first was wrong in itself', async () => {
     const wrong = await scene.ask('POST /v1/locks/slip?ttl=soon', undefined, once('slip'))
     const right = await scene.ask('POST /v1/locks/slip?ttl=30s', undefined, once('slip'))

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { closed, Scene } from './scene.ts'
+import { closed, Scene, until } from './scene.ts'
 
 let scene: Scene
 beforeAll(async () => {
@@ -51,7 +51,8 @@ describe('leases', () => {
     const first = await scene.ask('POST /v1/leases', body, once)
     expect(first).toMatchObject({ status: 201, body: { holds: false } })
     await scene.ask(`DELETE /v1/keys/taken?token=${first.body.token}&why=x`)
-    expect(await scene.ask('POST /v1/leases', body, once)).toMatchObject(first)
+    const again = await scene.ask('POST /v1/leases', body, once)
+    expect(again).toMatchObject({ status: 201, body: first.body })
   })
 
   it('that never end have null where they would', async () => {
@@ -257,8 +258,16 @@ describe('rights', () => {
     expect(more).toMatchObject({ status: 429, body: { code: 'limit-exceeded' } })
     expect(more.headers.get('retry-after')).toBe('1')
     expect((await own.ask('POST /v1/locks/other')).status).toBe(201)
+    const { lease } = (await own.ask('POST /v1/leases', { ttl: '30s' })).body
+    const claims = [{ key: 'k' }]
+    const third = await own.ask(`POST /v1/leases/${lease}/claims?wait=20s`, { claims })
+    expect(third.status).toBe(429)
+    await own.ask('PUT /v1/pools/gpu', { resources: [{ name: 'g' }] })
+    const fourth = await own.ask('POST /v1/pools/gpu/permits?tenant=t&wait=20s')
+    expect(fourth.status).toBe(429)
     await closed(sent)
     await own.claims('k', 1)
+    await until(() => own.server.httpStats.waiting === 0)
     await own.close()
   })
 })

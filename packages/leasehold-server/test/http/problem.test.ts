@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, LeaseholdError } from 'leasehold/port'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { NotHad, problemOf, STATUS } from '../../src/http/problem.ts'
+import { KeyReused, NotHad, problemOf, STATUS } from '../../src/http/problem.ts'
 import { Scene } from './scene.ts'
 
 const codes = Object.keys(ERRORS) as ErrorCode[]
@@ -38,6 +38,11 @@ describe('problems', () => {
     const problem = problemOf(new TypeError('secret of the house'))
     expect(problem).toMatchObject({ status: 503, code: 'unknown-outcome', outcome: 'unknown' })
     expect(JSON.stringify(problem)).not.toContain('secret')
+  })
+
+  it('say that an Idempotency-Key names another request', () => {
+    const problem = problemOf(new KeyReused('use another'))
+    expect(problem).toMatchObject({ status: 422, code: 'key-reused', detail: 'use another' })
   })
 
   it('say who holds it, where somebody does', () => {

@@ -38,7 +38,8 @@ function scene(handle: Handle) {
   } as unknown as Route
   const ask = (query: object = {}, more: object = {}, caller = new Caller()) => {
     const call = {
-      ...{ query, body: undefined, principal, audience: caller, header: () => 'key' },
+      ...{ query, body: undefined, principal, audience: caller },
+      header: (name: string) => (name === 'idempotency-key' ? 'k1' : undefined),
       get gone() {
         return caller.gone
       },
@@ -186,7 +187,9 @@ describe('what a request asks for', () => {
   ])('is another with %j', async (given, names) => {
     const { ask, asked } = scene(async () => 'done')
     await ask({}, body({ list: [1, 2] })).answer
-    await expect(ask({}, body(given)).answer).rejects.toThrowError(`another ${names}: `)
+    await expect(ask({}, body(given)).answer).rejects.toThrowError(
+      `Idempotency-Key "k1" first came with another ${names}: `,
+    )
     expect(asked).toHaveLength(1)
   })
 })
@@ -219,7 +222,8 @@ describe('a claim that was withdrawn because nobody waited for it', () => {
 
   it('is not claimed anew for ever', async () => {
     const { ask, asked } = scene(() => Promise.reject(new Withdrawn()))
+    await expect(ask().answer).rejects.toThrowError(/broken off 1000 times: use another key/)
     await expect(ask().answer).rejects.toBeInstanceOf(KeyReused)
-    expect(asked).toHaveLength(1001)
+    expect(asked).toHaveLength(1002)
   })
 })

@@ -12,13 +12,13 @@ import { changedStore } from '../changed-store.ts'
 const TIMED_OUT = 'the wait was over'
 const LEFT = 'nobody waits for it any more'
 
-/** A claim on two keys that waits, and requests that wait for it, each as at a server of its own. */
-async function queue(changes: Partial<LeaseStore> = {}) {
+/** A claim on two keys, or on these, that waits, and requests that wait for it, each as at a server of its own. */
+async function queue(changes: Partial<LeaseStore> = {}, keys: readonly string[] = ['a', 'b']) {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
   const store = changedStore(inner, changes)
   const holder = await lease(inner, ['b'], 'holder')
-  const { lease: id, token } = await lease(inner, ['a', 'b'], 'waiter')
+  const { lease: id, token } = await lease(inner, keys, 'waiter')
   const queued = (wait: number): Queued => ({
     ...{ lease: id, token, ttl: 60_000, wait, by: 'waiter', targets: [{ lease: id }] },
   })
@@ -61,6 +61,44 @@ describe('a request that waits', () => {
     expect(await ending()).toEqual({ reason: 'revoked', by: 'waiter', why: TIMED_OUT })
   })
 
+  it('needs no confirmation without an Idempotency-Key', async () => {
+    const { clock, ask, free } = await queue({ revoke: () => Promise.reject(new Error('asked')) })
+    const { asked } = ask(10_000)
+    await clock.advance(0)
+    await free()
+    expect(asked).toEqual({ answer: true })
+  })
+
+  it.each([TIMED_OUT, LEFT])(
+    'is lost when its place is taken away, also with the words of a withdrawal: %s',
+    async (why) => {
+      const { clock, inner, id, ask } = await queue()
+      const { asked } = ask(10_000)
+      await clock.advance(0)
+      await inner.revoke({ target: { lease: id }, why })
+      await clock.advance(0)
+      expect(asked.error).toMatchObject({ code: 'lost', why })
+    },
+  )
+
+  it('is refused with the reason when it is withdrawn elsewhere just before its caller goes', async () => {
+    const abort = new AbortController()
+    const { clock, inner, id, callOf, queued } = await queue({
+      watch: (_target, observer) => {
+        queueMicrotask(() => {
+          observer({ type: 'gone', end: { reason: 'revoked', why: TIMED_OUT } })
+          abort.abort(new Error('gone'))
+        })
+        return { close: () => {} }
+      },
+    })
+    await inner.revoke({ target: { lease: id } })
+    const asking = comesToHold(callOf('r', abort), queued(10_000))
+    asking.catch(() => {})
+    await clock.advance(0)
+    await expect(asking).rejects.toMatchObject({ reason: abort.signal.reason })
+  })
+
   it('is withdrawn when its caller has gone, and refused with the reason', async () => {
     const { clock, ask, ending } = await queue()
     const { asked, abort } = ask(10_000)
@@ -91,7 +129,12 @@ describe('a request that waits', () => {
     principal.ended = 'its token was revoked'
     abort.abort(new Error('gone'))
     await clock.advance(0)
-    expect(asked.error).toMatchObject({ code: 'unauthenticated', message: principal.ended })
+    const refusal = {
+      code: 'unauthenticated',
+      message: principal.ended,
+      cause: abort.signal.reason,
+    }
+    expect(asked.error).toMatchObject(refusal)
   })
 
   it.each([undefined, 'r'])(
@@ -166,7 +209,44 @@ describe('a request that waits at two servers', () => {
   })
 })
 
+describe('a claim on one key that waits at two servers', () => {
+  /** It hears that it holds, whatever has happened to it since. */
+  const heard = (token: () => number): Partial<LeaseStore> => ({
+    watch: (target, observer) => {
+      if ('lease' in target)
+        queueMicrotask(() => observer({ type: 'holds', revision: 1, token: token() }))
+      return { close: () => {} }
+    },
+  })
+
+  it.each(['its lease', 'the claim'])(
+    'is not told that it holds when the other has withdrawn %s just before',
+    async (what) => {
+      let own = 0
+      const made = await queue(
+        heard(() => own),
+        ['b'],
+      )
+      const { clock, id, token, ask, callOf } = made
+      own = token
+      const target = what === 'its lease' ? { lease: id } : { key: 'b', token }
+      await withdraw(callOf('r'), { targets: [target], by: 'waiter' }, TIMED_OUT)
+      const { asked } = ask(10_000, 'r')
+      await clock.advance(0)
+      expect(asked).toEqual({ answer: false })
+    },
+  )
+})
+
 describe('to withdraw', () => {
+  it('goes on to the other keys when the first is not claimed any more', async () => {
+    const { inner, id, token, callOf } = await queue()
+    await inner.revoke({ target: { key: 'a', token } })
+    const targets = ['a', 'b'].map((key) => ({ key, token })) as unknown as Queued['targets']
+    expect(await withdraw(callOf(), { targets, by: 'waiter' })).toBe(true)
+    expect((await inner.read({ lease: id })).lease).toMatchObject({ claims: 0 })
+  })
+
   it('removes the claims on all keys, and a lease that has ended needs none', async () => {
     const { inner, id, token, callOf } = await queue()
     const call = callOf()

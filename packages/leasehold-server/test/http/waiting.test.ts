@@ -9,6 +9,10 @@ import { changedStore } from '../changed-store.ts'
 
 const refused = (code: string, more: object = {}) => expect.objectContaining({ code, ...more })
 
+const holds = (token: number): Notice => ({ type: 'holds', revision: 1, token })
+const standing = (...claims: object[]) =>
+  ({ type: 'standing', revision: 1, claims }) as unknown as Notice
+
 /** A claim that waits for a key, or for several, which another lease holds. */
 async function waiting(keys: readonly string[] = ['k'], changes: Partial<LeaseStore> = {}) {
   const clock = new TestClock()
@@ -43,6 +47,15 @@ describe('a claim that is waited for', () => {
   it('that holds already is not waited for', async () => {
     const { inner, holder, outcome, wait } = await waiting()
     await inner.revoke({ target: { lease: holder.lease } })
+    await wait(10_000)
+    expect(outcome).toEqual({ holds: true })
+  })
+
+  it('that holds already is not waited for, though its lease waits for another', async () => {
+    const { inner, holder, id, outcome, wait } = await waiting()
+    await inner.revoke({ target: { lease: holder.lease } })
+    await lease(inner, ['other'])
+    await inner.claim({ lease: id, claims: [{ key: 'other' }] })
     await wait(10_000)
     expect(outcome).toEqual({ holds: true })
   })
@@ -93,6 +106,45 @@ describe('a claim that is waited for', () => {
     if (!before) abort.abort(reason)
     await clock.advance(0)
     expect(outcome.error).toBe(reason)
+  })
+
+  it.each([
+    ['another claim of its lease holds', (token: number) => [holds(token + 1)]],
+    [
+      'it holds one of its keys',
+      (token: number) => [standing({ token, holds: true }, { token, holds: false })],
+    ],
+  ])('is waited for on when %s', async (_what, notices) => {
+    let told: Notice[] = []
+    const { token, clock, outcome, wait } = await waiting(['k'], {
+      watch: (_target, observer) => {
+        queueMicrotask(() => told.forEach(observer))
+        return { close: () => {} }
+      },
+    })
+    told = notices(token)
+    await wait(10_000)
+    expect(outcome).toEqual({})
+    await clock.advance(10_000)
+    expect(outcome).toEqual({ holds: false })
+  })
+
+  it('keeps the process alive until its time is over, and its lease only if that ends', async () => {
+    const timers: { time: number; keepsAlive: boolean | undefined }[] = []
+    const clock = {
+      ...{ now: () => 7, asleep: () => 0, defer: () => {} },
+      timer: (time: number, _run: () => void, keepsAlive?: boolean) => {
+        timers.push({ time, keepsAlive })
+        return { cancel: () => {} }
+      },
+    }
+    const { inner, id, token } = await waiting()
+    const { signal } = new AbortController()
+    for (const ttl of [Infinity, 300]) {
+      void untilHolds(inner, clock, { lease: id, token, ttl }, 500, signal)
+    }
+    const deadline = { time: 507, keepsAlive: true }
+    expect(timers).toEqual([deadline, deadline, { time: 107, keepsAlive: undefined }])
   })
 
   it('is refused with the error of a watch that is interrupted', async () => {
