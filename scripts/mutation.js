@@ -81,15 +81,13 @@ function alternatives(pattern) {
 
 async function runFiles(name, files) {
   mkdirSync(join(RESULTS, name), { recursive: true })
-  const { inProcess = false } = FOLDERS[name]
   const stryker = new Stryker({
     mutate: files,
-    testRunner: inProcess ? 'in-process' : 'vitest',
+    testRunner: 'in-process',
     plugins: [
-      inProcess ? join(ROOT, 'scripts/mutation/test-runner.js') : '@stryker-mutator/vitest-runner',
+      join(ROOT, 'scripts/mutation/test-runner.js'),
       join(ROOT, 'scripts/mutation/ignore-messages.js'),
     ],
-    vitest: { configFile: 'scripts/mutation/vitest.config.js', related: false },
     ignorers: ['messages'],
     coverageAnalysis: 'perTest',
     incremental: true,
