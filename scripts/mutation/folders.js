@@ -37,7 +37,7 @@ export const FOLDERS = {
     ],
     tests: [
       `${LIBRARY}/test/file/{forged,segment,manifest,checkpoints,segment-supply,durability,compaction}.test.ts`,
-      `${LIBRARY}/test/file/{open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
+      `${LIBRARY}/test/file/{upgrade,open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
     ],
   },
   /** What the file store does to the file system of the machine, on which its tests work. */

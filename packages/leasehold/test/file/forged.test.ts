@@ -84,7 +84,7 @@ async function snapshot(
 
 async function refusal(disk: MemoryDisk): Promise<string> {
   const store = await open(disk).catch((error: { code: string; message: string }) => {
-    expect(error).toMatchObject({ code: 'storage-damaged' })
+    expect(error).toMatchObject({ code: 'storage-damaged', cause: expect.any(Error) })
     return error
   })
   if ('close' in store) {
