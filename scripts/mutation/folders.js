@@ -63,7 +63,7 @@ export const FOLDERS = {
   cache: {
     sources: [`${LIBRARY}/src/recipes/cache/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{cache,cache-changes,cache-stale,cache-stores,cache-limits}.test.ts`,
+      `${LIBRARY}/test/recipes/{cache,cache-changes,cache-calls,cache-stale,cache-stores,cache-limits}.test.ts`,
     ],
   },
   election: {
