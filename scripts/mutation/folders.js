@@ -75,7 +75,7 @@ export const FOLDERS = {
   pool: {
     sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{pool-definition,pool-usage,pool-turn,pool-use,pool-waits,pool-stores,pool-permits,pool-books,pool-faults,leftovers}.test.ts`,
+      `${LIBRARY}/test/recipes/{pool-definition,pool-usage,pool-notice,pool-turn,pool-use,pool-waits,pool-stores,pool-books,pool-permits,pool-faults,leftovers}.test.ts`,
     ],
   },
   registry: {

@@ -61,6 +61,12 @@ describe('the definition of a pool', () => {
     expect(definitionFrom(textOf(one))).toEqual(one)
   })
 
+  it('counts a tenant of whom nothing is said as one', () => {
+    const tenants = { a: undefined as never, b: {}, c: { weight: undefined } }
+    const { tenants: weights } = definitionOf({ resources: [{ name: 'gpu' }], tenants })
+    expect(weights).toEqual({ a: 1, b: 1, c: 1 })
+  })
+
   it.each([undefined, '', 'no JSON', 'null', '5', '{}', '{"resources":5}'])(
     'is not what cannot be read: %j',
     (text) => {
