@@ -212,6 +212,24 @@ describe('the order of the line', () => {
     ])
   })
 
+  it('goes by who came first if all else is equal, in whatever order they are seen', () => {
+    expect(order(standing([waiter(2, 'y'), waiter(1, 'x')]))).toEqual([1, 2])
+  })
+
+  it('puts a tenant first while one more resource lies within its share', () => {
+    const resources = ['g0', 'g1', 'g2', 'g3'].map((name) => ({ name }))
+    const held = [permit(8, 'x', ['g0']), permit(9, 'y', ['g1', 'g2'])]
+    const line = [waiter(1, 'y'), waiter(2, 'x', { count: 2 })]
+    expect(order(standing(line, held, { resources }, { x: 5, y: 1 }))).toEqual([2, 1])
+  })
+
+  it('does not put first what is larger than a share, unless its tenant has used the least', () => {
+    const held = [permit(9, 'x', ['g0'])]
+    const line = [waiter(1, 'x'), waiter(2, 'y', { count: 2 })]
+    expect(order(standing(line, held, {}, { x: 1, y: 5 }))).toEqual([1, 2])
+    expect(order(standing(line, held, {}, { x: 5, y: 1 }))).toEqual([2, 1])
+  })
+
   it('does not put off for ever what is larger than its tenant’s share', () => {
     const line = [waiter(1, 'x'), waiter(2, 'y', { count: 2 })]
     expect(order(standing(line, [], {}, { x: 1 }))).toEqual([2, 1])
@@ -289,6 +307,33 @@ describe('what is given', () => {
     expect(wholeLine(state)).toMatchObject([{ units: undefined, keeps: [] }])
     const line = [waiter(1, 'x'), waiter(2, 'x'), waiter(3, 'x')]
     expect(turn(standing(line)).map(({ waiter: { token } }) => token)).toEqual([1, 2])
+  })
+
+  it('leaves the other shares to others', () => {
+    const line = [waiter(1, 'x', { shares: 3 }), waiter(2, 'x', { shares: 1 })]
+    const state = standing(line, [], { resources: [{ name: 'a', shares: 4 }] })
+    expect(given(state)).toEqual([
+      [0, 1, 2].map((share) => `pool/p/r/a/${share}`),
+      ['pool/p/r/a/3'],
+    ])
+  })
+
+  it('is kept for nobody who is served', () => {
+    expect(wholeLine(standing([waiter(1, 'x')]))[0]!.keeps).toEqual([])
+  })
+
+  it('is kept where something is free, and the least is missing of the whole', () => {
+    const keeps = (names: string[], held: string[], shares: number[]) => {
+      const parts = names.map((name, at) => ({ name, shares: shares[at]! }))
+      const state = standing([waiter(1, 'x')], [permit(9, 'y', held)], { resources: parts })
+      return wholeLine(state)[0]!.keeps
+    }
+    expect(keeps(['b', 'a'], ['a/0', 'b/0', 'b/1'], [3, 4])).toEqual(
+      [1, 2, 3].map((share) => `pool/p/r/a/${share}`),
+    )
+    expect(keeps(['c', 'a'], ['c', 'a/0', 'a/1'], [1, 4])).toEqual(
+      [2, 3].map((share) => `pool/p/r/a/${share}`),
+    )
   })
 
   it('is kept where the least is missing, and no more than is needed', () => {
