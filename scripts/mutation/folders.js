@@ -75,7 +75,9 @@ export const FOLDERS = {
   pool: {
     sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{pool-definition,pool-usage,pool-notice,pool-turn,pool-use,pool-waits,pool-stores,pool-books,pool-permits,pool-faults,leftovers}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{definition,usage,standing,publication,permit,notice,waiting,turn}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{books,use,waits,stores,permits,faults}.test.ts`,
+      `${LIBRARY}/test/recipes/{leftovers,adaptive}.test.ts`,
     ],
   },
   registry: {

@@ -167,6 +167,18 @@ describe('what a request asks of resources', () => {
     expect(conditionsOf(where).map(conditionText)).toEqual(texts)
   })
 
+  it('compares numbers with numbers only', () => {
+    const above = { attribute: 'memory', is: '>=', to: 40 } as const
+    expect(meets({ memory: 80 }, [above])).toBe(true)
+    expect(meets({ memory: '80' }, [above])).toBe(false)
+    expect(meets({ memory: 80 }, [{ ...above, to: '40' }])).toBe(false)
+  })
+
+  it('refuses a list in which anything is no attribute', () => {
+    const where = { model: { oneOf: ['H100', {} as never] } }
+    expect(() => conditionsOf(where)).toThrow(invalid(/give an array of texts/))
+  })
+
   it('knows numbers, truth and texts apart', () => {
     const values = conditionsOf(`a = 5, b = true, c = false, d = x5, e = '5', f = "true"`)
     expect(values.map(({ to }) => to)).toEqual([5, true, false, 'x5', '5', 'true'])

@@ -304,6 +304,55 @@ describe('the status', () => {
     expect(status.resources.map(({ free }) => free)).toEqual(resources.map(() => 0))
   })
 
+  it('costs one reading, whatever else is in the store', async () => {
+    const { clock, store, open } = place()
+    const claims = Array.from({ length: 200 }, (_, at) => ({ key: `other/${at}` }))
+    await store.grant({ holder: 'x', ttl: HOUR, claims })
+    const { leasehold, line } = await open('a')
+    const pool = leasehold.pool('p', gpus(2))
+    await pool.take({ tenant: 't' })
+    await clock.settle()
+    const before = line.calls.length
+    await pool.status()
+    expect(line.calls.slice(before)).toEqual(['read'])
+  })
+
+  it('is told one at a time, the last one with all changes, and to nobody who has stopped', async () => {
+    const { clock, open } = place()
+    const [a, b] = [await open('a'), await open('b')]
+    const pool = a.leasehold.pool('p', gpus(5))
+    await pool.status()
+    a.line.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
+    const seen: number[] = []
+    const stop = pool.watch(({ resources }) => {
+      seen.push(resources.filter(({ free }) => free === 0).length)
+    })
+    await clock.advance(10)
+    for (let at = 0; at < 5; at++) await b.leasehold.pool('p').take({ tenant: 't' })
+    await clock.advance(1000)
+    expect(seen.at(-1)).toBe(5)
+    expect(seen.length).toBeLessThanOrEqual(3)
+    const count = seen.length
+    await b.leasehold.pool('p').redefine(gpus(6))
+    await clock.advance(10)
+    stop()
+    await clock.advance(1000)
+    expect(seen).toHaveLength(count)
+  })
+
+  it('is no warning to one whose client is closed', async () => {
+    const { clock, open } = place()
+    const { leasehold, line, news } = await open('a')
+    const pool = leasehold.pool('p', gpus(1))
+    await pool.status()
+    line.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
+    pool.watch(() => {})
+    await clock.advance(10)
+    void leasehold.close()
+    await clock.advance(1000)
+    expect(news).toMatchObject([{ event: 'watch', level: 'debug' }])
+  })
+
   it('is told now and after every change, until nobody listens', async () => {
     const { clock, open } = place()
     const { leasehold, line, news } = await open('a')
@@ -395,5 +444,69 @@ describe('what is asked back', () => {
     await clock.advance(1000)
     expect(low.notice.aborted).toBe(false)
     expect((await urgent).held).toBe(true)
+  })
+})
+
+describe('what is asked back and', () => {
+  /** One permit of two that x holds is asked back for y. */
+  async function noticed() {
+    const made = place()
+    const [a, b] = [await made.open('a'), await made.open('b')]
+    const pool = a.leasehold.pool('p', gpus(2, { notice: '1h' }))
+    await pool.take({ tenant: 'x' })
+    const low = await pool.take({ tenant: 'x', preemptible: true })
+    const urgent = b.leasehold.pool('p').take({ tenant: 'y', priority: 5 })
+    urgent.catch(caught)
+    await made.clock.advance(100)
+    expect(low.notice.aborted).toBe(true)
+    const notices = async () => (await made.store.read({ prefix: 'pool/p/notice/' })).keys.length
+    return { ...made, a, b, pool, low, urgent, notices }
+  }
+
+  it('is guaranteed to its tenant by another definition stays there', async () => {
+    const { clock, pool, low, notices } = await noticed()
+    expect(await notices()).toBe(1)
+    const tenants = { x: { weight: 9 }, y: { weight: 1 } }
+    await pool.redefine(gpus(2, { notice: '1h', tenants }))
+    await clock.advance(1000)
+    expect([await notices(), low.held]).toEqual([0, true])
+  })
+
+  it('is returned is for the one who asked, however slow that is', async () => {
+    const { clock, open, b, low, urgent } = await noticed()
+    const c = await open('c')
+    let hasTaken = false
+    // Before the other in line: its tenant has used nothing.
+    const other = c.leasehold.pool('p').take({ tenant: 'z' })
+    void other.then(() => (hasTaken = true), caught)
+    await clock.advance(100)
+    b.line.fault = (call) => (call === 'grant' || call === 'claim' ? { there: 500 } : undefined)
+    await low.release()
+    await clock.advance(5000)
+    expect((await urgent).resource).toBe(low.resource)
+    expect(hasTaken).toBe(false)
+  })
+})
+
+describe('the booking of one who waits', () => {
+  it('is its ttl, or how long its kind is usually held if a heartbeat keeps it', async () => {
+    const { clock, store, open } = place()
+    const { leasehold } = await open('a')
+    const pool = leasehold.pool('p', gpus(1))
+    const booked = async (options: object) => {
+      const permit = await pool.take({ tenant: 't', ...options })
+      const { claims } = await store.read({ key: permit.keys[0]! })
+      await clock.advance(60_000)
+      await permit.release()
+      await clock.settle()
+      return (JSON.parse(claims[0]!.value!) as { booked: number }).booked
+    }
+    const kept = { kind: 'k', strategy: 'lock', ttl: '20s' }
+    expect([await booked(kept), await booked(kept), await booked(kept)]).toEqual(
+      Array(3).fill(20_000),
+    )
+    const learnt = await booked(kept)
+    expect(Math.max(learnt / 60_000, 60_000 / learnt)).toBeLessThan(1.25)
+    expect(await booked({ kind: 'k', ttl: '1h' })).toBe(HOUR)
   })
 })
