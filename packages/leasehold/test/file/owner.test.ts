@@ -112,7 +112,7 @@ describe('an owner', () => {
 
 describe('an opener that finds an owner', () => {
   it.each([
-    ['with the start of a running process', {}, 'is owned by process'],
+    ['with the start of a running process', {}, ': a folder has one owner at a time'],
     ['on a machine that cannot be told', { boot: '', host: 'far' }, 'on far, and whether'],
     ['in another container', { pidNamespace: 'pid:[1]', host: 'near' }, 'on near, and whether'],
     ['whose socket is gone, but not its process', { socket: '1' }, 'is owned by process'],
