@@ -43,7 +43,7 @@ export const FOLDERS = {
   /** What the file store does to the file system of the machine, on which its tests work. */
   disk: {
     sources: [`${LIBRARY}/src/stores/file/{node-*,folder-copy}.ts`],
-    tests: [`${LIBRARY}/test/file/{node-disk,owner,upgrade,restore,open}.test.ts`],
+    tests: [`${LIBRARY}/test/file/{node-disk,owner,owner-faults,upgrade,restore,open}.test.ts`],
   },
   client: {
     sources: [`${LIBRARY}/src/client/**/*.ts`],
