@@ -20,13 +20,13 @@ const claim = (token: number, value: unknown, claimedAt = 0) => ({
 type Claims = Record<string, ReturnType<typeof claim>[]>
 
 /** What a pool looks like with these claims on its keys. */
-function seen(claims: Claims) {
+function seen(claims: Claims, definition = DEFINITION) {
   const view = {
     keys: () => Object.keys(claims)[Symbol.iterator](),
     places: (key: string) => (claims[key] ?? []) as unknown as Place[],
     age: () => 3,
   }
-  const standing = standingOf(view, 'p', KEYS, DEFINITION)
+  const standing = standingOf(view, 'p', KEYS, definition)
   const status = () => statusOf(standing, view as never, KEYS.notice, 1000, new Map())
   return { standing, status }
 }
@@ -88,6 +88,16 @@ describe('the status of a pool', () => {
       { tenant: 'x', waiting: 1, holds: 1 },
       { tenant: 'y', waiting: 0, holds: 0 },
     ])
+  })
+
+  it('has tenants in order also if anybody may take', () => {
+    const anybody = definitionOf({ resources: [{ name: 'a' }, { name: 'b' }] })
+    const claims = {
+      'pool/p/r/a': [claim(3, { tenant: 'y' })],
+      'pool/p/r/b': [claim(4, { tenant: 'x' })],
+    }
+    const { tenants } = seen(claims, anybody).status()
+    expect(tenants.map(({ tenant }) => tenant)).toEqual(['x', 'y'])
   })
 
   it('says that nobody has used anything of a pool that was never used', () => {

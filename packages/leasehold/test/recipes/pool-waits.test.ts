@@ -23,6 +23,15 @@ describe('a try', () => {
     expect((await store.read({ key: 'pool/p/r/gpu-0' })).count).toBe(0)
   })
 
+  it('says why there is nothing also if its ttl is left to what was learnt', async () => {
+    const { open } = place()
+    const { leasehold } = await open('a')
+    const pool = leasehold.pool('p', gpus(1))
+    await pool.take({ tenant: 'x' })
+    const tried = await pool.tryTake({ tenant: 'x', kind: 'k', ttl: 'adaptive' })
+    expect(tried.why).toMatch(/nothing that suits is free now/)
+  })
+
   it('says how many come before where nothing is free, and changes nothing', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
@@ -306,8 +315,11 @@ describe('the status', () => {
 
   it('costs one reading, whatever else is in the store', async () => {
     const { clock, store, open } = place()
-    const claims = Array.from({ length: 200 }, (_, at) => ({ key: `other/${at}` }))
-    await store.grant({ holder: 'x', ttl: HOUR, claims })
+    // More than a page of keys.
+    for (let at = 0; at < 12; at++) {
+      const claims = Array.from({ length: 100 }, (_, key) => ({ key: `other/${at}/${key}` }))
+      await store.grant({ holder: 'x', ttl: HOUR, claims })
+    }
     const { leasehold, line } = await open('a')
     const pool = leasehold.pool('p', gpus(2))
     await pool.take({ tenant: 't' })
@@ -453,6 +465,9 @@ describe('what is asked back and', () => {
     const made = place()
     const [a, b] = [await made.open('a'), await made.open('b')]
     const pool = a.leasehold.pool('p', gpus(2, { notice: '1h' }))
+    const used = await pool.take({ tenant: 'y' })
+    await made.clock.advance(60_000)
+    await used.release()
     await pool.take({ tenant: 'x' })
     const low = await pool.take({ tenant: 'x', preemptible: true })
     const urgent = b.leasehold.pool('p').take({ tenant: 'y', priority: 5 })
