@@ -126,6 +126,7 @@ describe('an opener that finds an owner', () => {
   it.each([
     ['that started at another time', { started: '1' }],
     ['with a process that is not there', { pid: 2 ** 30 }],
+    ['of the same boot under another name, without its process', { pid: 2 ** 30, host: 'near' }],
     ['from before the machine was started again', { boot: 'other', host: 'far' }],
   ])('%s takes the folder over', async (_, differences) => {
     write('owner-other', { ...(await describeSelf()), ...differences })
