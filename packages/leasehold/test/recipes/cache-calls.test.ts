@@ -64,10 +64,15 @@ describe('of the store a cache asks', () => {
     await cache.set('k', 'old')
     await clock.advance(10_000)
     const loader = slowLoader()
+    // Its claim is on the way: the store does not know yet that somebody loads.
+    a.line.fault = (call) => (call === 'grant' ? { there: 100 } : undefined)
     await cache.get('k', loader.load)
     await clock.settle()
+    const ask = () => callsOf(a.line, () => cache.get('k', loader.load))
+    expect(await ask()).toEqual(['read'])
+    await clock.advance(100)
     expect(loader.runs).toBe(1)
-    expect(await callsOf(a.line, () => cache.get('k', loader.load))).toEqual(['read'])
+    expect(await ask()).toEqual(['read'])
   })
 
   it('no right to load while another loads, and one reading for each change', async () => {
