@@ -43,7 +43,9 @@ export const FOLDERS = {
   /** What the file store does to the file system of the machine, on which its tests work. */
   disk: {
     sources: [`${LIBRARY}/src/stores/file/{node-*,folder-copy}.ts`],
-    tests: [`${LIBRARY}/test/file/{node-disk,owner,owner-faults,upgrade,restore,open}.test.ts`],
+    tests: [
+      `${LIBRARY}/test/file/{node-disk,owner,owner-faults,owner-system,upgrade,restore,open}.test.ts`,
+    ],
   },
   client: {
     sources: [`${LIBRARY}/src/client/**/*.ts`],
@@ -75,8 +77,8 @@ export const FOLDERS = {
   pool: {
     sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/pool-{definition,usage,standing,publication,permit,notice,waiting,turn}.test.ts`,
-      `${LIBRARY}/test/recipes/pool-{books,use,waits,stores,permits,faults}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{definition,usage,order,standing,publication,permit,notice,waiting,turn}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{books,use,waits,status,asked-back,stores,permits,faults}.test.ts`,
       `${LIBRARY}/test/recipes/{leftovers,adaptive}.test.ts`,
     ],
   },
