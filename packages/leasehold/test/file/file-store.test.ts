@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type FileStoreOptions, fileStore } from '../../src/stores/file/index.ts'
+import { copyFolder, type FileStoreOptions, fileStore } from '../../src/stores/file/index.ts'
 import { rest, SMALL, StillClock } from './harness.ts'
 import { diskError, MemoryDisk } from './memory-disk.ts'
 
@@ -90,6 +93,15 @@ describe('a file store', () => {
       throw 'out of order'
     }
     await expect(open({}, disk)).rejects.toThrow('out of order')
+  })
+
+  it('is copied while it is in use with the revision that it has', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'leasehold-copy-'))
+    const store = await fileStore(join(root, 'data'), { limits: SMALL, segmentBytes: 4096 })
+    const { revision } = await store.grant(lease)
+    expect(await copyFolder(join(root, 'data'), join(root, 'copy'))).toBe(revision)
+    await store.close()
+    rmSync(root, { recursive: true })
   })
 
   it('has the owner of the folder refuse it, and does not give that one up', async () => {
