@@ -81,19 +81,23 @@ function alternatives(pattern) {
 
 async function runFiles(name, files) {
   mkdirSync(join(RESULTS, name), { recursive: true })
-  const { inProcess = false } = FOLDERS[name]
+  const incrementalFile = join(
+    RESULTS,
+    name,
+    `${basename(files[0])}-${basename(files.at(-1))}.json`,
+  )
+  forgetConstants(incrementalFile)
   const stryker = new Stryker({
     mutate: files,
-    testRunner: inProcess ? 'in-process' : 'vitest',
+    testRunner: 'in-process',
     plugins: [
-      inProcess ? join(ROOT, 'scripts/mutation/test-runner.js') : '@stryker-mutator/vitest-runner',
+      join(ROOT, 'scripts/mutation/test-runner.js'),
       join(ROOT, 'scripts/mutation/ignore-messages.js'),
     ],
-    vitest: { configFile: 'scripts/mutation/vitest.config.js', related: false },
     ignorers: ['messages'],
     coverageAnalysis: 'perTest',
     incremental: true,
-    incrementalFile: join(RESULTS, name, `${basename(files[0])}-${basename(files.at(-1))}.json`),
+    incrementalFile,
     force,
     concurrency,
     timeoutMS: 8000,
@@ -111,6 +115,19 @@ async function runFiles(name, files) {
   })
   const mutants = await stryker.runMutationTest()
   return mutants.filter((mutant) => files.includes(pathOf(mutant)))
+}
+
+/**
+ * Which tests concern a constant of a module is not known, so a new test would not have it tried
+ * again: what survived there is tried by every run.
+ */
+function forgetConstants(file) {
+  if (!existsSync(file)) return
+  const known = JSON.parse(readFileSync(file, 'utf8'))
+  for (const source of Object.values(known.files)) {
+    source.mutants = source.mutants.filter((it) => !(it.static && it.status === 'Survived'))
+  }
+  writeFileSync(file, JSON.stringify(known))
 }
 
 function report(name, mutants) {

@@ -4,17 +4,14 @@ const SERVER = 'packages/leasehold-server'
 /**
  * Which sources a folder's name means, and which tests judge them: those that run in the process on
  * a clock that is moved, cheapest first. Tests that start processes or wait in real time are left
- * out: a mutant that survives runs them all. Folders whose tests need nothing but the process and a
- * clock run in one process that stays (`inProcess`, see test-runner.js), which is much faster.
+ * out: a mutant that survives runs them all.
  */
 export const FOLDERS = {
   port: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/port/**/*.ts`],
     tests: [`${LIBRARY}/test/port/*.test.ts`],
   },
   kernel: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/kernel/**/*.ts`],
     tests: [
       `${LIBRARY}/test/kernel/*.test.ts`,
@@ -23,7 +20,6 @@ export const FOLDERS = {
     ],
   },
   grantor: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/grantor/**/*.ts`],
     tests: [
       `${LIBRARY}/test/grantor/*.test.ts`,
@@ -34,25 +30,24 @@ export const FOLDERS = {
     ],
   },
   file: {
-    inProcess: true,
     sources: [
       `${LIBRARY}/src/stores/file/{checkpoints,compactor,damage,disk,file-durability,file-store,frame}.ts`,
       `${LIBRARY}/src/stores/file/{log-reader,log-writer,manifest,recovery,segment,segment-supply}.ts`,
       `${LIBRARY}/src/stores/file/{snapshot-reader,snapshot-writer}.ts`,
     ],
     tests: [
-      `${LIBRARY}/test/file/{forged,segment,manifest,checkpoints,segment-supply,durability,compaction}.test.ts`,
-      `${LIBRARY}/test/file/{open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
+      `${LIBRARY}/test/file/{file-store,forged,segment,manifest,checkpoints,segment-supply,durability,compaction}.test.ts`,
+      `${LIBRARY}/test/file/{upgrade,open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
     ],
   },
   /** What the file store does to the file system of the machine, on which its tests work. */
   disk: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/stores/file/{node-*,folder-copy}.ts`],
-    tests: [`${LIBRARY}/test/file/{node-disk,owner,upgrade,restore,open}.test.ts`],
+    tests: [
+      `${LIBRARY}/test/file/{node-disk,owner,owner-faults,owner-system,upgrade,restore,open}.test.ts`,
+    ],
   },
   client: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/client/**/*.ts`],
     tests: [
       `${LIBRARY}/test/client/{agenda,attempts,calls,channel,emitter,errands,following,for-recipes,hold,keep-alive,logging,open-telemetry,renewing,sends,timeouts,timing}.test.ts`,
@@ -62,35 +57,32 @@ export const FOLDERS = {
     ],
   },
   recipes: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/recipes/*.ts`],
     tests: [
       `${LIBRARY}/test/recipes/{arguments,json,refusals,pause,inner-lock,lock,lock-stores,adaptive-memory,adaptive}.test.ts`,
     ],
   },
   cache: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/recipes/cache/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{cache,cache-changes,cache-stale,cache-stores,cache-limits}.test.ts`,
+      `${LIBRARY}/test/recipes/{cache,cache-changes,cache-calls,cache-stale,cache-stores,cache-limits}.test.ts`,
     ],
   },
   election: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/recipes/election/**/*.ts`],
     tests: [
       `${LIBRARY}/test/recipes/{election-line,election-campaign,election-stepping-down,election,election-stores,leftovers,election-schedules}.test.ts`,
     ],
   },
   pool: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{pool-definition,pool-usage,pool-turn,pool-use,pool-waits,pool-stores,pool-permits,pool-books,pool-faults,leftovers}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{definition,usage,order,standing,publication,permit,notice,waiting,turn}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{books,use,waits,status,asked-back,stores,permits,faults}.test.ts`,
+      `${LIBRARY}/test/recipes/{leftovers,adaptive}.test.ts`,
     ],
   },
   registry: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/recipes/registry/**/*.ts`],
     tests: [
       `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,unseen,presence,results,checker,rounds,nodes,brake,checks,pick}.test.ts`,
@@ -99,14 +91,12 @@ export const FOLDERS = {
     ],
   },
   session: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/recipes/session/**/*.ts`],
     tests: [
       `${LIBRARY}/test/recipes/{session-activity,session-stores,web-store,session-table,session}.test.ts`,
     ],
   },
   remote: {
-    inProcess: true,
     sources: [`${LIBRARY}/src/stores/remote/**/*.ts`],
     tests: [
       `${LIBRARY}/test/stores/call-ring.test.ts`,
@@ -117,7 +107,6 @@ export const FOLDERS = {
     ],
   },
   access: {
-    inProcess: true,
     sources: [`${SERVER}/src/access/**/*.ts`],
     tests: [
       `${SERVER}/test/access/{rights,credentials,account,accounts,guarded-watch,guarded-store}.test.ts`,
@@ -126,14 +115,12 @@ export const FOLDERS = {
     ],
   },
   stream: {
-    inProcess: true,
     sources: [`${SERVER}/src/stream/**/*.ts`],
     tests: [
       `${SERVER}/test/stream/{messages,parts,connection,flow,draining,sharing,upgrade}.test.ts`,
     ],
   },
   http: {
-    inProcess: true,
     sources: [`${SERVER}/src/http/**/*.ts`],
     tests: [
       `${SERVER}/test/http/{published,event-stream,settling,waiting,repeats,answers,values,validation,handlers,office}.test.ts`,

@@ -100,6 +100,46 @@ describe('a snapshot', () => {
     await store.close()
   })
 
+  it('gets its name only when the log has all that it has', async () => {
+    const { disk, clock, store, change, snapshots } = await begin(2000, 500)
+    const fail = () => {
+      throw diskError('EIO')
+    }
+    let late: Promise<unknown> | undefined
+    disk.fault.growing = (name) => {
+      if (!name.startsWith('snapshot') || late) return
+      disk.fault.writing = (at) => at.startsWith('log-') && fail()
+      late = store.grant({ holder: 'late', ttl: 60_000 }).catch((error) => error)
+    }
+    while (!late) await change()
+    expect(await late).toMatchObject({ code: 'storage-failed' })
+    await rest(30)
+    // The second write fails while the snapshot waits for it.
+    clock.advance(50)
+    await rest(30)
+    expect(snapshots()).toEqual(['snapshot-00000001.tmp'])
+    disk.fault = {}
+    clock.advance(100)
+    await rest(30)
+    expect(snapshots()).toEqual(['snapshot-00000001'])
+    await store.close()
+  })
+
+  it('is not taken on a full disk if it would free nothing', async () => {
+    const disk = new MemoryDisk()
+    const begun: string[] = []
+    disk.fault.growing = (name) => {
+      if (name.startsWith('snapshot')) begun.push(name)
+      if (name.startsWith('log-00000002')) throw diskError('ENOSPC')
+    }
+    const options = { disk, clock: new StillClock(), limits: SMALL, segmentBytes: 65_536 }
+    const store = await fileStore('memory', options)
+    await rest(30)
+    expect([...disk.files.keys()].sort()).toEqual(['log-00000001', 'manifest'])
+    expect(begun).toEqual([])
+    await store.close()
+  })
+
   it('that is being written when the store is closed is given up', async () => {
     const { disk, store, options, snapshots } = await begin(10_000, 500)
     const grants = Array.from({ length: 300 }, (_, at) =>

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { LeaseStore } from '../../src/port/index.ts'
+import { FileDurability } from '../../src/stores/file/file-durability.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
 import { rest, SMALL, StillClock } from './harness.ts'
 import { diskError, MemoryDisk } from './memory-disk.ts'
@@ -53,6 +54,25 @@ describe('a write that fails', () => {
       expect(await codeOf(store.grant(lease))).toBe('done')
     }
     await store.close()
+  })
+
+  it('is the cause of the error that those who waited get', async () => {
+    const { disk, clock, store } = await begin()
+    failWrites(disk)
+    const failed = store.grant(lease)
+    await expect(failed).rejects.toMatchObject({ cause: expect.objectContaining({ code: 'EIO' }) })
+    disk.fault = {}
+    clock.advance(50)
+    await store.close()
+  })
+
+  it('while the store is closed is not made again, and leaves no timer', async () => {
+    const { disk, clock, store } = await begin()
+    const count = failWrites(disk)
+    const granted = codeOf(store.grant(lease))
+    await expect(store.close()).rejects.toMatchObject({ code: 'storage-failed' })
+    expect(await granted).toBe('storage-failed unknown')
+    expect([count(), clock.timers]).toEqual([1, 0])
   })
 
   it('makes the outcome unknown for those that waited for the next write, too', async () => {
@@ -112,6 +132,28 @@ describe('a log that cannot grow', () => {
       return disk.files.get(segment)!.length - end
     }
   }
+
+  /** What a log with so much room refuses, while the disk has no space for more. */
+  function obstacles(room: number, segmentBytes: number, isTold = false) {
+    // No write begins: what was told waits.
+    const clock = Object.assign(new StillClock(), { defer() {} })
+    const durability = new FileDurability(clock)
+    const supply = { fault: diskError('ENOSPC'), bytes: segmentBytes, last: 1, want() {} }
+    durability.start({ log: { room }, supply, shift: 0 } as never)
+    if (isTold) durability.journal.updated(1, 0, 0, 'k', 1, 'v')
+    return (['grow', 'shrink'] as const).filter((kind) => durability.obstacle(kind) !== undefined)
+  }
+
+  it('refuses nothing while it has exactly the room that it keeps', () => {
+    expect(obstacles(16_384, 32_768)).toEqual([])
+    expect(obstacles(16_383, 32_768)).toEqual(['grow'])
+    expect(obstacles(1024, 32_768)).toEqual(['grow'])
+    expect(obstacles(1023, 32_768)).toEqual(['grow', 'shrink'])
+  })
+
+  it('counts what waits to be written as if it were there', () => {
+    expect(obstacles(16_384, 32_768, true)).toEqual(['grow'])
+  })
 
   it('keeps half of a segment for what frees something', async () => {
     const { disk, store } = await begin(32_768)
@@ -173,6 +215,20 @@ describe('a log that cannot grow', () => {
 })
 
 describe('the time of a store', () => {
+  it.each([
+    ['not written if something else was in the last 15 s', 15_001, 0],
+    ['written if nothing else was for 15 s', 15_000, 1],
+  ])('is %s', async (_, after, expected) => {
+    const { disk, clock, store } = await begin()
+    clock.advance(after)
+    await store.grant({ ...lease, maxLife: 900_000 })
+    const before = disk.writes
+    clock.advance(30_000 - after)
+    await rest(3)
+    expect(disk.writes - before).toBe(expected)
+    await store.close()
+  })
+
   it('is written every 30 s if a lease has an end of its life and nothing else was', async () => {
     const { disk, clock, store } = await begin()
     const advance = async (seconds: number) => {

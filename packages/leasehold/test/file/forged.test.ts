@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { RecordEncoder } from '../../src/encoding/index.ts'
 import { type GrantedLease, type Journal, Kernel } from '../../src/kernel/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
+import { type FrameFields, KIND, putFrame } from '../../src/stores/file/frame.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
 import { LogWriter } from '../../src/stores/file/log-writer.ts'
 import { recover } from '../../src/stores/file/recovery.ts'
-import { segmentName } from '../../src/stores/file/segment.ts'
+import { SEGMENT_START, seedOf, segmentName } from '../../src/stores/file/segment.ts'
 import { SegmentSupply } from '../../src/stores/file/segment-supply.ts'
 import { type Described, writeSnapshot } from '../../src/stores/file/snapshot-writer.ts'
 import { SMALL, StillClock } from './harness.ts'
@@ -84,7 +85,7 @@ async function snapshot(
 
 async function refusal(disk: MemoryDisk): Promise<string> {
   const store = await open(disk).catch((error: { code: string; message: string }) => {
-    expect(error).toMatchObject({ code: 'storage-damaged' })
+    expect(error).toMatchObject({ code: 'storage-damaged', cause: expect.any(Error) })
     return error
   })
   if ('close' in store) {
@@ -145,6 +146,50 @@ describe('a record with a right checksum that no store can have written', () => 
     expect(await refusal(disk)).toContain(
       'the lease of revision 4 is under the lease of revision 5, which is not older',
     )
+  })
+})
+
+describe('a frame with right checksums that no store can have written', () => {
+  /** Puts a frame where the log ends, or where it says. */
+  async function put(disk: MemoryDisk, change: Partial<FrameFields>, name?: string, at?: number) {
+    const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
+    await recovered.opened?.file.close()
+    const { segment, offset, sequence } = recovered.end.position
+    const fields = { kind: KIND.records, last: false, time: 0, sequence, index: 0, ...change }
+    const bytes = disk.files.get(name ?? segmentName(segment))!
+    const position = at ?? offset
+    putFrame(bytes, position, position, fields, Buffer.from('x'), seedOf(recovered.storeId))
+  }
+
+  const damage = (disk: MemoryDisk) =>
+    open(disk).then(
+      async (store) => {
+        await store.close()
+        return 'opened'
+      },
+      (error: { code: string; message: string }) => `${error.code} ${error.message}`,
+    )
+
+  it('is left out if it begins a group that was never finished', async () => {
+    const disk = await crashed()
+    await put(disk, {})
+    expect(await damage(disk)).toBe('opened')
+  })
+
+  it.each<[string, Partial<FrameFields>, string]>([
+    ['has the number of another', { sequence: 40 }, 'frame 40 is where frame'],
+    ['has a place in the middle of a group', { index: 1 }, 'is where frame'],
+    ['is of a kind that no log has', { kind: KIND.slice }, 'a frame of the unknown kind 5'],
+  ])('is refused if it %s', async (_, change, message) => {
+    const disk = await crashed()
+    await put(disk, change)
+    expect(await damage(disk)).toMatch(new RegExp(`^storage-damaged .*${message}`))
+  })
+
+  it('is refused in a segment that is not in use yet', async () => {
+    const disk = await crashed()
+    await put(disk, {}, 'log-00000002', SEGMENT_START)
+    expect(await damage(disk)).toMatch(/^storage-damaged log-00000002 .*it is in use, but the log/)
   })
 })
 

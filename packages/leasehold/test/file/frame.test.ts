@@ -73,3 +73,82 @@ describe('a frame', () => {
     expect(readHeader(bytes, 0, SEED + 1)).toBe('bad')
   })
 })
+
+describe('where a frame is looked for', () => {
+  const PAYLOAD = Buffer.from('hello')
+  const framed = (payload: Buffer, fields = FIELDS) => {
+    const bytes = Buffer.alloc(extentOf(payload.length))
+    putFrame(bytes, 0, 0, fields, payload, SEED)
+    return bytes
+  }
+  const headerOf = (bytes: Buffer) => {
+    const header = readHeader(bytes, 0, SEED)
+    if (header === 'zero' || header === 'bad') throw new Error(header)
+    return header
+  }
+
+  it('there may be nothing, or what is no header, or half of one', () => {
+    expect(readHeader(Buffer.alloc(HEADER_BYTES), 0, SEED)).toBe('zero')
+    const [almost, bytes] = [Buffer.alloc(HEADER_BYTES), framed(Buffer.alloc(0))]
+    almost[HEADER_BYTES - 1] = 1
+    expect(readHeader(almost, 0, SEED)).toBe('bad')
+    expect(headerOf(bytes).length).toBe(0)
+    expect(readHeader(bytes.subarray(0, HEADER_BYTES - 1), 0, SEED)).toBe('bad')
+  })
+
+  it.each([0, 3, 7, 8, 21, 22, 27, 28, 31])('byte %i of the header may be wrong', (at) => {
+    const bytes = framed(PAYLOAD)
+    bytes[at]! ^= 1
+    expect(readHeader(bytes, 0, SEED)).toBe('bad')
+  })
+
+  it('the payload may end with the file, and may not be cut off', () => {
+    const bytes = framed(PAYLOAD)
+    const end = HEADER_BYTES + PAYLOAD.length
+    const header = headerOf(bytes)
+    expect(readPayload(bytes.subarray(0, end), 0, header, SEED)).toEqual(PAYLOAD)
+    expect(readPayload(bytes.subarray(0, end - 1), 0, header, SEED)).toBeUndefined()
+  })
+
+  it('nothing but zeros may stand between the payload and the next frame', () => {
+    const bytes = framed(PAYLOAD)
+    bytes[bytes.length - 1] = 1
+    expect(readPayload(bytes, 0, headerOf(bytes), SEED)).toBeUndefined()
+  })
+
+  it('a place in a group that is too high for its field is the highest that fits', () => {
+    expect(headerOf(framed(PAYLOAD, { ...FIELDS, index: 65_535 })).index).toBe(65_535)
+    expect(headerOf(framed(PAYLOAD, { ...FIELDS, index: 70_000 })).index).toBe(65_535)
+  })
+
+  it('the end of a group is told from what comes before it', () => {
+    expect(headerOf(framed(PAYLOAD, { ...FIELDS, last: false }))).toMatchObject({
+      last: false,
+      kind: KIND.records,
+    })
+  })
+
+  it('a frame is torn if what is there of it has a sector of zeros', () => {
+    const bytes = framed(Buffer.alloc(3 * SECTOR_BYTES, 1))
+    const header = headerOf(bytes)
+    expect(isTorn(bytes.subarray(0, 2 * SECTOR_BYTES), 0, 0, header)).toBe(false)
+    bytes.fill(0, SECTOR_BYTES)
+    expect(isTorn(bytes.subarray(0, 2 * SECTOR_BYTES), 0, 0, header)).toBe(true)
+    expect(isTorn(bytes.subarray(0, SECTOR_BYTES), 0, 0, header)).toBe(false)
+  })
+})
+
+describe('a run of zeros', () => {
+  const LONG = 3 * 64 * 1024 + 5
+
+  it('has no other byte from its first to its last', () => {
+    const bytes = Buffer.alloc(LONG)
+    expect(isZero(bytes, 0, LONG)).toBe(true)
+    for (const at of [0, 64 * 1024 - 1, 64 * 1024, LONG - 1]) {
+      bytes[at] = 1
+      expect(isZero(bytes, 0, LONG), `${at}`).toBe(false)
+      expect([isZero(bytes, 0, at), isZero(bytes, at + 1, LONG)]).toEqual([true, true])
+      bytes[at] = 0
+    }
+  })
+})

@@ -13,6 +13,11 @@ export class StillClock implements Clock {
     return 0
   }
 
+  /** How many timers are set. */
+  get timers(): number {
+    return this.#timers.length
+  }
+
   timer(time: number, run: () => void): Timer {
     const timer = { time, run }
     if (time < Infinity) this.#timers.push(timer)

@@ -1,4 +1,4 @@
-import {
+import fs, {
   chmodSync,
   constants,
   mkdirSync,
@@ -12,12 +12,14 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import files from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, systemRandom } from '../../src/port/index.ts'
 import { nodeDisk } from '../../src/stores/file/index.ts'
 import { holdsStore, listFiles, makeFolder, tighten } from '../../src/stores/file/node-files.ts'
+import { failure, patched } from './patched.ts'
 
 let root: string
 let umask: number
@@ -106,6 +108,38 @@ describe('a file on the disk of the machine', () => {
     expect(readdirSync(root)).toEqual([])
   })
 
+  it('is written and read to the end, although the system does a part of it at a time', async () => {
+    const file = await (await open()).create('f')
+    const some = (real: (...args: unknown[]) => void) =>
+      ((fd: number, bytes: Buffer, offset: number, length: number, ...rest: unknown[]) => {
+        if (offset + length > bytes.length) throw new RangeError('more than there is')
+        real(fd, bytes, offset, Math.min(length, 3), ...rest)
+      }) as never
+    await patched(fs, { write: some as never, read: some as never }, async () => {
+      await file.write(Buffer.from('0123456789'), 2)
+      expect((await file.read(2, 10)).toString()).toBe('0123456789')
+    })
+    await file.close()
+    expect(readFileSync(join(root, 'f'), 'latin1')).toBe('\0\x000123456789')
+  })
+
+  it('is made durable, and so are the names in its folder', async () => {
+    const disk = await open()
+    const file = await disk.create('f')
+    const synced: string[] = []
+    const fsync = (real: typeof fs.fsync) =>
+      ((fd: number, done: fs.NoParamCallback) => {
+        synced.push(readlinkSync(`/proc/self/fd/${fd}`))
+        real(fd, done)
+      }) as never
+    await patched(fs, { fsync }, async () => {
+      await file.sync()
+      await disk.sync()
+    })
+    expect(synced).toEqual([join(root, 'f'), root])
+    await file.close()
+  })
+
   it('fails if it cannot be read or written', async () => {
     const file = await (await open()).create('f')
     await file.close()
@@ -180,6 +214,35 @@ describe('the files of a store', () => {
     await tighten(root)
     for (const name of FOREIGN) expect(modeOf(join(root, name)), name).toBe(0o644)
     expect((await listFiles(root)).sort()).toEqual([...FOREIGN, 'folder'].sort())
+  })
+
+  it('may be among others', async () => {
+    for (const name of ['notes', 'manifest']) put(name)
+    expect(await holdsStore(root)).toBe(true)
+  })
+
+  it.each([
+    ['EPERM', 'another user owns it'],
+    ['ENOENT', 'it is gone'],
+  ])('keep their permissions if these cannot be changed: %s, %s', async (code) => {
+    put('manifest')
+    const chmod = () => () => Promise.reject(failure(code))
+    await patched(files, { chmod: chmod as never }, () => tighten(root))
+    expect(modeOf(join(root, 'manifest'))).toBe(0o644)
+  })
+
+  it('are refused if the disk fails when their permissions are changed', async () => {
+    put('manifest')
+    const chmod = () => () => Promise.reject(failure('EIO'))
+    const tightening = patched(files, { chmod: chmod as never }, () => tighten(root))
+    await expect(tightening).rejects.toMatchObject({ code: 'EIO' })
+  })
+
+  it('have their folder left as it is if there are none yet', async () => {
+    chmodSync(root, 0o755)
+    put('notes')
+    await tighten(root)
+    expect(modeOf(root)).toBe(0o755)
   })
 
   it('keep permissions that are tighter already', async () => {

@@ -112,7 +112,7 @@ describe('an owner', () => {
 
 describe('an opener that finds an owner', () => {
   it.each([
-    ['with the start of a running process', {}, 'is owned by process'],
+    ['with the start of a running process', {}, ': a folder has one owner at a time'],
     ['on a machine that cannot be told', { boot: '', host: 'far' }, 'on far, and whether'],
     ['in another container', { pidNamespace: 'pid:[1]', host: 'near' }, 'on near, and whether'],
     ['whose socket is gone, but not its process', { socket: '1' }, 'is owned by process'],
@@ -126,6 +126,7 @@ describe('an opener that finds an owner', () => {
   it.each([
     ['that started at another time', { started: '1' }],
     ['with a process that is not there', { pid: 2 ** 30 }],
+    ['of the same boot under another name, without its process', { pid: 2 ** 30, host: 'near' }],
     ['from before the machine was started again', { boot: 'other', host: 'far' }],
   ])('%s takes the folder over', async (_, differences) => {
     write('owner-other', { ...(await describeSelf()), ...differences })

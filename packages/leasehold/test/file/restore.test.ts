@@ -1,10 +1,20 @@
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import fs from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { LeaseStore, Notice } from '../../src/port/index.ts'
+import { LeaseholdError, type LeaseStore, type Notice } from '../../src/port/index.ts'
 import { copyFolder, fileStore } from '../../src/stores/file/index.ts'
 import { contents } from './harness.ts'
+import { failure, patched } from './patched.ts'
 
 let root: string
 beforeEach(() => {
@@ -140,10 +150,13 @@ describe('a copy of a folder', () => {
 
   it('is refused where the folder holds no store, or the place is taken', async () => {
     const empty = join(root, 'empty')
+    const code = 'invalid-argument'
     await expect(copyFolder(root, empty)).rejects.toThrow(/holds no store/)
+    await expect(copyFolder(root, empty)).rejects.toMatchObject({ code })
     await (await fileStore(join(root, 'data'), SMALL)).close()
     writeFileSync(join(empty, 'x'), '')
     await expect(copyFolder(join(root, 'data'), empty)).rejects.toThrow(/is not empty/)
+    await expect(copyFolder(join(root, 'data'), empty)).rejects.toMatchObject({ code })
   })
 
   it('does not hide damage', async () => {
@@ -158,5 +171,71 @@ describe('a copy of a folder', () => {
     const copy = copyFolder(damaged, join(root, 'copy'))
     await expect(copy).rejects.toMatchObject({ code: 'storage-damaged' })
     expect(readdirSync(join(root, 'copy'))).toEqual([])
+  })
+
+  it('leaves what was never written a hole, and no file open', async () => {
+    const folder = join(root, 'data')
+    await (await fileStore(folder, { segmentBytes: 1 << 20 })).close()
+    await copyFolder(folder, join(root, 'copy'))
+    const { blocks, size } = statSync(join(root, 'copy', 'log-00000002'))
+    expect(size).toBe(1 << 20)
+    expect(blocks * 512).toBeLessThan(size / 4)
+    const open = readdirSync('/proc/self/fd').flatMap((descriptor) => {
+      try {
+        return [readlinkSync(`/proc/self/fd/${descriptor}`)]
+      } catch {
+        // The descriptor with which the folder was listed.
+        return []
+      }
+    })
+    expect(open.filter((path) => path.startsWith(root))).toEqual([])
+  })
+
+  describe('of which an attempt fails', () => {
+    /** Copies while so many attempts fail like this. Returns how many there were. */
+    async function attempts(error: Error, failures: number, act = copyFolder) {
+      const folder = join(root, 'data')
+      await (await fileStore(folder, SMALL)).close()
+      let pages = 0
+      let count = 0
+      const copied = act(folder, join(root, 'copy'), async () => {
+        if (pages++ % 32 !== 0) return
+        if (++count > failures) return
+        pages = 0
+        throw error
+      })
+      const code = await copied.then(
+        () => 'copied',
+        (refused: { code: string }) => refused.code,
+      )
+      return { code, count }
+    }
+    const damaged = new LeaseholdError('storage-damaged', 'it was caught in the middle')
+
+    it.each([
+      ['a file was gone', failure('ENOENT')],
+      ['a page was caught in the middle', damaged],
+    ])('is made again, because %s', async (_, error) => {
+      expect(await attempts(error, 3)).toEqual({ code: 'copied', count: 4 })
+    })
+
+    it('is given up after ten', async () => {
+      expect(await attempts(damaged, Infinity)).toEqual({ code: 'storage-damaged', count: 10 })
+      expect(readdirSync(join(root, 'copy'))).toEqual([])
+    })
+
+    it('is given up at once if the disk fails', async () => {
+      expect(await attempts(failure('EIO'), Infinity)).toEqual({ code: 'EIO', count: 1 })
+    })
+
+    it('is cleared away, whatever is gone already', async () => {
+      const readdir = (real: typeof fs.readdir) => async (path: string, options: never) => {
+        const names = await real(path, options)
+        return names.length > 0 && path.endsWith('copy') ? [...names, 'gone' as never] : names
+      }
+      const act: typeof copyFolder = (...args) =>
+        patched(fs, { readdir: readdir as never }, () => copyFolder(...args))
+      expect(await attempts(failure('EIO'), Infinity, act)).toEqual({ code: 'EIO', count: 1 })
+    })
   })
 })

@@ -104,6 +104,7 @@ describe('a write that the failure of the power has torn', () => {
       const again = await open(copy, 4096)
       expect(await contentsAfterCrash(again)).toEqual(was)
       await again.close()
+      expect(copy.openFiles).toBe(0)
     }
   })
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { copyFolder, fileStore } from '../../src/stores/file/index.ts'
-import { contents, contentsAfterCrash, SMALL, StillClock } from './harness.ts'
-import { MemoryDisk } from './memory-disk.ts'
+import { contents, contentsAfterCrash, rest, SMALL, StillClock } from './harness.ts'
+import { diskError, MemoryDisk } from './memory-disk.ts'
 
 type Packed = Record<string, string>
 
@@ -72,6 +72,38 @@ describe.each(['closed', 'crashed'] as const)('a folder of the version before, %
       expect(OLD.contents).toMatchObject(JSON.parse(JSON.stringify(is)))
       await store.close()
     }
+  })
+})
+
+describe('a folder of the version before whose next segment cannot be written', () => {
+  const logs = (disk: MemoryDisk) => [...disk.files.keys()].filter((name) => /^log-\d+$/.test(name))
+  const failing = (code: string) => {
+    const disk = new MemoryDisk(unpack(OLD.closed))
+    disk.fault.growing = (name) => {
+      if (name.startsWith('log')) throw diskError(code)
+    }
+    return disk
+  }
+
+  it('opens on a full disk, without the empty segment of the old format', async () => {
+    const disk = failing('ENOSPC')
+    const empty = logs(disk).sort().at(-1)
+    const store = await open(disk)
+    expect(logs(disk)).not.toContain(empty)
+    disk.fault = {}
+    const again = await store.close().then(() => open(disk))
+    await rest()
+    expect(logs(disk)).toContain(empty)
+    expect(JSON.parse(JSON.stringify(await contents(again, KEYS)))).toEqual(OLD.contents)
+    await again.close()
+  })
+
+  it('does not open if the disk fails in another way', async () => {
+    const disk = failing('EIO')
+    await expect(open(disk)).rejects.toMatchObject({ code: 'storage-failed' })
+    expect(disk.openFiles).toBe(0)
+    disk.fault = {}
+    await (await open(disk)).close()
   })
 })
 

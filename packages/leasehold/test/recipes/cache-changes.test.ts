@@ -69,4 +69,43 @@ describe('one who asks after a change of its own', () => {
     expect(await before).toBe('set')
     await leasehold.close()
   })
+
+  it('is not given a copy of what was read before it set', async () => {
+    const clock = new TestClock()
+    const line = new FaultyStore(memoryStore({ clock }), clock)
+    const leasehold = await Leasehold.open(line, { clock, holder: 'a', callTimeout: '1m' })
+    const cache = leasehold.cache<string>('c', { local: '1m' })
+    await cache.set('k', 'old')
+    line.fault = () => ({ back: 5000 })
+    const before = cache.get('k', () => 'loaded')
+    await clock.advance(100)
+    line.fault = () => undefined
+    await cache.set('k', 'set')
+    await clock.advance(10_000)
+    expect(await before).toBe('old')
+    expect(await cache.get('k', () => 'loaded')).toBe('set')
+    await leasehold.close()
+  })
+
+  it('shares what is loaded since with all who ask, also when the load before it ends', async () => {
+    const { clock, leasehold } = await scene()
+    const cache = leasehold.cache<string>('c')
+    const [old, young] = [slowLoader(), slowLoader()]
+    const before = cache.get('k', old.loader).catch(() => 'none')
+    await clock.advance(100)
+    await cache.delete('k')
+    const after = cache.get('k', young.loader)
+    await clock.advance(100)
+    old.finish('old')
+    await before
+    let wasAsked = false
+    const joined = cache.get('k', () => {
+      wasAsked = true
+      return 'other'
+    })
+    young.finish('young')
+    await clock.advance(100)
+    expect([await after, await joined, wasAsked]).toEqual(['young', 'young', false])
+    await leasehold.close()
+  })
 })

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { Leasehold, type LeaseStore } from '../../src/index.ts'
+import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
+import { FaultyStore } from '../client/faulty-store.ts'
 
 const STALE = { ttl: '10s', stale: '1m' } as const
 
@@ -155,4 +156,43 @@ it('a cache without stale values does not give out those of one that has them', 
   await clock.advance(10_000)
   expect(await strict.peek('k')).toBeUndefined()
   expect(await strict.get('k', () => 'new')).toBe('new')
+})
+
+describe('loading again in the background', () => {
+  async function stale() {
+    const clock = new TestClock()
+    const memory = memoryStore({ clock })
+    const open = async (holder: string) => {
+      const line = new FaultyStore(memory, clock)
+      const leasehold = await Leasehold.open(line, { clock, holder })
+      const news: unknown[] = []
+      leasehold.on('news', ({ recipe, event, key }) => news.push({ recipe, event, key }))
+      return { line, news, cache: leasehold.cache<string>('c', { ...STALE, loadTtl: '2s' }) }
+    }
+    const [a, b] = [await open('a'), await open('b')]
+    await a.cache.set('k', 'old')
+    await clock.advance(10_000)
+    return { clock, a, b }
+  }
+
+  it('is news if the store does not let it', async () => {
+    const { clock, a } = await stale()
+    const error = new LeaseholdError('storage-full', 'no space')
+    a.line.fault = (call) => (call === 'grant' ? { error } : undefined)
+    expect(await a.cache.get('k', () => 'new')).toBe('old')
+    await clock.settle()
+    expect(a.news).toEqual([{ recipe: 'cache', event: 'failed', key: 'cache/c/k/load' }])
+  })
+
+  it('is taken up by the next who asks if its loader died before it stored the value', async () => {
+    const { clock, a, b } = await stale()
+    a.line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+    expect(await a.cache.get('k', () => 'lost')).toBe('old')
+    await clock.advance(100)
+    a.line.freeze()
+    await clock.advance(2000)
+    expect(await b.cache.get('k', () => 'new')).toBe('old')
+    await clock.advance(100)
+    expect(await b.cache.get('k', () => 'newest')).toBe('new')
+  })
 })

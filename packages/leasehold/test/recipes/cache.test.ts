@@ -186,9 +186,25 @@ describe('in an outage', () => {
   it('a value is given out although nobody knows whether it was stored', async () => {
     const { clock, a } = await twoProcesses(500)
     a.line.fault = (call) => (call === 'update' ? { lost: 'reply' } : undefined)
-    const got = a.leasehold.cache('c').get('k', () => 'value')
+    const news: string[] = []
+    a.leasehold.on('news', ({ event }) => news.push(event))
+    const cache = a.leasehold.cache('c')
+    const got = cache.get('k', () => 'value')
     await clock.advance(10_000)
     expect(await got).toBe('value')
+    expect(news).toEqual(['unstored'])
+    // It was stored, and is left where it is.
+    expect(await cache.peek('k')).toBe('value')
+  })
+
+  it('a loader that lost its right says so, although nobody can see who has it now', async () => {
+    const { clock, a } = await twoProcesses(500)
+    const cache = a.leasehold.cache('c', { loadTtl: '2s' })
+    const lost = cache.get('k', () => new Promise(() => {})).catch((error: unknown) => error)
+    await clock.advance(100)
+    a.line.freeze()
+    await clock.advance(20_000)
+    expect(isLeaseholdError(await lost, 'lost')).toBe(true)
   })
 })
 

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { Leasehold, type LeaseStore } from '../../src/index.ts'
+import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
+import { Books } from '../../src/recipes/pool/books.ts'
 import { bookFrom } from '../../src/recipes/pool/standing.ts'
 import { usageOf } from '../../src/recipes/pool/usage.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
 
 const MINUTE = 60_000
 const BOOKS = 'pool/p/books'
@@ -65,14 +67,181 @@ describe('the books of a pool', () => {
     expect(await books()).toBe(0)
     await leasehold.close()
   })
+})
 
-  it('forget the tenants that used the least when there are too many', async () => {
+describe('the book of one process', () => {
+  /** A writer of books on a store, with what is in the store, oldest first, and what it told. */
+  function writer(change: (store: LeaseStore) => Partial<LeaseStore> = () => ({})) {
     const clock = new TestClock()
-    const store = memoryStore({ clock })
-    const others = Array.from({ length: 260 }, (_, at) => ({ tenant: `t${at}`, held: 1 }))
-    await work(store, clock, [{ tenant: 'heavy', held: MINUTE }, ...others])
-    const used = await usage(store, clock)
-    expect(used.size).toBe(256)
-    expect(used.get('heavy')!).toBeGreaterThan(0.9)
+    const memory = memoryStore({ clock })
+    const store = changedStore(memory, change(memory))
+    const told: unknown[] = []
+    const tell = ({ event, level }: { event: string; level: string }) => told.push([event, level])
+    const books = new Books({ store, holder: 'h', tell } as never, BOOKS)
+    const claims = async () => {
+      await clock.settle()
+      return (await memory.read({ key: BOOKS, limit: 1000 })).claims
+    }
+    const written = async () => (await claims()).map(({ value }) => bookFrom(value))
+    return { books, memory, told, claims, written }
+  }
+  const permit = (token: number, more: object = {}) => ({
+    token,
+    tenant: `t${token}`,
+    cost: 1,
+    since: 0,
+    booked: 1000,
+    ...more,
+  })
+
+  it('has at most 256 open permits', async () => {
+    const { books, written } = writer()
+    for (let token = 0; token < 257; token++) books.opened(permit(token), MINUTE)
+    const [book] = await written()
+    expect(book!.open).toHaveLength(256)
+    expect(book!.open.at(-1)).toEqual(permit(255))
+  })
+
+  it('is one, and has what was entered while it was written', async () => {
+    const { books, written } = writer()
+    books.opened(permit(1), MINUTE)
+    books.opened(permit(2), MINUTE)
+    books.extended(1, 5000)
+    const all = await written()
+    expect(all.map(({ open }) => open)).toEqual([[permit(1, { booked: 5000 }), permit(2)]])
+  })
+
+  it('is written when an entry says so, also while another is being written', async () => {
+    const { books, memory } = writer()
+    books.opened(permit(1), MINUTE)
+    await books.closed(permit(1), 'k', 1000, MINUTE)
+    const { claims } = await memory.read({ key: BOOKS })
+    expect(bookFrom(claims[0]!.value)).toMatchObject({
+      open: [],
+      accounts: { t1: { at: 1000 } },
+      kinds: { k: { 0: 1 } },
+    })
+  })
+
+  it('does not know a permit that was never opened', async () => {
+    const { books, written } = writer()
+    books.extended(7, 5000)
+    expect(await written()).toEqual([])
+  })
+
+  it('is begun again if another process has taken it over', async () => {
+    const { books, memory, claims, written } = writer()
+    await books.closed(permit(1), undefined, 1000, MINUTE)
+    const [first] = await claims()
+    await memory.revoke({ target: { lease: first!.lease } })
+    await books.closed(permit(2), undefined, 1000, MINUTE)
+    const all = await written()
+    expect(all.map(({ accounts }) => Object.keys(accounts))).toEqual([['t2']])
+  })
+
+  it('is begun again with the next entry if the store was busy', async () => {
+    let calls = 0
+    const { books, told, claims } = writer((store) => ({
+      grant: (request) =>
+        ++calls === 1 ? Promise.resolve({ outcome: 'busy' } as never) : store.grant(request),
+    }))
+    await books.closed(permit(1), undefined, 1000, MINUTE)
+    await books.closed(permit(2), undefined, 1000, MINUTE)
+    expect(await claims()).toHaveLength(1)
+    expect(told).toEqual([])
+  })
+
+  it('has the 64 kinds that were seen last', async () => {
+    const { books, written } = writer()
+    for (let at = 0; at < 64; at++) await books.closed(permit(at), `k${at}`, 1000, MINUTE)
+    await books.closed(permit(64), 'k0', 1000, MINUTE)
+    await books.closed(permit(65), 'new', 1000, MINUTE)
+    const [{ kinds }] = (await written()) as [ReturnType<typeof bookFrom>]
+    expect(Object.keys(kinds)).toHaveLength(64)
+    expect(kinds).toMatchObject({ k0: { 0: 2 }, new: { 0: 1 } })
+    expect(kinds).not.toHaveProperty('k1')
+  })
+
+  it('forgets the tenant of which the least is left, however much that once used', async () => {
+    const { books, written } = writer()
+    const light = { since: 30 * MINUTE }
+    const done: Promise<void>[] = []
+    for (let token = 0; token < 257; token++) {
+      const entry = token === 100 ? permit(100, { cost: 1000 }) : permit(token, light)
+      done.push(books.closed(entry, undefined, 1000, MINUTE))
+    }
+    await Promise.all(done)
+    const [{ accounts }] = (await written()) as [ReturnType<typeof bookFrom>]
+    expect(Object.keys(accounts)).toHaveLength(256)
+    expect(accounts).not.toHaveProperty('t100')
+  })
+})
+
+describe('books that are too many', () => {
+  const clock = new TestClock()
+  const OPEN = [{ token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }]
+  const ENTRY = { token: 5000, tenant: 'own', cost: 1, since: 0, booked: 1000 }
+
+  /** A process begins a book beside so many of others, the oldest of which are idle. */
+  async function begin(
+    idle: number,
+    busy: number,
+    change: (store: LeaseStore) => Partial<LeaseStore> = () => ({}),
+  ) {
+    const memory = memoryStore({ clock })
+    for (let at = 0; at < idle + busy; at++) {
+      const accounts = { [`t${at}`]: { used: 1, at: 0 } }
+      const value = JSON.stringify({ open: at < idle ? [] : OPEN, accounts, kinds: {} })
+      const claims = [{ key: BOOKS, mode: 'shared', value }] as const
+      await memory.grant({ holder: 'other', ttl: 60_000, claims })
+    }
+    const told: unknown[] = []
+    const tell = ({ event, level }: { event: string; level: string }) => told.push([event, level])
+    const client = { store: changedStore(memory, change(memory)), holder: 'h', tell }
+    const books = new Books(client as never, BOOKS)
+    await books.closed(ENTRY, undefined, 1000, MINUTE)
+    await clock.settle()
+    const { claims, count } = await memory.read({ key: BOOKS, limit: 1000 })
+    const own = claims.find(({ holder }) => holder === 'h')
+    return { count, told, accounts: Object.keys(bookFrom(own?.value).accounts) }
+  }
+
+  it('are put together until eight are left, if no permit in them is open', async () => {
+    const { count, accounts } = await begin(12, 0)
+    expect(count).toBe(8)
+    expect(accounts.sort()).toEqual(['own', 't0', 't1', 't2', 't3', 't4'])
+  })
+
+  it('stay if their permits are open, and so does the one that is begun', async () => {
+    const { count, accounts } = await begin(0, 12)
+    expect([count, accounts]).toEqual([13, ['own']])
+  })
+
+  it('are put together until 64 are left, even if permits in them are open', async () => {
+    const { count, accounts } = await begin(2, 66)
+    expect(count).toBe(64)
+    expect(accounts.sort()).toEqual(['own', 't0', 't1', 't2', 't3', 't4'])
+  })
+
+  it('are left to another process that has ended their lease first', async () => {
+    const { told, accounts } = await begin(10, 0, (store) => {
+      let calls = 0
+      return {
+        revoke: async (request) => {
+          if (++calls === 1) throw new LeaseholdError('lease-not-found', 'it is gone')
+          return store.revoke(request)
+        },
+      }
+    })
+    expect(accounts.sort()).toEqual(['own', 't1', 't2'])
+    expect(told).toEqual([])
+  })
+
+  it('are left as they are if the store fails, which is told', async () => {
+    const { count, told, accounts } = await begin(10, 0, () => ({
+      revoke: () => Promise.reject(new LeaseholdError('storage-failed', 'the disk fails')),
+    }))
+    expect([count, accounts]).toEqual([11, ['own']])
+    expect(told).toEqual([['books', 'warn']])
   })
 })

@@ -61,6 +61,12 @@ describe('the definition of a pool', () => {
     expect(definitionFrom(textOf(one))).toEqual(one)
   })
 
+  it('counts a tenant of whom nothing is said as one', () => {
+    const tenants = { a: undefined as never, b: {}, c: { weight: undefined } }
+    const { tenants: weights } = definitionOf({ resources: [{ name: 'gpu' }], tenants })
+    expect(weights).toEqual({ a: 1, b: 1, c: 1 })
+  })
+
   it.each([undefined, '', 'no JSON', 'null', '5', '{}', '{"resources":5}'])(
     'is not what cannot be read: %j',
     (text) => {
@@ -159,6 +165,18 @@ describe('what a request asks of resources', () => {
     [{ memory: { atLeast: undefined, atMost: 2 } }, ['memory <= 2']],
   ])('%j is read as conditions', (where, texts) => {
     expect(conditionsOf(where).map(conditionText)).toEqual(texts)
+  })
+
+  it('compares numbers with numbers only', () => {
+    const above = { attribute: 'memory', is: '>=', to: 40 } as const
+    expect(meets({ memory: 80 }, [above])).toBe(true)
+    expect(meets({ memory: '80' }, [above])).toBe(false)
+    expect(meets({ memory: 80 }, [{ ...above, to: '40' }])).toBe(false)
+  })
+
+  it('refuses a list in which anything is no attribute', () => {
+    const where = { model: { oneOf: ['H100', {} as never] } }
+    expect(() => conditionsOf(where)).toThrow(invalid(/give an array of texts/))
   })
 
   it('knows numbers, truth and texts apart', () => {

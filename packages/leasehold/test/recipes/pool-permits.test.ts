@@ -168,6 +168,14 @@ describe('a pool', () => {
       /with memory >= 40, but 1/,
     ],
     [
+      'more shares than there are',
+      (it) =>
+        it
+          .pool('p', { resources: [{ name: 'a', shares: 4, memory: 80 }] })
+          .take({ tenant: 'x', shares: 5, where: 'memory >= 40' }),
+      /with memory >= 40, at least 5 shares, but 1/,
+    ],
+    [
       'a strange condition',
       (it) => it.pool('p', gpus(1)).take({ tenant: 'x', where: 'memory around 40' }),
       /where has "memory around 40"/,

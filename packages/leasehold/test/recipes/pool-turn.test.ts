@@ -131,6 +131,40 @@ describe('what is asked back', () => {
     ])
   })
 
+  it('is nothing for one who has its turn', () => {
+    expect(asked(standing(2, [waiter(9, 'x', { priority: 1 })], [permit(1, 'x', 0)]))).toEqual([])
+  })
+
+  it('is only what helps, although others come first', () => {
+    const resources = [{ name: 'g0', big: true }, { name: 'g1', big: true }, { name: 'g2' }]
+    const permits = [0, 1, 2].map((i) => permit(i + 1, 'x', i))
+    const wants = { priority: 1, count: 2, where: conditionsOf('big = true') }
+    const state = standing(3, [waiter(9, 'x', wants)], permits, { resources })
+    expect(asked(state)).toEqual([[9, 2, 1]])
+  })
+
+  it('may be asked for by the next, if it is not enough for the one before', () => {
+    const permits = [0, 1, 2, 3].map((i) => permit(i + 1, 'x', i))
+    const line = [
+      waiter(8, 'y', { priority: 5, count: 3 }),
+      waiter(9, 'y', { priority: 4, count: 1 }),
+    ]
+    expect(asked(standing(4, line, permits))).toEqual([[9, 4]])
+  })
+
+  it('stays with the one that has asked for it, for as long as that waits', () => {
+    const line = [waiter(8, 'x', { priority: 5 }), waiter(9, 'x', { priority: 7 })]
+    const permits = [permit(1, 'x', 0), permit(2, 'x', 1)]
+    const before = (permit: number, line: number) => [{ permit, line, keys: [`pool/p/r/g0`] }]
+    const state = standing(2, line, permits)
+    expect(asked({ ...state, asked: before(2, 8) })).toEqual([
+      [9, 1],
+      [8, 2],
+    ])
+    const alone = standing(1, [waiter(9, 'x', { priority: 7 })], [permit(1, 'x', 0)])
+    expect(asked({ ...alone, asked: before(1, 5) })).toEqual([[9, 1]])
+  })
+
   it('is asked back for one at a time', () => {
     const state = standing(
       1,

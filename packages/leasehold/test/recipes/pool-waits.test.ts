@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/index.ts'
-import { LeaseholdError, type Permit, type PoolStatus } from '../../src/index.ts'
+import { LeaseholdError } from '../../src/index.ts'
 import { requestOf } from '../../src/recipes/pool/request.ts'
 import { Waiting } from '../../src/recipes/pool/waiting.ts'
 import { failing, gpus, place } from './pool-place.ts'
@@ -21,6 +21,15 @@ describe('a try', () => {
       expect([tried.permit!.held, tried.why]).toEqual([true, undefined])
     }
     expect((await store.read({ key: 'pool/p/r/gpu-0' })).count).toBe(0)
+  })
+
+  it('says why there is nothing also if its ttl is left to what was learnt', async () => {
+    const { open } = place()
+    const { leasehold } = await open('a')
+    const pool = leasehold.pool('p', gpus(1))
+    await pool.take({ tenant: 'x' })
+    const tried = await pool.tryTake({ tenant: 'x', kind: 'k', ttl: 'adaptive' })
+    expect(tried.why).toMatch(/nothing that suits is free now/)
   })
 
   it('says how many come before where nothing is free, and changes nothing', async () => {
@@ -181,219 +190,25 @@ describe('a pool that may not be read', () => {
   })
 })
 
-describe('the definition', () => {
-  it('is one for a process: another is refused, the same is not', async () => {
-    const { open } = place()
-    const { leasehold } = await open('a')
-    const pool = leasehold.pool('p', gpus(1))
-    expect(leasehold.pool('p', gpus(1))).toBe(pool)
-    expect(() => leasehold.pool('p', gpus(2))).toThrow(/already defined otherwise/)
-    expect(() => leasehold.pool('a/b')).toThrow(/^the pool's name is "a\/b"/)
-  })
-
-  it('can be brought after the pool was asked for without one', async () => {
-    const { open } = place()
-    const { leasehold } = await open('a')
-    const pool = leasehold.pool('p')
-    await expect(pool.take({ tenant: 'x' })).rejects.toThrow(/"p" is not defined/)
-    leasehold.pool('p', gpus(1))
-    expect((await pool.take({ tenant: 'x' })).held).toBe(true)
-  })
-
-  it('that could not be published is published with the next use', async () => {
-    const { open } = place()
-    const { leasehold, line } = await open('a')
-    line.fault = failing('grant')
-    const pool = leasehold.pool('p', gpus(1))
-    await expect(pool.take({ tenant: 'x' })).rejects.toMatchObject({ code: 'storage-full' })
-    line.fault = () => undefined
-    expect((await pool.take({ tenant: 'x' })).held).toBe(true)
-  })
-
-  it('is the last one where it is defined anew, for all and for good', async () => {
+describe('the booking of one who waits', () => {
+  it('is its ttl, or how long its kind is usually held if a heartbeat keeps it', async () => {
     const { clock, store, open } = place()
-    const [a, b] = [await open('a'), await open('b')]
-    const pool = a.leasehold.pool('p', gpus(1))
-    const held = await pool.take({ tenant: 'x' })
-    const other = b.leasehold.pool('p')
-    const waits = [1, 2].map(() => other.take({ tenant: 'x' }))
-    await clock.settle()
-    await Promise.all([other.redefine(gpus(2)), pool.redefine(gpus(3))])
-    await clock.settle()
-    expect((await Promise.all(waits)).map((permit) => permit.resource)).toEqual(['gpu-1', 'gpu-2'])
-    expect((await store.read({ key: 'pool/p/definition' })).count).toBe(1)
-    expect(held.held).toBe(true)
-    expect(a.leasehold.pool('p', gpus(3))).toBe(pool)
-    await Promise.all([a.leasehold.close(), b.leasehold.close()])
-    const c = await open('c')
-    expect((await c.leasehold.pool('p').status()).resources).toHaveLength(3)
-    await expect(pool.redefine({ resources: [] })).rejects.toMatchObject({
-      code: 'invalid-argument',
-    })
-  })
-})
-
-describe('the status', () => {
-  it('shows everything of a pool', async () => {
-    const { clock, open } = place()
-    const [a, b] = [await open('a'), await open('b')]
-    const resources = [{ name: 'gpu', shares: 2, memory: 80 }, { name: 'cpu' }]
-    const tenants = { x: { weight: 1 }, y: { weight: 1 }, idle: {} }
-    const pool = a.leasehold.pool('p', { resources, tenants, notice: '1m' })
-    const since = clock.now()
-    const where = 'memory = 80'
-    const low = await pool.take({ tenant: 'x', kind: 'k', where, shares: 1, preemptible: true })
-    await clock.advance(1000)
-    const urgent = { tenant: 'x', kind: 'u', where, priority: 5 }
-    b.leasehold.pool('p').take(urgent).catch(caught)
-    await clock.advance(1000)
-    const status = await pool.status()
-    expect(status.resources).toEqual([
-      {
-        name: 'gpu',
-        attributes: { memory: 80 },
-        shares: 2,
-        free: 1,
-        permits: [
-          {
-            token: low.claimToken,
-            holder: 'a',
-            tenant: 'x',
-            kind: 'k',
-            priority: 0,
-            preemptible: true,
-            shares: 1,
-            since,
-            until: since + HOUR,
-            noticed: true,
-          },
-        ],
-      },
-      { name: 'cpu', attributes: {}, shares: 1, free: 1, permits: [] },
-    ])
-    expect(status.line).toEqual([
-      {
-        token: expect.any(Number),
-        holder: 'b',
-        tenant: 'x',
-        kind: 'u',
-        priority: 5,
-        count: 1,
-        since: since + 1000,
-        forecast: { wait: HOUR - 2000, basis: 'booked' },
-      },
-    ])
-    expect(status.tenants).toEqual([
-      { tenant: 'idle', holds: 0, guaranteed: 0, waiting: 0, used: 0 },
-      { tenant: 'x', holds: 0.5, guaranteed: 2, waiting: 1, used: 1 },
-      { tenant: 'y', holds: 0, guaranteed: 0, waiting: 0, used: 0 },
-    ])
-    expect(status.age).toBeLessThan(5000)
-  })
-
-  it('is shown of more than one page of keys', async () => {
-    const { open } = place()
     const { leasehold } = await open('a')
-    const resources = Array.from({ length: 21 }, (_, i) => ({ name: `r${i}`, shares: 50 }))
-    const pool = leasehold.pool('p', { resources })
-    const permits: Permit[] = []
-    for (const _ of resources) permits.push(await pool.take({ tenant: 't' }))
-    const status = await pool.status()
-    const untils = status.resources.map((resource) => resource.permits[0]!.until)
-    expect(untils.every((until) => typeof until === 'number')).toBe(true)
-    expect(status.resources.map(({ free }) => free)).toEqual(resources.map(() => 0))
-  })
-
-  it('is told now and after every change, until nobody listens', async () => {
-    const { clock, open } = place()
-    const { leasehold, line, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
-    const seen: number[] = []
-    const stop = pool.watch(({ resources }: PoolStatus) => seen.push(resources[0]!.free))
-    await clock.settle()
-    expect(seen.at(-1)).toBe(1)
-    const permit = await pool.take({ tenant: 't' })
-    await clock.settle()
-    expect(seen.at(-1)).toBe(0)
-    line.fault = failing('read')
-    await permit.release()
-    await clock.settle()
-    expect(seen.at(-1)).toBe(0)
-    expect(news.at(-1)).toMatchObject({
-      recipe: 'pool',
-      event: 'watch',
-      key: 'pool/p/',
-      level: 'warn',
-    })
-    line.fault = () => undefined
-    await pool.take({ tenant: 't' })
-    await clock.settle()
-    expect(seen.at(-1)).toBe(0)
-    stop()
-    const count = seen.length
-    await pool.redefine(gpus(2))
-    await clock.settle()
-    expect(seen).toHaveLength(count)
-  })
-})
-
-describe('what is asked back', () => {
-  it('is told in the log, and taken when the period is over, also after an outage', async () => {
-    const { clock, store, open } = place()
-    const [a, b] = [await open('a'), await open('b')]
-    const pool = a.leasehold.pool('p', gpus(1, { notice: '10s' }))
-    const low = await pool.take({ tenant: 'x', preemptible: true, priority: 1 })
-    const urgent = b.leasehold.pool('p').take({ tenant: 'x', priority: 3 })
-    await clock.advance(100)
-    const key = `pool/p/notice/${low.claimToken}`
-    expect(b.news).toMatchObject([
-      {
-        recipe: 'pool',
-        event: 'notice',
-        key,
-        token: low.claimToken,
-        detail: 'x (priority 3) asks a for it back',
-      },
-    ])
-    expect(low.notice.reason).toEqual({ by: 'b', tenant: 'x', priority: 3, period: 10_000 })
-    const [notice] = (await store.read({ key })).claims
-    expect(JSON.parse(notice!.value!)).toMatchObject({ permit: low.claimToken, keys: low.keys })
-    b.line.fault = (call) => (call === 'revoke' ? { error: new Error('broken') } : undefined)
-    await clock.advance(12_000)
-    expect(low.held).toBe(true)
-    b.line.fault = () => undefined
-    await clock.advance(5000)
-    expect(low.held).toBe(false)
-    expect((await urgent).held).toBe(true)
-    await clock.advance(100)
-    expect((await store.read({ key })).count).toBe(0)
-  })
-
-  it('is asked for again where the store did not answer', async () => {
-    const { clock, open } = place()
-    const [a, b] = [await open('a'), await open('b')]
-    const pool = a.leasehold.pool('p', gpus(1))
-    const low = await pool.take({ tenant: 'x', preemptible: true })
-    const theirs = b.leasehold.pool('p')
-    await theirs.status()
-    b.leasehold.pool('p').take({ tenant: 'x', priority: 3 }).catch(caught)
-    b.line.fault = (call) =>
-      call === 'claim' || call === 'grant' ? { there: 100, error: new Error('broken') } : undefined
-    await clock.advance(3000)
-    expect(low.notice.aborted).toBe(false)
-    b.line.fault = () => undefined
-    await clock.advance(10_000)
-    expect(low.notice.aborted).toBe(true)
-  })
-
-  it('is not told to one who has returned it already', async () => {
-    const { clock, open } = place()
-    const [a, b] = [await open('a'), await open('b')]
-    const low = await a.leasehold.pool('p', gpus(1)).take({ tenant: 'x', preemptible: true })
-    const urgent = b.leasehold.pool('p').take({ tenant: 'x', priority: 3 })
-    await low.release()
-    await clock.advance(1000)
-    expect(low.notice.aborted).toBe(false)
-    expect((await urgent).held).toBe(true)
+    const booked = async (options: object) => {
+      const permit = await pool.take({ tenant: 't', ...options })
+      const { claims } = await store.read({ key: permit.keys[0]! })
+      await clock.advance(60_000)
+      await permit.release()
+      await clock.settle()
+      return (JSON.parse(claims[0]!.value!) as { booked: number }).booked
+    }
+    const kept = { kind: 'k', strategy: 'lock', ttl: '20s' }
+    expect([await booked(kept), await booked(kept), await booked(kept)]).toEqual(
+      Array(3).fill(20_000),
+    )
+    const learnt = await booked(kept)
+    expect(Math.max(learnt / 60_000, 60_000 / learnt)).toBeLessThan(1.25)
+    expect(await booked({ kind: 'k', ttl: '1h' })).toBe(HOUR)
   })
 })

@@ -212,8 +212,8 @@ export class Cache<Value = unknown> {
     return text
   }
 
-  #staleOf(state: EntryState): string | undefined {
-    return state.type !== 'fresh' && this.#settings.stale > 0 ? state.stale : undefined
+  #staleOf({ stale }: Exclude<EntryState, { type: 'fresh' }>): string | undefined {
+    return this.#settings.stale > 0 ? stale : undefined
   }
 
   #tell(event: RecipeEvents['cache'], key: string, detail: string): void {

@@ -34,7 +34,7 @@ export class EntryStore {
    * nobody has loaded, set or deleted since.
    */
   async commit(keys: EntryKeys, hold: Hold, text: string, life: EntryLife): Promise<boolean> {
-    const { load, values } = await this.#marks(keys)
+    const { values } = await this.#marks(keys)
     let made: Made | undefined
     try {
       made = await this.#claim(keys, undefined, life)
@@ -48,8 +48,8 @@ export class EntryStore {
       if (isGone(error)) return false
       throw error
     }
-    const isOld = ({ value }: Mark) => values.some(({ lease }) => lease === value)
-    await this.#end(load.filter(isOld), values)
+    // No mark is left of these: while one was there, nobody could become the loader.
+    await this.#end([], values)
     return true
   }
 

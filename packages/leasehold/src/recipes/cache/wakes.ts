@@ -22,11 +22,11 @@ export class Wakes {
 
   /** Fulfilled with the next change after this call. */
   next(): Promise<void> {
-    if (this.#isOverdue) return Promise.reject(this.#overdue())
     const next = new Promise<void>((resolve, reject) => {
       this.#waiting = { resolve, reject }
+      if (this.#isOverdue) reject(this.#overdue())
     })
-    // Whoever found what it wanted meanwhile does not wait for it.
+    // It is waited for only after a look at the store, and not at all if that found what was wanted.
     next.catch(() => {})
     return next
   }

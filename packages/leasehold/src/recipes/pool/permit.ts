@@ -191,9 +191,9 @@ export class HeldPermit implements Permit {
   async #enterEnd(held: number): Promise<void> {
     const { books, halfLife } = this.#office
     this.#office.ended(this)
-    const taken = this.signal.aborted && isLeaseholdError(this.signal.reason) && this.signal.reason
+    const lost: unknown = this.signal.reason
     // How long it was held says nothing of its kind where it was taken by force.
-    const kind = taken && taken.reason !== 'expired' ? undefined : this.kind
+    const kind = isLeaseholdError(lost) && lost.reason !== 'expired' ? undefined : this.kind
     await books.closed(await this.#entry(), kind, held, halfLife)
   }
 

@@ -63,9 +63,7 @@ function askedBack(claims: Snapshot, keys: PoolKeys): AskedBack[] {
 
 /** Reads a book; one that cannot be read is empty. */
 export function bookFrom(text: string | undefined): Book {
-  const read = objectFrom(text)
-  if (read === undefined) return EMPTY_BOOK
-  return { ...EMPTY_BOOK, ...(read as Partial<Book>) }
+  return { ...EMPTY_BOOK, ...(objectFrom(text) as Partial<Book> | undefined) }
 }
 
 function occupantsOf(claims: Snapshot, pool: string, definition: Definition): Permitted[] {

@@ -158,7 +158,6 @@ export class Waiting {
   }
 
   #placeLost(error: unknown): void {
-    if (this.#settled) return
     this.#place = undefined
     // They named the place that is lost.
     this.askBack([], () => false)

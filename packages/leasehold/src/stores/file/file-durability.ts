@@ -216,7 +216,6 @@ export class FileDurability implements Durability {
 
   /** Tries again what failed, if it is not being tried. */
   #retry(): void {
-    if (this.#failure === undefined || this.#closed) return
     if (this.#timer === undefined) return
     this.#timer.cancel()
     this.#timer = undefined

@@ -10,7 +10,10 @@ import { lockFolder } from './node-lock.ts'
 const openFile = promisify(open)
 const closeFile = promisify(close)
 const statFile = promisify(fstat)
-const syncFile = promisify(fsync)
+/** The function is looked up for each call, so that a test can see that it is called. */
+const syncFile = promisify((descriptor: number, done: (error: Error | null) => void) =>
+  fsync(descriptor, done),
+)
 const syncData = promisify(fdatasync)
 
 /**

@@ -172,13 +172,18 @@ async function lifeOf(owner: Owner, self: Self, folder: string, file: string): P
     // A local disk is mounted by one boot at a time. Over a network the other may be running.
     return self.isLocal && owner.boot !== '' && self.boot !== '' ? 'dead' : 'unknown'
   }
-  if (owner.boot === '' && owner.host !== self.host) return 'unknown'
+  if (isElsewhere(owner, self)) return 'unknown'
   if (self.isLocal && owner.socket !== undefined) {
     const life = await probeSocket(folder, socketName(file), owner.socket)
     if (life !== 'unknown') return life
   }
   if (owner.pidNamespace !== self.pidNamespace) return 'unknown'
   return (await startOf(owner.pid)) === owner.started ? 'alive' : 'dead'
+}
+
+/** Whether it is on another machine, as far as the names say: where a system cannot name its boot. */
+function isElsewhere(owner: Owner, self: Self): boolean {
+  return owner.boot === '' && owner.host !== self.host
 }
 
 async function describeSelf(folder: string): Promise<Self> {
@@ -239,7 +244,12 @@ function locked(folder: string, found: Found | undefined, self: Self): Leasehold
   }
   const { owner, life } = found
   const isHere = owner.boot === self.boot && owner.pidNamespace === self.pidNamespace
-  const where = isHere ? '' : life === 'alive' ? ' in another container' : ` on ${owner.host}`
+  const where =
+    isHere && !isElsewhere(owner, self)
+      ? ''
+      : life === 'alive'
+        ? ' in another container'
+        : ` on ${owner.host}`
   return new LeaseholdError(
     'storage-locked',
     life === 'alive'

@@ -1,0 +1,42 @@
+import { definitionOf, type PoolDefinition } from '../../src/recipes/pool/definition.ts'
+import type { Waiter } from '../../src/recipes/pool/turn.ts'
+import type { Book } from '../../src/recipes/pool/usage.ts'
+
+export const HOUR = 3600_000
+
+/** A place in line of the pool `p`. */
+export const waiter = (token: number, tenant: string, more: Partial<Waiter> = {}) => ({
+  token,
+  tenant,
+  kind: 'k',
+  priority: 0,
+  count: 1,
+  where: [],
+  booked: HOUR,
+  ...more,
+})
+
+/** A permit of the pool `p`. */
+export const permit = (token: number, tenant: string, keys: string[], more: object = {}) => ({
+  token,
+  tenant,
+  kind: 'k',
+  keys: keys.map((key) => `pool/p/r/${key}`),
+  cost: keys.length,
+  since: 0,
+  booked: HOUR,
+  ...more,
+})
+
+/** The pool `p` with two resources, or those that are given. */
+export function standing(
+  waiters: readonly ReturnType<typeof waiter>[],
+  occupants: readonly ReturnType<typeof permit>[] = [],
+  more: Partial<PoolDefinition> = {},
+  usage: Record<string, number> = {},
+) {
+  const resources = [{ name: 'g0' }, { name: 'g1' }]
+  const definition = definitionOf({ resources, ...more })
+  const used = new Map(Object.entries(usage))
+  return { pool: 'p', definition, waiters, occupants, usage: used, books: [] as Book[] }
+}
