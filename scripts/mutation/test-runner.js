@@ -2,7 +2,7 @@
 // one mutant to the next. Stryker's runner for vitest starts a worker and loads every module again
 // for each mutant, which takes far longer than the tests do. The tests use vitest as usual: its
 // `expect`, and the functions of @vitest/runner that run a file.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin'
 import {
@@ -49,7 +49,6 @@ class TestRunner {
   async init() {
     const root = process.cwd()
     this.#files = JSON.parse(process.env.MUTATION_TESTS).map((file) => resolve(root, file))
-    if (existsSync(USUAL)) this.#usual = new Map(JSON.parse(readFileSync(USUAL, 'utf8')))
     process.on('uncaughtException', (error) => this.#uncaught.push(error))
     process.on('unhandledRejection', (error) => this.#uncaught.push(error))
     // What vitest reads when it is imported; usually its worker sets it.
@@ -85,6 +84,8 @@ class TestRunner {
   }
 
   async mutantRun(options) {
+    // Not at the start: with several processes, the others start before one has run the tests alone.
+    if (this.#usual.size === 0) this.#usual = new Map(JSON.parse(readFileSync(USUAL, 'utf8')))
     const result = await this.#runMutant(options)
     if (result.status !== 'survived' || this.#uncaught.length === 0) return result
     // It may be the mutant before that threw late: only what happens twice counts.
