@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { lossBy } from '../../src/client/loss.ts'
 import { Leasehold, type Lock } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
@@ -397,12 +396,5 @@ describe('what is taken by force', () => {
     await inner.revoke({ target: { lease: parent.lease } })
     await clock.settle()
     expect(child.state).toBe('lost')
-  })
-})
-
-describe('a loss', () => {
-  it('by a release that the holder did not ask for is a revocation', () => {
-    const end = { reason: 'released', by: 'bob' } as const
-    expect(lossBy(end, 'it')).toMatchObject({ reason: 'revoked', by: 'bob' })
   })
 })
