@@ -215,6 +215,17 @@ describe('when the checks of many fail at once, a checker', () => {
     expect(count('critical')).toBe(10)
   })
 
+  it('holds nothing back once the leases are over too', async () => {
+    const { clock, line, watch, count } = await fleet({
+      probe: async () => ({ status: 'critical', note: 'unreachable' }),
+    })
+    await clock.advance(20_000)
+    expect(count('warning')).toBe(8)
+    line.freeze()
+    await clock.advance(16_000)
+    expect(watch.all).toEqual([])
+  })
+
   it('revokes no lease while it holds back, and does so afterwards', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })

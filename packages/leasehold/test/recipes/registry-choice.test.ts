@@ -93,6 +93,14 @@ describe('the least loaded', () => {
   })
 })
 
+describe('one after the other', () => {
+  it('is picked whatever its load is', () => {
+    const fleet = [3, 1, 2].map((load) => instance(`load-${load}`, { load }))
+    const turns = [0, 1, 2, 3].map((turn) => pick(fleet, 'round-robin', { turn }))
+    expect(turns).toEqual(['load-3', 'load-1', 'load-2', 'load-3'])
+  })
+})
+
 describe('what has no weight', () => {
   it.each(['round-robin', 'zone-first', 'consistent-hash'] as const)(
     'is chosen by %s only where there is nothing else',
@@ -130,5 +138,13 @@ describe('the owner of a key', () => {
     )
     const idle = [...fleet, instance('e')].map((one) => ({ ...one, weight: 0 }))
     expect(owners(idle)).toBe(owners([...fleet, instance('e')]))
+  })
+
+  it.each([
+    ['i5uzx', 'ig2ad', 'ig2ad'],
+    ['i5uzy', 'ig2ae', 'i5uzy'],
+  ])('is told by the second hash if %s and %s have the same first one: %s', (a, b, owner) => {
+    expect(pick([instance(a), instance(b)], 'consistent-hash', { key: 'k' })).toBe(owner)
+    expect(pick([instance(b), instance(a)], 'consistent-hash', { key: 'k' })).toBe(owner)
   })
 })

@@ -287,6 +287,7 @@ describe('a filter', () => {
     [{ capability: ['a', 5] }, /^capability /],
     [{ tags: {} }, /^tags /],
     [{ status: 'fine' }, /^status /],
+    [{ status: 5 }, /^status /],
     [{ status: ['passing', 'fine'] }, /^status /],
   ])('is refused: %j', (filter, message) => {
     expect(() => wantedBy(filter as never)).toThrowError(message)

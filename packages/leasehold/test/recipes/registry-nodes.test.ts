@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 import { testStore } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 import { SCENES, type Scene } from './scene.ts'
 
@@ -218,13 +219,105 @@ describe('a watch of nodes', () => {
 
   it('needs no listener', async () => {
     const { store, clock } = testStore()
-    const { registry } = await Leasehold.open(store, { clock })
+    const leasehold = await Leasehold.open(store, { clock })
+    const { registry } = leasehold
+    const news: unknown[] = []
+    leasehold.on('news', (told) => news.push(told))
     const watch = registry.nodes.watch()
     const node = await registry.node('n')
     await clock.advance(10)
     await node.release()
     await clock.advance(10)
-    expect(watch.nodes).toEqual([])
+    expect([watch.nodes, news]).toEqual([[], []])
+  })
+
+  it('tells of nodes and of nothing else', async () => {
+    const { clock, registry, told, watch } = await watching()
+    await registry.register('s', { id: 'i' })
+    await clock.advance(10)
+    expect([told, watch.nodes]).toEqual([[], []])
+  })
+
+  it('tells nothing before it hears of every change', async () => {
+    const { store, clock } = testStore()
+    const opens: (() => void)[] = []
+    const slow = changedStore(store, {
+      watch(target, observer) {
+        if (!('prefix' in target) || target.prefix !== 'nodes/')
+          return store.watch(target, observer)
+        opens.push(() => store.watch(target, observer))
+        return { close: () => {} }
+      },
+    })
+    const { registry } = await Leasehold.open(slow, { clock })
+    await registry.node('n')
+    const { told, ...listeners } = controller()
+    registry.nodes.watch(listeners)
+    await clock.advance(10)
+    expect([opens.length, told]).toEqual([1, []])
+    opens[0]!()
+    await clock.advance(10)
+    expect(told).toEqual(['n started'])
+  })
+
+  it('tells nothing of those who wait for the id of a node, until one of them is the node', async () => {
+    const { store, clock, registry, told, watch } = await watching()
+    const first = await registry.node('n')
+    await clock.advance(10)
+    told.splice(0)
+    const other = await Leasehold.open(store, { clock, holder: 'other' })
+    const next = other.registry.node('n')
+    await clock.advance(10)
+    expect([told, watch.nodes.map(({ token }) => token)]).toEqual([[], [first.token]])
+    await first.release()
+    await clock.advance(10)
+    expect(told).toEqual(['n stopped: released', 'n returned'])
+    expect(watch.nodes.map(({ token }) => token)).toEqual([(await next).token])
+  })
+
+  it('tells how each node ended, though it learns of all of them at once', async () => {
+    const { store, clock } = testStore()
+    const line = new FaultyStore(store, clock)
+    const { registry } = await Leasehold.open(line, { clock })
+    const claim = async (...ids: string[]) => {
+      const { lease } = (await store.grant({ holder: 'x', ttl: 3_600_000 })) as { lease: string }
+      const claims = ids.map((id) => ({ key: `nodes/${id}` }))
+      const { token } = (await store.claim({ lease, claims })) as { token: number }
+      return { lease, token }
+    }
+    const both = await claim('one', 'two')
+    const waiting = await claim('two')
+    const { told, ...listeners } = controller()
+    const watch = registry.nodes.watch(listeners)
+    await clock.advance(10)
+    await watch.ready
+    told.splice(0)
+    line.freeze()
+    await store.release({ ...waiting, keys: ['nodes/two'] })
+    await store.release({ ...both, keys: ['nodes/one'] })
+    await store.revoke({ target: { lease: both.lease } })
+    line.interrupt()
+    line.thaw()
+    await clock.advance(10_000)
+    expect(told.sort()).toEqual(['one stopped: released', 'two stopped: revoked'])
+  })
+
+  it('tells nothing more once a listener has closed it', async () => {
+    const { store, clock } = testStore()
+    const { registry } = await Leasehold.open(store, { clock })
+    const { lease } = (await store.grant({ holder: 'x', ttl: 60_000 })) as { lease: string }
+    await store.claim({ lease, claims: [{ key: 'nodes/a' }, { key: 'nodes/b' }] })
+    const told: string[] = []
+    const watch = registry.nodes.watch({
+      expected: ['missing'],
+      onStarted: ({ id }) => {
+        told.push(id)
+        watch.close()
+      },
+      onStopped: ({ id }) => told.push(id),
+    })
+    await clock.advance(10)
+    expect(told).toHaveLength(1)
   })
 
   it('says of a listener that fails which one it was, and of which node', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Leasehold } from '../../src/index.ts'
+import { Leasehold, LeaseholdError } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
@@ -22,4 +22,34 @@ it('a report that could not be told is told when it is made again', async () => 
   const { claims } = await store.read({ key: instance.key })
   expect(claims[0]!.value).toContain('critical')
   await leasehold.close()
+})
+
+it('a report that the store refused is told when it is made again', async () => {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const line = new FaultyStore(store, clock)
+  const leasehold = await Leasehold.open(line, { clock, holder: 'a' })
+  const instance = await leasehold.registry.register('api', { id: 'i', ttl: '1m' })
+  line.fault = (call) =>
+    call === 'update' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
+  await expect(instance.report('critical')).rejects.toMatchObject({ code: 'forbidden' })
+  line.fault = () => undefined
+  await instance.report('critical')
+  const { claims } = await store.read({ key: instance.key })
+  expect(claims[0]!.value).toContain('critical')
+  await leasehold.close()
+})
+
+it('a load sets no timer once the registration has ended', async () => {
+  const clock = new TestClock()
+  const leasehold = await Leasehold.open(memoryStore({ clock }), { clock, holder: 'a' })
+  const instance = await leasehold.registry.register('api', { id: 'i' })
+  await instance.release()
+  let timers = 0
+  clock.timer = () => {
+    timers++
+    return { cancel: () => {} }
+  }
+  instance.reportLoad(1)
+  expect(timers).toBe(0)
 })

@@ -1,34 +1,37 @@
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/index.ts'
-import { LeaseholdError } from '../../src/index.ts'
+import { type ErrorCode, LeaseholdError } from '../../src/index.ts'
 import { Results } from '../../src/recipes/registry/results.ts'
 import { testStore } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 
 const MINUTE = 60_000
 
-describe('what a checker writes', () => {
-  async function writing() {
-    const { store, clock } = testStore()
-    const line = new FaultyStore(store, clock)
-    const client = new Client(line, { clock, callTimeout: '1s' })
-    let isOnDuty = true
-    let questions = 0
-    const results = new Results(client, () => {
-      // Whoever asks again and again without end is let through, and is seen to have written.
-      if (!isOnDuty && ++questions < 1000) throw new LeaseholdError('lost', 'off duty')
-    })
-    const texts = async () => {
-      const { keys } = await store.read({ prefix: '' })
-      return Object.fromEntries(keys.map(({ key, claims }) => [key, claims.at(-1)?.value]))
-    }
-    const leases = async () => (await store.read({ leases: true, limit: 100 })).leases
-    const dismiss = () => {
-      isOnDuty = false
-    }
-    return { store, clock, line, results, texts, leases, dismiss }
+/** What a checker writes with, over a line that can be disturbed. */
+async function writing() {
+  const { store, clock } = testStore()
+  const line = new FaultyStore(store, clock)
+  const client = new Client(line, { clock, callTimeout: '1s' })
+  let isOnDuty = true
+  let questions = 0
+  let asked = 0
+  const results = new Results(client, () => {
+    asked++
+    // Whoever asks again and again without end is let through, and is seen to have written.
+    if (!isOnDuty && ++questions < 1000) throw new LeaseholdError('lost', 'off duty')
+  })
+  const texts = async () => {
+    const { keys } = await store.read({ prefix: '' })
+    return Object.fromEntries(keys.map(({ key, claims }) => [key, claims.at(-1)?.value]))
   }
+  const leases = async () => (await store.read({ leases: true, limit: 100 })).leases
+  const dismiss = () => {
+    isOnDuty = false
+  }
+  return { store, clock, line, results, texts, leases, dismiss, asked: () => asked }
+}
 
+describe('what a checker writes', () => {
   it('is there under one lease of 30 s, for as long as it goes on', async () => {
     const { clock, line, results, texts, leases } = await writing()
     results.set('a', '1')
@@ -145,5 +148,136 @@ describe('what a checker writes', () => {
     await clock.advance(1000)
     expect(await texts()).toEqual({ a: '1', b: '1' })
     expect(await leases()).toHaveLength(2)
+  })
+
+  it('is what it was before, if that is wanted again while something else is written', async () => {
+    const { clock, line, results, texts } = await writing()
+    results.set('a', '1')
+    await clock.advance(0)
+    line.fault = () => ({ there: 100 })
+    results.set('a', '2')
+    await clock.advance(50)
+    results.set('a', '1')
+    await clock.advance(1000)
+    expect(await texts()).toEqual({ a: '1' })
+  })
+
+  it('is the latest, though an older one could not be written', async () => {
+    const { clock, line, results, texts } = await writing()
+    let grants = 0
+    line.fault = (call) =>
+      call === 'grant' && grants++ === 0
+        ? { error: new LeaseholdError('forbidden', 'no') }
+        : undefined
+    line.freeze()
+    results.set('a', '1')
+    await clock.advance(0)
+    results.set('a', '2')
+    line.thaw()
+    await clock.advance(1000)
+    expect(await texts()).toEqual({ a: '2' })
+    expect(line.count('update')).toBe(0)
+  })
+
+  it('is the latest, though its lease was lost while something else was written', async () => {
+    const { store, clock, line, results, texts } = await writing()
+    results.set('a', '1')
+    await clock.advance(9800)
+    const { claims } = await store.read({ key: 'a' })
+    await store.revoke({ target: { lease: claims[0]!.lease } })
+    line.fault = (call) => (call === 'update' ? { there: 500 } : undefined)
+    results.set('a', '2')
+    await clock.advance(100)
+    results.set('a', '3')
+    // The renewal finds that the lease is gone before the update does.
+    await clock.advance(5000)
+    expect(await texts()).toEqual({ a: '3' })
+  })
+
+  it('is removed once: what is not there is not looked for again and again', async () => {
+    const { clock, results, asked } = await writing()
+    results.drop('never')
+    await clock.advance(5000)
+    expect(asked()).toBe(1)
+  })
+
+  it.each(['lease-ended', 'lease-not-found'] as const)(
+    'is all written again if the store answers %s',
+    async (code) => {
+      const { clock, line, results, texts, leases } = await writing()
+      results.set('a', '1')
+      results.set('b', '1')
+      await clock.advance(0)
+      let updates = 0
+      line.fault = (call) =>
+        call === 'update' && updates++ === 0
+          ? { error: new LeaseholdError(code, 'gone') }
+          : undefined
+      results.set('a', '2')
+      await clock.advance(1000)
+      expect(await texts()).toEqual({ a: '2', b: '1' })
+      expect([(await leases()).length, line.count('claim')]).toEqual([2, 4])
+    },
+  )
+
+  it('is not renewed any more when it stops in the middle of a renewal', async () => {
+    const { clock, line, results } = await writing()
+    results.set('a', '1')
+    line.fault = (call) => (call === 'renew' ? { there: 500 } : undefined)
+    await clock.advance(10_200)
+    results.stop()
+    await clock.advance(MINUTE)
+    expect(line.count('renew')).toBe(1)
+  })
+})
+
+describe('the lease of what a checker writes', () => {
+  /** One key is written, and these calls are refused with this code so many times. */
+  async function refused(call: 'claim' | 'update', code: ErrorCode, times: number) {
+    const all = await writing()
+    all.results.set('a', '1')
+    all.results.set('b', '1')
+    await all.clock.advance(0)
+    let calls = 0
+    all.line.fault = (name) =>
+      name === call && calls++ < times ? { error: new LeaseholdError(code, 'no') } : undefined
+    return all
+  }
+
+  it('is full if a claim passes a limit; one without a claim is not full', async () => {
+    const { clock, results, texts, leases } = await refused('claim', 'limit-exceeded', 3)
+    results.set('c', '1')
+    await clock.advance(5000)
+    expect(await texts()).toEqual({ a: '1', b: '1', c: '1' })
+    expect(await leases()).toHaveLength(2)
+  })
+
+  it('is not full if a claim is refused for another reason', async () => {
+    const { clock, results, texts, leases } = await refused('claim', 'forbidden', 1)
+    results.set('c', '1')
+    await clock.advance(5000)
+    expect(await texts()).toEqual({ a: '1', b: '1', c: '1' })
+    expect(await leases()).toHaveLength(1)
+  })
+
+  it('is not full if an update passes a limit', async () => {
+    const { clock, results, leases } = await refused('update', 'limit-exceeded', 1)
+    results.set('a', '2')
+    await clock.advance(5000)
+    results.set('c', '1')
+    await clock.advance(5000)
+    expect(await leases()).toHaveLength(1)
+  })
+
+  it('takes with it what was written under it, and nothing else', async () => {
+    const { store, clock, line, results, texts } = await refused('claim', 'limit-exceeded', 1)
+    results.set('c', '1')
+    await clock.advance(1000)
+    const claims = line.count('claim')
+    const { claims: onC } = await store.read({ key: 'c' })
+    await store.revoke({ target: { lease: onC[0]!.lease } })
+    await clock.advance(10_000)
+    expect(await texts()).toEqual({ a: '1', b: '1', c: '1' })
+    expect(line.count('claim')).toBe(claims + 1)
   })
 })

@@ -1,49 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  type CheckerOptions,
-  type CheckNews,
-  Leasehold,
-  LeaseholdError,
-  type Probe,
-  type RegisterOptions,
-} from '../../src/index.ts'
-import { testStore } from '../../src/testing/index.ts'
-import { FaultyStore } from '../client/faulty-store.ts'
-
-const OK = { status: 'passing', note: '' } as const
-const BAD = { status: 'critical', note: 'bad' } as const
-const MINUTE = 60_000
-
-/** Instances at one end, and a checker at the other, whose line can be disturbed. */
-async function scene() {
-  const { store, clock } = testStore()
-  // Never by chance: a rest is as long as was asked for.
-  const random = { next: () => 0.5, id: () => 'an id of twelve characters' }
-  const line = new FaultyStore(store, clock)
-  const far = await Leasehold.open(line, { clock, holder: 'checker', random, callTimeout: '1s' })
-  const { registry } = await Leasehold.open(store, { clock, holder: 'near' })
-  const news: CheckNews[] = []
-  const looks: [host: string, time: number][] = []
-  let result: (host: string) => ReturnType<Probe> = async () => OK
-  const checking = (options: CheckerOptions = {}) => {
-    const probe: Probe = ({ host }) => {
-      looks.push([host, clock.now()])
-      return result(host)
-    }
-    const checker = far.registry.checker({ probe, brake: false, ...options })
-    checker.on('changed', (change) => news.push(change))
-    return checker
-  }
-  const register = (id: string, check: object, more: RegisterOptions = {}) =>
-    registry.register('s', { id, address: `${id}:8080`, check: check as never, ...more })
-  return {
-    ...{ store, clock, line, far, registry, news, looks, checking, register },
-    found: async () => registry.find('s', { status: 'any' }),
-    let: (next: typeof result) => {
-      result = next
-    },
-  }
-}
+import { type CheckNews, Leasehold, LeaseholdError, type Probe } from '../../src/index.ts'
+import { BAD, MINUTE, OK, scene } from './checker-scene.ts'
 
 describe('the duty of a checker', () => {
   it('is told when it begins and ends, by the key of what is checked', async () => {

@@ -201,7 +201,7 @@ export class NodesWatch implements Disposable {
   }
 
   #look(keys: ReadonlySet<Key>, ended: readonly Event[]): void {
-    if (!this.#isReady || this.#closed) return
+    if (!this.#isReady) return
     for (const key of keys) this.#lookAt(key, ended)
   }
 
@@ -237,6 +237,8 @@ export class NodesWatch implements Disposable {
     name: Name,
     ...news: Parameters<NonNullable<NodesWatchOptions[Name]>>
   ): Promise<void> {
+    // A listener may have closed it in the middle of the news.
+    if (this.#closed) return
     const listener = this.#options[name] as ((...args: typeof news) => unknown) | undefined
     const key = nodeKey(news[0].id)
     try {

@@ -46,7 +46,6 @@ export abstract class Presence implements AsyncDisposable {
   readonly #ending = new AbortController()
   #hold: Hold | undefined = undefined
   #state: PresenceState = 'absent'
-  #said = ''
   #failures = 0
   #timer: Timer | undefined = undefined
   /** Aborted when it has ended for another reason than a release. */
@@ -98,20 +97,18 @@ export abstract class Presence implements AsyncDisposable {
    * the store answers again.
    */
   protected async publish(): Promise<void> {
-    if (this.#hold === undefined || this.#state !== 'present') {
+    if (this.#state !== 'present') {
       const fate = this.#state === 'absent' ? 'it will be told when it returns' : 'it has ended'
       throw new LeaseholdError('lost', `${show(this.key)} is not registered now: ${fate}`)
     }
-    const hold = this.#hold
-    const text = this.text()
-    this.#said = text
     try {
-      await hold.update(text)
+      await this.#hold!.update(this.text())
       this.#failures = 0
     } catch (error) {
       const mayHelp =
         isLeaseholdError(error) && (error.outcome === 'unknown' || error.code === 'lapsed')
-      if (mayHelp && this.#hold === hold && this.#state === 'present') this.#publishLater()
+      // While it is absent the timer is the return's.
+      if (mayHelp && this.#state === 'present') this.#publishLater()
       throw error
     }
   }
@@ -142,17 +139,16 @@ export abstract class Presence implements AsyncDisposable {
       return
     }
     this.#hold = hold
-    this.#said = value
     this.#state = 'present'
     this.#failures = 0
     const { signal } = hold
-    signal.addEventListener('abort', () => this.#lost(hold, signal.reason), { once: true })
+    signal.addEventListener('abort', () => this.#lost(hold, signal.reason))
     if (signal.aborted) this.#lost(hold, signal.reason)
-    else if (this.text() !== this.#said) await this.publish().catch(() => {})
+    else if (this.text() !== value) await this.publish().catch(() => {})
   }
 
   #lost(hold: Hold, error: LeaseholdError): void {
-    if (this.#hold !== hold || this.#state !== 'present') return
+    if (this.#state !== 'present') return
     this.#state = 'absent'
     if (this.#mayReturn(error)) {
       this.#tell('absent', error.message, hold.claimToken)
@@ -195,12 +191,12 @@ export abstract class Presence implements AsyncDisposable {
 
   #fail(error: LeaseholdError): void {
     this.#end()
-    this.#tell('ended', error.message, this.#hold?.claimToken)
+    this.#tell('ended', error.message, this.#hold!.claimToken)
     this.#ended.abort(error)
     this.#events.emit('ended', { error })
   }
 
-  #tell(event: keyof PresenceEvents, detail: string, token: Token | undefined): void {
+  #tell(event: keyof PresenceEvents, detail: string, token: Token): void {
     const level = event === 'returned' ? 'info' : 'warn'
     this.#client.tell({ recipe: 'registry', event, key: this.key, token, detail, level })
   }

@@ -37,7 +37,7 @@ export class Results {
   readonly #wanted = new Map<Key, string | undefined>()
   readonly #busy = new Set<Key>()
   #lease: Promise<LeaseId> | undefined = undefined
-  #timer: Timer | undefined = undefined
+  #timer!: Timer
   #retry: Timer | undefined = undefined
   #stopped = false
 
@@ -49,7 +49,6 @@ export class Results {
   }
 
   set(key: Key, text: string): void {
-    if (!this.#wanted.has(key) && this.#said.get(key)?.text === text) return
     this.#wanted.set(key, text)
     this.#pump()
   }
@@ -62,7 +61,7 @@ export class Results {
   stop(): void {
     this.#stopped = true
     this.#wanted.clear()
-    this.#timer?.cancel()
+    this.#timer.cancel()
     this.#retry?.cancel()
   }
 
@@ -84,7 +83,7 @@ export class Results {
       else await this.#say(key, text)
     } catch (error) {
       this.#learn(key, error)
-      if (!this.#wanted.has(key) && !this.#stopped) this.#wanted.set(key, text)
+      if (!this.#wanted.has(key)) this.#wanted.set(key, text)
       this.#retryLater()
       return
     } finally {

@@ -201,7 +201,6 @@ export class Rounds {
 
   #schedule(): void {
     this.#timer?.cancel()
-    if (this.#stopped) return
     const { clock } = this.#client
     const now = clock.now()
     let next = Infinity
@@ -268,10 +267,8 @@ export class Rounds {
     const isStrict = check.url === undefined || goneUntil !== undefined
     patient.state = nextState(state, status, isStrict ? { down: 1, up: 1 } : check)
     if (patient.state.status === status) patient.note = note
-    if (patient.state.status !== 'critical') {
-      brake.forgive(id)
-      patient.heldUntil = -Infinity
-    } else if (state.status !== 'critical' && goneUntil === undefined) {
+    if (patient.state.status !== 'critical') brake.forgive(id)
+    else if (state.status !== 'critical' && goneUntil === undefined) {
       const now = this.#client.clock.now()
       patient.heldUntil = brake.lose(id, now, this.#living(service)) ?? -Infinity
     }

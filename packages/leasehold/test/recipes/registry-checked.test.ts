@@ -1,0 +1,321 @@
+import { describe, expect, it } from 'vitest'
+import { Leasehold } from '../../src/index.ts'
+import { testStore } from '../../src/testing/index.ts'
+import { changedStore } from '../changed-store.ts'
+import { BAD, MINUTE, OK, scene } from './checker-scene.ts'
+
+const hosts = (looks: readonly (readonly [string, number])[]) => looks.map(([host]) => host)
+const ids = (count: number, prefix: string) =>
+  Array.from({ length: count }, (_, at) => `${prefix}${at}`)
+
+describe('a checker of one service', () => {
+  it('watches what belongs to that service and nothing else', async () => {
+    const { store, clock } = testStore()
+    const prefixes = new Set<string>()
+    const observed = changedStore(store, {
+      watch(target, observer) {
+        if ('prefix' in target) prefixes.add(target.prefix)
+        return store.watch(target, observer)
+      },
+    })
+    const { registry } = await Leasehold.open(observed, { clock })
+    const checker = registry.checker({ service: 's', probe: async () => OK })
+    await clock.advance(100)
+    expect([...prefixes].sort()).toEqual(['health/s/', 'services/s/'])
+    await checker.close()
+  })
+})
+
+describe('a checker that has just begun', () => {
+  it('looks at nobody before it knows what was found before', async () => {
+    const { clock, line, looks, checking, register } = await scene()
+    await register('i', { tcp: true, every: '200ms' })
+    let reads = 0
+    line.fault = (call) => (call === 'read' && ++reads === 1 ? { there: 900 } : undefined)
+    const checker = checking({ everyMin: '100ms' })
+    await clock.advance(850)
+    expect([checker.active, looks]).toEqual([true, []])
+    await clock.advance(300)
+    expect(looks.length).toBeGreaterThan(0)
+    await checker.close()
+  })
+
+  it('gives up its duty if it is closed before that', async () => {
+    const { store, clock, line, checking } = await scene()
+    line.fault = (call) => (call === 'read' ? { there: 900 } : undefined)
+    const checker = checking()
+    const told: string[] = []
+    checker.on('idle', ({ key }) => told.push(key))
+    await clock.advance(100)
+    expect(checker.active).toBe(true)
+    await checker.close()
+    expect(told).toEqual(['checkers/all'])
+    expect((await store.read({ prefix: 'checkers/' })).keys).toEqual([])
+  })
+
+  it('goes on from what another found, and counts its own results from there', async () => {
+    const { clock, checking, register, let: letProbe, found } = await scene()
+    await register('i', { tcp: true, every: '1h', down: 1, up: 3 })
+    letProbe(async () => BAD)
+    const first = checking()
+    await clock.advance(3000)
+    await first.close()
+    letProbe(async () => OK)
+    const second = checking()
+    await clock.advance(10 * MINUTE)
+    expect(await found()).toMatchObject([{ status: 'critical', note: 'bad' }])
+    await second.close()
+  })
+
+  it('writes again what another found, before its own first look has ended', async () => {
+    const { clock, checking, register, let: letProbe, found } = await scene()
+    await register('i', { tcp: true, every: '1h', timeout: '1m', down: 1 })
+    letProbe(async () => BAD)
+    const first = checking()
+    await clock.advance(3000)
+    await first.close()
+    letProbe(() => new Promise(() => {}))
+    const second = checking()
+    // What the first one wrote has ended by then.
+    await clock.advance(40_000)
+    expect(await found()).toMatchObject([{ status: 'critical', note: 'bad' }])
+    await second.close()
+  })
+
+  it('does not go on from what was found of another registration', async () => {
+    const { clock, checking, register, write, found, news } = await scene()
+    const me = await register('i', { tcp: true, every: '1h', up: 3 })
+    const of = me.token! + 1000
+    await write({ 'health/s/i': JSON.stringify({ status: 'critical', note: 'bad', of }) }, 10_000)
+    const checker = checking()
+    await clock.advance(20_000)
+    expect(await found()).toMatchObject([{ status: 'passing' }])
+    expect(news).toEqual([{ service: 's', id: 'i', held: false, ...OK }])
+    await checker.close()
+  })
+})
+
+describe('a checker', () => {
+  it('is not disturbed by entries that ask for no check, or that nobody can read', async () => {
+    const { store, clock, looks, checking, entry, write } = await scene()
+    const check = { tcp: true, every: '1h' }
+    const lease = await write({
+      'services/s/a': 'not json',
+      'services/s/b': '{}',
+      'services/s/c': entry('c', check),
+      'services/s/d': 'not json',
+      'services/s/e': '{}',
+      'services/s/f/g': entry('g', check),
+    })
+    const checker = checking()
+    await clock.advance(3000)
+    expect(hosts(looks)).toEqual(['c'])
+    expect((await store.read({ prefix: 'health/' })).keys).toHaveLength(1)
+    await store.revoke({ target: { lease } })
+    await clock.advance(10)
+    expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
+    await checker.close()
+  })
+
+  it('rests up to a tenth longer or shorter than was asked for', async () => {
+    for (const [chance, gap] of [
+      [1, 11_000],
+      [0, 9000],
+    ] as const) {
+      const { clock, looks, checking, register } = await scene(chance)
+      await register('i', { tcp: true, every: '10s' })
+      const checker = checking()
+      await clock.advance(15_000)
+      expect(looks[1]![1] - looks[0]![1]).toBeCloseTo(gap)
+      await checker.close()
+    }
+  })
+
+  it('tells of a result that changes nothing yet without a note', async () => {
+    const { clock, checking, register, let: letProbe, news } = await scene()
+    await register('i', { tcp: true, every: '1h', down: 3 })
+    letProbe(async () => BAD)
+    const checker = checking()
+    await clock.advance(3000)
+    expect(news).toEqual([{ service: 's', id: 'i', held: false, ...OK }])
+    await checker.close()
+  })
+
+  it('does not take a report for a look', async () => {
+    const { clock, looks, checking, register, let: letProbe, found } = await scene()
+    const me = await register('i', { tcp: true, every: '1h', down: 1, up: 1 })
+    letProbe(async () => BAD)
+    const checker = checking()
+    await clock.advance(3000)
+    await me.report('warning')
+    await clock.advance(3000)
+    expect(looks).toHaveLength(1)
+    expect(await found()).toMatchObject([{ status: 'critical', note: 'bad' }])
+    await checker.close()
+  })
+
+  it('says of a check by ttl that no report came, and nothing when one does', async () => {
+    const { clock, checking, register, news } = await scene()
+    const me = await register('i', { ttl: '10s' })
+    const checker = checking()
+    await clock.advance(10_000)
+    await me.report('passing')
+    await clock.advance(10)
+    expect(news).toMatchObject([{ status: 'critical' }, OK])
+    expect(news[0]!.note).toMatch(/not reported/)
+    await checker.close()
+  })
+})
+
+describe('an instance that leaves', () => {
+  const check = { tcp: true, every: '1h' }
+
+  it('is not looked at again if it was released', async () => {
+    const { store, clock, looks, checking, register } = await scene()
+    const me = await register('i', check)
+    const checker = checking({ brake: {} })
+    await clock.advance(3000)
+    await me.release()
+    await clock.advance(3000)
+    expect(hosts(looks)).toEqual(['i'])
+    expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
+    await checker.close()
+  })
+
+  it('is looked at again if its lease ran out, though it is learnt with the release of another', async () => {
+    const { clock, line, looks, checking, register, entry, write } = await scene()
+    const released = await register('released', check)
+    await write({ 'services/s/expired': entry('expired', check) }, 5000)
+    const checker = checking({ brake: {}, ttl: '1h' })
+    await clock.advance(2000)
+    expect(hosts(looks.splice(0)).sort()).toEqual(['expired', 'released'])
+    line.freeze()
+    await released.release()
+    await clock.advance(4000)
+    line.interrupt()
+    line.thaw()
+    await clock.advance(10_000)
+    expect(hosts(looks)).toEqual(['expired'])
+    await checker.close()
+  })
+
+  it('in the middle of a look is told of no more, without a brake', async () => {
+    const { clock, looks, checking, entry, write, let: letProbe, news } = await scene()
+    let answer = (_: typeof BAD) => {}
+    letProbe(
+      () =>
+        new Promise((resolve) => {
+          answer = resolve
+        }),
+    )
+    const slow = { tcp: true, every: '10s', timeout: '10s', down: 1 }
+    await write({ 'services/s/i': entry('i', slow) }, 5000)
+    const checker = checking()
+    await clock.advance(6000)
+    expect(looks).toHaveLength(1)
+    answer(BAD)
+    await clock.advance(10)
+    expect(news).toEqual([])
+    await checker.close()
+  })
+
+  it('is not revoked when its lease has run out', async () => {
+    const { clock, line, checking, entry, write, let: letProbe, news } = await scene()
+    await write({ 'services/s/i': entry('i', { ...check, onCritical: 'revoke' }) }, 5000)
+    const checker = checking({ brake: {} })
+    await clock.advance(3000)
+    letProbe(async () => BAD)
+    await clock.advance(3000)
+    expect(news.at(-1)).toMatchObject({ id: 'i', status: 'critical' })
+    expect(line.count('revoke')).toBe(0)
+    await checker.close()
+  })
+})
+
+describe('the brake of a checker', () => {
+  const check = { tcp: true, every: '5s', down: 1, up: 1 }
+
+  it.each([
+    [19, 2],
+    [20, 3],
+  ])(
+    'lets of %i that fail the first %i go: a share of those that were well',
+    async (count, gone) => {
+      const { clock, checking, entry, write, let: letProbe, news } = await scene()
+      const all = ids(count, 'i')
+      await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, check)])))
+      // Neither those of another service nor those that never were well count.
+      const sick = { ...check, initially: 'critical' }
+      const others = ids(10, 'o')
+      await write(
+        Object.fromEntries([
+          ...others.map((id) => [`services/t/${id}`, entry(id, check, 't')]),
+          ...ids(10, 'sick').map((id) => [`services/s/${id}`, entry(id, sick)]),
+        ]),
+      )
+      const failing = new Set(ids(10, 'sick'))
+      letProbe(async (host) => (failing.has(host) ? BAD : OK))
+      const checker = checking({ brake: {} })
+      await clock.advance(3000)
+      for (const id of all) failing.add(id)
+      await clock.advance(10_000)
+      const told = news.filter(({ id, status }) => all.includes(id) && status !== 'passing')
+      expect(told.filter(({ held }) => !held)).toHaveLength(gone)
+      expect(told.filter(({ held }) => held)).toHaveLength(count - gone)
+      await checker.close()
+    },
+  )
+
+  it('does not count those that are well again', async () => {
+    const { clock, checking, entry, write, let: letProbe, news } = await scene()
+    const all = ids(10, 'i')
+    await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, check)])))
+    const failing = new Set(all)
+    letProbe(async (host) => (failing.has(host) ? BAD : OK))
+    const checker = checking({ brake: {} })
+    await clock.advance(3000)
+    expect(news.filter(({ held }) => held)).toHaveLength(8)
+    failing.clear()
+    await clock.advance(6000)
+    expect(news.slice(-10)).toMatchObject(Array(10).fill({ status: 'passing', held: false }))
+    failing.add('i0')
+    await clock.advance(6000)
+    expect(news.at(-1)).toMatchObject({ id: 'i0', status: 'critical', held: false })
+    await checker.close()
+  })
+
+  it('does not count those whose leases are over', async () => {
+    const { clock, checking, entry, write, let: letProbe, news } = await scene()
+    const [mortal, others] = [ids(6, 'm'), ids(4, 'i')]
+    const values = (some: readonly string[]) =>
+      Object.fromEntries(some.map((id) => [`services/s/${id}`, entry(id, check)]))
+    await write(values(mortal), 4000)
+    await write(values(others))
+    const failing = new Set<string>()
+    letProbe(async (host) => (failing.has(host) ? BAD : OK))
+    const checker = checking({ brake: {} })
+    await clock.advance(3000)
+    for (const id of mortal) failing.add(id)
+    await clock.advance(2000)
+    expect(news.filter(({ status }) => status === 'critical')).toHaveLength(6)
+    failing.add('i0')
+    await clock.advance(6000)
+    expect(news.at(-1)).toMatchObject({ id: 'i0', status: 'critical', held: false })
+    await checker.close()
+  })
+
+  it('ends in time, though nobody is to be looked at then', async () => {
+    const { clock, checking, entry, write, let: letProbe, news, looks } = await scene()
+    const rare = { ...check, every: '1h' }
+    const all = ids(5, 'i')
+    await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, rare)])))
+    letProbe(async () => BAD)
+    const checker = checking({ brake: { hold: '30s' } })
+    await clock.advance(30_000)
+    expect(news.map(({ held }) => held)).toEqual([false, false, true, true, true])
+    expect(looks).toHaveLength(5)
+    await clock.advance(2000)
+    expect(news.slice(5)).toMatchObject(Array(3).fill({ status: 'critical', held: false }))
+    await checker.close()
+  })
+})
