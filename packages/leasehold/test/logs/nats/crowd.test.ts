@@ -8,6 +8,7 @@ import { crowdSuite } from '../crowd-suite.ts'
 describeWith(NATS, 'a crowd that locks the same keys on three NATS servers', () => {
   crowdSuite({
     notRestored: 'it takes long to elect twice more; others on this suite are restored',
+    notFrozen: 'NATS 2.9.10 breaks it when a leader thaws: see docs/nats.md',
     start: async () => {
       const cluster = await NatsCluster.start()
       const { members, servers, peerLines } = cluster
