@@ -85,7 +85,7 @@ export const FOLDERS = {
   registry: {
     sources: [`${LIBRARY}/src/recipes/registry/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,unseen,presence,coming-back,results,checker,rounds,checked,nodes,brake,checks,pick}.test.ts`,
+      `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,lapsed,unseen,presence,coming-back,results,checker,rounds,checked,nodes,brake,checks,pick}.test.ts`,
       `${LIBRARY}/test/recipes/registry{,-stores,-checks-stores,-many-nodes}.test.ts`,
       `${LIBRARY}/test/recipes/leftovers.test.ts`,
     ],

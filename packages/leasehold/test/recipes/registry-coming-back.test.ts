@@ -159,6 +159,15 @@ describe('a presence that comes back', () => {
     expect([late.calls, news, me.state]).toEqual([['dispose'], ['absent'], 'ended'])
   })
 
+  it('says what has changed since it asked to come back', async () => {
+    const { clock, me, ask } = await comingBack()
+    await expect(me.say('second')).rejects.toMatchObject({ code: 'lost' })
+    const back = grant(2)
+    ask.resolve(back.hold)
+    await clock.advance(0)
+    expect([back.calls, me.state]).toEqual([['update second'], 'present'])
+  })
+
   it('does not try again after it was released', async () => {
     const { clock, asks, news, me, ask } = await comingBack()
     await me.release()
