@@ -29,6 +29,10 @@ const UNSYNCED =
 const READS =
   'On a cluster a read appends an entry, which all reads of the moment share: a server that was just replaced may still say where the stream ends.'
 
+/** Seen with NATS 2.9.10: docs/nats.md. */
+const THAWED =
+  'A server that led, froze and goes on may give entries to its clients that the majority does not have: what was answered by them is lost, and its tokens may be given again.'
+
 export function promisesOf(
   { synced, timeout }: Settings,
   { config, cluster }: StreamInfo,
@@ -43,10 +47,10 @@ export function promisesOf(
   return {
     engine: 'nats',
     durability: replicas > 1 ? 'majority' : synced ? 'disk' : 'process',
-    failoverLoses: false,
+    failoverLoses: replicas > 1,
     tailMayBeOld,
     entryBytes,
     timeout,
-    notes: [...(synced ? [] : [UNSYNCED]), copies, ...(tailMayBeOld ? [READS] : [])],
+    notes: [...(synced ? [] : [UNSYNCED]), copies, ...(tailMayBeOld ? [READS, THAWED] : [])],
   }
 }

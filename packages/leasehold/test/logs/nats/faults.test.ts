@@ -145,13 +145,42 @@ describeWith(NATS, 'the NATS log on a cluster of three', () => {
     await expect.poll(() => isOpen().catch(() => undefined), POLL).toBe(true)
   }
 
+  it('reads what was acknowledged before, from a leader that was frozen and replaced', async ({
+    skip,
+  }) => {
+    skip('NATS 2.9.10 breaks it when a leader thaws, in about one of six runs: see docs/nats.md')
+    const client = await connectTo(cluster.servers)
+    const options = { name: 'frozen', replicas: 3, timeout: 1000 }
+    await created(client, options)
+    const leader = await cluster.leader(client, 'frozen')
+    await client.close()
+    const open = async (members: readonly Engine[]) => {
+      const servers = members.map(({ port }) => `127.0.0.1:${port}`)
+      const own = await connectTo(servers, { ignoreClusterUpdates: true })
+      const store = await replicaStore(await natsLog(own, options), { timeout: 60_000 })
+      return { own, store }
+    }
+    const old = await open([leader])
+    const other = await open(cluster.members.filter((each) => each !== leader))
+    await leader.freeze()
+    const token = await take(other.store, 'new')
+    // The old leader has this request before it learns that it leads no more.
+    const reading = old.store.read({ key: 'new' })
+    leader.thaw()
+    expect((await reading).claims).toMatchObject([{ token }])
+    for (const { own, store } of [old, other]) {
+      await store.close()
+      await own.close()
+    }
+  }, 120_000)
+
   it('loses nothing when the server that leads is killed', async () => {
     const client = await connectTo(cluster.servers)
     const options = { name: 'three', replicas: 3, timeout: 1000 }
     const open = async () => replicaStore(await natsLog(client, options), { timeout: 30_000 })
     await created(client, options)
     const stores = [await open(), await open()]
-    expect(stores[0]!.guarantees).toMatchObject({ engine: 'nats', tokensSurvive: 'failover' })
+    expect(stores[0]!.guarantees).toMatchObject({ engine: 'nats', tokensSurvive: 'restart' })
     const token = await take(stores[0]!, 'held')
     const tokens = [await takeAndFree(stores[0]!, 'before')]
     await (await cluster.leader(client, 'three')).kill()
