@@ -19,10 +19,10 @@ export const FOLDERS = {
       `${LIBRARY}/test/kernel-model/*.test.ts`,
     ],
   },
-  grantor: {
-    sources: [`${LIBRARY}/src/grantor/**/*.ts`],
+  runner: {
+    sources: [`${LIBRARY}/src/runner/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/grantor/*.test.ts`,
+      `${LIBRARY}/test/runner/*.test.ts`,
       `${LIBRARY}/test/stores/memory.test.ts`,
       `${LIBRARY}/test/file/commit.test.ts`,
       `${LIBRARY}/test/stores/memory-commands.test.ts`,

@@ -24,7 +24,7 @@ export const LISTED: readonly Mutant[] = [
     'Two claims must meet within a few milliseconds.',
     mutant(
       'an await between check and set',
-      'grantor/grantor.js',
+      'runner/kernel-runner.js',
       'return this.#answer(this.kernel.claim(request, this.#clock.now(), obstacle), obstacle);',
       `if (request.ifFree && this.kernel.reader.read({ key: request.claims[0].key }).count === 0) {
             return new Promise((next) => this.#clock.timer(this.#clock.now() + 20, next)).then(() => {
@@ -98,7 +98,7 @@ export const LISTED: readonly Mutant[] = [
   },
   mutant(
     'acknowledged before fsync',
-    'grantor/grantor.js',
+    'runner/kernel-runner.js',
     'return this.#durability?.pending ? this.#durability.durable() : undefined;',
     'return undefined;',
   ),
@@ -198,7 +198,7 @@ export const LISTED: readonly Mutant[] = [
     'The server must crash while it writes what a refusal rests on.',
     mutant(
       '"no" answered before fsync',
-      'grantor/grantor.js',
+      'runner/kernel-runner.js',
       'const durable = this.#untilDurable();\n        if (durable)',
       "const durable = this.#untilDurable();\n        if (durable && answer.outcome !== 'busy' && answer.outcome !== 'refused')",
     ),
@@ -230,7 +230,7 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'watch skips a revision after reconnect',
-    'grantor/outbox.js',
+    'runner/outbox.js',
     'events.after(from)',
     'events.after(from + 1)',
   ),

@@ -34,7 +34,7 @@ export const OWN: readonly Mutant[] = [
   ),
   mutant(
     'nobody is told that it is their turn',
-    'grantor/outbox.js',
+    'runner/outbox.js',
     "this.#postAll(this.#leases.of(lease), { type: 'holds', revision, token });",
     ';',
   ),
@@ -66,7 +66,7 @@ export const OWN: readonly Mutant[] = [
     'All must stop watching while a change is being written.',
     mutant(
       'an old watch is told again what it was told',
-      'grantor/watchers.js',
+      'runner/watchers.js',
       'if (number <= this.#told)\n            return;',
       ';',
     ),
@@ -109,7 +109,7 @@ export const OWN: readonly Mutant[] = [
   ),
   mutant(
     'what is overdue after a stall ends before the renewals are read',
-    'grantor/grantor.js',
+    'runner/kernel-runner.js',
     'this.#sweeping = true;\n        this.#clock.defer(() => this.#sweep());',
     'this.#sweeping = true;\n        this.#sweep();',
   ),

@@ -34,7 +34,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'the holder is not told of a break',
-    'grantor/outbox.js',
+    'runner/outbox.js',
     "this.#postAll(this.#leases.of(lease), { type: 'capped', remaining, end });",
     ';',
   ),
@@ -142,7 +142,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'the holder is not told that one claim was taken',
-    'grantor/outbox.js',
+    'runner/outbox.js',
     "this.#postAll(this.#leases.of(lease), { type: 'removed', revision, key, token, end });",
     ';',
   ),

@@ -1,7 +1,7 @@
 import type { End, Key, Revision, Token } from '../port/index.ts'
 
 /**
- * What the kernel says to the holders of leases, as it happens; the grantor passes it on when it is
+ * What the kernel says to the holders of leases, as it happens; the runner passes it on when it is
  * durable. `lease` is a slot, which still stands in the tables during the call.
  */
 export interface Notices {

@@ -14,7 +14,7 @@ export interface Clock {
 
   /**
    * How many milliseconds the machine has been suspended in all, as far as this clock can tell.
-   * A holder adds it to `now`: its lease went on running out while it slept. A grantor does not:
+   * A holder adds it to `now`: its lease went on running out while it slept. A runner does not:
    * nobody could renew while it slept.
    */
   asleep(): number

@@ -1,6 +1,6 @@
-import { Outbox } from '../grantor/index.ts'
 import type { FollowEnd, Following, Log, LogEntry, Position } from '../log/index.ts'
 import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
+import { Outbox } from '../runner/index.ts'
 import { decodeEntry, type Entry } from './entry.ts'
 import {
   damagedEntry,

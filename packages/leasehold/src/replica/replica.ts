@@ -1,5 +1,5 @@
-import type { Outbox } from '../grantor/index.ts'
 import { type Clock, LeaseholdError, type LeaseId, type Revision } from '../port/index.ts'
+import type { Outbox } from '../runner/index.ts'
 import { Agreement } from './agreement.ts'
 import { Alarm } from './alarm.ts'
 import { Appender } from './appender.ts'

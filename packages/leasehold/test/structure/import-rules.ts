@@ -17,9 +17,9 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   kernel: ['port'],
   log: ['port'],
   encoding: ['port', 'kernel'],
-  grantor: ['port', 'kernel'],
-  replica: ['port', 'kernel', 'log', 'encoding', 'grantor'],
-  stores: ['port', 'kernel', 'encoding', 'grantor', 'replica', 'log'],
+  runner: ['port', 'kernel'],
+  replica: ['port', 'kernel', 'log', 'encoding', 'runner'],
+  stores: ['port', 'kernel', 'encoding', 'runner', 'replica', 'log'],
   clients: ['port'],
   logs: ['port', 'log', 'replica', 'clients', 'stores'],
   client: ['port', 'stores', 'logs'],
@@ -27,13 +27,13 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   recipes: ['port', 'client', 'adaptive'],
   fence: ['port'],
   probes: ['port', 'recipes'],
-  testing: ['port', 'kernel', 'log', 'grantor', 'replica', 'stores'],
+  testing: ['port', 'kernel', 'log', 'runner', 'replica', 'stores'],
   // The two files at the top: the front door, and what it exports.
   '': ['port', 'stores', 'client', 'adaptive', 'recipes', 'probes'],
 }
 
 /** Layers that must run anywhere and the same way every time: no part of Node is for them. */
-const PURE = ['kernel', 'log', 'grantor', 'replica', 'adaptive', 'recipes']
+const PURE = ['kernel', 'log', 'runner', 'replica', 'adaptive', 'recipes']
 
 export interface Import {
   readonly specifier: string

@@ -1,5 +1,4 @@
 import { RecordEncoder } from '../../encoding/index.ts'
-import type { Durability } from '../../grantor/index.ts'
 import {
   type Clock,
   LeaseholdError,
@@ -7,6 +6,7 @@ import {
   type Revision,
   type Timer,
 } from '../../port/index.ts'
+import type { Durability } from '../../runner/index.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { isFull } from './disk.ts'
 import type { LogWriter } from './log-writer.ts'

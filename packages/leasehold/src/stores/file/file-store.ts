@@ -1,4 +1,3 @@
-import { Grantor } from '../../grantor/index.ts'
 import {
   type Clock,
   DEFAULT_LIMITS,
@@ -13,6 +12,7 @@ import {
   systemRandom,
   type Token,
 } from '../../port/index.ts'
+import { KernelRunner } from '../../runner/index.ts'
 import { beginCheckpoints } from './checkpoints.ts'
 import { Compactor } from './compactor.ts'
 import { type Disk, isFull, type Lock } from './disk.ts'
@@ -129,11 +129,11 @@ interface OpenOptions extends FileStoreOptions {
 async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<LeaseStore> {
   const { clock, random, segmentBytes, limits, snapshotBytes = SNAPSHOT_BYTES } = options
   const durability = new FileDurability(clock)
-  let grantor!: Grantor
+  let runner!: KernelRunner
   const { kernel, recovered } = await recover(disk, random, segmentBytes, (revision) => {
     const guarantees = fileGuarantees({ ...DEFAULT_LIMITS, ...limits })
-    grantor = new Grantor({ clock, guarantees, limits, revision, durability })
-    return grantor.kernel
+    runner = new KernelRunner({ clock, guarantees, limits, revision, durability })
+    return runner.kernel
   })
   const { storeId, lastTime } = recovered
   const revision = nextRevision(kernel.revision, recovered, options)
@@ -175,9 +175,9 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
       }
     },
   })
-  grantor.start()
+  runner.start()
   compactor.consider()
-  return grantor
+  return runner
 }
 
 /** Opens the log where it ends, to be written to. */

@@ -1,4 +1,3 @@
-import { Grantor } from '../../grantor/index.ts'
 import {
   type Clock,
   DEFAULT_LIMITS,
@@ -8,6 +7,7 @@ import {
   systemClock,
   type Token,
 } from '../../port/index.ts'
+import { KernelRunner } from '../../runner/index.ts'
 
 export interface MemoryStoreOptions {
   readonly clock?: Clock | undefined
@@ -22,14 +22,14 @@ export interface MemoryStoreOptions {
 /** A store in this process's memory. Nothing outlives the process; nothing else can reach it. */
 export function memoryStore(options: MemoryStoreOptions = {}): LeaseStore {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const grantor = new Grantor({
+  const runner = new KernelRunner({
     clock: options.clock ?? systemClock,
     guarantees: memoryGuarantees(limits),
     limits,
     revision: options.tokensAbove,
   })
-  grantor.start()
-  return grantor
+  runner.start()
+  return runner
 }
 
 function memoryGuarantees(limits: Limits): Guarantees {

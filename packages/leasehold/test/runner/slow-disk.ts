@@ -1,6 +1,6 @@
-import { type Durability, Grantor } from '../../src/grantor/index.ts'
 import { type Journal, Kernel } from '../../src/kernel/index.ts'
 import type { Clock, Guarantees, Refusal } from '../../src/port/index.ts'
+import { type Durability, KernelRunner } from '../../src/runner/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
@@ -54,12 +54,12 @@ export class SlowDisk implements Durability {
   }
 }
 
-export function grantorOn(
+export function runnerOn(
   durability: Durability | undefined,
   clock: Clock = new TestClock(),
-): Grantor {
+): KernelRunner {
   const guarantees = memoryStore().guarantees as Guarantees
-  const grantor = new Grantor({ clock, guarantees, durability })
-  grantor.start()
-  return grantor
+  const runner = new KernelRunner({ clock, guarantees, durability })
+  runner.start()
+  return runner
 }

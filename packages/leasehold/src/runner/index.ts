@@ -1,3 +1,3 @@
 export * from './durability.ts'
-export * from './grantor.ts'
+export * from './kernel-runner.ts'
 export { Outbox } from './outbox.ts'

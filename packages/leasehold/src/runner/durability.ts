@@ -2,7 +2,7 @@ import type { Journal } from '../kernel/index.ts'
 import type { Refusal } from '../port/index.ts'
 
 /**
- * How a grantor makes its kernel's changes last. The grantor answers a call, and tells watches of
+ * How a runner makes its kernel's changes last. The runner answers a call, and tells watches of
  * a change, only when `durable()` has been fulfilled: no answer rests on what could be lost.
  */
 export interface Durability {

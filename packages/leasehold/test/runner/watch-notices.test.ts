@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Event, Notice } from '../../src/port/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
-import { grantorOn, SlowDisk } from './slow-disk.ts'
+import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -27,19 +27,19 @@ describe('those who watch', () => {
 
   it('hear of nothing before it is durable', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
+    const runner = runnerOn(disk)
     const heard: Event[] = []
-    grantor.watch({ prefix: '' }, (notice) => {
+    runner.watch({ prefix: '' }, (notice) => {
       if (notice.type === 'events') heard.push(...notice.events)
     })
     await turn()
-    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] })
+    void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] })
     await turn()
     expect(heard).toEqual([])
     disk.sync()
     await turn()
     expect(heard.map(({ key }) => key)).toEqual(['k'])
-    await grantor.close()
+    await runner.close()
   })
 
   it('cannot resume from long ago: a store that nobody watches drops its old events, too', async () => {
@@ -56,25 +56,25 @@ describe('those who watch', () => {
 
   it('hear nothing twice, after a time in which nobody watched', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    const first = grantor.watch({ prefix: '' }, () => {})
+    const runner = runnerOn(disk)
+    const first = runner.watch({ prefix: '' }, () => {})
     await turn()
-    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'one' }] })
+    void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'one' }] })
     // Nobody watches any more while the first change is still being written, and a second is made.
     first.close()
-    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'two' }] })
+    void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'two' }] })
     const heard: string[] = []
-    grantor.watch({ prefix: '', from: 0 }, (notice) => {
+    runner.watch({ prefix: '', from: 0 }, (notice) => {
       if (notice.type === 'events') heard.push(...notice.events.map(({ key }) => key))
     })
     await turn()
     disk.sync()
     await turn()
-    void grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'three' }] })
+    void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'three' }] })
     await turn()
     disk.sync()
     await turn()
     expect(heard).toEqual(['one', 'two', 'three'])
-    await grantor.close()
+    await runner.close()
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Refusal } from '../../src/port/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
-import { grantorOn, SlowDisk } from './slow-disk.ts'
+import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const FULL: Refusal = { code: 'storage-full', message: 'no space' }
@@ -17,10 +17,10 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
   return Promise.race([settled, open])
 }
 
-async function leaseOn(grantor: ReturnType<typeof grantorOn>, keys: string[] = []) {
+async function leaseOn(runner: ReturnType<typeof runnerOn>, keys: string[] = []) {
   const claims = keys.map((key) => ({ key }))
   const request = { holder: 'a', ttl: 1000, ...(keys.length > 0 && { claims }) }
-  const granted = await grantor.grant(request)
+  const granted = await runner.grant(request)
   if (granted.outcome !== 'granted') throw new Error('it is not granted')
   return granted
 }
@@ -28,8 +28,8 @@ async function leaseOn(grantor: ReturnType<typeof grantorOn>, keys: string[] = [
 describe('an answer', () => {
   it('is given when what it rests on is durable', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    const granted = grantor.grant({ holder: 'a', ttl: 1000 })
+    const runner = runnerOn(disk)
+    const granted = runner.grant({ holder: 'a', ttl: 1000 })
     expect(await stateOf(granted)).toBe('open')
     disk.sync()
     expect(await stateOf(granted)).toBe('fulfilled')
@@ -37,10 +37,10 @@ describe('an answer', () => {
 
   it('that refuses waits for that, too', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    void grantor.grant({ holder: 'a', ttl: 1000 })
-    const refusal = grantor.claim({ lease: '9.9', claims: [{ key: 'k' }] })
-    const read = grantor.read({ key: 'k' })
+    const runner = runnerOn(disk)
+    void runner.grant({ holder: 'a', ttl: 1000 })
+    const refusal = runner.claim({ lease: '9.9', claims: [{ key: 'k' }] })
+    const read = runner.read({ key: 'k' })
     expect(await stateOf(refusal)).toBe('open')
     expect(await stateOf(read)).toBe('open')
     disk.sync()
@@ -50,46 +50,46 @@ describe('an answer', () => {
 
   it('to a renewal is given at once, unless it says that a lease is gone', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    const granting = leaseOn(grantor)
+    const runner = runnerOn(disk)
+    const granting = leaseOn(runner)
     disk.sync()
     const { lease } = await granting
-    void grantor.grant({ holder: 'b', ttl: 1000 })
-    expect(await stateOf(grantor.renew([lease]))).toBe('fulfilled')
-    expect(await stateOf(grantor.renew([lease, '9.9']))).toBe('open')
-    expect(await stateOf(grantor.renew('no array' as never))).toBe('open')
+    void runner.grant({ holder: 'b', ttl: 1000 })
+    expect(await stateOf(runner.renew([lease]))).toBe('fulfilled')
+    expect(await stateOf(runner.renew([lease, '9.9']))).toBe('open')
+    expect(await stateOf(runner.renew('no array' as never))).toBe('open')
   })
 
   it('to a renewal is given at once if the lease only comes to the end of its life', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    const granting = grantor.grant({ holder: 'a', ttl: 1000, maxLife: 1000 })
+    const runner = runnerOn(disk)
+    const granting = runner.grant({ holder: 'a', ttl: 1000, maxLife: 1000 })
     disk.sync()
     const { lease } = (await granting) as { lease: string }
-    void grantor.grant({ holder: 'b', ttl: 1000 })
-    const renewing = grantor.renew([lease])
+    void runner.grant({ holder: 'b', ttl: 1000 })
+    const renewing = runner.renew([lease])
     expect(await stateOf(renewing)).toBe('fulfilled')
     expect((await renewing).capped).toEqual([{ lease, remaining: 1000, end: undefined }])
   })
 
   it('to everything is a refusal once the store is closed', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    const closing = grantor.close()
-    expect(grantor.close()).toBe(closing)
+    const runner = runnerOn(disk)
+    const closing = runner.close()
+    expect(runner.close()).toBe(closing)
     await closing
     const target = { lease: '1.1' }
     const calls = [
-      grantor.grant({ holder: 'a', ttl: 1000 }),
-      grantor.renew([]),
-      grantor.revoke({ target }),
-      grantor.claim({ lease: '1.1', claims: [{ key: 'k' }] }),
-      grantor.release({ lease: '1.1', keys: ['k'], token: 1 }),
-      grantor.update({ lease: '1.1', key: 'k', token: 1, value: 'v' }),
-      grantor.read({ key: 'k' }),
+      runner.grant({ holder: 'a', ttl: 1000 }),
+      runner.renew([]),
+      runner.revoke({ target }),
+      runner.claim({ lease: '1.1', claims: [{ key: 'k' }] }),
+      runner.release({ lease: '1.1', keys: ['k'], token: 1 }),
+      runner.update({ lease: '1.1', key: 'k', token: 1, value: 'v' }),
+      runner.read({ key: 'k' }),
     ]
     for (const call of calls) await expect(call).rejects.toThrow(refused('closed'))
-    expect(() => grantor.watch({ prefix: '' }, () => {})).toThrow(refused('closed'))
+    expect(() => runner.watch({ prefix: '' }, () => {})).toThrow(refused('closed'))
     expect(disk.closed).toBe(1)
   })
 })
@@ -97,64 +97,64 @@ describe('an answer', () => {
 describe('a disk that is full', () => {
   it('refuses what adds something, and lets go of what there is', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
-    const granting = leaseOn(grantor, ['k'])
+    const runner = runnerOn(disk)
+    const granting = leaseOn(runner, ['k'])
     disk.sync()
     const { lease, revision: token } = await granting
     disk.full = { grow: FULL }
     const claims = [{ key: 'l' }]
-    await expect(grantor.grant({ holder: 'a', ttl: 1000 })).rejects.toThrow(refused('storage-full'))
-    await expect(grantor.claim({ lease, claims })).rejects.toThrow(refused('storage-full'))
-    const update = grantor.update({ lease, key: 'k', token, value: 'v' })
+    await expect(runner.grant({ holder: 'a', ttl: 1000 })).rejects.toThrow(refused('storage-full'))
+    await expect(runner.claim({ lease, claims })).rejects.toThrow(refused('storage-full'))
+    const update = runner.update({ lease, key: 'k', token, value: 'v' })
     await expect(update).rejects.toThrow(refused('storage-full'))
-    const released = grantor.release({ lease, keys: ['k'], token })
+    const released = runner.release({ lease, keys: ['k'], token })
     disk.sync()
     expect((await released).revision).toBeGreaterThan(1)
-    const revoked = grantor.revoke({ target: { lease } })
+    const revoked = runner.revoke({ target: { lease } })
     disk.sync()
     await revoked
   })
 
   it('may refuse that, too', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
+    const runner = runnerOn(disk)
     disk.full = { shrink: FULL }
-    const release = grantor.release({ lease: '1.1', keys: ['k'], token: 1 })
+    const release = runner.release({ lease: '1.1', keys: ['k'], token: 1 })
     await expect(release).rejects.toThrow(refused('storage-full'))
-    const revoke = grantor.revoke({ target: { lease: '1.1' } })
+    const revoke = runner.revoke({ target: { lease: '1.1' } })
     await expect(revoke).rejects.toThrow(refused('storage-full'))
   })
 
   it('keeps leases alive that it cannot end, and ends them a little after it can', async () => {
     const disk = new SlowDisk()
     const clock = new TestClock()
-    const grantor = grantorOn(disk, clock)
-    void leaseOn(grantor)
+    const runner = runnerOn(disk, clock)
+    void leaseOn(runner)
     disk.sync()
     disk.full = { shrink: FULL }
     await clock.advance(5000)
-    expect(grantor.kernel.leases).toBe(1)
+    expect(runner.kernel.leases).toBe(1)
     disk.full = {}
     await clock.advance(249)
     await clock.advance(1)
-    expect(grantor.kernel.leases).toBe(0)
+    expect(runner.kernel.leases).toBe(0)
   })
 })
 
 describe('expiring', () => {
   it('goes on until nothing is overdue, and lets others have their turn in between', async () => {
     const clock = new TestClock()
-    const grantor = grantorOn(undefined, clock)
-    for (let count = 0; count < 2500; count++) await grantor.grant({ holder: 'a', ttl: 1000 })
+    const runner = runnerOn(undefined, clock)
+    for (let count = 0; count < 2500; count++) await runner.grant({ holder: 'a', ttl: 1000 })
     const left: number[] = []
-    const expire = vi.spyOn(grantor.kernel, 'expire')
+    const expire = vi.spyOn(runner.kernel, 'expire')
     const timer = vi.spyOn(clock, 'timer')
     const defer = vi.spyOn(clock, 'defer').mockImplementation((run) => {
-      left.push(grantor.kernel.leases)
+      left.push(runner.kernel.leases)
       TestClock.prototype.defer.call(clock, run)
     })
     await clock.advance(1000)
-    expect(grantor.kernel.leases).toBe(0)
+    expect(runner.kernel.leases).toBe(0)
     expect(expire.mock.calls.length).toBeGreaterThanOrEqual(3)
     expect(left).toEqual(expect.arrayContaining([2500, 1500, 500]))
     expect(timer).not.toHaveBeenCalled()
@@ -163,52 +163,52 @@ describe('expiring', () => {
 
   it('sets one timer, and another only for an earlier deadline', async () => {
     const clock = new TestClock()
-    const grantor = grantorOn(undefined, clock)
+    const runner = runnerOn(undefined, clock)
     const timer = vi.spyOn(clock, 'timer')
-    await grantor.grant({ holder: 'a', ttl: 1000 })
+    await runner.grant({ holder: 'a', ttl: 1000 })
     expect(timer).toHaveBeenCalledTimes(1)
-    await grantor.grant({ holder: 'b', ttl: 1000 })
-    await grantor.grant({ holder: 'c', ttl: 5000 })
-    await grantor.read({ key: 'k' })
+    await runner.grant({ holder: 'b', ttl: 1000 })
+    await runner.grant({ holder: 'c', ttl: 5000 })
+    await runner.read({ key: 'k' })
     expect(timer).toHaveBeenCalledTimes(1)
-    await grantor.grant({ holder: 'd', ttl: 500 })
+    await runner.grant({ holder: 'd', ttl: 500 })
     expect(timer).toHaveBeenCalledTimes(2)
     expect(timer.mock.results[0]!.value).toBeDefined()
     await clock.advance(500)
-    expect(grantor.kernel.leases).toBe(3)
+    expect(runner.kernel.leases).toBe(3)
     await clock.advance(500)
-    expect(grantor.kernel.leases).toBe(1)
+    expect(runner.kernel.leases).toBe(1)
   })
 
   it('sets no timer while it waits for its turn, and none when the store is closed', async () => {
     const clock = new TestClock()
-    const grantor = grantorOn(undefined, clock)
-    await grantor.grant({ holder: 'a', ttl: 100 })
+    const runner = runnerOn(undefined, clock)
+    await runner.grant({ holder: 'a', ttl: 100 })
     const deferred: (() => void)[] = []
     const defer = vi.spyOn(clock, 'defer').mockImplementation((run) => void deferred.push(run))
     await clock.advance(100)
     expect(deferred).toHaveLength(1)
     const timer = vi.spyOn(clock, 'timer')
-    const expire = vi.spyOn(grantor.kernel, 'expire')
-    await grantor.grant({ holder: 'b', ttl: 50 })
+    const expire = vi.spyOn(runner.kernel, 'expire')
+    await runner.grant({ holder: 'b', ttl: 50 })
     expect(timer).not.toHaveBeenCalled()
     defer.mockRestore()
     deferred[0]!()
     expect(expire).toHaveBeenCalledTimes(1)
     expect(timer).toHaveBeenCalledTimes(1)
     await clock.advance(50)
-    expect(grantor.kernel.leases).toBe(0)
+    expect(runner.kernel.leases).toBe(0)
   })
 
   it('does not happen after the store was closed', async () => {
     const clock = new TestClock()
-    const grantor = grantorOn(undefined, clock)
-    await grantor.grant({ holder: 'a', ttl: 100 })
+    const runner = runnerOn(undefined, clock)
+    await runner.grant({ holder: 'a', ttl: 100 })
     const deferred: (() => void)[] = []
     vi.spyOn(clock, 'defer').mockImplementation((run) => void deferred.push(run))
     await clock.advance(100)
-    const expire = vi.spyOn(grantor.kernel, 'expire')
-    await grantor.close()
+    const expire = vi.spyOn(runner.kernel, 'expire')
+    await runner.close()
     const timer = vi.spyOn(clock, 'timer')
     deferred[0]!()
     expect(expire).not.toHaveBeenCalled()

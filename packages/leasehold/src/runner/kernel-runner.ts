@@ -37,7 +37,7 @@ const SWEEP = 1000
 /** How long to wait before expiring again, where an expiry could not be written. */
 const OBSTRUCTED_MS = 250
 
-export interface GrantorOptions {
+export interface KernelRunnerOptions {
   readonly clock: Clock
   readonly guarantees: Guarantees
   readonly limits?: Partial<Limits> | undefined
@@ -52,7 +52,7 @@ export interface GrantorOptions {
  * when what they rest on is durable, and tells those who watch. The stores that are embedded are
  * this, with or without durability.
  */
-export class Grantor implements LeaseStore {
+export class KernelRunner implements LeaseStore {
   readonly guarantees: Guarantees
   readonly kernel: Kernel
   readonly #clock: Clock
@@ -63,7 +63,7 @@ export class Grantor implements LeaseStore {
   #sweeping = false
   #closing: Promise<void> | undefined
 
-  constructor(options: GrantorOptions) {
+  constructor(options: KernelRunnerOptions) {
     this.#clock = options.clock
     this.#durability = options.durability
     this.#outbox = new Outbox(() => this.#untilDurable())

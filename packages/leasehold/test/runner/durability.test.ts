@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import type { Notice } from '../../src/port/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
-import { grantorOn, SlowDisk } from './slow-disk.ts'
+import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const lease = { holder: 'a', ttl: 1000 }
 
-/** A grantor with one lease that is durable. */
+/** A runner with one lease that is durable. */
 async function begin(clock = new TestClock()) {
   const disk = new SlowDisk()
-  const grantor = grantorOn(disk, clock)
-  const granting = grantor.grant({ ...lease, claims: [{ key: 'k' }] })
+  const runner = runnerOn(disk, clock)
+  const granting = runner.grant({ ...lease, claims: [{ key: 'k' }] })
   disk.sync()
   const granted = await granting
   if (granted.outcome !== 'granted') throw new Error('unexpected')
-  return { disk, grantor, clock, id: granted.lease }
+  return { disk, runner, clock, id: granted.lease }
 }
 
 /** Whether the promise was settled by now. */
@@ -30,105 +30,105 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 
 describe('an answer', () => {
   it('that one lease is gone waits until its end is durable', async () => {
-    const { disk, grantor, id } = await begin()
-    void grantor.revoke({ target: { lease: id }, why: 'done' })
-    const renewed = grantor.renew([id])
+    const { disk, runner, id } = await begin()
+    void runner.revoke({ target: { lease: id }, why: 'done' })
+    const renewed = runner.renew([id])
     expect(await isSettled(renewed)).toBe(false)
     disk.sync()
     expect((await renewed).lost).toHaveLength(1)
-    await grantor.close()
+    await runner.close()
   })
 
   it('that all leases were renewed waits for nothing', async () => {
-    const { grantor, id } = await begin()
-    void grantor.grant(lease)
-    expect(await isSettled(grantor.renew([id]))).toBe(true)
-    await grantor.close()
+    const { runner, id } = await begin()
+    void runner.grant(lease)
+    expect(await isSettled(runner.renew([id]))).toBe(true)
+    await runner.close()
   })
 
   it('that refuses waits until what it rests on is durable', async () => {
-    const { disk, grantor, id } = await begin()
-    void grantor.revoke({ target: { lease: id }, why: 'done' })
-    const refused = grantor.claim({ lease: id, claims: [{ key: 'l' }] })
+    const { disk, runner, id } = await begin()
+    void runner.revoke({ target: { lease: id }, why: 'done' })
+    const refused = runner.claim({ lease: id, claims: [{ key: 'l' }] })
     expect(await isSettled(refused)).toBe(false)
     disk.sync()
     await expect(refused).rejects.toMatchObject({ code: 'lease-ended' })
-    await grantor.close()
+    await runner.close()
   })
 })
 
 describe('an expiry', () => {
   it('comes at the deadline of whichever lease is due first, granted late or early', async () => {
-    const { disk, grantor, clock } = await begin()
-    const short = grantor.grant({ holder: 'b', ttl: 100, claims: [{ key: 'short' }] })
+    const { disk, runner, clock } = await begin()
+    const short = runner.grant({ holder: 'b', ttl: 100, claims: [{ key: 'short' }] })
     disk.sync()
     await short
     await clock.advance(100)
     disk.sync()
-    expect((await grantor.read({ leases: true })).leases.map(({ holder }) => holder)).toEqual(['a'])
-    await grantor.close()
+    expect((await runner.read({ leases: true })).leases.map(({ holder }) => holder)).toEqual(['a'])
+    await runner.close()
   })
 
   it('waits while it cannot be written, and comes as soon as it can', async () => {
-    const { disk, grantor, clock } = await begin()
+    const { disk, runner, clock } = await begin()
     const refusal = { code: 'storage-full', message: 'full' } as const
     disk.full = { grow: refusal, shrink: refusal }
     await clock.advance(5000)
-    expect((await grantor.read({ leases: true })).leases).toHaveLength(1)
+    expect((await runner.read({ leases: true })).leases).toHaveLength(1)
     disk.full = {}
     await clock.advance(250)
     disk.sync()
-    expect((await grantor.read({ leases: true })).leases).toEqual([])
-    await grantor.close()
+    expect((await runner.read({ leases: true })).leases).toEqual([])
+    await runner.close()
   })
 })
 
 describe('a watch', () => {
   it('that waits for its first notice hears that the store was closed', async () => {
-    const { grantor } = await begin()
-    void grantor.grant(lease)
+    const { runner } = await begin()
+    void runner.grant(lease)
     const heard: Notice[] = []
     // Of a lease that is gone there is one thing to hear, and it is not durable yet.
     for (const lease of ['1.1', '2.1']) {
-      grantor.watch({ lease }, (notice) => heard.push(notice))
+      runner.watch({ lease }, (notice) => heard.push(notice))
       await turn()
     }
     expect(heard).toEqual([])
-    await grantor.close()
+    await runner.close()
     expect(heard.map(({ type }) => type)).toEqual(['interrupted', 'interrupted'])
   })
 
   it('hears what happened while it waited for the change before to be durable', async () => {
-    const { disk, grantor } = await begin()
+    const { disk, runner } = await begin()
     const heard: string[] = []
-    grantor.watch({ prefix: '' }, (notice) => {
+    runner.watch({ prefix: '' }, (notice) => {
       if (notice.type === 'events') heard.push(...notice.events.map(({ key }) => key))
     })
     await turn()
-    void grantor.grant({ ...lease, claims: [{ key: 'one' }] })
+    void runner.grant({ ...lease, claims: [{ key: 'one' }] })
     await turn()
-    void grantor.grant({ ...lease, claims: [{ key: 'two' }] })
+    void runner.grant({ ...lease, claims: [{ key: 'two' }] })
     disk.sync()
     await turn()
     disk.sync()
     await turn()
     expect(heard).toEqual(['one', 'two'])
-    await grantor.close()
+    await runner.close()
   })
 
   it('hears no event before its first notice, and none from before it began', async () => {
-    const { disk, grantor } = await begin()
-    grantor.watch({ prefix: '' }, () => {})
+    const { disk, runner } = await begin()
+    runner.watch({ prefix: '' }, () => {})
     await turn()
-    void grantor.grant({ ...lease, claims: [{ key: 'before' }] })
+    void runner.grant({ ...lease, claims: [{ key: 'before' }] })
     const first: Notice[] = []
     const second: Notice[] = []
     const resumed: Notice[] = []
-    grantor.watch({ prefix: '' }, (notice) => first.push(notice))
-    void grantor.grant({ ...lease, claims: [{ key: 'between' }] })
-    grantor.watch({ prefix: '' }, (notice) => second.push(notice))
-    grantor.watch({ prefix: '', from: 0 }, (notice) => resumed.push(notice))
-    void grantor.grant({ ...lease, claims: [{ key: 'after' }] })
+    runner.watch({ prefix: '' }, (notice) => first.push(notice))
+    void runner.grant({ ...lease, claims: [{ key: 'between' }] })
+    runner.watch({ prefix: '' }, (notice) => second.push(notice))
+    runner.watch({ prefix: '', from: 0 }, (notice) => resumed.push(notice))
+    void runner.grant({ ...lease, claims: [{ key: 'after' }] })
     for (let sync = 0; sync < 3; sync++) {
       await turn()
       disk.sync()
@@ -141,6 +141,6 @@ describe('a watch', () => {
     expect(told(first)).toEqual(['watching', 'between', 'after'])
     expect(told(second)).toEqual(['watching', 'after'])
     expect(told(resumed)).toEqual(['watching', 'k', 'before', 'between', 'after'])
-    await grantor.close()
+    await runner.close()
   })
 })

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { LeaseWatchers, PrefixWatchers } from '../../src/grantor/watchers.ts'
 import { Kernel } from '../../src/kernel/index.ts'
 import type { Notice } from '../../src/port/index.ts'
+import { LeaseWatchers, PrefixWatchers } from '../../src/runner/watchers.ts'
 import { testStore } from '../../src/testing/index.ts'
-import { grantorOn, SlowDisk } from './slow-disk.ts'
+import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const types = (notices: readonly Notice[]) => notices.map(({ type }) => type)
@@ -122,27 +122,27 @@ describe('a watch', () => {
 
   it('hears once that the store is closed, whether it has begun or not', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
+    const runner = runnerOn(disk)
     const begun: Notice[] = []
-    grantor.watch({ prefix: '' }, (notice) => begun.push(notice))
-    const granting = grantor.grant({ holder: 'a', ttl: 1000 })
+    runner.watch({ prefix: '' }, (notice) => begun.push(notice))
+    const granting = runner.grant({ holder: 'a', ttl: 1000 })
     await turn()
     disk.sync()
     const granted = await granting
     const lease = granted.outcome === 'granted' ? granted.lease : ''
     await turn()
-    void grantor.grant({ holder: 'b', ttl: 1000, claims: [{ key: 'k' }] })
+    void runner.grant({ holder: 'b', ttl: 1000, claims: [{ key: 'k' }] })
     const underWay: Notice[] = []
-    grantor.watch({ lease }, (notice) => underWay.push(notice))
+    runner.watch({ lease }, (notice) => underWay.push(notice))
     const never: Notice[] = []
-    grantor.watch({ lease: '9.9' }, (notice) => never.push(notice))
+    runner.watch({ lease: '9.9' }, (notice) => never.push(notice))
     await turn()
     const waiting: Notice[] = []
-    grantor.watch({ prefix: 'x' }, (notice) => waiting.push(notice))
+    runner.watch({ prefix: 'x' }, (notice) => waiting.push(notice))
     const other: Notice[] = []
-    grantor.watch({ lease: '8.8' }, (notice) => other.push(notice))
+    runner.watch({ lease: '8.8' }, (notice) => other.push(notice))
     disk.close = async () => {}
-    await grantor.close()
+    await runner.close()
     disk.sync()
     await turn()
     expect(types(begun)).toEqual(['watching', 'interrupted'])
@@ -182,11 +182,11 @@ describe('a watch', () => {
 
   it('hears what could not be written at first, once it could', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
+    const runner = runnerOn(disk)
     const heard: Notice[] = []
-    grantor.watch({ prefix: '' }, (notice) => heard.push(notice))
+    runner.watch({ prefix: '' }, (notice) => heard.push(notice))
     await turn()
-    const granted = grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] })
+    const granted = runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] })
     const failed = expect(granted).rejects.toThrow('the disk failed')
     await turn()
     disk.fail()
@@ -200,14 +200,14 @@ describe('a watch', () => {
 
   it('hears nothing of what could not be written before the store was closed', async () => {
     const disk = new SlowDisk()
-    const grantor = grantorOn(disk)
+    const runner = runnerOn(disk)
     const heard: Notice[] = []
-    grantor.watch({ prefix: '' }, (notice) => heard.push(notice))
+    runner.watch({ prefix: '' }, (notice) => heard.push(notice))
     await turn()
-    grantor.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] }).catch(() => {})
+    runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'k' }] }).catch(() => {})
     await turn()
     disk.close = async () => {}
-    await grantor.close()
+    await runner.close()
     disk.fail()
     await turn()
     expect(types(heard)).toEqual(['watching', 'interrupted'])
