@@ -100,7 +100,8 @@ async function runFiles(name, files) {
     incrementalFile,
     force,
     concurrency,
-    timeoutMS: 8000,
+    // The runner ends what is idle or endless by itself: this is for what it cannot see.
+    timeoutMS: 30_000,
     timeoutFactor: 1.5,
     dryRunTimeoutMinutes: 10,
     reporters: ['progress-append-only'],

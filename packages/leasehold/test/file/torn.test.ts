@@ -122,3 +122,73 @@ describe('a write that the failure of the power has torn', () => {
     }
   })
 })
+
+describe('the last answers before a crash', () => {
+  const LOG = 'log-00000001'
+  const START = 128
+
+  /** The files of a store that crashed after two answers, and where the second begins. */
+  async function crashed(lengths: readonly [number, number]) {
+    const disk = new MemoryDisk()
+    const store = await open(disk, 65_536)
+    const ends: number[] = []
+    for (const [index, length] of lengths.entries()) {
+      const claims = [{ key: `k${index}`, value: 'v'.repeat(length) }]
+      await store.grant({ holder: 'h', ttl: 1000, claims })
+      ends.push(endOf(disk.files.get(LOG)!))
+    }
+    const files = disk.copy()
+    await store.close()
+    return { files, second: Math.ceil(ends[0]! / 32) * 32, end: ends[1]! }
+  }
+
+  function endOf(bytes: Buffer): number {
+    let end = bytes.length
+    while (bytes[end - 1] === 0) end--
+    return end
+  }
+
+  async function outcome(files: MemoryDisk): Promise<string | number> {
+    try {
+      const store = await open(files, 65_536)
+      const { leases } = await store.read({ leases: true })
+      await store.close()
+      return leases.length
+    } catch (error) {
+      return (error as { code: string }).code
+    }
+  }
+
+  it.each([100, 3000])('are refused if a bit of one with %i bytes is wrong', async (length) => {
+    const { files, second, end } = await crashed([100, length])
+    expect(await outcome(files.copy())).toBe(2)
+    for (let at = second; at < end; at += 41) {
+      const copy = files.copy()
+      copy.files.get(LOG)![at]! ^= 1 << (at % 8)
+      expect(await outcome(copy), `byte ${at}`).toBe('storage-damaged')
+    }
+  })
+
+  it.each<[number, number]>([
+    [100, 100],
+    [5000, 100],
+    [5000, 9000],
+  ])('are refused if a sector of the first is zeros: %i bytes, then %i', async (...lengths) => {
+    const { files, second } = await crashed(lengths)
+    for (let at = START; at < second; at += SECTOR) {
+      const copy = files.copy()
+      const from = Math.floor(at / SECTOR) * SECTOR
+      // Of a sector in which the second begins as well, only what belongs to the first.
+      copy.files.get(LOG)!.fill(0, Math.max(from, START), Math.min(from + SECTOR, second))
+      expect(await outcome(copy), `sector ${from}`).toBe('storage-damaged')
+    }
+  })
+
+  it('are read without the second if a sector of it is zeros, as a power failure leaves it', async () => {
+    const { files, second, end } = await crashed([100, 3000])
+    for (let at = Math.ceil(second / SECTOR) * SECTOR; at < end; at += SECTOR) {
+      files.files.get(LOG)!.fill(0, at, at + SECTOR)
+      expect(await outcome(files.copy()), `sector ${at}`).toBe(1)
+    }
+  })
+})
