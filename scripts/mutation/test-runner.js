@@ -18,8 +18,8 @@ import { resolveOptions } from './resolve-options.js'
 /** A test that does nothing for so many ticks waits for what does not come. */
 const TICK_MS = 100
 const IDLE_TICKS = 15
-/** Less time of the processor than this in a tick is nothing: it is the tick itself. */
-const IDLE_MICROSECONDS = 2000
+/** A tick in which the event loop worked for less than this is idle: it is the tick itself. */
+const IDLE_MS = 5
 /** How much more than without a mutant a test may do, in rounds of loops and calls. */
 const ROUNDS_MIN = 20_000
 const ROUNDS_MAX = 10_000_000
@@ -203,18 +203,19 @@ class FileRun {
   }
 
   /**
-   * Does not measure how long it takes: on a busy machine the process gets little time, and everything
-   * takes long.
+   * Does not measure how long it takes, nor how much of the processor it uses: on a busy machine the
+   * process gets little of it, and everything takes long. A loop that has work counts as working,
+   * even while the process waits for its turn.
    */
   async #within(usual, id, fn) {
     let left = IDLE_TICKS + usual.ms / TICK_MS
-    let used = process.cpuUsage()
+    let loop = performance.eventLoopUtilization()
     let timer
     const never = new Promise((_, reject) => {
       timer = setInterval(() => {
-        const { user, system } = process.cpuUsage(used)
-        used = process.cpuUsage()
-        if (user + system > IDLE_MICROSECONDS || --left > 0) return
+        const { active } = performance.eventLoopUtilization(loop)
+        loop = performance.eventLoopUtilization()
+        if (active > IDLE_MS || --left > 0) return
         this.endless = id
         reject(new Error('the test does not end'))
       }, TICK_MS)
