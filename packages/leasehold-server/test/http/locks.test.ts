@@ -193,7 +193,7 @@ describe('a lock over HTTP', () => {
     }
     const long = 'k'.repeat(512)
     expect((await scene.ask(`POST /v1/locks/${long}`)).body.key).toBe(long)
-    expect((await scene.ask(`POST /v1/locks/${long}x`)).body.detail).toMatch(/at most 512/)
+    expect((await scene.ask(`POST /v1/locks/${long}x`)).body.detail).toMatch(/maximum is 512/)
   })
 
   it('may be shared, with a limit', async () => {

@@ -17,14 +17,14 @@ import type { Limits } from './limits.ts'
 import { show } from './show.ts'
 
 /**
- * The checks that every store makes of its arguments before anything else, so that a wrong call
- * gets the same refusal everywhere. Each answers with the refusal, or with nothing.
+ * Every store checks its arguments with these functions first, so that an invalid call gets the same
+ * refusal everywhere. Each returns the refusal, or `undefined` if there is nothing to complain of.
  */
 export type Complaint = Refusal | undefined
 
 /**
- * Whether a key has passed these checks before. A store that has its keys at hand looks them up
- * anyway, and need not have each one read through again with each call.
+ * Whether a key has passed these checks before. A store that looks up its keys anyway uses this to
+ * skip the characters of known keys.
  */
 export type KnownKey = (key: Key) => boolean
 
@@ -87,7 +87,7 @@ export function checkUpdate(request: UpdateRequest, limits: Limits): Complaint {
 export function checkRenew(leases: readonly LeaseId[], limits: Limits): Complaint {
   if (Array.isArray(leases) && leases.length > limits.renewBatch) {
     return exceeded(
-      `one call renews at most ${limits.renewBatch} leases, not ${leases.length}: send them in several calls`,
+      `leases has ${leases.length} entries; the maximum per call is ${limits.renewBatch}. Renew them in several calls.`,
     )
   }
   return checkLeases(leases)
@@ -148,13 +148,13 @@ export function checkWatch(target: WatchTarget, observer: Observer, limits: Limi
   if ('lease' in target) return checkLeaseId('lease', target.lease)
   const { from } = target
   if (from !== undefined && !(Number.isSafeInteger(from) && from >= 0)) {
-    return invalid(`from is ${show(from)}: it must be a revision, an integer from 0 on`)
+    return invalid(`from is ${show(from)}: it must be a revision, an integer of at least 0`)
   }
   return checkPrefix(target.prefix, limits)
 }
 
 export function checkKey(key: Key, limits: Limits, name = 'key'): Complaint {
-  if (typeof key !== 'string') return invalid(`${name} is ${show(key)}: it must be a text`)
+  if (typeof key !== 'string') return invalid(`${name} is ${show(key)}: it must be a string`)
   if (key.length === 0) return invalid(`${name} is empty: give it at least one character`)
   return checkPrefix(key, limits, name)
 }
@@ -164,19 +164,19 @@ function checkKeyUnless(known: KnownKey, key: Key, limits: Limits): Complaint {
 }
 
 function checkPrefix(prefix: string, limits: Limits, name = 'prefix'): Complaint {
-  if (typeof prefix !== 'string') return invalid(`${name} is ${show(prefix)}: it must be a text`)
+  if (typeof prefix !== 'string') return invalid(`${name} is ${show(prefix)}: it must be a string`)
   if (prefix.length > limits.keyLength) {
     return invalid(
-      `${name} ${show(prefix)} has ${prefix.length} characters: at most ${limits.keyLength} are allowed`,
+      `${name} ${show(prefix)} has ${prefix.length} characters; the maximum is ${limits.keyLength}. Use a shorter ${name}.`,
     )
   }
-  // Every key of every call comes through here, and a loop is faster than a regular expression.
+  // Every key of every call is checked here, and a loop is faster than a regular expression.
   for (let at = 0; at < prefix.length; at++) {
     const code = prefix.charCodeAt(at)
     if (code < 0x20 || code === 0x7f) {
-      return invalid(`${name} ${show(prefix)} has a control character: use printable ones only`)
+      return invalid(`${name} ${show(prefix)} has a control character: use printable characters`)
     }
-    // A lone surrogate has no UTF-8 form: it would come back from disk as another key.
+    // A lone surrogate cannot be written as UTF-8: it would be another key when read from disk.
     if (code >= 0xd800 && code <= 0xdfff && !prefix.isWellFormed()) {
       return invalid(`${name} ${show(prefix)} is not well-formed Unicode: it has half a character`)
     }
@@ -194,7 +194,7 @@ function checkRevokeTarget(request: RevokeRequest, limits: Limits): Complaint {
   if ('parent' in target) return checkLeaseId('parent', target.parent)
   if (request.after !== undefined) {
     return invalid(
-      `after is ${show(request.after)}, but claims on keys are removed at once: give it with a lease or a parent`,
+      `after is ${show(request.after)}, but claims on keys are removed at once: use it only with a lease or a parent`,
     )
   }
   if ('prefix' in target) return checkPrefix(target.prefix, limits)
@@ -204,20 +204,20 @@ function checkRevokeTarget(request: RevokeRequest, limits: Limits): Complaint {
   )
 }
 
-/** What is named by two of these could mean either, to two who look at it. */
+/** An object that names two of these is ambiguous. */
 function checkNames(what: string, given: object, names: readonly string[]): Complaint {
   const named = names.filter((name) => name in given)
   if (named.length === 1) return undefined
   const others = named.length > 1 ? `, not ${named.join(' and ')}` : ''
-  return invalid(`a ${what} names one of ${names.join(', ')}${others}`)
+  return invalid(`a ${what} must have exactly one of ${names.join(', ')}${others}`)
 }
 
 function checkClaims(claims: readonly ClaimSpec[], limits: Limits, known: KnownKey): Complaint {
   if (!Array.isArray(claims)) return invalid(`claims is ${show(claims)}: give an array of claims`)
-  if (claims.length === 0) return invalid('claims is empty: name at least one key')
+  if (claims.length === 0) return invalid('claims is empty: give at least one key')
   if (claims.length > limits.keysPerClaim) {
     return exceeded(
-      `one call claims at most ${limits.keysPerClaim} keys, not ${claims.length}: claim fewer, or a key that stands for them`,
+      `claims has ${claims.length} keys; the maximum per call is ${limits.keysPerClaim}. Claim fewer keys, or one key that stands for all.`,
     )
   }
   for (const claim of claims) {
@@ -235,7 +235,7 @@ function checkClaimSpec(claim: ClaimSpec, limits: Limits, known: KnownKey): Comp
   if (limit !== undefined) {
     if (mode !== 'shared') {
       return invalid(
-        `limit is ${show(limit)}, but the claim is exclusive: a limit goes with 'shared'`,
+        `limit is ${show(limit)}, but the claim is exclusive: use a limit only with mode 'shared'`,
       )
     }
     if (!Number.isInteger(limit) || limit < 1 || limit > limits.claimsPerKey) {
@@ -249,9 +249,11 @@ function checkClaimSpec(claim: ClaimSpec, limits: Limits, known: KnownKey): Comp
 
 function checkKeys(keys: readonly Key[], limits: Limits, known: KnownKey): Complaint {
   if (!Array.isArray(keys)) return invalid(`keys is ${show(keys)}: give an array of keys`)
-  if (keys.length === 0) return invalid('keys is empty: name at least one key')
+  if (keys.length === 0) return invalid('keys is empty: give at least one key')
   if (keys.length > limits.keysPerClaim) {
-    return exceeded(`one call names at most ${limits.keysPerClaim} keys, not ${keys.length}`)
+    return exceeded(
+      `keys has ${keys.length} keys; the maximum per call is ${limits.keysPerClaim}. Release them in several calls.`,
+    )
   }
   for (const key of keys) {
     const complaint = checkKeyUnless(known, key, limits)
@@ -265,7 +267,7 @@ function checkDistinct(count: number, keyAt: (index: number) => Key): Complaint 
   const seen = new Set<Key>()
   for (let index = 0; index < count; index++) {
     const key = keyAt(index)
-    if (seen.has(key)) return invalid(`key ${show(key)} is named twice in one call: name it once`)
+    if (seen.has(key)) return invalid(`key ${show(key)} is given twice in one call: give it once`)
     seen.add(key)
   }
   return undefined
@@ -273,8 +275,8 @@ function checkDistinct(count: number, keyAt: (index: number) => Key): Complaint 
 
 function checkValue(value: string | undefined, limits: Limits): Complaint {
   if (value === undefined) return undefined
-  if (typeof value !== 'string') return invalid(`value is ${show(value)}: it must be a text`)
-  // A code unit is at most three bytes of UTF-8, so most values need not be measured.
+  if (typeof value !== 'string') return invalid(`value is ${show(value)}: it must be a string`)
+  // A code unit is at most three bytes of UTF-8, so the bytes of most values need not be counted.
   if (value.length * 3 > limits.valueBytes) {
     const bytes = Buffer.byteLength(value)
     if (bytes > limits.valueBytes) {
@@ -287,14 +289,14 @@ function checkValue(value: string | undefined, limits: Limits): Complaint {
 
 export function checkToken(token: number): Complaint {
   if (Number.isSafeInteger(token) && token > 0) return undefined
-  return invalid(`token is ${show(token)}: it must be the integer that the claim was answered with`)
+  return invalid(`token is ${show(token)}: it must be the integer that the claim returned`)
 }
 
 function checkTtl(ttl: number, limits: Limits): Complaint {
-  if (ttl === undefined) return invalid('ttl is missing: say how many milliseconds the lease lives')
+  if (ttl === undefined) return invalid('ttl is missing: give a number of milliseconds')
   if (typeof ttl === 'number' && ttl < limits.ttlMin) {
     return invalid(
-      `ttl is ${formatDuration(ttl)}: the shortest that this store can keep is ${formatDuration(limits.ttlMin)}`,
+      `ttl is ${formatDuration(ttl)}; the minimum is ${formatDuration(limits.ttlMin)}. Use a longer ttl.`,
     )
   }
   return checkSpan('ttl', ttl, limits, true)
@@ -305,7 +307,7 @@ function checkMaxLife(request: GrantRequest, limits: Limits): Complaint {
   if (maxLife === undefined) return undefined
   if (typeof maxLife === 'number' && ttl !== Infinity && maxLife < ttl) {
     return invalid(
-      `maxLife ${formatDuration(maxLife)} is shorter than ttl ${formatDuration(ttl)}: make it at least as long`,
+      `maxLife ${formatDuration(maxLife)} is shorter than ttl ${formatDuration(ttl)}: use at least the ttl`,
     )
   }
   return checkSpan('maxLife', maxLife, limits, true)
@@ -319,11 +321,11 @@ function checkSpan(
 ): Complaint {
   if (value === undefined || (infinite && value === Infinity)) return undefined
   if (typeof value !== 'number' || !(value >= 0)) {
-    return invalid(`${name} is ${show(value)}: it must be a number of milliseconds from 0 on`)
+    return invalid(`${name} is ${show(value)}: it must be a number of milliseconds, at least 0`)
   }
   if (value > limits.ttlMax) {
     return invalid(
-      `${name} is ${formatDuration(value)}: at most ${formatDuration(limits.ttlMax)} is allowed${infinite ? ', or Infinity' : ''}`,
+      `${name} is ${formatDuration(value)}; the maximum is ${formatDuration(limits.ttlMax)}. Use a shorter ${name}${infinite ? ', or Infinity' : ''}.`,
     )
   }
   return undefined
@@ -335,7 +337,7 @@ function checkLabels(labels: GrantRequest['labels'], limits: Limits): Complaint 
   if (complaint) return complaint
   const entries = Object.entries(labels)
   if (entries.length > limits.labels) {
-    return exceeded(`a lease has at most ${limits.labels} labels, not ${entries.length}`)
+    return exceeded(`labels has ${entries.length} labels; the maximum is ${limits.labels}`)
   }
   for (const [name, value] of entries) {
     const wrong =
@@ -347,11 +349,11 @@ function checkLabels(labels: GrantRequest['labels'], limits: Limits): Complaint 
 }
 
 function checkName(name: string, value: string, limits: Limits, mayBeEmpty = false): Complaint {
-  if (typeof value !== 'string') return invalid(`${name} is ${show(value)}: it must be a text`)
-  if (value.length === 0 && !mayBeEmpty) return invalid(`${name} is empty: give it a name`)
+  if (typeof value !== 'string') return invalid(`${name} is ${show(value)}: it must be a string`)
+  if (value.length === 0 && !mayBeEmpty) return invalid(`${name} is empty: give a string`)
   if (value.length > limits.nameLength) {
     return invalid(
-      `${name} ${show(value)} has ${value.length} characters: at most ${limits.nameLength} are allowed`,
+      `${name} ${show(value)} has ${value.length} characters; the maximum is ${limits.nameLength}`,
     )
   }
   if (!value.isWellFormed()) return invalid(`${name} is not well-formed Unicode`)
@@ -364,7 +366,7 @@ function checkOptionalName(name: string, value: string | undefined, limits: Limi
 
 function checkLeaseId(name: string, id: LeaseId): Complaint {
   if (typeof id === 'string' && id.length > 0) return undefined
-  return invalid(`${name} is ${show(id)}: give the id that the lease was granted with`)
+  return invalid(`${name} is ${show(id)}: it must be the id that grant returned`)
 }
 
 function checkFlag(name: string, value: boolean | undefined): Complaint {

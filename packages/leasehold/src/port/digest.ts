@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 
 /**
- * The SHA-256 of a text, in base64url: a name for a secret that does not give the secret away. It is
- * made for secrets that nobody can guess, and keeps no password safe.
+ * The SHA-256 of a string in base64url, which identifies a secret without revealing it. Only for
+ * secrets that nobody can guess; it does not protect a password.
  */
-export function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+export function sha256(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url')
 }

@@ -1,17 +1,15 @@
 /**
- * Every failure that Leasehold reports has a code from this table, and every code says which of
- * the three outcomes it stands for:
+ * Every failure that Leasehold reports has a code from this table. Each code has one of two
+ * outcomes; the third outcome, done, is an answer and not an error:
  *
- * - `refused`: the call changed nothing, and it is known why.
- * - `unknown`: the call may have been carried out, now or later. Ask again with the same request
- *   id, or read; never take it for a no.
- *
- * (The third outcome, done, is an answer and not an error.)
+ * - `refused`: the call changed nothing, and the reason is known.
+ * - `unknown`: the call may have been carried out, or may still be. Repeat it with the same request
+ *   id, or read; never treat it as refused.
  */
 export const ERRORS = {
-  'invalid-argument': { outcome: 'refused', meaning: 'An argument is wrong in itself.' },
-  'limit-exceeded': { outcome: 'refused', meaning: 'The call would pass a limit of the store.' },
-  unsupported: { outcome: 'refused', meaning: 'This store cannot do what was asked.' },
+  'invalid-argument': { outcome: 'refused', meaning: 'An argument is invalid.' },
+  'limit-exceeded': { outcome: 'refused', meaning: 'The call would exceed a limit of the store.' },
+  unsupported: { outcome: 'refused', meaning: 'This store does not support the request.' },
   'lease-not-found': { outcome: 'refused', meaning: 'No such lease, or it ended long ago.' },
   'lease-ended': { outcome: 'refused', meaning: 'The lease has ended; `reason` says how.' },
   'claim-not-found': {
@@ -20,34 +18,34 @@ export const ERRORS = {
   },
   'stale-token': {
     outcome: 'refused',
-    meaning: 'The resource has seen a higher token: somebody else has held it since.',
+    meaning: 'The resource has seen a higher token: another holder has used it since.',
   },
-  'storage-full': { outcome: 'refused', meaning: 'There is no space to write to; reads go on.' },
+  'storage-full': { outcome: 'refused', meaning: 'No space is left to write; reads still work.' },
   'storage-failed': { outcome: 'unknown', meaning: 'Writing failed; the store keeps trying.' },
   'storage-locked': { outcome: 'refused', meaning: 'Another process owns this folder.' },
-  'storage-damaged': { outcome: 'refused', meaning: 'The files do not hold what was written.' },
-  unauthenticated: { outcome: 'refused', meaning: 'The server does not know who asks.' },
-  forbidden: { outcome: 'refused', meaning: 'Whoever asks has no right to that.' },
+  'storage-damaged': { outcome: 'refused', meaning: 'The stored files are damaged.' },
+  unauthenticated: { outcome: 'refused', meaning: 'The server does not know who is calling.' },
+  forbidden: { outcome: 'refused', meaning: 'The caller has no right to do this.' },
   closed: { outcome: 'refused', meaning: 'The store or client was closed.' },
   timeout: { outcome: 'refused', meaning: 'The wait was longer than the caller allowed.' },
   aborted: { outcome: 'refused', meaning: "The caller's AbortSignal was aborted." },
-  'unknown-outcome': { outcome: 'unknown', meaning: 'No answer came; it may have been done.' },
+  'unknown-outcome': { outcome: 'unknown', meaning: 'No answer arrived; it may have been done.' },
   lapsed: {
     outcome: 'refused',
-    meaning: 'The lease could not be renewed in time; its grace runs and it may yet recover.',
+    meaning: 'The lease was not renewed in time. Its grace period runs; it may still recover.',
   },
-  lost: { outcome: 'refused', meaning: 'What was held is held no more; `reason` says why.' },
+  lost: { outcome: 'refused', meaning: 'The hold was lost; `reason` says why.' },
 } as const satisfies Record<string, { outcome: 'refused' | 'unknown'; meaning: string }>
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Why a lease, or a claim on a key, came to its end. */
+/** Why a lease, or a claim on a key, ended. */
 export type EndReason = 'released' | 'expired' | 'revoked' | 'broken'
 
-/** Why a holder no longer holds: an end that the store told of, or one that the holder concluded. */
+/** Why a holder lost its hold: the store reported an end, or the holder concluded it. */
 export type LossReason = Exclude<EndReason, 'released'> | 'superseded' | 'unreachable' | 'closed'
 
-/** How something ended: the reason, and for a forced end who did it and why. */
+/** How something ended: the reason and, for a forced end, who did it and why. */
 export interface End {
   readonly reason: EndReason
   readonly by?: string | undefined
@@ -55,7 +53,7 @@ export interface End {
 }
 
 /**
- * A refusal as a value, so that the kernel can decide without throwing and an answer can be kept
+ * A refusal as a value, so that the kernel can refuse without throwing, and an answer can be stored
  * and given again.
  */
 export interface Refusal {
@@ -74,13 +72,13 @@ export interface ErrorDetails {
 }
 
 /**
- * Marks the errors of every copy of this package. A program may load two, as when two of its
- * dependencies bring their own: a store of one copy then throws to a client of the other.
+ * Marks the errors of every copy of this package. A program may load two copies, for example if two
+ * dependencies bring their own. A store of one copy then throws to a client of the other.
  */
 const BRAND = Symbol.for('leasehold.error')
 
 export class LeaseholdError extends Error {
-  /** `instanceof` is true for the errors of another copy of this package too. */
+  /** `instanceof` is also true for the errors of another copy of this package. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return value instanceof Error && (value as { readonly [BRAND]?: unknown })[BRAND] === true
   }
@@ -91,7 +89,7 @@ export class LeaseholdError extends Error {
   readonly reason: LossReason | EndReason | undefined
   /** For a forced end: who asked for it. */
   readonly by: string | undefined
-  /** For a forced end: the reason that was given. */
+  /** For a forced end: the reason given. */
   readonly why: string | undefined
   /** For `stale-token`: the token that was refused, and the highest that the resource has seen. */
   readonly token: number | undefined
@@ -124,7 +122,7 @@ export function isLeaseholdError(error: unknown, code?: ErrorCode): error is Lea
   return error instanceof LeaseholdError && (code === undefined || error.code === code)
 }
 
-/** For a value that is wrong in itself: the message names it, what is allowed, and the fix. */
+/** For an invalid argument. The message gives its value, what is allowed, and the fix. */
 export function invalid(message: string): LeaseholdError {
   return new LeaseholdError('invalid-argument', message)
 }

@@ -1,9 +1,9 @@
 /**
- * Everything is bounded. A call that would pass a limit is refused with `limit-exceeded` (or
- * `invalid-argument`, where the value is wrong in itself) and a message that names the limit.
+ * Everything has a limit. A call that would exceed one is refused with `limit-exceeded`, or with
+ * `invalid-argument` if the value itself is invalid. The message names the limit.
  */
 export interface Limits {
-  /** The shortest and the longest finite ttl, in milliseconds. An infinite ttl is always allowed. */
+  /** The minimum and maximum of a finite ttl, in milliseconds. `Infinity` is always allowed. */
   readonly ttlMin: number
   readonly ttlMax: number
   /** UTF-16 code units in a key, a holder's name, a label's name or value, a request id, a reason. */
@@ -17,7 +17,7 @@ export interface Limits {
   readonly keysPerClaim: number
   /** Claims that one lease may have at a time. */
   readonly claimsPerLease: number
-  /** Claims on one key at a time: its holders and those who wait. */
+  /** Claims on one key at a time, holding and waiting. */
   readonly claimsPerKey: number
   /** Leases directly under one parent, and how deep leases may be nested. */
   readonly childrenPerLease: number
@@ -26,18 +26,18 @@ export interface Limits {
   readonly leases: number
   /** Leases in one call of `renew`. */
   readonly renewBatch: number
-  /** Entries in one answer of `read`, and claims that one call of `revoke` by prefix removes. */
+  /** Entries in one answer of `read`, and claims that one `revoke` by prefix removes. */
   readonly page: number
-  /** Events kept for watches that resume. */
+  /** Events kept so that watches can resume. */
   readonly events: number
-  /** Past tenures kept of one key, and of all keys together. */
+  /** Past tenures kept per key, and in total. */
   readonly historyPerKey: number
   readonly history: number
-  /** Keys that nobody claims, kept for the sake of their history. */
+  /** Keys without claims that are kept for their history. */
   readonly idleKeys: number
   /** Requests whose answers are kept, so that a repeated request gets the same answer. */
   readonly requests: number
-  /** Ended leases whose reason is kept. */
+  /** Ended leases whose end reason is kept. */
   readonly ended: number
 }
 

@@ -1,12 +1,12 @@
 /**
- * An address as it can be printed: whatever stands before the last @ may hold a password, and the
- * setting `sig` is the signature of a shared access to Azure.
+ * A URL without its secrets, for printing. The part before the last @ may contain a password, and
+ * the parameter `sig` is the signature of an Azure shared access URL.
  */
 export function withoutPassword(url: string): string {
   return url.replace(/:\/\/.*@/, '://…@').replace(/([?&]sig=)[^&]*/g, '$1…')
 }
 
-/** A value as it can stand in an error message: quoted, and never long. */
+/** A value for an error message: quoted, and never long. */
 export function show(value: unknown): string {
   if (typeof value === 'string') {
     return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value)

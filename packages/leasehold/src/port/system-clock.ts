@@ -2,22 +2,22 @@ import { uptime } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import type { Clock, Timer } from './clock.ts'
 
-/** The longest delay that setTimeout can count. A later timer is set in steps. */
+/** The longest delay that setTimeout accepts. A later timer is set in steps. */
 const DELAY_MAX = 2 ** 31 - 1
 
-/** Reading it is as slow as reading the clock. */
+/** Read once, because reading it is as slow as reading the clock. */
 const ORIGIN = performance.timeOrigin
 
-/** A difference between two clocks below this is noise, above it the machine slept or was set. */
+/** A smaller difference between two clocks is noise. A larger one is a sleep or a clock change. */
 const NOTICEABLE_MS = 200
 
 /**
  * The machine's clock.
  *
- * `performance.now()` follows CLOCK_MONOTONIC, which stands still while the machine is suspended;
- * `os.uptime()` goes on but is slow to read. So `asleep` reads the wall clock first, which is cheap
- * and also goes on, and only where the two have moved apart asks the uptime which of them it was:
- * a machine that slept, or a wall clock that somebody set.
+ * `performance.now()` follows CLOCK_MONOTONIC, which stops while the machine is suspended.
+ * `os.uptime()` does not stop, but is slow to read. The wall clock does not stop either and is fast
+ * to read, so `asleep` reads it first. Only if the two clocks have moved apart does it read the
+ * uptime, to find out which happened: the machine slept, or somebody set the wall clock.
  */
 export class SystemClock implements Clock {
   #asleep = 0
@@ -26,7 +26,7 @@ export class SystemClock implements Clock {
   #uptimeAhead: number
   readonly #uptime: () => number
 
-  /** `machineUptime` says for how many seconds the machine has been running, asleep or not. */
+  /** `machineUptime` returns how many seconds ago the machine started, sleep included. */
   constructor(machineUptime: () => number = uptime) {
     this.#uptime = machineUptime
     this.#uptimeAhead = this.#readUptimeAhead()
@@ -38,7 +38,7 @@ export class SystemClock implements Clock {
 
   asleep(): number {
     const wall = Date.now()
-    // Where the wall clock has hardly moved, the machine has hardly slept.
+    // If the wall clock has hardly moved, the machine has hardly slept.
     if (wall < this.#wall || wall - this.#wall > NOTICEABLE_MS) {
       this.#wall = wall
       this.#compare(wall)
@@ -95,7 +95,7 @@ class SystemTimer implements Timer {
     if (!this.#keepAlive) this.#handle.unref()
   }
 
-  /** setTimeout may fire a little early, and a far timer is set in steps: look before calling. */
+  /** setTimeout may fire a little early, and a far timer is set in steps: check the time first. */
   #fire(): void {
     if (this.#clock.now() < this.#time) this.#arm()
     else this.#run()

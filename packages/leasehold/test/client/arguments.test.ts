@@ -12,7 +12,7 @@ const control = String.fromCharCode(1)
 const wrongLocks: [string, Anything, Anything, string, RegExp][] = [
   ['a ttl of 0', 'k', { ttl: 0 }, 'invalid-argument', /ttl is 0ms.*shortest.*10ms/],
   ['a ttl that is not a number', 'k', { ttl: Number.NaN }, 'invalid-argument', /ttl is NaN.*'30s'/],
-  ['a negative ttl', 'k', { ttl: -5 }, 'invalid-argument', /ttl is -5.*not negative/],
+  ['a negative ttl', 'k', { ttl: -5 }, 'invalid-argument', /ttl is -5.*at least 0/],
   ['a text that is no duration', 'k', { ttl: 'soon' }, 'invalid-argument', /ttl is "soon".*'30s'/],
   ['a ttl without a unit', 'k', { ttl: '30' }, 'invalid-argument', /ttl is "30"/],
   ['a ttl that is too short', 'k', { ttl: 5 }, 'invalid-argument', /ttl is 5ms.*10ms/],
@@ -76,7 +76,7 @@ const wrongLocks: [string, Anything, Anything, string, RegExp][] = [
   ['options that are none', 'k', 30, 'invalid-argument', /options is 30.*object/],
   ['options that are null', 'k', null, 'invalid-argument', /options is null/],
   ['an empty key', '', {}, 'invalid-argument', /key is empty/],
-  ['a key that is no text', 7, {}, 'invalid-argument', /key is 7.*text/],
+  ['a key that is no text', 7, {}, 'invalid-argument', /key is 7.*string/],
   ['no key', undefined, {}, 'invalid-argument', /key is undefined/],
   ['a key that is too long', 'x'.repeat(513), {}, 'invalid-argument', /513 characters.*512/],
   ['a key with a control character', `a${control}`, {}, 'invalid-argument', /control character/],

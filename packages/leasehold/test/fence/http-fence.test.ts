@@ -169,7 +169,7 @@ describe.each<[string, Serve]>([
     const send = await start()
     const { status, body } = await send('PUT', `/api/${'x'.repeat(600)}`, '9')
     expect(status).toBe(400)
-    expect(body).toMatchObject({ detail: expect.stringContaining('at most 512') })
+    expect(body).toMatchObject({ detail: expect.stringContaining('maximum is 512') })
   })
 
   it('lets nobody through when the fence cannot be asked, and tells who listens', async () => {

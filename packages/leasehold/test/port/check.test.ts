@@ -46,7 +46,7 @@ const claims = [{ key: 'a' }]
 const twelve = 'x'.repeat(12)
 const half = '\ud800'
 
-/** What is accepted lies at the edge of what is refused below. */
+/** These values are at the edge of what is refused below. */
 const ACCEPTED: readonly [string, Check, unknown][] = [
   ['a lease', grant, lease],
   ['a holder of the longest name', grant, { ...lease, holder: 'x'.repeat(6) }],
@@ -63,9 +63,9 @@ const ACCEPTED: readonly [string, Check, unknown][] = [
   ['no labels', grant, { ...lease, labels: {} }],
   ['claims with the grant', grant, { ...lease, claims }],
   ['a request id', grant, { ...lease, request: 'x' }],
-  ['a grant whatever is free', grant, { ...lease, claims, ifFree: false }],
+  ['a grant that may wait', grant, { ...lease, claims, ifFree: false }],
   ['a claim', claim, { ...onLease, claims }],
-  ['a claim of what is free', claim, { ...onLease, claims, ifFree: true }],
+  ['a claim only if free', claim, { ...onLease, claims, ifFree: true }],
   [
     'as many keys as there may be',
     claim,
@@ -113,41 +113,46 @@ const ACCEPTED: readonly [string, Check, unknown][] = [
 ]
 
 const REFUSED: readonly [string, Check, unknown, string][] = [
-  ['no object', grant, null, 'grant is null'],
-  ['no object', grant, 'x', 'grant is "x"'],
+  ['not an object', grant, null, 'grant is null'],
+  ['not an object', grant, 'x', 'grant is "x"'],
   ['no holder', grant, { ttl: 100 }, 'holder is undefined'],
   ['an empty holder', grant, { ...lease, holder: '' }, 'holder is empty'],
   ['a holder that is too long', grant, { ...lease, holder: 'x'.repeat(7) }, 'has 7 characters'],
   ['half a character', grant, { ...lease, holder: half }, 'holder is not well-formed'],
   ['no ttl', grant, { holder: 'me' }, 'ttl is missing'],
   ['a short ttl', grant, { ...lease, ttl: 9 }, 'ttl is 9ms'],
-  ['a negative ttl', grant, { ...lease, ttl: -1 }, 'the shortest'],
-  ['a long ttl', grant, { ...lease, ttl: 1001 }, 'at most 1s is allowed, or Infinity'],
-  ['a ttl that is no number', grant, { ...lease, ttl: '1s' }, 'ttl is "1s"'],
-  ['a ttl that is not a number', grant, { ...lease, ttl: Number.NaN }, 'ttl is NaN'],
-  ['a grace that is a text', grant, { ...lease, grace: '5' }, 'grace is "5"'],
+  ['a negative ttl', grant, { ...lease, ttl: -1 }, 'the minimum is 10ms'],
+  [
+    'a long ttl',
+    grant,
+    { ...lease, ttl: 1001 },
+    'the maximum is 1s. Use a shorter ttl, or Infinity',
+  ],
+  ['a ttl that is a string', grant, { ...lease, ttl: '1s' }, 'ttl is "1s"'],
+  ['a ttl that is NaN', grant, { ...lease, ttl: Number.NaN }, 'ttl is NaN'],
+  ['a grace that is a string', grant, { ...lease, grace: '5' }, 'grace is "5"'],
   ['a negative grace', grant, { ...lease, grace: -1 }, 'grace is -1'],
   [
     'an infinite grace',
     grant,
     { ...lease, grace: Infinity },
-    'grace is infinite: at most 1s is allowed',
+    'grace is infinite; the maximum is 1s',
   ],
   ['a short life', grant, { ...lease, maxLife: 99 }, 'maxLife 99ms is shorter'],
   ['a long life', grant, { ...lease, maxLife: 1001 }, 'maxLife is 1001ms'],
-  ['a life that is no number', grant, { ...lease, maxLife: 'x' }, 'maxLife is "x"'],
+  ['a life that is not a number', grant, { ...lease, maxLife: 'x' }, 'maxLife is "x"'],
   ['an empty parent', grant, { ...lease, parent: '' }, 'parent is ""'],
-  ['a parent that is no id', grant, { ...lease, parent: 5 }, 'parent is 5'],
-  ['labels that are none', grant, { ...lease, labels: 'x' }, 'labels is "x"'],
+  ['a parent that is not an id', grant, { ...lease, parent: 5 }, 'parent is 5'],
+  ['labels that are a string', grant, { ...lease, labels: 'x' }, 'labels is "x"'],
   [
     'too many labels',
     grant,
     { ...lease, labels: { a: '', b: '', c: '' } },
-    'at most 2 labels, not 3',
+    '3 labels; the maximum is 2',
   ],
-  ['a label that is no text', grant, { ...lease, labels: { a: 5 } }, 'the label "a" is 5'],
+  ['a label that is not a string', grant, { ...lease, labels: { a: 5 } }, 'the label "a" is 5'],
   [
-    'a second label that is no text',
+    'a second label that is not a string',
     grant,
     { ...lease, labels: { a: '', b: 5 } },
     'label "b" is 5',
@@ -157,18 +162,18 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
   ['wrong claims', grant, { ...lease, claims: [] }, 'claims is empty'],
   ['an empty request id', grant, { ...lease, request: '' }, 'request is empty'],
   ['a flag that is a number', grant, { ...lease, claims, ifFree: 0 }, 'ifFree is 0'],
-  ['a flag that is a text', claim, { ...onLease, claims, ifFree: 'no' }, 'ifFree is "no"'],
-  ['no object', claim, 5, 'claim is 5'],
+  ['a flag that is a string', claim, { ...onLease, claims, ifFree: 'no' }, 'ifFree is "no"'],
+  ['not an object', claim, 5, 'claim is 5'],
   ['no lease', claim, { claims }, 'lease is undefined'],
   ['no claims', claim, onLease, 'claims is undefined'],
   ['no array of claims', claim, { ...onLease, claims: { length: 1 } }, 'claims is an object'],
   ['no claims in it', claim, { ...onLease, claims: [] }, 'claims is empty'],
-  ['a claim that is none', claim, { ...onLease, claims: [null] }, 'claim is null'],
+  ['a claim that is null', claim, { ...onLease, claims: [null] }, 'claim is null'],
   [
     'one key twice',
     claim,
     { ...onLease, claims: [{ key: 'a' }, { key: 'a' }] },
-    '"a" is named twice',
+    '"a" is given twice',
   ],
   ['an unknown mode', claim, { ...onLease, claims: [{ key: 'a', mode: 'x' }] }, 'mode is "x"'],
   [
@@ -197,7 +202,7 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
   ],
   ['a claim without a key', claim, { ...onLease, claims: [{}] }, 'key is undefined'],
   [
-    'a value that is no text',
+    'a value that is not a string',
     claim,
     { ...onLease, claims: [{ key: 'a', value: 5 }] },
     'value is 5',
@@ -209,12 +214,12 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
     'the value is not well-formed',
   ],
   ['an empty request id', claim, { ...onLease, claims, request: '' }, 'request is empty'],
-  ['no object', release, null, 'release is null'],
+  ['not an object', release, null, 'release is null'],
   ['no lease', release, { keys: ['a'], token: 1 }, 'lease is undefined'],
   ['no array of keys', release, { ...onLease, keys: 'a', token: 1 }, 'keys is "a"'],
   ['no keys', release, { ...onLease, keys: [], token: 1 }, 'keys is empty'],
-  ['one key twice', release, { ...onLease, keys: ['a', 'a'], token: 1 }, '"a" is named twice'],
-  ['a key that is none', release, { ...onLease, keys: ['a', 5], token: 1 }, 'key is 5'],
+  ['one key twice', release, { ...onLease, keys: ['a', 'a'], token: 1 }, '"a" is given twice'],
+  ['a key that is a number', release, { ...onLease, keys: ['a', 5], token: 1 }, 'key is 5'],
   ['no token', release, { ...onLease, keys: ['a'] }, 'token is undefined'],
   [
     'an empty request id',
@@ -222,7 +227,7 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
     { ...onLease, keys: ['a'], token: 1, request: '' },
     'request is empty',
   ],
-  ['no object', update, undefined, 'update is undefined'],
+  ['not an object', update, undefined, 'update is undefined'],
   ['no lease', update, { key: 'a', token: 1 }, 'lease is undefined'],
   ['no key', update, { ...onLease, token: 1 }, 'key is undefined'],
   ['no token', update, { ...onLease, key: 'a' }, 'token is undefined'],
@@ -235,9 +240,9 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
   ],
   ['no array to renew', renew, '1.1', 'leases is "1.1"'],
   ['an empty lease to renew', renew, ['1.1', ''], 'lease is ""'],
-  ['no object', revoke, 5, 'revoke is 5'],
+  ['not an object', revoke, 5, 'revoke is 5'],
   ['no target', revoke, {}, 'target is undefined'],
-  ['a target that names nothing', revoke, { target: {} }, 'names one of'],
+  ['a target that names nothing', revoke, { target: {} }, 'exactly one of'],
   ['two targets', revoke, { target: { lease: '1.1', key: 'a' } }, 'not lease and key'],
   [
     'three targets',
@@ -257,8 +262,8 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
   ['a wrong name', revoke, { target: onLease, by: 5 }, 'by is 5'],
   ['a wrong reason', revoke, { target: onLease, why: 'x'.repeat(7) }, 'why "xxxxxxx" has 7'],
   ['an empty request id', revoke, { target: onLease, request: '' }, 'request is empty'],
-  ['no object', query, 'a', 'query is "a"'],
-  ['a query for nothing', query, {}, 'a query names'],
+  ['not an object', query, 'a', 'query is "a"'],
+  ['a query for nothing', query, {}, 'a query must have'],
   ['an empty key', query, { key: '' }, 'key is empty'],
   ['a wrong prefix', query, { prefix: null }, 'prefix is null'],
   ['a wrong start', query, { prefix: '', after: 5 }, 'after is 5'],
@@ -269,13 +274,13 @@ const REFUSED: readonly [string, Check, unknown, string][] = [
   ['a page of nothing', query, { prefix: '', limit: 0 }, 'limit is 0'],
   ['a page that is too large', query, { prefix: '', limit: 6 }, 'limit is 6'],
   ['half a page', query, { leases: true, limit: 1.5 }, 'limit is 1.5'],
-  ['no object', watch, null, 'target is null'],
-  ['nothing', watch, {}, 'a watch names'],
+  ['not an object', watch, null, 'target is null'],
+  ['nothing', watch, {}, 'a watch must have'],
   ['an empty lease', watch, { lease: '' }, 'lease is ""'],
   ['a wrong prefix', watch, { prefix: 5 }, 'prefix is 5'],
   ['a negative revision', watch, { prefix: '', from: -1 }, 'from is -1'],
   ['half a revision', watch, { prefix: '', from: 0.5 }, 'from is 0.5'],
-  ['a key that is no text', key, 5, 'key is 5'],
+  ['a key that is not a string', key, 5, 'key is 5'],
   ['an empty key', key, '', 'key is empty'],
   ['a key that is too long', key, 'x'.repeat(9), 'has 9 characters'],
   ['a control character', key, 'a\u001f', 'control character'],
@@ -305,7 +310,7 @@ describe('the checks of arguments', () => {
   it.each(REFUSED)('refuse %s', (_name, check, request, message) => {
     const complaint = check(request as never)
     expect(complaint?.message).toContain(message)
-    const isLimit = /^a lease has at most/.test(complaint!.message)
+    const isLimit = /^labels has/.test(complaint!.message)
     expect(complaint?.code).toBe(isLimit ? 'limit-exceeded' : 'invalid-argument')
   })
 
@@ -313,7 +318,7 @@ describe('the checks of arguments', () => {
     expect(check(request as never)?.code).toBe('limit-exceeded')
   })
 
-  it('go by limits that are whole numbers, with ten years as the longest ttl', () => {
+  it('use integer limits, with ten years as the longest ttl', () => {
     for (const [name, limit] of Object.entries(DEFAULT_LIMITS)) {
       expect(Number.isInteger(limit) && limit > 0, name).toBe(true)
     }
@@ -321,9 +326,9 @@ describe('the checks of arguments', () => {
     expect(DEFAULT_LIMITS.valueBytes).toBe(65_536)
   })
 
-  it('say what a target may name, and nothing else if it names nothing', () => {
+  it('list what a target may name, and nothing else if it names nothing', () => {
     expect(revoke({ target: {} } as never)?.message).toBe(
-      'a revoke names one of lease, parent, prefix, key',
+      'a revoke must have exactly one of lease, parent, prefix, key',
     )
   })
 
@@ -340,7 +345,7 @@ describe('the checks of arguments', () => {
     expect(checkToken(token as number)?.code).toBe('invalid-argument')
   })
 
-  it('do not read a key that is known again, unless it is no text', () => {
+  it('skip the characters of a known key, unless it is not a string', () => {
     const known = (name: string) => name === 'far too long' || name === '5'
     const request = { ...onLease, claims: [{ key: 'far too long' }] }
     expect(checkClaim(request, LIMITS, known)).toBeUndefined()

@@ -47,7 +47,7 @@ describe('a duration', () => {
     expect(() => milliseconds(value as Duration, 'ttl')).toThrow('ttl is ')
   })
 
-  it('that can be waited for is more than 0 and not infinite', () => {
+  it('that can be waited for is more than 0 and finite', () => {
     expect(positive('5s', 'timeout')).toBe(5000)
     expect(positive(0.5, 'timeout')).toBe(0.5)
     expect(positive(Number.MAX_VALUE, 'timeout')).toBe(Number.MAX_VALUE)

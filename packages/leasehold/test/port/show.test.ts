@@ -44,7 +44,7 @@ describe('a value in an error message', () => {
 })
 
 describe('an error', () => {
-  it('has a code that says its outcome, and the details it was given', () => {
+  it('has an outcome by its code, and the details it was given', () => {
     const cause = new Error('disk')
     const details = {
       reason: 'revoked',
@@ -72,7 +72,7 @@ describe('an error', () => {
     },
   )
 
-  it('is known by its class, and by its code if one is given', () => {
+  it('is recognised by its class, and by its code if one is given', () => {
     const error = LeaseholdError.from({ code: 'lost', message: 'gone', end: { reason: 'expired' } })
     expect(error).toMatchObject({ code: 'lost', message: 'gone', reason: 'expired' })
     expect(isLeaseholdError(error)).toBe(true)
@@ -87,12 +87,12 @@ describe('an error of another copy of the package', () => {
   const other = (brand: unknown) =>
     Object.assign(new Error('gone'), { code: 'lost', [Symbol.for('leasehold.error')]: brand })
 
-  it('is known like one of this copy', () => {
+  it('is recognised like one of this copy', () => {
     expect(other(true)).toBeInstanceOf(LeaseholdError)
     expect(isLeaseholdError(other(true), 'lost')).toBe(true)
   })
 
-  it('is not taken for one if it is not marked, or is no error', () => {
+  it('is not recognised if it has no brand, or is not an Error', () => {
     expect(other(undefined)).not.toBeInstanceOf(LeaseholdError)
     expect(other('yes')).not.toBeInstanceOf(LeaseholdError)
     expect({ ...other(true) }).not.toBeInstanceOf(LeaseholdError)
@@ -107,7 +107,7 @@ describe('identifiers and hashes', () => {
     expect(sha256('abc')).toBe('ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0')
   })
 
-  it('and jitter is from 0 to 1', () => {
+  it('and jitter is from 0 to below 1', () => {
     const numbers = Array.from({ length: 50 }, () => systemRandom.next())
     expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true)
     expect(new Set(numbers).size).toBeGreaterThan(40)

@@ -36,7 +36,7 @@ describe("the machine's clock", () => {
     expect(clock.now()).toBe(performance.timeOrigin + 5000)
   })
 
-  it('goes by the monotonic clock, from when the process began', () => {
+  it('follows the monotonic clock since the process started', () => {
     const clock = makeClock()
     expect(clock.now()).toBe(performance.timeOrigin + 5000)
     machine.wall -= 1_000_000
@@ -44,7 +44,7 @@ describe("the machine's clock", () => {
     expect(clock.now()).toBe(performance.timeOrigin + 5010)
   })
 
-  it('says how long the machine was asleep, all times together', () => {
+  it('adds up all times that the machine was asleep', () => {
     const clock = makeClock()
     expect(clock.asleep()).toBe(0)
     sleep(60_000)
@@ -55,7 +55,7 @@ describe("the machine's clock", () => {
     expect(clock.asleep()).toBeCloseTo(61_000)
   })
 
-  it('takes no noise for sleep', () => {
+  it('does not mistake noise for sleep', () => {
     const clock = makeClock()
     sleep(200)
     expect(clock.asleep()).toBe(0)
@@ -63,7 +63,7 @@ describe("the machine's clock", () => {
     expect(clock.asleep()).toBe(0)
   })
 
-  it('takes 200 ms for noise, of the wall clock and of the uptime', () => {
+  it('treats 200 ms of the wall clock or of the uptime as noise', () => {
     const clock = makeClock()
     sleep(300)
     machine.wall -= 100
@@ -76,7 +76,7 @@ describe("the machine's clock", () => {
     expect(other.asleep()).toBe(0)
   })
 
-  it('does not take a wall clock that was set for sleep', () => {
+  it('does not mistake a wall clock that was set for sleep', () => {
     const clock = makeClock()
     machine.wall += 3_600_000
     // The uptime counts in steps.
@@ -88,7 +88,7 @@ describe("the machine's clock", () => {
     expect(clock.asleep()).toBeCloseTo(2010)
   })
 
-  it('asks for the uptime, which is slow, only when the clocks have moved apart', () => {
+  it('reads the slow uptime only if the clocks have moved apart', () => {
     const clock = makeClock()
     uptime.mockClear()
     for (let turn = 0; turn < 5; turn++) {
@@ -128,7 +128,7 @@ describe('a timer', () => {
     expect(run).toHaveBeenCalledTimes(1)
   })
 
-  it('looks again where setTimeout fired early', () => {
+  it('checks the time again if setTimeout fired early', () => {
     const clock = makeClock()
     const run = vi.fn()
     clock.timer(clock.now() + 100, run)
@@ -148,7 +148,7 @@ describe('a timer', () => {
     expect(run).toHaveBeenCalledTimes(1)
   })
 
-  it('can be further away than setTimeout can count', () => {
+  it('can be later than setTimeout allows', () => {
     const clock = makeClock()
     const run = vi.fn()
     const delay = 2 ** 31 - 1
@@ -159,7 +159,7 @@ describe('a timer', () => {
     expect(run).toHaveBeenCalledTimes(1)
   })
 
-  it('for a time that never comes is not set at all', () => {
+  it('for Infinity is never set', () => {
     const clock = makeClock()
     const timer = clock.timer(Infinity, () => {})
     expect(vi.getTimerCount()).toBe(0)
@@ -174,7 +174,7 @@ describe('a timer', () => {
     expect(run).not.toHaveBeenCalled()
   })
 
-  it('keeps the process alive only if it is asked to', () => {
+  it('keeps the process alive only with keepAlive', () => {
     const clock = makeClock()
     const unref = vi.fn()
     const set = vi.spyOn(globalThis, 'setTimeout').mockImplementation(() => ({ unref }) as never)

@@ -31,7 +31,7 @@ describe('testStore', () => {
     const { store } = testStore({ limits: { ttlMin: 5000 }, tokensAbove: 70 })
     await expect(store.grant({ holder: 'a', ttl: 10 })).rejects.toMatchObject({
       code: 'invalid-argument',
-      message: 'ttl is 10ms: the shortest that this store can keep is 5s',
+      message: 'ttl is 10ms; the minimum is 5s. Use a longer ttl.',
     })
     expect(await store.grant({ holder: 'a', ttl: 5000 })).toMatchObject({ revision: 71 })
   })

@@ -3,7 +3,7 @@ import type { Row, Stage } from './row.ts'
 
 const INVALID = 'invalid-argument'
 
-/** A call whose types are wrong, as plain JavaScript can make it. */
+/** A call with wrong types, as plain JavaScript can make it. */
 function grant(stage: Stage, wrong: object): unknown {
   const request = { holder: 'alice', ttl: 600_000, ...wrong } as GrantRequest
   return stage.store.grant(request)
@@ -17,7 +17,7 @@ function claimKey(stage: Stage, key: unknown): unknown {
   return claim(stage, [{ key }])
 }
 
-// long because it is a table, one row for each wrong call.
+// long because it is a table, one row for each invalid call.
 function timings(limits: Limits): Row[] {
   const ttl = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
     name: `a ttl that is ${name}`,
@@ -26,22 +26,22 @@ function timings(limits: Limits): Row[] {
     call: (stage) => grant(stage, { ttl: value }),
   })
   return [
-    ttl('0', 0, '0', /shortest|at least|from/),
+    ttl('0', 0, '0', /minimum|at least/),
     ttl('negative', -5, '-5'),
     ttl('not a number', Number.NaN, 'NaN', /number of milliseconds/),
-    ttl('a text', '30s', '30s', /number of milliseconds/),
+    ttl('a string', '30s', '30s', /number of milliseconds/),
     ttl('missing', undefined, /missing|undefined/),
     ttl('null', null, 'null'),
     {
-      name: 'a ttl below the smallest that the store can keep',
+      name: 'a ttl below the minimum of the store',
       code: INVALID,
-      says: ['ttl', /shortest|at least/],
+      says: ['ttl', /minimum|at least/],
       call: (stage) => grant(stage, { ttl: stage.store.guarantees.ttl.min * 0.9 }),
     },
     {
-      name: 'a ttl above the largest',
+      name: 'a ttl above the maximum',
       code: INVALID,
-      says: ['ttl', /at most/],
+      says: ['ttl', /maximum|at most/],
       call: (stage) => grant(stage, { ttl: stage.store.guarantees.ttl.max * 1.1 }),
     },
     {
@@ -53,7 +53,7 @@ function timings(limits: Limits): Row[] {
     {
       name: 'an infinite grace',
       code: INVALID,
-      says: ['grace', /at most/],
+      says: ['grace', /maximum|at most/],
       call: (stage) => grant(stage, { grace: Infinity }),
     },
     {
@@ -75,7 +75,7 @@ function timings(limits: Limits): Row[] {
       call: ({ store, lease }) => store.revoke({ target: { lease }, after: -1 }),
     },
     {
-      name: 'a break with a period of claims, which have no time of their own',
+      name: 'a break with a period for claims, which have no deadline',
       code: INVALID,
       says: ['after', '1000', /lease/],
       call: ({ store, key }) => store.revoke({ target: { key }, after: 1000 }),
@@ -93,25 +93,25 @@ function timings(limits: Limits): Row[] {
       call: ({ store, key }) => store.read({ key, limit: limits.page + 1 }),
     },
     {
-      name: 'a page of keys after what is no key',
+      name: 'a page of keys after something that is not a key',
       code: INVALID,
-      says: ['after', '5', /text/],
+      says: ['after', '5', /string/],
       call: ({ store }) => store.read({ prefix: '', after: 5 as unknown as string }),
     },
     {
-      name: 'a page of leases after what is no lease',
+      name: 'a page of leases after something that is not a lease',
       code: INVALID,
       says: ['after', '5', /id/],
       call: ({ store }) => store.read({ leases: true, after: 5 as unknown as LeaseId }),
     },
     {
-      name: 'a watch that nobody listens to',
+      name: 'a watch without an observer',
       code: INVALID,
       says: ['observer', 'undefined', /function/],
       call: ({ store }) => store.watch({ prefix: '' }, undefined as unknown as () => void),
     },
     {
-      name: 'a watch from a revision that is none',
+      name: 'a watch from a negative revision',
       code: INVALID,
       says: ['from', '-1', /revision/],
       call: ({ store }) => store.watch({ prefix: '', from: -1 }, () => {}),
@@ -119,7 +119,7 @@ function timings(limits: Limits): Row[] {
   ]
 }
 
-// long because it is a table, one row for each wrong call.
+// long because it is a table, one row for each invalid call.
 function names(limits: Limits): Row[] {
   const key = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
     name: `a key that ${name}`,
@@ -130,8 +130,8 @@ function names(limits: Limits): Row[] {
   const long = limits.nameLength + 1
   return [
     key('is empty', '', /empty/),
-    key('is missing', undefined, 'undefined', /text/),
-    key('is a number', 5, '5', /text/),
+    key('is missing', undefined, 'undefined', /string/),
+    key('is a number', 5, '5', /string/),
     key('is too long', 'k'.repeat(limits.keyLength + 1), `${limits.keyLength}`, '"kkk'),
     key('has a control character', 'a\nb', 'a\\nb', /control/),
     key('has a DEL', 'a\u007fb', /control/),
@@ -173,9 +173,9 @@ function names(limits: Limits): Row[] {
       call: (stage) => grant(stage, { holder: 'h'.repeat(long) }),
     },
     {
-      name: 'a label that is not a text',
+      name: 'a label that is not a string',
       code: INVALID,
-      says: ['zone', '5', /text/],
+      says: ['zone', '5', /string/],
       call: (stage) => grant(stage, { labels: { zone: 5 } }),
     },
     {
@@ -209,7 +209,7 @@ function* numbers(count: number): Generator<[string, string]> {
   for (let at = 0; at < count; at++) yield [`label-${at}`, 'x']
 }
 
-// long because it is a table, one row for each wrong call.
+// long because it is a table, one row for each invalid call.
 function claimsOf(limits: Limits): Row[] {
   const big = 'ü'.repeat(Math.floor(limits.valueBytes / 2) + 1)
   return [
@@ -226,13 +226,13 @@ function claimsOf(limits: Limits): Row[] {
       call: ({ store, lease, key, token }) => store.update({ lease, key, token, value: big }),
     },
     {
-      name: 'a value that is not a text',
+      name: 'a value that is not a string',
       code: INVALID,
-      says: ['value', 'an object', /text/],
+      says: ['value', 'an object', /string/],
       call: (stage) => claim(stage, [{ key: stage.scene.key(), value: {} }]),
     },
     {
-      name: 'a mode that is none',
+      name: 'an unknown mode',
       code: INVALID,
       says: ['mode', 'both', 'exclusive', 'shared'],
       call: (stage) => claim(stage, [{ key: stage.scene.key(), mode: 'both' }]),
@@ -250,7 +250,7 @@ function claimsOf(limits: Limits): Row[] {
       call: (stage) => claim(stage, [{ key: stage.scene.key(), mode: 'shared', limit: 0 }]),
     },
     {
-      name: 'a limit that is not whole',
+      name: 'a limit that is not an integer',
       code: INVALID,
       says: ['limit', '1.5', 'integer'],
       call: (stage) => claim(stage, [{ key: stage.scene.key(), mode: 'shared', limit: 1.5 }]),
@@ -262,19 +262,19 @@ function claimsOf(limits: Limits): Row[] {
       call: (stage) => claim(stage, []),
     },
     {
-      name: 'claims that are no array',
+      name: 'claims that are not an array',
       code: INVALID,
       says: ['claims', 'array'],
       call: (stage) => claim(stage, 'all'),
     },
     {
-      name: 'a key named twice in one claim',
+      name: 'a key given twice in one claim',
       code: INVALID,
       says: ['key', 'twice', 'once'],
       call: (stage) => claim(stage, [{ key: stage.key }, { key: stage.key }]),
     },
     {
-      name: 'a key named twice in one release',
+      name: 'a key given twice in one release',
       code: INVALID,
       says: ['key', 'twice'],
       call: ({ store, lease, key, token }) => store.release({ lease, keys: [key, key], token }),
@@ -288,7 +288,7 @@ function claimsOf(limits: Limits): Row[] {
   ]
 }
 
-/** Values that are wrong in themselves. */
+/** Values that are invalid in every state. */
 export function badValues(limits: Limits): Row[] {
   return [...timings(limits), ...names(limits), ...claimsOf(limits)]
 }
