@@ -205,14 +205,14 @@ describe('a lock over HTTP', () => {
 
   it.each([
     ['tll=30s', /"tll" is unknown/],
-    ['ttl=soon', /ttl is "soon": write a duration/],
-    ['ttl=s30', /ttl is "s30": write a duration/],
-    ['ttl=1ms', /shortest/],
+    ['ttl=soon', /ttl is "soon": give milliseconds/],
+    ['ttl=s30', /ttl is "s30": give milliseconds/],
+    ['ttl=1ms', /minimum/],
     ['wait=1h', /waits at most 300s/],
     ['limit=0', /limit must be >= 1/],
     ['mode=any', /exclusive, shared/],
     ['ttl=1s&ttl=2s', /ttl/],
-    ['limit=2', /a limit goes with 'shared'/],
+    ['limit=2', /a limit only with mode 'shared'/],
   ])('is refused for %s, with what to do', async (query, detail) => {
     const { status, body } = await scene.ask(`POST /v1/locks/wrong?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
