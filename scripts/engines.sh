@@ -12,6 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/retry.sh
 
+[ $# -gt 0 ] || bash scripts/go-engines.sh
+
 all=(redis postgres pgbouncer etcd zookeeper nats chromium spin gcc)
 engines=("$@")
 [ ${#engines[@]} -gt 0 ] || engines=("${all[@]}")

@@ -1,13 +1,18 @@
 import { join } from 'node:path'
 import { TcpProxy } from '../faults/tcp-proxy.ts'
-import { Engine, type EngineSpec, findProgram, freePort } from './engine.ts'
+import { Engine, type EngineSpec, findBuilt, findProgram, freePort } from './engine.ts'
 
 /** One of several, or of one: `peers` are the addresses that they are known to each other by. */
-function member(at: number, listens: string, peers: readonly string[]): EngineSpec {
+function member(
+  at: number,
+  listens: string,
+  peers: readonly string[],
+  program: string | undefined,
+): EngineSpec {
   const cluster = peers.map((peer, index) => `m${index}=${peer}`).join(',')
   return {
     name: 'etcd',
-    program: findProgram('etcd'),
+    program,
     args: (folder, port) => {
       const client = `http://127.0.0.1:${port}`
       return [
@@ -22,7 +27,16 @@ function member(at: number, listens: string, peers: readonly string[]): EngineSp
 }
 
 /** One etcd by itself. Nobody joins it: the address that it tells others is never used. */
-export const ETCD: EngineSpec = member(0, 'http://127.0.0.1:0', ['http://127.0.0.1:1'])
+const alone = (program: string | undefined) =>
+  member(0, 'http://127.0.0.1:0', ['http://127.0.0.1:1'], program)
+export const ETCD: EngineSpec = alone(findProgram('etcd'))
+
+/** A release that Debian does not have yet. */
+export const NEWER_ETCD: EngineSpec = {
+  ...alone(findBuilt('etcd')),
+  name: 'etcd 3.6',
+  builtWith: 'go',
+}
 
 /**
  * Three of them, as they are run in earnest. They speak to each other through lines that can be cut,
@@ -44,12 +58,12 @@ export class EtcdCluster {
     this.lines = lines
   }
 
-  static async start(): Promise<EtcdCluster> {
+  static async start({ program } = ETCD): Promise<EtcdCluster> {
     const ports = [await freePort(), await freePort(), await freePort()]
     const peerLines = await Promise.all(ports.map((port) => TcpProxy.to(port)))
     const peers = peerLines.map(({ port }) => `http://127.0.0.1:${port}`)
     const starting = ports.map((port, at) =>
-      Engine.start(member(at, `http://127.0.0.1:${port}`, peers)),
+      Engine.start(member(at, `http://127.0.0.1:${port}`, peers, program)),
     )
     const settled = await Promise.allSettled(starting)
     const members = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
@@ -71,7 +85,9 @@ export class EtcdCluster {
   async leader(): Promise<number> {
     for (;;) {
       for (const [at, { port }] of this.members.entries()) {
-        const status = (await etcdCall(port, 'maintenance/status').catch(() => undefined)) as
+        const status = (await etcdCall(port, 'maintenance/status', {}, 2000).catch(
+          () => undefined,
+        )) as
           | { readonly leader: string; readonly header: { readonly member_id: string } }
           | undefined
         if (status !== undefined && status.leader === status.header.member_id) return at
@@ -87,11 +103,16 @@ export class EtcdCluster {
 }
 
 /** A call that the store has no use for, to one member, by its gateway for HTTP. */
-export async function etcdCall(port: number, path: string, request: object = {}): Promise<unknown> {
+export async function etcdCall(
+  port: number,
+  path: string,
+  request: object = {},
+  timeout = 20_000,
+): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${port}/v3/${path}`, {
     method: 'POST',
     body: JSON.stringify(request),
-    signal: AbortSignal.timeout(2000),
+    signal: AbortSignal.timeout(timeout),
   })
   if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`)
   return answer.json()

@@ -1,6 +1,6 @@
 export { AZURITE, AZURITE_KEY, azuriteUrl } from './azurite.ts'
 export { describeWith, Engine, type EngineSpec } from './engine.ts'
-export { compactEtcd, ETCD, EtcdCluster, etcdCall } from './etcd.ts'
+export { compactEtcd, ETCD, EtcdCluster, etcdCall, NEWER_ETCD } from './etcd.ts'
 export { NATS, NatsCluster, natsServer } from './nats.ts'
 export { pgbouncer } from './pgbouncer.ts'
 export { POSTGRES, POSTGRES_CRASH, POSTGRES_UNSYNCED, postgresUrl } from './postgres.ts'

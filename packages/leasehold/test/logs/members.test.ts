@@ -9,6 +9,7 @@ import {
   Ensemble,
   ETCD,
   EtcdCluster,
+  NEWER_ETCD,
   ZOOKEEPER,
 } from '../engines/index.ts'
 
@@ -17,8 +18,8 @@ interface Members {
   stop(): Promise<void>
 }
 
-async function startEtcd(): Promise<Members> {
-  const cluster = await EtcdCluster.start()
+async function startEtcd(spec: EngineSpec): Promise<Members> {
+  const cluster = await EtcdCluster.start(spec)
   await cluster.leader()
   return { addresses: cluster.endpoints, stop: () => cluster.stop() }
 }
@@ -31,8 +32,11 @@ async function startZookeeper(): Promise<Members> {
 type OpenLog = (addresses: readonly string[], name: string) => Promise<Log>
 
 const timeout = '20s'
-const ENGINES: [EngineSpec, () => Promise<Members>, OpenLog][] = [
-  [ETCD, startEtcd, (endpoints, name) => etcdLog({ endpoints, prefix: `${name}/`, timeout })],
+const openEtcd: OpenLog = (endpoints, name) => etcdLog({ endpoints, prefix: `${name}/`, timeout })
+
+const ENGINES: [EngineSpec, (spec: EngineSpec) => Promise<Members>, OpenLog][] = [
+  [ETCD, startEtcd, openEtcd],
+  [NEWER_ETCD, startEtcd, openEtcd],
   [
     ZOOKEEPER,
     startZookeeper,
@@ -45,7 +49,7 @@ for (const [spec, start, open] of ENGINES) {
     let members: Members
     let logs = 0
     beforeAll(async () => {
-      members = await start()
+      members = await start(spec)
     }, 90_000)
     afterAll(() => members?.stop())
 

@@ -9,6 +9,7 @@ import {
   ETCD,
   EtcdCluster,
   etcdCall,
+  NEWER_ETCD,
 } from '../../engines/index.ts'
 import { faultSuite } from '../fault-suite.ts'
 import { followed } from '../followed.ts'
@@ -37,16 +38,18 @@ async function open(
   return log
 }
 
-describeWith(ETCD, 'the etcd log, when the server', () => {
-  faultSuite({
-    spec: ETCD,
-    open: async (port, name) => {
-      const endpoints = `127.0.0.1:${port}`
-      const log = await etcdLog({ endpoints, prefix: `${name}/`, timeout: 3000 })
-      return { log, end: async () => {} }
-    },
+for (const spec of [ETCD, NEWER_ETCD]) {
+  describeWith(spec, `the log on ${spec.name}, when the server`, () => {
+    faultSuite({
+      spec,
+      open: async (port, name) => {
+        const endpoints = `127.0.0.1:${port}`
+        const log = await etcdLog({ endpoints, prefix: `${name}/`, timeout: 3000 })
+        return { log, end: async () => {} }
+      },
+    })
   })
-})
+}
 
 describeWith(ETCD, 'the etcd log', () => {
   it('tells of an etcd that cannot be reached, with its address, and resumes when it can', async () => {
