@@ -55,6 +55,20 @@ describe.each([
     expect((await inner.read({ key: 'k' })).count).toBe(1)
   })
 
+  it('has nothing asked of the store afterwards', async () => {
+    const { store, leasehold, inner } = await open(inProcess)
+    await leasehold.close()
+    const calls: string[] = []
+    store.fault = (call) => {
+      calls.push(call)
+      return undefined
+    }
+    await expect(leasehold.lock('k')).rejects.toMatchObject({ code: 'closed' })
+    await expect(leasehold.tryLock('k')).rejects.toMatchObject({ code: 'closed' })
+    expect(calls).toEqual([])
+    expect((await inner.read({ leases: true })).revision).toBe(0)
+  })
+
   it('ends calls that are under way, and leaves nothing behind', async () => {
     const { clock, store, leasehold, leases } = await open(inProcess)
     await leasehold.lock('other')

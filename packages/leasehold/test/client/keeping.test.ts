@@ -164,6 +164,14 @@ describe('a lease of its own', () => {
     const { lease } = await inner.read({ lease: lock!.lease })
     expect(lease!.endOfLife - clock.now()).toBe(5000)
   })
+
+  it('knows that a try is bounded by maxHold, though the store never answers again', async () => {
+    const { clock, store, leasehold } = await open()
+    const { lock } = await leasehold.tryLock('k', { ttl: '5s', maxHold: '5s' })
+    store.freeze()
+    await clock.advance(5000)
+    expect(lock!.signal.reason).toMatchObject({ code: 'lost', reason: 'expired' })
+  })
 })
 
 describe('strategies', () => {
