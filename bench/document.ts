@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { writeBlock } from './block.js'
 import { chart } from './chart.js'
 import { curves } from './curve.js'
-import { headlineTable } from './headlines.js'
+import { HEADLINES, headlineTable } from './headlines.js'
 import type { Machine, Versions } from './machine.js'
 import type { Row } from './rows.js'
 import { SUITES } from './suites.js'
@@ -18,8 +18,8 @@ interface Result {
 }
 
 /**
- * Writes the figures of the results that there are into the page, and the first of them into the
- * README; the prose of both stays as it is. Plots are drawn anew, so that none is older than its table.
+ * Writes the figures into the page and the headlines into the README, from the stored results. The
+ * prose of both stays. Every plot is drawn again, so that none is older than its table.
  */
 export function writeDocument(results: URL): void {
   const measured = resultsIn(results)
@@ -28,16 +28,16 @@ export function writeDocument(results: URL): void {
   const parts = [...measured].flatMap(([suite, { machine, rows }]) => [
     `### ${suite}`,
     `${SUITES[suite]!.about} ${whenOf(machine)}`,
-    ...plot(suite, rows, results),
+    ...(writePlot(suite, rows) ? [`![${suite}, as a plot](images/bench-${suite}.svg)`] : []),
     markdownTable(rows),
   ])
   writeBlock(PAGE, 'document, machine', machinesText(machines))
   writeBlock(PAGE, 'document, losses', lossTables(rows))
   writeBlock(PAGE, 'all', parts.join('\n\n'))
-  writeBlock(README, 'all', `${readmeText(machines)}\n\n${headlineTable(rows)}`)
+  writeBlock(README, 'all', `${readmeText(measured)}\n\n${headlineTable(rows)}`)
 }
 
-/** By suite, in their order. */
+/** The stored results by suite, in the order of the suites. */
 export function resultsIn(results: URL): Map<string, Result> {
   const found = Object.keys(SUITES).flatMap((suite): [string, Result][] => {
     const file = new URL(`${suite}.json`, results)
@@ -46,27 +46,26 @@ export function resultsIn(results: URL): Map<string, Result> {
   return new Map(found)
 }
 
-function plot(suite: string, rows: readonly Row[], results: URL): string[] {
+/** The only copy of a plot. Returns false for a suite that has nothing to draw. */
+export function writePlot(suite: string, rows: readonly Row[]): boolean {
   const drawn = curves(suite, rows) ?? chart(suite, rows)
-  if (drawn === undefined) return []
+  if (drawn === undefined) return false
   mkdirSync(PLOTS, { recursive: true })
-  for (const file of [new URL(`${suite}.svg`, results), new URL(`bench-${suite}.svg`, PLOTS)]) {
-    writeFileSync(file, drawn)
-  }
-  return [`![${suite}, as a plot](images/bench-${suite}.svg)`]
+  writeFileSync(new URL(`bench-${suite}.svg`, PLOTS), drawn)
+  return true
 }
 
-/** Of each suite, because they need not have been run on one day. */
+/** For each suite, because the suites need not have been run on the same day. */
 function whenOf({ on, commit, busy, load }: Machine): string {
-  const others = busy === undefined ? '' : `, with ${busy} cores busy with other things before`
-  const after = load === undefined ? '' : `, with a load of ${load} at the end, its own included`
-  return `Measured ${on} at commit ${commit}${others}${after}.`
+  const others = busy === undefined ? '' : `; other programs used ${busy} cores before the run`
+  const after = load === undefined ? '' : `; the load at the end, its own included, was ${load}`
+  return `Measured on ${on} at commit ${commit}${others}${after}.`
 }
 
-/** The machine and what is on it, once for all; each of them where there were several. */
+/** The machine and its software, once for all suites; every machine if there were several. */
 export function machinesText(machines: readonly Machine[]): string {
   const where = machines.map(({ processors, memory, system, node, tmpfs }) => {
-    const disk = tmpfs ? ', and what is said to be on the disk is in memory (tmpfs)' : ''
+    const disk = tmpfs ? '; its "disk" is memory (tmpfs)' : ''
     return `${processors}, ${memory}, ${system}, Node ${node}${disk}`
   })
   const lines = [`- Machine: ${distinct(where)}.`]
@@ -74,20 +73,19 @@ export function machinesText(machines: readonly Machine[]): string {
     const known = machines.map(of).filter((versions) => versions !== undefined)
     if (known.length > 0) lines.push(`- ${what}: ${distinct(known.map(versionsText))}.`)
     const missing = machines.length - known.length
-    if (missing > 0) lines.push(`- ${what}: not told by ${missing} of ${machines.length} suites.`)
+    if (missing > 0)
+      lines.push(`- ${what}: not recorded by ${missing} of ${machines.length} suites.`)
   }
   add('Engines', ({ engines }) => engines)
   add('Libraries', ({ peers }) => peers)
   return lines.join('\n')
 }
 
-/** Above the table: the least that has to be known of the machine. */
-function readmeText(machines: readonly Machine[]): string {
-  const where = machines.map(({ processors, memory, tmpfs }) => {
-    const disk = tmpfs ? ', with the disk in memory' : ''
-    return `${processors}, ${memory}${disk}`
-  })
-  return `Here on ${distinct(where)}, which client and server share:`
+/** The line above the table of the README. */
+function readmeText(measured: ReadonlyMap<string, Result>): string {
+  const machines = HEADLINES.flatMap(({ suite }) => measured.get(suite)?.machine ?? [])
+  const where = distinct(machines.map(({ processors }) => processors))
+  return `Client and server share ${where}; above 1× we are better:`
 }
 
 function versionsText(versions: Versions): string {
@@ -97,5 +95,5 @@ function versionsText(versions: Versions): string {
 }
 
 function distinct(texts: readonly string[]): string {
-  return [...new Set(texts)].join('; or ')
+  return [...new Set(texts)].join('; ')
 }

@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- [suite] [measurement] [--rounds n]`: measures, prints a table, and writes JSON rows
- * and a plot to bench/results/. Without a suite all are run, and docs/benchmarks.md is written from the
- * results. Each measurement runs in a process of its own, so that none inherits another's memory; one
- * that fails is told of at the end, and does not keep the others from being run.
+ * `npm run bench -- [suite] [measurement] [--rounds n]`: measures, prints a table, writes JSON rows
+ * to bench/results/ and a plot to docs/images/. Without a suite it runs all suites and writes
+ * docs/benchmarks.md from the results. Each measurement runs in a process of its own, so that none
+ * inherits another's memory. A failure is reported at the end; the other measurements still run.
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,9 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { chart } from './chart.js'
-import { curves } from './curve.js'
-import { writeDocument } from './document.js'
+import { writeDocument, writePlot } from './document.js'
 import { machine } from './machine.js'
 import type { Row } from './rows.js'
 import { SUITES } from './suites.js'
@@ -115,6 +113,5 @@ function write(suite: string, here: ReturnType<typeof machine>, rows: readonly R
   mkdirSync(RESULTS, { recursive: true })
   const results = { machine: here, rows }
   writeFileSync(new URL(`${suite}.json`, RESULTS), `${JSON.stringify(results, undefined, 2)}\n`)
-  const plot = curves(suite, rows) ?? chart(suite, rows)
-  if (plot) writeFileSync(new URL(`${suite}.svg`, RESULTS), plot)
+  writePlot(suite, rows)
 }

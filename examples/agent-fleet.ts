@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/agent-fleet.js
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer as createWeb } from 'node:http'

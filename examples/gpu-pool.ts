@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/gpu-pool.js
 import { Leasehold, type Permit, type PreemptionNotice, type TakeOptions } from 'leasehold'
 import { testStore } from 'leasehold/testing'
 

@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/late-writer.js
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'

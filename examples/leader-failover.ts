@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/leader-failover.js
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/life-of-a-lease.js
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

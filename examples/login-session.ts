@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/login-session.js
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

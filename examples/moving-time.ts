@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/moving-time.js
 import { isLeaseholdError, Leasehold } from 'leasehold'
 import { testStore } from 'leasehold/testing'
 

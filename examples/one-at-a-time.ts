@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/one-at-a-time.js
 import { setTimeout as pause } from 'node:timers/promises'
 import { Leasehold } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'

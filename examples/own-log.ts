@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/own-log.js
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// Run it: npm run build && node examples/dist/run-once.js
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'

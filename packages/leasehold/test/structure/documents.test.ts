@@ -8,14 +8,14 @@ import { runNode } from './commands.ts'
 import { filesUnder, lineAt, ROOT, readSource, type SourceFile } from './source-files.ts'
 
 /**
- * What the documents show is run. A block of code that begins with \`\`\`ts run is a whole program;
- * it is type-checked and run, and must print what stands in the next block, which begins with
- * \`\`\`text. There is no other kind: code that cannot be run is not shown as code to run.
+ * Every program in the documents is run. A block marked \`\`\`ts run is a whole program: it is
+ * type-checked and run. A block marked \`\`\`js run is run as CommonJS. Either must print the next
+ * block, which is marked \`\`\`text. The documents show no other code.
  */
 interface Block {
   readonly path: string
   readonly line: number
-  /** All that stands behind the three ticks. */
+  /** Everything after the three ticks. */
   readonly info: string
   readonly text: string
 }
@@ -32,17 +32,19 @@ function blocksOf({ path, text }: SourceFile): Block[] {
 
 interface Program {
   readonly name: string
+  readonly language: 'ts' | 'js'
   readonly code: string
   readonly output: string | undefined
 }
 
 function programsOf(blocks: readonly Block[]): Program[] {
   return blocks.flatMap((block, index) => {
-    if (block.info !== 'ts run') return []
+    const language = /^(ts|js) run$/.exec(block.info)?.[1] as Program['language'] | undefined
+    if (language === undefined) return []
     const next = blocks[index + 1]
     const output = next?.path === block.path && next.info === 'text' ? next.text : undefined
     const name = `${block.path}:${block.line}`
-    return [{ name, code: block.text, output }]
+    return [{ name, language, code: block.text, output }]
   })
 }
 
@@ -62,8 +64,9 @@ describe('the programs in the documents', () => {
     folder = await realpath(await mkdtemp(join(tmpdir(), 'leasehold-documents-')))
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-    for (const [index, { code }] of programs.entries()) {
-      await writeFile(join(folder, `program-${index}.ts`), code)
+    for (const [index, { code, language }] of programs.entries()) {
+      const ending = language === 'ts' ? 'ts' : 'cjs'
+      await writeFile(join(folder, `program-${index}.${ending}`), code)
     }
     const { compilerOptions } = JSON.parse(readSource('tsconfig.base.json').text)
     const config = {
@@ -82,12 +85,16 @@ describe('the programs in the documents', () => {
     expect(compiled).toBe('')
   })
 
-  it.each(programs)('$name prints what it says', async ({ name, output }) => {
+  // Left out before Node 20.19, because require() could not load modules until then.
+  const canRequire = 'require_module' in process.features
+  const runnable = programs.filter(({ language }) => language === 'ts' || canRequire)
+  it.each(runnable)('$name prints what it says', async ({ name, language, output }) => {
     expect(output, `a block \`\`\`text follows ${name}`).toBeDefined()
     const index = programs.findIndex((program) => program.name === name)
     const place = join(folder, `place-${index}`)
     await mkdir(place)
-    const ran = await runNode([join(folder, `out/program-${index}.js`)], place)
+    const file = language === 'ts' ? `out/program-${index}.js` : `program-${index}.cjs`
+    const ran = await runNode([join(folder, file)], place)
     expect(ran.stderr).toBe('')
     expect(ran.stdout).toBe(output)
     expect(ran.code).toBe(0)
@@ -98,7 +105,7 @@ describe('the documents', () => {
   const CODE = /^(ts|js|typescript|javascript|tsx|jsx|mjs)\b/
 
   it('show no code that is not run', () => {
-    const unrun = blocks.filter(({ info }) => CODE.test(info) && info !== 'ts run')
+    const unrun = blocks.filter(({ info }) => CODE.test(info) && !/^(ts|js) run$/.test(info))
     expect(unrun.map(({ path, line, info }) => `${path}:${line} ${info}`)).toEqual([])
   })
 
@@ -116,17 +123,38 @@ describe('the documents', () => {
     expect(faults).toEqual([])
   })
 
-  it('link only to what is there', () => {
+  it('link only to files and headings that exist', () => {
     const broken = documents.flatMap(({ path, text }) =>
       [...text.matchAll(/\]\(([^)\s]+)\)/g)]
         .map((match) => match[1]!)
-        .filter((link) => !/^(https?:|#)/.test(link))
-        .filter((link) => !existsSync(join(ROOT, dirname(path), link.replace(/#.*/, ''))))
+        .filter((link) => !/^https?:/.test(link))
+        .filter((link) => !leadsSomewhere(path, link))
         .map((link) => `${path} links to ${link}`),
     )
     expect(broken).toEqual([])
   })
 })
+
+function leadsSomewhere(path: string, link: string): boolean {
+  const [file = '', heading] = link.split('#')
+  const target = file === '' ? path : join(dirname(path), file)
+  if (!existsSync(join(ROOT, target))) return false
+  return heading === undefined || anchorsOf(readSource(target).text).has(heading)
+}
+
+/** The anchors that GitHub gives to the headings of a page. */
+function anchorsOf(text: string): Set<string> {
+  const headings = text.replace(/^```.*?^```$/gms, '').match(/^#+ .*$/gm) ?? []
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .replace(/^#+ /, '')
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
 
 /** Without comments, one by one. */
 function commandsOf(text: string): string[] {
@@ -147,23 +175,47 @@ function exists(command: string, scripts: Record<string, string>): boolean {
 describe('the readme', () => {
   const readme = readSource('README.md')
 
-  it('opens with the two commands', () => {
+  it('opens with how to install it, and with the two commands of this repository', () => {
     const opening = readme.text.split(/^## /m)[0]!
     const commands = blocksOf({ path: 'README.md', text: opening })
       .filter(({ info }) => info === 'sh')
       .flatMap(({ text }) => commandsOf(text))
-    expect(commands).toEqual(['npm ci', 'npm start', 'npm ci', 'npm test'])
+    expect(commands).toEqual([
+      'npm install leasehold',
+      'npm install leasehold-server',
+      'npm ci',
+      'npm start',
+      'npm ci',
+      'npm test',
+    ])
+    const { engines } = JSON.parse(readSource('packages/leasehold/package.json').text)
+    expect(engines.node).toBe('^20.15 || >=22.2')
+    expect(opening).toContain('Node 20.15+ or 22.2+')
   })
+
+  it('has fewer than 700 words', () => {
+    expect(readme.text.trim().split(/\s+/).length).toBeLessThan(700)
+  })
+
+  it('is what the continuous integration runs', () => {
+    const lines = readSource('.ci/run').text.split('\n')
+    expect(lines).toContain("retry 'npm ci' npm ci")
+    expect(lines).toContain('npm test')
+  })
+})
+
+describe('the page of guarantees', () => {
+  const page = readSource('docs/guarantees.md')
 
   it('promises what the stores say that they promise', async () => {
     const memory = await Leasehold.open('memory:')
-    const folder = await mkdtemp(join(tmpdir(), 'leasehold-readme-'))
+    const folder = await mkdtemp(join(tmpdir(), 'leasehold-guarantees-'))
     const file = await Leasehold.open(`file:${folder}`)
     const promised = [memory.guarantees, file.guarantees]
     await Promise.all([memory.close(), file.close()])
     await rm(folder, { recursive: true })
     const row = (begins: string) =>
-      readme.text
+      page.text
         .split('\n')
         .find((line) => line.startsWith(`| ${begins}`))
         ?.split('|')
@@ -174,15 +226,30 @@ describe('the readme', () => {
     expect(promised.map((it) => it.durability)).toEqual(['process', 'disk'])
     expect(promised.map((it) => it.tokensSurvive)).toEqual(['process', 'restart'])
   })
+})
 
-  it('is what the continuous integration runs', () => {
-    const lines = readSource('.ci/run').text.split('\n')
-    expect(lines).toContain("retry 'npm ci' npm ci")
-    expect(lines).toContain('npm test')
+describe('the index of the documents', () => {
+  it('names every page', () => {
+    const index = readSource('docs/README.md').text
+    const decisions = readSource('docs/decisions/README.md').text
+    const missing = filesUnder('docs', /\.md$/).filter(({ path }) => {
+      const [, folder, name] = /^docs\/(decisions\/)?(.*)$/.exec(path)!
+      if (name === 'README.md') return false
+      return !(folder ? decisions : index).includes(`](${name})`)
+    })
+    expect(missing.map(({ path }) => path)).toEqual([])
   })
 })
 
 describe('the rules for documents', () => {
+  it('see a link to a file or heading that is missing', () => {
+    expect(leadsSomewhere('docs/README.md', 'guarantees.md')).toBe(true)
+    expect(leadsSomewhere('docs/README.md', 'guaranties.md')).toBe(false)
+    expect(leadsSomewhere('docs/README.md', 'guarantees.md#three-outcomes')).toBe(true)
+    expect(leadsSomewhere('docs/README.md', 'guarantees.md#four-outcomes')).toBe(false)
+    expect(anchorsOf('## `grace`: two deadlines\n')).toEqual(new Set(['grace-two-deadlines']))
+  })
+
   it('see an unknown command', () => {
     const scripts = { test: '' }
     expect(commandsOf('npm ci && npm test # both\n')).toEqual(['npm ci', 'npm test'])
@@ -198,8 +265,8 @@ describe('the rules for documents', () => {
     const text = '```ts run\na()\n```\n\nprints\n\n```text\nb\n```\n\n```ts run\nc()\n```\n'
     const found = programsOf(blocksOf({ path: 'a.md', text }))
     expect(found).toEqual([
-      { name: 'a.md:1', code: 'a()\n', output: 'b\n' },
-      { name: 'a.md:11', code: 'c()\n', output: undefined },
+      { name: 'a.md:1', language: 'ts', code: 'a()\n', output: 'b\n' },
+      { name: 'a.md:11', language: 'ts', code: 'c()\n', output: undefined },
     ])
   })
 })

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { runNode } from './commands.ts'
-import { ROOT } from './source-files.ts'
+import { ROOT, readSource } from './source-files.ts'
 
 /** What each example must print, in this order. */
 const EXPECTED: Record<string, readonly RegExp[]> = {
@@ -120,6 +120,11 @@ const examples = readdirSync(join(ROOT, 'examples'))
 describe('examples', () => {
   it('are all run here', () => {
     expect(Object.keys(EXPECTED).sort()).toEqual(examples.sort())
+  })
+
+  it.each(examples)('%s says at its head how to run it', (name) => {
+    const [head] = readSource(`examples/${name}.ts`).text.split('\n')
+    expect(head).toBe(`// Run it: npm run build && node examples/dist/${name}.js`)
   })
 
   // Several start processes one after another, which takes its time on a busy machine.

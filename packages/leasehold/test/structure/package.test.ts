@@ -39,6 +39,45 @@ describe('the package', () => {
   })
 })
 
+describe('the tarballs', () => {
+  it.each([
+    ['leasehold', 900, 2_500_000],
+    ['leasehold-server', 320, 1_300_000],
+  ])(
+    'of %s have at most %i files and %i bytes, without sources and maps',
+    async (name, files, bytes) => {
+      const folder = join(ROOT, 'packages', name)
+      const packed = await run('npm', ['pack', '--dry-run', '--json'], folder)
+      const [tarball] = Object.values(JSON.parse(packed.stdout) as Record<string, Tarball>)
+      const paths = tarball!.files.map(({ path }) => path)
+      expect(paths).toContain('dist/index.js')
+      expect(paths).toContain('dist/index.d.ts')
+      expect(paths.filter((path) => /^src\/|\.map$|\.tsbuildinfo$/.test(path))).toEqual([])
+      expect(paths.length).toBeLessThanOrEqual(files)
+      expect(tarball!.unpackedSize).toBeLessThanOrEqual(bytes)
+    },
+  )
+})
+
+interface Tarball {
+  readonly files: readonly { readonly path: string }[]
+  readonly unpackedSize: number
+}
+
+describe('the manifests', () => {
+  it.each(['leasehold', 'leasehold-server'])('of %s say what it is and where it is', (name) => {
+    const told = JSON.parse(readSource(`packages/${name}/package.json`).text)
+    expect(told.repository).toEqual({
+      type: 'git',
+      url: 'git+https://github.com/leasehold/leasehold.git',
+      directory: `packages/${name}`,
+    })
+    expect(told.homepage).toBe('https://github.com/leasehold/leasehold#readme')
+    expect(told.keywords.length).toBeGreaterThan(4)
+    expect(told.description.length).toBeGreaterThan(40)
+  })
+})
+
 /** A user's project: it has what `npm pack` made, installed, and nothing of this repository. */
 describe('a project that installs it', () => {
   let project: string
@@ -61,9 +100,29 @@ describe('a project that installs it', () => {
   it('gets the documents with it', async () => {
     const files = await readdir(join(project, 'node_modules/leasehold'))
     expect(files.sort()).toEqual(
-      ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json', 'src'].sort(),
+      ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json'].sort(),
     )
   })
+
+  it('runs the first example of the README as it stands', async () => {
+    const [, typescript, expected] =
+      /^```ts run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
+    await writeFile(join(project, 'first.ts'), typescript!)
+    const ran = await runNode([join(ROOT, 'node_modules/tsx/dist/cli.mjs'), 'first.ts'], project)
+    expect(ran.stdout, ran.stderr).toBe(expected)
+  })
+
+  // Left out before Node 20.19, because require() could not load modules until then.
+  it.runIf('require_module' in process.features)(
+    'runs the CommonJS example of the README as it stands',
+    async () => {
+      const [, javascript, expected] =
+        /^```js run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
+      await writeFile(join(project, 'first.cjs'), javascript!)
+      const ran = await runNode(['first.cjs'], project)
+      expect(ran.stdout, ran.stderr).toBe(expected)
+    },
+  )
 
   it.each([
     ['node16', 'Node16'],
