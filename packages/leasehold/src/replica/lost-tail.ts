@@ -25,7 +25,8 @@ const AGAIN_MS = 100
  *
  * What is not promised: leases that were granted in the lost part are gone, and their holders learn
  * it with their next renewal. Until then two may think that they hold one key. The resource refuses
- * the older one by its token.
+ * the older one by its token. And until a replica that has applied lost entries reads or writes, one
+ * that had not received them goes on, and may give a token of the lost part again.
  */
 export class LostTail {
   readonly #clock: Clock

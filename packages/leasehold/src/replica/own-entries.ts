@@ -1,10 +1,17 @@
+import type { Position } from '../log/index.ts'
 import type { Call } from './call-deadlines.ts'
+import type { Entry } from './entry.ts'
 import { forgotten, unanswered } from './faults.ts'
-import type { MemberTable } from './member-table.ts'
+import type { Machine } from './machine.ts'
 
 /** One entry on its way into the log, and the calls that it carries. */
 export interface Batch {
+  /** The name under which it was sent, and its number. */
+  readonly member: string
   readonly sequence: number
+  /** The last position that was applied then, and the hash of all entries up to there. */
+  readonly asOf: Position
+  readonly history: number
   readonly bytes: Uint8Array
   /** Each call that has a command of its own, with the place of that command. */
   readonly calls: readonly { readonly call: Call; readonly at: number }[]
@@ -17,6 +24,8 @@ export interface Batch {
 /** The entries that this replica has sent and that were not applied yet. */
 export class OwnEntries {
   #batches: Batch[] = []
+  /** Those that were sent under earlier names. */
+  #earlier: Batch[] = []
 
   get isEmpty(): boolean {
     return this.#batches.length === 0
@@ -37,14 +46,52 @@ export class OwnEntries {
   }
 
   /**
-   * The state was loaded from a snapshot. It has the effect of entries, and not their answers. If this
-   * member was removed meanwhile, its numbers are not there either: nobody can tell which of its
-   * entries were applied.
+   * From now on this replica has another name. An entry that it sent under an earlier one may be
+   * applied until that name is removed: in a log that has lost its tail, after all was read anew.
    */
-  loaded(members: MemberTable, member: string): void {
-    const isKnown = members.has(member)
-    const over = this.takeThrough(isKnown ? members.sequenceOf(member) : Infinity)
-    for (const batch of over) failAll(batch, isKnown ? unanswered() : forgotten())
+  rename(): void {
+    this.#earlier.push(...this.takeThrough(Infinity))
+  }
+
+  /** All earlier names were removed: takes out what was not applied until then, and never will be. */
+  takeEarlier(): Batch[] {
+    return this.#earlier.splice(0)
+  }
+
+  /** An entry of another name was applied. Was it an earlier one, its calls are not sent again. */
+  applied({ member, sequence }: Entry): void {
+    this.#failEarlier((batch) =>
+      batch.member === member && batch.sequence === sequence ? unanswered() : undefined,
+    )
+  }
+
+  /**
+   * This machine was loaded from a snapshot. It has the effect of entries, and not their answers. If a
+   * member was removed before, its numbers are not there either: nobody can tell which of its entries
+   * were applied. But if this log never was what its author had read, none of them was; and if it
+   * was shorter, they come when it is followed.
+   */
+  loaded({ members, position, history }: Machine): void {
+    const failure = (batch: Batch): Error | undefined => {
+      if (members.has(batch.member)) {
+        return batch.sequence <= members.sequenceOf(batch.member) ? unanswered() : undefined
+      }
+      const isOther = (history.at(batch.asOf)?.history ?? batch.history) !== batch.history
+      return isOther || position < batch.asOf ? undefined : forgotten()
+    }
+    for (const batch of this.#takeOut((each) => failure(each) !== undefined)) {
+      failAll(batch, failure(batch)!)
+    }
+    this.#failEarlier(failure)
+  }
+
+  #failEarlier(failure: (batch: Batch) => Error | undefined): void {
+    if (this.#earlier.length === 0) return
+    this.#earlier = this.#earlier.filter((batch) => {
+      const error = failure(batch)
+      if (error) failAll(batch, error)
+      return error === undefined
+    })
   }
 
   #takeOut(isMeant: (batch: Batch) => boolean): Batch[] {

@@ -193,6 +193,7 @@ export class Replica {
       else this.#lost.found(this.machine, entry.revision)
     } else if (!isOwn) this.#agreement.compared(entry, applied)
     if (isOwn) this.#ownApplied(entry.sequence, applied)
+    else if (applied.outcome === 'applied') this.#own.applied(entry)
   }
 
   #settled(): void {
@@ -243,10 +244,7 @@ export class Replica {
     this.#snapshots.loaded(this.#follower.loaded)
     this.#agreement.reset()
     this.#lost.compare(before, machine)
-    // After a lost tail it is sent again: what was applied is lost, too.
-    const isLost = this.#lost.isLost || machine.epoch !== before.epoch
-    if (!isLost || machine.members.has(this.#member))
-      this.#own.loaded(machine.members, this.#member)
+    this.#own.loaded(machine)
     if (this.#lost.isLost || this.#state === 'joining') this.#joinAgain()
     else this.#stayMember()
     this.#catchUp.applied(machine.position)
@@ -268,6 +266,7 @@ export class Replica {
     this.#answer(batch, applied.answers)
     if (this.#state === 'joining') {
       this.#state = 'member'
+      this.#calls.putBack(this.#own.takeEarlier())
       this.#joined?.resolve()
       if (!this.#agreement.isOpen) this.#catchUp.resume()
     }
@@ -291,7 +290,9 @@ export class Replica {
 
   /** Joins again under another name, if others have taken this one for dead. */
   #stayMember(): void {
-    if (this.#state === 'member' && !this.machine.members.has(this.#member)) this.#joinAgain()
+    if (this.#state !== 'member' || this.machine.members.has(this.#member)) return
+    this.#joinAgain()
+    this.#calls.putBack(this.#own.takeEarlier())
   }
 
   #joinAgain(): void {
@@ -299,12 +300,11 @@ export class Replica {
     this.#pumpSoon()
   }
 
-  /** What was sent under the old name and not applied never will be, and is sent again. */
   #join(): void {
     this.#state = 'joining'
     this.#member = this.#options.random.id()
     this.#sequence = 0
-    this.#calls.putBack(this.#own.takeThrough(Infinity))
+    this.#own.rename()
   }
 
   #pumpSoon(): void {
@@ -372,21 +372,19 @@ export class Replica {
     return { ...this.#encode(commands), calls, renewals, isOver: false }
   }
 
-  #encode(commands: readonly Uint8Array[]): { sequence: number; bytes: Uint8Array } {
+  #encode(commands: readonly Uint8Array[]): Omit<Batch, 'calls' | 'renewals' | 'isOver'> {
     const { machine } = this
-    const sequence = ++this.#sequence
+    const read = { asOf: machine.position, history: machine.history.value }
+    const own = { member: this.#member, sequence: ++this.#sequence, ...read }
     const bytes = encodeEntry({
+      ...own,
       epoch: machine.isFounded ? machine.epoch : this.#member,
-      member: this.#member,
-      sequence,
-      asOf: machine.position,
-      history: machine.history.value,
       revision: machine.isFounded ? machine.kernel.revision : 0,
       checksum: machine.checksum.value,
       time: this.#follower.clock.at(this.#clock.now()),
       commands,
     })
-    return { sequence, bytes }
+    return { ...own, bytes }
   }
 
   /** Sets the timer for the next lease or heartbeat that is due. */

@@ -14,6 +14,8 @@ export class Snapshots {
   #last: Position = 0
   #size = 0
   #saving = false
+  /** How often the replica began with a snapshot. */
+  #loads = 0
 
   /** So many bytes of entries make a snapshot worth while; or as many as it has itself, if more. */
   constructor(log: Log, clock: Clock, every: number) {
@@ -26,6 +28,7 @@ export class Snapshots {
   loaded(position: Position): void {
     this.#last = position
     this.#bytes = 0
+    this.#loads++
   }
 
   grown(bytes: number): void {
@@ -53,11 +56,14 @@ export class Snapshots {
   async #save(machine: Machine): Promise<void> {
     const copy = machine.copy()
     const { position } = copy
+    const loads = this.#loads
     const chunks = new Chunks(this.#log.promises.entryBytes)
     for (const block of snapshotBlocks(copy)) {
       chunks.add(block)
       await new Promise<void>((resolve) => this.#clock.defer(resolve))
     }
+    // It may be of entries that the log has lost.
+    if (loads !== this.#loads) return
     await this.#log.saveSnapshot({ position, chunks: chunks.all() })
     const before = this.#last
     this.#last = position

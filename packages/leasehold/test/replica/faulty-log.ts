@@ -9,7 +9,7 @@ import type {
 import { ERRORS, type ErrorCode, LeaseholdError } from '../../src/port/index.ts'
 
 /** What goes wrong with the next appends, one after the other. */
-export type AppendFault = 'lost' | 'answer lost' | 'twice' | ErrorCode
+export type AppendFault = 'lost' | 'answer lost' | 'late' | 'twice' | ErrorCode
 
 /** A log whose appends fail as they are told to, and whose followers can be interrupted. */
 export class FaultyLog implements Log {
@@ -23,6 +23,8 @@ export class FaultyLog implements Log {
   oldTail: Position | undefined
   /** How many entries were appended here. */
   appended = 0
+  /** Appends that are still on their way. */
+  readonly #late: Uint8Array[] = []
   #held: (() => void)[] | undefined
   readonly #log: Log
   readonly #followers = new Set<{ follower: Follower; following: Following }>()
@@ -35,7 +37,8 @@ export class FaultyLog implements Log {
   async append(entry: Uint8Array): Promise<Position> {
     this.appended++
     const fault = this.faults.shift()
-    if (fault === 'lost') throw new Error('the connection broke')
+    if (fault === 'late') this.#late.push(entry)
+    if (fault === 'lost' || fault === 'late') throw new Error('the connection broke')
     if (fault !== undefined && fault in ERRORS) {
       throw new LeaseholdError(fault as ErrorCode, `the engine says ${fault}`)
     }
@@ -43,6 +46,11 @@ export class FaultyLog implements Log {
     if (fault === 'twice') return this.#log.append(entry)
     if (fault === 'answer lost') throw new Error('the connection broke')
     return position
+  }
+
+  /** Appends that were late reach the log now. */
+  async arrive(): Promise<void> {
+    for (const entry of this.#late.splice(0)) await this.#log.append(entry)
   }
 
   follow(after: Position, follower: Follower): Following {

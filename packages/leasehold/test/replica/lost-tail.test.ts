@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MemoryLog } from '../../src/log/index.ts'
-import type { Granted, LeaseStore, Notice } from '../../src/port/index.ts'
+import { type Granted, type LeaseStore, type Notice, systemRandom } from '../../src/port/index.ts'
 import { type ReplicaStoreOptions, replicaStore } from '../../src/replica/index.ts'
 import { randomRuns, TestClock } from '../../src/testing/index.ts'
 import { FaultyLog } from './faulty-log.ts'
@@ -11,9 +11,12 @@ const limits = { history: 64 }
 function world() {
   const shared = new MemoryLog()
   const clock = new TestClock()
+  // Names that rise: of two replicas, the one that joined first also saves snapshots first.
+  let names = 0
+  const random = { ...systemRandom, id: () => `${++names}`.padStart(22, '0') }
   const open = async (options: ReplicaStoreOptions = {}) => {
     const log = new FaultyLog(shared.open())
-    const store = await replicaStore(log, { clock, limits, coalesce: 0, ...options })
+    const store = await replicaStore(log, { clock, random, limits, coalesce: 0, ...options })
     return { log, store }
   }
   return { shared, clock, open, tail: () => shared.open().tail() }
@@ -62,7 +65,10 @@ describe('a log that has lost its tail', () => {
     await shared.open().trim(position)
     shared.loseAfter(position)
     const damaged = { code: 'storage-damaged', message: expect.stringContaining('no snapshot') }
-    const during = expect(hold(store, 'during')).rejects.toMatchObject({ code: 'storage-damaged' })
+    // It was sent before the loss was found, so nobody knows.
+    const during = expect(hold(store, 'during')).rejects.toMatchObject({
+      ...{ code: 'unknown-outcome', message: expect.stringContaining('no snapshot') },
+    })
     await clock.advance(10_000)
     await during
     await expect(hold(store, 'after')).rejects.toMatchObject(damaged)
@@ -244,6 +250,57 @@ describe('a log that has lost its tail', () => {
     await clock.advance(0)
     expect(told).toMatchObject([{ type: 'compacted' }])
     await store.close()
+  })
+})
+
+describe('a call without a request id, when the log loses its tail', () => {
+  const options = { snapshotBytes: 500, timeout: 60_000 }
+
+  it('is not sent again if it may have been applied before the new epoch', async () => {
+    const { shared, clock, open, tail } = world()
+    const [away, other] = [await open(options), await open(options)]
+    away.log.isCut = true
+    away.log.interrupt()
+    away.log.faults.push('answer lost', ...Array<'lost'>(100).fill('lost'))
+    const call = expect(hold(away.store, 'mine')).rejects.toMatchObject({ code: 'unknown-outcome' })
+    await clock.advance(100)
+    const position = await tail()
+    await hold(other.store, 'lost')
+    shared.loseAfter(position)
+    const next = hold(other.store, 'new')
+    await clock.advance(1000)
+    await next
+    // So many that what the other one has not read is trimmed.
+    for (let at = 0; at < 60; at++) await hold(other.store, `key-${at}`)
+    away.log.isCut = false
+    away.log.faults.splice(0)
+    await clock.advance(5000)
+    expect(await away.store.read({ key: 'mine' })).toMatchObject({ count: 1 })
+    await call
+    await Promise.all([away.store.close(), other.store.close()])
+  })
+
+  it('is not sent again if its entry comes late, before the new epoch', async () => {
+    const { shared, clock, open, tail } = world()
+    const [late, other] = [await open(options), await open(options)]
+    await clock.advance(0)
+    const position = await tail()
+    late.log.faults.push('late', ...Array<'lost'>(100).fill('lost'))
+    const call = expect(hold(late.store, 'mine')).rejects.toMatchObject({ code: 'unknown-outcome' })
+    await clock.advance(1)
+    await hold(other.store, 'lost')
+    shared.loseAfter(position)
+    const reading = late.store.read({ prefix: '' })
+    await clock.advance(1000)
+    await late.log.arrive()
+    await clock.advance(1000)
+    late.log.faults.splice(0)
+    await clock.advance(5000)
+    await reading
+    expect(await late.store.read({ key: 'mine' })).toMatchObject({ count: 1 })
+    await call
+    expect(await keysOf(other.store)).toEqual(['mine'])
+    await Promise.all([late.store.close(), other.store.close()])
   })
 })
 
