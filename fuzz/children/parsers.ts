@@ -49,10 +49,10 @@ const PARSERS: Record<ParserInput['parser'], (text: string) => void> = {
     for (let at = 0; at < bytes.length; at += 7) reader.read(bytes.subarray(at, at + 7))
   },
   records: (text) => {
-    const journal = new Kernel({ limits: { events: 64, history: 64 } }).replay()
+    const changeSink = new Kernel({ limits: { events: 64, history: 64 } }).replay()
     try {
-      decodeRecords(Buffer.from(text, 'base64'), journal, () => true)
-      journal.check()
+      decodeRecords(Buffer.from(text, 'base64'), changeSink, () => true)
+      changeSink.check()
     } catch (error) {
       // What contradicts itself is refused with an error, which the store explains.
       if (!(error instanceof TypeError)) return

@@ -17,8 +17,8 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     'leases never expire after a restart',
     'kernel/ledger.js',
-    'keys.tidy();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
-    'keys.tidy();',
+    'keys.forgetIdle();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
+    'keys.forgetIdle();',
   ),
   rare(
     'Two claims must meet within a few milliseconds.',
@@ -38,11 +38,11 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     'restart drops leases',
     'kernel/ledger.js',
-    'keys.tidy();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
-    `keys.tidy();
+    'keys.forgetIdle();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
+    `keys.forgetIdle();
         this.deadlines.rescheduleAll();
         for (let slot = 0; slot < leases.slots.end; slot += 2)
-            if (leases.born.get(slot) !== 0) this.endLeases(++this.revision, leases.family(slot), now, { reason: 'expired' });`,
+            if (leases.born.get(slot) !== 0) this.endLeases(++this.revision, leases.withDescendants(slot), now, { reason: 'expired' });`,
   ),
   mutant(
     'no request deduplication',
@@ -55,8 +55,8 @@ export const LISTED: readonly Mutant[] = [
     edits: [
       {
         file: 'kernel/ledger.js',
-        find: 'keys.tidy();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
-        replace: `keys.tidy();
+        find: 'keys.forgetIdle();\n        if (this.isTimed)\n            this.deadlines.rescheduleAll();',
+        replace: `keys.forgetIdle();
         this.deadlines.rescheduleAll();
         this.revision = 0;
         for (let slot = 0; slot < leases.slots.end; slot++) this.revision = Math.max(this.revision, leases.born.get(slot));`,
@@ -72,7 +72,7 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     'release ignores the token',
     'kernel/kernel.js',
-    'const claim = key === NONE ? NONE : this.#ledger.lines.find(key, token);\n        if (claim !== NONE && claims.lease.get(claim) === lease)',
+    'const claim = key === NONE ? NONE : this.#ledger.queues.find(key, token);\n        if (claim !== NONE && claims.lease.get(claim) === lease)',
     'const claim = key === NONE ? NONE : keys.first.get(key);\n        if (claim !== NONE)',
   ),
   mutant(
@@ -212,8 +212,8 @@ export const LISTED: readonly Mutant[] = [
   mutant(
     'expiry not logged before it is announced',
     'kernel/ledger.js',
-    'this.#journal?.ended(revision, slot, now, end);',
-    "if (end.reason !== 'expired') this.#journal?.ended(revision, slot, now, end);",
+    'this.#changeSink?.ended(revision, slot, now, end);',
+    "if (end.reason !== 'expired') this.#changeSink?.ended(revision, slot, now, end);",
   ),
   mutant(
     "waiter's lease not rechecked at grant",
@@ -236,9 +236,9 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'child lease survives its parent',
-    'kernel/places.js',
-    'ledger.endLeases(++ledger.revision, leases.family(slot), now, end);',
-    'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.orphan(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
+    'kernel/claim-admission.js',
+    'ledger.endLeases(++ledger.revision, leases.withDescendants(slot), now, end);',
+    'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.removeFromParent(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
   ),
   mutant(
     'a pool permit granted twice',

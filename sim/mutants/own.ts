@@ -28,7 +28,7 @@ export const OWN: readonly Mutant[] = [
   ),
   mutant(
     'the key is handed to the one who came last',
-    'kernel/lines.js',
+    'kernel/queues.js',
     'const claim = last === NONE ? keys.first.get(key) : claims.nextOnKey.get(last);',
     'const claim = last === NONE ? keys.last.get(key) : claims.nextOnKey.get(last);',
   ),
@@ -58,7 +58,7 @@ export const OWN: readonly Mutant[] = [
     mutant(
       'a snapshot forgets the answers to requests',
       'kernel/replay.js',
-      'journal.answered(request, answer);',
+      'changeSink.answered(request, answer);',
       ';',
     ),
   ),
@@ -96,8 +96,8 @@ export const OWN: readonly Mutant[] = [
       },
       {
         file: 'stores/file/file-store.js',
-        find: 'kernel.settle(now, now - shift);',
-        replace: 'kernel.settle(early, early - shift);',
+        find: 'kernel.finishReplay(now, now - shift);',
+        replace: 'kernel.finishReplay(early, early - shift);',
       },
     ],
   },

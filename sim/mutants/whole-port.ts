@@ -16,8 +16,8 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'a break forgets who asked for it',
-    'kernel/places.js',
-    'const end = aged ? (leases.cappedBy.get(slot) ?? AGED) : EXPIRED;',
+    'kernel/claim-admission.js',
+    'const end = aged ? (leases.cappedBy.get(slot) ?? MAX_LIFE_REACHED) : EXPIRED;',
     'const end = aged ? AGED : EXPIRED;',
   ),
   mutant(
@@ -52,19 +52,19 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'a reader overtakes a waiting writer',
-    'kernel/lines.js',
+    'kernel/queues.js',
     'if (held !== keys.count.get(key))\n            return false;',
     "if (held !== keys.count.get(key) && mode !== 'shared')\n            return false;",
   ),
   mutant(
     'a limit is forgotten by a restart',
     'kernel/replay.js',
-    'claims.setMode(claim, told.mode, told.limit);',
-    'claims.setMode(claim, told.mode, undefined);',
+    'claims.setMode(claim, record.mode, record.limit);',
+    'claims.setMode(claim, record.mode, undefined);',
   ),
   mutant(
     'only the first of several keys is looked at for ifFree',
-    'kernel/places.js',
+    'kernel/claim-admission.js',
     'return specs.every((spec) => this.#isFree(spec));',
     'return this.#isFree(specs[0]);',
   ),
@@ -77,8 +77,8 @@ export const WHOLE_PORT: readonly Mutant[] = [
   mutant(
     'a release frees the first key only for others',
     'kernel/kernel.js',
-    'ledger.releaseClaim(revision, claim, now, RELEASED);\n            ledger.settleKey(revision, key, now);',
-    'ledger.releaseClaim(revision, claim, now, RELEASED);\n            if (claim === found[0])\n                ledger.settleKey(revision, key, now);',
+    'ledger.releaseClaim(revision, claim, now, RELEASED);\n            ledger.promoteWaiters(revision, key, now);',
+    'ledger.releaseClaim(revision, claim, now, RELEASED);\n            if (claim === found[0])\n                ledger.promoteWaiters(revision, key, now);',
   ),
   mutant(
     'a release of some keys removes the claim from others too',
@@ -97,15 +97,15 @@ export const WHOLE_PORT: readonly Mutant[] = [
     mutant(
       'an update is not written down',
       'kernel/ledger.js',
-      'this.#journal?.updated(revision, lease, now, name, claims.token.get(claim), value);',
+      'this.#changeSink?.updated(revision, lease, now, name, claims.token.get(claim), value);',
       ';',
     ),
   ),
   mutant(
     'grandchildren survive',
     'kernel/revoke.js',
-    'const families = slots.flatMap((slot) => leases.family(slot));',
-    'const families = slots.flatMap((slot) => leases.family(slot).filter((one) => one === slot || leases.parent.get(one) === slot));',
+    'const families = slots.flatMap((slot) => leases.withDescendants(slot));',
+    'const families = slots.flatMap((slot) => leases.withDescendants(slot).filter((one) => one === slot || leases.parent.get(one) === slot));',
   ),
   mutant(
     'a revocation of children takes the parent along',
@@ -116,7 +116,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   mutant(
     'a child is not put back under its parent by a restart',
     'kernel/replay.js',
-    'if (parent < leases.slots.end && leases.born.get(parent) !== 0) {\n            leases.adopt(parent, child);\n            return;\n        }',
+    'if (parent < leases.slots.end && leases.born.get(parent) !== 0) {\n            leases.addChild(parent, child);\n            return;\n        }',
     'if (parent < leases.slots.end && leases.born.get(parent) !== 0)\n            return;',
   ),
   mutant(
@@ -136,7 +136,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     mutant(
       'those behind a claim that was taken are not told',
       'kernel/revoke.js',
-      'for (const key of touched)\n        ledger.settleKey(revision, key, now);',
+      'for (const key of touched)\n        ledger.promoteWaiters(revision, key, now);',
       ';',
     ),
   ),

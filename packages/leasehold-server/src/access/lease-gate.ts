@@ -121,7 +121,7 @@ export function onLease<Answer>(
   return call.catch((error: unknown) => {
     if (!isLeaseholdError(error, 'lease-ended')) throw error
     const { reason } = error
-    const message = `lease ${show(lease)} has ended: ${reason}; take a new one`
+    const message = `lease ${show(lease)} has ended: ${reason}. Take a new one.`
     throw new LeaseholdError('lease-ended', message, { reason })
   })
 }

@@ -1,4 +1,4 @@
-import { Recent } from 'leasehold/kernel'
+import { TwoGenerationMap } from 'leasehold/kernel'
 import { isLeaseholdError, type RequestId, sha256, show } from 'leasehold/port'
 import type { Admission, Principal } from '../access/index.ts'
 import { type Audience, goneError, type HttpCall } from './call.ts'
@@ -29,7 +29,7 @@ interface Known {
  */
 export class Repeats {
   readonly #running = new Map<RequestId, Execution>()
-  readonly #known = new Recent<RequestId, Known>(KEYS_KNOWN)
+  readonly #known = new TwoGenerationMap<RequestId, Known>(KEYS_KNOWN)
 
   async answer(route: Route, call: HttpCall, id: RequestId): Promise<unknown> {
     const asked = partsOf(call)

@@ -1,9 +1,9 @@
 import {
   type Answer,
+  type ChangeSink,
+  DISCARD_CHANGES,
   type GrantedClaim,
   type GrantedLease,
-  type Journal,
-  SILENT_JOURNAL,
 } from '../kernel/index.ts'
 import type { End, Key, Labels, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
 import { putAnswer, putEnd, takeAnswer, takeEnd } from './answers.ts'
@@ -31,7 +31,7 @@ const SAME_END = 0xff
  * process's less `shift`, and goes on in the next process where it stopped in this one. All other
  * times are there to be shown to people and are written as they are.
  */
-export class RecordEncoder implements Journal {
+export class RecordEncoder implements ChangeSink {
   #bytes = new ByteWriter()
   #spare = new ByteWriter()
   #lastEnd: End | undefined
@@ -169,7 +169,7 @@ export class RecordEncoder implements Journal {
 /** Tells a journal what the bytes of one `take` say. `wants` may decline what is about a slot. */
 export function decodeRecords(
   payload: Buffer,
-  journal: Journal,
+  changeSink: ChangeSink,
   wants: (revision: Revision, slot: number) => boolean,
 ): number {
   const bytes = new ByteReader(payload)
@@ -178,12 +178,12 @@ export function decodeRecords(
   for (; !bytes.done; count++) {
     const kind = bytes.byte()
     if (kind >= ANSWERED) {
-      decoder.tellMemory(kind, journal)
+      decoder.tellMemory(kind, changeSink)
     } else {
       const revision = bytes.integer()
       const slot = bytes.integer()
       // A record that is not wanted must still be read, to find the one after it.
-      decoder.tell(kind, revision, slot, wants(revision, slot) ? journal : SILENT_JOURNAL)
+      decoder.tell(kind, revision, slot, wants(revision, slot) ? changeSink : DISCARD_CHANGES)
     }
   }
   return count
@@ -197,38 +197,38 @@ class RecordDecoder {
     this.#bytes = bytes
   }
 
-  tell(kind: number, revision: Revision, slot: number, journal: Journal): void {
+  tell(kind: number, revision: Revision, slot: number, changeSink: ChangeSink): void {
     const bytes = this.#bytes
     switch (kind) {
       case GRANTED:
-        journal.granted(revision, slot, this.#lease())
+        changeSink.granted(revision, slot, this.#lease())
         break
       case CAPPED: {
         const at = bytes.float()
         const endOfLife = bytes.number()
-        journal.capped(revision, slot, at, endOfLife, this.#end())
+        changeSink.capped(revision, slot, at, endOfLife, this.#end())
         break
       }
       case ENDED: {
         const at = bytes.float()
-        journal.ended(revision, slot, at, this.#end())
+        changeSink.ended(revision, slot, at, this.#end())
         break
       }
       case CLAIMED:
-        journal.claimed(revision, slot, this.#claim())
+        changeSink.claimed(revision, slot, this.#claim())
         break
       case UPDATED: {
         const at = bytes.float()
         const key = bytes.text()
         const token = bytes.integer()
-        journal.updated(revision, slot, at, key, token, bytes.optionalText())
+        changeSink.updated(revision, slot, at, key, token, bytes.optionalText())
         break
       }
       case RELEASED: {
         const at = bytes.float()
         const key = bytes.text()
         const token = bytes.integer()
-        journal.released(revision, slot, at, key, token, this.#end())
+        changeSink.released(revision, slot, at, key, token, this.#end())
         break
       }
       default:
@@ -236,12 +236,12 @@ class RecordDecoder {
     }
   }
 
-  tellMemory(kind: number, journal: Journal): void {
+  tellMemory(kind: number, changeSink: ChangeSink): void {
     const bytes = this.#bytes
     switch (kind) {
       case ANSWERED: {
         const request = bytes.text()
-        journal.answered(request, takeAnswer(bytes))
+        changeSink.answered(request, takeAnswer(bytes))
         break
       }
       case TENURE: {
@@ -252,12 +252,12 @@ class RecordDecoder {
         const heldSince = bytes.number()
         const endedAt = bytes.number()
         const end = this.#end()
-        journal.tenure(key, { token, holder, lease, heldSince, endedAt, end })
+        changeSink.tenure(key, { token, holder, lease, heldSince, endedAt, end })
         break
       }
       case REMEMBERED: {
         const lease = bytes.text()
-        journal.remembered(lease, this.#end())
+        changeSink.remembered(lease, this.#end())
         break
       }
       default:

@@ -1,11 +1,11 @@
 import type { Mode } from '../port/index.ts'
 import { IntegerRows, NumberRows, ReferenceField, Slots } from './rows.ts'
 
-/** A claim's standing is one number: that it is exclusive, that it is shared, or the limit. */
+/** A claim's mode and limit as one number: exclusive, shared without limit, or the limit. */
 export const EXCLUSIVE = -1
 const UNLIMITED = 0
 
-/** The claims, a row each, in two lists: that of their key by token, and that of their lease. */
+/** The claims, one row each. Each is in two lists: its key's by token, and its lease's. */
 export class ClaimTable {
   readonly #numbers = new NumberRows(3)
   readonly #integers = new IntegerRows(8)
@@ -20,38 +20,38 @@ export class ClaimTable {
   readonly previousOnKey = this.#integers.field()
   readonly nextOfLease = this.#integers.field()
   readonly previousOfLease = this.#integers.field()
-  /** The claims that were made in one call, on several keys, are a ring. */
-  readonly together = this.#integers.field()
-  readonly standing = this.#integers.field()
+  /** Links the claims of one call, on several keys, in a ring. */
+  readonly nextInCall = this.#integers.field()
+  readonly modeAndLimit = this.#integers.field()
 
   readonly slots = new Slots([this.#numbers, this.#integers, this.value])
 
   setMode(slot: number, mode: Mode, limit: number): void {
-    this.standing.set(slot, mode === 'exclusive' ? EXCLUSIVE : limit)
+    this.modeAndLimit.set(slot, mode === 'exclusive' ? EXCLUSIVE : limit)
   }
 
   mode(slot: number): Mode {
-    return this.standing.get(slot) === EXCLUSIVE ? 'exclusive' : 'shared'
+    return this.modeAndLimit.get(slot) === EXCLUSIVE ? 'exclusive' : 'shared'
   }
 
   /** 0 for none. */
   limit(slot: number): number {
-    return Math.max(this.standing.get(slot), UNLIMITED)
+    return Math.max(this.modeAndLimit.get(slot), UNLIMITED)
   }
 
-  /** Takes `slot` out of the ring of claims that were made with it. */
-  leaveTogether(slot: number): void {
+  /** Takes `slot` out of the ring of its call. */
+  leaveCall(slot: number): void {
     let before = slot
-    while (this.together.get(before) !== slot) before = this.together.get(before)
-    this.together.set(before, this.together.get(slot))
-    this.together.set(slot, slot)
+    while (this.nextInCall.get(before) !== slot) before = this.nextInCall.get(before)
+    this.nextInCall.set(before, this.nextInCall.get(slot))
+    this.nextInCall.set(slot, slot)
   }
 
-  /** Whether this claim and all that were made with it hold. */
+  /** Whether this claim and all others of its call hold. */
   allHold(slot: number): boolean {
     for (let at = slot; ; ) {
       if (this.heldSince.get(at) === 0) return false
-      at = this.together.get(at)
+      at = this.nextInCall.get(at)
       if (at === slot) return true
     }
   }

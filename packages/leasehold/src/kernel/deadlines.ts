@@ -1,9 +1,9 @@
 /**
- * The order in which slots must be looked at: a binary heap of times in typed arrays.
+ * Orders slots by the time of their next check: a binary heap of times in typed arrays.
  *
- * It is lazy. A renewal only writes a field of the lease; the heap still has the old deadline, and
- * when that comes up the lease is looked at, found to live on, and put back with the deadline it
- * has then. So a heartbeat costs nothing here, however many there are.
+ * It is lazy. A renewal only writes a field of the lease; the heap keeps the old deadline. When that
+ * time comes, the lease is checked, found alive, and put back with its current deadline. So a
+ * heartbeat costs nothing here.
  */
 export class Deadlines {
   #times = new Float64Array(64)
@@ -51,7 +51,7 @@ export class Deadlines {
     for (;;) {
       let below = 2 * at + 1
       if (below >= size) break
-      // At `size` is the entry that is being put back: to compare with it ends the loop, too.
+      // At `size` is the entry that is being put back: comparing with it also ends the loop.
       if (times[below + 1]! < times[below]!) below++
       if (times[below]! >= time) break
       times[at] = times[below]!

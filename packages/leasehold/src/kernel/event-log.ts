@@ -3,7 +3,7 @@ import { EXCLUSIVE } from './claim-table.ts'
 import { leaseId } from './lease-id.ts'
 import type { Tables } from './tables.ts'
 
-/** So many events are in a page at most; no more than are kept, where that is less. */
+/** A page has at most this many events, and not more than are kept. */
 const PAGE_MAX = 1024
 const PAGE_MIN = 64
 const TYPES = ['claimed', 'updated', 'removed'] as const
@@ -14,25 +14,25 @@ const [REVISION, TYPE, TOKEN, SLOT, BORN, LIMIT, AT, NUMBERS] = [0, 1, 2, 3, 4, 
 const [KEY, HOLDER, VALUE, END, REFERENCES] = [0, 1, 2, 3, 4] as const
 
 /**
- * The latest events, in order, in pages of columns: an event becomes an object only when somebody
- * reads it. Events are numbered from 0 on as they are added.
+ * The latest events, in order, in pages of columns: an event becomes an object only when it is
+ * read. Events are numbered from 0 as they are added.
  *
- * At least `keep` events are kept, and everything that has not been announced yet, however much
- * that is: a slow disk or a very large change cannot make a watch miss anything.
+ * Keeps at least `keep` events, and all events that are not announced yet, however many: a slow
+ * disk or a very large change cannot make a watch miss anything.
  */
 export class EventLog {
   readonly #tables: Tables
   readonly #keep: number
   readonly #page: number
-  /** The pages from that with the number `#dropped` on. */
+  /** The pages, starting with page number `#dropped`. */
   readonly #pages: EventPage[] = []
   #spare: EventPage | undefined
   #dropped = 0
   #next = 0
-  /** Until somebody announces, nothing waits to be announced. */
+  /** Before the first announcement, nothing waits for one. */
   #announced = Infinity
   #completeAfter: Revision
-  /** Ranges of revisions, both ends excluded, that were skipped: see `skip`. */
+  /** Ranges of skipped revisions, both ends excluded: see `skip`. */
   #gaps: { readonly after: Revision; readonly before: Revision }[] = []
 
   constructor(tables: Tables, keep: number, revision: Revision) {
@@ -52,7 +52,7 @@ export class EventLog {
     return this.#completeAfter
   }
 
-  /** Forgets everything; from this revision on it will be complete. */
+  /** Forgets everything. The log is complete from this revision on. */
   restart(revision: Revision): void {
     this.#pages.length = 0
     this.#dropped = 0
@@ -63,21 +63,21 @@ export class EventLog {
   }
 
   /**
-   * The store goes from revision `after` to revision `to` without a change between them. Whoever has
-   * seen a revision between them saw a change that this store has lost, and must read again.
+   * The store goes from revision `after` to revision `to` without a change in between. A watch that
+   * has seen a revision in between saw a change that this store has lost, and must read again.
    */
   skip(after: Revision, to: Revision): void {
     this.#gaps = this.#gaps.filter(({ before }) => before > this.#completeAfter)
     this.#gaps.push({ after, before: to })
   }
 
-  /** Whether a watch can go on from this revision: every event after it is here. */
+  /** Whether a watch can continue from this revision: all later events are here. */
   continuesFrom(revision: Revision): boolean {
     if (revision < this.#completeAfter) return false
     return !this.#gaps.some(({ after, before }) => after < revision && revision < before)
   }
 
-  /** Something happened to a claim, which must still stand in the tables. */
+  /** Records a change of a claim, which must still be in the tables. */
   add(
     type: Event['type'],
     revision: Revision,
@@ -96,7 +96,7 @@ export class EventLog {
     numbers[first + TOKEN] = claims.token.get(claim)
     numbers[first + SLOT] = lease
     numbers[first + BORN] = leases.born.get(lease)
-    numbers[first + LIMIT] = claims.standing.get(claim)
+    numbers[first + LIMIT] = claims.modeAndLimit.get(claim)
     numbers[first + AT] = at
     const reference = index * REFERENCES
     references[reference + KEY] = keys.name.get(claims.key.get(claim))
@@ -105,7 +105,7 @@ export class EventLog {
     references[reference + END] = end
   }
 
-  /** The events below this number have been told to everyone who watches. */
+  /** All watches have received the events below this number. */
   announced(number: number): void {
     this.#announced = number
   }
@@ -164,7 +164,7 @@ export class EventLog {
     return this.#pages[this.#pages.length - 1]!
   }
 
-  /** Drops the oldest page if enough are left. A page is used again: it is large. */
+  /** Drops the oldest page if enough are left, and reuses it, because a page is large. */
   #drop(): void {
     const end = (this.#dropped + 1) * this.#page
     if (this.#next - end < this.#keep || end > this.#announced) return

@@ -31,17 +31,17 @@ import {
   show,
   type UpdateRequest,
 } from '../port/index.ts'
+import type { Answer, Refused } from './answers.ts'
+import type { ChangeSink, Replay } from './change-sink.ts'
+import { ClaimAdmission, expireLease, NOTHING_AHEAD } from './claim-admission.ts'
 import type { EventLog } from './event-log.ts'
-import type { Journal, Replay } from './journal.ts'
 import { LeasesBySlot } from './leases-by-slot.ts'
 import { Ledger } from './ledger.ts'
-import { Memory } from './memory.ts'
-import type { Notices } from './notices.ts'
-import { expireLease, NOTHING_AHEAD, Places } from './places.ts'
+import type { NoticeSink } from './notice-sink.ts'
 import { Reader } from './reader.ts'
 import { endOf, exceeded, noLease, refused } from './refusals.ts'
-import { describe, describeMemory, Replayer } from './replay.ts'
-import type { Answer, Refused } from './requests.ts'
+import { describe, describeRetained, Replayer } from './replay.ts'
+import { RetainedState } from './retained-state.ts'
 import { revoke } from './revoke.ts'
 import { NONE } from './rows.ts'
 
@@ -49,15 +49,15 @@ const RELEASED: End = { reason: 'released' }
 
 export interface KernelOptions {
   readonly limits?: Partial<Limits> | undefined
-  /** Told of every change. */
-  readonly journal?: Journal | undefined
-  /** Told what the holders of leases must learn. */
-  readonly notices?: Notices | undefined
-  /** The revision to start after; tokens will be greater than it. */
+  /** Receives every change. */
+  readonly changeSink?: ChangeSink | undefined
+  /** Receives what the holders of leases must know. */
+  readonly noticeSink?: NoticeSink | undefined
+  /** The revision to start after. Tokens will be greater. */
   readonly revision?: Revision | undefined
   /**
    * What ends a lease whose time is over. `timed`, the default: the kernel's own deadlines, by the
-   * `now` of each call. `commanded`: only `bySlot.expire`, when whoever runs the kernel has decided it.
+   * `now` of each call. `commanded`: only `bySlot.expire`, called by whatever runs the kernel.
    */
   readonly expiry?: 'timed' | 'commanded' | undefined
 }
@@ -65,19 +65,19 @@ export interface KernelOptions {
 /**
  * The state machine of leases: `(state, command, now) -> answer`, and nothing else. No I/O, no
  * clock, no randomness, no promises: the same commands at the same times give the same answers.
- * Every other store is measured by it.
+ * Every other store is tested against it.
  *
- * Each command checks everything before it changes anything, so that a refused command leaves no
- * trace. `now` is a positive time that never goes back. With an `obstacle` nothing new is carried
- * out: a repeated request gets the answer that it had, and any other one this refusal.
+ * Each command checks everything before it changes anything, so a refused command leaves no trace.
+ * `now` is a positive time that never decreases. With an `obstacle` nothing new is carried out: a
+ * repeated request gets its earlier answer, and any other request gets the obstacle as refusal.
  */
 export class Kernel {
   readonly limits: Limits
   readonly reader: Reader
   readonly bySlot: LeasesBySlot
-  readonly memory: Memory
+  readonly retained: RetainedState
   readonly #ledger: Ledger
-  readonly #places: Places
+  readonly #admission: ClaimAdmission
   #replayer: Replayer | undefined
   readonly #knownKey = (key: Key) => this.#ledger.tables.keys.find(key) !== NONE
 
@@ -86,13 +86,13 @@ export class Kernel {
     this.#ledger = new Ledger(this.limits, {
       revision: options.revision ?? 0,
       isTimed: options.expiry !== 'commanded',
-      journal: options.journal,
-      notices: options.notices,
+      changeSink: options.changeSink,
+      noticeSink: options.noticeSink,
     })
     this.reader = new Reader(this.#ledger)
     this.bySlot = new LeasesBySlot(this.#ledger)
-    this.memory = new Memory(this.#ledger)
-    this.#places = new Places(this.#ledger, this.reader)
+    this.retained = new RetainedState(this.#ledger)
+    this.#admission = new ClaimAdmission(this.#ledger, this.reader)
   }
 
   get revision(): Revision {
@@ -108,7 +108,7 @@ export class Kernel {
     return this.#ledger.tables.leases.count
   }
 
-  /** No lease needs to be looked at before this time. It may be early, never late. */
+  /** No lease is due before this time. It may be too early, never too late. */
   get nextDeadline(): number {
     return this.#ledger.deadlines.next
   }
@@ -116,33 +116,32 @@ export class Kernel {
   grant(request: GrantRequest, now: number, obstacle?: Refusal): Granted | Busy | Refused {
     const complaint = checkGrant(request, this.limits)
     if (complaint) return refused(complaint)
-    return this.#settled(request, obstacle) ?? this.#remember(request, this.#grant(request, now))
+    return this.#known(request, obstacle) ?? this.#remember(request, this.#grant(request, now))
   }
 
   claim(request: ClaimRequest, now: number, obstacle?: Refusal): Claimed | Busy | Refused {
     const complaint = checkClaim(request, this.limits, this.#knownKey)
     if (complaint) return refused(complaint)
-    return this.#settled(request, obstacle) ?? this.#remember(request, this.#claim(request, now))
+    return this.#known(request, obstacle) ?? this.#remember(request, this.#claim(request, now))
   }
 
   release(request: ReleaseRequest, now: number, obstacle?: Refusal): Changed | Refused {
     const complaint = checkRelease(request, this.limits, this.#knownKey)
     if (complaint) return refused(complaint)
-    return this.#settled(request, obstacle) ?? this.#remember(request, this.#release(request, now))
+    return this.#known(request, obstacle) ?? this.#remember(request, this.#release(request, now))
   }
 
   update(request: UpdateRequest, now: number, obstacle?: Refusal): Changed | Refused {
     const complaint = checkUpdate(request, this.limits)
     if (complaint) return refused(complaint)
-    return this.#settled(request, obstacle) ?? this.#remember(request, this.#update(request, now))
+    return this.#known(request, obstacle) ?? this.#remember(request, this.#update(request, now))
   }
 
   revoke(request: RevokeRequest, now: number, obstacle?: Refusal): Revoked | Refused {
     const complaint = checkRevoke(request, this.limits)
     if (complaint) return refused(complaint)
     return (
-      this.#settled(request, obstacle) ??
-      this.#remember(request, revoke(this.#ledger, request, now))
+      this.#known(request, obstacle) ?? this.#remember(request, revoke(this.#ledger, request, now))
     )
   }
 
@@ -167,8 +166,8 @@ export class Kernel {
   }
 
   /**
-   * Expires what is due, looking at no more than `most` leases. Answers whether there may be more.
-   * Each lease that ends does so, with all under it, in a revision of its own.
+   * Expires the due leases, checking at most `most` leases. Returns whether more may be due. Each
+   * lease ends, with all its descendants, in its own revision.
    */
   expire(now: number, most: number): boolean {
     for (let looked = 0; looked < most; looked++) {
@@ -179,8 +178,8 @@ export class Kernel {
     return this.nextDeadline <= now
   }
 
-  /** The claims of a living lease, for its watch; `undefined` where there is no such lease. */
-  standing(id: LeaseId): { readonly slot: number; readonly claims: OwnClaim[] } | undefined {
+  /** The claims of a living lease, for its watch; `undefined` if there is no such lease. */
+  ownClaims(id: LeaseId): { readonly slot: number; readonly claims: OwnClaim[] } | undefined {
     const { leases, claims, keys } = this.#ledger.tables
     const slot = leases.find(id)
     if (slot === NONE) return undefined
@@ -201,56 +200,56 @@ export class Kernel {
     return endOf(this.#ledger, id)
   }
 
-  /** Every slot of a lease is below this. */
+  /** All slots of leases are below this. */
   get slots(): number {
     return this.#ledger.tables.leases.slots.end
   }
 
-  /** Tells the living leases of a range of slots, as if they had just been granted. */
-  describe(from: number, to: number, journal: Journal): void {
-    describe(this.#ledger, from, to, journal)
+  /** Reports the living leases of a range of slots, as if they had just been granted. */
+  describe(from: number, to: number, changeSink: ChangeSink): void {
+    describe(this.#ledger, from, to, changeSink)
   }
 
-  /** Tells what is remembered beside the leases, a bounded part with each step. */
-  describeMemory(journal: Journal): Generator<void> {
-    return describeMemory(this.#ledger, journal)
+  /** Reports what is retained besides the leases, a bounded part with each step. */
+  describeRetained(changeSink: ChangeSink): Generator<void> {
+    return describeRetained(this.#ledger, changeSink)
   }
 
-  /** A kernel that can be described as this one is now, while this one goes on. Takes no commands. */
+  /** A copy that can be described while this kernel goes on. It takes no commands. */
   copy(): Kernel {
     const copy = new Kernel({ limits: this.limits, revision: this.revision })
     copy.#ledger.copy(this.#ledger)
     return copy
   }
 
-  /** Rebuilds: tell the result what a journal was told, then call `settle`. */
+  /** Rebuilds a kernel: give the result all recorded changes, then call `finishReplay`. */
   replay(): Replay {
     this.#replayer = new Replayer(this.#ledger)
     return this.#replayer
   }
 
-  /** During a replay: only what is told after this revision is kept as events. */
+  /** During a replay: only changes after this revision are kept as events. */
   startEvents(revision: Revision): void {
     this.#ledger.events.restart(Math.max(revision, this.#ledger.revision))
   }
 
   /**
-   * Ends a replay. Every lease gets its full ttl from `now`, since its renewals were not told; and
-   * `lastTime`, the last time that the old kernel is known to have seen, becomes `now`, so that
-   * no lease's life is shortened by the time between.
+   * Ends a replay. Every lease gets its full ttl from `now`, because renewals are not recorded.
+   * `lastTime`, the last time that the old kernel is known to have used, becomes `now`. So the time
+   * between the two does not shorten a lease's life.
    */
-  settle(now: number, lastTime: number): void {
+  finishReplay(now: number, lastTime: number): void {
     this.#replayer?.finish()
     this.#replayer = undefined
-    this.#ledger.settle(now, lastTime)
+    this.#ledger.finishReplay(now, lastTime)
   }
 
   /**
-   * Revisions, and so tokens, go on above this one. A watch from a revision that is skipped is told to
+   * Makes revisions, and so tokens, continue above this one. A watch from a skipped revision must
    * read again, because the change that it saw there is lost. `after` is the last revision whose
-   * change is certainly not lost; the present one if not given.
+   * change is certainly not lost. Default: the current one.
    */
-  raise(revision: Revision, after = this.#ledger.revision): void {
+  skipTo(revision: Revision, after = this.#ledger.revision): void {
     if (revision <= this.#ledger.revision) return
     this.#ledger.events.skip(after, revision)
     this.#ledger.revision = revision
@@ -262,20 +261,20 @@ export class Kernel {
     const specs = request.claims
     if (leases.count >= this.limits.leases) {
       return exceeded(
-        `the store has its ${this.limits.leases} leases: end some, or raise the limit`,
+        `the store has ${this.limits.leases} leases, the maximum. End some leases, or raise the limit.`,
       )
     }
     if (specs) {
       if (specs.length > this.limits.claimsPerLease) {
         return exceeded(
-          `a lease has at most ${this.limits.claimsPerLease} claims, not ${specs.length}: claim fewer, or use several leases`,
+          `claims has ${specs.length} keys; the maximum per lease is ${this.limits.claimsPerLease}. Claim fewer keys, or use several leases.`,
         )
       }
-      const complaint = this.#places.prepare(specs, now)
+      const complaint = this.#admission.prepare(specs, now)
       if (complaint) return refused(complaint)
-      if (request.ifFree && !this.#places.areFree(specs)) return this.#places.busy(specs)
+      if (request.ifFree && !this.#admission.areFree(specs)) return this.#admission.busy(specs)
     }
-    // Looked up last: making room on the keys may have ended the parent.
+    // Looked up last: preparing the keys may have ended the parent.
     const parent = request.parent === undefined ? NONE : leases.find(request.parent)
     if (request.parent !== undefined) {
       const complaint = this.#checkParent(request.parent, parent)
@@ -288,7 +287,7 @@ export class Kernel {
       const free = { token: 0, holds: true, ahead: NOTHING_AHEAD }
       return { outcome: 'granted', lease: id, revision, ...free }
     }
-    const ahead = this.#places.ahead(ledger.addClaims(revision, lease, specs, now))
+    const ahead = this.#admission.ahead(ledger.addClaims(revision, lease, specs, now))
     const holds = ahead.length === 0
     return { outcome: 'granted', lease: id, revision, token: revision, holds, ahead }
   }
@@ -297,19 +296,19 @@ export class Kernel {
     const ledger = this.#ledger
     const { leases } = ledger.tables
     const specs = request.claims
-    const complaint = this.#places.prepare(specs, now)
+    const complaint = this.#admission.prepare(specs, now)
     if (complaint) return refused(complaint)
-    // Looked up last: making room on the keys may have ended this very lease.
+    // Looked up last: preparing the keys may have ended this very lease.
     const lease = leases.findAgain(request.lease)
     if (lease === NONE) return refused(noLease(this.#ledger, request.lease))
     if (leases.claims.get(lease) + specs.length > this.limits.claimsPerLease) {
       return exceeded(
-        `lease ${request.lease} has ${leases.claims.get(lease)} claims of at most ${this.limits.claimsPerLease}: release some, or use another lease`,
+        `lease ${request.lease} has ${leases.claims.get(lease)} claims; the maximum is ${this.limits.claimsPerLease}. Release some, or use another lease.`,
       )
     }
-    if (request.ifFree && !this.#places.areFree(specs)) return this.#places.busy(specs)
+    if (request.ifFree && !this.#admission.areFree(specs)) return this.#admission.busy(specs)
     const revision = ++ledger.revision
-    const ahead = this.#places.ahead(ledger.addClaims(revision, lease, specs, now))
+    const ahead = this.#admission.ahead(ledger.addClaims(revision, lease, specs, now))
     return { outcome: 'claimed', revision, token: revision, holds: ahead.length === 0, ahead }
   }
 
@@ -326,9 +325,9 @@ export class Kernel {
     for (const claim of found) {
       const key = claims.key.get(claim)
       ledger.releaseClaim(revision, claim, now, RELEASED)
-      ledger.settleKey(revision, key, now)
+      ledger.promoteWaiters(revision, key, now)
     }
-    ledger.tables.keys.tidy()
+    ledger.tables.keys.forgetIdle()
     return { revision }
   }
 
@@ -345,14 +344,14 @@ export class Kernel {
     const lease = leases.findAgain(id)
     if (lease === NONE) return noLease(this.#ledger, id)
     const key = keys.find(name)
-    const claim = key === NONE ? NONE : this.#ledger.lines.find(key, token)
+    const claim = key === NONE ? NONE : this.#ledger.queues.find(key, token)
     if (claim !== NONE && claims.lease.get(claim) === lease) return claim
     const first = key === NONE ? NONE : keys.first.get(key)
     const now =
       first === NONE ? 'nobody has claimed it' : `token ${claims.token.get(first)} is first`
     return {
       code: 'claim-not-found',
-      message: `lease ${id} has no claim with token ${token} on ${show(name)}: it was released or taken away (now ${now})`,
+      message: `lease ${id} has no claim with token ${token} on ${show(name)}: it was released or removed (now ${now})`,
     }
   }
 
@@ -362,24 +361,24 @@ export class Kernel {
     if (leases.children.get(parent) >= this.limits.childrenPerLease) {
       return {
         code: 'limit-exceeded',
-        message: `lease ${id} has ${this.limits.childrenPerLease} leases under it, the most that it may have`,
+        message: `lease ${id} has ${this.limits.childrenPerLease} child leases, the maximum. Use another parent.`,
       }
     }
     if (leases.depth(parent) >= this.limits.leaseDepth) {
       return {
         code: 'limit-exceeded',
-        message: `lease ${id} is ${this.limits.leaseDepth} deep, the deepest that a lease may be: use a parent higher up`,
+        message: `lease ${id} is at depth ${this.limits.leaseDepth}, the maximum. Use a parent higher up.`,
       }
     }
     return undefined
   }
 
   /**
-   * The answer of a call that is not to be carried out: what it was answered before, where it is a
-   * repeated one, or the obstacle. A refusal is then its answer for good, so that a copy which comes
-   * later changes nothing. The journal is not told of it: its disk may be what has no space.
+   * The answer to a call that must not be carried out: the earlier answer of a repeated call, or the
+   * obstacle. A refusal is then remembered as the final answer, so that a copy of the call that
+   * arrives later changes nothing. It is not recorded: the disk may be what is full.
    */
-  #settled<A extends Answer>(
+  #known<A extends Answer>(
     call: { readonly request?: RequestId | undefined },
     obstacle: Refusal | undefined,
   ): A | Refused | undefined {

@@ -2,12 +2,12 @@ import type { Key } from '../port/index.ts'
 import { OrderedKeys } from './ordered-keys.ts'
 import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 
-/** Whether a key stands in the queue of idle ones, and whether it was claimed since it came there. */
+/** Whether a key is in the queue of idle keys, and whether it was claimed since it was queued. */
 const [ABSENT, QUEUED, USED] = [0, 1, 2] as const
 
 /**
- * The keys, a row each: those that are claimed, and of those that are not the most recent, which
- * are kept for the sake of their history and because a key that was used is often used again.
+ * The keys, one row each: all claimed keys, and the most recent idle ones. Idle keys are kept for
+ * their history, and because a used key is often used again.
  */
 export class KeyTable {
   readonly #numbers = new NumberRows(1)
@@ -37,7 +37,7 @@ export class KeyTable {
 
   /** The slot of a key that is known, claimed or not, or NONE. */
   find(name: Key): number {
-    // One call looks the same key up several times.
+    // One call looks up the same key several times.
     if (name !== this.#lastName) {
       this.#lastName = name
       this.#lastSlot = this.#byName.get(name) ?? NONE
@@ -45,7 +45,7 @@ export class KeyTable {
     return this.#lastSlot
   }
 
-  /** The slot of a key, made if it is new. A new key is idle until it is claimed. */
+  /** The slot of a key, created if it is new. A new key is idle until it is claimed. */
   ensure(name: Key): number {
     const known = this.find(name)
     if (known !== NONE) return known
@@ -66,24 +66,24 @@ export class KeyTable {
   }
 
   /** A claim was added. */
-  grown(slot: number): void {
+  claimAdded(slot: number): void {
     this.count.add(slot, 1)
     if (this.#idle.get(slot) === QUEUED) this.#idle.set(slot, USED)
   }
 
   /** A claim was removed. */
-  shrunk(slot: number): void {
+  claimRemoved(slot: number): void {
     if (this.count.add(slot, -1) > 0 || this.#idle.get(slot) !== ABSENT) return
     this.#idle.set(slot, QUEUED)
     this.#idleQueue.push(slot)
   }
 
   /**
-   * Forgets idle keys, those first that have not been claimed for longest, until no more are kept
-   * than may be. A key stays in the queue while it is claimed, so that claiming and releasing it
-   * again and again costs nothing here; whether it was is seen when its turn has come.
+   * Forgets the keys that have been idle longest, until at most the allowed number is kept. A key
+   * stays in the queue while it is claimed, so that claiming and releasing it repeatedly costs
+   * nothing. When its turn comes, its state says whether it was claimed.
    */
-  tidy(): void {
+  forgetIdle(): void {
     while (this.#idleQueue.size > this.#idleMax) {
       const slot = this.#idleQueue.shift()
       const state = this.#idle.get(slot)
@@ -98,20 +98,20 @@ export class KeyTable {
     }
   }
 
-  /** Makes an empty table one that can be read as the other was at this moment. */
+  /** Copies the other table into this empty one, for reading only. */
   copy(from: KeyTable): void {
     this.slots.copy(from.slots)
     this.#idleQueue.copy(from.#idleQueue)
   }
 
-  /** The queue of idle keys, the next to be forgotten first, and whether they were claimed since. */
+  /** The queue of idle keys, oldest first, and whether each was claimed since it was queued. */
   *idle(): Generator<readonly [Key, boolean]> {
     for (const slot of this.#idleQueue.all()) {
       yield [this.name.get(slot)!, this.#idle.get(slot) === USED]
     }
   }
 
-  /** Puts the queue of idle keys back. */
+  /** Restores the queue of idle keys. */
   setIdle(keys: Iterable<readonly [Key, boolean]>): void {
     const queued = [...keys].map(([name, isUsed]) => [this.ensure(name), isUsed] as const)
     for (const slot of this.#idleQueue.all()) this.#idle.set(slot, ABSENT)
@@ -128,7 +128,7 @@ export class KeyTable {
     if (this.#lastName === name) this.#lastSlot = NONE
     this.ordered.delete(slot)
     this.name.set(slot, undefined)
-    this.slots.give(slot)
+    this.slots.free(slot)
   }
 }
 
@@ -182,8 +182,8 @@ class Fifo {
 const SHARDS = 256
 
 /**
- * A map of many names. One Map would hash itself anew as it doubles, which takes a tenth of a
- * second at a million entries; two hundred small ones do that one at a time.
+ * A map of many names. One large Map pauses for a tenth of a second when it grows at a million
+ * entries; 256 small ones grow one at a time.
  */
 class SlotsByName {
   readonly #shards = new Array<Map<string, number> | undefined>(SHARDS).fill(undefined)
@@ -203,7 +203,7 @@ class SlotsByName {
   }
 }
 
-/** The ends of names differ more than their beginnings do. */
+/** Uses the end of the name, because names differ most at their ends. */
 function shardOf(name: string): number {
   const { length } = name
   let hash = length

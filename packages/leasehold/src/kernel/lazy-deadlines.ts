@@ -1,78 +1,78 @@
 import { Deadlines } from './deadlines.ts'
 import { NONE } from './rows.ts'
 
-/** In the field `lookAt`: nothing among the deadlines. No deadline is ever 0. */
-const NOWHERE = 0
+/** In the field `checkAt`: no check is scheduled. No deadline is ever 0. */
+const NOT_SCHEDULED = 0
 
-/** What has deadlines, by slots. */
-export interface Timed {
-  /** When each slot will be looked at next; 0 for never. */
-  readonly lookAt: { get(slot: number): number; set(slot: number, time: number): void }
-  /** When this slot is due, or Infinity if it never is or there is nothing in it. */
+/** A table of slots with deadlines. */
+export interface DeadlineSource {
+  /** When each slot will be checked next; 0 for never. */
+  readonly checkAt: { get(slot: number): number; set(slot: number, time: number): void }
+  /** When this slot is due; Infinity if it is empty or never due. */
   deadline(slot: number): number
-  /** How many slots have something in them, and a slot that all of them are below. */
+  /** How many slots are used, and a bound above all used slots. */
   readonly count: number
   readonly end: number
 }
 
 /**
- * Finds what is due. A deadline that moves later, as by a renewal, is only a field of the slot: the
- * slot is looked at when its old deadline comes up, found to live on, and put back.
+ * Finds due slots. Moving a deadline to a later time, as a renewal does, only changes a field of the
+ * slot: at its old deadline the slot is checked, found alive, and scheduled again.
  */
 export class LazyDeadlines {
-  readonly #timed: Timed
+  readonly #source: DeadlineSource
   readonly #deadlines = new Deadlines()
 
-  constructor(timed: Timed) {
-    this.#timed = timed
+  constructor(timed: DeadlineSource) {
+    this.#source = timed
   }
 
-  /** How many looks are planned, also those that were overtaken by an earlier one. */
+  /** How many checks are scheduled, including those replaced by an earlier one. */
   get size(): number {
     return this.#deadlines.size
   }
 
-  /** Nothing is due before this. It may be early, never late. */
+  /** Nothing is due before this time. It may be too early, never too late. */
   get next(): number {
     return this.#deadlines.next
   }
 
-  /** Sees to it that this slot is looked at when it is due, if not before. */
+  /** Makes sure that this slot is checked when it is due, or before. */
   schedule(slot: number): void {
-    const deadline = this.#timed.deadline(slot)
-    const lookAt = this.#timed.lookAt.get(slot)
-    if (deadline === Infinity || (lookAt !== NOWHERE && lookAt <= deadline)) return
-    this.look(slot, deadline)
+    const deadline = this.#source.deadline(slot)
+    const checkAt = this.#source.checkAt.get(slot)
+    if (deadline === Infinity || (checkAt !== NOT_SCHEDULED && checkAt <= deadline)) return
+    this.scheduleAt(slot, deadline)
   }
 
-  /** Looks at this slot at that time. */
-  look(slot: number, time: number): void {
-    this.#timed.lookAt.set(slot, time)
+  /** Checks this slot at that time. */
+  scheduleAt(slot: number, time: number): void {
+    this.#source.checkAt.set(slot, time)
     this.#deadlines.push(time, slot)
-    // Looks that were overtaken by an earlier one stay until their time: keep them few.
-    if (this.#deadlines.size > 2 * this.#timed.count + 1024) this.rescheduleAll()
+    // A check that was replaced by an earlier one stays in the heap: limit their number.
+    if (this.#deadlines.size > 2 * this.#source.count + 1024) this.rescheduleAll()
   }
 
   rescheduleAll(): void {
     this.#deadlines.clear()
-    for (let slot = 0; slot < this.#timed.end; slot++) {
-      this.#timed.lookAt.set(slot, NOWHERE)
+    for (let slot = 0; slot < this.#source.end; slot++) {
+      this.#source.checkAt.set(slot, NOT_SCHEDULED)
       this.schedule(slot)
     }
   }
 
   /**
-   * Takes the next look if its time has come. Returns the slot if it is due, NONE if it turned out to
-   * live on or to be empty, `undefined` if nothing has come up.
+   * Runs the next check if its time has come. Returns the slot if it is due, NONE if it is alive or
+   * empty, and `undefined` if no check is due.
    */
   nextDue(now: number): number | undefined {
     const time = this.#deadlines.next
     if (time > now) return undefined
     const slot = this.#deadlines.nextSlot
     this.#deadlines.pop()
-    if (this.#timed.lookAt.get(slot) !== time) return NONE
-    this.#timed.lookAt.set(slot, NOWHERE)
-    if (this.#timed.deadline(slot) <= now) return slot
+    if (this.#source.checkAt.get(slot) !== time) return NONE
+    this.#source.checkAt.set(slot, NOT_SCHEDULED)
+    if (this.#source.deadline(slot) <= now) return slot
     this.schedule(slot)
     return NONE
   }

@@ -1,31 +1,31 @@
 import type { End, Labels, LeaseId } from '../port/index.ts'
-import type { Timed } from './lazy-deadlines.ts'
+import type { DeadlineSource } from './lazy-deadlines.ts'
 import { bornOf, leaseId, slotOf } from './lease-id.ts'
 import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from './rows.ts'
 
-/** The leases, a row each, and the tree that parents and children make. */
+/** The leases, one row each, and the tree of parents and children. */
 export class LeaseTable {
   readonly #numbers = new NumberRows(7)
   readonly #integers = new IntegerRows(9)
-  // A renewal touches the first three, which lie side by side: beside many leases, what it costs is the
-  // line of memory that they are in.
-  /** The revision of the grant; 0 where the slot is free. */
+  // A renewal uses only the first three, which are adjacent: with many leases, its cost is the cache
+  // line that they share.
+  /** The revision of the grant; 0 if the slot is free. */
   readonly born = this.#numbers.field()
   readonly renewedAt = this.#numbers.field()
-  /** No renewal goes past this: the maximum life, or a break. */
+  /** No renewal extends the lease beyond this: the maximum life, or a break. */
   readonly endOfLife = this.#numbers.field()
   readonly ttl = this.#numbers.field()
   readonly grace = this.#numbers.field()
   readonly grantedAt = this.#numbers.field()
-  /** When the deadlines will look at this slot next: see `LazyDeadlines`. */
-  readonly lookAt = this.#numbers.field()
+  /** When this slot will be checked next: see `LazyDeadlines`. */
+  readonly checkAt = this.#numbers.field()
   readonly holder = new ReferenceField<string>()
   readonly labels = new ReferenceField<Labels>()
-  /** Who capped the life and why, where it was a break. */
+  /** Who broke the lease and why, if `endOfLife` comes from a break. */
   readonly cappedBy = new ReferenceField<End>()
   readonly parent = this.#integers.field()
   readonly children = this.#integers.field()
-  /** Children are in the order in which they were granted, and so are claims. */
+  /** Children are in the order of their grants, and claims in the order of theirs. */
   readonly firstChild = this.#integers.field()
   readonly lastChild = this.#integers.field()
   readonly nextSibling = this.#integers.field()
@@ -61,7 +61,7 @@ export class LeaseTable {
     return this.born.get(slot) === bornOf(id) ? slot : NONE
   }
 
-  /** As `find`, where the same lease is often asked for again: one process claims with one lease. */
+  /** Like `find`, but fast for repeated lookups: one process claims with one lease. */
   findAgain(id: LeaseId): number {
     if (id === this.#lastId && this.born.get(this.#lastSlot) === this.#lastBorn)
       return this.#lastSlot
@@ -80,11 +80,11 @@ export class LeaseTable {
     return Math.min(end, this.endOfLife.get(slot))
   }
 
-  /** The leases as the deadlines see them. */
-  get timed(): Timed {
+  /** The table for `LazyDeadlines`. */
+  get deadlineSource(): DeadlineSource {
     const table = this
     return {
-      lookAt: this.lookAt,
+      checkAt: this.checkAt,
       deadline: (slot) => (table.born.get(slot) === 0 ? Infinity : table.deadline(slot)),
       get count() {
         return table.#count
@@ -95,7 +95,7 @@ export class LeaseTable {
     }
   }
 
-  /** Puts a new lease into a slot that the table gave out or was made to reach. */
+  /** Puts a new lease into a slot that was taken or grown to. */
   put(slot: number, born: number, holder: string, now: number): void {
     this.born.set(slot, born)
     this.holder.set(slot, holder)
@@ -111,18 +111,18 @@ export class LeaseTable {
     this.#count++
   }
 
-  /** Takes a lease out of the table; its slot can be given out again. */
+  /** Removes a lease and frees its slot. */
   remove(slot: number): void {
     this.born.set(slot, 0)
     this.holder.set(slot, undefined)
     this.labels.set(slot, undefined)
     this.cappedBy.set(slot, undefined)
-    this.slots.give(slot)
+    this.slots.free(slot)
     this.#count--
   }
 
-  /** Puts a lease under another, behind the children that are there. */
-  adopt(parent: number, child: number): void {
+  /** Adds a lease as the last child of another. */
+  addChild(parent: number, child: number): void {
     const last = this.lastChild.get(parent)
     this.parent.set(child, parent)
     this.previousSibling.set(child, last)
@@ -133,8 +133,8 @@ export class LeaseTable {
     this.children.add(parent, 1)
   }
 
-  /** Undoes `adopt`. */
-  orphan(child: number): void {
+  /** Undoes `addChild`. */
+  removeFromParent(child: number): void {
     const parent = this.parent.get(child)
     if (parent === NONE) return
     const next = this.nextSibling.get(child)
@@ -147,25 +147,25 @@ export class LeaseTable {
     this.children.add(parent, -1)
   }
 
-  /** Puts the children of a lease in the order in which they were granted. */
+  /** Sorts the children of a lease in the order of their grants. */
   sortChildren(parent: number): void {
     const children: number[] = []
     let child = this.firstChild.get(parent)
     for (; child !== NONE; child = this.nextSibling.get(child)) children.push(child)
-    for (const each of children) this.orphan(each)
+    for (const each of children) this.removeFromParent(each)
     children.sort((one, other) => this.born.get(one) - this.born.get(other))
-    for (const each of children) this.adopt(parent, each)
+    for (const each of children) this.addChild(parent, each)
   }
 
-  /** How many leases stand above this one, itself included. */
+  /** How many ancestors the lease has, itself included. */
   depth(slot: number): number {
     let depth = 0
     for (let at = slot; at !== NONE; at = this.parent.get(at)) depth++
     return depth
   }
 
-  /** A lease and all leases under it, parents before children. */
-  family(slot: number): number[] {
+  /** A lease and all its descendants, parents before children. */
+  withDescendants(slot: number): number[] {
     const family = [slot]
     for (let at = 0; at < family.length; at++) {
       let child = this.firstChild.get(family[at]!)

@@ -1,11 +1,11 @@
 import type { End, LeaseId, Revision } from '../port/index.ts'
+import { expireLease } from './claim-admission.ts'
 import type { Ledger } from './ledger.ts'
-import { expireLease } from './places.ts'
 
-/** What ends a lease: its ttl and grace, or its maximum life or the period of a break. */
-export type TimeOver = 'ttl' | 'life'
+/** What ended a lease: its ttl and grace, or the end of its life (maximum life, or a break). */
+export type ExpiryCause = 'ttl' | 'life'
 
-/** The leases of a kernel by their slots, for whoever renews and ends many of them at once. */
+/** The leases of a kernel by slot, for renewing and ending many at once. */
 export class LeasesBySlot {
   readonly #ledger: Ledger
 
@@ -24,24 +24,24 @@ export class LeasesBySlot {
     return slot < leases.slots.end ? leases.born.get(slot) : 0
   }
 
-  /** When the lease in this slot was granted or last renewed, on the clock that the kernel was given. */
+  /** When the lease in this slot was granted or last renewed, by the kernel's clock. */
   renewedAt(slot: number): number {
     return this.#ledger.tables.leases.renewedAt.get(slot)
   }
 
-  /** After a replay, of which renewals are no part: puts back when a lease was renewed. */
+  /** Restores the time of a renewal after a replay, which does not include renewals. */
   restoreRenewal(slot: number, time: number): void {
     this.#ledger.tables.leases.renewedAt.set(slot, time)
   }
 
-  /** The break that limits the life of the lease in this slot, if one does. */
+  /** The break that limits the life of the lease in this slot, if any. */
   cappedBy(slot: number): End | undefined {
     return this.#ledger.tables.leases.cappedBy.get(slot)
   }
 
   /**
-   * Renews the living lease in this slot. Returns how long it may live at most, which is infinite
-   * unless its maximum life or a break comes before its ttl is over.
+   * Renews the living lease in this slot. Returns how long it may still live: Infinity, unless its
+   * maximum life or a break comes before the end of its ttl.
    */
   renew(slot: number, now: number): number {
     const { leases } = this.#ledger.tables
@@ -51,10 +51,10 @@ export class LeasesBySlot {
   }
 
   /**
-   * With commanded expiry: ends these leases, each with all under it, in a revision of its own. Whoever
-   * commands it says which time has passed, because the kernel has only the times of several clocks.
+   * With commanded expiry: ends these leases, each with all descendants, in its own revision. The
+   * caller gives the cause, because the kernel has only times of several clocks.
    */
-  expire(slots: readonly number[], now: number, over: TimeOver): void {
+  expire(slots: readonly number[], now: number, over: ExpiryCause): void {
     const { leases } = this.#ledger.tables
     for (const slot of slots) {
       if (leases.born.get(slot) !== 0) expireLease(this.#ledger, slot, now, over === 'life')

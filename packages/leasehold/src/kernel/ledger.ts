@@ -1,60 +1,60 @@
 import type { ClaimSpec, End, GrantRequest, Limits, RequestId, Revision } from '../port/index.ts'
+import type { Answer } from './answers.ts'
+import type { ChangeSink, GrantedClaim, GrantedLease } from './change-sink.ts'
 import { EventLog } from './event-log.ts'
-import type { GrantedClaim, GrantedLease, Journal } from './journal.ts'
 import { LazyDeadlines } from './lazy-deadlines.ts'
-import { Lines } from './lines.ts'
-import type { Notices } from './notices.ts'
-import { Recent } from './recent.ts'
-import type { Answer } from './requests.ts'
+import type { NoticeSink } from './notice-sink.ts'
+import { Queues } from './queues.ts'
 import { NONE } from './rows.ts'
 import { Tables } from './tables.ts'
 import { Tenures } from './tenures.ts'
+import { TwoGenerationMap } from './two-generation-map.ts'
 
 export interface LedgerOptions {
   readonly revision: Revision
   readonly isTimed: boolean
-  readonly journal: Journal | undefined
-  readonly notices: Notices | undefined
+  readonly changeSink: ChangeSink | undefined
+  readonly noticeSink: NoticeSink | undefined
 }
 
 /**
- * The kernel's state, and each way in which it changes. Here nothing is decided any more: who
- * calls has checked that the change is allowed. Every change is told to the journal, and what
- * others must learn of it to the events and the notices.
+ * The kernel's state and its elementary changes. Nothing is decided here: the caller has checked
+ * that the change is allowed. Every change goes to the change sink, to the events, and to the
+ * notice sink if a holder must know of it.
  */
 export class Ledger {
   readonly limits: Limits
   readonly tables: Tables
-  readonly lines: Lines
+  readonly queues: Queues
   readonly events: EventLog
   readonly tenures: Tenures
   readonly deadlines: LazyDeadlines
-  readonly requests: Recent<RequestId, Answer>
-  /** How lately ended leases ended, by the revision of their grant. */
-  readonly ended: Recent<Revision, End>
+  readonly requests: TwoGenerationMap<RequestId, Answer>
+  /** How recently ended leases ended, by the revision of their grant. */
+  readonly ended: TwoGenerationMap<Revision, End>
   revision: Revision
-  /** Leases end by their deadlines: see `KernelOptions.expiry`. */
+  /** Leases end at their deadlines: see `KernelOptions.expiry`. */
   readonly isTimed: boolean
-  readonly #journal: Journal | undefined
-  readonly #notices: Notices | undefined
+  readonly #changeSink: ChangeSink | undefined
+  readonly #noticeSink: NoticeSink | undefined
 
   constructor(limits: Limits, options: LedgerOptions) {
-    const { revision, isTimed, journal, notices } = options
+    const { revision, isTimed, changeSink, noticeSink } = options
     this.limits = limits
     this.revision = revision
     this.isTimed = isTimed
     this.tables = new Tables(limits)
-    this.deadlines = new LazyDeadlines(this.tables.leases.timed)
-    this.lines = new Lines(this.tables)
+    this.deadlines = new LazyDeadlines(this.tables.leases.deadlineSource)
+    this.queues = new Queues(this.tables)
     this.events = new EventLog(this.tables, limits.events, revision)
     this.tenures = new Tenures(this.tables, limits.history, limits.historyPerKey)
-    this.requests = new Recent(limits.requests)
-    this.ended = new Recent(limits.ended)
-    this.#journal = journal
-    this.#notices = notices
+    this.requests = new TwoGenerationMap(limits.requests)
+    this.ended = new TwoGenerationMap(limits.ended)
+    this.#changeSink = changeSink
+    this.#noticeSink = noticeSink
   }
 
-  /** Makes an empty ledger one that can be read as the other was at this moment. */
+  /** Copies the other ledger into this empty one, for reading only. */
   copy(from: Ledger): void {
     this.tables.copy(from.tables)
     this.requests.copy(from.requests)
@@ -62,17 +62,17 @@ export class Ledger {
     this.tenures.copy(from.tenures)
   }
 
-  /** After a replay: see `Kernel.settle`. */
-  settle(now: number, lastTime: number): void {
+  /** After a replay: see `Kernel.finishReplay`. */
+  finishReplay(now: number, lastTime: number): void {
     const { leases, keys } = this.tables
     leases.slots.recount((slot) => leases.born.get(slot) === 0)
     for (let slot = 0; slot < leases.slots.end; slot++) {
       leases.renewedAt.set(slot, now)
       leases.endOfLife.set(slot, leases.endOfLife.get(slot) + (now - lastTime))
-      // A description tells leases by their slots.
+      // A description reports leases in slot order.
       if (leases.children.get(slot) > 1) leases.sortChildren(slot)
     }
-    keys.tidy()
+    keys.forgetIdle()
     if (this.isTimed) this.deadlines.rescheduleAll()
   }
 
@@ -84,13 +84,13 @@ export class Ledger {
     leases.grace.set(slot, spec.grace ?? 0)
     leases.endOfLife.set(slot, now + (spec.maxLife ?? Infinity))
     leases.labels.set(slot, spec.labels)
-    if (parent !== NONE) leases.adopt(parent, slot)
+    if (parent !== NONE) leases.addChild(parent, slot)
     this.schedule(slot)
-    this.#journal?.granted(revision, slot, this.describeLease(slot))
+    this.#changeSink?.granted(revision, slot, this.describeLease(slot))
     return slot
   }
 
-  /** Adds claims that belong together, at the end of their lines; answers the first one. */
+  /** Adds the claims of one call at the ends of their queues. Returns the first claim. */
   addClaims(revision: Revision, lease: number, specs: readonly ClaimSpec[], now: number): number {
     const { claims, keys } = this.tables
     let first = NONE
@@ -104,18 +104,18 @@ export class Ledger {
       claims.heldSince.set(claim, 0)
       claims.key.set(claim, keys.ensure(spec.key))
       this.attach(lease, claim)
-      this.lines.append(claim, now)
+      this.queues.append(claim, now)
       if (first === NONE) first = claim
-      else claims.together.set(last, claim)
-      claims.together.set(claim, first)
+      else claims.nextInCall.set(last, claim)
+      claims.nextInCall.set(claim, first)
       last = claim
       this.events.add('claimed', revision, claim, now, undefined)
-      this.#journal?.claimed(revision, lease, this.describeClaim(claim))
+      this.#changeSink?.claimed(revision, lease, this.describeClaim(claim))
     }
     return first
   }
 
-  /** Takes one claim away, together with others of the same change: see `settleKey`. */
+  /** Removes one claim. Call `promoteWaiters` after all claims of the change are removed. */
   removeClaim(revision: Revision, claim: number, now: number, end: End): void {
     const { claims } = this.tables
     this.events.add('removed', revision, claim, now, end)
@@ -123,49 +123,49 @@ export class Ledger {
     this.takeOut(claim)
   }
 
-  /** Takes a claim out of its lease, its call and its line, and its row is free. */
+  /** Takes a claim out of its lease, its call and its queue, and frees its row. */
   takeOut(claim: number): void {
     const { claims } = this.tables
     this.detach(claims.lease.get(claim), claim)
-    claims.leaveTogether(claim)
-    this.lines.remove(claim)
+    claims.leaveCall(claim)
+    this.queues.remove(claim)
     claims.value.set(claim, undefined)
-    claims.slots.give(claim)
+    claims.slots.free(claim)
   }
 
-  /** As `removeClaim`, for a claim whose lease lives on. */
+  /** Like `removeClaim`, for a claim whose lease stays alive. */
   releaseClaim(revision: Revision, claim: number, now: number, end: End): void {
     const { claims, keys } = this.tables
     const lease = claims.lease.get(claim)
     const name = keys.name.get(claims.key.get(claim))!
     const token = claims.token.get(claim)
-    this.#journal?.released(revision, lease, now, name, token, end)
-    if (end.reason !== 'released') this.#notices?.removed(lease, revision, name, token, end)
+    this.#changeSink?.released(revision, lease, now, name, token, end)
+    if (end.reason !== 'released') this.#noticeSink?.removed(lease, revision, name, token, end)
     this.removeClaim(revision, claim, now, end)
   }
 
-  /** After claims were removed from a key: lets those behind them hold, and tells them. */
-  settleKey(revision: Revision, key: number, now: number): void {
+  /** After claims were removed from a key: lets waiting claims hold, and notifies their leases. */
+  promoteWaiters(revision: Revision, key: number, now: number): void {
     const { claims, keys } = this.tables
     if (keys.held.get(key) === keys.count.get(key)) return
-    this.lines.advance(key, now, (claim) => {
+    this.queues.advance(key, now, (claim) => {
       if (claims.allHold(claim)) {
-        this.#notices?.holds(claims.lease.get(claim), revision, claims.token.get(claim))
+        this.#noticeSink?.holds(claims.lease.get(claim), revision, claims.token.get(claim))
       }
     })
   }
 
   /**
-   * Ends leases and all under them, in one revision. All their claims go before anyone comes to
-   * hold, or a lease that is about to end could hold for an instant.
+   * Ends these leases in one revision. All their claims are removed before any waiting claim is
+   * promoted: otherwise a lease that is about to end could hold for an instant.
    */
   endLeases(revision: Revision, slots: readonly number[], now: number, end: End): number {
     const { leases, claims } = this.tables
     const keys: number[] = []
     let removed = 0
     for (const slot of slots) {
-      this.#notices?.gone(slot, end)
-      this.#journal?.ended(revision, slot, now, end)
+      this.#noticeSink?.gone(slot, end)
+      this.#changeSink?.ended(revision, slot, now, end)
       for (let claim = leases.firstClaim.get(slot); claim !== NONE; removed++) {
         const next = claims.nextOfLease.get(claim)
         keys.push(claims.key.get(claim))
@@ -173,15 +173,15 @@ export class Ledger {
         claim = next
       }
     }
-    // Children come after their parents: taken out in reverse, no parent leaves before its child.
+    // Children come after their parents. In reverse order, no parent is removed before its child.
     for (let at = slots.length - 1; at >= 0; at--) {
       const slot = slots[at]!
       this.ended.set(leases.born.get(slot), end)
-      leases.orphan(slot)
+      leases.removeFromParent(slot)
       leases.remove(slot)
     }
-    for (const key of keys) this.settleKey(revision, key, now)
-    this.tables.keys.tidy()
+    for (const key of keys) this.promoteWaiters(revision, key, now)
+    this.tables.keys.forgetIdle()
     return removed
   }
 
@@ -190,8 +190,8 @@ export class Ledger {
     leases.endOfLife.set(slot, endOfLife)
     leases.cappedBy.set(slot, end)
     this.schedule(slot)
-    this.#journal?.capped(revision, slot, now, endOfLife, end)
-    this.#notices?.capped(slot, endOfLife - now, end)
+    this.#changeSink?.capped(revision, slot, now, endOfLife, end)
+    this.#noticeSink?.capped(slot, endOfLife - now, end)
   }
 
   updateClaim(revision: Revision, claim: number, value: string | undefined, now: number): void {
@@ -200,15 +200,15 @@ export class Ledger {
     this.events.add('updated', revision, claim, now, undefined)
     const name = keys.name.get(claims.key.get(claim))!
     const lease = claims.lease.get(claim)
-    this.#journal?.updated(revision, lease, now, name, claims.token.get(claim), value)
+    this.#changeSink?.updated(revision, lease, now, name, claims.token.get(claim), value)
   }
 
   remember(request: RequestId, answer: Answer): void {
     this.requests.set(request, answer)
-    this.#journal?.answered(request, answer)
+    this.#changeSink?.answered(request, answer)
   }
 
-  /** Sees to it that the deadlines look at this lease when it is due, if not before. */
+  /** Makes sure that this lease is checked when it is due, or before. */
   schedule(slot: number): void {
     if (this.isTimed) this.deadlines.schedule(slot)
   }
@@ -218,7 +218,7 @@ export class Ledger {
     return this.deadlines.nextDue(now)
   }
 
-  /** Puts a claim behind the others of its lease. */
+  /** Adds a claim as the last one of its lease. */
   attach(lease: number, claim: number): void {
     const { leases, claims } = this.tables
     const last = leases.lastClaim.get(lease)

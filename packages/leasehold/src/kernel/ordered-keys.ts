@@ -1,22 +1,22 @@
 import type { IntegerField, ReferenceField } from './rows.ts'
 
-/** With a million keys it takes a dozen comparisons to find the leaf and nine within it. */
+/** With a million keys, a lookup takes a dozen comparisons for the leaf and nine inside it. */
 const LEAF = 512
 
 /**
- * Keys in the order of their names, for reading a prefix page by page: an array of sorted arrays of
- * slots. Putting a key in moves at most LEAF others.
+ * Keys sorted by name, for reading a prefix page by page: an array of sorted arrays of slots. Adding
+ * a key moves at most LEAF others.
  *
- * Keys that nobody claims are in it as well, since most are claimed again soon and moving them out
- * and in would cost more than all the rest of a claim. After many leases have ended at once nearly
- * all can be such, so that stepping over one must cost next to nothing: its name is not looked at.
+ * Idle keys are included: most are claimed again soon, and removing and adding them would cost more
+ * than the rest of a claim. After many leases have ended at once, nearly all keys can be idle. So
+ * skipping one must be cheap: its name is not read.
  */
 export class OrderedKeys {
   readonly #names: ReferenceField<string>
   readonly #claims: IntegerField
   readonly #leaves: number[][] = [[]]
 
-  /** The fields of the keys that tell their names, and how many claims each has. */
+  /** The fields of the key table with the names and the numbers of claims. */
   constructor(names: ReferenceField<string>, claims: IntegerField) {
     this.#names = names
     this.#claims = claims
@@ -30,7 +30,7 @@ export class OrderedKeys {
     if (leaf.length > LEAF) this.#leaves.splice(at + 1, 0, leaf.splice(LEAF / 2))
   }
 
-  /** To be called while the key still has its name. */
+  /** Call this while the key still has its name. */
   delete(slot: number): void {
     const name = this.#names.get(slot)!
     const at = this.#leafOf(name)
@@ -40,8 +40,8 @@ export class OrderedKeys {
   }
 
   /**
-   * The keys that are claimed, have this prefix and come after `after`, in order. Do not change it
-   * meanwhile.
+   * The claimed keys with this prefix that come after `after`, sorted. Do not change the keys while
+   * iterating.
    */
   *claimedUnder(prefix: string, after = ''): Generator<number> {
     const start = after > prefix ? after : prefix
@@ -52,7 +52,7 @@ export class OrderedKeys {
       for (; index < leaf.length; index++) {
         const slot = leaf[index]!
         const isClaimed = this.#claims.get(slot) > 0
-        // The first of a leaf is looked at all the same: the prefix may have ended long ago.
+        // The first key of a leaf is always read: the prefix may have ended long ago.
         if (!isClaimed && index > 0) continue
         const name = this.#names.get(slot)!
         if (!name.startsWith(prefix)) return
@@ -61,7 +61,7 @@ export class OrderedKeys {
     }
   }
 
-  /** The last leaf whose first name is not above `name`. */
+  /** The last leaf whose first name is not greater than `name`. */
   #leafOf(name: string): number {
     let low = 0
     let high = this.#leaves.length - 1

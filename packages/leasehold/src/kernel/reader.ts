@@ -8,15 +8,15 @@ import {
   type Query,
   type Reading,
 } from '../port/index.ts'
+import type { Refused } from './answers.ts'
 import { slotOf } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
 import { endOf } from './refusals.ts'
-import type { Refused } from './requests.ts'
 import { NONE } from './rows.ts'
 
 const PAGE_DEFAULT = 1000
 
-/** Reads the kernel's state into the objects that others see. Changes nothing. */
+/** Reads the kernel's state into objects. Changes nothing. */
 export class Reader {
   readonly #ledger: Ledger
 
@@ -30,7 +30,7 @@ export class Reader {
     return this.#read(query) as Reading<Q>
   }
 
-  /** What stands before the place `count` of a key's line. */
+  /** The `count` claims before a position in a key's queue. */
   ahead(key: number, count: number): Ahead {
     const { keys } = this.#ledger.tables
     return { key: keys.name.get(key)!, count, first: this.claim(keys.first.get(key)) }
@@ -126,7 +126,7 @@ export class Reader {
     return { revision, lease: this.lease(slot), end: undefined, claims: own }
   }
 
-  /** In the order of slots; a page goes on after the slot of the last lease of the one before. */
+  /** In slot order. A page continues after the slot of the last lease of the previous page. */
   #leases(after: string | undefined, most: number): Reading {
     const { leases } = this.#ledger.tables
     const page: Lease[] = []

@@ -1,28 +1,28 @@
 import type { End, Key, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
-import type { GrantedClaim, GrantedLease, Journal, Replay } from './journal.ts'
+import type { Answer } from './answers.ts'
+import type { ChangeSink, GrantedClaim, GrantedLease, Replay } from './change-sink.ts'
 import { bornOf, leaseId } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
-import type { Answer } from './requests.ts'
 import { NONE } from './rows.ts'
 
-/** How much `describeMemory` tells in one step. */
+/** How many entries `describeRetained` reports in one step. */
 const STEP = 256
 
 /**
- * Rebuilds a ledger from what a journal was told. Nothing is decided and nothing judged by time: it
- * happened. Told in order it gives the state that was; a description of a kernel, whose leases
- * were described one after the other while it went on changing, may tell a child before its parent
- * and claims out of their order, and that gives the state too once all has been told.
+ * Rebuilds a ledger from recorded changes. It decides nothing and checks no deadline: the changes
+ * happened. Changes in their order give the recorded state. The description of a kernel, made while
+ * the kernel goes on changing, may have a child before its parent and claims out of order. That
+ * gives the same state once all of it has been replayed.
  */
 export class Replayer implements Replay {
   readonly #ledger: Ledger
-  /** Children whose parent has not been told yet, by the slot of the parent. */
+  /** Children whose parent was not replayed yet, by the slot of the parent. */
   readonly #waiting = new Map<number, Set<number>>()
-  /** The keys that claims left in the revision that is being told, and when. */
+  /** The keys from which the current revision removed claims, and when. */
   #left: number[] = []
   #leftAt: Time = 0
   #revision: Revision = 0
-  /** Since when claims hold that were told to hold, and do not as far as has been told by now. */
+  /** When claims began to hold that are recorded as holding, but do not hold yet in this replay. */
   readonly #heldSince = new Map<number, Time>()
 
   constructor(ledger: Ledger) {
@@ -32,21 +32,21 @@ export class Replayer implements Replay {
 
   granted(revision: Revision, slot: number, lease: GrantedLease): void {
     const { leases } = this.#ledger.tables
-    // The lowest free slot is given out, so none lies beyond the first that was never used.
+    // Only the lowest free slot is given out, so no slot is beyond the first unused one.
     if (slot > leases.slots.end) {
       throw new Error(
         `a lease was granted slot ${slot}, but only slots up to ${leases.slots.end} could be given out`,
       )
     }
-    leases.slots.reach(slot)
+    leases.slots.growTo(slot)
     if (leases.born.get(slot) !== 0) throw new Error(`slot ${slot} has a lease already`)
     leases.put(slot, lease.born, lease.holder, lease.at)
     leases.ttl.set(slot, lease.ttl)
     leases.grace.set(slot, lease.grace)
     leases.endOfLife.set(slot, lease.endOfLife)
     leases.labels.set(slot, lease.labels)
-    if (lease.parent !== NONE) this.#adopt(lease.parent, slot)
-    for (const child of this.#waiting.get(slot) ?? []) leases.adopt(slot, child)
+    if (lease.parent !== NONE) this.#addChild(lease.parent, slot)
+    for (const child of this.#waiting.get(slot) ?? []) leases.addChild(slot, child)
     this.#waiting.delete(slot)
     this.#reached(revision)
   }
@@ -69,34 +69,34 @@ export class Replayer implements Replay {
       claim = next
     }
     this.#ledger.ended.set(leases.born.get(slot), end)
-    this.#unadopt(slot)
-    this.#abandon(slot)
+    this.#removeFromParent(slot)
+    this.#releaseChildren(slot)
     leases.remove(slot)
   }
 
-  claimed(revision: Revision, slot: number, told: GrantedClaim): void {
+  claimed(revision: Revision, slot: number, record: GrantedClaim): void {
     const { claims, keys } = this.#ledger.tables
     this.#living(slot)
     this.#reached(revision)
     const claim = claims.slots.take()
-    claims.setMode(claim, told.mode, told.limit)
-    claims.value.set(claim, told.value)
-    claims.token.set(claim, told.token)
-    claims.claimedAt.set(claim, told.at)
+    claims.setMode(claim, record.mode, record.limit)
+    claims.value.set(claim, record.value)
+    claims.token.set(claim, record.token)
+    claims.claimedAt.set(claim, record.at)
     claims.heldSince.set(claim, 0)
-    claims.key.set(claim, keys.ensure(told.key))
+    claims.key.set(claim, keys.ensure(record.key))
     this.#join(slot, claim)
     this.#ledger.attach(slot, claim)
-    this.#ledger.lines.insert(claim)
-    this.#event('claimed', revision, claim, told.at, undefined)
+    this.#ledger.queues.insert(claim)
+    this.#event('claimed', revision, claim, record.at, undefined)
     const key = claims.key.get(claim)
     const inOrder = claims.nextOnKey.get(claim) === NONE
-    if (inOrder) this.#ledger.lines.advance(key, told.at, this.#holds)
-    else this.#ledger.lines.settle(key, this.#holds, this.#waits)
-    if (told.heldSince === 0) return
-    // It may have to wait still, as far as has been told by now.
-    if (claims.heldSince.get(claim) !== 0) claims.heldSince.set(claim, told.heldSince)
-    else this.#heldSince.set(claim, told.heldSince)
+    if (inOrder) this.#ledger.queues.advance(key, record.at, this.#holds)
+    else this.#ledger.queues.recompute(key, this.#holds, this.#waits)
+    if (record.heldSince === 0) return
+    // Claims before it may still be in the ledger.
+    if (claims.heldSince.get(claim) !== 0) claims.heldSince.set(claim, record.heldSince)
+    else this.#heldSince.set(claim, record.heldSince)
   }
 
   updated(
@@ -131,14 +131,14 @@ export class Replayer implements Replay {
     this.#ledger.ended.set(bornOf(lease), end)
   }
 
-  /** A claim comes to hold: since the time that was told, or since the one before it left. */
+  /** A claim holds now: since the recorded time, or since the one before it was removed. */
   readonly #holds = (claim: number): void => {
     const { claims } = this.#ledger.tables
-    const told = this.#heldSince.get(claim)
-    claims.heldSince.set(claim, told ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
+    const since = this.#heldSince.get(claim)
+    claims.heldSince.set(claim, since ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
   }
 
-  /** A claim that seemed to hold does not: one that stands before it was told after it. */
+  /** A claim that held no longer does: a claim before it was replayed after it. */
   readonly #waits = (claim: number): void => {
     const { claims } = this.#ledger.tables
     this.#heldSince.set(claim, claims.heldSince.get(claim))
@@ -150,7 +150,7 @@ export class Replayer implements Replay {
     const { claims } = ledger.tables
     const key = claims.key.get(claim)
     this.#event('removed', revision, claim, at, end)
-    // A description tells the tenures last: up to its last stamp all of them, and later ones too.
+    // A description ends with the tenures: all up to its last stamp, and some later ones.
     const isNew = revision > ledger.events.completeAfter && !ledger.tenures.has(claim)
     if (claims.heldSince.get(claim) !== 0 && isNew) ledger.tenures.add(claim, at, end)
     ledger.takeOut(claim)
@@ -171,48 +171,48 @@ export class Replayer implements Replay {
   }
 
   /**
-   * Claims of one lease with one token were made in one call. They stand side by side in its list
-   * of claims and are told one after the other, so that only the latest need be looked at.
+   * Claims of one lease with one token were made in one call. They are adjacent in its list of
+   * claims and are replayed one after the other, so only the latest needs to be compared.
    */
   #join(slot: number, claim: number): void {
     const { leases, claims } = this.#ledger.tables
     const latest = leases.lastClaim.get(slot)
-    claims.together.set(claim, claim)
+    claims.nextInCall.set(claim, claim)
     if (latest === NONE || claims.token.get(latest) !== claims.token.get(claim)) return
-    claims.together.set(claim, claims.together.get(latest))
-    claims.together.set(latest, claim)
+    claims.nextInCall.set(claim, claims.nextInCall.get(latest))
+    claims.nextInCall.set(latest, claim)
   }
 
-  #adopt(parent: number, child: number): void {
+  #addChild(parent: number, child: number): void {
     const { leases } = this.#ledger.tables
     if (parent < leases.slots.end && leases.born.get(parent) !== 0) {
-      leases.adopt(parent, child)
+      leases.addChild(parent, child)
       return
     }
-    this.#await(parent, child)
+    this.#awaitParent(parent, child)
   }
 
-  #await(parent: number, child: number): void {
+  #awaitParent(parent: number, child: number): void {
     const waiting = this.#waiting.get(parent) ?? new Set()
     this.#waiting.set(parent, waiting.add(child))
   }
 
   /**
-   * A lease leaves its slot while there are children under it: either they are told to have ended
-   * next, or they were described later and belong to the next lease in this slot.
+   * A lease leaves its slot while it has children. Either their ends are replayed next, or they
+   * were described later and belong to the next lease in this slot.
    */
-  #abandon(parent: number): void {
+  #releaseChildren(parent: number): void {
     const { leases } = this.#ledger.tables
     for (let child = leases.firstChild.get(parent); child !== NONE; ) {
-      leases.orphan(child)
-      this.#await(parent, child)
+      leases.removeFromParent(child)
+      this.#awaitParent(parent, child)
       child = leases.firstChild.get(parent)
     }
   }
 
-  #unadopt(slot: number): void {
+  #removeFromParent(slot: number): void {
     const { leases } = this.#ledger.tables
-    leases.orphan(slot)
+    leases.removeFromParent(slot)
     for (const [parent, children] of this.#waiting) {
       if (children.delete(slot) && children.size === 0) this.#waiting.delete(parent)
     }
@@ -229,13 +229,13 @@ export class Replayer implements Replay {
     this.#living(slot)
     const { keys, claims } = this.#ledger.tables
     const found = keys.find(key)
-    const claim = found === NONE ? NONE : this.#ledger.lines.find(found, token)
+    const claim = found === NONE ? NONE : this.#ledger.queues.find(found, token)
     if (claim !== NONE && claims.lease.get(claim) === slot) return claim
     throw new Error(`the lease in slot ${slot} has no claim with token ${token} on ${key}`)
   }
 
   covers(slots: number): void {
-    this.#ledger.tables.leases.slots.reach(slots - 1)
+    this.#ledger.tables.leases.slots.growTo(slots - 1)
   }
 
   check(): void {
@@ -254,61 +254,62 @@ export class Replayer implements Replay {
     }
   }
 
-  /** Lets those hold whose turn has come with the last revision that was told. */
+  /** Lets the next claims hold after the last replayed revision. */
   finish(): void {
     const left = this.#left
     this.#left = []
-    for (const key of left) this.#ledger.lines.advance(key, this.#leftAt, this.#holds)
+    for (const key of left) this.#ledger.queues.advance(key, this.#leftAt, this.#holds)
   }
 
   /**
-   * A change of this revision is told. What a revision removes it removes together, so nobody comes
-   * to hold before all of it has been told.
+   * Begins a change of this revision. A revision removes all its claims together, so no waiting
+   * claim holds before the whole revision was replayed.
    */
   #reached(revision: Revision): void {
     if (revision !== this.#revision) this.finish()
     this.#revision = revision
     const { revision: last, events } = this.#ledger
     if (revision <= last) return
-    // Every revision has a change, so one that is left out was skipped: see `Kernel.raise`.
+    // Every revision has a change, so a missing one was skipped: see `Kernel.skipTo`.
     if (revision > last + 1 && last >= events.completeAfter) events.skip(last, revision - 1)
     this.#ledger.revision = revision
   }
 }
 
-/** Tells the living leases of a range of slots: see `Kernel.describe`. */
-export function describe(ledger: Ledger, from: number, to: number, journal: Journal): void {
+/** Reports the living leases of a range of slots: see `Kernel.describe`. */
+export function describe(ledger: Ledger, from: number, to: number, changeSink: ChangeSink): void {
   const { leases, claims } = ledger.tables
   for (let slot = from; slot < Math.min(to, leases.slots.end); slot++) {
     const born = leases.born.get(slot)
     if (born === 0) continue
-    journal.granted(born, slot, ledger.describeLease(slot))
+    changeSink.granted(born, slot, ledger.describeLease(slot))
     const cap = leases.cappedBy.get(slot)
-    if (cap) journal.capped(born, slot, leases.grantedAt.get(slot), leases.endOfLife.get(slot), cap)
+    if (cap)
+      changeSink.capped(born, slot, leases.grantedAt.get(slot), leases.endOfLife.get(slot), cap)
     let claim = leases.firstClaim.get(slot)
     for (; claim !== NONE; claim = claims.nextOfLease.get(claim)) {
-      journal.claimed(claims.token.get(claim), slot, ledger.describeClaim(claim))
+      changeSink.claimed(claims.token.get(claim), slot, ledger.describeClaim(claim))
     }
   }
 }
 
-/** Tells answers, tenures and ended leases: see `Kernel.describeMemory`. */
-export function* describeMemory(ledger: Ledger, journal: Journal): Generator<void> {
+/** Reports answers, tenures and ended leases: see `Kernel.describeRetained`. */
+export function* describeRetained(ledger: Ledger, changeSink: ChangeSink): Generator<void> {
   let steps = 0
   for (const [request, answer] of ledger.requests.entries()) {
-    journal.answered(request, answer)
+    changeSink.answered(request, answer)
     if (++steps % STEP === 0) yield
   }
   for (const [born, end] of ledger.ended.entries()) {
-    // The slot is not remembered: what is asked later is found by the revision alone.
-    journal.remembered(leaseId(0, born), end)
+    // The slot is unknown: later lookups use the revision alone.
+    changeSink.remembered(leaseId(0, born), end)
     if (++steps % STEP === 0) yield
   }
   const { keys } = ledger.tables
   for (let key = 0; key < keys.slots.end; key++) {
     const name = keys.name.get(key)
     if (name !== undefined) {
-      for (const tenure of ledger.tenures.of(key).reverse()) journal.tenure(name, tenure)
+      for (const tenure of ledger.tenures.of(key).reverse()) changeSink.tenure(name, tenure)
     }
     if (++steps % STEP === 0) yield
   }

@@ -1,7 +1,7 @@
 import type { End, Revoked, RevokeRequest, RevokeTarget } from '../port/index.ts'
+import type { Refused } from './answers.ts'
 import type { Ledger } from './ledger.ts'
 import { noLease, refused } from './refusals.ts'
-import type { Refused } from './requests.ts'
 import { NONE } from './rows.ts'
 
 /** Carries out a revoke whose arguments have been checked. */
@@ -42,7 +42,7 @@ function endOrCap(
   }
   if (slots.length === 0) return nothing(ledger, more)
   const revision = ++ledger.revision
-  const families = slots.flatMap((slot) => leases.family(slot))
+  const families = slots.flatMap((slot) => leases.withDescendants(slot))
   const claims = ledger.endLeases(revision, families, now, byForce(request))
   return { revision, leases: families.length, claims, more }
 }
@@ -55,15 +55,15 @@ function removeClaims(ledger: Ledger, request: RevokeRequest, now: number): Revo
   if (victims.length === 0) return nothing(ledger, more)
   const revision = ++ledger.revision
   const end = byForce(request)
-  // All go before anyone comes to hold, or one that is about to go could hold for an instant.
+  // All are removed before any waiting claim is promoted: see `Ledger.endLeases`.
   const touched = new Set(victims.map((claim) => claims.key.get(claim)))
   for (const claim of victims) ledger.releaseClaim(revision, claim, now, end)
-  for (const key of touched) ledger.settleKey(revision, key, now)
-  keys.tidy()
+  for (const key of touched) ledger.promoteWaiters(revision, key, now)
+  keys.forgetIdle()
   return { revision, leases: 0, claims: victims.length, more }
 }
 
-/** The claims that are meant; one more than may go at once, where there are more. */
+/** The targeted claims, but at most one more than may be removed at once. */
 function claimsOn(ledger: Ledger, target: RevokeTarget): number[] {
   const { keys } = ledger.tables
   const found: number[] = []
@@ -77,7 +77,7 @@ function claimsOn(ledger: Ledger, target: RevokeTarget): number[] {
     if (key === NONE) return found
     if (target.token === undefined) collect(ledger, key, found)
     else {
-      const claim = ledger.lines.find(key, target.token)
+      const claim = ledger.queues.find(key, target.token)
       if (claim !== NONE) found.push(claim)
     }
   }

@@ -1,27 +1,26 @@
 /**
  * Tables whose rows are numbered slots and whose fields are numbers.
  *
- * A million leases as a million objects would cost several hundred bytes each and give the garbage
- * collector a million things to walk. As numbers in large arrays they cost what the numbers cost,
- * and the collector sees a few dozen arrays. The numbers of one row lie side by side, because what
- * touches one of them touches most, and memory is fetched by the line. A table grows by a page at
- * a time, so that growing never copies and never pauses. Only its first page begins small and
- * doubles: most stores have a handful of leases, and should cost as little.
+ * A million leases as objects would cost several hundred bytes each, and the garbage collector would
+ * walk a million objects. Numbers in large arrays cost only their own size, and the collector sees a
+ * few dozen arrays. The numbers of one row are adjacent, because most code uses several of them and
+ * memory is read in cache lines. A table grows by one page at a time, so growing never copies and
+ * never pauses. Only its first page starts small and doubles, because most stores have few leases.
  */
 const PAGE_BITS = 10
 const PAGE = 1 << PAGE_BITS
 const MASK = PAGE - 1
 const ROWS_AT_FIRST = 32
 
-interface Growing {
-  /** Makes room for so many rows: up to a page, or one page more than before. */
+interface Growable {
+  /** Makes room for this many rows: up to a page, or one page more than before. */
   grow(rows: number): void
-  /** Takes over the rows of another one of its kind. */
+  /** Copies the rows of another object of the same class. */
   copy(from: this): void
 }
 
-/** The fields of a table that are times, revisions, tokens. */
-export class NumberRows implements Growing {
+/** The fields of a table that are times, revisions or tokens. */
+export class NumberRows implements Growable {
   readonly #pages: Float64Array[] = []
   readonly #width: number
   #fields = 0
@@ -30,7 +29,7 @@ export class NumberRows implements Growing {
     this.#width = width
   }
 
-  /** The next of its `width` fields. */
+  /** Creates the next of its `width` fields. */
   field(): NumberField {
     return new NumberField(this.#pages, this.#width, this.#fields++)
   }
@@ -49,7 +48,7 @@ export class NumberRows implements Growing {
   }
 }
 
-/** One field of all rows. (Not with #private names: reading those costs a tenth of the kernel.) */
+/** One field of all rows. (Without #private names: reading those makes the kernel 10 % slower.) */
 export class NumberField {
   private readonly pages: readonly Float64Array[]
   private readonly width: number
@@ -71,10 +70,10 @@ export class NumberField {
 }
 
 /**
- * The fields of a table that are small integers: slots of other rows, counts. The same as for
- * numbers, written out again, because one class for two kinds of array would be slow for both.
+ * The fields of a table that are small integers: slots of other rows, counts. A copy of the class for
+ * numbers, because one class for two kinds of array would be slow for both.
  */
-export class IntegerRows implements Growing {
+export class IntegerRows implements Growable {
   readonly #pages: Int32Array[] = []
   readonly #width: number
   #fields = 0
@@ -83,7 +82,7 @@ export class IntegerRows implements Growing {
     this.#width = width
   }
 
-  /** The next of its `width` fields. */
+  /** Creates the next of its `width` fields. */
   field(): IntegerField {
     return new IntegerField(this.#pages, this.#width, this.#fields++)
   }
@@ -130,8 +129,8 @@ export class IntegerField {
   }
 }
 
-/** A field of a table that is anything else: names, values. */
-export class ReferenceField<T> implements Growing {
+/** A field of a table with any other values: names, values. */
+export class ReferenceField<T> implements Growable {
   readonly #pages: (T | undefined)[][] = []
 
   get(slot: number): T | undefined {
@@ -155,22 +154,22 @@ export class ReferenceField<T> implements Growing {
   }
 }
 
-/** No row: what a field of slots says where there is none. */
+/** No row: the value of a slot field that is empty. */
 export const NONE = -1
 
 /**
- * Gives out slots, always the lowest that is free, and grows the table when none is. So which slot a
- * new row gets depends only on which rows there are, never on what was there before: replicas that
- * reached the same state by different routes go on alike.
+ * Hands out slots, always the lowest free one, and grows the table if none is free. So the slot of a
+ * new row depends only on which rows exist, never on earlier ones: replicas that reached the same
+ * state in different ways continue alike.
  */
 export class Slots {
-  readonly #growing: readonly Growing[]
+  readonly #columns: readonly Growable[]
   readonly #free = new FreeSlots()
   #capacity = 0
   #end = 0
 
-  constructor(growing: readonly Growing[]) {
-    this.#growing = growing
+  constructor(growing: readonly Growable[]) {
+    this.#columns = growing
   }
 
   /** Every slot in use is below this. */
@@ -180,32 +179,32 @@ export class Slots {
 
   take(): number {
     const slot = this.#free.takeLowest() ?? this.#end
-    this.reach(slot)
+    this.growTo(slot)
     return slot
   }
 
-  give(slot: number): void {
+  free(slot: number): void {
     this.#free.add(slot)
   }
 
-  /** Makes room for this slot without giving it out. */
-  reach(slot: number): void {
+  /** Makes room for this slot without taking it. */
+  growTo(slot: number): void {
     while (this.#capacity <= slot) {
       if (this.#capacity >= PAGE) this.#capacity += PAGE
       else this.#capacity = Math.max(2 * this.#capacity, ROWS_AT_FIRST)
-      for (const part of this.#growing) part.grow(this.#capacity)
+      for (const part of this.#columns) part.grow(this.#capacity)
     }
     if (this.#end <= slot) this.#end = slot + 1
   }
 
-  /** Makes an empty table one that can be read as the other was at this moment. */
+  /** Copies the other table into this empty one, for reading only. */
   copy(from: Slots): void {
-    for (const [at, part] of this.#growing.entries()) part.copy(from.#growing[at]!)
+    for (const [at, part] of this.#columns.entries()) part.copy(from.#columns[at]!)
     this.#capacity = from.#capacity
     this.#end = from.#end
   }
 
-  /** Looks anew which slots are free, after rows were put where they had been before. */
+  /** Finds the free slots again, after rows were restored to their old slots. */
   recount(isFree: (slot: number) => boolean): void {
     this.#free.clear()
     for (let slot = 0; slot < this.#end; slot++) if (isFree(slot)) this.#free.add(slot)
@@ -216,8 +215,8 @@ export class Slots {
 const LEVELS = 5
 
 /**
- * A set of slots from which the lowest is taken in a few steps: one bit a slot, in words of 32, and
- * above them levels in which a bit says that the word below is not empty.
+ * A set of slots that finds the lowest one in a few steps: one bit per slot, in words of 32. Above
+ * are levels in which a bit means that the word below is not empty.
  */
 class FreeSlots {
   readonly #levels = Array.from({ length: LEVELS }, () => new Uint32Array(1))

@@ -3,7 +3,7 @@ import { ClaimTable } from './claim-table.ts'
 import { KeyTable } from './key-table.ts'
 import { LeaseTable } from './lease-table.ts'
 
-/** What is true now: the leases, the keys, and the claims of the ones on the others. */
+/** The current state: the leases, the keys, and the claims of leases on keys. */
 export class Tables {
   readonly leases = new LeaseTable()
   readonly claims = new ClaimTable()
@@ -13,7 +13,7 @@ export class Tables {
     this.keys = new KeyTable(limits.idleKeys)
   }
 
-  /** Makes empty tables ones that can be read as the others were at this moment. */
+  /** Copies the other tables into these empty ones, for reading only. */
   copy(from: Tables): void {
     this.leases.slots.copy(from.leases.slots)
     this.claims.slots.copy(from.claims.slots)

@@ -2,13 +2,13 @@ import type { End, Key, Tenure, Time } from '../port/index.ts'
 import { bornOf, leaseId, slotOf } from './lease-id.ts'
 import type { Tables } from './tables.ts'
 
-/** A tenure is a row of numbers, beside the holder and the end. */
+/** A tenure is a row of numbers, next to the holder and the end. */
 const [BEFORE, TOKEN, SLOT, BORN, SINCE, ENDED_AT, NUMBERS] = [0, 1, 2, 3, 4, 5, 6] as const
 
 /**
  * The past tenures of all keys, in one ring: who held, from when to when, and how it ended. Each
- * entry knows the number of the one before it on the same key, so that a key's history is read by
- * walking back, and forgetting is only overwriting. Numbers begin with 1; 0 is none.
+ * entry has the number of the previous one on the same key, so reading a key's history means walking
+ * back, and forgetting is only overwriting. Numbers begin with 1; 0 means none.
  */
 export class Tenures {
   readonly #tables: Tables
@@ -28,7 +28,7 @@ export class Tenures {
     this.#end = new Array<End | undefined>(this.#capacity).fill(undefined)
   }
 
-  /** A claim that held comes to its end; it must still stand in the tables. */
+  /** Records the end of a claim that held. It must still be in the tables. */
   add(claim: number, at: Time, end: End): void {
     const { claims, leases } = this.#tables
     const lease = claims.lease.get(claim)
@@ -38,7 +38,7 @@ export class Tenures {
     this.#put(claims.key.get(claim), token, lease, born, leases.holder.get(lease)!, since, at, end)
   }
 
-  /** Whether the tenure of this claim is known already. */
+  /** Whether the tenure of this claim is already recorded. */
   has(claim: number): boolean {
     const { claims, keys } = this.#tables
     const token = claims.token.get(claim)
@@ -51,19 +51,19 @@ export class Tenures {
     return false
   }
 
-  /** Puts back a tenure that was read before. */
+  /** Restores a tenure that was read before. */
   restore(name: Key, tenure: Tenure): void {
     const key = this.#tables.keys.ensure(name)
     const { token, lease, holder, heldSince, endedAt, end } = tenure
     this.#put(key, token, slotOf(lease), bornOf(lease), holder, heldSince, endedAt, end)
   }
 
-  /** In place of one whose key is forgotten: it is kept no less, and takes the place of older ones. */
-  leaveOut(): void {
+  /** Adds a tenure whose key was forgotten: it still takes the place of an older one. */
+  addForgotten(): void {
     this.#last++
   }
 
-  /** Becomes what the other is at this moment. */
+  /** Copies the other ring. */
   copy(from: Tenures): void {
     this.#numbers = from.#numbers.slice()
     this.#holder = from.#holder.slice()
@@ -71,7 +71,7 @@ export class Tenures {
     this.#last = from.#last
   }
 
-  /** All that are kept, the oldest first; `undefined` for one whose key is forgotten. */
+  /** All kept tenures, oldest first; `undefined` for one whose key was forgotten. */
   *all(): Generator<readonly [Key, Tenure] | undefined> {
     const { keys } = this.#tables
     const keyOf = new Map<number, number>()
@@ -87,7 +87,7 @@ export class Tenures {
     }
   }
 
-  /** The tenures of a key, the latest first. */
+  /** The tenures of a key, latest first. */
   of(key: number): Tenure[] {
     const tenures: Tenure[] = []
     let number = this.#tables.keys.tenure.get(key)

@@ -1,5 +1,5 @@
 import { ByteReader, ByteWriter, putLabels, takeLabels } from '../encoding/index.ts'
-import type { TimeOver } from '../kernel/index.ts'
+import type { ExpiryCause } from '../kernel/index.ts'
 import type { Position } from '../log/index.ts'
 import type {
   ClaimRequest,
@@ -50,7 +50,7 @@ export type Command =
       readonly ids: readonly LeaseId[]
     }
   /** The time of the leases in these slots is over, unless they were renewed after `Entry.asOf`. */
-  | { readonly do: 'expire'; readonly slots: readonly number[]; readonly over: TimeOver }
+  | { readonly do: 'expire'; readonly slots: readonly number[]; readonly over: ExpiryCause }
 
 /** What one member appends at a time: everything that its callers asked for since the last one. */
 export interface Entry {

@@ -1,9 +1,9 @@
 import {
+  type DeadlineSource,
+  DISCARD_CHANGES,
   type GrantedLease,
   type Kernel,
   LazyDeadlines,
-  SILENT_JOURNAL,
-  type Timed,
 } from '../kernel/index.ts'
 import type { End, Revision, Time } from '../port/index.ts'
 import { Column } from './column.ts'
@@ -25,10 +25,10 @@ const AGAIN_MS = 1000
  * the grant or the break. A holder learns from the answer to a renewal how much is left of them. The
  * replica that answers writes that into the renewal, and every other one waits for as long.
  */
-export class LeaseTimers implements Timed {
+export class LeaseTimers implements DeadlineSource {
   /** When the entry is applied that is being applied, on this clock. */
   now = 0
-  readonly lookAt = new Column()
+  readonly checkAt = new Column()
   /** How many leases there are, and a slot that all are below. */
   count = 0
   end = 0
@@ -78,7 +78,7 @@ export class LeaseTimers implements Timed {
       this.#add(slot, lease, lifeLeft(slot))
       this.#told.set(slot, this.now + lease.ttl + lease.grace)
     }
-    kernel.describe(0, kernel.slots, { ...SILENT_JOURNAL, granted })
+    kernel.describe(0, kernel.slots, { ...DISCARD_CHANGES, granted })
   }
 
   /** How much is left of the life of this lease, by this replica's count; infinite if it has no limit. */

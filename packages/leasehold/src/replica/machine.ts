@@ -1,10 +1,10 @@
 import { ByteWriter } from '../encoding/index.ts'
 import {
+  type ChangeSink,
   type GrantedClaim,
   type GrantedLease,
-  type Journal,
   Kernel,
-  type Notices,
+  type NoticeSink,
   type Refused,
 } from '../kernel/index.ts'
 import type { Position } from '../log/index.ts'
@@ -77,7 +77,7 @@ export class Machine {
   /** The epochs before: their entries may still come, late. */
   #epochs: string[] = []
   readonly #supports: number
-  readonly #notices: Notices
+  readonly #noticeSink: NoticeSink
   #kernel: Kernel | undefined
   /** The position at which each lease was granted or last renewed. */
   readonly #renewedPosition = new Column()
@@ -86,8 +86,8 @@ export class Machine {
   /** The position of the entry that is being applied. */
   #applying: Position = 0
 
-  constructor(notices: Notices, supports = SEMANTICS) {
-    this.#notices = notices
+  constructor(noticeSink: NoticeSink, supports = SEMANTICS) {
+    this.#noticeSink = noticeSink
     this.#supports = supports
   }
 
@@ -257,7 +257,7 @@ export class Machine {
     this.#epochs = [...this.#epochs, this.epoch].slice(-EPOCHS_KEPT)
     this.epoch = member
     this.floor = Math.max(above, this.kernel.revision)
-    this.kernel.raise(above, -1)
+    this.kernel.skipTo(above, -1)
     this.checksum.carriedOut(member)
     this.members.removeAllBut(member, position)
     for (let slot = 0; slot < this.kernel.slots; slot++) {
@@ -269,15 +269,15 @@ export class Machine {
   #found(epoch: string, limits: Limits, revision: Revision): void {
     this.epoch = epoch
     this.floor = revision
-    const journal = new MachineJournal(this.timers, this.checksum, {
+    const changeSink = new MachineJournal(this.timers, this.checksum, {
       granted: (slot, lifeLeft) => {
         this.#renewedPosition.set(slot, this.#applying)
         this.#lifeLeft.set(slot, lifeLeft)
       },
       capped: (slot, lifeLeft) => this.#lifeLeft.set(slot, lifeLeft),
     })
-    const notices = this.#notices
-    this.#kernel = new Kernel({ limits, revision, journal, notices, expiry: 'commanded' })
+    const noticeSink = this.#noticeSink
+    this.#kernel = new Kernel({ limits, revision, changeSink, noticeSink, expiry: 'commanded' })
   }
 
   /** What the entry that was applied last has to say of leases that it has renewed. */
@@ -339,7 +339,7 @@ interface Kept {
 }
 
 /** Tells the timers and the checksum of each change. */
-class MachineJournal implements Journal {
+class MachineJournal implements ChangeSink {
   readonly #timers: LeaseTimers
   readonly #checksum: Checksum
   readonly #kept: Kept

@@ -57,11 +57,11 @@ export function* snapshotBlocks(copy: MachineCopy): Generator<Uint8Array> {
     kernel.describe(from, to, records)
     yield hashed(blockOf(LEASES, records.take()))
   }
-  const { memory } = kernel
-  for (const block of inBlocks(ANSWERS, memory.answers(), putRequest)) yield hashed(block)
-  for (const block of inBlocks(ENDS, memory.ends(), putEnded)) yield hashed(block)
-  for (const block of inBlocks(TENURES, memory.tenures(), putTenure)) yield hashed(block)
-  for (const block of inBlocks(IDLE, memory.idleKeys(), putIdle)) yield hashed(block)
+  const { retained } = kernel
+  for (const block of inBlocks(ANSWERS, retained.answers(), putRequest)) yield hashed(block)
+  for (const block of inBlocks(ENDS, retained.ends(), putEnded)) yield hashed(block)
+  for (const block of inBlocks(TENURES, retained.tenures(), putTenure)) yield hashed(block)
+  for (const block of inBlocks(IDLE, retained.idleKeys(), putIdle)) yield hashed(block)
   const last = new ByteWriter(8)
   last.integer(hash.value)
   yield blockOf(END, last.view())
@@ -94,14 +94,14 @@ export function readSnapshot(chunks: readonly Uint8Array[], target: SnapshotTarg
   }
   replay.check()
   kernel.startEvents(kernel.revision)
-  kernel.settle(time, time)
+  kernel.finishReplay(time, time)
   for (const [slot, at] of times) kernel.bySlot.restoreRenewal(slot, at)
   const idle: [Key, boolean][] = []
   for (const { kind, body } of blocks) {
     const bytes = new ByteReader(body)
     while (!bytes.done && kind >= ANSWERS) takeMemory(kind, bytes, kernel, idle)
   }
-  kernel.memory.setIdleKeys(idle)
+  kernel.retained.setIdleKeys(idle)
 }
 
 interface Block {
@@ -205,12 +205,12 @@ function putIdle(bytes: ByteWriter, [key, isUsed]: readonly [Key, boolean]): voi
 function takeMemory(
   kind: number,
   bytes: ByteReader,
-  { memory }: Kernel,
+  { retained }: Kernel,
   idle: [Key, boolean][],
 ): void {
-  if (kind === ANSWERS) memory.addAnswer(bytes.text(), takeAnswer(bytes))
-  else if (kind === ENDS) memory.addEnd(bytes.integer(), takeEnd(bytes))
-  else if (kind === TENURES) memory.addTenure(takeTenure(bytes))
+  if (kind === ANSWERS) retained.addAnswer(bytes.text(), takeAnswer(bytes))
+  else if (kind === ENDS) retained.addEnd(bytes.integer(), takeEnd(bytes))
+  else if (kind === TENURES) retained.addTenure(takeTenure(bytes))
   else if (kind === IDLE) idle.push([bytes.text(), bytes.byte() === 1])
   else throw new RangeError(`a block has the unknown kind ${kind}`)
 }

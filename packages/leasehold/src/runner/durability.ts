@@ -1,4 +1,4 @@
-import type { Journal } from '../kernel/index.ts'
+import type { ChangeSink } from '../kernel/index.ts'
 import type { Refusal } from '../port/index.ts'
 
 /**
@@ -7,7 +7,7 @@ import type { Refusal } from '../port/index.ts'
  */
 export interface Durability {
   /** Where the kernel tells its changes. Must not fail: see `obstacle`. */
-  readonly journal: Journal
+  readonly changeSink: ChangeSink
 
   /**
    * Whether something that the journal was told is not durable yet. Where it is false an answer

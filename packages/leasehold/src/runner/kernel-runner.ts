@@ -70,8 +70,8 @@ export class KernelRunner implements LeaseStore {
     this.kernel = new Kernel({
       limits: options.limits,
       revision: options.revision,
-      journal: options.durability?.journal,
-      notices: this.#outbox,
+      changeSink: options.durability?.changeSink,
+      noticeSink: this.#outbox,
     })
     this.guarantees = {
       ...options.guarantees,

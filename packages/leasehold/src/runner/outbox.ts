@@ -1,4 +1,4 @@
-import type { Kernel, Notices } from '../kernel/index.ts'
+import type { Kernel, NoticeSink } from '../kernel/index.ts'
 import type {
   End,
   Key,
@@ -21,7 +21,7 @@ interface Post {
  * What those who watch are to be told. Everything waits here until it is durable, and is then told
  * in order: an announced end is final.
  */
-export class Outbox implements Notices {
+export class Outbox implements NoticeSink {
   readonly #leases = new LeaseWatchers()
   readonly #durable: () => Promise<void> | undefined
   #prefixes: PrefixWatchers | undefined
@@ -44,7 +44,7 @@ export class Outbox implements Notices {
 
   watchLease(id: LeaseId, observer: Observer): Watch {
     const kernel = this.#kernel!
-    const standing = kernel.standing(id)
+    const standing = kernel.ownClaims(id)
     if (!standing) return this.#tellOnce(observer, { type: 'gone', end: kernel.endOf(id) })
     const watcher = this.#leases.add(standing.slot, observer)
     const { revision } = kernel

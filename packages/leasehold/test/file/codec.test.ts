@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ByteReader, ByteWriter, decodeRecords, RecordEncoder } from '../../src/encoding/index.ts'
-import type { Answer, Journal } from '../../src/kernel/index.ts'
+import type { Answer, ChangeSink } from '../../src/kernel/index.ts'
 
-type Told = [keyof Journal, ...unknown[]]
+type Told = [keyof ChangeSink, ...unknown[]]
 
 /** Keeps what it is told. */
-function recorder(told: Told[]): Journal {
+function recorder(told: Told[]): ChangeSink {
   const keep =
-    (name: keyof Journal) =>
+    (name: keyof ChangeSink) =>
     (...rest: unknown[]) =>
       void told.push([name, ...rest])
   return {
@@ -125,8 +125,8 @@ const record = fc.oneof(
   fc.tuple(fc.constant('remembered'), text, end),
 ) as unknown as fc.Arbitrary<Told>
 
-function tell(journal: Journal, [name, ...rest]: Told): void {
-  ;(journal[name] as (...args: unknown[]) => void)(...rest)
+function tell(changeSink: ChangeSink, [name, ...rest]: Told): void {
+  ;(changeSink[name] as (...args: unknown[]) => void)(...rest)
 }
 
 describe('the records of the log', () => {

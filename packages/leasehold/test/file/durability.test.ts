@@ -140,7 +140,7 @@ describe('a log that cannot grow', () => {
     const durability = new FileDurability(clock)
     const supply = { fault: diskError('ENOSPC'), bytes: segmentBytes, last: 1, want() {} }
     durability.start({ log: { room }, supply, shift: 0 } as never)
-    if (isTold) durability.journal.updated(1, 0, 0, 'k', 1, 'v')
+    if (isTold) durability.changeSink.updated(1, 0, 0, 'k', 1, 'v')
     return (['grow', 'shrink'] as const).filter((kind) => durability.obstacle(kind) !== undefined)
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RecordEncoder } from '../../src/encoding/index.ts'
-import { type GrantedLease, type Journal, Kernel } from '../../src/kernel/index.ts'
+import { type ChangeSink, type GrantedLease, Kernel } from '../../src/kernel/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
 import { type FrameFields, KIND, putFrame } from '../../src/stores/file/frame.ts'
 import { fileStore } from '../../src/stores/file/index.ts'
@@ -45,7 +45,7 @@ function lease(born: number, parent = NO_PARENT): GrantedLease {
 }
 
 /** Appends records with right checksums to the log. */
-async function append(disk: MemoryDisk, forge: (journal: Journal) => void): Promise<void> {
+async function append(disk: MemoryDisk, forge: (changeSink: ChangeSink) => void): Promise<void> {
   const clock = new StillClock()
   const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
   const { storeId, end, opened } = recovered
@@ -71,7 +71,7 @@ async function snapshot(
   const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
   await recovered.opened?.file.close()
   const { position } = recovered.end
-  const described = { revision: 9, slots: 1, describe() {}, describeMemory: () => [], ...kernel }
+  const described = { revision: 9, slots: 1, describe() {}, describeRetained: () => [], ...kernel }
   await writeSnapshot(disk, new StillClock(), described, {
     storeId: recovered.storeId,
     number: 1,
@@ -98,7 +98,7 @@ async function refusal(disk: MemoryDisk): Promise<string> {
 describe('a record with a right checksum that no store can have written', () => {
   it('is refused if it grants a slot past the first that was never used', async () => {
     const disk = await crashed()
-    await append(disk, (journal) => journal.granted(4, HUGE, lease(4)))
+    await append(disk, (changeSink) => changeSink.granted(4, HUGE, lease(4)))
     expect(await refusal(disk)).toContain(
       `a lease was granted slot ${HUGE}, but only slots up to 3 could be given out`,
     )
@@ -106,7 +106,7 @@ describe('a record with a right checksum that no store can have written', () => 
 
   it('is read if it grants the first slot that was never used', async () => {
     const disk = await crashed()
-    await append(disk, (journal) => journal.granted(4, 3, lease(4, 2)))
+    await append(disk, (changeSink) => changeSink.granted(4, 3, lease(4, 2)))
     const store = await open(disk)
     expect((await store.read({ leases: true })).leases).toHaveLength(4)
     await store.close()
@@ -114,7 +114,7 @@ describe('a record with a right checksum that no store can have written', () => 
 
   it('is refused if its parent was never granted', async () => {
     const disk = await crashed()
-    await append(disk, (journal) => journal.granted(4, 3, lease(4, HUGE)))
+    await append(disk, (changeSink) => changeSink.granted(4, 3, lease(4, HUGE)))
     expect(await refusal(disk)).toContain(
       `the lease in slot 3 is under slot ${HUGE}, which has no lease`,
     )
@@ -122,16 +122,16 @@ describe('a record with a right checksum that no store can have written', () => 
 
   it('is refused if its parent had ended', async () => {
     const disk = await crashed()
-    await append(disk, (journal) => {
-      journal.ended(4, 1, 0, { reason: 'expired' })
-      journal.granted(5, 3, lease(5, 1))
+    await append(disk, (changeSink) => {
+      changeSink.ended(4, 1, 0, { reason: 'expired' })
+      changeSink.granted(5, 3, lease(5, 1))
     })
     expect(await refusal(disk)).toContain('the lease in slot 3 is under slot 1, which has no lease')
   })
 
   it('is refused if a lease is under itself', async () => {
     const disk = await crashed()
-    await append(disk, (journal) => journal.granted(4, 3, lease(4, 3)))
+    await append(disk, (changeSink) => changeSink.granted(4, 3, lease(4, 3)))
     expect(await refusal(disk)).toContain(
       'the lease of revision 4 is under the lease of revision 4, which is not older',
     )
@@ -139,9 +139,9 @@ describe('a record with a right checksum that no store can have written', () => 
 
   it('is refused if two leases are under each other', async () => {
     const disk = await crashed()
-    await append(disk, (journal) => {
-      journal.granted(4, 3, lease(4, 4))
-      journal.granted(5, 4, lease(5, 3))
+    await append(disk, (changeSink) => {
+      changeSink.granted(4, 3, lease(4, 4))
+      changeSink.granted(5, 4, lease(5, 3))
     })
     expect(await refusal(disk)).toContain(
       'the lease of revision 4 is under the lease of revision 5, which is not older',
@@ -196,8 +196,8 @@ describe('a frame with right checksums that no store can have written', () => {
 describe('a snapshot with right checksums that no store can have written', () => {
   it('is refused if a slice has a lease outside of its slots', async () => {
     const disk = await crashed()
-    const describe = (_from: number, _to: number, journal: Journal) =>
-      journal.granted(4, HUGE, lease(4))
+    const describe = (_from: number, _to: number, changeSink: ChangeSink) =>
+      changeSink.granted(4, HUGE, lease(4))
     await snapshot(disk, { slots: 3, describe })
     expect(await refusal(disk)).toContain(`slot ${HUGE} is in the slice of the slots 0 to 2`)
   })
@@ -212,11 +212,11 @@ describe('a snapshot with right checksums that no store can have written', () =>
 
   it('is read if it covers slots that have no lease', async () => {
     const disk = await crashed()
-    const describe = (from: number, _to: number, journal: Journal) => {
-      if (from === 1024) journal.granted(4, 1030, lease(4))
+    const describe = (from: number, _to: number, changeSink: ChangeSink) => {
+      if (from === 1024) changeSink.granted(4, 1030, lease(4))
     }
     await snapshot(disk, { slots: 1040, describe })
-    await append(disk, (journal) => journal.granted(10, 1040, lease(10, 1030)))
+    await append(disk, (changeSink) => changeSink.granted(10, 1040, lease(10, 1030)))
     const store = await open(disk)
     expect((await store.read({ leases: true })).leases.map(({ id }) => id)).toEqual([
       '1030.4',

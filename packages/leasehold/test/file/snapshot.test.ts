@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Journal, Kernel } from '../../src/kernel/index.ts'
+import { type ChangeSink, Kernel } from '../../src/kernel/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
 import { beginCheckpoints } from '../../src/stores/file/checkpoints.ts'
 import { FileDurability } from '../../src/stores/file/file-durability.ts'
@@ -30,14 +30,14 @@ class BusyClock extends StillClock {
 async function open(disk: MemoryDisk, clock: BusyClock) {
   const durability = new FileDurability(clock)
   const { kernel, recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, (revision) => {
-    return new Kernel({ limits: LIMITS, revision, journal: durability.journal })
+    return new Kernel({ limits: LIMITS, revision, changeSink: durability.changeSink })
   })
   const { storeId, end, lastTime } = recovered
   const shift = lastTime === -Infinity ? 0 : clock.now() - lastTime
   const { revision } = kernel
   const checkpoints = await beginCheckpoints(disk, clock, recovered, revision, SEGMENT_BYTES)
   const lastSegment = segmentNumbers(await disk.list()).at(-1)!
-  kernel.settle(clock.now(), clock.now() - shift)
+  kernel.finishReplay(clock.now(), clock.now() - shift)
   const supply = new SegmentSupply(disk, clock, storeId, SEGMENT_BYTES, lastSegment)
   const file = await disk.open(segmentName(end.position.segment))
   const log = new LogWriter(disk, supply, storeId, file, SEGMENT_BYTES, end.position)
@@ -62,9 +62,11 @@ function description(kernel: Kernel) {
     (...rest: unknown[]) =>
       void (name === 'tenure' ? tenures : told).push(JSON.stringify([name, ...rest], plain))
   const names = ['granted', 'capped', 'claimed', 'answered', 'tenure', 'remembered']
-  const journal = Object.fromEntries(names.map((name) => [name, keep(name)])) as unknown as Journal
-  kernel.describe(0, kernel.slots, journal)
-  for (const _ of kernel.describeMemory(journal));
+  const changeSink = Object.fromEntries(
+    names.map((name) => [name, keep(name)]),
+  ) as unknown as ChangeSink
+  kernel.describe(0, kernel.slots, changeSink)
+  for (const _ of kernel.describeRetained(changeSink));
   return { told: told.sort(), tenures }
 }
 

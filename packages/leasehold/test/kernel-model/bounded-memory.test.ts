@@ -8,8 +8,8 @@ function grant(kernel: Kernel, request?: string): Granted {
   return kernel.grant({ holder: 'alice', ttl: 1000, request }, NOW) as Granted
 }
 
-describe('what a kernel remembers', () => {
-  it('are at least the last answers that it promises, and at most twice as many', () => {
+describe('what a kernel retains', () => {
+  it('is at least the promised number of answers, and at most twice as many', () => {
     const kernel = new Kernel({ limits: { requests: 5 } })
     for (let last = 0; last < 40; last++) {
       const answers = new Map<string, Granted>()
@@ -26,7 +26,7 @@ describe('what a kernel remembers', () => {
     expect(kernel.leases).toBe(leases + 30)
   })
 
-  it('are at least the last ends that it promises', () => {
+  it('is at least the promised number of ends', () => {
     const kernel = new Kernel({ limits: { ended: 5 } })
     const ended: LeaseId[] = []
     const endOf = (lease: LeaseId) => (kernel.reader.read({ lease }) as LeaseReading).end
@@ -41,7 +41,7 @@ describe('what a kernel remembers', () => {
     expect(endOf(ended[0]!)).toBeUndefined()
   })
 
-  it('are the last tenures of all keys together, each under its own key', () => {
+  it('is the last tenures of all keys together, each under its own key', () => {
     const kernel = new Kernel({ limits: { history: 6, historyPerKey: 3 } })
     const { lease } = grant(kernel)
     const tokens: Record<string, number[]> = { a: [], b: [], c: [] }
@@ -62,7 +62,7 @@ describe('what a kernel remembers', () => {
     }
   })
 
-  it('are at least the last events that it promises, complete after a revision that it names', () => {
+  it('is at least the promised number of events, complete after the revision that it names', () => {
     const kernel = new Kernel({ limits: { events: 100 } })
     const { lease } = grant(kernel)
     for (let count = 0; count < 3000; count++) {

@@ -6,7 +6,7 @@ import { Pair } from './pair.ts'
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
 const long: fc.Arbitrary<Command[]> = commandSequences(fc, { length: 150 })
 
-describe('the kernel, beside a model that is plainly right', () => {
+describe('the kernel, compared with a simple model', () => {
   it('gives the same answers, readings, events and notices, command by command', () => {
     fc.assert(
       fc.property(sequences, (commands) => {
@@ -17,7 +17,7 @@ describe('the kernel, beside a model that is plainly right', () => {
     )
   }, 240_000)
 
-  it('does so where every limit is met again and again', () => {
+  it('does so when every limit is reached again and again', () => {
     const tight = {
       claimsPerLease: 3,
       claimsPerKey: 3,

@@ -1,4 +1,4 @@
-// long because a model is checked by reading it, and is read best in one piece.
+// long because a model is checked by reading it, which is easiest in one piece.
 import type {
   Claim,
   ClaimRequest,
@@ -21,17 +21,17 @@ import type { ModelClaim, ModelLease, ModelNotice } from './model-state.ts'
 
 type Refused = { readonly code: ErrorCode; readonly end?: End | undefined }
 
-const AGED = 'it reached the end of its maximum life'
+const MAX_LIFE_REACHED = 'it reached the end of its maximum life'
 
 /**
- * The kernel as one would write it who had all the time and memory in the world: plain lists,
- * filtered and sorted anew for every question, and `holds()` of the port for who holds. It knows
- * nothing of slots, heaps, rings or rows, and forgets nothing. A lease's id is its revision.
+ * The kernel without regard to time and memory: plain lists, filtered and sorted again for every
+ * question, and `holds()` of the port to decide which claims hold. It has no slots, heaps, rings or
+ * rows, and forgets nothing. A lease's id is its revision.
  */
 export class Model {
   revision = 0
   leases: ModelLease[] = []
-  /** In the order of their tokens. */
+  /** In token order. */
   claims: ModelClaim[] = []
   readonly events: Event[] = []
   readonly tenures: (Tenure & { readonly key: string })[] = []
@@ -99,11 +99,11 @@ export class Model {
     return { lost, capped }
   }
 
-  /** Ends this lease and all under it, because its time is over. */
+  /** Ends this lease and all its descendants because its time is over. */
   expire(lease: ModelLease, now: number): void {
     const aged = this.deadline(lease) === lease.endOfLife
     const end: End = aged
-      ? (lease.cappedBy ?? { reason: 'expired', why: AGED })
+      ? (lease.cappedBy ?? { reason: 'expired', why: MAX_LIFE_REACHED })
       : { reason: 'expired' }
     this.revision++
     this.#endLeases(this.#family([lease]), now, end)
@@ -117,7 +117,7 @@ export class Model {
     return Math.min(renewedAt + spec.ttl + (spec.grace ?? 0), endOfLife)
   }
 
-  /** What a kernel's reader would answer, but for the history: see `tenures`. */
+  /** What a kernel's reader would answer, except for the history: see `tenures`. */
   read(query: Query): object {
     const { revision } = this
     if ('key' in query) {
@@ -129,7 +129,7 @@ export class Model {
       const under = names.filter((key) => key.startsWith(query.prefix) && key > (query.after ?? ''))
       const shown = under.slice(0, query.limit ?? 1000)
       const keys = shown.map((key) => {
-        const held = holders(this.#line(key))
+        const held = holders(this.#queue(key))
         return this.#entry(key, Math.min(held + 1, CLAIMS_SHOWN))
       })
       return { revision, keys, more: under.length > shown.length }
@@ -145,7 +145,7 @@ export class Model {
     return { revision, tenures: this.history(query.history) }
   }
 
-  /** All tenures of a key, the latest first. */
+  /** All tenures of a key, latest first. */
   history(key: string): Tenure[] {
     const own = this.tenures.filter((tenure) => tenure.key === key)
     return own.reverse().map(({ key: _, ...tenure }) => tenure)
@@ -205,7 +205,7 @@ export class Model {
           : key === target.key && (target.token === undefined || token === target.token),
       )
       if (meant.length === 0) return nothing
-      // By key and then by token: only so many go at once, and these are the ones.
+      // By key and then by token: one call removes a limited number, and these are the ones.
       meant.sort((a, b) => (a.key === b.key ? a.token - b.token : a.key < b.key ? -1 : 1))
       const some = meant.slice(0, this.#limits.page)
       this.revision++
@@ -255,13 +255,13 @@ export class Model {
     return doomed.length
   }
 
-  /** The leases and all under them. */
+  /** The leases and all their descendants. */
   #family(roots: ModelLease[]): ModelLease[] {
     const children = this.leases.filter((lease) => roots.some(({ id }) => id === lease.spec.parent))
     return children.length === 0 ? roots : [...roots, ...this.#family(children)]
   }
 
-  /** All go first; then those who have come to hold are told. */
+  /** Removes all first. Then notifies the leases whose claims hold. */
   #remove(doomed: readonly ModelClaim[], now: number, end: End): void {
     for (const claim of doomed) {
       this.#event('removed', claim, now, end)
@@ -274,10 +274,10 @@ export class Model {
     this.claims = this.claims.filter((claim) => !doomed.includes(claim))
     const before = this.claims.filter((claim) => this.#holdsAll(claim))
     this.#judge(now)
-    const told = new Set<number>()
+    const notified = new Set<number>()
     for (const claim of this.claims) {
-      if (before.includes(claim) || !this.#holdsAll(claim) || told.has(claim.token)) continue
-      told.add(claim.token)
+      if (before.includes(claim) || !this.#holdsAll(claim) || notified.has(claim.token)) continue
+      notified.add(claim.token)
       this.notices.push({ lease: claim.lease.id, type: 'holds', token: claim.token })
     }
   }
@@ -302,45 +302,45 @@ export class Model {
     this.#judge(now)
     return added
       .filter((claim) => claim.heldSince === undefined)
-      .map(({ key }) => this.#ahead(key, this.#line(key).length - 1))
+      .map(({ key }) => this.#ahead(key, this.#queue(key).length - 1))
   }
 
-  /** Sees who holds, by the port's own function. */
+  /** Decides which claims hold, with the port's own function. */
   #judge(now: number): void {
     for (const key of new Set(this.claims.map((claim) => claim.key))) {
-      const line = this.#line(key)
-      for (const claim of line.slice(0, holders(line))) claim.heldSince ??= now
+      const queue = this.#queue(key)
+      for (const claim of queue.slice(0, holders(queue))) claim.heldSince ??= now
     }
   }
 
-  /** Expires whoever is overdue at the head of these keys; says which is full. */
+  /** Expires overdue leases at the front of these keys. Returns a key that is full. */
   #makeRoom(specs: readonly ClaimSpec[], now: number): Refused | undefined {
     for (const { key } of specs) {
       for (;;) {
-        const first = this.#line(key)[0]
+        const first = this.#queue(key)[0]
         if (!first || this.deadline(first.lease) > now) break
         this.expire(first.lease, now)
       }
-      if (this.#line(key).length >= this.#limits.claimsPerKey) return { code: 'limit-exceeded' }
+      if (this.#queue(key).length >= this.#limits.claimsPerKey) return { code: 'limit-exceeded' }
     }
     return undefined
   }
 
   #free(specs: readonly ClaimSpec[]): boolean {
     return specs.every(({ key, mode = 'exclusive', limit }) => {
-      const line = [...this.#line(key), { mode, limit }]
-      return holders(line) === line.length
+      const queue = [...this.#queue(key), { mode, limit }]
+      return holders(queue) === queue.length
     })
   }
 
   #busy(specs: readonly ClaimSpec[]): object {
     const taken = specs.filter((spec) => !this.#free([spec]))
-    const ahead = taken.map(({ key }) => this.#ahead(key, this.#line(key).length))
+    const ahead = taken.map(({ key }) => this.#ahead(key, this.#queue(key).length))
     return { outcome: 'busy', revision: this.revision, ahead }
   }
 
   #ahead(key: string, count: number): object {
-    return { key, count, first: this.#see(this.#line(key)[0]!) }
+    return { key, count, first: this.#see(this.#queue(key)[0]!) }
   }
 
   #own(id: LeaseId, key: string, token: number): ModelClaim | Refused {
@@ -353,9 +353,9 @@ export class Model {
   }
 
   #entry(key: string, most: number) {
-    const line = this.#line(key)
-    const claims = line.slice(0, most).map((claim) => this.#see(claim))
-    return { key, claims, holders: holders(line), count: line.length }
+    const queue = this.#queue(key)
+    const claims = queue.slice(0, most).map((claim) => this.#see(claim))
+    return { key, claims, holders: holders(queue), count: queue.length }
   }
 
   #see(claim: ModelClaim): Claim {
@@ -385,7 +385,7 @@ export class Model {
     return this.claims.filter((claim) => claim.lease === lease).map((claim) => this.#see(claim))
   }
 
-  #line(key: string): ModelClaim[] {
+  #queue(key: string): ModelClaim[] {
     return this.claims.filter((claim) => claim.key === key)
   }
 

@@ -8,8 +8,8 @@ function hold(kernel: Kernel, key: string): void {
   kernel.grant({ holder: 'alice', ttl: 1000, claims: [{ key }] }, NOW)
 }
 
-describe('a revoke of much', () => {
-  it('takes a page of claims at a time, and says whether there are more', () => {
+describe('a revoke of many claims', () => {
+  it('removes one page of claims, and says whether there are more', () => {
     const kernel = new Kernel({ limits: { page: 3 } })
     for (const key of ['a', 'a', 'a', 'b', 'b', 'c', 'd']) hold(kernel, key)
     const revoke = () => kernel.revoke({ target: { prefix: '' } }, NOW)
@@ -20,7 +20,7 @@ describe('a revoke of much', () => {
     expect(revoke()).toMatchObject({ claims: 0, more: false })
   })
 
-  it('stops in the middle of a key where the page ends, and the next comes to hold', () => {
+  it('stops in the middle of a key at the end of the page, and the next claim holds', () => {
     const kernel = new Kernel({ limits: { page: 2 } })
     for (let count = 0; count < 5; count++) hold(kernel, 'a')
     expect(kernel.revoke({ target: { key: 'a' } }, NOW)).toMatchObject({ claims: 2, more: true })
@@ -28,7 +28,7 @@ describe('a revoke of much', () => {
     expect(kernel.reader.read({ history: 'a' })).toMatchObject({ tenures: [{ token: 1 }] })
   })
 
-  it('takes a page of children at a time, each with all under it', () => {
+  it('ends one page of children, each with all its descendants', () => {
     const kernel = new Kernel({ limits: { page: 2 } })
     const grant = (parent?: string) =>
       (kernel.grant({ holder: 'alice', ttl: 1000, parent }, NOW) as Granted).lease

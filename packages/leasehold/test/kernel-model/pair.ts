@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Answer, isRefused, Kernel, type Notices } from '../../src/kernel/index.ts'
+import { type Answer, isRefused, Kernel, type NoticeSink } from '../../src/kernel/index.ts'
 import {
   DEFAULT_LIMITS,
   type HistoryReading,
@@ -13,17 +13,17 @@ import { Model } from './model.ts'
 import type { ModelNotice } from './model-state.ts'
 import { Records } from './records.ts'
 
-/** Half a step of time passes unnoticed: nobody lets the kernel expire what is due. */
+/** For half of each step the kernel is not asked to expire what is due. */
 export const STALL_MS = 5
 
-/** A kernel and a model that are given the same commands and must stay the same. */
+/** A kernel and a model that get the same commands and must stay equal. */
 export class Pair {
   kernel: Kernel
   readonly model: Model
   readonly limits: Limits
   readonly records = new Records()
   now = 1_000_000
-  /** Whether the times since when claims hold are compared. */
+  /** Whether `heldSince` of the claims is compared. */
   tenuresExact = true
   readonly #names = { kernel: new Names(''), model: new Names('') }
   #notices: ModelNotice[] = []
@@ -35,17 +35,17 @@ export class Pair {
     this.model = new Model(this.limits)
   }
 
-  /** A kernel whose notices and records come here. */
+  /** A kernel that sends its notices and records here. */
   newKernel(revision = 0): Kernel {
     return new Kernel({
       revision,
       limits: this.limits,
-      journal: this.records,
-      notices: this.#listener(),
+      changeSink: this.records,
+      noticeSink: this.#listener(),
     })
   }
 
-  /** Gives both the command, and compares everything. */
+  /** Gives the command to both, and compares everything. */
   run(command: Command): void {
     const [kernelCall, modelCall] = [
       this.#names.kernel.call(command),
@@ -56,7 +56,7 @@ export class Pair {
     } else {
       const answer = this.#askKernel(kernelCall)
       const expected = this.#askModel(modelCall)
-      // Histories are bounded, and compared as such with everything else.
+      // Histories are bounded, so they are compared with everything else.
       if (command.do !== 'read' || command.what !== 'history')
         this.#same(answer, expected, kernelCall)
       this.#names.kernel.learn(kernelCall, answer)
@@ -65,7 +65,7 @@ export class Pair {
     this.compare()
   }
 
-  /** Time passes, and what is due expires at its moment. */
+  /** Lets time pass, and expires what is due at its moment. */
   pass(ms: number): void {
     const end = this.now + ms
     while (ms !== STALL_MS) {
@@ -78,7 +78,7 @@ export class Pair {
     this.now = end
   }
 
-  /** Everything that can be seen of the two. */
+  /** Everything that is visible of the two. */
   compare(): void {
     const { kernel, model } = this
     assert.equal(kernel.revision, model.revision)
@@ -147,7 +147,7 @@ export class Pair {
     )
   }
 
-  /** Nothing may expire before it is due, and the kernel must want to be asked by then. */
+  /** Nothing may expire before it is due, and the kernel must ask to be called by then. */
   #notBefore(deadline: number): void {
     const { revision, nextDeadline } = this.kernel
     assert.ok(nextDeadline <= deadline, 'the kernel would be asked too late')
@@ -158,9 +158,9 @@ export class Pair {
   /** What is due at one moment may end in any order, but the earliest first. */
   #expire(): void {
     while (this.kernel.nextDeadline <= this.now) {
-      const from = this.records.told.length
+      const from = this.records.changes.length
       this.kernel.expire(this.now, 1)
-      const ended = this.records.told.slice(from).filter(({ kind }) => kind === 'ended')
+      const ended = this.records.changes.slice(from).filter(({ kind }) => kind === 'ended')
       if (ended.length === 0) continue
       const ids = new Set(ended.map(({ slot }) => `L${this.records.born.get(slot!)}`))
       const family = this.model.leases.filter(({ id }) => ids.has(id))
@@ -174,7 +174,7 @@ export class Pair {
   }
 
   #compareStanding(lease: LeaseId, other: LeaseId): void {
-    const standing = this.kernel.standing(lease)
+    const standing = this.kernel.ownClaims(lease)
     const own = this.model.claims.filter((claim) => claim.lease.id === other)
     const held = (token: number) =>
       own.every((claim) => claim.token !== token || claim.heldSince !== undefined)
@@ -200,7 +200,7 @@ export class Pair {
     assert.equal(tenures.length, Math.min(all.length, historyPerKey), `history of ${key}`)
   }
 
-  /** Each event since the last time, by revision; within one revision in any order. */
+  /** All events since the last comparison, by revision; in any order within one revision. */
   #compareEvents(): void {
     const { events } = this.kernel
     const expected = this.model.events.slice(this.#eventsSeen)
@@ -216,7 +216,7 @@ export class Pair {
     this.#eventsSeen = this.model.events.length
   }
 
-  #listener(): Notices {
+  #listener(): NoticeSink {
     const lease = (slot: number) => `L${this.records.born.get(slot)}`
     const push = (notice: ModelNotice) => void this.#notices.push(notice)
     return {
@@ -232,7 +232,7 @@ export class Pair {
   }
 }
 
-/** Without since when a claim holds; that it does is seen by the number of holders. */
+/** Without `heldSince`. The number of holders shows which claims hold. */
 function timeless(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(timeless)
   if (typeof value !== 'object' || value === null) return value
@@ -248,7 +248,7 @@ function text(value: object): string {
   return JSON.stringify(plain(value))
 }
 
-/** With ids as the model writes them, fields in order, and nothing that is undefined. */
+/** With the ids of the model, fields in order, and without undefined fields. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value === 'string') return value.replace(/^\d+\.(\d+)$/, 'L$1')
@@ -269,7 +269,7 @@ function sorted(list: unknown[]): string[] {
   return list.map((each) => JSON.stringify(each)).sort()
 }
 
-/** Compared as texts first, which is fast; the difference is shown only where there is one. */
+/** Compares strings first, which is fast. Shows the difference only if there is one. */
 function same(answer: object, expected: object, about: unknown): void {
   const [one, other] = [plain(answer), plain(expected)]
   if (JSON.stringify(one) === JSON.stringify(other)) return

@@ -1,34 +1,38 @@
 import type { Revision } from '../../src/port/index.ts'
 import type { Pair } from './pair.ts'
-import { Records, type Told } from './records.ts'
+import { type RecordedChange, Records } from './records.ts'
 
-/** Rebuilds the kernel from all that its journal was told, and goes on with it. */
+/** Rebuilds the kernel from all its recorded changes, and continues with it. */
 export function rebuildFromJournal(pair: Pair, downtime: number): void {
   const kernel = pair.newKernel()
-  const journal = kernel.replay()
+  const changeSink = kernel.replay()
   kernel.startEvents(0)
-  for (const told of pair.records.told) told.tell(journal)
-  journal.check()
-  kernel.settle(pair.now + downtime, pair.now)
+  for (const change of pair.records.changes) change.replay(changeSink)
+  changeSink.check()
+  kernel.finishReplay(pair.now + downtime, pair.now)
   pair.replace(kernel, downtime, 0)
 }
 
 /**
- * A description of the kernel that is taken slice by slice, while the kernel goes on, as a snapshot
- * is; with what the journal was told from its beginning on, it makes the kernel again.
+ * A description of the kernel that is made slice by slice while the kernel goes on, like a snapshot.
+ * With the changes recorded since its beginning, it rebuilds the kernel.
  */
 export class Description {
   readonly #pair: Pair
   readonly #begin: number
   readonly #least: number
-  readonly #slices: { readonly end: number; readonly stamp: Revision; told: Told[] }[] = []
-  /** Where there is no slot at all, the stamp is that of an empty slice. */
+  readonly #slices: {
+    readonly end: number
+    readonly stamp: Revision
+    changes: RecordedChange[]
+  }[] = []
+  /** If there is no slot at all, the stamp is that of an empty slice. */
   readonly #stampAtFirst: Revision
-  #memory: Told[] = []
+  #retained: RecordedChange[] = []
 
   constructor(pair: Pair) {
     this.#pair = pair
-    this.#begin = pair.records.told.length
+    this.#begin = pair.records.changes.length
     this.#least = pair.kernel.slots
     this.#stampAtFirst = pair.kernel.revision
   }
@@ -45,32 +49,33 @@ export class Description {
     const end = Math.min(from + count, Math.max(this.#least, kernel.slots))
     const records = new Records()
     kernel.describe(from, end, records)
-    this.#slices.push({ end, stamp: kernel.revision, told: records.told })
+    this.#slices.push({ end, stamp: kernel.revision, changes: records.changes })
   }
 
-  /** Describes what is remembered beside the leases. */
+  /** Describes what is retained besides the leases. */
   memory(): void {
     const records = new Records()
-    for (const _ of this.#pair.kernel.describeMemory(records));
-    this.#memory = records.told
+    for (const _ of this.#pair.kernel.describeRetained(records));
+    this.#retained = records.changes
   }
 
   rebuild(downtime: number): void {
     const pair = this.#pair
     const stamp = this.#slices.at(-1)?.stamp ?? this.#stampAtFirst
     const kernel = pair.newKernel(stamp)
-    const journal = kernel.replay()
-    for (const { end, told } of this.#slices) {
-      journal.covers(end)
-      for (const each of told) each.tell(journal)
+    const changeSink = kernel.replay()
+    for (const { end, changes } of this.#slices) {
+      changeSink.covers(end)
+      for (const each of changes) each.replay(changeSink)
     }
-    for (const each of this.#memory) each.tell(journal)
+    for (const each of this.#retained) each.replay(changeSink)
     kernel.startEvents(stamp)
-    for (const told of pair.records.told.slice(this.#begin)) {
-      if (told.slot === undefined || told.revision > this.#stampOf(told.slot)) told.tell(journal)
+    for (const change of pair.records.changes.slice(this.#begin)) {
+      if (change.slot === undefined || change.revision > this.#stampOf(change.slot))
+        change.replay(changeSink)
     }
-    journal.check()
-    kernel.settle(pair.now + downtime, pair.now)
+    changeSink.check()
+    kernel.finishReplay(pair.now + downtime, pair.now)
     pair.replace(kernel, downtime, Math.max(stamp, kernel.events.completeAfter))
   }
 

@@ -18,8 +18,8 @@ function grant(ttl: number, rest: Partial<Extract<Command, { do: 'grant' }>> = {
 
 const onA = { claims: [{ key: 'a' }] }
 
-describe('a kernel that is rebuilt', () => {
-  it('from its journal is the same, and goes on the same', () => {
+describe('a rebuilt kernel', () => {
+  it('from its changes is the same, and continues the same', () => {
     fc.assert(
       fc.property(sequences, sequences, downtimes, short, (before, after, downtime, last) => {
         const pair = new Pair()
@@ -33,7 +33,7 @@ describe('a kernel that is rebuilt', () => {
     )
   }, 240_000)
 
-  it('from a description of it at one moment is the same, and goes on the same', () => {
+  it('from a description of it at one moment is the same, and continues the same', () => {
     fc.assert(
       fc.property(sequences, downtimes, sequences, (before, downtime, after) => {
         const pair = new Pair()
@@ -65,7 +65,7 @@ describe('a kernel that is rebuilt', () => {
         while (description.unfinished) description.slice(2)
         description.memory()
         runAll(pair, later)
-        // When a claim came to hold is not known where the one before it left between two slices.
+        // It is unknown when a claim began to hold if the one before it was removed between two slices.
         pair.tenuresExact = false
         description.rebuild(0)
         runAll(pair, after)
@@ -74,19 +74,19 @@ describe('a kernel that is rebuilt', () => {
     )
   }, 240_000)
 
-  it('remembers no tenure of a claim that went together with the one before it', () => {
+  it('has no tenure of a claim that was removed together with the one before it', () => {
     const pair = new Pair()
     runAll(pair, [grant(100, onA), grant(100, onA), { do: 'revoke', target: 'key', at: 0 }])
     rebuildFromJournal(pair, 0)
   })
 
-  it('remembers no tenure of a child that waited for its parent and ended with it', () => {
+  it('has no tenure of a child that waited for its parent and ended with it', () => {
     const pair = new Pair()
     runAll(pair, [grant(10, onA), grant(100, { ...onA, parent: 0 }), { do: 'pass', ms: 20 }])
     rebuildFromJournal(pair, 0)
   })
 
-  it('remembers since when a claim holds whose turn came before it was described', () => {
+  it('knows since when a claim holds that was promoted before it was described', () => {
     const pair = new Pair()
     runAll(pair, [grant(10, onA), grant(100, onA), { do: 'pass', ms: 20 }])
     const description = new Description(pair)
@@ -95,7 +95,7 @@ describe('a kernel that is rebuilt', () => {
     description.rebuild(0)
   })
 
-  it('keeps a child under its parent, whose slot was described with the lease before it', () => {
+  it('keeps a child under its parent, whose slot was described with an earlier lease', () => {
     const pair = new Pair()
     runAll(pair, [grant(10)])
     const description = new Description(pair)

@@ -14,8 +14,8 @@ function begin(expiry: 'timed' | 'commanded') {
   return { kernel, grant, holderOf }
 }
 
-describe('a kernel that is commanded what expires', () => {
-  it('lets no lease expire by itself, however late it is', () => {
+describe('a kernel with commanded expiry', () => {
+  it('never expires a lease by itself, however late it is', () => {
     const { kernel, grant, holderOf } = begin('commanded')
     const { lease } = grant({ claims: [{ key: 'k' }] })
     expect(kernel.nextDeadline).toBe(Infinity)
@@ -26,16 +26,16 @@ describe('a kernel that is commanded what expires', () => {
     expect(holderOf('k')).toBe(lease)
   })
 
-  it('lets no lease expire by itself after it was rebuilt either', () => {
+  it('never expires a lease by itself after a rebuild either', () => {
     const { kernel, grant } = begin('commanded')
     grant()
-    kernel.settle(NOW, NOW)
+    kernel.finishReplay(NOW, NOW)
     expect(kernel.nextDeadline).toBe(Infinity)
     expect(kernel.expire(NOW + 5000, 10)).toBe(false)
     expect(kernel.leases).toBe(1)
   })
 
-  it('ends the leases that it is told to end, each with all under it in one revision', () => {
+  it('ends the given leases, each with all descendants in one revision', () => {
     const { kernel, grant } = begin('commanded')
     const [first, second] = [grant(), grant()]
     const child = grant({ parent: first.lease })
@@ -47,7 +47,7 @@ describe('a kernel that is commanded what expires', () => {
     }
   })
 
-  it('says what ended a lease as it is told, whatever the times that it was given say', () => {
+  it('reports the given cause of an expiry, whatever its own times say', () => {
     const { kernel, grant } = begin('commanded')
     const [first, second] = [grant(), grant()]
     for (const { lease } of [first, second]) {
@@ -59,7 +59,7 @@ describe('a kernel that is commanded what expires', () => {
     expect(kernel.endOf(second.lease)).toMatchObject({ reason: 'broken', why: 'disk full' })
   })
 
-  it('passes over a slot whose lease has ended', () => {
+  it('skips a slot whose lease has ended', () => {
     const { kernel, grant } = begin('commanded')
     const parent = grant()
     const { slot } = grant({ parent: parent.lease })
@@ -69,7 +69,7 @@ describe('a kernel that is commanded what expires', () => {
 })
 
 describe('a kernel with a clock', () => {
-  it('ends what is overdue by itself, before somebody claims its key too', () => {
+  it('ends an overdue lease by itself, also before another claim on its key', () => {
     const { kernel, grant, holderOf } = begin('timed')
     grant({ claims: [{ key: 'k' }] })
     expect(kernel.nextDeadline).toBe(NOW + 100)
@@ -95,7 +95,7 @@ describe('a lease by its slot', () => {
     expect([kernel.bySlot.slotOf(lease), kernel.bySlot.born(slot)]).toEqual([-1, 0])
   })
 
-  it('knows when it was renewed, and is told after a replay', () => {
+  it('has the time of its renewal, which can be restored after a replay', () => {
     const { kernel, grant } = begin('commanded')
     const { slot } = grant()
     expect(kernel.bySlot.renewedAt(slot)).toBe(NOW)
@@ -105,7 +105,7 @@ describe('a lease by its slot', () => {
     expect(kernel.bySlot.renewedAt(slot)).toBe(NOW + 20)
   })
 
-  it('knows the break that limits its life', () => {
+  it('has the break that limits its life', () => {
     const { kernel, grant } = begin('commanded')
     const { lease, slot } = grant()
     expect(kernel.bySlot.cappedBy(slot)).toBeUndefined()
@@ -114,7 +114,7 @@ describe('a lease by its slot', () => {
     expect(kernel.bySlot.cappedBy(slot)).toEqual(end)
   })
 
-  it('says on renewal how long it may live, if that is less than its ttl', () => {
+  it('returns on renewal how long it may live, if that is less than its ttl', () => {
     const { kernel, grant } = begin('commanded')
     const [plain, mortal] = [grant().slot, grant({ maxLife: 250 }).slot]
     expect(kernel.bySlot.renew(plain, NOW + 1)).toBe(Infinity)

@@ -23,7 +23,7 @@ describe('deadlines', () => {
     expect([deadlines.next, deadlines.size]).toEqual([Infinity, 0])
   })
 
-  it('at the same time come up one after the other, all of them', () => {
+  it('at the same time all come up, one after the other', () => {
     const deadlines = new Deadlines()
     for (let slot = 0; slot < 20; slot++) deadlines.push(slot % 2, slot)
     const times: number[] = []
@@ -36,7 +36,7 @@ describe('deadlines', () => {
     expect(slots.size).toBe(20)
   })
 
-  it('are none after they were cleared', () => {
+  it('are empty after they were cleared', () => {
     const deadlines = new Deadlines()
     deadlines.push(5, 1)
     deadlines.clear()

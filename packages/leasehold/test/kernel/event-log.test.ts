@@ -23,8 +23,8 @@ function add({ log, claim }: ReturnType<typeof begin>, count: number, from = log
   for (let at = 0; at < count; at++) log.add('updated', from + at, claim, 1000 + at, undefined)
 }
 
-describe('the log of events', () => {
-  it('gives back what happened', () => {
+describe('the event log', () => {
+  it('returns what was added', () => {
     const { log, claim, tables } = begin(64)
     const end: End = { reason: 'revoked', by: 'bob' }
     log.add('claimed', 9, claim, 100, undefined)
@@ -57,10 +57,10 @@ describe('the log of events', () => {
     [70, 70],
     [100, 100],
     [5000, 1024],
-  ])('that is to keep %i events drops them by pages of %i', (keep, page) => {
+  ])('that keeps %i events drops them in pages of %i', (keep, page) => {
     const made = begin(keep)
     const { log } = made
-    // Dropped is a page as soon as another is needed, and enough are left.
+    // A page is dropped when a new one is needed and enough events are left.
     const enough = page + Math.ceil(keep / page) * page
     add(made, enough)
     expect(log.completeAfter).toBe(0)
@@ -76,7 +76,7 @@ describe('the log of events', () => {
     }
   })
 
-  it('keeps what was not announced yet, however much that is', () => {
+  it('keeps all events that are not announced yet', () => {
     const made = begin(64)
     const { log } = made
     log.announced(10)
@@ -98,7 +98,7 @@ describe('the log of events', () => {
     ])
   })
 
-  it('begins anew after a revision', () => {
+  it('starts again after a revision', () => {
     const made = begin(1)
     const { log } = made
     log.announced(0)
@@ -114,7 +114,7 @@ describe('the log of events', () => {
     expect(log.continuesFrom(305)).toBe(true)
   })
 
-  it('does not go on from a revision that was skipped', () => {
+  it('does not continue from a skipped revision', () => {
     const made = begin(1)
     const { log } = made
     log.skip(10, 20)

@@ -4,7 +4,7 @@ import { NONE } from '../../src/kernel/rows.ts'
 
 function claimed(keys: KeyTable, name: string): number {
   const slot = keys.ensure(name)
-  keys.grown(slot)
+  keys.claimAdded(slot)
   return slot
 }
 
@@ -12,7 +12,7 @@ function known(keys: KeyTable, names: readonly string[]): string[] {
   return names.filter((name) => keys.find(name) !== NONE)
 }
 
-describe('the table of keys', () => {
+describe('the key table', () => {
   it('finds each of many keys by its name', () => {
     const keys = new KeyTable(0)
     const names = Array.from({ length: 2000 }, (_, at) => `jobs/${at.toString(36)}`)
@@ -24,7 +24,7 @@ describe('the table of keys', () => {
     expect(keys.find('')).toBe(NONE)
   })
 
-  it('starts each key with nothing', () => {
+  it('starts each key empty', () => {
     const keys = new KeyTable(0)
     const slot = claimed(keys, 'a')
     keys.first.set(slot, 5)
@@ -32,8 +32,8 @@ describe('the table of keys', () => {
     keys.lastHeld.set(slot, 5)
     keys.held.set(slot, 5)
     keys.tenure.set(slot, 5)
-    keys.shrunk(slot)
-    keys.tidy()
+    keys.claimRemoved(slot)
+    keys.forgetIdle()
     expect(keys.find('a')).toBe(NONE)
     expect(keys.ensure('b')).toBe(slot)
     expect(keys.name.get(slot)).toBe('b')
@@ -41,65 +41,65 @@ describe('the table of keys', () => {
     for (const field of [keys.count, keys.held, keys.tenure]) expect(field.get(slot)).toBe(0)
   })
 
-  it('keeps so many idle keys, and forgets those that were not claimed for longest', () => {
+  it('keeps a number of idle keys, and forgets those that were idle longest', () => {
     const keys = new KeyTable(2)
     const names = ['a', 'b', 'c', 'd']
     for (const name of names) claimed(keys, name)
-    keys.tidy()
+    keys.forgetIdle()
     expect(known(keys, names)).toEqual(names)
-    for (const name of ['c', 'a', 'd']) keys.shrunk(keys.find(name))
-    keys.tidy()
+    for (const name of ['c', 'a', 'd']) keys.claimRemoved(keys.find(name))
+    keys.forgetIdle()
     expect(known(keys, names)).toEqual(['b', 'c', 'd'])
-    // It is used again before its turn comes, and so the other one goes.
-    keys.grown(keys.find('c'))
-    keys.shrunk(keys.find('c'))
-    keys.shrunk(keys.find('b'))
-    keys.tidy()
+    // It is claimed again before its turn, so the other one is forgotten.
+    keys.claimAdded(keys.find('c'))
+    keys.claimRemoved(keys.find('c'))
+    keys.claimRemoved(keys.find('b'))
+    keys.forgetIdle()
     expect(known(keys, names)).toEqual(['b', 'c'])
   })
 
   it('keeps a key that is claimed, however long it was idle before', () => {
     const keys = new KeyTable(1)
     const slot = claimed(keys, 'a')
-    keys.shrunk(slot)
-    keys.grown(slot)
-    for (const name of ['b', 'c', 'd']) keys.shrunk(claimed(keys, name))
-    keys.tidy()
+    keys.claimRemoved(slot)
+    keys.claimAdded(slot)
+    for (const name of ['b', 'c', 'd']) keys.claimRemoved(claimed(keys, name))
+    keys.forgetIdle()
     expect(known(keys, ['a', 'b', 'c', 'd'])).toEqual(['a', 'd'])
-    keys.shrunk(slot)
-    keys.tidy()
+    keys.claimRemoved(slot)
+    keys.forgetIdle()
     expect(known(keys, ['a', 'b', 'c', 'd'])).toEqual(['a'])
   })
 
-  it('forgets a key that was claimed again while its turn in the queue came', () => {
+  it('forgets a key that was claimed again and released, when its turn comes', () => {
     const keys = new KeyTable(0)
     const slot = claimed(keys, 'a')
-    keys.tidy()
-    keys.grown(slot)
-    keys.shrunk(slot)
-    keys.shrunk(slot)
-    keys.tidy()
+    keys.forgetIdle()
+    keys.claimAdded(slot)
+    keys.claimRemoved(slot)
+    keys.claimRemoved(slot)
+    keys.forgetIdle()
     expect(keys.find('a')).toBe(NONE)
   })
 
-  it('finds the key that was looked up last after another was forgotten', () => {
+  it('still finds the key that was looked up last after another was forgotten', () => {
     const keys = new KeyTable(0)
     const [one, two] = [claimed(keys, 'a'), claimed(keys, 'b')]
-    keys.shrunk(one)
+    keys.claimRemoved(one)
     expect(keys.find('b')).toBe(two)
-    keys.tidy()
+    keys.forgetIdle()
     expect(keys.find('b')).toBe(two)
     expect(keys.find('a')).toBe(NONE)
   })
 
-  it('forgets in order however many there are', () => {
+  it('forgets any number of keys in order', () => {
     const keys = new KeyTable(100)
     const names = Array.from({ length: 1000 }, (_, at) => `n${at}`)
     for (let at = 0; at < names.length; at++) {
-      keys.shrunk(claimed(keys, names[at]!))
-      // Every seventh time only, so that the queue grows while it has begun in the middle.
+      keys.claimRemoved(claimed(keys, names[at]!))
+      // Only every seventh time, so that the queue grows while it starts in the middle.
       if (at % 170 === 0) {
-        for (let count = 0; count < 2; count++) keys.tidy()
+        for (let count = 0; count < 2; count++) keys.forgetIdle()
         const from = Math.max(0, at - 99)
         expect(known(keys, names)).toEqual(names.slice(from, at + 1))
       }

@@ -7,7 +7,7 @@ describe('the id of a lease', () => {
     [9, 10],
     [17, 20_391],
     [123_456_789, Number.MAX_SAFE_INTEGER],
-  ])('is slot %i and revision %i, which are found in it again', (slot, born) => {
+  ])('contains slot %i and revision %i', (slot, born) => {
     const id = leaseId(slot, born)
     expect(id).toBe(`${slot}.${born}`)
     expect([slotOf(id), bornOf(id)]).toEqual([slot, born])

@@ -13,7 +13,7 @@ beforeEach(() => {
 function add(parent = NONE): number {
   const slot = leases.slots.take()
   leases.put(slot, ++born, `holder ${born}`, 100)
-  if (parent !== NONE) leases.adopt(parent, slot)
+  if (parent !== NONE) leases.addChild(parent, slot)
   return slot
 }
 
@@ -30,8 +30,8 @@ function childrenOf(parent: number): number[] {
   return forth
 }
 
-describe('the table of leases', () => {
-  it('finds a lease by its id until it is removed, and not who has its slot then', () => {
+describe('the lease table', () => {
+  it('finds a lease by its id until it is removed, and not the next lease in its slot', () => {
     const [one, two] = [add(), add()]
     const [first, second] = [leases.id(one), leases.id(two)]
     for (const find of ['find', 'findAgain'] as const) {
@@ -63,7 +63,7 @@ describe('the table of leases', () => {
   })
 
   it('finds no lease in a slot that the table has no room for', () => {
-    leases.slots.reach(1023)
+    leases.slots.growTo(1023)
     expect([leases.find('1024.1'), leases.find('999999.1')]).toEqual([NONE, NONE])
   })
 
@@ -86,7 +86,7 @@ describe('the table of leases', () => {
     expect([leases.claims.get(slot), leases.renewedAt.get(slot)]).toEqual([0, 100])
   })
 
-  it('lets a lease live until its ttl and grace are over, or its life', () => {
+  it('keeps a lease until its ttl and grace, or its life, are over', () => {
     const slot = add()
     leases.ttl.set(slot, 10)
     leases.grace.set(slot, 3)
@@ -98,36 +98,36 @@ describe('the table of leases', () => {
 })
 
 describe('the tree of leases', () => {
-  it('keeps children in their order, whichever leaves', () => {
+  it('keeps the order of children when any of them is removed', () => {
     const parent = add()
     const [one, two, three, four] = [add(parent), add(parent), add(parent), add(parent)]
     expect(childrenOf(parent)).toEqual([one, two, three, four])
-    leases.orphan(two)
+    leases.removeFromParent(two)
     expect(childrenOf(parent)).toEqual([one, three, four])
-    leases.orphan(one)
+    leases.removeFromParent(one)
     expect(childrenOf(parent)).toEqual([three, four])
-    leases.orphan(four)
+    leases.removeFromParent(four)
     expect(childrenOf(parent)).toEqual([three])
     expect([one, two, three].map((slot) => leases.parent.get(slot))).toEqual([NONE, NONE, parent])
-    leases.orphan(one)
-    leases.orphan(three)
+    leases.removeFromParent(one)
+    leases.removeFromParent(three)
     expect(childrenOf(parent)).toEqual([])
   })
 
-  it('sorts children by when they were granted', () => {
+  it('sorts children by the time of their grants', () => {
     const parent = add()
     const children = [add(), add(), add()]
-    for (const child of [children[2]!, children[0]!, children[1]!]) leases.adopt(parent, child)
+    for (const child of [children[2]!, children[0]!, children[1]!]) leases.addChild(parent, child)
     leases.sortChildren(parent)
     expect(childrenOf(parent)).toEqual(children)
   })
 
-  it('knows how deep a lease is, and all that are under it', () => {
+  it('knows the depth of a lease and all its descendants', () => {
     const root = add()
     const [left, right] = [add(root), add(root)]
     const low = add(left)
     expect([root, left, low].map((slot) => leases.depth(slot))).toEqual([1, 2, 3])
-    expect(leases.family(root)).toEqual([root, left, right, low])
-    expect(leases.family(right)).toEqual([right])
+    expect(leases.withDescendants(root)).toEqual([root, left, right, low])
+    expect(leases.withDescendants(right)).toEqual([right])
   })
 })

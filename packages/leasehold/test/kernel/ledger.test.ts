@@ -11,7 +11,7 @@ let ledger: Ledger
 beforeEach(() => {
   ledger = new Ledger(
     { ...DEFAULT_LIMITS, history: 16 },
-    { revision: 0, isTimed: true, journal: undefined, notices: undefined },
+    { revision: 0, isTimed: true, changeSink: undefined, noticeSink: undefined },
   )
 })
 
@@ -24,7 +24,7 @@ function cap(slot: number, endOfLife: number): void {
 }
 
 describe('the deadlines of leases', () => {
-  it('have one entry for a lease, and another only when it is due earlier', () => {
+  it('have one entry per lease, and another only if it is due earlier', () => {
     add(Infinity)
     expect(ledger.deadlines.size).toBe(0)
     const slot = add(1000)
@@ -36,13 +36,13 @@ describe('the deadlines of leases', () => {
     expect([ledger.deadlines.size, ledger.deadlines.next]).toEqual([2, NOW + 500])
   })
 
-  it('have entries for a lease without a ttl from when its life is limited', () => {
+  it('have an entry for a lease without a ttl once its life is limited', () => {
     const slot = add(Infinity)
     cap(slot, NOW + 500)
     expect([ledger.nextDue(NOW + 499), ledger.nextDue(NOW + 500)]).toEqual([undefined, slot])
   })
 
-  it('stay few, however often a lease is due earlier', () => {
+  it('stay few, however often a lease becomes due earlier', () => {
     add(Infinity)
     const slot = add(100_000)
     let most = 0
@@ -50,14 +50,14 @@ describe('the deadlines of leases', () => {
       cap(slot, NOW + 100_000 - step)
       most = Math.max(most, ledger.deadlines.size)
     }
-    // Two for each lease, and some.
+    // Two for each lease, and some more.
     expect(most).toBe(2 * 2 + 1024)
     const due: (number | undefined)[] = []
     while (ledger.deadlines.size > 0) due.push(ledger.nextDue(NOW + 200_000))
     expect(due.filter((each) => each !== NONE)).toEqual([slot])
   })
 
-  it('forget the leases that are gone when there are too many entries', () => {
+  it('drop the leases that have ended when there are too many entries', () => {
     const slots = Array.from({ length: 3000 }, () => add(10_000))
     ledger.endLeases(++ledger.revision, slots, NOW, BROKEN)
     const slot = add(100)
@@ -65,7 +65,7 @@ describe('the deadlines of leases', () => {
     expect(ledger.nextDue(NOW + 100)).toBe(slot)
   })
 
-  it('pass over a lease that is gone, and one that was renewed', () => {
+  it('skip a lease that has ended, and one that was renewed', () => {
     const [gone, renewed] = [add(100), add(100)]
     ledger.endLeases(++ledger.revision, [gone], NOW, BROKEN)
     ledger.tables.leases.renewedAt.set(renewed, NOW + 50)

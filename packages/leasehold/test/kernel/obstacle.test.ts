@@ -33,7 +33,7 @@ function calls(kernel: Kernel, lease: string, token: number, request?: string) {
 
 function begin() {
   const records = new Records()
-  const kernel = new Kernel({ journal: records })
+  const kernel = new Kernel({ changeSink: records })
   const { lease, token } = kernel.grant(holding, NOW) as Granted
   return { kernel, records, lease, token }
 }
@@ -48,29 +48,29 @@ const DONE = Array(5).fill('done')
 describe('an obstacle', () => {
   it('refuses every call that would change something, and nothing changes', () => {
     const { kernel, records, lease, token } = begin()
-    const told = records.told.length
+    const changes = records.changes.length
     expect(calls(kernel, lease, token)(FULL)).toEqual(refusals(FULL))
-    expect([kernel.revision, records.told.length]).toEqual([1, told])
+    expect([kernel.revision, records.changes.length]).toEqual([1, changes])
     expect(outcomes(calls(kernel, lease, token)())).toEqual(DONE)
   })
 
-  it('is the answer for good to a call with a request id', () => {
+  it('is the final answer to a call with a request id', () => {
     const { kernel, records, lease, token } = begin()
-    const told = records.told.length
+    const changes = records.changes.length
     const call = calls(kernel, lease, token, 'r')
     expect(call(FULL)).toEqual(refusals(FULL))
     expect(call()).toEqual(refusals(FULL))
-    expect([kernel.revision, records.told.length]).toEqual([1, told])
+    expect([kernel.revision, records.changes.length]).toEqual([1, changes])
   })
 
-  it('whose outcome is unknown is not: the call is carried out when it comes again', () => {
+  it('with an unknown outcome is not final: a repeated call is carried out', () => {
     const { kernel, lease, token } = begin()
     const call = calls(kernel, lease, token, 'r')
     expect(call(FAILED)).toEqual(refusals(FAILED))
     expect(outcomes(call())).toEqual(DONE)
   })
 
-  it('does not change what a call was answered before', () => {
+  it('does not change an earlier answer', () => {
     const { kernel, lease, token } = begin()
     const call = calls(kernel, lease, token, 'r')
     const answers = call()

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { KeyTable } from '../../src/kernel/key-table.ts'
 
-/** A table of these keys, of which those are claimed that `isClaimed` says. */
+/** A table of these keys. `isClaimed` says which of them are claimed. */
 function tableOf(names: readonly string[], isClaimed: (name: string) => boolean): KeyTable {
   const keys = new KeyTable(names.length)
   for (const name of names) {
     const slot = keys.ensure(name)
-    if (isClaimed(name)) keys.grown(slot)
+    if (isClaimed(name)) keys.claimAdded(slot)
   }
   return keys
 }
@@ -15,15 +15,15 @@ function under(keys: KeyTable, prefix: string, after?: string): string[] {
   return [...keys.ordered.claimedUnder(prefix, after)].map((slot) => keys.name.get(slot)!)
 }
 
-/** More than a few leaves, in no order. */
+/** More than a few leaves, unsorted. */
 const NAMES = Array.from(
   { length: 3000 },
   (_, at) => `k/${String((at * 1009) % 3000).padStart(4, '0')}`,
 )
 const SORTED = [...NAMES].sort()
 
-describe('keys in order', () => {
-  it('are read by prefix and from any key on', () => {
+describe('ordered keys', () => {
+  it('are read by prefix and from any key', () => {
     const keys = tableOf(['a', 'z', ...NAMES, 'k', 'k0', 'A'], () => true)
     expect(under(keys, '')).toEqual(['A', 'a', 'k', ...SORTED, 'k0', 'z'])
     expect(under(keys, 'k/')).toEqual(SORTED)
@@ -37,7 +37,7 @@ describe('keys in order', () => {
     expect(under(keys, 'm')).toEqual([])
   })
 
-  it('leave out those that nobody claims', () => {
+  it('skip keys without claims', () => {
     const keys = tableOf(NAMES, (name) => name.endsWith('7'))
     expect(under(keys, '')).toEqual(SORTED.filter((name) => name.endsWith('7')))
     expect(under(keys, 'k/0', 'k/0100')).toEqual(
@@ -45,23 +45,23 @@ describe('keys in order', () => {
     )
   })
 
-  it('are taken out, down to none, and put in again', () => {
+  it('can be removed, down to none, and added again', () => {
     const keys = new KeyTable(0)
-    for (const name of NAMES) keys.grown(keys.ensure(name))
+    for (const name of NAMES) keys.claimAdded(keys.ensure(name))
     const left = new Set(NAMES)
     for (const [count, name] of NAMES.entries()) {
-      keys.shrunk(keys.find(name))
-      keys.tidy()
+      keys.claimRemoved(keys.find(name))
+      keys.forgetIdle()
       left.delete(name)
       if (count % 250 === 0) expect(under(keys, '')).toEqual([...left].sort())
     }
     expect(under(keys, '')).toEqual([])
     expect(keys.find(NAMES[0]!)).toBe(-1)
-    for (const name of ['c', 'a', 'b']) keys.grown(keys.ensure(name))
+    for (const name of ['c', 'a', 'b']) keys.claimAdded(keys.ensure(name))
     expect(under(keys, '')).toEqual(['a', 'b', 'c'])
   })
 
-  it('are not looked through behind the end of the prefix', () => {
+  it('are not searched beyond the end of the prefix', () => {
     const keys = tableOf(NAMES, () => false)
     const names = keys.name.get.bind(keys.name)
     let looked = 0

@@ -16,15 +16,15 @@ const LEASE: GrantedLease = {
   labels: undefined,
 }
 
-/** A kernel that is being told what happened. Events are kept from the revision `events` on. */
+/** A kernel during a replay. It keeps events from the revision `events` on. */
 function begin(events = 0) {
   const kernel = new Kernel({ limits: { history: 100 } })
-  const journal = kernel.replay()
+  const changeSink = kernel.replay()
   kernel.startEvents(events)
   const grant = (slot: number, born = slot + 1, parent = -1) =>
-    journal.granted(born, slot, { ...LEASE, born, parent })
+    changeSink.granted(born, slot, { ...LEASE, born, parent })
   const claim = (slot: number, token: number, differences: Partial<GrantedClaim> = {}) =>
-    journal.claimed(token, slot, {
+    changeSink.claimed(token, slot, {
       at: token * 100,
       key: 'k',
       token,
@@ -35,95 +35,95 @@ function begin(events = 0) {
       ...differences,
     })
   const release = (revision: number, slot: number, token: number, at: number, key = 'k') =>
-    journal.released(revision, slot, at, key, token, RELEASED)
-  const settle = () => kernel.settle(NOW, NOW)
+    changeSink.released(revision, slot, at, key, token, RELEASED)
+  const finish = () => kernel.finishReplay(NOW, NOW)
   /** Each claim on a key: its token, and since when it holds. */
-  const line = (key = 'k') =>
+  const queue = (key = 'k') =>
     (kernel.reader.read({ key }) as KeyReading).claims.map((each) => [each.token, each.heldSince])
   const childrenOf = (slot: number, born: number) =>
     (kernel.reader.read({ lease: `${slot}.${born}` }) as LeaseReading).lease?.children
-  return { kernel, journal, grant, claim, release, settle, line, childrenOf }
+  return { kernel, changeSink, grant, claim, release, finish, queue, childrenOf }
 }
 
-describe('claims that are told out of their order', () => {
-  it('stand by their tokens, and one that seemed to hold waits', () => {
-    const { kernel, grant, claim, settle, line } = begin()
+describe('claims that are replayed out of order', () => {
+  it('are ordered by their tokens, and one that seemed to hold waits', () => {
+    const { kernel, grant, claim, finish, queue } = begin()
     for (const slot of [0, 1]) grant(slot)
     claim(0, 5)
     claim(1, 3, { heldSince: 350 })
-    settle()
-    expect(line()).toEqual([
+    finish()
+    expect(queue()).toEqual([
       [3, 350],
       [5, undefined],
     ])
-    expect(kernel.standing('0.1')?.claims[0]?.holds).toBe(false)
+    expect(kernel.ownClaims('0.1')?.claims[0]?.holds).toBe(false)
     kernel.release({ lease: '1.2', keys: ['k'], token: 3 }, NOW)
-    expect(line()).toEqual([[5, NOW]])
+    expect(queue()).toEqual([[5, NOW]])
   })
 
-  it('let those before them hold on as they did', () => {
-    const { kernel, grant, claim, settle, line } = begin()
+  it('do not change the claims before them', () => {
+    const { kernel, grant, claim, finish, queue } = begin()
     for (const slot of [0, 1, 2]) grant(slot)
     claim(0, 4, { mode: 'shared', heldSince: 450 })
     claim(1, 6, { mode: 'shared', heldSince: 650 })
     claim(2, 5)
-    settle()
-    expect(line()).toEqual([
+    finish()
+    expect(queue()).toEqual([
       [4, 450],
       [5, undefined],
       [6, undefined],
     ])
     kernel.release({ lease: '0.1', keys: ['k'], token: 4 }, NOW)
-    expect(line()).toEqual([
+    expect(queue()).toEqual([
       [5, NOW],
       [6, undefined],
     ])
   })
 
-  it('that waited hold since those before them left', () => {
-    const { grant, claim, release, settle, line } = begin()
+  it('that waited hold since the claims before them were removed', () => {
+    const { grant, claim, release, finish, queue } = begin()
     for (const slot of [0, 1, 2]) grant(slot)
     claim(0, 4, { mode: 'shared', heldSince: 450 })
     claim(1, 6, { mode: 'shared', heldSince: 650 })
     claim(2, 5)
     release(7, 0, 4, 700)
-    settle()
-    expect(line()).toEqual([
+    finish()
+    expect(queue()).toEqual([
       [5, 700],
       [6, undefined],
     ])
   })
 
-  it('that must wait and were told to hold do so from the time that was told', () => {
-    const { grant, claim, release, settle, line } = begin()
+  it('that wait but are recorded as holding hold since the recorded time', () => {
+    const { grant, claim, release, finish, queue } = begin()
     for (const slot of [0, 1]) grant(slot)
     claim(0, 3, { heldSince: 300 })
     claim(1, 5, { heldSince: 600 })
-    expect(line()).toEqual([
+    expect(queue()).toEqual([
       [3, 300],
       [5, undefined],
     ])
     release(6, 0, 3, 590)
-    settle()
-    expect(line()).toEqual([[5, 600]])
+    finish()
+    expect(queue()).toEqual([[5, 600]])
   })
 
-  it('leave nothing behind for the next claim in their place', () => {
-    const { grant, claim, release, settle, line } = begin()
+  it('leave nothing behind for the next claim in their row', () => {
+    const { grant, claim, release, finish, queue } = begin()
     for (const slot of [0, 1, 2]) grant(slot)
     claim(0, 3, { heldSince: 300 })
     claim(1, 5, { heldSince: 600 })
     release(6, 1, 5, 610)
     claim(2, 7)
     release(8, 0, 3, 750)
-    settle()
-    expect(line()).toEqual([[7, 750]])
+    finish()
+    expect(queue()).toEqual([[7, 750]])
   })
 })
 
-describe('claims that leave', () => {
-  it('let the next hold since then, whatever is told later', () => {
-    const { grant, claim, release, settle, line } = begin()
+describe('removed claims', () => {
+  it('let the next claim hold since then, whatever is replayed later', () => {
+    const { grant, claim, release, finish, queue } = begin()
     for (const slot of [0, 1]) grant(slot)
     claim(0, 3, { key: 'a', heldSince: 300 })
     claim(0, 4, { key: 'b', heldSince: 400 })
@@ -131,28 +131,28 @@ describe('claims that leave', () => {
     claim(1, 6, { key: 'b' })
     release(7, 0, 3, 700, 'a')
     release(8, 0, 4, 800, 'b')
-    settle()
-    expect([line('a'), line('b')]).toEqual([[[5, 700]], [[6, 800]]])
+    finish()
+    expect([queue('a'), queue('b')]).toEqual([[[5, 700]], [[6, 800]]])
   })
 
-  it('in one revision leave together, so that none of them holds for an instant', () => {
-    const { kernel, journal, grant, claim, settle, line } = begin()
+  it('of one revision are removed together, so that none of them holds for an instant', () => {
+    const { kernel, changeSink, grant, claim, finish, queue } = begin()
     for (const slot of [0, 1, 2]) grant(slot)
     claim(0, 4, { heldSince: 400 })
     claim(1, 5)
     claim(2, 6)
-    for (const slot of [0, 1]) journal.ended(7, slot, 700, RELEASED)
-    settle()
-    expect(line()).toEqual([[6, 700]])
+    for (const slot of [0, 1]) changeSink.ended(7, slot, 700, RELEASED)
+    finish()
+    expect(queue()).toEqual([[6, 700]])
     const { tenures } = kernel.reader.read({ history: 'k' }) as HistoryReading
     expect(tenures.map(({ token }) => token)).toEqual([4])
   })
 
-  it('belong to the history only if no description can have told it', () => {
-    const { kernel, journal, grant, claim, release, settle } = begin(10)
+  it('are added to the history only if no description can contain them', () => {
+    const { kernel, changeSink, grant, claim, release, finish } = begin(10)
     grant(0)
     const tenure = { token: 9, holder: 'a', lease: '0.1', heldSince: 900, endedAt: 910 }
-    journal.tenure('k', { ...tenure, end: RELEASED })
+    changeSink.tenure('k', { ...tenure, end: RELEASED })
     for (const [token, revision] of [
       [7, 8],
       [8, 10],
@@ -162,14 +162,14 @@ describe('claims that leave', () => {
       claim(0, token, { heldSince: token * 100 })
       release(revision, 0, token, revision * 100)
     }
-    settle()
+    finish()
     const { tenures } = kernel.reader.read({ history: 'k' }) as HistoryReading
     expect(tenures.map(({ token }) => token)).toEqual([11, 9])
   })
 })
 
 describe('events', () => {
-  it('are kept of what is told after the revision that they start with', () => {
+  it('are kept for changes after the revision that they start with', () => {
     const { kernel, grant, claim } = begin(10)
     grant(0)
     claim(0, 9)
@@ -179,7 +179,7 @@ describe('events', () => {
     expect(kernel.events.next).toBe(1)
   })
 
-  it('do not continue from a revision of which nothing was told', () => {
+  it('do not continue from a revision without changes', () => {
     const { kernel, grant } = begin()
     const from = (revisions: number[]) =>
       revisions.filter((revision) => kernel.events.continuesFrom(revision))
@@ -190,37 +190,37 @@ describe('events', () => {
     expect(from([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])).toEqual([0, 3, 4, 5, 9, 10])
   })
 
-  it('continue from the revision that they start with, though nothing was told of it', () => {
+  it('continue from the revision that they start with, even without changes in it', () => {
     const { kernel, grant } = begin(5)
     grant(0, 8)
     expect(kernel.events.continuesFrom(5)).toBe(true)
   })
 })
 
-describe('children that are told before their parent', () => {
-  it('are under it as soon as it is told', () => {
-    const { journal, grant, childrenOf } = begin()
-    journal.covers(4)
+describe('children that are replayed before their parent', () => {
+  it('are added to it as soon as it is replayed', () => {
+    const { changeSink, grant, childrenOf } = begin()
+    changeSink.covers(4)
     grant(0, 5, 3)
     grant(1, 6, 3)
     grant(3, 2)
     expect(childrenOf(3, 2)).toBe(2)
-    journal.check()
+    changeSink.check()
   })
 
-  it('are under it though others end first', () => {
-    const { journal, grant, childrenOf } = begin()
-    journal.covers(4)
+  it('are added to it even if others end first', () => {
+    const { changeSink, grant, childrenOf } = begin()
+    changeSink.covers(4)
     grant(0, 5, 3)
     grant(1, 6, 3)
     grant(2, 7)
-    journal.ended(8, 2, 800, RELEASED)
-    journal.ended(9, 0, 900, RELEASED)
+    changeSink.ended(8, 2, 800, RELEASED)
+    changeSink.ended(9, 0, 900, RELEASED)
     grant(3, 2)
     expect(childrenOf(3, 2)).toBe(1)
   })
 
-  it('may have a parent in the first row that is not there yet', () => {
+  it('may have a parent in the first unused row', () => {
     const { grant, childrenOf } = begin()
     for (let slot = 0; slot < 31; slot++) grant(slot, slot + 2)
     grant(31, 33, 32)
@@ -228,47 +228,47 @@ describe('children that are told before their parent', () => {
     expect(childrenOf(32, 1)).toBe(1)
   })
 
-  it('are missed if it is never told', () => {
-    const { journal, grant } = begin()
+  it('are an error if it is never replayed', () => {
+    const { changeSink, grant } = begin()
     grant(0, 5, 5000)
-    expect(() => journal.check()).toThrow('slot 0 is under slot 5000, which has no lease')
-    journal.ended(6, 0, 600, RELEASED)
-    journal.check()
+    expect(() => changeSink.check()).toThrow('slot 0 is under slot 5000, which has no lease')
+    changeSink.ended(6, 0, 600, RELEASED)
+    changeSink.check()
   })
 })
 
-describe('a story that no kernel can tell is refused', () => {
+describe('impossible changes are refused', () => {
   it.each([
     ['younger', 7],
     ['of the same revision', 5],
   ])('if a parent is %s', (_, born) => {
-    const { journal, grant } = begin()
+    const { changeSink, grant } = begin()
     grant(0, born)
     grant(1, 5, 0)
     grant(2, 9)
-    expect(() => journal.check()).toThrow('which is not older')
+    expect(() => changeSink.check()).toThrow('which is not older')
   })
 
   it('if a lease gets a slot past the first that was never used', () => {
-    const { journal, grant } = begin()
+    const { changeSink, grant } = begin()
     expect(() => grant(1)).toThrow('only slots up to 0 could be given out')
-    journal.covers(0)
+    changeSink.covers(0)
     expect(() => grant(1)).toThrow('only slots up to 0 could be given out')
-    journal.covers(5)
+    changeSink.covers(5)
     expect(() => grant(6)).toThrow('only slots up to 5 could be given out')
     grant(5)
   })
 
-  it('if something happens to a lease that is not there', () => {
-    const { journal, grant } = begin()
+  it('if a change concerns a lease that does not exist', () => {
+    const { changeSink, grant } = begin()
     for (let slot = 0; slot < 32; slot++) grant(slot)
     for (const slot of [32, 5000]) {
-      const tell = () => journal.capped(40, slot, 400, 500, RELEASED)
-      expect(tell).toThrow(`slot ${slot} has no lease`)
+      const replay = () => changeSink.capped(40, slot, 400, 500, RELEASED)
+      expect(replay).toThrow(`slot ${slot} has no lease`)
     }
   })
 
-  it('if a lease lets go of the claim of another', () => {
+  it('if a lease releases the claim of another', () => {
     const { grant, claim, release } = begin()
     for (const slot of [0, 1]) grant(slot)
     claim(0, 3)
@@ -281,21 +281,21 @@ describe('a description', () => {
     return kernel.grant({ holder: 'a', ttl: 1000, claims: [{ key }], request }, NOW) as Granted
   }
 
-  it('tells of a break only if there was one, and who broke the lease', () => {
+  it('reports a break only if there was one, and who broke the lease', () => {
     const kernel = new Kernel()
     grant(kernel, 'a')
     const { lease } = grant(kernel, 'b')
     kernel.revoke({ target: { lease }, after: 100, by: 'me', why: 'test' }, NOW)
     const records = new Records()
     kernel.describe(0, kernel.slots, records)
-    expect(records.told.map(({ kind }) => kind)).toEqual([
+    expect(records.changes.map(({ kind }) => kind)).toEqual([
       ...['granted', 'claimed'],
       ...['granted', 'capped', 'claimed'],
     ])
     const copy = new Kernel()
-    const journal = copy.replay()
-    for (const each of records.told) each.tell(journal)
-    copy.settle(NOW, NOW)
+    const changeSink = copy.replay()
+    for (const each of records.changes) each.replay(changeSink)
+    copy.finishReplay(NOW, NOW)
     const end = { reason: 'broken', by: 'me', why: 'test' }
     expect(copy.renew([lease], NOW)).toEqual({
       lost: [],
@@ -303,7 +303,7 @@ describe('a description', () => {
     })
   })
 
-  it('tells answers, ends and tenures in steps of 256, each once', () => {
+  it('reports answers, ends and tenures in steps of 256, each once', () => {
     const kernel = new Kernel()
     for (let count = 0; count < 600; count++) {
       const { lease } = grant(kernel, `k${count}`, `r${count}`)
@@ -313,26 +313,26 @@ describe('a description', () => {
     const steps: number[] = []
     let before = 0
     const note = () => {
-      steps.push(records.told.length - before)
-      before = records.told.length
+      steps.push(records.changes.length - before)
+      before = records.changes.length
     }
-    for (const _ of kernel.describeMemory(records)) note()
+    for (const _ of kernel.describeRetained(records)) note()
     note()
     expect(steps).toEqual([256, 256, 256, 256, 256, 256, 256, 8])
-    const count = (kind: string) => records.told.filter((each) => each.kind === kind).length
+    const count = (kind: string) => records.changes.filter((each) => each.kind === kind).length
     expect(['answered', 'remembered', 'tenure'].map(count)).toEqual([600, 600, 600])
   })
 
-  it('tells no tenure of a key that was forgotten', () => {
+  it('reports no tenure of a key that was forgotten', () => {
     const kernel = new Kernel({ limits: { idleKeys: 2, history: 100 } })
     for (let count = 0; count < 5; count++) {
       const { lease } = grant(kernel, `k${count}`)
       kernel.revoke({ target: { lease } }, NOW)
     }
-    const told: string[] = []
+    const changes: string[] = []
     const records = new Records()
-    records.tenure = (key) => void told.push(key)
-    for (const _ of kernel.describeMemory(records));
-    expect(told.sort()).toEqual(['k3', 'k4'])
+    records.tenure = (key) => void changes.push(key)
+    for (const _ of kernel.describeRetained(records));
+    expect(changes.sort()).toEqual(['k3', 'k4'])
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from '../../src/kernel/rows.ts'
 
-/** More rows than two pages have. */
+/** More rows than fit in two pages. */
 const ROWS = 2500
 
 function table() {
@@ -48,7 +48,7 @@ describe('the rows of a table', () => {
 
   it('count up and down, on every page', () => {
     const { integers, slots } = table()
-    slots.reach(ROWS)
+    slots.growTo(ROWS)
     for (const row of [0, 1, 31, 32, 1023, 1024, 2047, 2048, ROWS]) {
       const field = integers[1]!
       field.set(row, 5)
@@ -59,7 +59,7 @@ describe('the rows of a table', () => {
 })
 
 describe('slots', () => {
-  it('are given out lowest first, again and again', () => {
+  it('are taken lowest first, again and again', () => {
     const { slots } = table()
     for (let slot = 0; slot < ROWS; slot++) slots.take()
     const free = new Set<number>()
@@ -67,7 +67,7 @@ describe('slots', () => {
     for (let step = 0; step < 3 * ROWS; step++) {
       const slot = (7 * step) % ROWS
       if (!free.has(slot)) {
-        slots.give(slot)
+        slots.free(slot)
         free.add(slot)
       }
       if (step % 3 !== 0) continue
@@ -83,21 +83,21 @@ describe('slots', () => {
     expect(slots.end).toBe(ROWS + 1)
   })
 
-  it('are all below the end, which reaching one moves up and never down', () => {
+  it('are all below the end, which only increases', () => {
     const { slots, numbers } = table()
     expect(slots.end).toBe(0)
-    slots.reach(40)
+    slots.growTo(40)
     expect(slots.end).toBe(41)
-    slots.reach(3)
+    slots.growTo(3)
     expect(slots.end).toBe(41)
     expect(numbers[0]!.get(40)).toBe(0)
     expect(slots.take()).toBe(41)
   })
 
-  it('are counted anew, whatever was free before', () => {
+  it('are counted again, whatever was free before', () => {
     const { slots } = table()
-    slots.reach(2100)
-    for (const slot of [0, 1, 2]) slots.give(slot)
+    slots.growTo(2100)
+    for (const slot of [0, 1, 2]) slots.free(slot)
     slots.recount((slot) => slot === 5 || slot === 1050 || slot === 2100)
     expect([slots.take(), slots.take(), slots.take(), slots.take()]).toEqual([5, 1050, 2100, 2101])
     expect(NONE).toBe(-1)

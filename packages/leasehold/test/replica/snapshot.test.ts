@@ -37,12 +37,12 @@ function stateOf(machine: Machine): unknown[] {
     (...told: unknown[]) => {
       state.push([what, ...told])
     }
-  const journal = {
+  const changeSink = {
     ...{ granted: keep('granted'), capped: keep('capped'), ended: keep('ended') },
     ...{ claimed: keep('claimed'), updated: keep('updated'), released: keep('released') },
     ...{ answered: keep('answered'), remembered: keep('remembered'), tenure: keep('tenure') },
   }
-  kernel.describe(0, kernel.slots, journal)
+  kernel.describe(0, kernel.slots, changeSink)
   for (let slot = 0; slot < kernel.slots; slot++) {
     if (kernel.bySlot.born(slot) === 0) continue
     state.push([
@@ -51,9 +51,9 @@ function stateOf(machine: Machine): unknown[] {
       machine.lifeLeft(slot),
     ])
   }
-  const { memory } = kernel
-  state.push([...memory.answers()], [...memory.ends()])
-  state.push([...memory.tenures()], [...memory.idleKeys()])
+  const { retained } = kernel
+  state.push([...retained.answers()], [...retained.ends()])
+  state.push([...retained.tenures()], [...retained.idleKeys()])
   state.push(checksum.value, history.value, history.oldest, history.at(position))
   return state
 }

@@ -1,4 +1,4 @@
-import { type Journal, Kernel } from '../../src/kernel/index.ts'
+import { type ChangeSink, Kernel } from '../../src/kernel/index.ts'
 import type { Clock, Guarantees, Refusal } from '../../src/port/index.ts'
 import { type Durability, KernelRunner } from '../../src/runner/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
@@ -6,7 +6,7 @@ import { TestClock } from '../../src/testing/index.ts'
 
 /** Keeps nothing, and makes durable only when the test says so. */
 export class SlowDisk implements Durability {
-  readonly journal: Journal = new Kernel().replay()
+  readonly changeSink: ChangeSink = new Kernel().replay()
   pending = false
   /** What may not be written now. */
   full: Partial<Record<'grow' | 'shrink', Refusal>> = {}
@@ -17,7 +17,7 @@ export class SlowDisk implements Durability {
 
   constructor() {
     // Every change is told to the journal; this one only notes that there was one.
-    this.journal = new Proxy(this.journal, {
+    this.changeSink = new Proxy(this.changeSink, {
       get: () => () => {
         this.pending = true
       },

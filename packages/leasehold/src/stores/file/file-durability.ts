@@ -29,7 +29,7 @@ const SHRINK_ROOM = 1024
  * but after those who waited for it have had their turn, so that what they do next comes along.
  */
 export class FileDurability implements Durability {
-  readonly journal: RecordEncoder
+  readonly changeSink: RecordEncoder
   readonly #clock: Clock
   #log: LogWriter | undefined
   #supply: SegmentSupply | undefined
@@ -54,7 +54,7 @@ export class FileDurability implements Durability {
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.journal = new RecordEncoder(() => this.#schedule())
+    this.changeSink = new RecordEncoder(() => this.#schedule())
   }
 
   /** Gives it the log to write to, once that has been read. */
@@ -76,28 +76,28 @@ export class FileDurability implements Durability {
     this.#revision = parts.revision
     this.#onCommit = parts.onCommit
     this.#letGo = parts.letGo
-    this.journal.shift = parts.shift
+    this.changeSink.shift = parts.shift
     this.#keepTime()
-    if (this.journal.length > 0) this.#schedule()
+    if (this.changeSink.length > 0) this.#schedule()
   }
 
   get pending(): boolean {
-    return this.#writing || this.journal.length > 0
+    return this.#writing || this.changeSink.length > 0
   }
 
   obstacle(kind: 'grow' | 'shrink'): Refusal | undefined {
     if (this.#failure !== undefined) {
       return isFull(this.#failure) ? full() : failed(this.#failure)
     }
-    if (kind === 'grow' && this.journal.length > BACKLOG_MAX) {
+    if (kind === 'grow' && this.changeSink.length > BACKLOG_MAX) {
       return {
         code: 'limit-exceeded',
-        message: `${this.journal.length} bytes wait to be written, and at most ${BACKLOG_MAX} may: the disk is too slow for this load, try again later`,
+        message: `${this.changeSink.length} bytes wait to be written, and at most ${BACKLOG_MAX} may: the disk is too slow for this load, try again later`,
       }
     }
     const supply = this.#supply
     if (supply?.fault === undefined) return undefined
-    const room = this.#log!.room - this.journal.length
+    const room = this.#log!.room - this.changeSink.length
     const needed = kind === 'shrink' ? SHRINK_ROOM : Math.min(supply.bytes / 2, RESERVE_MAX)
     if (room >= needed) return undefined
     // Space may have come back a moment ago: whoever asks next should not have to wait a second.
@@ -107,7 +107,7 @@ export class FileDurability implements Durability {
 
   durable(): Promise<void> {
     if (this.#closed) return this.pending ? new Promise(() => {}) : Promise.resolve()
-    if (this.journal.length > 0) {
+    if (this.changeSink.length > 0) {
       this.#next ??= new Waiters()
       return this.#next.promise
     }
@@ -146,7 +146,7 @@ export class FileDurability implements Durability {
         this.#retry()
         await durable
       }
-      if (this.journal.mortal) await this.#writeTime()
+      if (this.changeSink.mortal) await this.#writeTime()
       isComplete = true
     } finally {
       this.#closed = true
@@ -159,7 +159,7 @@ export class FileDurability implements Durability {
     this.#scheduled = true
     this.#clock.defer(() => {
       this.#scheduled = false
-      if (!this.#writing && this.journal.length > 0 && !this.#closed) this.#begin()
+      if (!this.#writing && this.changeSink.length > 0 && !this.#closed) this.#begin()
     })
   }
 
@@ -168,7 +168,7 @@ export class FileDurability implements Durability {
     this.#next = undefined
     this.#writing = true
     this.#writingUpTo = this.#revision()
-    this.#log!.begin(this.journal.take(), this.#time())
+    this.#log!.begin(this.changeSink.take(), this.#time())
     this.#attempt()
   }
 
@@ -193,7 +193,7 @@ export class FileDurability implements Durability {
     this.#retryMs = RETRY_MS_MIN
     this.#writtenAt = this.#clock.now()
     waiters?.fulfil()
-    if (this.journal.length > 0) this.#schedule()
+    if (this.changeSink.length > 0) this.#schedule()
     this.#onCommit()
   }
 
@@ -223,14 +223,14 @@ export class FileDurability implements Durability {
   }
 
   #time(): number {
-    return this.#clock.now() - this.journal.shift
+    return this.#clock.now() - this.changeSink.shift
   }
 
   /** Writes the time down now and then, so that a crash does not prolong a lease's life by much. */
   #keepTime(): void {
     this.#clockTimer = this.#clock.timer(this.#clock.now() + TIME_EVERY_MS, () => {
       const idle = this.#clock.now() - this.#writtenAt >= TIME_EVERY_MS / 2
-      if (this.journal.mortal && idle && !this.pending && !this.#scheduled) this.#begin()
+      if (this.changeSink.mortal && idle && !this.pending && !this.#scheduled) this.#begin()
       this.#keepTime()
     })
   }

@@ -148,15 +148,15 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
   // on its full ttl counts.
   const now = clock.now()
   const shift = lastTime === -Infinity ? 0 : now - lastTime
-  kernel.settle(now, now - shift)
-  kernel.raise(revision)
+  kernel.finishReplay(now, now - shift)
+  kernel.skipTo(revision)
   const last = lastOf(recovered)
   const compactor = new Compactor(disk, clock, kernel, log, supply, durability, checkpoints, last, {
     storeId,
     shift,
     snapshotBytes,
   })
-  durability.journal.mortal = last.logBytes + last.bytes > 0
+  durability.changeSink.mortal = last.logBytes + last.bytes > 0
   durability.start({
     log,
     supply,

@@ -1,5 +1,5 @@
 import { decodeRecords } from '../../encoding/index.ts'
-import type { Journal, Replay } from '../../kernel/index.ts'
+import type { ChangeSink, Replay } from '../../kernel/index.ts'
 import type { Random, Revision } from '../../port/index.ts'
 import { contradictory, damaged, missing } from './damage.ts'
 import type { Disk } from './disk.ts'
@@ -60,15 +60,15 @@ export async function recover<K extends Recovering>(
     }
     const snapshot = await findSnapshot(disk, names, manifest)
     const kernel = makeKernel(snapshot?.stamp ?? 0)
-    const journal = kernel.replay()
-    const stamps = snapshot ? await readSnapshot(disk, snapshot, journal) : new Stamps()
+    const replay = kernel.replay()
+    const stamps = snapshot ? await readSnapshot(disk, snapshot, replay) : new Stamps()
     kernel.startEvents(snapshot?.stamp ?? 0)
 
     const segments = segmentNumbers(names)
     const storeId = manifest?.storeId ?? snapshot?.storeId
-    const end = await readLog(disk, segments, storeId, snapshot, journal, stamps)
+    const end = await readLog(disk, segments, storeId, snapshot, replay, stamps)
     if (manifest) checkEnd(end, manifest)
-    checkReplay(journal, end)
+    checkReplay(replay, end)
     await wipe(disk, end.remains)
     await makeDurable(disk, segments)
     for (const name of names) if (isTemporary(name)) await disk.remove(name)
@@ -152,14 +152,14 @@ async function readLog(
   segments: readonly number[],
   storeId: string | undefined,
   snapshot: SnapshotInfo | undefined,
-  journal: Journal,
+  replay: ChangeSink,
   stamps: Stamps,
 ): Promise<LogEnd> {
   const wants = snapshot
     ? (revision: Revision, slot: number) => revision > stamps.of(slot)
     : () => true
   const reader = new LogReader(disk, segments, storeId, (payload) => {
-    decodeRecords(payload, journal, wants)
+    decodeRecords(payload, replay, wants)
   })
   const end = await reader.read(snapshot?.start ?? LOG_BEGIN)
   if (snapshot && end.position.sequence < snapshot.logged) {
@@ -210,9 +210,9 @@ async function makeDurable(disk: Disk, segments: readonly number[]): Promise<voi
 }
 
 /** What was read must be something that a store can have written. */
-function checkReplay(journal: Replay, { position }: LogEnd): void {
+function checkReplay(replay: Replay, { position }: LogEnd): void {
   try {
-    journal.check()
+    replay.check()
   } catch (error) {
     throw contradictory(segmentName(position.segment), position.offset, error)
   }

@@ -100,7 +100,7 @@ export class Stamps {
 export async function readSnapshot(
   disk: Disk,
   info: SnapshotInfo,
-  journal: Replay,
+  replay: Replay,
 ): Promise<Stamps> {
   const name = snapshotName(info.number)
   const file = await disk.open(name)
@@ -113,7 +113,7 @@ export async function readSnapshot(
       const group = parts.length === 1 ? payload : Buffer.concat(parts)
       parts = []
       try {
-        tell(header, group, journal, stamps)
+        tell(header, group, replay, stamps)
       } catch (error) {
         throw contradictory(name, at, error)
       }
@@ -124,9 +124,9 @@ export async function readSnapshot(
   return stamps
 }
 
-function tell(header: Header, group: Buffer, journal: Replay, stamps: Stamps): void {
+function tell(header: Header, group: Buffer, replay: Replay, stamps: Stamps): void {
   if (header.kind === KIND.memory) {
-    decodeRecords(group, journal, everything)
+    decodeRecords(group, replay, everything)
   } else if (header.kind === KIND.slice) {
     const reader = new ByteReader(group)
     const stamp = reader.integer()
@@ -138,8 +138,8 @@ function tell(header: Header, group: Buffer, journal: Replay, stamps: Stamps): v
       )
     }
     stamps.add(to, stamp)
-    journal.covers(to)
-    decodeRecords(group.subarray(reader.position), journal, (_revision, slot) => {
+    replay.covers(to)
+    decodeRecords(group.subarray(reader.position), replay, (_revision, slot) => {
       if (slot >= from && slot < to) return true
       throw new RangeError(`slot ${slot} is in the slice of the slots ${from} to ${to - 1}`)
     })

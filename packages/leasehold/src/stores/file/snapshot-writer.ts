@@ -1,5 +1,5 @@
 import { ByteWriter, RecordEncoder } from '../../encoding/index.ts'
-import type { Journal } from '../../kernel/index.ts'
+import type { ChangeSink } from '../../kernel/index.ts'
 import type { Clock, Revision } from '../../port/index.ts'
 import type { Disk, DiskFile } from './disk.ts'
 import { extentOf, KIND, type Kind, PAYLOAD_MAX, putFrame } from './frame.ts'
@@ -10,8 +10,8 @@ import { putFormat, seedOf, snapshotName, temporaryName } from './segment.ts'
 export interface Described {
   readonly revision: Revision
   readonly slots: number
-  describe(fromSlot: number, toSlot: number, journal: Journal): void
-  describeMemory(journal: Journal): Iterable<void>
+  describe(fromSlot: number, toSlot: number, changeSink: ChangeSink): void
+  describeRetained(changeSink: ChangeSink): Iterable<void>
 }
 
 export interface SnapshotOptions {
@@ -162,7 +162,7 @@ class SnapshotWriter {
   }
 
   async #writeMemory(): Promise<void> {
-    for (const _ of this.#kernel.describeMemory(this.#encoder)) {
+    for (const _ of this.#kernel.describeRetained(this.#encoder)) {
       if (this.#encoder.length > SLICE_BYTES) {
         await this.#put(KIND.memory, this.#encoder.take())
       }

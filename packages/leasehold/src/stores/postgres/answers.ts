@@ -226,12 +226,12 @@ export function refusalOf(row: RefusalRow, asked: Asked): LeaseholdError {
 function noLease(ended: End | null, { lease }: Asked): Refusal {
   const end = readEnd(ended)
   if (end === undefined) {
-    const message = `there is no lease ${show(lease)}: it never was, or it ended long ago; take a new one`
+    const message = `there is no lease ${show(lease)}: it never existed, or it ended long ago. Take a new one.`
     return { code: 'lease-not-found', message }
   }
   const by = end.by ? ` by ${end.by}` : ''
   const why = end.why ? `, because ${end.why}` : ''
-  const message = `lease ${lease} has ended: ${end.reason}${by}${why}; take a new one`
+  const message = `lease ${lease} has ended: ${end.reason}${by}${why}. Take a new one.`
   return { code: 'lease-ended', message, end }
 }
 
@@ -239,16 +239,16 @@ function refusal(row: Exclude<RefusalRow, readonly ['no-lease', unknown]>, asked
   const { lease, token, claims } = asked
   if (row[0] === 'no-claim') {
     const now = row[2] === null ? 'nobody has claimed it' : `token ${row[2]} is first`
-    const message = `lease ${lease} has no claim with token ${token} on ${show(row[1])}: it was released or taken away (now ${now})`
+    const message = `lease ${lease} has no claim with token ${token} on ${show(row[1])}: it was released or removed (now ${now})`
     return { code: 'claim-not-found', message }
   }
   const messages = {
-    'key-full': `key ${show(row[1])} has ${row[2]} claims, the most that it may have: wait until some are released`,
-    'lease-full': `lease ${lease} has ${row[1]} claims of at most ${row[2]}: release some, or use another lease`,
-    'grant-full': `a lease has at most ${row[1]} claims, not ${claims}: claim fewer, or use several leases`,
-    children: `lease ${lease} has ${row[1]} leases under it, the most that it may have`,
-    deep: `lease ${lease} is ${row[1]} deep, the deepest that a lease may be: use a parent higher up`,
-    leases: `the store has its ${row[1]} leases: end some, or raise the limit`,
+    'key-full': `key ${show(row[1])} has ${row[2]} claims, the maximum. Wait until some are released.`,
+    'lease-full': `lease ${lease} has ${row[1]} claims; the maximum is ${row[2]}. Release some, or use another lease.`,
+    'grant-full': `claims has ${claims} keys; the maximum per lease is ${row[1]}. Claim fewer keys, or use several leases.`,
+    children: `lease ${lease} has ${row[1]} child leases, the maximum. Use another parent.`,
+    deep: `lease ${lease} is at depth ${row[1]}, the maximum. Use a parent higher up.`,
+    leases: `the store has ${row[1]} leases, the maximum. End some leases, or raise the limit.`,
   }
   return { code: 'limit-exceeded', message: messages[row[0]] }
 }

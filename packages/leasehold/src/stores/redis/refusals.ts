@@ -7,40 +7,40 @@ type Words = (...parts: string[]) => string
 const REFUSALS: Record<string, readonly [ErrorCode, Words]> = {
   'lease-not-found': [
     'lease-not-found',
-    (id) => `there is no lease ${show(id)}: it never was, or it ended long ago; take a new one`,
+    (id) =>
+      `there is no lease ${show(id)}: it never existed, or it ended long ago. Take a new one.`,
   ],
   'claim-not-found': [
     'claim-not-found',
     (id, token, key, first) =>
-      `lease ${id} has no claim with token ${token} on ${show(key)}: it was released or taken away (now ${first ? `token ${first} is first` : 'nobody has claimed it'})`,
+      `lease ${id} has no claim with token ${token} on ${show(key)}: it was released or removed (now ${first ? `token ${first} is first` : 'nobody has claimed it'})`,
   ],
   'key-full': [
     'limit-exceeded',
     (key, count) =>
-      `key ${show(key)} has ${count} claims, the most that it may have: wait until some are released`,
+      `key ${show(key)} has ${count} claims, the maximum. Wait until some are released.`,
   ],
   'lease-full': [
     'limit-exceeded',
     (id, count, most) =>
-      `lease ${id} has ${count} claims of at most ${most}: release some, or use another lease`,
+      `lease ${id} has ${count} claims; the maximum is ${most}. Release some, or use another lease.`,
   ],
   'too-many-claims': [
     'limit-exceeded',
     (count, most) =>
-      `a lease has at most ${most} claims, not ${count}: claim fewer, or use several leases`,
+      `claims has ${count} keys; the maximum per lease is ${most}. Claim fewer keys, or use several leases.`,
   ],
   'many-children': [
     'limit-exceeded',
-    (id, most) => `lease ${id} has ${most} leases under it, the most that it may have`,
+    (id, most) => `lease ${id} has ${most} child leases, the maximum. Use another parent.`,
   ],
   'too-deep': [
     'limit-exceeded',
-    (id, most) =>
-      `lease ${id} is ${most} deep, the deepest that a lease may be: use a parent higher up`,
+    (id, most) => `lease ${id} is at depth ${most}, the maximum. Use a parent higher up.`,
   ],
   'store-full': [
     'limit-exceeded',
-    (most) => `the store has its ${most} leases: end some, or raise the limit`,
+    (most) => `the store has ${most} leases, the maximum. End some leases, or raise the limit.`,
   ],
 }
 
@@ -57,7 +57,7 @@ function leaseEnded(id: string, text: string): LeaseholdError {
   const why = end.why ? `, because ${end.why}` : ''
   return LeaseholdError.from({
     code: 'lease-ended',
-    message: `lease ${id} has ended: ${end.reason}${by}${why}; take a new one`,
+    message: `lease ${id} has ended: ${end.reason}${by}${why}. Take a new one.`,
     end,
   })
 }

@@ -1,13 +1,13 @@
-import type { Kernel, Notices } from '../../kernel/index.ts'
+import type { Kernel, NoticeSink } from '../../kernel/index.ts'
 import type { End, Key, LeaseId, Notice, Revision, Token } from '../../port/index.ts'
 
 /** Watches on the leases of a kernel: what a store's watch that began at the same time must tell. */
-export class KernelWatches implements Notices {
+export class KernelWatches implements NoticeSink {
   readonly #told = new Map<number, Notice[][]>()
 
   /** All that the watch is told, which grows as it happens. */
   begin(kernel: Kernel, lease: LeaseId): readonly Notice[] {
-    const standing = kernel.standing(lease)
+    const standing = kernel.ownClaims(lease)
     if (!standing) return [{ type: 'gone', end: kernel.endOf(lease) }]
     const { slot, claims } = standing
     const told: Notice[] = [{ type: 'standing', revision: kernel.revision, claims }]

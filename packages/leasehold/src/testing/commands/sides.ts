@@ -124,7 +124,7 @@ export class KernelSide extends Side {
 
   constructor(prefix: string, exact: boolean, now: number, limits: Partial<Limits> | undefined) {
     super(prefix, exact)
-    this.#kernel = new Kernel({ limits, notices: this.#watches })
+    this.#kernel = new Kernel({ limits, noticeSink: this.#watches })
     this.#now = now
   }
 

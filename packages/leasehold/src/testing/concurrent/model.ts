@@ -1,9 +1,9 @@
 import {
+  type ChangeSink,
+  DISCARD_CHANGES,
   isRefused,
-  type Journal,
   Kernel,
   type Refused,
-  SILENT_JOURNAL,
 } from '../../kernel/index.ts'
 import type {
   Event,
@@ -37,8 +37,8 @@ export class Model {
   /** Which leases have ended, in order, and what was answered to requests. */
   #ends = ''
   readonly #answers = new Map<string, string>()
-  readonly #journal: Journal = {
-    ...SILENT_JOURNAL,
+  readonly #changeSink: ChangeSink = {
+    ...DISCARD_CHANGES,
     ended: (revision, slot) => {
       this.#ends += `,${revision}.${slot}`
     },
@@ -113,8 +113,8 @@ export class Model {
   }
 
   #begin(revision: Revision): Kernel {
-    const notices = this.#watches
-    return new Kernel({ limits: this.#limits, revision, notices, journal: this.#journal })
+    const noticeSink = this.#watches
+    return new Kernel({ limits: this.#limits, revision, noticeSink, changeSink: this.#changeSink })
   }
 
   #run({ method, argument }: Asked): object {
@@ -125,7 +125,7 @@ export class Model {
     return (kernel[method] as (argument: unknown, now: number) => object)(argument, this.#now)
   }
 
-  /** As a store does that is opened again: see `Kernel.settle`. */
+  /** As a store does that is opened again: see `Kernel.finishReplay`. */
   #restart(restart: Restart): object {
     const old = this.#kernel
     const { openedAt, mayHaveSkipped, revision } = restart
@@ -138,12 +138,12 @@ export class Model {
     if (shift === undefined) return { problem: 'lives were put off by too little or too much' }
     this.#watches = new KernelWatches()
     this.#kernel = this.#begin(revision)
-    const journal = this.#kernel.replay()
-    journal.covers(old.slots)
-    old.describe(0, old.slots, journal)
-    for (const _ of old.describeMemory(journal));
+    const changeSink = this.#kernel.replay()
+    changeSink.covers(old.slots)
+    old.describe(0, old.slots, changeSink)
+    for (const _ of old.describeRetained(changeSink));
     this.#kernel.startEvents(revision)
-    this.#kernel.settle(openedAt, openedAt - shift)
+    this.#kernel.finishReplay(openedAt, openedAt - shift)
     this.#now = openedAt
     this.#eventsSeen = 0
     this.#eventsAfter = revision

@@ -36,7 +36,7 @@ export function badReferences(): Row[] {
     {
       name: 'release: the token of an older grant',
       code: 'claim-not-found',
-      says: [/token \d+/, /released|taken/],
+      says: [/token \d+/, /released|removed/],
       call: ({ store, lease, key, oldToken }) =>
         store.release({ lease, keys: [key], token: oldToken }),
     },

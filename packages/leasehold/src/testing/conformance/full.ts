@@ -39,7 +39,7 @@ export function fullness(limits: Limits): Row[] {
     {
       name: 'more claims of one lease than may be',
       code: 'limit-exceeded',
-      says: [String(limits.claimsPerLease), /release/],
+      says: [String(limits.claimsPerLease), /release/i],
       skip: tooLarge('claims of a lease', limits.claimsPerLease),
       prepare: async ({ scene, lease }) => {
         for (let count = 1; count < limits.claimsPerLease; count++) {
@@ -66,7 +66,7 @@ export function fullness(limits: Limits): Row[] {
     {
       name: 'more claims on one key than may be',
       code: 'limit-exceeded',
-      says: [String(limits.claimsPerKey), /wait/],
+      says: [String(limits.claimsPerKey), /wait/i],
       skip: tooLarge('claims on a key', limits.claimsPerKey),
       prepare: async ({ scene, key }) => {
         for (let count = 1; count < limits.claimsPerKey; count++) await scene.hold(key)

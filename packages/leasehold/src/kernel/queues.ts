@@ -2,15 +2,14 @@ import { holdsBehind } from '../port/index.ts'
 import { NONE } from './rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Above so many claims on a key, finding one by its token uses an index instead of the list. */
+/** A key with at least this many claims has an index by token instead of a list search. */
 const INDEXED_FROM = 64
 
 /**
- * The line of claims on each key: kept in the order of tokens, with the holders in front. This is
- * `holds()` of the port done step by step, so that a change costs what it changes and not what
- * stands in line.
+ * The queue of claims on each key, in token order, holders first. It applies `holds()` of the port
+ * step by step, so that the cost depends on the size of the change and not on the queue's length.
  */
-export class Lines {
+export class Queues {
   readonly #tables: Tables
   readonly #indexes = new Map<number, Map<number, number>>()
 
@@ -18,7 +17,7 @@ export class Lines {
     this.#tables = tables
   }
 
-  /** Whether a new claim, put at the end of this key's line, would hold at once. */
+  /** Whether a new claim at the end of this key's queue would hold at once. */
   wouldHold(key: number, mode: 'exclusive' | 'shared', limit: number): boolean {
     const { keys, claims } = this.#tables
     const held = keys.held.get(key)
@@ -27,7 +26,7 @@ export class Lines {
     return holdsBehind({ mode, limit: limit || undefined }, held, shared)
   }
 
-  /** Puts a new claim at the end of its key's line, where it may come to hold at once. */
+  /** Adds a new claim at the end of its key's queue. It may hold at once. */
   append(claim: number, now: number): void {
     const { keys, claims } = this.#tables
     const key = claims.key.get(claim)
@@ -40,7 +39,7 @@ export class Lines {
     keys.held.set(key, held + 1)
   }
 
-  /** Puts a claim into its key's line by its token. It does not hold until `settle`. */
+  /** Inserts a claim into its key's queue by its token. It does not hold until `recompute`. */
   insert(claim: number): void {
     const { keys, claims } = this.#tables
     const key = claims.key.get(claim)
@@ -65,11 +64,11 @@ export class Lines {
     else claims.nextOnKey.set(before, claim)
     if (after === NONE) keys.last.set(key, claim)
     else claims.previousOnKey.set(after, claim)
-    keys.grown(key)
+    keys.claimAdded(key)
     if (this.#indexes.size > 0 || keys.count.get(key) >= INDEXED_FROM) this.#index(key, claim)
   }
 
-  /** Takes a claim out of its key's line. Those behind it do not come to hold until `advance`. */
+  /** Removes a claim from its key's queue. No waiting claim holds before `advance`. */
   remove(claim: number): void {
     const { keys, claims } = this.#tables
     const key = claims.key.get(claim)
@@ -83,13 +82,13 @@ export class Lines {
     else claims.nextOnKey.set(before, after)
     if (after === NONE) keys.last.set(key, before)
     else claims.previousOnKey.set(after, before)
-    keys.shrunk(key)
+    keys.claimRemoved(key)
     if (this.#indexes.size === 0) return
     this.#indexes.get(key)?.delete(claims.token.get(claim))
     if (keys.count.get(key) === 0) this.#indexes.delete(key)
   }
 
-  /** Lets those who stand at the front of the line hold; `held` is called with each that does. */
+  /** Lets the first waiting claims hold if they may. Calls `held` with each of them. */
   advance(key: number, now: number, held: (claim: number) => void): void {
     const { keys, claims } = this.#tables
     while (keys.held.get(key) < keys.count.get(key)) {
@@ -104,10 +103,10 @@ export class Lines {
   }
 
   /**
-   * Works out anew who holds a key, after a claim was put in before others. Who held before and
-   * still does keeps the time; `held` and `waits` are called with those for whom it changes.
+   * Recomputes which claims hold a key, after a claim was inserted before others. A claim that still
+   * holds keeps its time. Calls `held` and `waits` with the claims that change.
    */
-  settle(key: number, held: (claim: number) => void, waits: (claim: number) => void): void {
+  recompute(key: number, held: (claim: number) => void, waits: (claim: number) => void): void {
     const { keys, claims } = this.#tables
     const heldBefore = keys.held.get(key)
     keys.held.set(key, 0)
@@ -118,7 +117,7 @@ export class Lines {
       keys.held.add(key, 1)
       if (claims.heldSince.get(claim) === 0) held(claim)
     }
-    // Whoever held before is among the first so many, and one more that was put in.
+    // The claims that held before are among the first ones, plus the one that was inserted.
     for (let at = keys.held.get(key); at <= heldBefore; at++) {
       if (claims.heldSince.get(claim) !== 0) waits(claim)
       claim = claims.nextOnKey.get(claim)
@@ -135,7 +134,7 @@ export class Lines {
     return claim
   }
 
-  /** Whether `claim`, the first that does not hold, would hold where it stands. */
+  /** Whether `claim`, the first one that waits, would hold at its position. */
   #holdsNext(key: number, claim: number): boolean {
     const { keys, claims } = this.#tables
     const held = keys.held.get(key)

@@ -11,11 +11,11 @@ import type { Reader } from './reader.ts'
 import { NONE } from './rows.ts'
 
 const EXPIRED: End = { reason: 'expired' }
-const AGED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
+const MAX_LIFE_REACHED: End = { reason: 'expired', why: 'it reached the end of its maximum life' }
 
 export const NOTHING_AHEAD: readonly Ahead[] = []
 
-/** Ends a lease whose time is over, with all under it. */
+/** Ends a lease whose time is over, with all its descendants. */
 export function expireLease(
   ledger: Ledger,
   slot: number,
@@ -23,17 +23,17 @@ export function expireLease(
   aged = isAtEndOfLife(ledger, slot),
 ): void {
   const { leases } = ledger.tables
-  const end = aged ? (leases.cappedBy.get(slot) ?? AGED) : EXPIRED
-  ledger.endLeases(++ledger.revision, leases.family(slot), now, end)
+  const end = aged ? (leases.cappedBy.get(slot) ?? MAX_LIFE_REACHED) : EXPIRED
+  ledger.endLeases(++ledger.revision, leases.withDescendants(slot), now, end)
 }
 
-/** Whether its maximum life or a break comes before its ttl is over. */
+/** Whether its maximum life or a break comes before the end of its ttl. */
 function isAtEndOfLife({ tables: { leases } }: Ledger, slot: number): boolean {
   return leases.deadline(slot) === leases.endOfLife.get(slot)
 }
 
-/** The places that claims would take, or have just taken, on their keys. */
-export class Places {
+/** Decides whether claims are admitted, and which claims are before them. */
+export class ClaimAdmission {
   readonly #ledger: Ledger
   readonly #reader: Reader
 
@@ -42,7 +42,7 @@ export class Places {
     this.#reader = reader
   }
 
-  /** Ends what is overdue at the head of these keys, and sees whether their lines have room. */
+  /** Ends overdue leases at the front of these keys, and checks that their queues have room. */
   prepare(specs: readonly ClaimSpec[], now: number): Complaint {
     for (const spec of specs) {
       const complaint = this.#prepareKey(spec.key, now)
@@ -55,7 +55,7 @@ export class Places {
     return specs.every((spec) => this.#isFree(spec))
   }
 
-  /** The answer where they are not. */
+  /** The answer if they are not free. */
   busy(specs: readonly ClaimSpec[]): Busy {
     const { keys } = this.#ledger.tables
     const ahead: Ahead[] = []
@@ -67,7 +67,7 @@ export class Places {
     return { outcome: 'busy', revision: this.#ledger.revision, ahead }
   }
 
-  /** What stands before claims that were just put at the ends of their lines; `first` is one. */
+  /** The claims before those of a call that were just queued. `first` is one of the call's. */
   ahead(first: number): readonly Ahead[] {
     const { claims, keys } = this.#ledger.tables
     if (claims.allHold(first)) return NOTHING_AHEAD
@@ -77,7 +77,7 @@ export class Places {
         const key = claims.key.get(claim)
         ahead.push(this.#reader.ahead(key, keys.count.get(key) - 1))
       }
-      claim = claims.together.get(claim)
+      claim = claims.nextInCall.get(claim)
       if (claim === first) return ahead
     }
   }
@@ -97,12 +97,12 @@ export class Places {
     if (count < this.#ledger.limits.claimsPerKey) return undefined
     return {
       code: 'limit-exceeded',
-      message: `key ${show(name)} has ${count} claims, the most that it may have: wait until some are released`,
+      message: `key ${show(name)} has ${count} claims, the maximum. Wait until some are released.`,
     }
   }
 
   #isFree({ key: name, mode = 'exclusive', limit = 0 }: ClaimSpec): boolean {
     const key = this.#ledger.tables.keys.find(name)
-    return key === NONE || this.#ledger.lines.wouldHold(key, mode, limit)
+    return key === NONE || this.#ledger.queues.wouldHold(key, mode, limit)
   }
 }

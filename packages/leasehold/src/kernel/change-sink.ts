@@ -9,24 +9,23 @@ import type {
   Time,
   Token,
 } from '../port/index.ts'
-import type { Answer } from './requests.ts'
+import type { Answer } from './answers.ts'
 
 /**
- * What a kernel says of each change as it makes it, in the order in which it makes them: enough to
- * make the same kernel again. A kernel is rebuilt by telling a new one, through `Kernel.replay()`,
- * what the journal of the old one was told.
+ * Receives each change that a kernel makes, in order: enough to build the same kernel again. To
+ * rebuild a kernel, give `Kernel.replay()` of a new one the changes of the old one.
  *
- * Renewals are not told: a rebuilt kernel gives each lease its full ttl again.
+ * Renewals are not reported: a rebuilt kernel gives each lease its full ttl again.
  *
- * Everything told concerns one lease, named by its `slot`: a small integer that the lease keeps as
- * long as it lives and that another lease may get afterwards. `revision` is that of the change;
- * several changes may have the same one, and then they happened together.
+ * Almost every change concerns one lease, identified by its `slot`: a small integer that the lease
+ * keeps while it lives and that another lease may get later. `revision` is that of the change.
+ * Changes with the same revision happened together.
  */
-export interface Journal {
+export interface ChangeSink {
   granted(revision: Revision, slot: number, lease: GrantedLease): void
   /** The lease's life now ends at `endOfLife`. */
   capped(revision: Revision, slot: number, at: Time, endOfLife: Time, end: End): void
-  /** The lease has ended and with it all its claims. Leases under it are told of one by one. */
+  /** The lease has ended with all its claims. Its descendants are reported one by one. */
   ended(revision: Revision, slot: number, at: Time, end: End): void
   claimed(revision: Revision, slot: number, claim: GrantedClaim): void
   updated(
@@ -38,27 +37,27 @@ export interface Journal {
     value: string | undefined,
   ): void
   released(revision: Revision, slot: number, at: Time, key: Key, token: Token, end: End): void
-  /** A call with a request id was answered. Concerns no lease. */
+  /** A call with a request id was answered. */
   answered(request: string, answer: Answer): void
-  /** A past tenure of a key. Only a description of a kernel tells it; concerns no lease. */
+  /** A past tenure of a key. Only the description of a kernel reports it. */
   tenure(key: Key, tenure: Tenure): void
-  /** A lease that ended, and how. Only a description of a kernel tells it. */
+  /** How a lease ended. Only the description of a kernel reports it. */
   remembered(lease: LeaseId, end: End): void
 }
 
 /**
- * The journal that rebuilds a kernel. It throws an `Error` if what it is told contradicts itself:
- * no kernel can have said so.
+ * The sink that rebuilds a kernel. It throws an `Error` if the changes contradict each other, which
+ * those of a kernel never do.
  */
-export interface Replay extends Journal {
-  /** A description covers all slots below this one, whether they have leases or not. */
+export interface Replay extends ChangeSink {
+  /** A description covers all slots below this one, with or without leases. */
   covers(slots: number): void
-  /** Everything was told. Throws if leases are missing, or a lease is not younger than its parent. */
+  /** Call this last. Throws if leases are missing, or a lease is not younger than its parent. */
   check(): void
 }
 
 export interface GrantedLease {
-  /** The revision at which it was granted: with the slot it makes the lease's id. */
+  /** The revision of the grant. Together with the slot it is the lease's id. */
   readonly born: Revision
   readonly at: Time
   readonly holder: string
@@ -82,8 +81,8 @@ export interface GrantedClaim {
   readonly heldSince: Time
 }
 
-/** A journal that does nothing with what it is told. */
-export const SILENT_JOURNAL: Journal = {
+/** A sink that ignores every change. */
+export const DISCARD_CHANGES: ChangeSink = {
   granted() {},
   capped() {},
   ended() {},

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { Recent } from '../../src/kernel/index.ts'
+import { TwoGenerationMap } from '../../src/kernel/index.ts'
 
-describe('what is remembered as recent', () => {
-  it('are at least the last ones, at most twice as many, the older first', () => {
-    const recent = new Recent<number, string>(3)
+describe('a two-generation map', () => {
+  it('keeps at least the last entries and at most twice as many, older first', () => {
+    const recent = new TwoGenerationMap<number, string>(3)
     for (let key = 1; key <= 8; key++) recent.set(key, `v${key}`)
     expect([...recent.entries()]).toEqual([
       [4, 'v4'],

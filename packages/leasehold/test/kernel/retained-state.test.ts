@@ -11,53 +11,53 @@ function claim(kernel: Kernel, key: string, request?: string, holder = 'alice'):
   return (kernel.grant({ holder, ttl: 1000, claims, request }, NOW) as Granted).lease
 }
 
-/** Claims a key and lets it go again. */
+/** Claims a key and releases it. */
 function use(kernel: Kernel, key: string, request?: string, holder?: string): void {
   kernel.revoke({ target: { lease: claim(kernel, key, request, holder) }, why: key }, NOW)
 }
 
-/** All that the kernel remembers beside its leases. */
-function remembered({ memory }: Kernel) {
+/** All that the kernel retains besides its leases. */
+function remembered({ retained }: Kernel) {
   return {
-    answers: [...memory.answers()],
-    ends: [...memory.ends()],
-    tenures: [...memory.tenures()],
-    idleKeys: [...memory.idleKeys()],
+    answers: [...retained.answers()],
+    ends: [...retained.ends()],
+    tenures: [...retained.tenures()],
+    idleKeys: [...retained.idleKeys()],
   }
 }
 
-/** All that the kernel tells of its leases. */
+/** All that the kernel reports of its leases. */
 function described(kernel: Kernel): string {
   const calls: unknown[] = []
   const records = new Records()
   kernel.describe(0, kernel.slots, records)
-  const journal = new Proxy(records, {
+  const changeSink = new Proxy(records, {
     get:
       (_, name) =>
       (...details: unknown[]) =>
         void calls.push([name, ...details]),
   })
-  for (const each of records.told) each.tell(journal)
+  for (const each of records.changes) each.replay(changeSink)
   return JSON.stringify(calls)
 }
 
-/** A new kernel with the leases of this one, to which all that it remembers was given back. */
+/** A new kernel with the leases of this one, and its retained state. */
 function rebuilt(from: Kernel): Kernel {
   const kernel = new Kernel({ limits, revision: from.revision })
   const replay = kernel.replay()
   replay.covers(from.slots)
   from.describe(0, from.slots, replay)
   kernel.startEvents(kernel.revision)
-  kernel.settle(NOW, NOW)
-  for (const answer of from.memory.answers()) kernel.memory.addAnswer(...answer)
-  for (const end of from.memory.ends()) kernel.memory.addEnd(...end)
-  for (const tenure of from.memory.tenures()) kernel.memory.addTenure(tenure)
-  kernel.memory.setIdleKeys(from.memory.idleKeys())
+  kernel.finishReplay(NOW, NOW)
+  for (const answer of from.retained.answers()) kernel.retained.addAnswer(...answer)
+  for (const end of from.retained.ends()) kernel.retained.addEnd(...end)
+  for (const tenure of from.retained.tenures()) kernel.retained.addTenure(tenure)
+  kernel.retained.setIdleKeys(from.retained.idleKeys())
   return kernel
 }
 
-describe('what a kernel remembers beside its leases', () => {
-  it('are answers, ends, tenures and idle keys, the oldest first', () => {
+describe('what a kernel retains besides its leases', () => {
+  it('is answers, ends, tenures and idle keys, oldest first', () => {
     const kernel = new Kernel({ limits })
     for (let at = 0; at < 10; at++) use(kernel, `k${at}`, `r${at}`)
     const { answers, ends, tenures, idleKeys } = remembered(kernel)
@@ -66,7 +66,7 @@ describe('what a kernel remembers beside its leases', () => {
     expect(ends).toEqual(
       [6, 7, 8, 9].map((at) => [2 * at + 1, { reason: 'revoked', why: `k${at}` }]),
     )
-    // The last 8, though the keys of three are forgotten.
+    // The last 8, although the keys of three were forgotten.
     expect(tenures.map((each) => each?.[0])).toEqual([
       ...[undefined, undefined, undefined],
       ...['k5', 'k6', 'k7', 'k8', 'k9'],
@@ -82,7 +82,7 @@ describe('what a kernel remembers beside its leases', () => {
     expect(idleKeys.map(([key]) => key)).toEqual(['k5', 'k6', 'k7', 'k8', 'k9'])
   })
 
-  it('are all tenures that are kept, also more of one key than its history shows', () => {
+  it('is all kept tenures, even more of one key than its history shows', () => {
     const kernel = new Kernel({ limits })
     for (const key of ['a', 'a', 'a', 'b', 'a', 'a', 'a']) use(kernel, key)
     const tenures = remembered(kernel).tenures
@@ -101,7 +101,7 @@ describe('what a kernel remembers beside its leases', () => {
     ])
   })
 
-  it('are idle keys in the order in which they will be forgotten, however often that went round', () => {
+  it('is idle keys in the order in which they will be forgotten, after any number of rounds', () => {
     const kernel = new Kernel({ limits })
     for (let at = 0; at < 200; at++) {
       use(kernel, `k${at}`)
@@ -111,16 +111,16 @@ describe('what a kernel remembers beside its leases', () => {
     }
   })
 
-  it('are told of as many keys as fill a page of their table', () => {
+  it('includes as many keys as fill a page of their table', () => {
     const kernel = new Kernel({ limits })
     for (let at = 0; at < 1024; at++) claim(kernel, `held ${at}`)
     kernel.revoke({ target: { key: 'held 1023' } }, NOW)
     expect(remembered(kernel).tenures.map((each) => each?.[0])).toEqual(['held 1023'])
   })
 
-  it('tell of an idle key whether it was claimed since it came to be idle', () => {
+  it('says whether an idle key was claimed since it became idle', () => {
     const kernel = new Kernel({ limits })
-    // The sixth is one too many: the first is forgotten, and the turn of the others begins anew.
+    // The sixth is one too many: the first is forgotten, and the others are queued again.
     for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) use(kernel, key)
     use(kernel, 'c')
     claim(kernel, 'd')
@@ -134,7 +134,7 @@ describe('what a kernel remembers beside its leases', () => {
   })
 })
 
-describe('a kernel to which it is given back', () => {
+describe('a kernel with a restored state', () => {
   function pair() {
     const kernel = new Kernel({ limits })
     claim(kernel, 'held')
@@ -144,7 +144,7 @@ describe('a kernel to which it is given back', () => {
     return [kernel, rebuilt(kernel)] as const
   }
 
-  it('remembers the same', () => {
+  it('retains the same', () => {
     const [kernel, copy] = pair()
     expect(remembered(copy)).toEqual(remembered(kernel))
     expect(described(copy)).toBe(described(kernel))
@@ -177,7 +177,7 @@ describe('a kernel to which it is given back', () => {
     }
   })
 
-  it('keeps a key that is claimed, and forgets it in its turn once it is released', () => {
+  it('keeps a claimed key, and forgets it in its turn after it was released', () => {
     const [, copy] = pair()
     expect(remembered(copy).idleKeys.map(([key]) => key)).not.toContain('held')
     copy.revoke({ target: { key: 'held' } }, NOW)
@@ -186,7 +186,7 @@ describe('a kernel to which it is given back', () => {
 })
 
 describe('a copy of a kernel', () => {
-  it('tells all as it was at that moment, while the kernel goes on', () => {
+  it('reports everything as it was at that moment, while the kernel goes on', () => {
     const kernel = new Kernel({ limits })
     // More rows than a page of a table has, and free ones among them.
     for (let at = 0; at < 1100; at++) claim(kernel, `held ${at}`)

@@ -1,8 +1,8 @@
 /**
- * Remembers at least the last `atLeast` entries, and at most twice as many. When the younger half
- * is full the older is forgotten as a whole, so that nothing is ever deleted one by one.
+ * A map that keeps at least the last `atLeast` entries, and at most twice as many. When the young
+ * generation is full, the old one is dropped as a whole: no entry is ever deleted one by one.
  */
-export class Recent<K, V> {
+export class TwoGenerationMap<K, V> {
   readonly #atLeast: number
   #young = new Map<K, V>()
   #old = new Map<K, V>()
@@ -23,14 +23,14 @@ export class Recent<K, V> {
     }
   }
 
-  /** Becomes what the other is at this moment. */
-  copy(from: Recent<K, V>): void {
+  /** Copies the other map. */
+  copy(from: TwoGenerationMap<K, V>): void {
     this.#young = new Map(from.#young)
-    // Nothing is ever added to the older half.
+    // Nothing is ever added to the old generation.
     this.#old = from.#old
   }
 
-  /** The older ones first. Those that are set meanwhile may or may not be among them. */
+  /** Oldest first. Entries that are set during the iteration may or may not be included. */
   *entries(): Generator<[K, V]> {
     for (const half of [this.#old, this.#young]) yield* half
   }

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { Kernel, SILENT_JOURNAL } from '../../src/kernel/index.ts'
+import { DISCARD_CHANGES, Kernel } from '../../src/kernel/index.ts'
 import type { Granted } from '../../src/port/index.ts'
 
 const NOW = 1_000_000
 
-it('a silent journal can be told everything that a kernel tells', () => {
-  const kernel = new Kernel({ journal: SILENT_JOURNAL })
+it('DISCARD_CHANGES accepts every change that a kernel reports', () => {
+  const kernel = new Kernel({ changeSink: DISCARD_CHANGES })
   const grant = (key: string, request?: string) =>
     kernel.grant({ holder: 'a', ttl: 1000, claims: [{ key }], request }, NOW) as Granted
   const { lease, token } = grant('a', 'request')
@@ -13,7 +13,7 @@ it('a silent journal can be told everything that a kernel tells', () => {
   kernel.release({ lease, keys: ['a'], token }, NOW)
   kernel.revoke({ target: { lease }, after: 10 }, NOW)
   kernel.revoke({ target: { lease: grant('b').lease } }, NOW)
-  kernel.describe(0, kernel.slots, SILENT_JOURNAL)
-  for (const _ of kernel.describeMemory(SILENT_JOURNAL)) expect(_).toBeUndefined()
+  kernel.describe(0, kernel.slots, DISCARD_CHANGES)
+  for (const _ of kernel.describeRetained(DISCARD_CHANGES)) expect(_).toBeUndefined()
   expect(kernel.leases).toBe(1)
 })

@@ -3,7 +3,7 @@ import { Kernel } from '../../src/kernel/index.ts'
 import type { Changed, Claimed, Granted, KeyReading } from '../../src/port/index.ts'
 
 const NOW = 1_000_000
-/** More claims on one key than are looked through one by one. */
+/** More claims on one key than are searched one by one. */
 const MANY = 200
 
 function begin() {
@@ -19,8 +19,8 @@ function begin() {
   return { kernel, lease, grant, claim, release, tokensOn }
 }
 
-describe('a long line on a key', () => {
-  it('lets each claim be found by its token, while it stands and no longer', () => {
+describe('a long queue on a key', () => {
+  it('finds each claim by its token, until it is removed', () => {
     const { claim, release, tokensOn } = begin()
     const tokens = Array.from({ length: MANY }, () => claim('a'))
     const others = Array.from({ length: 3 }, () => claim('b'))
@@ -41,7 +41,7 @@ describe('a long line on a key', () => {
     expect(release('a', again)).not.toHaveProperty('refusal')
   })
 
-  it('that has become short lets a new claim be found by its token', () => {
+  it('that has become short finds a new claim by its token', () => {
     const { claim, release } = begin()
     const tokens = Array.from({ length: MANY }, () => claim('a'))
     for (const token of tokens.slice(1)) release('a', token)
@@ -58,7 +58,7 @@ describe('a long line on a key', () => {
     expect(release('a', tokens[5]!, other)).not.toHaveProperty('refusal')
   })
 
-  it('goes when its lease ends, and the key can be used again', () => {
+  it('is removed when its lease ends, and the key can be used again', () => {
     const { kernel, claim, release, tokensOn, grant } = begin()
     const other = grant().lease
     for (let count = 0; count < MANY; count++) claim('a', other)
