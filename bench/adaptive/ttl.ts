@@ -1,8 +1,8 @@
 /**
- * What the adaptive ttl costs against fixed ones, in simulation; everything is drawn from seeds, so
- * that each run gives the same figures. Writes the picture and the table of docs/adaptive-ttl.md.
+ * What the adaptive ttl costs against fixed ones, in simulation. Everything comes from seeds, so each
+ * run gives the same figures. Writes the plot and the table of docs/adaptive-ttl.md.
  *
- * With an argument it plays only so many seeds, prints the rows and writes nothing.
+ * With an argument it runs only that many seeds, prints the rows and writes nothing.
  */
 import { writeFileSync } from 'node:fs'
 import { writeBlock } from '../block.js'
@@ -31,7 +31,7 @@ const single = bestSingle(comparisons)
 if (only === undefined && process.env['BENCH_ROUNDS'] === undefined) {
   const docs = new URL('../../../docs/', import.meta.url)
   writeFileSync(new URL('adaptive-ttl.svg', docs), chart(comparisons, single))
-  const note = `${SEEDS} seeds (from ${FIRST_SEED} on, none of which was looked at while the defaults were chosen) of ${HOLDS.toLocaleString('en')} holds each; a renewal costs 1 and a second of blocked time costs 10.`
+  const note = `${SEEDS} seeds (from ${FIRST_SEED} on; none was used to choose the defaults) of ${HOLDS.toLocaleString('en')} holds each. A renewal costs 1, and a second of blocked time costs 10.`
   const picture = '![What holds cost with fixed ttls and with the adaptive one](adaptive-ttl.svg)'
   const block = [note, picture, table(comparisons, single, nearest(USUAL))].join('\n\n')
   writeBlock(new URL('adaptive-ttl.md', docs), 'adaptive', block)
