@@ -82,7 +82,7 @@ export function markdownTable(rows: readonly Row[]): string {
   return markdown(keep(head), lines.map(keep))
 }
 
-/** All that we lose, in short: against peers, against limits, and goals that were missed. */
+/** Everything that we lose, in short: against peers, against limits, and the goals that we missed. */
 export function lossTables(rows: readonly Row[]): string {
   const lost = rows.filter((row) => isLost(row) && !isOurselves(row))
   const head = ['suite', 'what', 'against, and our ratio']
@@ -98,9 +98,9 @@ export function lossTables(rows: readonly Row[]): string {
   return [
     'Where a peer is better:',
     peers,
-    'What we reach of a limit, which nobody can pass:',
+    'What we reach of a limit that nobody can pass:',
     limits,
-    'Goals that were missed:',
+    'Goals that we missed:',
     markdown(['suite', 'what', 'against', 'reached', 'goal'], goals),
   ].join('\n\n')
 }
