@@ -11,8 +11,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     measurements: ['memory', 'durable', 'embedded'],
   },
   contended: {
-    about:
-      '32 waiters for one key, each on its own connection; each holds it for 1 ms in turn.',
+    about: '32 waiters for one key, each on its own connection; each holds it for 1 ms in turn.',
     measurements: ['drain', 'blocked'],
   },
   heartbeats: {
@@ -24,7 +23,8 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     measurements: ['lag', 'storm'],
   },
   failover: {
-    about: 'From the death of a leader (kill -9) to the first write of the next one, with a ttl of 2 s.',
+    about:
+      'From the death of a leader (kill -9) to the first write of the next one, with a ttl of 2 s.',
     measurements: ['takeover'],
   },
   loss: {
@@ -49,11 +49,13 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     measurements: ['embedded', 'pairs', 'renewals', 'round-trip'],
   },
   redis: {
-    about: 'The store in Redis, against other lock libraries and hand-written locks on the same Redis.',
+    about:
+      'The store in Redis, against other lock libraries and hand-written locks on the same Redis.',
     measurements: ['pairs', 'drain', 'expiry'],
   },
   server: {
-    about: 'The server, against engines that do part of the same work, and against physical limits.',
+    about:
+      'The server, against engines that do part of the same work, and against physical limits.',
     measurements: ['redis', 'etcd', '../remote/renewals', 'sequential', 'connections', 'expiry'],
   },
   postgres: {
