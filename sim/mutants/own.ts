@@ -33,9 +33,9 @@ export const OWN: readonly Mutant[] = [
     'const claim = last === NONE ? keys.last.get(key) : claims.nextOnKey.get(last);',
   ),
   mutant(
-    'nobody is told that it is their turn',
+    'no watch is notified that its claim holds',
     'runner/outbox.js',
-    "this.#postAll(this.#leases.of(lease), { type: 'holds', revision, token });",
+    "this.#enqueueAll(this.#leases.of(lease), { type: 'holds', revision, token });",
     ';',
   ),
   mutant(
@@ -65,9 +65,9 @@ export const OWN: readonly Mutant[] = [
   rare(
     'All must stop watching while a change is being written.',
     mutant(
-      'an old watch is told again what it was told',
+      'an old watch gets the same events again',
       'runner/watchers.js',
-      'if (number <= this.#told)\n            return;',
+      'if (number <= this.#sent)\n            return;',
       ';',
     ),
   ),

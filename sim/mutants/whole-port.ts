@@ -33,9 +33,9 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'leases.cappedBy.set(slot, end);',
   ),
   mutant(
-    'the holder is not told of a break',
+    'the holder is not notified of a break',
     'runner/outbox.js',
-    "this.#postAll(this.#leases.of(lease), { type: 'capped', remaining, end });",
+    "this.#enqueueAll(this.#leases.of(lease), { type: 'capped', remaining, end });",
     ';',
   ),
   mutant(
@@ -134,16 +134,16 @@ export const WHOLE_PORT: readonly Mutant[] = [
   rare(
     'A waiter must stand behind a claim that is removed alone, and somebody must look then.',
     mutant(
-      'those behind a claim that was taken are not told',
+      'the claims behind a removed one are not promoted',
       'kernel/revoke.js',
       'for (const key of touched)\n        ledger.promoteWaiters(revision, key, now);',
       ';',
     ),
   ),
   mutant(
-    'the holder is not told that one claim was taken',
+    'the holder is not notified that a claim was removed',
     'runner/outbox.js',
-    "this.#postAll(this.#leases.of(lease), { type: 'removed', revision, key, token, end });",
+    "this.#enqueueAll(this.#leases.of(lease), { type: 'removed', revision, key, token, end });",
     ';',
   ),
   mutant(

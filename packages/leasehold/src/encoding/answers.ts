@@ -3,8 +3,8 @@ import { type Ahead, type Claim, type End, ERRORS, type ErrorCode } from '../por
 import type { ByteReader, ByteWriter } from './bytes.ts'
 
 /**
- * Answers and ends as bytes. The numbers below are in files: never change what one of them means,
- * only add.
+ * Answers and ends as bytes. The numbers below are in files: never change the meaning of one, only
+ * add new ones.
  */
 const GRANTED = 1
 const CLAIMED = 2
@@ -34,7 +34,7 @@ export function putAnswer(bytes: ByteWriter, answer: Answer): void {
   switch (answer.outcome) {
     case 'granted':
       bytes.byte(GRANTED)
-      bytes.text(answer.lease)
+      bytes.string(answer.lease)
       bytes.integer(answer.revision)
       bytes.integer(answer.token)
       bytes.byte(answer.holds ? 1 : 0)
@@ -54,8 +54,8 @@ export function putAnswer(bytes: ByteWriter, answer: Answer): void {
       break
     case 'refused':
       bytes.byte(REFUSED)
-      bytes.text(answer.refusal.code)
-      bytes.text(answer.refusal.message)
+      bytes.string(answer.refusal.code)
+      bytes.string(answer.refusal.message)
       bytes.byte(answer.refusal.end === undefined ? 0 : 1)
       if (answer.refusal.end !== undefined) putEnd(bytes, answer.refusal.end)
       break
@@ -66,7 +66,7 @@ export function takeAnswer(bytes: ByteReader): Answer {
   const form = bytes.byte()
   switch (form) {
     case GRANTED: {
-      const lease = bytes.text()
+      const lease = bytes.string()
       return { outcome: 'granted', lease, ...takeClaimed(bytes) }
     }
     case CLAIMED:
@@ -93,17 +93,17 @@ export function takeAnswer(bytes: ByteReader): Answer {
 export function putEnd(bytes: ByteWriter, end: End): void {
   const reason = REASONS.indexOf(end.reason)
   bytes.byte(reason | (end.by === undefined ? 0 : HAS_BY) | (end.why === undefined ? 0 : HAS_WHY))
-  if (end.by !== undefined) bytes.text(end.by)
-  if (end.why !== undefined) bytes.text(end.why)
+  if (end.by !== undefined) bytes.string(end.by)
+  if (end.why !== undefined) bytes.string(end.why)
 }
 
-/** `form` is the byte that the end begins with, where it was read already. */
+/** `form` is the first byte of the end, if it was read already. */
 export function takeEnd(bytes: ByteReader, form = bytes.byte()): End {
   const reason = REASONS[form & 0x0f]
   if (reason === undefined) throw new RangeError(`an end has the unknown form ${form}`)
   const end: { reason: End['reason']; by?: string; why?: string } = { reason }
-  if (form & HAS_BY) end.by = bytes.text()
-  if (form & HAS_WHY) end.why = bytes.text()
+  if (form & HAS_BY) end.by = bytes.string()
+  if (form & HAS_WHY) end.why = bytes.string()
   return end
 }
 
@@ -115,9 +115,9 @@ function takeClaimed(bytes: ByteReader) {
 }
 
 function takeRefusal(bytes: ByteReader) {
-  const code = bytes.text()
+  const code = bytes.string()
   if (!(code in ERRORS)) throw new RangeError(`a refusal has the unknown code ${code}`)
-  const message = bytes.text()
+  const message = bytes.string()
   if (bytes.byte() === 0) return { code: code as ErrorCode, message }
   return { code: code as ErrorCode, message, end: takeEnd(bytes) }
 }
@@ -125,15 +125,15 @@ function takeRefusal(bytes: ByteReader) {
 function putAhead(bytes: ByteWriter, ahead: readonly Ahead[]): void {
   bytes.integer(ahead.length)
   for (const { key, count, first } of ahead) {
-    bytes.text(key)
+    bytes.string(key)
     bytes.integer(count)
-    bytes.text(first.key)
+    bytes.string(first.key)
     bytes.integer(first.token)
-    bytes.text(first.lease)
-    bytes.text(first.holder)
+    bytes.string(first.lease)
+    bytes.string(first.holder)
     bytes.byte(first.mode === 'shared' ? 1 : 0)
     bytes.integer(first.limit ?? 0)
-    bytes.optionalText(first.value)
+    bytes.optionalString(first.value)
     bytes.number(first.claimedAt)
     bytes.byte(first.heldSince === undefined ? 0 : 1)
     if (first.heldSince !== undefined) bytes.number(first.heldSince)
@@ -144,20 +144,20 @@ function putAhead(bytes: ByteWriter, ahead: readonly Ahead[]): void {
 function takeAhead(bytes: ByteReader): Ahead[] {
   const ahead: Ahead[] = []
   for (let count = bytes.integer(); count > 0; count--) {
-    const key = bytes.text()
+    const key = bytes.string()
     ahead.push({ key, count: bytes.integer(), first: takeClaim(bytes) })
   }
   return ahead
 }
 
 function takeClaim(bytes: ByteReader): Claim {
-  const key = bytes.text()
+  const key = bytes.string()
   const token = bytes.integer()
-  const lease = bytes.text()
-  const holder = bytes.text()
+  const lease = bytes.string()
+  const holder = bytes.string()
   const mode = bytes.byte() === 1 ? 'shared' : 'exclusive'
   const limit = bytes.integer()
-  const value = bytes.optionalText()
+  const value = bytes.optionalString()
   const claimedAt = bytes.number()
   const heldSince = bytes.byte() === 1 ? bytes.number() : undefined
   const until = bytes.number()

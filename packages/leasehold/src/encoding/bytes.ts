@@ -1,4 +1,4 @@
-/** Bytes that grow as numbers and texts are put to them. */
+/** A growing buffer for numbers and strings. */
 export class ByteWriter {
   #bytes: Buffer
   #length = 0
@@ -11,14 +11,14 @@ export class ByteWriter {
     return this.#length
   }
 
-  /** What was written so far; valid until the next write. */
+  /** The bytes written so far. Valid until the next write. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }
 
   clear(): void {
     this.#length = 0
-    // One huge batch must not keep its memory for ever.
+    // One huge batch must not keep its memory forever.
     if (this.#bytes.length > CAPACITY_KEPT) this.#bytes = Buffer.allocUnsafe(4096)
   }
 
@@ -43,7 +43,7 @@ export class ByteWriter {
     bytes[this.#length++] = rest
   }
 
-  /** Any number; small integers and Infinity, which are most of them, in few bytes. */
+  /** Any number. Small integers and Infinity, which are the most common, take few bytes. */
   number(value: number): void {
     if (Number.isInteger(value) && value >= 0 && value <= INTEGER_MAX && !Object.is(value, -0)) {
       this.integer(value * 2)
@@ -60,7 +60,7 @@ export class ByteWriter {
     this.#length = this.#bytes.writeDoubleLE(value, this.#length)
   }
 
-  text(value: string): void {
+  string(value: string): void {
     const { length } = value
     if (length > SHORT) {
       const size = Buffer.byteLength(value)
@@ -72,7 +72,7 @@ export class ByteWriter {
     this.#reserve(1 + length * 3)
     const bytes = this.#bytes
     const start = this.#length + 1
-    // A call into the engine costs more than a short text, and nearly all are plain letters.
+    // A call into the engine costs more than a short string, and nearly all are ASCII.
     let index = 0
     for (; index < length; index++) {
       const unit = value.charCodeAt(index)
@@ -84,12 +84,12 @@ export class ByteWriter {
     this.#length = start + size
   }
 
-  optionalText(value: string | undefined): void {
+  optionalString(value: string | undefined): void {
     if (value === undefined) {
       this.byte(0)
     } else {
       this.byte(1)
-      this.text(value)
+      this.string(value)
     }
   }
 
@@ -102,7 +102,7 @@ export class ByteWriter {
   }
 }
 
-/** Reads what a `ByteWriter` wrote. Throws a `RangeError` where the bytes are no such thing. */
+/** Reads the bytes of a `ByteWriter`. Throws a `RangeError` if they are invalid. */
 export class ByteReader {
   readonly #bytes: Buffer
   #at = 0
@@ -157,21 +157,21 @@ export class ByteReader {
     return value
   }
 
-  text(): string {
+  string(): string {
     const size = this.integer()
     const end = this.#at + size
-    if (end > this.#bytes.length) throw new RangeError('the bytes end within a text')
+    if (end > this.#bytes.length) throw new RangeError('the bytes end within a string')
     const value = this.#bytes.utf8Slice(this.#at, end)
     this.#at = end
     return value
   }
 
-  optionalText(): string | undefined {
-    return this.byte() === 0 ? undefined : this.text()
+  optionalString(): string | undefined {
+    return this.byte() === 0 ? undefined : this.string()
   }
 }
 
-/** A text of so few code units takes at most 126 bytes, so that its size is one byte. */
+/** A string of up to this many code units takes at most 126 bytes, so its size is one byte. */
 const SHORT = 42
 const CAPACITY_KEPT = 1 << 20
 const INTEGER_MAX = 2 ** 51
@@ -179,7 +179,7 @@ const FLOAT = 1
 const INFINITE = 3
 
 declare global {
-  // Node documents neither, but has had both since its first versions and uses them itself.
+  // Node does not document them, but has always had both and uses them itself.
   interface Buffer {
     utf8Write(text: string, offset: number, length?: number): number
     utf8Slice(start: number, end: number): string

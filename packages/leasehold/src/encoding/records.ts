@@ -9,7 +9,7 @@ import type { End, Key, Labels, LeaseId, Revision, Tenure, Time, Token } from '.
 import { putAnswer, putEnd, takeAnswer, takeEnd } from './answers.ts'
 import { ByteReader, ByteWriter } from './bytes.ts'
 
-/** What a record begins with. In files: never change what one of them means, only add. */
+/** The first byte of a record. They are in files: never change the meaning of one, only add new ones. */
 const GRANTED = 1
 const CAPPED = 2
 const ENDED = 3
@@ -20,16 +20,16 @@ const ANSWERED = 7
 const TENURE = 8
 const REMEMBERED = 9
 
-/** Stands for the end that was written last: leases that end together have one. */
+/** Stands for the same end as in the record before: leases that end together have the same end. */
 const SAME_END = 0xff
 
 /**
- * Turns what a journal is told into bytes.
+ * Encodes the changes of a kernel.
  *
- * Time stands still while a store is closed, so what is written of a lease's end of life must not
- * be on the clock of the process that wrote it. It is on the log's own time instead, which is the
- * process's less `shift`, and goes on in the next process where it stopped in this one. All other
- * times are there to be shown to people and are written as they are.
+ * Time stops while a store is closed, so a lease's end of life must not be written on the clock of
+ * the process. It is written on the log's own time: the time of the process minus `shift`. Log time
+ * continues in the next process where it stopped in this one. All other times are only for display
+ * and are written unchanged.
  */
 export class RecordEncoder implements ChangeSink {
   #bytes = new ByteWriter()
@@ -37,10 +37,10 @@ export class RecordEncoder implements ChangeSink {
   #lastEnd: End | undefined
   readonly #onFirst: () => void
   shift = 0
-  /** Whether a lease with an end of its life was ever written: only then does time matter. */
-  mortal = false
+  /** Whether a lease with a finite life was ever written: only then does time matter. */
+  hasFiniteLives = false
 
-  /** `onFirst` is called when there was nothing to write and now there is. */
+  /** `onFirst` is called when the encoder was empty and gets its first change. */
   constructor(onFirst: () => void = () => {}) {
     this.#onFirst = onFirst
   }
@@ -49,7 +49,7 @@ export class RecordEncoder implements ChangeSink {
     return this.#bytes.length
   }
 
-  /** The bytes since the last `take`. They stay as they are until the `take` after this one. */
+  /** The bytes since the last `take`. They stay valid until the next `take`. */
   take(): Buffer {
     const taken = this.#bytes
     this.#bytes = this.#spare
@@ -63,7 +63,7 @@ export class RecordEncoder implements ChangeSink {
     const bytes = this.#begin(GRANTED, revision, slot)
     bytes.integer(lease.born)
     bytes.float(lease.at)
-    bytes.text(lease.holder)
+    bytes.string(lease.holder)
     bytes.number(lease.ttl)
     bytes.number(lease.grace)
     this.#endOfLife(lease.endOfLife)
@@ -85,11 +85,11 @@ export class RecordEncoder implements ChangeSink {
   claimed(revision: Revision, slot: number, claim: GrantedClaim): void {
     const bytes = this.#begin(CLAIMED, revision, slot)
     bytes.float(claim.at)
-    bytes.text(claim.key)
+    bytes.string(claim.key)
     bytes.integer(claim.token)
     bytes.byte(claim.mode === 'shared' ? 1 : 0)
     bytes.integer(claim.limit)
-    bytes.optionalText(claim.value)
+    bytes.optionalString(claim.value)
     bytes.number(claim.heldSince)
   }
 
@@ -103,38 +103,38 @@ export class RecordEncoder implements ChangeSink {
   ): void {
     const bytes = this.#begin(UPDATED, revision, slot)
     bytes.float(at)
-    bytes.text(key)
+    bytes.string(key)
     bytes.integer(token)
-    bytes.optionalText(value)
+    bytes.optionalString(value)
   }
 
   released(revision: Revision, slot: number, at: Time, key: Key, token: Token, end: End): void {
     const bytes = this.#begin(RELEASED, revision, slot)
     bytes.float(at)
-    bytes.text(key)
+    bytes.string(key)
     bytes.integer(token)
     this.#end(end)
   }
 
   answered(request: string, answer: Answer): void {
     const bytes = this.#first(ANSWERED)
-    bytes.text(request)
+    bytes.string(request)
     putAnswer(bytes, answer)
   }
 
   tenure(key: Key, tenure: Tenure): void {
     const bytes = this.#first(TENURE)
-    bytes.text(key)
+    bytes.string(key)
     bytes.integer(tenure.token)
-    bytes.text(tenure.holder)
-    bytes.text(tenure.lease)
+    bytes.string(tenure.holder)
+    bytes.string(tenure.lease)
     bytes.number(tenure.heldSince)
     bytes.number(tenure.endedAt)
     this.#end(tenure.end)
   }
 
   remembered(lease: LeaseId, end: End): void {
-    this.#first(REMEMBERED).text(lease)
+    this.#first(REMEMBERED).string(lease)
     this.#end(end)
   }
 
@@ -152,7 +152,7 @@ export class RecordEncoder implements ChangeSink {
   }
 
   #endOfLife(time: Time): void {
-    if (time !== Infinity) this.mortal = true
+    if (time !== Infinity) this.hasFiniteLives = true
     this.#bytes.number(time - this.shift)
   }
 
@@ -166,7 +166,7 @@ export class RecordEncoder implements ChangeSink {
   }
 }
 
-/** Tells a journal what the bytes of one `take` say. `wants` may decline what is about a slot. */
+/** Replays the bytes of one `take` into a sink. `wants` may decline the changes of a slot. */
 export function decodeRecords(
   payload: Buffer,
   changeSink: ChangeSink,
@@ -178,12 +178,12 @@ export function decodeRecords(
   for (; !bytes.done; count++) {
     const kind = bytes.byte()
     if (kind >= ANSWERED) {
-      decoder.tellMemory(kind, changeSink)
+      decoder.decodeRetained(kind, changeSink)
     } else {
       const revision = bytes.integer()
       const slot = bytes.integer()
-      // A record that is not wanted must still be read, to find the one after it.
-      decoder.tell(kind, revision, slot, wants(revision, slot) ? changeSink : DISCARD_CHANGES)
+      // A declined record must still be read, to find the next one.
+      decoder.decode(kind, revision, slot, wants(revision, slot) ? changeSink : DISCARD_CHANGES)
     }
   }
   return count
@@ -197,7 +197,7 @@ class RecordDecoder {
     this.#bytes = bytes
   }
 
-  tell(kind: number, revision: Revision, slot: number, changeSink: ChangeSink): void {
+  decode(kind: number, revision: Revision, slot: number, changeSink: ChangeSink): void {
     const bytes = this.#bytes
     switch (kind) {
       case GRANTED:
@@ -219,14 +219,14 @@ class RecordDecoder {
         break
       case UPDATED: {
         const at = bytes.float()
-        const key = bytes.text()
+        const key = bytes.string()
         const token = bytes.integer()
-        changeSink.updated(revision, slot, at, key, token, bytes.optionalText())
+        changeSink.updated(revision, slot, at, key, token, bytes.optionalString())
         break
       }
       case RELEASED: {
         const at = bytes.float()
-        const key = bytes.text()
+        const key = bytes.string()
         const token = bytes.integer()
         changeSink.released(revision, slot, at, key, token, this.#end())
         break
@@ -236,19 +236,19 @@ class RecordDecoder {
     }
   }
 
-  tellMemory(kind: number, changeSink: ChangeSink): void {
+  decodeRetained(kind: number, changeSink: ChangeSink): void {
     const bytes = this.#bytes
     switch (kind) {
       case ANSWERED: {
-        const request = bytes.text()
+        const request = bytes.string()
         changeSink.answered(request, takeAnswer(bytes))
         break
       }
       case TENURE: {
-        const key = bytes.text()
+        const key = bytes.string()
         const token = bytes.integer()
-        const holder = bytes.text()
-        const lease = bytes.text()
+        const holder = bytes.string()
+        const lease = bytes.string()
         const heldSince = bytes.number()
         const endedAt = bytes.number()
         const end = this.#end()
@@ -256,7 +256,7 @@ class RecordDecoder {
         break
       }
       case REMEMBERED: {
-        const lease = bytes.text()
+        const lease = bytes.string()
         changeSink.remembered(lease, this.#end())
         break
       }
@@ -269,7 +269,7 @@ class RecordDecoder {
     const bytes = this.#bytes
     const born = bytes.integer()
     const at = bytes.float()
-    const holder = bytes.text()
+    const holder = bytes.string()
     const ttl = bytes.number()
     const grace = bytes.number()
     const endOfLife = bytes.number()
@@ -280,11 +280,11 @@ class RecordDecoder {
   #claim(): GrantedClaim {
     const bytes = this.#bytes
     const at = bytes.float()
-    const key = bytes.text()
+    const key = bytes.string()
     const token = bytes.integer()
     const mode = bytes.byte() === 1 ? 'shared' : 'exclusive'
     const limit = bytes.integer()
-    const value = bytes.optionalText()
+    const value = bytes.optionalString()
     return { at, key, token, mode, limit, value, heldSince: bytes.number() }
   }
 
@@ -304,8 +304,8 @@ export function putLabels(bytes: ByteWriter, labels: Labels | undefined): void {
   const entries = Object.entries(labels)
   bytes.integer(entries.length + 1)
   for (const [name, value] of entries) {
-    bytes.text(name)
-    bytes.text(value)
+    bytes.string(name)
+    bytes.string(value)
   }
 }
 
@@ -313,7 +313,7 @@ export function takeLabels(bytes: ByteReader): Labels | undefined {
   const count = bytes.integer()
   if (count === 0) return undefined
   const entries: [string, string][] = []
-  for (let index = 1; index < count; index++) entries.push([bytes.text(), bytes.text()])
-  // A label may be called __proto__: defining it, unlike assigning it, makes it a label.
+  for (let index = 1; index < count; index++) entries.push([bytes.string(), bytes.string()])
+  // A label may be called __proto__: defining the property, unlike assigning it, makes it a label.
   return Object.fromEntries(entries)
 }

@@ -11,12 +11,12 @@
  * **Three outcomes.** A call is *done*, *refused* (rejected with a `LeaseholdError` whose `outcome`
  * is `refused`: it certainly did not happen and never will), or *unknown* (rejected with anything
  * else: it may have happened, or may happen later). An append that was sent and not answered is
- * unknown. A caller repeats it with the same bytes; whoever reads the log skips the second copy.
+ * unknown. A caller repeats it with the same bytes; readers of the log skip the second copy.
  *
  * **Time.** Every call ends within `promises.timeout` milliseconds, whatever the engine does.
  *
- * **Overlap.** Calls may overlap, and several followers may be open at a time. Nobody needs more
- * than one append in flight per process: the caller puts everything it has into one entry.
+ * **Overlap.** Calls may overlap, and several followers may be open at a time. No process needs more
+ * than one append in flight: the caller puts everything it has into one entry.
  *
  * **Not promised.** A log does not retry, reconnect or cache. It tells the caller what failed, and
  * the caller calls again: the replica has the one copy of that code.
@@ -36,7 +36,7 @@ export interface Log {
 
   /**
    * Delivers every entry after the position `after`, in order, each exactly once, without gaps,
-   * and goes on with new ones as they are appended, until it is closed or `ended` is called. What it
+   * and continues with new ones as they are appended, until it is closed or `ended` is called. What it
    * delivers is as durable as if its append had been acknowledged.
    * The follower is never called before `follow` has returned.
    */
@@ -117,13 +117,13 @@ export interface LogPromises {
   readonly failoverLoses: boolean
   /**
    * Whether `tail()` may miss entries that were acknowledged before, because a server that was just
-   * replaced may answer it. A replica then reads by appending an entry. False if not given.
+   * replaced may answer it. A replica then reads by appending an entry. Default: false.
    */
   readonly tailMayBeOld?: boolean | undefined
   /** The largest entry, in bytes. */
   readonly entryBytes: number
-  /** Every call ends within so many milliseconds. */
+  /** Every call ends within this many milliseconds. */
   readonly timeout: number
-  /** What a user should know beyond that. */
+  /** What else a user should know. */
   readonly notes: readonly string[]
 }

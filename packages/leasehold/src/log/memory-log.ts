@@ -2,13 +2,13 @@ import type { Follower, Following, Log, LogEntry, LogPromises, Position, Snapsho
 import { checkEntry, closedError } from './refusals.ts'
 
 export interface MemoryLogOptions {
-  /** The largest entry, in bytes. 1 MiB if not given. */
+  /** The largest entry, in bytes. Default: 1 MiB. */
   readonly entryBytes?: number | undefined
 }
 
 /**
- * A log in the memory of this process, for tests and for trying things out. Several replicas share
- * one: each opens a handle of its own with `open()`, and closing it leaves the entries in place.
+ * A log in the memory of this process, for tests and experiments. Several replicas share one log:
+ * each opens its own handle with `open()`. Closing a handle does not remove the entries.
  */
 export class MemoryLog {
   readonly #entryBytes: number
@@ -37,8 +37,8 @@ export class MemoryLog {
   }
 
   /**
-   * For tests: entries after this position are gone, as after a failover that loses them or a backup
-   * that was restored. The snapshot stays if it is not newer, or if `keepSnapshot` is true.
+   * For tests: loses the entries after this position, like a failover that loses them or a restored
+   * backup. The snapshot stays if it is not newer, or if `keepSnapshot` is true.
    */
   loseAfter(position: Position, keepSnapshot = false): void {
     this.#entries = this.#entries.filter((entry) => entry.position <= position)
@@ -49,7 +49,7 @@ export class MemoryLog {
   }
 
   #append(bytes: Uint8Array): Position {
-    // A caller may write to its buffer again as soon as the call has returned.
+    // The caller may reuse its buffer as soon as the call has returned.
     const entry = { position: ++this.#last, bytes: bytes.slice() }
     this.#entries.push(entry)
     for (const handle of this.#handles) handle.deliver()
@@ -95,7 +95,7 @@ interface Shared {
   closed(): void
 }
 
-/** One replica's end of the log. Answers and deliveries come in a later microtask, never at once. */
+/** One replica's handle. Answers and deliveries come in a later microtask, never at once. */
 class Handle implements Log {
   readonly promises: LogPromises
   readonly #shared: Shared
@@ -169,7 +169,7 @@ class Reader implements Following {
     this.#onClose = onClose
   }
 
-  /** Delivers soon, everything that has come by then together. */
+  /** Delivers soon, together with all entries that arrive until then. */
   deliver(): void {
     if (this.#scheduled) return
     this.#scheduled = true

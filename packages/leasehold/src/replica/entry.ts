@@ -91,8 +91,8 @@ export function encodeEntry(entry: EntryParts): Uint8Array {
   bytes.byte(FIRST)
   bytes.byte(SECOND)
   bytes.byte(FORMAT)
-  bytes.text(entry.epoch)
-  bytes.text(entry.member)
+  bytes.string(entry.epoch)
+  bytes.string(entry.member)
   bytes.integer(entry.sequence)
   bytes.integer(entry.asOf)
   bytes.integer(entry.history)
@@ -111,8 +111,8 @@ export function decodeEntry(data: Uint8Array): Entry | undefined {
   const bytes = new ByteReader(Buffer.from(data.buffer, data.byteOffset, data.byteLength))
   if (data.length < 3 || bytes.byte() !== FIRST || bytes.byte() !== SECOND) return undefined
   checkFormat('an entry', bytes.byte(), FORMAT)
-  const epoch = bytes.text()
-  const member = bytes.text()
+  const epoch = bytes.string()
+  const member = bytes.string()
   const [sequence, asOf, history] = [bytes.integer(), bytes.integer(), bytes.integer()]
   const [revision, checksum] = [bytes.integer(), bytes.integer()]
   const time = bytes.float()
@@ -130,7 +130,7 @@ function putCommand(bytes: ByteWriter, command: Command): void {
   bytes.byte(KINDS.indexOf(command.do))
   switch (command.do) {
     case 'found':
-      bytes.text(JSON.stringify(command.limits))
+      bytes.string(JSON.stringify(command.limits))
       bytes.integer(command.above)
       bytes.integer(command.semantics)
       break
@@ -142,7 +142,7 @@ function putCommand(bytes: ByteWriter, command: Command): void {
       bytes.integer(command.above)
       break
     case 'expel':
-      putList(bytes, command.members, (member) => bytes.text(member))
+      putList(bytes, command.members, (member) => bytes.string(member))
       break
     case 'grant':
       putGrant(bytes, command.request)
@@ -151,17 +151,17 @@ function putCommand(bytes: ByteWriter, command: Command): void {
       putClaim(bytes, command.request)
       break
     case 'release':
-      bytes.optionalText(command.request.request)
-      bytes.text(command.request.lease)
+      bytes.optionalString(command.request.request)
+      bytes.string(command.request.lease)
       bytes.integer(command.request.token)
-      putList(bytes, command.request.keys, (key) => bytes.text(key))
+      putList(bytes, command.request.keys, (key) => bytes.string(key))
       break
     case 'update':
-      bytes.optionalText(command.request.request)
-      bytes.text(command.request.lease)
+      bytes.optionalString(command.request.request)
+      bytes.string(command.request.lease)
       bytes.integer(command.request.token)
-      bytes.text(command.request.key)
-      bytes.optionalText(command.request.value)
+      bytes.string(command.request.key)
+      bytes.optionalString(command.request.value)
       break
     case 'revoke':
       putRevoke(bytes, command.request)
@@ -170,7 +170,7 @@ function putCommand(bytes: ByteWriter, command: Command): void {
       putSlots(bytes, command.slots)
       putSlots(bytes, [...command.lives.keys()])
       for (const left of command.lives.values()) bytes.number(left)
-      putList(bytes, command.ids, (id) => bytes.text(id))
+      putList(bytes, command.ids, (id) => bytes.string(id))
       break
     case 'expire':
       bytes.byte(command.over === 'life' ? 1 : 0)
@@ -183,7 +183,7 @@ function takeCommand(bytes: ByteReader): Command {
   const what = KINDS[kind]
   switch (what) {
     case 'found': {
-      const limits = JSON.parse(bytes.text()) as Limits
+      const limits = JSON.parse(bytes.string()) as Limits
       return { do: what, limits, above: bytes.integer(), semantics: bytes.integer() }
     }
     case 'join':
@@ -194,18 +194,21 @@ function takeCommand(bytes: ByteReader): Command {
     case 'leave':
       return { do: what }
     case 'expel':
-      return { do: what, members: list(bytes, () => bytes.text()) }
+      return { do: what, members: list(bytes, () => bytes.string()) }
     case 'grant':
       return { do: what, request: takeGrant(bytes) }
     case 'claim':
       return { do: what, request: takeClaim(bytes) }
     case 'release': {
-      const [request, lease, token] = [bytes.optionalText(), bytes.text(), bytes.integer()]
-      return { do: what, request: { request, lease, token, keys: list(bytes, () => bytes.text()) } }
+      const [request, lease, token] = [bytes.optionalString(), bytes.string(), bytes.integer()]
+      return {
+        do: what,
+        request: { request, lease, token, keys: list(bytes, () => bytes.string()) },
+      }
     }
     case 'update': {
-      const [request, lease, token] = [bytes.optionalText(), bytes.text(), bytes.integer()]
-      const [key, value] = [bytes.text(), bytes.optionalText()]
+      const [request, lease, token] = [bytes.optionalString(), bytes.string(), bytes.integer()]
+      const [key, value] = [bytes.string(), bytes.optionalString()]
       return { do: what, request: { request, lease, token, key, value } }
     }
     case 'revoke':
@@ -214,7 +217,7 @@ function takeCommand(bytes: ByteReader): Command {
       const slots = takeSlots(bytes)
       const lives = new Map(takeSlots(bytes).map((slot) => [slot, 0]))
       for (const slot of lives.keys()) lives.set(slot, bytes.number())
-      return { do: what, slots, lives, ids: list(bytes, () => bytes.text()) }
+      return { do: what, slots, lives, ids: list(bytes, () => bytes.string()) }
     }
     case 'expire':
       return { do: what, over: bytes.byte() === 1 ? 'life' : 'ttl', slots: takeSlots(bytes) }
@@ -224,12 +227,12 @@ function takeCommand(bytes: ByteReader): Command {
 }
 
 function putGrant(bytes: ByteWriter, request: GrantRequest): void {
-  bytes.optionalText(request.request)
-  bytes.text(request.holder)
+  bytes.optionalString(request.request)
+  bytes.string(request.holder)
   bytes.number(request.ttl)
   bytes.number(request.grace ?? 0)
   bytes.number(request.maxLife ?? Infinity)
-  bytes.optionalText(request.parent)
+  bytes.optionalString(request.parent)
   putLabels(bytes, request.labels)
   bytes.byte(request.ifFree ? 1 : 0)
   // None at all is not the same as an empty list, which is refused.
@@ -238,10 +241,10 @@ function putGrant(bytes: ByteWriter, request: GrantRequest): void {
 }
 
 function takeGrant(bytes: ByteReader): GrantRequest {
-  const request = bytes.optionalText()
-  const holder = bytes.text()
+  const request = bytes.optionalString()
+  const holder = bytes.string()
   const [ttl, grace, maxLife] = [bytes.number(), bytes.number(), bytes.number()]
-  const parent = bytes.optionalText()
+  const parent = bytes.optionalString()
   const labels = takeLabels(bytes)
   const ifFree = bytes.byte() === 1
   const claims = bytes.byte() === 1 ? list(bytes, takeSpec) : undefined
@@ -249,54 +252,54 @@ function takeGrant(bytes: ByteReader): GrantRequest {
 }
 
 function putClaim(bytes: ByteWriter, request: ClaimRequest): void {
-  bytes.optionalText(request.request)
-  bytes.text(request.lease)
+  bytes.optionalString(request.request)
+  bytes.string(request.lease)
   bytes.byte(request.ifFree ? 1 : 0)
   putList(bytes, request.claims, (spec) => putSpec(bytes, spec))
 }
 
 function takeClaim(bytes: ByteReader): ClaimRequest {
-  const [request, lease] = [bytes.optionalText(), bytes.text()]
+  const [request, lease] = [bytes.optionalString(), bytes.string()]
   const ifFree = bytes.byte() === 1
   return { request, lease, ifFree, claims: list(bytes, takeSpec) }
 }
 
 function putSpec(bytes: ByteWriter, spec: ClaimSpec): void {
-  bytes.text(spec.key)
+  bytes.string(spec.key)
   bytes.byte(spec.mode === 'shared' ? 1 : 0)
   bytes.integer(spec.limit ?? 0)
-  bytes.optionalText(spec.value)
+  bytes.optionalString(spec.value)
 }
 
 function takeSpec(bytes: ByteReader): ClaimSpec {
-  const key = bytes.text()
+  const key = bytes.string()
   const mode = bytes.byte() === 1 ? 'shared' : 'exclusive'
   const limit = bytes.integer()
-  return { key, mode, limit: limit === 0 ? undefined : limit, value: bytes.optionalText() }
+  return { key, mode, limit: limit === 0 ? undefined : limit, value: bytes.optionalString() }
 }
 
 const TARGETS = ['lease', 'parent', 'prefix', 'key'] as const
 
 function putRevoke(bytes: ByteWriter, { request, target, by, why, after }: RevokeRequest): void {
-  bytes.optionalText(request)
+  bytes.optionalString(request)
   const named = target as unknown as Record<string, string>
   const kind = TARGETS.find((each) => named[each] !== undefined)!
   bytes.byte(TARGETS.indexOf(kind))
-  bytes.text(named[kind]!)
+  bytes.string(named[kind]!)
   // Tokens begin with 1.
   bytes.integer(('token' in target && target.token) || 0)
-  bytes.optionalText(by)
-  bytes.optionalText(why)
+  bytes.optionalString(by)
+  bytes.optionalString(why)
   bytes.number(after ?? 0)
 }
 
 function takeRevoke(bytes: ByteReader): RevokeRequest {
-  const request = bytes.optionalText()
+  const request = bytes.optionalString()
   const kind = TARGETS[bytes.byte()]!
-  const name = bytes.text()
+  const name = bytes.string()
   const token = bytes.integer()
   const target = { [kind]: name, ...(token > 0 && { token }) } as unknown as RevokeTarget
-  const [by, why] = [bytes.optionalText(), bytes.optionalText()]
+  const [by, why] = [bytes.optionalString(), bytes.optionalString()]
   const after = bytes.number()
   return { request, target, by, why, ...(after > 0 && { after }) } as RevokeRequest
 }

@@ -113,9 +113,9 @@ export class Machine {
   /** Everything as it is now, to be written while the machine goes on. */
   copy(): MachineCopy {
     const bytes = new ByteWriter()
-    bytes.text(this.epoch)
-    bytes.text(JSON.stringify(this.#epochs))
-    bytes.text(JSON.stringify(this.kernel.limits))
+    bytes.string(this.epoch)
+    bytes.string(JSON.stringify(this.#epochs))
+    bytes.string(JSON.stringify(this.kernel.limits))
     bytes.float(this.time)
     bytes.integer(this.kernel.revision)
     bytes.integer(this.floor)
@@ -136,9 +136,9 @@ export class Machine {
   restore(chunks: readonly Uint8Array[], position: Position, now: number): void {
     readSnapshot(chunks, {
       head: (bytes) => {
-        const epoch = bytes.text()
-        this.#epochs = JSON.parse(bytes.text()) as string[]
-        const limits = JSON.parse(bytes.text()) as Limits
+        const epoch = bytes.string()
+        this.#epochs = JSON.parse(bytes.string()) as string[]
+        const limits = JSON.parse(bytes.string()) as Limits
         this.time = bytes.float()
         this.#found(epoch, limits, bytes.integer())
         this.floor = bytes.integer()

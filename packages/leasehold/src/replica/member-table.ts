@@ -46,7 +46,7 @@ export class MemberTable {
     bytes.integer(this.#removedAt)
     bytes.integer(this.#members.size)
     for (const [id, { sequence, position, semantics }] of this.#members) {
-      bytes.text(id)
+      bytes.string(id)
       bytes.integer(sequence)
       bytes.integer(position)
       bytes.integer(semantics)
@@ -57,7 +57,7 @@ export class MemberTable {
   take(bytes: ByteReader, now: number): void {
     this.#removedAt = bytes.integer()
     for (let left = bytes.integer(); left > 0; left--) {
-      const [id, sequence, position] = [bytes.text(), bytes.integer(), bytes.integer()]
+      const [id, sequence, position] = [bytes.string(), bytes.integer(), bytes.integer()]
       this.#members.set(id, { sequence, position, heardAt: now, semantics: bytes.integer() })
     }
   }

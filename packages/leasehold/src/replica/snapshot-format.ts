@@ -166,7 +166,7 @@ function putRequest(
   bytes: ByteWriter,
   [request, answer]: [string, Parameters<typeof putAnswer>[1]],
 ) {
-  bytes.text(request)
+  bytes.string(request)
   putAnswer(bytes, answer)
 }
 
@@ -179,10 +179,10 @@ function putTenure(bytes: ByteWriter, tenure: readonly [Key, Tenure] | undefined
   bytes.byte(tenure ? 1 : 0)
   if (!tenure) return
   const [key, { token, holder, lease, heldSince, endedAt, end }] = tenure
-  bytes.text(key)
+  bytes.string(key)
   bytes.integer(token)
-  bytes.text(holder)
-  bytes.text(lease)
+  bytes.string(holder)
+  bytes.string(lease)
   bytes.number(heldSince)
   bytes.number(endedAt)
   putEnd(bytes, end)
@@ -190,15 +190,15 @@ function putTenure(bytes: ByteWriter, tenure: readonly [Key, Tenure] | undefined
 
 function takeTenure(bytes: ByteReader): readonly [Key, Tenure] | undefined {
   if (bytes.byte() === 0) return undefined
-  const key = bytes.text()
+  const key = bytes.string()
   const token = bytes.integer()
-  const [holder, lease] = [bytes.text(), bytes.text()]
+  const [holder, lease] = [bytes.string(), bytes.string()]
   const [heldSince, endedAt] = [bytes.number(), bytes.number()]
   return [key, { token, holder, lease, heldSince, endedAt, end: takeEnd(bytes) }]
 }
 
 function putIdle(bytes: ByteWriter, [key, isUsed]: readonly [Key, boolean]): void {
-  bytes.text(key)
+  bytes.string(key)
   bytes.byte(isUsed ? 1 : 0)
 }
 
@@ -208,10 +208,10 @@ function takeMemory(
   { retained }: Kernel,
   idle: [Key, boolean][],
 ): void {
-  if (kind === ANSWERS) retained.addAnswer(bytes.text(), takeAnswer(bytes))
+  if (kind === ANSWERS) retained.addAnswer(bytes.string(), takeAnswer(bytes))
   else if (kind === ENDS) retained.addEnd(bytes.integer(), takeEnd(bytes))
   else if (kind === TENURES) retained.addTenure(takeTenure(bytes))
-  else if (kind === IDLE) idle.push([bytes.text(), bytes.byte() === 1])
+  else if (kind === IDLE) idle.push([bytes.string(), bytes.byte() === 1])
   else throw new RangeError(`a block has the unknown kind ${kind}`)
 }
 

@@ -31,11 +31,11 @@ import {
 import type { Durability } from './durability.ts'
 import { Outbox } from './outbox.ts'
 
-/** How many leases one sweep looks at before it lets others have their turn. */
-const SWEEP = 1000
+/** How many leases one sweep checks before other work gets its turn. */
+const SWEEP_LEASES_MAX = 1000
 
-/** How long to wait before expiring again, where an expiry could not be written. */
-const OBSTRUCTED_MS = 250
+/** How long to wait before the next sweep if an expiry could not be written. */
+const RETRY_SWEEP_MS = 250
 
 export interface KernelRunnerOptions {
   readonly clock: Clock
@@ -43,14 +43,14 @@ export interface KernelRunnerOptions {
   readonly limits?: Partial<Limits> | undefined
   /** The revision to start after. */
   readonly revision?: Revision | undefined
-  /** Where nothing needs to last beyond the process, none. */
+  /** None if nothing needs to outlive the process. */
   readonly durability?: Durability | undefined
 }
 
 /**
- * Runs a kernel in real time: gives it the clock, sleeps until the next deadline, answers calls
- * when what they rest on is durable, and tells those who watch. The stores that are embedded are
- * this, with or without durability.
+ * Runs a kernel in real time: gives it the clock, sleeps until the next deadline, answers calls when
+ * the changes behind the answer are durable, and notifies watches. The embedded stores are kernel
+ * runners, with or without durability.
  */
 export class KernelRunner implements LeaseStore {
   readonly guarantees: Guarantees
@@ -80,7 +80,7 @@ export class KernelRunner implements LeaseStore {
     }
   }
 
-  /** Opens for calls. To be called once, after the kernel was rebuilt if it is to be. */
+  /** Opens the store for calls. Call it once, after the kernel was rebuilt if necessary. */
   start(): void {
     this.#outbox.attach(this.kernel)
     this.#arm()
@@ -95,7 +95,7 @@ export class KernelRunner implements LeaseStore {
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
     if (this.#closing) return reject(CLOSED)
     const answer = this.kernel.renew(leases, this.#clock.now())
-    // That a lease was renewed rests on nothing that could be lost; that one is gone, or broken, does.
+    // A renewal depends on nothing that could be lost. The end or break of a lease does.
     if (!('lost' in answer) || answer.lost.length > 0 || answer.capped.some(isBroken)) {
       return this.#answer(answer)
     }
@@ -153,8 +153,8 @@ export class KernelRunner implements LeaseStore {
   }
 
   /**
-   * Gives an answer, when all that was changed before it is durable. An obstacle rests on nothing
-   * that was changed, and what stands in the way of writing may last.
+   * Answers when all earlier changes are durable. An obstacle is answered at once: it depends on no
+   * change, and what prevents writing may last.
    */
   #answer<A extends object>(answer: A | Refused, obstacle?: Refusal): Promise<A> {
     if (isRefusedAnswer(answer) && answer.refusal === obstacle) return reject(answer.refusal)
@@ -169,7 +169,7 @@ export class KernelRunner implements LeaseStore {
     return this.#durability?.pending ? this.#durability.durable() : undefined
   }
 
-  /** Sets the timer for an earlier deadline. Renewals do not move it: the sweep looks again. */
+  /** Sets the timer for an earlier deadline. Renewals do not move it: the sweep checks again. */
   #arm(): void {
     const time = this.kernel.nextDeadline
     if (time >= this.#timerTime || this.#sweeping) return
@@ -179,8 +179,8 @@ export class KernelRunner implements LeaseStore {
   }
 
   /**
-   * The sweep is put off until the input that has already arrived was handled: after a stall, a
-   * renewal that came in time must be seen before the lease that it renews is looked at.
+   * Defers the sweep until the input that has already arrived was handled. After a stall, a renewal
+   * that arrived in time must be handled before its lease is checked.
    */
   #sweepSoon(): void {
     this.#timerTime = Infinity
@@ -192,10 +192,10 @@ export class KernelRunner implements LeaseStore {
     if (this.#closing) return
     const now = this.#clock.now()
     if (this.#durability?.obstacle('shrink')) {
-      this.#clock.timer(now + OBSTRUCTED_MS, () => this.#sweepSoon())
+      this.#clock.timer(now + RETRY_SWEEP_MS, () => this.#sweepSoon())
       return
     }
-    const more = this.kernel.expire(now, SWEEP)
+    const more = this.kernel.expire(now, SWEEP_LEASES_MAX)
     this.#outbox.changed()
     if (more) {
       this.#clock.defer(() => this.#sweep())

@@ -1,7 +1,7 @@
 import type { EventLog } from '../kernel/index.ts'
 import type { Event, Notice, Observer, Watch } from '../port/index.ts'
 
-/** One who watches. After `close` it hears nothing more. */
+/** One watch. After `close` it gets no notice. */
 export class Watcher implements Watch {
   readonly #observer: Observer
   readonly #remove: (watcher: Watcher) => void
@@ -18,7 +18,7 @@ export class Watcher implements Watch {
     try {
       this.#observer(notice)
     } catch (error) {
-      // The others who watch must hear all the same; but the fault should not vanish either.
+      // The other watches must still be notified, but the error should not disappear.
       process.emitWarning(error instanceof Error ? error : new Error(String(error)))
     }
   }
@@ -34,7 +34,7 @@ function isLast(notice: Notice): boolean {
   return notice.type === 'gone' || notice.type === 'compacted' || notice.type === 'interrupted'
 }
 
-/** One who watches a prefix: hears the events from the number `from` on, once it has started. */
+/** One watch of a prefix. It gets the events from the number `from` on, once it has started. */
 export class PrefixWatcher extends Watcher {
   readonly prefix: string
   readonly from: number
@@ -58,7 +58,7 @@ export class PrefixWatcher extends Watcher {
     this.flush()
   }
 
-  /** Tells what has been queued; but nothing before the first notice. */
+  /** Sends the queued events, but nothing before the first notice. */
   flush(): void {
     const events = this.#queued
     if (events.length === 0 || !this.#started) return
@@ -67,33 +67,33 @@ export class PrefixWatcher extends Watcher {
   }
 }
 
-const NOBODY: ReadonlySet<PrefixWatcher> = new Set()
+const NO_WATCHERS: ReadonlySet<PrefixWatcher> = new Set()
 
 /**
- * Those who watch prefixes. Finding who watches a key costs one look-up for each length of prefix
- * that is watched, however many watch.
+ * The watches of prefixes. Finding the watches of a key costs one lookup for each length of a
+ * watched prefix, however many watches there are.
  */
 export class PrefixWatchers {
   readonly #events: EventLog
   readonly #byPrefix = new Map<string, Set<PrefixWatcher>>()
   readonly #lengths = new Map<number, number>()
-  /** The events below this number have been told. */
-  #told: number
+  /** The events below this number were sent. */
+  #sent: number
 
   constructor(events: EventLog) {
     this.#events = events
-    this.#told = events.next
-    events.announced(this.#told)
+    this.#sent = events.next
+    events.announced(this.#sent)
   }
 
   get size(): number {
     return this.#byPrefix.size
   }
 
-  /** Adds one who is to hear the events from the number `from` on. */
+  /** Adds a watch for the events from the number `from` on. */
   add(prefix: string, from: number, observer: Observer): PrefixWatcher {
     const watcher = new PrefixWatcher(prefix, from, observer, () => this.#remove(watcher))
-    for (let at = from; at < this.#told; at++) {
+    for (let at = from; at < this.#sent; at++) {
       if (this.#events.key(at).startsWith(prefix)) watcher.queue(this.#events.event(at))
     }
     const watchers = this.#byPrefix.get(prefix) ?? new Set()
@@ -102,27 +102,27 @@ export class PrefixWatchers {
     return watcher
   }
 
-  /** Tells everyone the events below `number`, if they have not been told more already. */
-  tell(number: number): void {
-    if (number <= this.#told) return
-    const touched = this.size > 0 ? this.#queueUpTo(number) : NOBODY
-    this.#told = number
+  /** Sends the events below `number` to all watches, unless they were sent already. */
+  sendUpTo(number: number): void {
+    if (number <= this.#sent) return
+    const matched = this.size > 0 ? this.#queueUpTo(number) : NO_WATCHERS
+    this.#sent = number
     this.#events.announced(number)
-    for (const watcher of touched) watcher.flush()
+    for (const watcher of matched) watcher.flush()
   }
 
   all(): Watcher[] {
     return [...this.#byPrefix.values()].flatMap((watchers) => [...watchers])
   }
 
-  /** Queues the events below `number` for those whom they concern. */
+  /** Queues the events below `number` for the watches that match. */
   #queueUpTo(number: number): Set<PrefixWatcher> {
-    const touched = new Set<PrefixWatcher>()
-    for (let at = this.#told; at < number; at++) this.#match(at, touched)
-    return touched
+    const matched = new Set<PrefixWatcher>()
+    for (let at = this.#sent; at < number; at++) this.#match(at, matched)
+    return matched
   }
 
-  #match(number: number, touched: Set<PrefixWatcher>): void {
+  #match(number: number, matched: Set<PrefixWatcher>): void {
     const key = this.#events.key(number)
     let event: Event | undefined
     for (const length of this.#lengths.keys()) {
@@ -131,7 +131,7 @@ export class PrefixWatchers {
         if (number < watcher.from) continue
         event ??= this.#events.event(number)
         watcher.queue(event)
-        touched.add(watcher)
+        matched.add(watcher)
       }
     }
   }
@@ -147,7 +147,7 @@ export class PrefixWatchers {
   }
 }
 
-/** Those who watch their leases, by the lease's slot. */
+/** The watches of leases, by the lease's slot. */
 export class LeaseWatchers {
   readonly #bySlot = new Map<number, Set<Watcher>>()
 
@@ -165,7 +165,7 @@ export class LeaseWatchers {
     return watcher
   }
 
-  /** The lease is gone and its slot will be another's. Answers with those who watched it. */
+  /** The lease has ended and its slot will be reused. Returns its watches. */
   take(slot: number): ReadonlySet<Watcher> | undefined {
     const watchers = this.#bySlot.get(slot)
     this.#bySlot.delete(slot)

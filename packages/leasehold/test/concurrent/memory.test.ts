@@ -9,7 +9,7 @@ import {
 } from '../../src/testing/index.ts'
 import { WorldDriver } from './world-driver.ts'
 
-/** Small rings: the room for large ones takes longer to make than a schedule to run. */
+/** Small rings: allocating large ones takes longer than running a schedule. */
 const limits = { history: 256, events: 1024 }
 
 class MemoryDriver extends WorldDriver<never> {
@@ -22,8 +22,8 @@ class MemoryDriver extends WorldDriver<never> {
   }
 }
 
-describe('the memory store, given many calls at a time', () => {
-  it('does to the millisecond what the kernel does in the order of the calls', async () => {
+describe('the memory store, with concurrent calls', () => {
+  it('behaves like the kernel in the order of the calls, to the millisecond', async () => {
     const schedules: fc.Arbitrary<Tick<never>[]> = concurrentSchedules(fc)
     await fc.assert(
       fc.asyncProperty(schedules, (schedule) =>

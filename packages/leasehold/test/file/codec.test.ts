@@ -201,13 +201,13 @@ describe('numbers', () => {
         for (const [number, integer, text] of values) {
           writer.number(number)
           writer.integer(integer)
-          writer.text(text)
+          writer.string(text)
         }
         const reader = new ByteReader(writer.view())
         for (const [number, integer, text] of values) {
           expect(reader.number()).toBe(number)
           expect(reader.integer()).toBe(integer)
-          expect(reader.text()).toBe(text)
+          expect(reader.string()).toBe(text)
         }
         expect(reader.done).toBe(true)
       }),

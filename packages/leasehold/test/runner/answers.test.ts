@@ -26,7 +26,7 @@ async function leaseOn(runner: ReturnType<typeof runnerOn>, keys: string[] = [])
 }
 
 describe('an answer', () => {
-  it('is given when what it rests on is durable', async () => {
+  it('is given when the changes before it are durable', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const granted = runner.grant({ holder: 'a', ttl: 1000 })
@@ -35,7 +35,7 @@ describe('an answer', () => {
     expect(await stateOf(granted)).toBe('fulfilled')
   })
 
-  it('that refuses waits for that, too', async () => {
+  it('that is a refusal waits for them, too', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     void runner.grant({ holder: 'a', ttl: 1000 })
@@ -48,7 +48,7 @@ describe('an answer', () => {
     expect(await stateOf(read)).toBe('fulfilled')
   })
 
-  it('to a renewal is given at once, unless it says that a lease is gone', async () => {
+  it('to a renewal is given at once, unless a lease has ended', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const granting = leaseOn(runner)
@@ -60,7 +60,7 @@ describe('an answer', () => {
     expect(await stateOf(runner.renew('no array' as never))).toBe('open')
   })
 
-  it('to a renewal is given at once if the lease only comes to the end of its life', async () => {
+  it('to a renewal is given at once if the lease only reaches the end of its life', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const granting = runner.grant({ holder: 'a', ttl: 1000, maxLife: 1000 })
@@ -72,7 +72,7 @@ describe('an answer', () => {
     expect((await renewing).capped).toEqual([{ lease, remaining: 1000, end: undefined }])
   })
 
-  it('to everything is a refusal once the store is closed', async () => {
+  it('is always a refusal after the store was closed', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const closing = runner.close()
@@ -94,8 +94,8 @@ describe('an answer', () => {
   })
 })
 
-describe('a disk that is full', () => {
-  it('refuses what adds something, and lets go of what there is', async () => {
+describe('a full disk', () => {
+  it('refuses changes that add something, and allows changes that free something', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const granting = leaseOn(runner, ['k'])
@@ -115,7 +115,7 @@ describe('a disk that is full', () => {
     await revoked
   })
 
-  it('may refuse that, too', async () => {
+  it('may refuse changes that free something, too', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     disk.full = { shrink: FULL }
@@ -125,7 +125,7 @@ describe('a disk that is full', () => {
     await expect(revoke).rejects.toThrow(refused('storage-full'))
   })
 
-  it('keeps leases alive that it cannot end, and ends them a little after it can', async () => {
+  it('keeps leases alive that cannot be ended, and ends them soon after that is possible', async () => {
     const disk = new SlowDisk()
     const clock = new TestClock()
     const runner = runnerOn(disk, clock)
@@ -141,8 +141,8 @@ describe('a disk that is full', () => {
   })
 })
 
-describe('expiring', () => {
-  it('goes on until nothing is overdue, and lets others have their turn in between', async () => {
+describe('expiry', () => {
+  it('continues until nothing is overdue, and lets other work run in between', async () => {
     const clock = new TestClock()
     const runner = runnerOn(undefined, clock)
     for (let count = 0; count < 2500; count++) await runner.grant({ holder: 'a', ttl: 1000 })
@@ -180,7 +180,7 @@ describe('expiring', () => {
     expect(runner.kernel.leases).toBe(1)
   })
 
-  it('sets no timer while it waits for its turn, and none when the store is closed', async () => {
+  it('sets no timer while a sweep is due, and none when the store is closed', async () => {
     const clock = new TestClock()
     const runner = runnerOn(undefined, clock)
     await runner.grant({ holder: 'a', ttl: 100 })

@@ -6,7 +6,7 @@ import { runnerOn, SlowDisk } from './slow-disk.ts'
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const lease = { holder: 'a', ttl: 1000 }
 
-/** A runner with one lease that is durable. */
+/** A runner with one durable lease. */
 async function begin(clock = new TestClock()) {
   const disk = new SlowDisk()
   const runner = runnerOn(disk, clock)
@@ -17,7 +17,7 @@ async function begin(clock = new TestClock()) {
   return { disk, runner, clock, id: granted.lease }
 }
 
-/** Whether the promise was settled by now. */
+/** Whether the promise is settled by now. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false
   const settle = () => {
@@ -29,7 +29,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('an answer', () => {
-  it('that one lease is gone waits until its end is durable', async () => {
+  it('that a lease has ended waits until its end is durable', async () => {
     const { disk, runner, id } = await begin()
     void runner.revoke({ target: { lease: id }, why: 'done' })
     const renewed = runner.renew([id])
@@ -39,14 +39,14 @@ describe('an answer', () => {
     await runner.close()
   })
 
-  it('that all leases were renewed waits for nothing', async () => {
+  it('that all leases were renewed does not wait', async () => {
     const { runner, id } = await begin()
     void runner.grant(lease)
     expect(await isSettled(runner.renew([id]))).toBe(true)
     await runner.close()
   })
 
-  it('that refuses waits until what it rests on is durable', async () => {
+  it('that refuses waits until the changes before it are durable', async () => {
     const { disk, runner, id } = await begin()
     void runner.revoke({ target: { lease: id }, why: 'done' })
     const refused = runner.claim({ lease: id, claims: [{ key: 'l' }] })
@@ -58,7 +58,7 @@ describe('an answer', () => {
 })
 
 describe('an expiry', () => {
-  it('comes at the deadline of whichever lease is due first, granted late or early', async () => {
+  it('happens at the earliest deadline, whichever lease was granted first', async () => {
     const { disk, runner, clock } = await begin()
     const short = runner.grant({ holder: 'b', ttl: 100, claims: [{ key: 'short' }] })
     disk.sync()
@@ -69,7 +69,7 @@ describe('an expiry', () => {
     await runner.close()
   })
 
-  it('waits while it cannot be written, and comes as soon as it can', async () => {
+  it('waits while it cannot be written, and happens as soon as it can', async () => {
     const { disk, runner, clock } = await begin()
     const refusal = { code: 'storage-full', message: 'full' } as const
     disk.full = { grow: refusal, shrink: refusal }
@@ -84,11 +84,11 @@ describe('an expiry', () => {
 })
 
 describe('a watch', () => {
-  it('that waits for its first notice hears that the store was closed', async () => {
+  it('that waits for its first notice is notified that the store was closed', async () => {
     const { runner } = await begin()
     void runner.grant(lease)
     const heard: Notice[] = []
-    // Of a lease that is gone there is one thing to hear, and it is not durable yet.
+    // The watch of an ended lease gets one notice, which is not durable yet.
     for (const lease of ['1.1', '2.1']) {
       runner.watch({ lease }, (notice) => heard.push(notice))
       await turn()
@@ -98,7 +98,7 @@ describe('a watch', () => {
     expect(heard.map(({ type }) => type)).toEqual(['interrupted', 'interrupted'])
   })
 
-  it('hears what happened while it waited for the change before to be durable', async () => {
+  it('is notified of what happened while an earlier change was not durable', async () => {
     const { disk, runner } = await begin()
     const heard: string[] = []
     runner.watch({ prefix: '' }, (notice) => {
@@ -116,7 +116,7 @@ describe('a watch', () => {
     await runner.close()
   })
 
-  it('hears no event before its first notice, and none from before it began', async () => {
+  it('gets no event before its first notice, and none from before it began', async () => {
     const { disk, runner } = await begin()
     runner.watch({ prefix: '' }, () => {})
     await turn()

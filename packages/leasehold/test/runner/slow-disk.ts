@@ -4,11 +4,11 @@ import { type Durability, KernelRunner } from '../../src/runner/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
-/** Keeps nothing, and makes durable only when the test says so. */
+/** Stores nothing, and is durable only when the test says so. */
 export class SlowDisk implements Durability {
   readonly changeSink: ChangeSink = new Kernel().replay()
   pending = false
-  /** What may not be written now. */
+  /** What cannot be written now. */
   full: Partial<Record<'grow' | 'shrink', Refusal>> = {}
   closed = 0
   #promise: Promise<void> | undefined
@@ -16,7 +16,7 @@ export class SlowDisk implements Durability {
   #reject: (error: Error) => void = () => {}
 
   constructor() {
-    // Every change is told to the journal; this one only notes that there was one.
+    // Every change comes here; it only records that there was one.
     this.changeSink = new Proxy(this.changeSink, {
       get: () => () => {
         this.pending = true

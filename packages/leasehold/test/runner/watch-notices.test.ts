@@ -7,8 +7,8 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 afterEach(() => vi.restoreAllMocks())
 
-describe('those who watch', () => {
-  it('all hear, where one of them fails', async () => {
+describe('watches', () => {
+  it('are all notified, even if one of them fails', async () => {
     const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const store = memoryStore()
     const heard: Notice[] = []
@@ -25,7 +25,7 @@ describe('those who watch', () => {
     await store.close()
   })
 
-  it('hear of nothing before it is durable', async () => {
+  it('are notified of nothing before it is durable', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const heard: Event[] = []
@@ -42,7 +42,7 @@ describe('those who watch', () => {
     await runner.close()
   })
 
-  it('cannot resume from long ago: a store that nobody watches drops its old events, too', async () => {
+  it('cannot resume from long ago: a store without watches drops its old events, too', async () => {
     const store = memoryStore({ limits: { events: 64 } })
     for (let at = 0; at < 200; at++) {
       await store.grant({ holder: 'a', ttl: 1000, claims: [{ key: `k${at}` }] })
@@ -54,13 +54,13 @@ describe('those who watch', () => {
     await store.close()
   })
 
-  it('hear nothing twice, after a time in which nobody watched', async () => {
+  it('are notified of nothing twice, after a time without watches', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const first = runner.watch({ prefix: '' }, () => {})
     await turn()
     void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'one' }] })
-    // Nobody watches any more while the first change is still being written, and a second is made.
+    // The watch is closed while the first change is being written, and a second change is made.
     first.close()
     void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'two' }] })
     const heard: string[] = []

@@ -20,8 +20,8 @@ function kernelWith(keys: readonly string[]): Kernel {
   return kernel
 }
 
-describe('those who watch prefixes', () => {
-  it('are found by the lengths of their prefixes, and forgotten when they close', () => {
+describe('watches of prefixes', () => {
+  it('are found by the lengths of their prefixes, and removed when they close', () => {
     const kernel = kernelWith([])
     const watchers = new PrefixWatchers(kernel.events)
     const heard: Notice[] = []
@@ -35,7 +35,7 @@ describe('those who watch prefixes', () => {
     heard.length = 0
     const grant = (key: string) => {
       kernel.grant({ holder: 'a', ttl: 1000, claims: [{ key }] }, 1)
-      watchers.tell(kernel.events.next)
+      watchers.sendUpTo(kernel.events.next)
       return keysIn(heard.splice(0))
     }
     expect(watchers.size).toBe(3)
@@ -59,7 +59,7 @@ describe('those who watch prefixes', () => {
     expect(grant('ab')).toEqual(['ab'])
   })
 
-  it('hear what has been told before from their number on, and only their own', () => {
+  it('get the earlier events from their number on, and only matching ones', () => {
     const kernel = kernelWith(['a/1', 'b/1', 'a/2'])
     const watchers = new PrefixWatchers(kernel.events)
     const heard: Notice[] = []
@@ -67,19 +67,19 @@ describe('those who watch prefixes', () => {
     const watcher = watchers.add('a/', first, (notice) => heard.push(notice))
     watcher.notify({ type: 'watching', revision: 1 })
     expect(keysIn(heard)).toEqual(['a/2'])
-    watchers.tell(kernel.events.next)
-    watchers.tell(kernel.events.next - 1)
+    watchers.sendUpTo(kernel.events.next)
+    watchers.sendUpTo(kernel.events.next - 1)
     expect(keysIn(heard)).toEqual(['a/2'])
   })
 
-  it('hear nothing that was there before their number, though it was not told yet', () => {
+  it('get no event from before their number, even if it was not sent yet', () => {
     const kernel = kernelWith([])
     const watchers = new PrefixWatchers(kernel.events)
     kernel.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'old' }] }, 1)
     const heard: Notice[] = []
     const watcher = watchers.add('', kernel.events.next, (notice) => heard.push(notice))
     kernel.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'new' }] }, 1)
-    watchers.tell(kernel.events.next)
+    watchers.sendUpTo(kernel.events.next)
     expect(heard).toEqual([])
     watcher.notify({ type: 'watching', revision: 1 })
     expect(types(heard)).toEqual(['watching', 'events'])
@@ -87,8 +87,8 @@ describe('those who watch prefixes', () => {
   })
 })
 
-describe('those who watch leases', () => {
-  it('are forgotten when they close, but not those who came to the slot after them', () => {
+describe('watches of leases', () => {
+  it('are removed when they close, but not the later watches of the same slot', () => {
     const watchers = new LeaseWatchers()
     const one = watchers.add(3, () => {})
     const two = watchers.add(3, () => {})
@@ -107,7 +107,7 @@ describe('those who watch leases', () => {
 })
 
 describe('a watch', () => {
-  it('hears nothing after it was closed', async () => {
+  it('gets nothing after it was closed', async () => {
     const { store } = testStore()
     const heard: Notice[] = []
     const watch = store.watch({ prefix: '' }, (notice) => heard.push(notice))
@@ -120,7 +120,7 @@ describe('a watch', () => {
     expect(types(heard)).toEqual(['watching'])
   })
 
-  it('hears once that the store is closed, whether it has begun or not', async () => {
+  it('is notified once that the store is closed, whether it has begun or not', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const begun: Notice[] = []
@@ -150,7 +150,7 @@ describe('a watch', () => {
       expect(types(heard)).toEqual(['interrupted'])
   })
 
-  it('of a lease that is gone says so and ends', async () => {
+  it('of an ended lease says so and ends', async () => {
     const { store } = testStore()
     const heard: Notice[] = []
     store.watch({ lease: '9.9' }, (notice) => heard.push(notice))
@@ -159,7 +159,7 @@ describe('a watch', () => {
     expect(types(heard)).toEqual(['gone'])
   })
 
-  it('resumes from any revision that the store remembers', async () => {
+  it('resumes from any revision that the store still has', async () => {
     const { store } = testStore({ tokensAbove: 100 })
     for (let round = 0; round < 8; round++) {
       await store.grant({ holder: 'a', ttl: 1000, claims: [{ key: `k/${round}` }] })
@@ -180,7 +180,7 @@ describe('a watch', () => {
     expect(await hear(100)).toHaveLength(10)
   })
 
-  it('hears what could not be written at first, once it could', async () => {
+  it('is notified of a change that could not be written at first, once it is written', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const heard: Notice[] = []
@@ -198,7 +198,7 @@ describe('a watch', () => {
     expect(keysIn(heard)).toEqual(['k'])
   })
 
-  it('hears nothing of what could not be written before the store was closed', async () => {
+  it('is not notified of a change that was never written before the store was closed', async () => {
     const disk = new SlowDisk()
     const runner = runnerOn(disk)
     const heard: Notice[] = []

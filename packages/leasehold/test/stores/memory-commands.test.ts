@@ -13,11 +13,11 @@ const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
 
 const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: 2 })
 
-/** A small history: the room for a large one takes longer to make than a sequence to run. */
+/** A small history: allocating a large one takes longer than running a sequence. */
 const limits = { history: 256 }
 
 describe('the memory store, given random commands', () => {
-  it('does to the millisecond what the kernel does', async () => {
+  it('behaves like the kernel, to the millisecond', async () => {
     const open = async () => {
       const { store, clock } = testStore({ limits })
       return { store, advance: (ms: number) => clock.advance(ms) }
@@ -28,7 +28,7 @@ describe('the memory store, given random commands', () => {
     )
   }, 30_000)
 
-  it('does what the kernel does where time cannot be moved', async () => {
+  it('behaves like the kernel in real time', async () => {
     const open = async () => ({ store: memoryStore({ limits }) })
     await fc.assert(
       fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands, { limits })),
@@ -36,7 +36,7 @@ describe('the memory store, given random commands', () => {
     )
   }, 30_000)
 
-  it('tells those who watch a lease what the kernel tells', async () => {
+  it('sends the watches of a lease the same notices as the kernel', async () => {
     const open = async () => {
       const { store, clock } = testStore({ limits })
       return { store, others: [store], advance: (ms: number) => clock.advance(ms) }

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import type { Limits } from '../../src/port/index.ts'
 import { conformance, testStore } from '../../src/testing/index.ts'
 
-/** Small enough that every limit can be reached, and that each test has its room at once. */
+/** Small enough that every limit can be reached, and that each test has room at once. */
 const SMALL: Partial<Limits> = {
   keysPerClaim: 40,
   claimsPerLease: 30,
@@ -14,7 +14,7 @@ const SMALL: Partial<Limits> = {
   historyPerKey: 4,
 }
 
-describe('the memory store, on a clock that is moved', () => {
+describe('the memory store, with a test clock', () => {
   const open = async () => {
     const { store, clock } = testStore({ limits: SMALL })
     return { store, advance: (ms: number) => clock.advance(ms) }

@@ -146,7 +146,7 @@ export class FileDurability implements Durability {
         this.#retry()
         await durable
       }
-      if (this.changeSink.mortal) await this.#writeTime()
+      if (this.changeSink.hasFiniteLives) await this.#writeTime()
       isComplete = true
     } finally {
       this.#closed = true
@@ -230,7 +230,7 @@ export class FileDurability implements Durability {
   #keepTime(): void {
     this.#clockTimer = this.#clock.timer(this.#clock.now() + TIME_EVERY_MS, () => {
       const idle = this.#clock.now() - this.#writtenAt >= TIME_EVERY_MS / 2
-      if (this.changeSink.mortal && idle && !this.pending && !this.#scheduled) this.#begin()
+      if (this.changeSink.hasFiniteLives && idle && !this.pending && !this.#scheduled) this.#begin()
       this.#keepTime()
     })
   }

@@ -156,7 +156,7 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
     shift,
     snapshotBytes,
   })
-  durability.changeSink.mortal = last.logBytes + last.bytes > 0
+  durability.changeSink.hasFiniteLives = last.logBytes + last.bytes > 0
   durability.start({
     log,
     supply,

@@ -104,7 +104,7 @@ export class ManifestFile {
 function encode(manifest: Manifest, generation: number): Buffer {
   const payload = new ByteWriter()
   putFormat(payload)
-  payload.text(manifest.storeId)
+  payload.string(manifest.storeId)
   payload.byte(STATES.indexOf(manifest.state))
   payload.integer(manifest.snapshot)
   payload.integer(manifest.end.segment)
@@ -128,7 +128,7 @@ function decode(bytes: Buffer, slot: number): { generation: number; manifest: Ma
   }
   const reader = new ByteReader(payload)
   checkFormat(reader.integer(), MANIFEST)
-  const storeId = reader.text()
+  const storeId = reader.string()
   const state = STATES[reader.byte()]!
   const snapshot = reader.integer()
   const end = { segment: reader.integer(), offset: reader.integer(), sequence: reader.integer() }

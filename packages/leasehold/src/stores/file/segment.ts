@@ -122,7 +122,7 @@ function firstStep(info: SegmentInfo, size: number): Buffer {
   const bytes = Buffer.alloc(size)
   const payload = new ByteWriter()
   payload.integer(FORMAT)
-  payload.text(info.storeId)
+  payload.string(info.storeId)
   payload.integer(info.number)
   payload.integer(info.bytes)
   const fields = { kind: KIND.segment, last: true, time: 0, sequence: 0, index: 0 }
@@ -141,7 +141,7 @@ function decodeInfo(bytes: Buffer, name: string) {
   }
   const reader = new ByteReader(payload)
   const format = checkFormat(reader.integer(), name)
-  return { format, storeId: reader.text(), number: reader.integer(), bytes: reader.integer() }
+  return { format, storeId: reader.string(), number: reader.integer(), bytes: reader.integer() }
 }
 
 export function checkFormat(format: number, name: string): number {

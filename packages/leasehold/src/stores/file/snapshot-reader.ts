@@ -45,7 +45,7 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
     const { payload } = frameAt(head, 0, name, 0, 0, KIND.snapshot)
     const reader = new ByteReader(payload)
     const format = checkFormat(reader.integer(), name)
-    const storeId = reader.text()
+    const storeId = reader.string()
     const told = reader.integer()
     if (told !== number) {
       throw damaged(name, 0, `its header says that it is ${snapshotName(told)}`)

@@ -127,7 +127,7 @@ class SnapshotWriter {
     const { storeId, number, start } = this.#options
     this.#group.clear()
     putFormat(this.#group)
-    this.#group.text(storeId)
+    this.#group.string(storeId)
     this.#group.integer(number)
     this.#group.integer(start.segment)
     this.#group.integer(start.offset)

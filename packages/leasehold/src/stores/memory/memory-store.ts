@@ -13,13 +13,13 @@ export interface MemoryStoreOptions {
   readonly clock?: Clock | undefined
   readonly limits?: Partial<Limits> | undefined
   /**
-   * Tokens begin above this number. A memory store forgets its tokens with the process: where the
-   * fences that they are shown to live longer, give a number that rises from one start to the next.
+   * Tokens start above this number. A memory store forgets its tokens with the process. If the fences
+   * that check them live longer, give a number that increases with every start.
    */
   readonly tokensAbove?: Token | undefined
 }
 
-/** A store in this process's memory. Nothing outlives the process; nothing else can reach it. */
+/** A store in the memory of this process. Nothing outlives the process; no other process can use it. */
 export function memoryStore(options: MemoryStoreOptions = {}): LeaseStore {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const runner = new KernelRunner({
