@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 source scripts/retry.sh
 
 # name, version, module and main package
-table='etcd 3.6.5 go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3'
+table='etcd 3.6.5 go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3
+nats-server 2.12.15 github.com/nats-io/nats-server/v2 github.com/nats-io/nats-server/v2'
 
 cache="${LEASEHOLD_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/leasehold/engines}"
 

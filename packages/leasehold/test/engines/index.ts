@@ -1,7 +1,7 @@
 export { AZURITE, AZURITE_KEY, azuriteUrl } from './azurite.ts'
 export { describeWith, Engine, type EngineSpec } from './engine.ts'
 export { compactEtcd, ETCD, EtcdCluster, etcdCall, NEWER_ETCD } from './etcd.ts'
-export { NATS, NatsCluster, natsServer } from './nats.ts'
+export { NATS, NatsCluster, NEWER_NATS, natsServer } from './nats.ts'
 export { pgbouncer } from './pgbouncer.ts'
 export { POSTGRES, POSTGRES_CRASH, POSTGRES_UNSYNCED, postgresUrl } from './postgres.ts'
 export { REDIS, REDIS_CLUSTER, redisReplica, redisSentinel } from './redis.ts'

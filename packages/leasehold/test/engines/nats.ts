@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TcpProxy } from '../faults/tcp-proxy.ts'
-import { Engine, type EngineSpec, findProgram, freePort } from './engine.ts'
+import { Engine, type EngineSpec, findBuilt, findProgram, freePort } from './engine.ts'
 
 /** A NATS server with JetStream on files, by itself or as one of a cluster; `more` is configuration. */
 export function natsServer(more: readonly string[] = []): EngineSpec {
@@ -24,41 +24,80 @@ export function natsServer(more: readonly string[] = []): EngineSpec {
 
 export const NATS: EngineSpec = natsServer()
 
+/** A release that Debian does not have yet. Copies of Debian's differ after a freeze: docs/nats.md. */
+export const NEWER_NATS: EngineSpec = {
+  ...NATS,
+  program: findBuilt('nats-server'),
+  name: 'nats-server 2.12',
+  builtWith: 'go',
+}
+
 /** What is asked for a leader: a client of the cluster. */
 interface Asked {
   request(subject: string): Promise<{ json<T>(): T }>
 }
 
-/** Three servers, as they run in production. They speak to each other through lines that can be cut. */
+/** How one server reaches another one. */
+interface Line {
+  readonly from: number
+  readonly to: number
+  readonly proxy: TcpProxy
+}
+
+/** All lines of one server, from and to the others. */
+interface PeerLines {
+  cut(): void
+  heal(): void
+}
+
+/** They know each other by configuration. What they tell of each other must not lead around the lines. */
+const NOWHERE = '127.0.0.1:1'
+
+/**
+ * Three servers, as they run in production. Between two of them are several connections, and either
+ * may have opened each. So each has a line of its own to each other one, and both can be cut.
+ */
 export class NatsCluster {
   readonly members: readonly Engine[]
-  /** The line to each server, for the others. */
-  readonly peerLines: readonly TcpProxy[]
+  readonly peerLines: readonly PeerLines[]
+  readonly #lines: readonly Line[]
 
-  private constructor(members: readonly Engine[], peerLines: readonly TcpProxy[]) {
+  private constructor(members: readonly Engine[], lines: readonly Line[]) {
     this.members = members
-    this.peerLines = peerLines
+    this.#lines = lines
+    this.peerLines = members.map((_, at) => {
+      const own = lines.filter(({ from, to }) => from === at || to === at)
+      return {
+        cut: () => own.forEach(({ proxy }) => void proxy.cut()),
+        heal: () => own.forEach(({ proxy }) => void proxy.heal()),
+      }
+    })
   }
 
   static async start(): Promise<NatsCluster> {
     const ports = [await freePort(), await freePort(), await freePort()]
-    const peerLines = await Promise.all(ports.map((port) => TcpProxy.to(port)))
-    const peers = peerLines.map(({ port }) => `127.0.0.1:${port}`)
-    const routes = peers.map((peer) => `"nats://${peer}"`).join(', ')
-    const starting = ports.map((port, at) =>
-      Engine.start(
-        natsServer([
-          `server_name: "s${at}"`,
-          'cluster {',
-          `  name: "c", listen: "127.0.0.1:${port}", advertise: "${peers[at]}"`,
-          `  routes: [${routes}]`,
-          '}',
-        ]),
-      ),
-    )
+    const lines: Line[] = []
+    for (const from of ports.keys()) {
+      for (const [to, port] of ports.entries()) {
+        if (from !== to) lines.push({ from, to, proxy: await TcpProxy.to(port) })
+      }
+    }
+    const starting = ports.map((port, at) => {
+      const routes = lines.flatMap(({ from, proxy }) =>
+        from === at ? [`"nats://127.0.0.1:${proxy.port}"`] : [],
+      )
+      const member = natsServer([
+        `server_name: "s${at}"`,
+        'cluster {',
+        `  name: "c", listen: "127.0.0.1:${port}", advertise: "${NOWHERE}"`,
+        `  routes: [${routes}]`,
+        '}',
+      ])
+      return Engine.start({ ...member, program: NEWER_NATS.program })
+    })
     const settled = await Promise.allSettled(starting)
     const members = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
-    const cluster = new NatsCluster(members, peerLines)
+    const cluster = new NatsCluster(members, lines)
     const failed = settled.find((each) => each.status === 'rejected')
     if (!failed) return cluster
     await cluster.stop()
@@ -81,6 +120,6 @@ export class NatsCluster {
 
   async stop(): Promise<void> {
     await Promise.all(this.members.map((member) => member.stop()))
-    await Promise.all(this.peerLines.map((line) => line.close()))
+    await Promise.all(this.#lines.map(({ proxy }) => proxy.close()))
   }
 }

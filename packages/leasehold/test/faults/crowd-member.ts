@@ -19,7 +19,9 @@ process.on('message', () => {
 process.on('disconnect', () => process.exit())
 
 const { openStore }: { openStore: OpenStore } = await import(spec.module)
-const leasehold = await Leasehold.open(await openStore(spec.argument), { holder: spec.name })
+const leasehold = await Leasehold.open(await openStore(spec.argument, spec.number), {
+  holder: spec.name,
+})
 tell({ is: 'ready' })
 while (!leaving) await once()
 await leasehold.close()

@@ -5,8 +5,8 @@ import { memoryFence } from '../../src/fence/index.ts'
 import type { LeaseStore } from '../../src/index.ts'
 import type { History, Holding, Write } from './history.ts'
 
-/** What a module for `CrowdSpec.module` exports: opens the store in a member's process. */
-export type OpenStore = (argument: string) => LeaseStore | Promise<LeaseStore>
+/** What a module for `CrowdSpec.module` exports: opens the store in the process of a member, who has a number. */
+export type OpenStore = (argument: string, member: number) => LeaseStore | Promise<LeaseStore>
 
 export interface CrowdSpec {
   /** The address of a module that exports `openStore`, and what it is called with. */
@@ -23,6 +23,7 @@ export interface CrowdSpec {
 
 export interface MemberSpec {
   readonly name: string
+  readonly number: number
   readonly module: string
   readonly argument: string
   readonly keys: readonly string[]
@@ -85,6 +86,7 @@ export class Crowd {
     const member = new Member(
       {
         name: `member ${number}`,
+        number,
         module: String(module),
         argument,
         keys: Array.from({ length: keys }, (_, at) => `${prefix}crowd/${at}`),

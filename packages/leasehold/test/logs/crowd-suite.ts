@@ -15,8 +15,8 @@ export interface CrowdEngine {
   readonly crash?: NodeJS.Signals
   /** The lines through which the crowd reaches the servers. */
   readonly lines: readonly TcpProxy[]
-  /** The line to each server for the others, if lines between servers can be cut. */
-  readonly peerLines?: readonly TcpProxy[]
+  /** For each server, what cuts it off from the others, if that can be done. */
+  readonly peerLines?: readonly Pick<TcpProxy, 'cut' | 'heal'>[]
   /** The module that opens a store in a process of the crowd, and what it is called with. */
   readonly module: URL
   readonly argument: string
@@ -29,8 +29,6 @@ export interface CrowdSuite {
   readonly start: () => Promise<CrowdEngine>
   /** Why the log cannot be restored from an older copy in a test. */
   readonly notRestored?: string
-  /** Why this engine does not keep its promises when its servers freeze. */
-  readonly notFrozen?: string
 }
 
 const TTL_MS = 1500
@@ -44,7 +42,7 @@ const TEST_MS = 240_000
  * A crowd locks the same keys while its processes, the lines and the engine fail. Judged only by what
  * the processes were told.
  */
-export function crowdSuite({ start, notRestored, notFrozen }: CrowdSuite): void {
+export function crowdSuite({ start, notRestored }: CrowdSuite): void {
   let engine: CrowdEngine
   let crowd: Crowd | undefined
   beforeAll(async () => {
@@ -92,7 +90,7 @@ export function crowdSuite({ start, notRestored, notFrozen }: CrowdSuite): void 
     TEST_MS,
   )
 
-  it.skipIf(notFrozen)(
+  it(
     'finds nothing wrong when servers are killed, frozen and cut off from each other',
     async () => {
       const crowd = await gather('servers/')

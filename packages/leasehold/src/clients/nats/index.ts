@@ -1,2 +1,2 @@
 export { FAULTS } from './faults.ts'
-export { JetStream, type NatsClient, type NatsMessage } from './jet-stream.ts'
+export { JetStream, type NatsClient, type NatsMessage, type ServerInfo } from './jet-stream.ts'

@@ -8,7 +8,13 @@ export interface NatsClient {
     subject: string,
     options: { callback: (error: Error | null, message: NatsMessage) => void },
   ): { unsubscribe(): void }
-  readonly info?: { readonly max_payload: number } | undefined
+  /** What the server said of itself when it was connected to. */
+  readonly info?: ServerInfo | undefined
+}
+
+export interface ServerInfo {
+  readonly max_payload: number
+  readonly version: string
 }
 
 export interface NatsMessage {

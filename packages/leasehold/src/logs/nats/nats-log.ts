@@ -30,7 +30,7 @@ async function engineOf(jetStream: JetStream, settings: Settings): Promise<LogEn
   const snapshots = `${name}_snapshots`
   await ensureStream(jetStream, snapshots, `${snapshots}.>`, replicas)
   return {
-    promises: promisesOf(settings, await open(), jetStream.client.info?.max_payload ?? 1 << 20),
+    promises: promisesOf(settings, await open(), jetStream.client.info),
     parts: partsIn(jetStream, snapshots),
     append: (entry) => jetStream.publish(`${name}.log`, entry),
     async follow(feed) {

@@ -1,3 +1,4 @@
+import type { ServerInfo } from '../../clients/nats/index.ts'
 import type { LogPromises } from '../../log/index.ts'
 import { invalid, show } from '../../port/index.ts'
 import { checkName, type LogOptions, logSettings } from '../options.ts'
@@ -26,31 +27,50 @@ export function settingsOf(options: NatsLogOptions) {
 
 const UNSYNCED =
   'NATS syncs its files every 2 minutes by default: an entry survives a crash of the server process at once, but a crash of its machine only after that. Set sync_interval: always (NATS 2.10) and say so with synced, or use replicas.'
+const UNSYNCED_COPIES =
+  'NATS syncs its files every 2 minutes by default: a machine that crashes may come back without entries that it had acknowledged. They are lost if a majority crashes at once, or if that machine then forms a majority with servers that never had them. Set sync_interval: always and say so with synced.'
 const READS =
   'On a cluster a read appends an entry, which all reads of the moment share: a server that was just replaced may still say where the stream ends.'
 
-/** Seen with NATS 2.9.10: docs/nats.md. */
-const THAWED =
-  'A server that led, froze and goes on may give entries to its clients that the majority does not have: what was answered by them is lost, and its tokens may be given again.'
+/** In earlier releases a server that led, froze and resumed keeps entries that others do not have. */
+const AGREES_SINCE = [2, 12] as const
 
 export function promisesOf(
   { synced, timeout }: Settings,
   { config, cluster }: StreamInfo,
-  entryBytes: number,
+  server: ServerInfo | undefined,
 ): LogPromises {
   const replicas = config.num_replicas
   const tailMayBeOld = cluster !== undefined
+  const version = server?.version ?? 'of an unknown version'
+  const failoverLoses = replicas > 1 && !copiesAgree(version)
   const copies =
     replicas === 1
       ? 'The stream has one copy: without its server nothing is granted.'
-      : `An entry is acknowledged by a majority of ${replicas} servers. If a majority loses power at once, what none had synced is lost.`
+      : `An entry is acknowledged by a majority of ${replicas} servers.`
   return {
     engine: 'nats',
     durability: replicas > 1 ? 'majority' : synced ? 'disk' : 'process',
-    failoverLoses: replicas > 1,
+    failoverLoses,
     tailMayBeOld,
-    entryBytes,
+    entryBytes: server?.max_payload ?? 1 << 20,
     timeout,
-    notes: [...(synced ? [] : [UNSYNCED]), copies, ...(tailMayBeOld ? [READS, THAWED] : [])],
+    notes: [
+      ...(synced ? [] : [replicas > 1 ? UNSYNCED_COPIES : UNSYNCED]),
+      copies,
+      ...(tailMayBeOld ? [READS] : []),
+      ...(failoverLoses ? [differs(version)] : []),
+    ],
   }
+}
+
+/** Whether the copies of a stream stay the same when the server that leads freezes: docs/nats.md. */
+function copiesAgree(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > AGREES_SINCE[0] || (major === AGREES_SINCE[0] && minor >= AGREES_SINCE[1])
+}
+
+function differs(version: string): string {
+  const fault = `NATS ${version}: a server that led, froze and resumed may keep entries that the others do not have, and give them to its clients. If it leads again, acknowledged entries are lost.`
+  return `${fault} Use NATS ${AGREES_SINCE.join('.')} or later on all servers.`
 }

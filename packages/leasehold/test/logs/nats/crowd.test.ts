@@ -1,14 +1,13 @@
 import { connect } from '@nats-io/transport-node'
 import type { Log } from '../../../src/log/index.ts'
 import { natsLog } from '../../../src/logs/nats/index.ts'
-import { describeWith, NATS, NatsCluster } from '../../engines/index.ts'
+import { describeWith, NatsCluster, NEWER_NATS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 import { crowdSuite } from '../crowd-suite.ts'
 
-describeWith(NATS, 'a crowd that locks the same keys on three NATS servers', () => {
+describeWith(NEWER_NATS, 'a crowd that locks the same keys on three NATS servers', () => {
   crowdSuite({
     notRestored: 'it takes long to elect twice more; others on this suite are restored',
-    notFrozen: 'NATS 2.9.10 breaks it when a leader thaws: see docs/nats.md',
     start: async () => {
       const cluster = await NatsCluster.start()
       const { members, servers, peerLines } = cluster

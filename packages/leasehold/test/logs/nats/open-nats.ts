@@ -4,10 +4,13 @@ import { replicaStore } from '../../../src/replica/index.ts'
 import type { OpenStore } from '../../faults/index.ts'
 
 /** Snapshots are so frequent that a process that stands still for a while finds its entries trimmed. */
-export const openStore: OpenStore = async (servers) => {
+export const openStore: OpenStore = async (argument, member) => {
+  // Of three members no two use the same two servers: if one is cut off, a member is elsewhere.
+  const all = argument.split(',')
+  const servers = [0, 1].map((at) => all[(member + at) % all.length]!)
   // The servers tell of each other by addresses that go around the lines of the test.
   const client = await connect({
-    ...{ servers: servers.split(','), ignoreClusterUpdates: true },
+    ...{ servers, ignoreClusterUpdates: true },
     ...{ maxReconnectAttempts: -1, reconnectTimeWait: 50, pingInterval: 500, maxPingOut: 2 },
   })
   const log = await natsLog(client, { replicas: 3, timeout: 3000 })
