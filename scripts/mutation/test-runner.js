@@ -39,6 +39,8 @@ class TestRunner {
   #getFn
   /** What each test took without a mutant. Mutants run in other processes than the tests alone. */
   #usual = new Map()
+  /** The tests in each suite, by what stands for the suite's hooks. */
+  #suites = new Map()
   #loadedWithMutant = false
   #uncaught = []
 
@@ -80,7 +82,17 @@ class TestRunner {
       return { status: DryRunStatus.Error, errorMessage: String(this.#uncaught[0]) }
     }
     writeFileSync(USUAL, JSON.stringify([...this.#usual]))
-    return { ...result, mutantCoverage: stryker.mutantCoverage }
+    const mutantCoverage = withHooks(stryker.mutantCoverage, this.#suites)
+    const failure = process.env.MUTATION_REPEAT && (await this.#failsAgain())
+    if (failure) return { status: DryRunStatus.Error, errorMessage: failure }
+    return { ...result, mutantCoverage }
+  }
+
+  /** A test that fails when it runs again in the same process would notice every mutant but one. */
+  async #failsAgain() {
+    const { tests = [] } = await this.#run(this.#files)
+    const failed = tests.find(({ status }) => status === TestStatus.Failed)
+    return failed && `${failed.id} fails when it runs again: ${failed.failureMessage}`
   }
 
   async mutantRun(options) {
@@ -118,7 +130,7 @@ class TestRunner {
   async #run(files, mutant) {
     const tests = []
     for (const file of files) {
-      const run = new FileRun(this.#modules, this.#getFn, this.#usual, mutant)
+      const run = new FileRun(this.#modules, this.#getFn, this.#usual, this.#suites, mutant)
       const [task] = await this.#startTests([{ filepath: file, testLocations: undefined }], run)
       if (run.endless !== undefined) return { status: DryRunStatus.Timeout, reason: run.endless }
       const found = testsIn(task).filter(({ result }) => result && result.state !== 'skip')
@@ -160,13 +172,15 @@ class FileRun {
   #modules
   #getFn
   #usual
+  #suites
   #mutant
   #failed = false
 
-  constructor(modules, getFn, usual, mutant) {
+  constructor(modules, getFn, usual, suites, mutant) {
     this.#modules = modules
     this.#getFn = getFn
     this.#usual = usual
+    this.#suites = suites
     this.#mutant = mutant
   }
 
@@ -182,6 +196,17 @@ class FileRun {
     if (this.#mutant) strykerGlobal().activeMutant = this.#mutant.activeMutant
   }
 
+  onBeforeRunSuite(suite) {
+    if (this.#mutant) return
+    this.#suites.set(hooksOf(suite), testsIn(suite).map(idOf))
+    strykerGlobal().currentTestId = hooksOf(suite)
+  }
+
+  onAfterRunSuite(suite) {
+    const outer = suite.suite ?? (suite === suite.file ? undefined : suite.file)
+    strykerGlobal().currentTestId = outer && hooksOf(outer)
+  }
+
   onBeforeRunTask(test) {
     if (this.#mutant && this.#failed) test.mode = 'skip'
     if (!this.#mutant) strykerGlobal().currentTestId = idOf(test)
@@ -189,7 +214,7 @@ class FileRun {
 
   onAfterRunTask(test) {
     this.#failed ||= test.result?.state === 'fail'
-    strykerGlobal().currentTestId = undefined
+    strykerGlobal().currentTestId = hooksOf(test.suite ?? test.file)
   }
 
   async runTask(test) {
@@ -253,6 +278,29 @@ function idOf(test) {
   const names = []
   for (let at = test; at && at !== test.file; at = at.suite) names.unshift(at.name)
   return `${test.file.filepath}#${names.join(' ')}`
+}
+
+/** What the hooks of a suite run counts for all its tests: see `withHooks`. */
+function hooksOf(suite) {
+  return `hooks of ${idOf(suite)}`
+}
+
+/**
+ * What runs outside of a test would count as if it ran when the module is loaded, and its mutants
+ * would be tried with every test. What the hooks of a suite run concerns the tests of the suite.
+ */
+function withHooks({ static: atLoad, perTest }, suites) {
+  const all = { ...perTest }
+  for (const [hooks, tests] of suites) {
+    for (const test of all[hooks] ? tests : []) {
+      all[test] = { ...all[test] }
+      for (const [mutant, count] of Object.entries(all[hooks])) {
+        all[test][mutant] = (all[test][mutant] ?? 0) + count
+      }
+    }
+    delete all[hooks]
+  }
+  return { static: atLoad, perTest: all }
 }
 
 function inFile(id, file) {

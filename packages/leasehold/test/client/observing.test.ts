@@ -13,7 +13,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import { pino } from 'pino'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { Leasehold, openTelemetry } from '../../src/index.ts'
 import { testStore } from '../../src/testing/index.ts'
 
@@ -55,6 +55,13 @@ describe('a logger', () => {
 })
 
 describe('telemetry', () => {
+  // Of each of these a process has one: the next one is taken only if there is none.
+  afterEach(() => {
+    api.trace.disable()
+    api.metrics.disable()
+    api.context.disable()
+  })
+
   function provide() {
     const spans = new InMemorySpanExporter()
     const traces = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] })

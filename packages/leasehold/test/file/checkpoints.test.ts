@@ -203,4 +203,20 @@ describe('closing', () => {
     expect(writes()).toBe(0)
     expect(await written()).toEqual(FIRST)
   })
+
+  it('during a write of the manifest leaves no timer, though more was committed meanwhile', async () => {
+    const { disk, clock, checkpoints, written } = await begin()
+    let open = () => {}
+    disk.gate = new Promise((resolve) => {
+      open = resolve
+    })
+    checkpoints.committed(end(1, END.segment + 1), 101)
+    checkpoints.committed(end(2, END.segment + 1), 102)
+    const closed = checkpoints.close(undefined)
+    open()
+    await closed
+    await rest()
+    expect(clock.timers).toBe(0)
+    expect((await written()).end).toEqual(end(1, END.segment + 1))
+  })
 })

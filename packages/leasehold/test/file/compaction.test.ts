@@ -152,4 +152,112 @@ describe('a snapshot', () => {
     expect((await again.read({ leases: true })).leases).toHaveLength(301)
     await again.close()
   })
+
+  it('is not taken while the log has grown by exactly what it may', async () => {
+    const measured = await begin(1 << 30, 500)
+    await measured.change()
+    const bytes = measured.logged()
+    for (const [snapshotBytes, expected] of [
+      [bytes, []],
+      [bytes - 1, ['snapshot-00000001']],
+    ] as const) {
+      const { store, change, snapshots, logged } = await begin(snapshotBytes, 500)
+      await change()
+      expect(logged()).toBe(bytes)
+      expect(snapshots()).toEqual(expected)
+      await store.close()
+    }
+    await measured.store.close()
+  })
+
+  /** Holds back what gives a finished snapshot its name. */
+  function holdBack(disk: MemoryDisk, meanwhile: () => Promise<void>) {
+    const { rename } = disk
+    disk.rename = async (from, to) => {
+      if (to.startsWith('snapshot')) await meanwhile()
+      await rename.call(disk, from, to)
+    }
+  }
+
+  it('is the only one that is being written', async () => {
+    const { disk, store, change, snapshots, logged } = await begin(2000, 500)
+    let free = () => {}
+    const gate = new Promise<void>((resolve) => {
+      free = resolve
+    })
+    holdBack(disk, () => gate)
+    let begun = 0
+    const { create } = disk
+    disk.create = (name) => {
+      if (name.startsWith('snapshot')) begun++
+      return create.call(disk, name)
+    }
+    while (logged() < 20_000) await change()
+    expect([begun, snapshots()]).toEqual([1, ['snapshot-00000001.tmp']])
+    free()
+    await rest(30)
+    expect(snapshots()).toEqual(['snapshot-00000001'])
+    await store.close()
+  })
+
+  /** A store whose log has come to its second segment, and the names of the files that it made. */
+  async function inSecondSegment(
+    disk: MemoryDisk,
+    clock: StillClock,
+    failing: (name: string) => Promise<void>,
+  ) {
+    const made: string[] = []
+    const { create } = disk
+    disk.create = async (name) => {
+      made.push(name)
+      await failing(name)
+      return create.call(disk, name)
+    }
+    const options = { disk, clock, limits: SMALL, segmentBytes: 4096, snapshotBytes: 1 << 30 }
+    const store = await fileStore('memory', options)
+    const claims = [{ key: 'k', value: 'v'.repeat(1500) }]
+    while (!made.includes('log-00000003.tmp')) {
+      await store.grant({ holder: 'h', ttl: 60_000, claims })
+      await rest(2)
+    }
+    return { store, made }
+  }
+
+  it('that made space on a full disk has the next segment made at once', async () => {
+    const [disk, clock] = [new MemoryDisk(), new StillClock()]
+    let isFull = true
+    holdBack(disk, async () => {
+      isFull = false
+      clock.advance(100)
+    })
+    const { store } = await inSecondSegment(disk, clock, async (name) => {
+      if (name === 'log-00000003.tmp' && isFull) throw diskError('ENOSPC')
+    })
+    await rest(30)
+    expect([...disk.files.keys()].sort()).toEqual([
+      'log-00000002',
+      'log-00000003',
+      'manifest',
+      'snapshot-00000001',
+    ])
+    await store.close()
+  })
+
+  it('is not begun for a disk that is found full when the store is closed', async () => {
+    let free = () => {}
+    const gate = new Promise<void>((resolve) => {
+      free = resolve
+    })
+    const [disk, clock] = [new MemoryDisk(), new StillClock()]
+    const { store, made } = await inSecondSegment(disk, clock, async (name) => {
+      if (name !== 'log-00000003.tmp') return
+      await gate
+      throw diskError('ENOSPC')
+    })
+    const closed = store.close()
+    free()
+    await closed
+    await rest(30)
+    expect(made.filter((name) => name.startsWith('snapshot'))).toEqual([])
+  })
 })

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import type { LeaseStore } from '../../src/port/index.ts'
 import { FileDurability } from '../../src/stores/file/file-durability.ts'
@@ -25,6 +26,14 @@ function failWrites(disk: MemoryDisk, code = 'EIO'): () => number {
     throw diskError(code)
   }
   return () => count
+}
+
+/** One that was started with these parts, and never begins a write. */
+function stopped(parts: object): FileDurability {
+  const clock = Object.assign(new StillClock(), { defer() {} })
+  const durability = new FileDurability(clock)
+  durability.start({ shift: 0, ...parts } as never)
+  return durability
 }
 
 const codeOf = (promise: Promise<unknown>) =>
@@ -135,11 +144,8 @@ describe('a log that cannot grow', () => {
 
   /** What a log with so much room refuses, while the disk has no space for more. */
   function obstacles(room: number, segmentBytes: number, isTold = false) {
-    // No write begins: what was told waits.
-    const clock = Object.assign(new StillClock(), { defer() {} })
-    const durability = new FileDurability(clock)
     const supply = { fault: diskError('ENOSPC'), bytes: segmentBytes, last: 1, want() {} }
-    durability.start({ log: { room }, supply, shift: 0 } as never)
+    const durability = stopped({ log: { room }, supply })
     if (isTold) durability.changeSink.updated(1, 0, 0, 'k', 1, 'v')
     return (['grow', 'shrink'] as const).filter((kind) => durability.obstacle(kind) !== undefined)
   }
@@ -246,5 +252,26 @@ describe('the time of a store', () => {
     expect(disk.writes - before).toBeGreaterThanOrEqual(3)
     expect(disk.writes - before).toBeLessThanOrEqual(4)
     await store.close()
+  })
+})
+
+describe('what waits to be written', () => {
+  it('may be 64 MiB, and more only if that frees something', () => {
+    for (const [bytes, code] of [[64 << 20], [(64 << 20) + 1, 'limit-exceeded']] as const) {
+      const durability = stopped({ supply: {} })
+      Object.defineProperty(durability.changeSink, 'length', { value: bytes })
+      expect(durability.obstacle('grow')?.code).toBe(code)
+      expect(durability.obstacle('shrink')).toBeUndefined()
+    }
+  })
+
+  it('is not waited for any more when that is aborted, and no listener is left', async () => {
+    const durability = stopped({})
+    durability.changeSink.updated(1, 0, 0, 'k', 1, 'v')
+    const stop = new AbortController()
+    const waiting = durability.eventually(stop.signal)
+    stop.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([])
   })
 })

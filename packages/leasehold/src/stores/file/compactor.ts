@@ -43,8 +43,6 @@ export class Compactor {
   #running: Promise<void> | undefined
   #notBefore = 0
   readonly #stop = new AbortController()
-  /** How many snapshots it has written. */
-  taken = 0
 
   constructor(
     disk: Disk,
@@ -121,7 +119,6 @@ export class Compactor {
     await this.#checkpoints.snapshotTaken(number)
     this.#last = { number, bytes, segment: start.segment, logBytes: 0 }
     this.#base = base
-    this.taken++
     await removeOutdated(this.#disk, await this.#disk.list(), { number, start })
   }
 }

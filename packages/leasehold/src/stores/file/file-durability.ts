@@ -31,26 +31,25 @@ const SHRINK_ROOM = 1024
 export class FileDurability implements Durability {
   readonly changeSink: RecordEncoder
   readonly #clock: Clock
-  #log: LogWriter | undefined
-  #supply: SegmentSupply | undefined
-  #checkpoints: Checkpoints | undefined
-  #revision: () => Revision = () => 0
+  // Set by `start`. Before it nothing is told and nothing is asked.
+  #log!: LogWriter
+  #supply!: SegmentSupply
+  #checkpoints!: Checkpoints
+  #revision!: () => Revision
+  #clockTimer!: Timer
+  #onCommit!: () => void
+  #letGo!: (isComplete: boolean) => Promise<void>
   /** The revision up to which the write under way has every change. */
   #writingUpTo: Revision = 0
   /** Those who wait for the write under way, and for the one after it. */
   #current: Waiters | undefined
   #next: Waiters | undefined
   #writing = false
-  #scheduled = false
   #failure: unknown
   #retryMs = RETRY_MS_MIN
   #timer: Timer | undefined
-  #clockTimer: Timer | undefined
   #writtenAt = 0
   #closing = false
-  #closed = false
-  #onCommit: () => void = () => {}
-  #letGo: (isComplete: boolean) => Promise<void> = () => Promise.resolve()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -78,7 +77,6 @@ export class FileDurability implements Durability {
     this.#letGo = parts.letGo
     this.changeSink.shift = parts.shift
     this.#keepTime()
-    if (this.changeSink.length > 0) this.#schedule()
   }
 
   get pending(): boolean {
@@ -96,8 +94,8 @@ export class FileDurability implements Durability {
       }
     }
     const supply = this.#supply
-    if (supply?.fault === undefined) return undefined
-    const room = this.#log!.room - this.changeSink.length
+    if (supply.fault === undefined) return undefined
+    const room = this.#log.room - this.changeSink.length
     const needed = kind === 'shrink' ? SHRINK_ROOM : Math.min(supply.bytes / 2, RESERVE_MAX)
     if (room >= needed) return undefined
     // Space may have come back a moment ago: whoever asks next should not have to wait a second.
@@ -106,7 +104,6 @@ export class FileDurability implements Durability {
   }
 
   durable(): Promise<void> {
-    if (this.#closed) return this.pending ? new Promise(() => {}) : Promise.resolve()
     if (this.changeSink.length > 0) {
       this.#next ??= new Waiters()
       return this.#next.promise
@@ -119,8 +116,8 @@ export class FileDurability implements Durability {
   /** Fulfilled, however often writing fails before, when all that was told so far is durable. */
   async eventually(signal: AbortSignal): Promise<void> {
     let stop = () => {}
-    const aborted = new Promise<void>((resolve) => {
-      stop = resolve
+    const aborted = new Promise<boolean>((resolve) => {
+      stop = () => resolve(false)
     })
     signal.addEventListener('abort', stop)
     try {
@@ -138,7 +135,7 @@ export class FileDurability implements Durability {
   async close(): Promise<void> {
     this.#closing = true
     this.#timer?.cancel()
-    this.#clockTimer?.cancel()
+    this.#clockTimer.cancel()
     let isComplete = false
     try {
       while (this.pending) {
@@ -149,18 +146,12 @@ export class FileDurability implements Durability {
       if (this.changeSink.hasFiniteLives) await this.#writeTime()
       isComplete = true
     } finally {
-      this.#closed = true
       await this.#letGo(isComplete)
     }
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#writing || this.#log === undefined) return
-    this.#scheduled = true
-    this.#clock.defer(() => {
-      this.#scheduled = false
-      if (!this.#writing && this.changeSink.length > 0 && !this.#closed) this.#begin()
-    })
+    if (!this.#writing) this.#clock.defer(() => this.#begin())
   }
 
   #begin(): void {
@@ -168,7 +159,7 @@ export class FileDurability implements Durability {
     this.#next = undefined
     this.#writing = true
     this.#writingUpTo = this.#revision()
-    this.#log!.begin(this.changeSink.take(), this.#time())
+    this.#log.begin(this.changeSink.take(), this.#time())
     this.#attempt()
   }
 
@@ -180,12 +171,12 @@ export class FileDurability implements Durability {
   }
 
   async #write(): Promise<void> {
-    await this.#checkpoints!.reserve(this.#writingUpTo)
-    await this.#log!.finish()
+    await this.#checkpoints.reserve(this.#writingUpTo)
+    await this.#log.finish()
   }
 
   #done(): void {
-    this.#checkpoints!.committed(this.#log!.position, this.#writingUpTo)
+    this.#checkpoints.committed(this.#log.position, this.#writingUpTo)
     const waiters = this.#current
     this.#current = undefined
     this.#writing = false
@@ -230,7 +221,7 @@ export class FileDurability implements Durability {
   #keepTime(): void {
     this.#clockTimer = this.#clock.timer(this.#clock.now() + TIME_EVERY_MS, () => {
       const idle = this.#clock.now() - this.#writtenAt >= TIME_EVERY_MS / 2
-      if (this.changeSink.hasFiniteLives && idle && !this.pending && !this.#scheduled) this.#begin()
+      if (this.changeSink.hasFiniteLives && idle && !this.pending) this.#begin()
       this.#keepTime()
     })
   }
