@@ -22,6 +22,17 @@ export class ByteWriter {
     if (this.#bytes.length > CAPACITY_KEPT) this.#bytes = Buffer.allocUnsafe(4096)
   }
 
+  /** Takes back what was written after this length. */
+  cut(length: number): void {
+    this.#length = length
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#reserve(value.length)
+    this.#bytes.set(value, this.#length)
+    this.#length += value.length
+  }
+
   byte(value: number): void {
     this.#reserve(1)
     this.#bytes[this.#length++] = value

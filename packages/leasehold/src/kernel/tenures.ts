@@ -1,5 +1,6 @@
 import type { End, Key, Tenure, Time } from '../port/index.ts'
 import { bornOf, leaseId, slotOf } from './lease-id.ts'
+import { NONE } from './rows.ts'
 import type { Tables } from './tables.ts'
 
 /** A tenure is a row of numbers, next to the holder and the end. */
@@ -74,16 +75,18 @@ export class Tenures {
   /** All kept tenures, oldest first; `undefined` for one whose key was forgotten. */
   *all(): Generator<readonly [Key, Tenure] | undefined> {
     const { keys } = this.#tables
-    const keyOf = new Map<number, number>()
+    const keyOf = new Int32Array(this.#capacity).fill(NONE)
     for (let key = 0; key < keys.slots.end; key++) {
       if (keys.name.get(key) === undefined) continue
       let number = keys.tenure.get(key)
-      for (; this.#isKept(number); number = this.#before(number)) keyOf.set(number, key)
+      for (; this.#isKept(number); number = this.#before(number)) {
+        keyOf[number % this.#capacity] = key
+      }
     }
     const first = Math.max(1, this.#last - this.#capacity + 1)
     for (let number = first; number <= this.#last; number++) {
-      const key = keyOf.get(number)
-      yield key === undefined ? undefined : [keys.name.get(key)!, this.#read(number)]
+      const key = keyOf[number % this.#capacity]!
+      yield key === NONE ? undefined : [keys.name.get(key)!, this.#read(number)]
     }
   }
 

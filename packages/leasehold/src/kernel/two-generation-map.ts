@@ -6,6 +6,8 @@ export class TwoGenerationMap<K, V> {
   readonly #atLeast: number
   #young = new Map<K, V>()
   #old = new Map<K, V>()
+  /** How many entries of the young generation belong to this map: fewer than there are, in a copy. */
+  #youngCount = Infinity
 
   constructor(atLeast: number) {
     this.#atLeast = atLeast
@@ -23,15 +25,23 @@ export class TwoGenerationMap<K, V> {
     }
   }
 
-  /** Copies the other map. */
+  /**
+   * Becomes a copy of the other map, to be read by `entries`. Both share their generations. If no key
+   * is set twice, the other map only adds entries behind those of the copy.
+   */
   copy(from: TwoGenerationMap<K, V>): void {
-    this.#young = new Map(from.#young)
-    // Nothing is ever added to the old generation.
+    this.#young = from.#young
+    this.#youngCount = from.#young.size
     this.#old = from.#old
   }
 
   /** Oldest first. Entries that are set during the iteration may or may not be included. */
   *entries(): Generator<[K, V]> {
-    for (const half of [this.#old, this.#young]) yield* half
+    yield* this.#old
+    let left = this.#youngCount
+    for (const entry of this.#young) {
+      if (left-- === 0) return
+      yield entry
+    }
   }
 }

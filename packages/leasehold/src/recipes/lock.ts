@@ -38,13 +38,17 @@ export interface LockOptions extends HoldOptions {
 }
 
 /** Waits in line, first in first out, until the lock is held. */
-export async function lock(
+export function lock(
   client: Client,
   keys: Key | readonly Key[],
   options?: LockOptions,
 ): Promise<Lock> {
-  if (options?.within !== undefined) return inner(keys, options)
+  if (options?.within !== undefined) return lockWithin(keys, options)
   return client.hold(claimsOf(keys, options), options)
+}
+
+async function lockWithin(keys: Key | readonly Key[], options: LockOptions): Promise<Lock> {
+  return inner(keys, options)
 }
 
 /**

@@ -1,13 +1,21 @@
+import type { Refused } from '../kernel/index.ts'
 import { type Clock, LeaseholdError, type LeaseId, type Timer } from '../port/index.ts'
 import { because } from './faults.ts'
+
+const NO_LEASES: readonly LeaseId[] = []
 
 /** A call of which the answer comes when the log has carried it out. */
 export class Call {
   /** When its caller stops waiting. */
   readonly deadline: number
   readonly promise: Promise<unknown>
-  /** Its command, encoded, empty if it only reads; or the leases that it renews. */
-  readonly asks: Uint8Array | readonly LeaseId[]
+  /** The leases that it renews. Empty if it has a command, or only reads. */
+  readonly renews: readonly LeaseId[]
+  /** Where `CallQueue` has its command, and how many bytes that has: 0 if it only reads. */
+  start = 0
+  size = 0
+  /** The place of its command in the entry that it was sent with. */
+  at = 0
   /** It may be in the log. */
   isSent = false
   isSettled = false
@@ -15,8 +23,8 @@ export class Call {
   #resolve!: (answer: unknown) => void
   #reject!: (error: unknown) => void
 
-  constructor(asks: Call['asks'], deadline: number, settled: (call: Call) => void) {
-    this.asks = asks
+  constructor(renews: readonly LeaseId[], deadline: number, settled: (call: Call) => void) {
+    this.renews = renews
     this.deadline = deadline
     this.#settled = settled
     this.promise = new Promise((resolve, reject) => {
@@ -25,9 +33,12 @@ export class Call {
     })
   }
 
+  /** What the kernel has answered, which may be a refusal. */
   answer(answer: unknown): void {
     this.#settle()
-    this.#resolve(answer)
+    const { outcome, refusal } = (answer ?? {}) as Partial<Refused>
+    if (outcome === 'refused') this.#reject(LeaseholdError.from(refusal!))
+    else this.#resolve(answer)
   }
 
   fail(error: unknown): void {
@@ -56,9 +67,9 @@ export class CallDeadlines {
     this.#trouble = trouble
   }
 
-  begin(asks: Call['asks']): Call {
+  begin(renews: readonly LeaseId[] = NO_LEASES): Call {
     const deadline = this.#clock.now() + this.#timeout
-    const call = new Call(asks, deadline, (settled) => this.#over(settled))
+    const call = new Call(renews, deadline, this.#over)
     this.#waiting.add(call)
     this.#arm()
     return call
@@ -71,7 +82,7 @@ export class CallDeadlines {
   }
 
   /** The timer keeps the process running, so there is none while no call waits. */
-  #over(call: Call): void {
+  readonly #over = (call: Call): void => {
     this.#waiting.delete(call)
     if (this.#waiting.size > 0) return
     this.#timer?.cancel()
@@ -79,8 +90,9 @@ export class CallDeadlines {
   }
 
   #arm(): void {
+    if (this.#timer) return
     const [first] = this.#waiting
-    if (this.#timer || first === undefined) return
+    if (first === undefined) return
     this.#timer = this.#clock.timer(first.deadline, () => this.#look(), true)
   }
 

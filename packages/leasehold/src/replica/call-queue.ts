@@ -1,6 +1,8 @@
+import { ByteWriter } from '../encoding/index.ts'
 import type { LeaseId } from '../port/index.ts'
 import type { Call } from './call-deadlines.ts'
-import { type Command, encodeCommand } from './entry.ts'
+import { type Command, type EncodedCommands, encodeCommands, putCommand } from './entry.ts'
+import { tooLarge } from './faults.ts'
 import type { Machine } from './machine.ts'
 import type { Batch } from './own-entries.ts'
 
@@ -13,9 +15,9 @@ const LIFE_BYTES = SLOT_BYTES + 9
 /** Nor does the id of a lease: it is two numbers. */
 const ID_BYTES = 32
 
-/** What goes into the next entry. */
+/** What goes into the next entry. The commands are to be copied before the next call of the queue. */
 export interface Taken extends Pick<Batch, 'calls' | 'renewals'> {
-  readonly commands: readonly Uint8Array[]
+  readonly commands: EncodedCommands
 }
 
 /** The calls that wait to be sent. All that fit go into one entry. */
@@ -26,6 +28,8 @@ export class CallQueue {
   readonly roomForRenewals: number
   readonly #coalesce: number
   #calls: Call[] = []
+  /** The commands of these calls. */
+  #commands = new ByteWriter()
   #renewals: Call[] = []
   #renewNotBefore = 0
 
@@ -49,8 +53,17 @@ export class CallQueue {
     return this.#renewals.length > 0 ? this.#renewNotBefore : Infinity
   }
 
-  add(call: Call): void {
-    this.#calls.push(call)
+  /** Adds a call with its command, or without one if it only reads. */
+  add(call: Call, command?: Command): void {
+    if (this.#calls.length === 0) this.#commands.clear()
+    call.start = this.#commands.length
+    if (command) putCommand(this.#commands, command)
+    call.size = this.#commands.length - call.start
+    if (call.size <= this.room) this.#calls.push(call)
+    else {
+      this.#commands.cut(call.start)
+      call.fail(tooLarge(call.size, this.room))
+    }
   }
 
   /** Renewals wait for others to go with them, until `renewAt`. */
@@ -60,11 +73,26 @@ export class CallQueue {
 
   /** These were sent in entries that never will be applied. */
   putBack(batches: readonly Batch[]): void {
-    const calls = batches.flatMap((batch) => batch.calls.map(({ call }) => call))
+    const calls = batches.flatMap((batch) => batch.calls)
     const renewals = batches.flatMap((batch) => batch.renewals)
     for (const call of [...calls, ...renewals]) call.isSent = false
+    if (this.#calls.length === 0) this.#commands.clear()
+    for (const batch of batches) {
+      const size = batch.calls.reduce((sum, call) => sum + call.size, 0)
+      this.#copy(batch.calls, batch.bytes.subarray(batch.bytes.length - size))
+    }
     this.#calls = [...calls, ...this.#calls]
     this.#renewals = [...renewals, ...this.#renewals]
+  }
+
+  /** Copies the commands of these calls, which are one after the other in `bytes`. */
+  #copy(calls: readonly Call[], bytes: Uint8Array): void {
+    let start = this.#commands.length
+    this.#commands.bytes(bytes)
+    for (const call of calls) {
+      call.start = start
+      start += call.size
+    }
   }
 
   /** Takes what the next entry has room for: what this replica has to say itself comes first. */
@@ -83,28 +111,48 @@ export class CallQueue {
       if (renew) own.push(renew)
       if (renewals.length > 0) this.#renewNotBefore = now + this.#coalesce
     }
-    const commands = own.map(encodeCommand)
-    const calls = this.#takeCalls(commands)
-    return { commands, calls, renewals }
+    return { ...this.#takeCalls(encodeCommands(own)), renewals }
   }
 
-  #takeCalls(commands: Uint8Array[]): Batch['calls'] {
-    const calls: { call: Call; at: number }[] = []
-    let bytes = commands.reduce((sum, { length }) => sum + length, 0)
+  /** Adds the calls that there is room for to these commands. */
+  #takeCalls(own: EncodedCommands): Pick<Taken, 'commands' | 'calls'> {
+    const calls: Call[] = []
+    const parts = [...own.parts]
+    const bytes = this.#commands.view()
+    let { count } = own
+    let room = parts.reduce((rest, { length }) => rest - length, this.room)
     let taken = 0
+    // Where the commands begin and end that are not in a part yet. Mostly all are one part.
+    let [from, to] = [0, 0]
     for (; taken < this.#calls.length; taken++) {
       const call = this.#calls[taken]!
       if (call.isSettled) continue
-      const command = call.asks as Uint8Array
-      bytes += command.length
-      if (bytes > this.room) break
+      if (call.size > room) break
+      room -= call.size
       // A read has no command: it only waits for its entry.
-      call.isSent = command.length > 0
-      calls.push({ call, at: commands.length })
-      if (call.isSent) commands.push(command)
+      call.isSent = call.size > 0
+      call.at = count
+      calls.push(call)
+      if (!call.isSent) continue
+      count++
+      if (call.start !== to) {
+        parts.push(bytes.subarray(from, to))
+        from = call.start
+      }
+      to = call.start + call.size
     }
+    parts.push(bytes.subarray(from, to))
     this.#calls.splice(0, taken)
-    return calls
+    if (this.#calls.length > 0) this.#repack(bytes)
+    return { commands: { count, parts }, calls }
+  }
+
+  /** Forgets the commands that were taken, if others wait still. */
+  #repack(bytes: Uint8Array): void {
+    this.#commands = new ByteWriter()
+    for (const call of this.#calls) {
+      this.#copy([call], bytes.subarray(call.start, call.start + call.size))
+    }
   }
 
   /** All that are waiting and have room, as one command. */
@@ -116,7 +164,7 @@ export class CallQueue {
     for (; at < this.#renewals.length && slots.size < SLOTS_MAX; at++) {
       const call = this.#renewals[at]!
       if (call.isSettled) continue
-      const asked = call.asks as readonly LeaseId[]
+      const asked = call.renews
       const before = bytes
       for (const id of asked) {
         const slot = kernel.bySlot.slotOf(id)

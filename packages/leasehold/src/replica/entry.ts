@@ -70,8 +70,14 @@ export interface Entry {
   readonly commands: readonly Command[]
 }
 
+/** Commands in bytes: how many, and the bytes of all in a row, in one part or several. */
+export interface EncodedCommands {
+  readonly count: number
+  readonly parts: readonly Uint8Array[]
+}
+
 /** An entry whose commands are in bytes already. */
-export type EntryParts = Omit<Entry, 'commands'> & { readonly commands: readonly Uint8Array[] }
+export type EntryParts = Omit<Entry, 'commands'> & { readonly commands: EncodedCommands }
 
 /** Every entry begins with these two letters, and with the format of the rest. */
 const [FIRST, SECOND] = [0x4c, 0x48]
@@ -99,8 +105,8 @@ export function encodeEntry(entry: EntryParts): Uint8Array {
   bytes.integer(entry.revision)
   bytes.integer(entry.checksum)
   bytes.float(entry.time)
-  bytes.integer(entry.commands.length)
-  return Buffer.concat([bytes.view(), ...entry.commands])
+  bytes.integer(entry.commands.count)
+  return Buffer.concat([bytes.view(), ...entry.commands.parts])
 }
 
 /**
@@ -120,13 +126,13 @@ export function decodeEntry(data: Uint8Array): Entry | undefined {
   return { epoch, member, sequence, asOf, history, revision, checksum, time, commands }
 }
 
-export function encodeCommand(command: Command): Uint8Array {
+export function encodeCommands(commands: readonly Command[]): EncodedCommands {
   const bytes = new ByteWriter(128)
-  putCommand(bytes, command)
-  return bytes.view()
+  for (const command of commands) putCommand(bytes, command)
+  return { count: commands.length, parts: [bytes.view()] }
 }
 
-function putCommand(bytes: ByteWriter, command: Command): void {
+export function putCommand(bytes: ByteWriter, command: Command): void {
   bytes.byte(KINDS.indexOf(command.do))
   switch (command.do) {
     case 'found':

@@ -13,8 +13,8 @@ export interface Batch {
   readonly asOf: Position
   readonly history: number
   readonly bytes: Uint8Array
-  /** Each call that has a command of its own, with the place of that command. */
-  readonly calls: readonly { readonly call: Call; readonly at: number }[]
+  /** Each call that has a command of its own, or only reads. Their commands are the last ones. */
+  readonly calls: readonly Call[]
   /** The calls that one command renews all leases of. */
   readonly renewals: readonly Call[]
   /** It was applied, or never will be: nothing more needs to be done for it. */
@@ -103,6 +103,5 @@ export class OwnEntries {
 }
 
 export function failAll({ calls, renewals }: Batch, error: Error): void {
-  for (const { call } of calls) call.fail(error)
-  for (const call of renewals) call.fail(error)
+  for (const call of [...calls, ...renewals]) call.fail(error)
 }

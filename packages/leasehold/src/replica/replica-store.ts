@@ -146,7 +146,7 @@ class ReplicaStore implements LeaseStore {
     for (let at = 0; at < leases.length || at === 0; at += renewMost) {
       calls.push(this.#replica.renew(leases.slice(at, at + renewMost)))
     }
-    const parts = (await Promise.all(calls)).map((part) => unwrap(part as Renewed | Refused))
+    const parts = (await Promise.all(calls)) as Renewed[]
     if (parts.length === 1) return parts[0]!
     return {
       lost: parts.flatMap(({ lost }) => lost),
@@ -194,16 +194,22 @@ class ReplicaStore implements LeaseStore {
     return outbox.watchPrefix(target.prefix, target.from, observer)
   }
 
-  async #propose<A extends object>(complaint: Complaint, command: Command): Promise<A> {
-    this.#check(complaint)
+  #propose<A extends object>(complaint: Complaint, command: Command): Promise<A> {
+    const refusal = this.#refusal(complaint)
+    if (refusal) return Promise.reject(refusal)
+    const propose = () => this.#replica.propose(command) as Promise<A>
     // A watch sees what its caller does after it: changes wait for watches that are just beginning.
-    if (this.#beginning > 0) await this.#begun
-    return unwrap((await this.#replica.propose(command)) as A | Refused)
+    return this.#beginning > 0 ? this.#begun.then(propose) : propose()
   }
 
   #check(complaint: Complaint): void {
-    if (this.#closing) throw new LeaseholdError('closed', CLOSED)
-    if (complaint) throw LeaseholdError.from(complaint)
+    const refusal = this.#refusal(complaint)
+    if (refusal) throw refusal
+  }
+
+  #refusal(complaint: Complaint): LeaseholdError | undefined {
+    if (this.#closing) return new LeaseholdError('closed', CLOSED)
+    return complaint && LeaseholdError.from(complaint)
   }
 }
 

@@ -3,11 +3,12 @@ import type { Outbox } from '../runner/index.ts'
 import { Agreement } from './agreement.ts'
 import { Alarm } from './alarm.ts'
 import { Appender } from './appender.ts'
+import { Author } from './author.ts'
 import { CallDeadlines } from './call-deadlines.ts'
 import { CallQueue } from './call-queue.ts'
 import { CatchUp } from './catch-up.ts'
-import { type Command, type Entry, encodeCommand, encodeEntry, HEADER_BYTES } from './entry.ts'
-import { mayBeDone, notRead, tooLarge } from './faults.ts'
+import { type Command, type Entry, encodeCommands, HEADER_BYTES } from './entry.ts'
+import { mayBeDone, notRead } from './faults.ts'
 import { LogFollower } from './log-follower.ts'
 import { LostTail } from './lost-tail.ts'
 import { type Applied, type Machine, SEMANTICS } from './machine.ts'
@@ -20,8 +21,6 @@ const STAGGER_MS = 10
 const STAGGER_MAX = 5
 /** A process that may not write tries again after so long to become a member. */
 const JOIN_AGAIN_MS = 1000
-
-const NOTHING = new Uint8Array(0)
 
 type State = 'joining' | 'member' | 'closed'
 
@@ -42,8 +41,7 @@ export class Replica {
   readonly #agreement: Agreement
   readonly #lost: LostTail
   readonly #alarm: Alarm
-  #member = ''
-  #sequence = 0
+  readonly #author: Author
   #state: State = 'joining'
   #pumping = false
   /** The log is made longer, until it ends behind its snapshot: nothing else is sent meanwhile. */
@@ -91,6 +89,7 @@ export class Replica {
     // After a stall, what has arrived meanwhile is applied first: a renewal may be in it.
     this.#alarm = new Alarm(clock, () => this.#pumpSoon())
     this.#calls = new CallQueue(log.promises.entryBytes - HEADER_BYTES, options.coalesce)
+    this.#author = new Author(() => this.#follower.clock.at(clock.now()))
   }
 
   get machine(): Machine {
@@ -99,6 +98,10 @@ export class Replica {
 
   get outbox(): Outbox {
     return this.#follower.outbox
+  }
+
+  get #member(): string {
+    return this.#author.member
   }
 
   /** Catches up with the log and joins it. */
@@ -122,16 +125,9 @@ export class Replica {
     }
   }
 
-  /** Has a command carried out. Fulfilled with the kernel's answer. */
+  /** Has a command carried out. Fulfilled with the kernel's answer, or rejected with its refusal. */
   propose(command: Command): Promise<unknown> {
-    if (this.#fault) return Promise.reject(this.#fault)
-    const bytes = encodeCommand(command)
-    const { room } = this.#calls
-    if (bytes.length > room) return Promise.reject(tooLarge(bytes.length, room))
-    const call = this.#deadlines.begin(bytes)
-    this.#calls.add(call)
-    this.#pumpSoon()
-    return call.promise
+    return this.#fault ? Promise.reject(this.#fault) : this.#call(command)
   }
 
   /** Renews leases, together with all others that are to be renewed about now. */
@@ -154,10 +150,7 @@ export class Replica {
     if (this.#fault) throw this.#fault
     if (!this.#options.log.promises.tailMayBeOld) return this.#catchUp.caughtUp()
     // A call without a command: when its entry has been applied, everything before it has.
-    const call = this.#deadlines.begin(NOTHING)
-    this.#calls.add(call)
-    this.#pumpSoon()
-    await call.promise.catch((error: unknown) => {
+    await this.#call().catch((error: unknown) => {
       throw notRead(error)
     })
   }
@@ -175,10 +168,17 @@ export class Replica {
     this.#follower.close(error)
     if (isMember) {
       // So that nobody waits until it is taken for dead. If it fails, that is what happens.
-      const entry = this.#encode([{ do: 'leave' } as const].map(encodeCommand)).bytes
+      const entry = this.#author.write(this.machine, encodeCommands([{ do: 'leave' }])).bytes
       await this.#options.log.append(entry).catch(() => {})
     }
     await this.#options.log.close()
+  }
+
+  #call(command?: Command): Promise<unknown> {
+    const call = this.#deadlines.begin()
+    this.#calls.add(call, command)
+    this.#pumpSoon()
+    return call.promise
   }
 
   #applied(entry: Entry, applied: Applied, bytes: number): void {
@@ -232,7 +232,11 @@ export class Replica {
     this.#lost.found(this.machine, 0)
     if (this.#isPassing) return
     this.#isPassing = true
-    await this.#lost.pass(this.#options.log, this.machine.position, this.#encode([]).bytes)
+    await this.#lost.pass(
+      this.#options.log,
+      this.machine.position,
+      this.#author.write(this.machine, encodeCommands([])).bytes,
+    )
     this.#isPassing = false
     if (this.#state === 'closed' || this.#follower.isLoading) return
     this.#joinAgain()
@@ -274,11 +278,11 @@ export class Replica {
   }
 
   #answer({ calls, renewals }: Batch, answers: readonly unknown[]): void {
-    for (const { call, at } of calls) this.#agreement.tell(() => call.answer(answers[at]))
-    for (const call of renewals) {
-      const renewed = this.machine.renewed(call.asks as LeaseId[])
-      this.#agreement.tell(() => call.answer(renewed))
-    }
+    const renewed = renewals.map((call) => this.machine.renewed(call.renews))
+    this.#agreement.tell(() => {
+      for (const call of calls) call.answer(answers[call.at])
+      for (const [at, call] of renewals.entries()) call.answer(renewed[at])
+    })
   }
 
   /** The entry will never be applied: its calls go into another one. */
@@ -302,8 +306,7 @@ export class Replica {
 
   #join(): void {
     this.#state = 'joining'
-    this.#member = this.#options.random.id()
-    this.#sequence = 0
+    this.#author.rename(this.#options.random.id())
     this.#own.rename()
   }
 
@@ -357,7 +360,12 @@ export class Replica {
     const commands: Command[] = [{ do: 'join', semantics }]
     if (!machine.isFounded) commands.unshift({ do: 'found', limits, above: above ?? 0, semantics })
     else if (above !== undefined) commands.unshift({ do: 'recover', above })
-    return { ...this.#encode(commands.map(encodeCommand)), calls: [], renewals: [], isOver: false }
+    return {
+      ...this.#author.write(machine, encodeCommands(commands)),
+      calls: [],
+      renewals: [],
+      isOver: false,
+    }
   }
 
   #nextBatch(): Batch | undefined {
@@ -367,24 +375,9 @@ export class Replica {
     const say = machine.members.proposals(this.#member, since, machine.semantics)
     const { commands, calls, renewals } = this.#calls.take(machine, say, now)
     // Proposals about members alone wait for a heartbeat: a replica that is behind would repeat them.
-    const isNews = commands.length > say.length || calls.length > 0
+    const isNews = commands.count > say.length || calls.length > 0
     if (!isNews && now < this.#beatAt) return undefined
-    return { ...this.#encode(commands), calls, renewals, isOver: false }
-  }
-
-  #encode(commands: readonly Uint8Array[]): Omit<Batch, 'calls' | 'renewals' | 'isOver'> {
-    const { machine } = this
-    const read = { asOf: machine.position, history: machine.history.value }
-    const own = { member: this.#member, sequence: ++this.#sequence, ...read }
-    const bytes = encodeEntry({
-      ...own,
-      epoch: machine.isFounded ? machine.epoch : this.#member,
-      revision: machine.isFounded ? machine.kernel.revision : 0,
-      checksum: machine.checksum.value,
-      time: this.#follower.clock.at(this.#clock.now()),
-      commands,
-    })
-    return { ...own, bytes }
+    return { ...this.#author.write(machine, commands), calls, renewals, isOver: false }
   }
 
   /** Sets the timer for the next lease or heartbeat that is due. */

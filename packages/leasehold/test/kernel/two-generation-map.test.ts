@@ -16,4 +16,13 @@ describe('a two-generation map', () => {
     recent.set(4, 'again')
     expect(recent.get(4)).toBe('again')
   })
+
+  it('has a copy that stays as it is while entries are added', () => {
+    const map = new TwoGenerationMap<number, string>(3)
+    for (let key = 1; key <= 4; key++) map.set(key, 'before')
+    const copy = new TwoGenerationMap<number, string>(3)
+    copy.copy(map)
+    for (let key = 5; key <= 9; key++) map.set(key, 'after')
+    expect([...copy.entries()].map(([key]) => key)).toEqual([1, 2, 3, 4])
+  })
 })
