@@ -9,14 +9,14 @@ import { remoteStore } from 'leasehold/remote'
 import { createServer } from 'leasehold-server'
 
 /**
- * A fleet of agents, each a process of its own. They register what they can do with a lease server,
- * are found by it and asked to work. One falls ill while its heartbeat goes on, one is killed with
- * SIGKILL and cannot say goodbye, and one is told to stop; each is gone from discovery.
+ * A fleet of agents, each in its own process. They register their capabilities with a lease server,
+ * are found there and asked to work. One becomes ill while its heartbeat continues, one is killed with
+ * SIGKILL, and one is asked to stop. Each of them disappears from discovery.
  */
 const [, file, role, url = '', id = '', ...capabilities] = process.argv
 await (role === 'agent' ? agent() : fleet())
 
-/** One agent: a small web server that works and says how it is. */
+/** One agent: a small web server that works and reports its health. */
 async function agent(): Promise<void> {
   let isIll = false
   const web = createWeb((request, response) => {
@@ -28,7 +28,7 @@ async function agent(): Promise<void> {
   await once(web, 'listening')
   const { port } = web.address() as AddressInfo
 
-  // Tied to its connection: when this process dies, the system closes that, and the lease ends.
+  // Tied to its connection: when this process dies, the system closes it, and the lease ends.
   const store = await remoteStore(url, { tied: true })
   const leasehold = await Leasehold.open(store, { holder: id })
   await leasehold.registry.register('agents', {
@@ -38,7 +38,7 @@ async function agent(): Promise<void> {
     check: { http: '/health', every: '500ms', down: 2 },
   })
   process.on('message', async () => {
-    await leasehold.close() // Leaves discovery before it stops to work.
+    await leasehold.close() // Leaves discovery before it stops working.
     await store.close()
     process.exit()
   })
@@ -54,7 +54,7 @@ function start(server: string, name: string, ...can: string[]): ChildProcess {
 }
 
 async function fleet(): Promise<void> {
-  // Whatever goes wrong, this ends, and says so by its exit code.
+  // If anything goes wrong, this ends the example with an exit code.
   setTimeout(() => {
     console.error('this takes too long: something is wrong')
     process.exit(1)
@@ -109,7 +109,7 @@ async function fleet(): Promise<void> {
   await server.close()
 }
 
-/** The next so many that join or leave. */
+/** The next instances that join or leave. */
 function next(agents: Discovery, type: 'joined' | 'left', count = 1): Promise<Instance[]> {
   const seen: Instance[] = []
   return new Promise((resolve) => {

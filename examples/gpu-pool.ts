@@ -3,9 +3,9 @@ import { Leasehold, type Permit, type PreemptionNotice, type TakeOptions } from 
 import { testStore } from 'leasehold/testing'
 
 /**
- * Four GPUs, three tenants, one working day in a second: the clock is the test store's. `night` has
- * everything at first, since nobody else wants it. Then `research` (weight 2) and `vision` (weight 1)
- * come, and each tenant ends up with what it deserves, without any process that assigns anything.
+ * Four GPUs, three tenants, one working day in a second: the clock is that of the test store. `night`
+ * has everything at first, because nobody else wants it. Then `research` (weight 2) and `vision`
+ * (weight 1) come. Each tenant ends up with what it deserves, and no process assigns anything.
  */
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -33,7 +33,7 @@ function say(tenant: string, text: string): void {
   console.log(`${time}  ${tenant.padEnd(8)}  ${text}`)
 }
 
-/** One job: waits, works for its time or until it is asked to go, and gives back what it had. */
+/** One job: waits, works for its time or until the permit is asked back, and releases it. */
 async function job(options: TakeOptions, hours: number): Promise<void> {
   const { tenant, kind } = options
   await using permit = await pool.take({ ttl: `${hours}h`, ...options })
@@ -64,7 +64,7 @@ async function show(): Promise<void> {
     const hours = ((forecast?.wait ?? 0) / HOUR).toFixed(1)
     say(
       'pool',
-      `  in line: ${tenant} ${kind}, ${count} GPU, in about ${hours} h (${forecast?.basis})`,
+      `  waiting: ${tenant} ${kind}, ${count} GPU, in about ${hours} h (${forecast?.basis})`,
     )
   }
 }

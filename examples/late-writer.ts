@@ -12,21 +12,21 @@ import { memoryStore } from 'leasehold/memory'
 import { lendStore } from './life-of-a-lease/store-over-ipc.ts'
 
 /**
- * Why a lock is not enough. Alice is a process of her own: she takes the lock, makes sure that she
- * holds it, and is paused (with SIGSTOP) right before she writes. Her lease expires, Bob takes the
- * lock and writes, and then Alice goes on where she was. She writes two files: one like anybody
- * would, and one through a fence that knows the tokens.
+ * Why a lock is not enough. Alice is a separate process. She takes the lock, checks that she holds it,
+ * and is paused (with SIGSTOP) right before she writes. Her lease expires, Bob takes the lock and
+ * writes, and then Alice continues. She writes two files: one directly, and one through a fence that
+ * knows the tokens.
  */
 const KEY = 'reports/nightly'
 const TTL_MS = 1000
 
-// Whatever goes wrong, this ends, and says so by its exit code.
+// If anything goes wrong, this ends the example with an exit code.
 setTimeout(() => {
   console.error('this takes too long: something is wrong')
   process.exit(1)
 }, 30_000).unref()
 
-type News = { looked: number } | { wrote: string; state: string }
+type Report = { looked: number } | { wrote: string; state: string }
 
 const folder = await mkdtemp(join(tmpdir(), 'leasehold-'))
 const store = memoryStore()
@@ -37,13 +37,13 @@ const alice = fork(
 )
 process.on('exit', () => alice.kill('SIGKILL')) // She may still be paused.
 const looked = new Promise<number>((resolve) => {
-  alice.on('message', (news: News) => {
-    if ('looked' in news) resolve(news.looked)
+  alice.on('message', (report: Report) => {
+    if ('looked' in report) resolve(report.looked)
   })
 })
 const wrote = new Promise<{ wrote: string; state: string }>((resolve) => {
-  alice.on('message', (news: News) => {
-    if ('wrote' in news) resolve(news)
+  alice.on('message', (report: Report) => {
+    if ('wrote' in report) resolve(report)
   })
 })
 lendStore(store, alice, () => {})

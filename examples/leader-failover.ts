@@ -11,11 +11,11 @@ import { fileStore } from 'leasehold/file'
 import { createServer } from 'leasehold-server'
 
 /**
- * A leader with automatic failover, with real processes. Three candidates stand for election at
- * a server, which this process runs on a durable store, and this process follows who leads. The leader is killed with
- * SIGKILL, so that it resigns nothing: when its ttl is over the next in line leads, in a higher term.
- * The one that was killed comes back at the end of the line, and the new leader hands over to it by
- * name, after the work under its term has come to its end.
+ * A leader with automatic failover, with real processes. This process runs a server on a durable
+ * store and observes who leads; three candidates campaign there. The leader is killed with SIGKILL, so
+ * it does not resign: when its ttl is over, the next candidate leads, in a higher term. The killed one
+ * comes back at the end of the queue, and the new leader hands over to it by name, after its work has
+ * ended.
  */
 const TTL_MS = 2000
 const FILE = fileURLToPath(import.meta.url)
@@ -23,7 +23,7 @@ const FILE = fileURLToPath(import.meta.url)
 type ToCandidate = { readonly handOverTo: string } | { readonly stop: true }
 
 async function candidate(name: string, url: string): Promise<void> {
-  // The channel to the parent keeps this process running while the server is being reached.
+  // The channel to the parent keeps this process running until it has reached the server.
   process.channel?.ref()
   const leasehold = await Leasehold.open(url, { holder: name })
   const election = leasehold.election('scheduler', { ttl: TTL_MS, value: `http://${name}:8080` })
@@ -58,8 +58,8 @@ function say(who: string, what: string): void {
   console.log(`${time}  ${who.padEnd(8)}  ${what}`)
 }
 
-/** The candidates as this process starts them, follows them, and takes what they write. */
-class Stage {
+/** Starts the candidates, observes them, and receives what they write. */
+class Candidates {
   readonly #store: LeaseStore
   readonly #url: string
   readonly #election: Election
@@ -75,9 +75,9 @@ class Stage {
     this.#observed = election.observe()
   }
 
-  /** Starts a candidate. Fulfilled when it has its place in line. */
+  /** Starts a candidate, and waits until it is in the queue. */
   async begin(name: string): Promise<ChildProcess> {
-    const before = (await this.line()).length
+    const before = (await this.queue()).length
     const child = fork(FILE, [name, this.#url])
     say(name, `starts as process ${child.pid}`)
     child.on('message', ({ says, did = this.#highest }: { says?: string; did?: number }) => {
@@ -85,11 +85,11 @@ class Stage {
       if (did < this.#highest) this.refused++
       else this.#highest = did
     })
-    while ((await this.line()).length === before) await pause(10)
+    while ((await this.queue()).length === before) await pause(10)
     return child
   }
 
-  /** Waits until this one leads and has written. */
+  /** Waits until this candidate leads and has written. */
   async leads(name: string): Promise<void> {
     let leader = this.#observed.leader()
     while (leader?.candidate !== name || this.#highest < leader.term) {
@@ -100,13 +100,13 @@ class Stage {
     say('follower', `sees that ${candidate} leads in term ${term}, at ${value}`)
   }
 
-  async line() {
+  async queue() {
     return (await this.#store.read({ key: this.#election.key })).claims
   }
 }
 
 async function follow(): Promise<void> {
-  // Whatever goes wrong, this ends, and says so by its exit code.
+  // If anything goes wrong, this ends the example with an exit code.
   setTimeout(() => {
     console.error('this takes too long: something is wrong')
     process.exit(1)
@@ -116,33 +116,33 @@ async function follow(): Promise<void> {
   const server = await createServer({ store, port: 0 })
   const leasehold = await Leasehold.open(server.url, { holder: 'follower' })
   const election = leasehold.election('scheduler')
-  const stage = new Stage(store, server.url, election)
+  const candidates = new Candidates(store, server.url, election)
 
-  const ada = await stage.begin('ada')
-  await stage.leads('ada')
-  const others = [await stage.begin('bea'), await stage.begin('cid')] as const
+  const ada = await candidates.begin('ada')
+  await candidates.leads('ada')
+  const others = [await candidates.begin('bea'), await candidates.begin('cid')] as const
   ada.kill('SIGKILL')
   await once(ada, 'exit')
   const killed = performance.now()
   say('ada', 'is KILLED: she resigned nothing, and nobody can lead until her lease is over')
-  await stage.leads('bea')
+  await candidates.leads('bea')
   const seconds = ((performance.now() - killed) / 1000).toFixed(2)
-  say('follower', `the next in line took over by itself, ${seconds} s after`)
+  say('follower', `the next in the queue took over by itself, ${seconds} s later`)
 
-  const again = await stage.begin('ada')
+  const again = await candidates.begin('ada')
   say('ada', 'is back, behind cid; now bea is asked to hand over to her')
   others[0].send({ handOverTo: 'ada' })
-  await stage.leads('ada')
-  say('follower', 'cid, who was before ada in line, has made room and never led')
+  await candidates.leads('ada')
+  say('follower', 'cid, who was before ada in the queue, has made room and never led')
 
-  // Each ends its work, resigns and leaves. Those who wait go first, so that nobody else leads.
+  // Each ends its work, resigns and leaves. The waiting ones go first, so that nobody else leads.
   for (const child of [...others, again]) {
     child.send({ stop: true })
     await once(child, 'exit')
   }
-  say('follower', `all have left; writes with an old token: ${stage.refused}`)
+  say('follower', `all have left; writes with an old token: ${candidates.refused}`)
   const { tenures } = await store.read({ history: election.key })
-  // Whoever only passed the front was there for a moment.
+  // A candidate that only passed the front was there for a moment.
   const led = tenures.filter(({ heldSince, endedAt }) => endedAt - heldSince > 100)
   for (const { holder, token, end } of led.reverse()) {
     say('store', `history: ${holder}, term ${token}, ${end.reason}`)

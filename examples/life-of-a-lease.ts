@@ -13,9 +13,9 @@ import { lendStore } from './life-of-a-lease/store-over-ipc.ts'
 /**
  * The life of a lease, with real processes. This process owns a durable store in a temporary
  * folder. Two workers want the same key. The first gets it, keeps it by heartbeats, and is killed
- * with SIGKILL, so that nobody releases anything. Its lease expires, the key passes to the second
- * with a higher token, and a write that the first had sent before it died is refused when it
- * arrives at last.
+ * with SIGKILL, so that nobody releases anything. Its lease expires, and the key passes to the
+ * second with a higher token. A write that the first one sent before it died arrives late, and is
+ * refused.
  */
 const KEY = 'reports/nightly'
 const TTL_MS = 3000
@@ -95,7 +95,7 @@ function tell({ type, token, holder, end }: Event): void {
   say('store', `the lease of ${holder} EXPIRED, ${late.toFixed(1)} ms after its time was over`)
 }
 
-// Whatever goes wrong, this ends, and says so by its exit code.
+// If anything goes wrong, this ends the example with an exit code.
 setTimeout(() => {
   console.error('this takes too long: something is wrong')
   process.exit(1)
@@ -122,7 +122,7 @@ while (report.highest < first) await pause(10)
 const bob = new Worker('bob', 2, (write) => report.write(write))
 while (alice.heartbeats < 2 || bob.heartbeats < 1) await pause(10)
 
-// From now on what Alice writes is slow to arrive, as on a network that is congested.
+// From now on the writes of Alice arrive late, as on a congested network.
 congested = true
 while (onTheWay.length === 0) await pause(10)
 alice.process.kill('SIGKILL')

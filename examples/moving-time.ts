@@ -3,8 +3,8 @@ import { isLeaseholdError, Leasehold } from 'leasehold'
 import { testStore } from 'leasehold/testing'
 
 /**
- * A test of one's own code need not wait: it moves the clock. Here a holder stalls for longer than
- * its ttl, and finds out on its first look at the lock.
+ * A test of your own code need not wait: it moves the clock. Here a holder stalls for longer than its
+ * ttl, and finds out at its first check of the lock.
  */
 const { store, clock } = testStore()
 const first = await Leasehold.open(store, { clock, holder: 'first' })
@@ -23,7 +23,7 @@ try {
 }
 
 const next = await second.lock('printer', { ttl: '30s' })
-console.log(`whoever asks next: ${next.state}, token ${next.token}`)
+console.log(`the next holder: ${next.state}, token ${next.token}`)
 
 await Promise.all([first.close(), second.close()])
 await store.close()

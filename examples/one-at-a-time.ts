@@ -5,7 +5,7 @@ import { memoryStore } from 'leasehold/memory'
 
 /**
  * Three instances of a service are asked to run the same job. One of them runs it; the others see
- * who does and leave it alone. A fourth wants its turn afterwards, and waits in line.
+ * which one does, and leave it alone. A fourth wants to run it afterwards, and waits in the queue.
  */
 const store = memoryStore()
 

@@ -8,8 +8,8 @@ import { logConformance } from 'leasehold/testing'
 import { FolderLog } from './own-log/folder-log.ts'
 
 /**
- * A log for another engine: here a folder. First the suite that every log must pass, then two
- * processes' worth of stores that share locks by it.
+ * A log for another engine: here a folder. First it runs the suite that every log must pass, then two
+ * stores that share locks through the log.
  */
 const root = await mkdtemp(join(tmpdir(), 'leasehold-own-log-'))
 let folders = 0

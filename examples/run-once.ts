@@ -10,13 +10,13 @@ import { memoryStore } from 'leasehold/memory'
 import { borrowStore, lendStore } from './life-of-a-lease/store-over-ipc.ts'
 
 /**
- * A job that runs once in a fleet. Three workers, each a process of its own, start at the same time
- * and all want last night's invoices to be sent. One does it under the lock, and is killed in the
- * middle. Its lock expires, the next one sees that the job is not done, and does it, from where the
- * first had come; the last one finds it done.
+ * A job that runs once in a fleet. Three workers, each in its own process, start at the same time and
+ * all want to send last night's invoices. One does it under the lock, and is killed in the middle. Its
+ * lock expires. The next one sees that the job is not done, and continues where the first had stopped.
+ * The last one finds it done.
  *
- * The lock lets one work at a time. That the job is not done twice is the other half: whoever has the
- * lock first looks at what has been done.
+ * The lock lets one work at a time, but does not prevent a second run. So a worker with the lock first
+ * checks what has been done.
  */
 const INVOICES = ['ada', 'bob', 'eve', 'joe']
 
@@ -44,7 +44,7 @@ async function worker(name: string, folder: string): Promise<void> {
       say(`sends the invoice of ${invoice}`)
       if (name === process.argv[4]) await new Promise(() => {})
     }
-    // It appears whole or not at all, however its writer dies.
+    // The file appears complete or not at all, even if its writer dies.
     await writeFile(`${done}.${name}`, name)
     await rename(`${done}.${name}`, done)
     say('has done the job')
@@ -77,7 +77,7 @@ async function fleet(): Promise<void> {
   while ((await store.read({ key: 'jobs/invoices/2026-11-15' })).count < 3) {
     await new Promise((resolve) => setImmediate(resolve))
   }
-  console.log('two and three wait in line')
+  console.log('two and three wait in the queue')
   first.kill('SIGKILL')
   await once(first, 'exit')
   console.log('one is KILLED in the middle of the job')

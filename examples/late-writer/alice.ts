@@ -5,8 +5,8 @@ import { fileFence } from 'leasehold/fence'
 import { borrowStore } from '../life-of-a-lease/store-over-ipc.ts'
 
 /**
- * Does everything right that a holder can do: takes the lock, makes sure that it still holds it, and
- * writes at once. And still it is paused between the two.
+ * Does everything right that a holder can do: takes the lock, checks that it still holds it, and
+ * writes at once. Still, it is paused between the two.
  */
 const [folder = '.', key = 'report', ttl = '1000'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())
@@ -15,9 +15,9 @@ const leasehold = await Leasehold.open(await borrowStore(), { holder: 'alice' })
 const fence = await fileFence(join(folder, 'fence'))
 const lock = await leasehold.lock(key, { ttl: Number(ttl) })
 
-const token = lock.token // The look at the lock: it is held.
+const token = lock.token // The check of the lock: it is held.
 process.send?.({ looked: token })
-process.kill(process.pid, 'SIGSTOP') // Here the machine pauses her, for as long as it likes.
+process.kill(process.pid, 'SIGSTOP') // Here the machine pauses her, for any length of time.
 
 writeFileSync(join(folder, 'unguarded.txt'), `written by alice with token ${token}`)
 let outcome = 'accepted'

@@ -28,10 +28,10 @@ type ToChild =
   | { readonly failed: number; readonly error: Failure }
   | { readonly watched: number; readonly notice: Notice }
 
-/** An error as it travels: a channel keeps the text of an error, but not its class and its code. */
+/** An error as it is sent: a channel keeps the message of an error, but not its class and code. */
 type Failure = Pick<LeaseholdError, 'code' | 'message' | 'reason' | 'by' | 'why'>
 
-/** In the parent: carries out what the child asks. `overhear` is told of each call. */
+/** In the parent: carries out what the child asks. `overhear` gets each call. */
 export function lendStore(
   store: LeaseStore,
   child: ChildProcess,
@@ -39,7 +39,7 @@ export function lendStore(
 ): void {
   const watches = new Map<number, Watch>()
   const send = (message: ToChild) => {
-    // A child that was killed hears nothing more, and that is no fault of the parent.
+    // A killed child receives nothing more, and that is not an error of the parent.
     if (child.connected) child.send(message, () => {})
   }
   child.on('message', async (message: ToParent) => {

@@ -3,8 +3,8 @@ import { Leasehold } from 'leasehold'
 import { borrowStore } from './store-over-ipc.ts'
 
 /**
- * Writes pages of a report while it holds the lock, each with its token. It knows nothing of the
- * others: it asks, waits in line, works, and releases.
+ * Writes pages of a report while it holds the lock, each with its token. It knows nothing about
+ * the others: it asks, waits in the queue, works, and releases.
  */
 const [name = 'worker', key = 'reports', ttl = '2000', pages = '1'] = process.argv.slice(2)
 

@@ -15,8 +15,8 @@ const ENTRY_BYTES = 256 * 1024
 const POLL_MS = 10
 
 /**
- * A log in a folder, for the processes of one machine. Entry 17 is the file `entry-…17`, and making
- * that file is how a process gets the position: of two that try, one succeeds.
+ * A log in a folder, for the processes of one machine. Entry 17 is the file `entry-…17`. A
+ * process gets the position by creating that file: of two that try, one succeeds.
  */
 export class FolderLog implements Log {
   readonly promises: LogPromises = {
@@ -47,7 +47,7 @@ export class FolderLog implements Log {
     try {
       for (let position = (await this.tail()) + 1; ; position++) {
         try {
-          // A link appears with its whole content, or not at all.
+          // A link appears with its complete content, or not at all.
           await link(file, this.#path('entry', position))
           await this.#syncFolder()
           return position
@@ -109,7 +109,7 @@ export class FolderLog implements Log {
   async trim(through: Position): Promise<void> {
     const last = Math.min(through, await this.tail())
     if (last <= (await this.#trimmed())) return
-    // Noted first, so that positions never begin again and nobody takes a gap for the end.
+    // Stored first, so that positions never start again and nobody takes a gap for the end.
     await rename(await this.#write([Buffer.from(String(last))]), join(this.#folder, 'trimmed'))
     await this.#syncFolder()
     await this.#remove('entry', (position) => position <= last)

@@ -22,7 +22,7 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
   'gpu-pool': [
     /^08:00 {2}night .* batch-3 runs on h100-1, token \d+$/,
     /^08:33 {2}pool .* h100-0 night \| h100-1 night$/,
-    /^08:33 {2}pool .* in line: research train, 2 GPU, in about 2\.5 h \(booked\)$/,
+    /^08:33 {2}pool .* waiting: research train, 2 GPU, in about 2\.5 h \(booked\)$/,
     /^08:37 {2}night .* saves its work and goes: research needs the GPU$/,
     /^08:37 {2}research {2}train runs on h100-0 and h100-1, token \d+$/,
     /^10:42 {2}vision .* label runs on a100-0, token \d+$/,
@@ -37,7 +37,7 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /ada .* is back, behind cid/,
     /bea .* has ended its work/,
     /follower .* sees that ada leads in term \d+/,
-    /follower .* cid, who was before ada in line, has made room/,
+    /follower .* cid, who was before ada in the queue, has made room/,
     /follower .* all have left; writes with an old token: 0$/,
     /store .* history: ada, term 1, expired$/,
     /store .* history: bea, term \d+, released$/,
@@ -86,12 +86,12 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
   'moving-time': [
     /^after an hour of heartbeats: held, token 1$/,
     /^after a stall of 31 s: lost, expired$/,
-    /^whoever asks next: held, token \d+$/,
+    /^the next holder: held, token \d+$/,
   ],
   'run-once': [
     /^one has the lock with token 1; 0 of 4 are sent$/,
     /^one sends the invoice of ada$/,
-    /^two and three wait in line$/,
+    /^two and three wait in the queue$/,
     /^one is KILLED in the middle of the job$/,
     /^(two|three) has the lock with token \d+; 1 of 4 are sent$/,
     /^(two|three) sends the invoice of bob$/,
