@@ -16,7 +16,6 @@
  */
 import { parseArgs } from 'node:util'
 import { coverage, recordCoverage } from './coverage.js'
-import { runMutants } from './mutants/run.js'
 import { RECIPES, runRecipe } from './recipes/run-recipe.js'
 import { runSeed, type SeedResult } from './run-seed.js'
 import { Tally } from './tally.js'
@@ -54,6 +53,7 @@ if (!values.trace) Error.stackTraceLimit = 0
 
 if (values.coverage) recordCoverage()
 if (values.mutants) {
+  const { runMutants } = await import('./mutants/run.js')
   const within = values.within === undefined ? undefined : Number(values.within)
   process.exitCode = await runMutants({ only: values.only, within, replicas: values.replicas })
 } else if (values.seed !== undefined) {

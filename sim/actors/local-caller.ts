@@ -1,3 +1,4 @@
+import type { LeaseStore } from 'leasehold/port'
 import type { SimServer } from 'leasehold/testing'
 import { ONCE } from '../checkers/i08-counts-once.js'
 import type { Scene } from '../scene.js'
@@ -6,7 +7,8 @@ const TTL_MS = 1500
 
 /**
  * Calls the store of a server in the server's own process, without a request id. No network is in
- * between that could double a call, so each must be carried out once at most.
+ * between that could double a call, so each must be carried out once at most. It also reads there:
+ * a server that is behind the log must not answer with what it has.
  */
 export class LocalCaller {
   readonly #scene: Scene
@@ -38,5 +40,14 @@ export class LocalCaller {
     const key = `${ONCE}${node.name} ${++this.#calls}`
     // What became of it is in the events of the log.
     store.grant({ holder: node.name, ttl: TTL_MS, claims: [{ key }] }).catch(() => undefined)
+    this.#read(store)
+  }
+
+  #read(store: LeaseStore): void {
+    const invoked = this.#scene.world.now
+    store.read({ leases: true, limit: 1 }).then(
+      ({ revision }) => this.#scene.revision(revision, invoked),
+      () => undefined,
+    )
   }
 }

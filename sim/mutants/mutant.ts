@@ -11,10 +11,17 @@ export interface Mutant {
   readonly recipe?: string
   /** It is to be looked for in worlds with replicas on a shared log. */
   readonly replicas?: boolean
+  /** The test that catches it, if no world does or very few. Its edits are of the sources then. */
+  readonly test?: NamedTest
+}
+
+export interface NamedTest {
+  readonly file: string
+  readonly name: string
 }
 
 export interface Edit {
-  /** A file of the library's build; of the server's with `server/` before it, or `sim/`. */
+  /** A file of the library's build, or of its sources; or with `server/` or `sim/` before it. */
   readonly file: string
   /** Text that stands there exactly once; where it does not, the mutant is out of date. */
   readonly find: string

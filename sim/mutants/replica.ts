@@ -1,17 +1,21 @@
-import { type Edit, type Mutant, rare } from './mutant.js'
+import { type Edit, type Mutant, type NamedTest, rare } from './mutant.js'
 
-function planted(
-  name: string,
-  ...edits: (readonly [file: string, find: string, replace: string])[]
-) {
+type Change = readonly [file: string, find: string, replace: string]
+
+function planted(name: string, ...edits: Change[]): Mutant {
   const built = edits.map(([file, find, replace]): Edit => ({ file, find, replace }))
-  return { name, edits: built, replicas: true } satisfies Mutant
+  return { name, edits: built, replicas: true }
+}
+
+/** One that a test of the replica catches. */
+function tested(name: string, test: NamedTest, ...edits: Change[]): Mutant {
+  const file = `packages/leasehold/test/replica/${test.file}.test.ts`
+  return { ...planted(name, ...edits), test: { ...test, file } }
 }
 
 /**
- * Bugs in the replica, in worlds with a shared log. Two more bugs do nothing in a world in which all
- * else is right, and a test finds each: a checksum that leaves out a field (`checksum.test.ts`), and a
- * lost tail that nobody notices (`lost-tail.test.ts`), because the log of these worlds loses nothing.
+ * Bugs in the replica. Most show in worlds with a shared log. The log of these worlds loses nothing,
+ * and in a world in which all else is right a wrong checksum does nothing: such bugs have tests.
  */
 export const REPLICA: readonly Mutant[] = [
   planted('an expiry does not look at the position of the last renewal', [
@@ -34,13 +38,17 @@ export const REPLICA: readonly Mutant[] = [
     'return sequence <= this.sequenceOf(member);',
     'return sequence === this.sequenceOf(member);',
   ]),
-  rare(
-    'Copies of two entries of a removed member must come late.',
-    planted('a removed member comes back by a late copy of its first entry', [
-      'replica/member-table.js',
-      'return entry.asOf >= this.#removedAt && joining(entry) !== undefined;',
-      'return joining(entry) !== undefined;',
-    ]),
+  tested(
+    'a removed member comes back by a late copy of its first entry',
+    {
+      file: 'machine',
+      name: 'that was removed does not come back by a late copy of its first entry',
+    },
+    [
+      'replica/member-table.ts',
+      'return entry.asOf >= this.#removedAt && joining(entry) !== undefined',
+      'return joining(entry) !== undefined',
+    ],
   ),
   planted('a late entry of a removed member is applied', [
     'replica/machine.js',
@@ -73,30 +81,21 @@ export const REPLICA: readonly Mutant[] = [
       'kernel: this.kernel,',
     ]),
   ),
-  rare(
-    'Entries must be applied between two blocks of a snapshot that another replica loads.',
-    planted('a snapshot claims to have what was applied while it was written', [
-      'replica/snapshots.js',
-      'await this.#log.saveSnapshot({ position, chunks',
-      'await this.#log.saveSnapshot({ position: machine.position, chunks',
-    ]),
-  ),
-  rare(
-    'A replica must join between the trimming and the next snapshot.',
-    planted('the log is trimmed beyond its snapshot', [
-      'replica/snapshots.js',
-      'await this.#log.trim(before);',
-      'await this.#log.trim(machine.position);',
-    ]),
-  ),
-  rare(
-    'A client must read through a replica that is behind what another client was told.',
-    planted('a read does not wait for the tail of the log', [
-      'replica/replica-store.js',
-      'await this.#replica.caughtUp();',
-      ';',
-    ]),
-  ),
+  planted('a snapshot claims to have what was applied while it was written', [
+    'replica/snapshots.js',
+    'await this.#log.saveSnapshot({ position, chunks',
+    'await this.#log.saveSnapshot({ position: machine.position, chunks',
+  ]),
+  planted('the log is trimmed beyond its snapshot', [
+    'replica/snapshots.js',
+    'await this.#log.trim(before);',
+    'await this.#log.trim(machine.position);',
+  ]),
+  planted('a read does not wait for the tail of the log', [
+    'replica/replica-store.js',
+    'await this.#replica.caughtUp();',
+    ';',
+  ]),
   planted('a watch that is resumed skips a revision', [
     'replica/replica-store.js',
     'outbox.watchPrefix(target.prefix, target.from, observer)',
@@ -121,13 +120,10 @@ export const REPLICA: readonly Mutant[] = [
     'this.#told.set(slot, this.now + lease.ttl + lease.grace);',
     'this.#renewed.set(slot, 0);\n            this.#deadlines.schedule(slot);',
   ]),
-  rare(
-    'A replica must join amid a break, and another one renew the lease.',
-    planted('the time of the log decides how much is left of a life', [
-      'replica/machine.js',
-      'return { lost: answer.lost, capped };',
-      'return answer;',
-    ]),
+  tested(
+    'the time of the log decides how much is left of a life',
+    { file: 'lives', name: 'is not cut short by a replica that knows the time better' },
+    ['replica/machine.ts', 'return { lost: answer.lost, capped }', 'return answer'],
   ),
   rare(
     'A replica must be behind with a break, and its holder keep the key until the end.',
@@ -136,5 +132,41 @@ export const REPLICA: readonly Mutant[] = [
       'return Math.max(this.#endOfLife.get(slot), this.#told.get(slot));',
       'return this.#endOfLife.get(slot);',
     ]),
+  ),
+  tested(
+    'a log that ends before what was applied is not noticed',
+    { file: 'lost-tail', name: 'is found by a read, though nobody writes' },
+    ['replica/replica.ts', 'lost: () => void this.#ahead(),', 'lost: () => {},'],
+  ),
+  tested(
+    'after a lost tail a call is sent again while its entry may still be applied',
+    { file: 'lost-tail', name: 'is not sent again if its entry comes late, before the new epoch' },
+    [
+      'replica/replica.ts',
+      'this.#own.rename()',
+      'this.#calls.putBack(this.#own.takeThrough(Infinity))',
+    ],
+  ),
+  tested(
+    'after a lost tail a call is sent again that may have been applied',
+    {
+      file: 'lost-tail',
+      name: 'is not sent again if it may have been applied before the new epoch',
+    },
+    [
+      'replica/own-entries.ts',
+      'return isOther || position < batch.asOf ? undefined : forgotten()',
+      'return undefined',
+    ],
+  ),
+  tested(
+    'a snapshot is saved of entries that the log has lost',
+    { file: 'lost-tail', name: 'is not sent again if its entry comes late, before the new epoch' },
+    ['replica/snapshots.ts', 'if (loads !== this.#loads) return', ''],
+  ),
+  tested(
+    'the checksum leaves out a field',
+    { file: 'checksum', name: 'depends on every field of what was granted' },
+    ['replica/checksum.ts', 'this.#hash.number(lease.grace)', ''],
   ),
 ]

@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { LISTED } from './listed.js'
-import type { Edit, Mutant } from './mutant.js'
+import type { Mutant } from './mutant.js'
 import { OWN } from './own.js'
+import { bundle } from './plant.js'
 import { IN_RECIPES } from './recipes.js'
 import { REPLICA } from './replica.js'
 import { STREAM } from './stream.js'
+import { isCaught } from './test-run.js'
 import { WHOLE_PORT } from './whole-port.js'
 
 /** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
@@ -17,10 +17,6 @@ const SEEDS = 20_000
 const ENOUGH = 5
 /** Worlds of recipes are longer and busier: a bug in one must show in fewer of them. */
 const RECIPE_SEEDS = 200
-
-const SIM = fileURLToPath(new URL('../', import.meta.url))
-const LIBRARY = fileURLToPath(new URL('../../../packages/leasehold/', import.meta.url))
-const SERVER = fileURLToPath(new URL('../../../packages/leasehold-server/', import.meta.url))
 
 interface Caught {
   readonly done: number
@@ -46,28 +42,39 @@ export interface MutantOptions {
   readonly replicas?: boolean
 }
 
-/** Plants each bug in a copy of the build, runs worlds with it, and says who noticed. */
+/**
+ * Plants each bug in a copy of the build, runs worlds with it, and says who noticed. A bug that worlds
+ * do not show is planted in the sources, and the test that it names must fail.
+ */
 export async function runMutants({ only, within, replicas }: MutantOptions): Promise<number> {
   const mutants = [...LISTED, ...OWN, ...WHOLE_PORT, ...STREAM, ...IN_RECIPES, ...REPLICA]
     .filter(({ name }) => only === undefined || name.includes(only))
-    .filter(({ rare }) => within === undefined || !rare)
+    .filter(({ rare, test }) => within === undefined || !(rare || test))
     .filter((mutant) => !replicas || mutant.replicas)
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-mutants-'))
-  await checkCopy(join(folder, 'copy'))
+  await checkCopy(join(folder, 'copy.mjs'))
   const waiting = [...mutants.entries()]
   const missed: string[] = []
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const [index, mutant] = next
+      const say = (how: string): void => {
+        const number = String(index + 1).padStart(2)
+        console.log(`${number}/${mutants.length} ${mutant.name}: ${how}`)
+      }
+      if (mutant.test) {
+        if (await isCaught(mutant, mutant.test)) say(`by the test "${mutant.test.name}"`)
+        else missed.push(mutant.name)
+        continue
+      }
       const caught = await run(
         mutant,
-        join(folder, String(index)),
+        join(folder, `${index}.mjs`),
         Math.min(within ?? SEEDS, mutant.recipe === undefined ? SEEDS : RECIPE_SEEDS),
         within === undefined ? ENOUGH : 1,
       )
       if (caught.failed.length === 0) missed.push(mutant.name)
-      const number = String(index + 1).padStart(2)
-      console.log(`${number}/${mutants.length} ${mutant.name}: ${describe(caught)}`)
+      say(describe(caught))
     }
   }
   try {
@@ -83,8 +90,8 @@ export async function runMutants({ only, within, replicas }: MutantOptions): Pro
 }
 
 /** A copy without a bug must run and find nothing, or every bug would seem to be caught. */
-async function checkCopy(folder: string): Promise<void> {
-  const { done, failed } = await run({ name: 'none', edits: [] }, folder, COPY_SEEDS, 1)
+async function checkCopy(file: string): Promise<void> {
+  const { done, failed } = await run({ name: 'none', edits: [] }, file, COPY_SEEDS, 1)
   if (done === COPY_SEEDS && failed.length === 0) return
   throw new Error(`a copy of the build without a bug fails: ${JSON.stringify(failed)}`)
 }
@@ -109,24 +116,10 @@ function whoCaught({ failed }: Caught): string {
     .join('; ')
 }
 
-async function run(mutant: Mutant, folder: string, seeds: number, enough: number): Promise<Caught> {
-  const library = join(folder, 'node_modules', 'leasehold')
-  await mkdir(library, { recursive: true })
-  await cp(join(LIBRARY, 'package.json'), join(library, 'package.json'))
-  await cp(join(LIBRARY, 'dist'), join(library, 'dist'), { recursive: true })
-  const server = join(folder, 'node_modules', 'leasehold-server')
-  await mkdir(server)
-  await cp(join(SERVER, 'package.json'), join(server, 'package.json'))
-  await cp(join(SERVER, 'dist', 'stream'), join(server, 'dist', 'stream'), { recursive: true })
-  await cp(join(SERVER, 'dist', 'access'), join(server, 'dist', 'access'), { recursive: true })
-  // What the server's streams are made of; it is looked for where the server finds it.
-  const ws = dirname(createRequire(join(SERVER, 'package.json')).resolve('ws'))
-  await symlink(ws, join(folder, 'node_modules', 'ws'))
-  await cp(SIM, join(folder, 'sim'), { recursive: true })
-  await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  for (const edit of mutant.edits) await plant(folder, edit, mutant)
+async function run(mutant: Mutant, file: string, seeds: number, enough: number): Promise<Caught> {
+  await bundle(mutant, file)
   const output = await node([
-    join(folder, 'sim', 'main.js'),
+    file,
     '--json',
     '--seeds',
     String(seeds),
@@ -135,31 +128,8 @@ async function run(mutant: Mutant, folder: string, seeds: number, enough: number
     ...(mutant.recipe === undefined ? [] : ['--recipe', mutant.recipe]),
     ...(mutant.replicas ? ['--replicas'] : []),
   ])
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+  await rm(file)
   return JSON.parse(output.trim().split('\n').at(-1)!)
-}
-
-async function plant(
-  folder: string,
-  { file, find, replace }: Edit,
-  { name }: Mutant,
-): Promise<void> {
-  const path = pathOf(folder, file)
-  const text = await readFile(path, 'utf8')
-  const parts = text.split(find)
-  if (parts.length !== 2) {
-    throw new Error(
-      `"${name}" is out of date: its text stands ${parts.length - 1} times in ${file}`,
-    )
-  }
-  await writeFile(path, parts.join(replace))
-}
-
-function pathOf(folder: string, file: string): string {
-  if (file.startsWith('sim/')) return join(folder, file)
-  const modules = join(folder, 'node_modules')
-  if (!file.startsWith('server/')) return join(modules, 'leasehold', 'dist', file)
-  return join(modules, 'leasehold-server', 'dist', file.slice('server/'.length))
 }
 
 function node(args: readonly string[]): Promise<string> {

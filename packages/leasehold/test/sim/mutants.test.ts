@@ -5,7 +5,7 @@ import { ROOT } from '../structure/source-files.ts'
 
 /** Bugs that show within so many seeds are planted here; `npm run sim -- --mutants` plants all. */
 const SEEDS = 400
-/** It takes half a minute, and longer on a machine that is busy with something else. */
+/** It takes two minutes of processor time, and longer on a machine that is busy with something else. */
 const PATIENCE_MS = 600_000
 
 it(
