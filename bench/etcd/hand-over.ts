@@ -1,5 +1,5 @@
 /**
- * 32 who wait for one key of etcd and hold it for 1 ms in turn. Ours are clients of one store, and so
+ * 32 waiters for one key of etcd; each holds it for 1 ms in turn. Ours are clients of one store, and so
  * of one replica and one connection; those of the Lock service have a connection each. All are in one
  * process.
  */
@@ -20,7 +20,7 @@ if (engine) {
   const store = await etcdStore({ endpoints: `127.0.0.1:${port}` })
   const ours = await many(() => clientLocker(store, TTL, async () => {}))
   const theirs = await many(() => openEtcdService({ port, ttl: TTL }))
-  const what = '32 who wait'
+  const what = '32 waiters'
   rows.push(
     ...(await contests({
       name: what,

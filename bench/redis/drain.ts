@@ -1,5 +1,5 @@
 /**
- * 32 who wait for one key of Redis, each with connections of its own, and hold it for 1 ms in turn.
+ * 32 waiters for one key of Redis, each with connections of its own; each holds it for 1 ms in turn.
  * The bound is a token that goes from hand to hand by BLPOP: Redis gives it to who has waited longest,
  * with nothing in between, and it is lost with who holds it.
  */
@@ -45,7 +45,7 @@ if (engine) {
     ...(await contests({
       name: 'hand-over in Redis',
       figures: [
-        { name: `${WAITERS} who wait, until all have held`, unit: 'ms', better: 'less' },
+        { name: `${WAITERS} waiters, until all have held`, unit: 'ms', better: 'less' },
         { name: 'out of order', unit: '%', better: 'less' },
       ],
       ours: await contestant('ours', LOCKERS['our Redis store']),

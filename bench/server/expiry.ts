@@ -1,5 +1,5 @@
 /**
- * From a lease's deadline until the next in line has heard, over the network, that the key is its.
+ * From the deadline of a lease until the next waiter is notified, over the network, that it holds.
  * Counted from when the grant was sent plus its ttl, so that the way there is counted too; beside it,
  * how late a bare timer is in the process that measures.
  */
@@ -13,7 +13,7 @@ const EVERY_MS = 4
 
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** One key that lapses: how late the next in line hears of it. */
+/** One key that lapses: how late the next waiter is notified. */
 async function lagOf(holder: LeaseStore, waiter: LeaseStore, next: string, number: number) {
   const key = `lag/${number}`
   const ttl = 1000 + (number % 97)
@@ -62,7 +62,7 @@ for (const kind of ['memory', 'file'] as const) {
   const server = await startServer(kind)
   const [holder, waiter] = await Promise.all([remoteStore(server.url), remoteStore(server.url)])
   const late = await lags(holder, waiter)
-  const what = `expiry until the next in line has heard, ${kind}`
+  const what = `expiry until the next waiter is notified, ${kind}`
   rows.push(row(`${what}, p50`, 'ms', [percentile(late, 0.5)]))
   rows.push(row(`${what}, p99`, 'ms', [percentile(late, 0.99)], atMost(10)))
   await Promise.all([holder.close(), waiter.close()])
