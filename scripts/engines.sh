@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Sees to it that the engines which tests run against, and a browser, are on this machine, from
-# Debian's packages, and is done at once where they are. Starts none of them: each test starts its
-# own, on a port of its own (packages/leasehold/test/engines).
+# Installs the engines that the tests use, and a browser, from Debian's packages. Does nothing if they
+# are installed. Starts none of them: each test starts its own, on its own port
+# (packages/leasehold/test/engines).
 #
 #   scripts/engines.sh           all of them
 #   scripts/engines.sh redis     only that one
 #
-# Where one cannot be had the tests that need it are left out, and say so. With CI=true that is a
+# If one cannot be installed, the tests that need it are skipped, and say so. With CI=true that is a
 # failure instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests with other releases of Node. The releases come from the package registry into a
-# temporary folder, so that nothing needs to be installed on the machine. Left out is what is long
-# and is arithmetic on any release: simulated worlds, models of the kernel, simulated workloads.
+# temporary folder, so that nothing needs to be installed on the machine. It leaves out long tests that
+# only compute, and so give the same on any release: simulated worlds, models of the kernel, simulated
+# workloads.
 #
 #   scripts/matrix.sh          Node 22 and 24
 #   scripts/matrix.sh 24       only that one

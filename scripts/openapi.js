@@ -1,5 +1,5 @@
 // Writes the description of the HTTP API to packages/leasehold-server/openapi.json, which is published
-// with the package. A test fails while that file says something else than the server.
+// with the package. A test fails while that file differs from the server.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { openApi } from '../packages/leasehold-server/dist/http/open-api.js'
 import { ROUTES } from '../packages/leasehold-server/dist/http/routes.js'

@@ -1,5 +1,5 @@
-# To be sourced. `retry <what> <command...>` runs a command that may fail for a passing reason, such
-# as a registry that is busy, up to four times with longer and longer pauses, and then gives up.
+# To be sourced. `retry <what> <command...>` runs a command that may fail for a temporary reason, such
+# as a busy registry, up to four times with growing pauses, and then gives up.
 retry() {
   local what=$1 pause=5 attempt
   shift

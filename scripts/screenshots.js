@@ -1,5 +1,5 @@
-// Writes the pictures of the dashboard that the documents show: starts a server with the demonstration,
-// looks at it with Chromium, and ends both. `npm run screenshots` builds first.
+// Writes the screenshots of the dashboard for the documents: starts a server with the demonstration,
+// opens it in Chromium, and ends both. `npm run screenshots` builds first.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
