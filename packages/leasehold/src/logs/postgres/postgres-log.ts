@@ -40,11 +40,13 @@ async function engineOf(settings: Settings): Promise<LogEngine> {
       }
     },
     async follow(feed) {
+      const before = log
+      const { epoch, feeds } = before
       await tables.open()
       const page = await tables.read(feed.after)
-      const { epoch, feeds } = log
-      if (page.epoch !== epoch) {
-        log = { epoch: page.epoch, feeds: new OpenFeeds() }
+      if (page.epoch !== epoch || log !== before) {
+        // If another follower has found a new epoch meanwhile, a late answer does not bring back the old.
+        if (log === before) log = { epoch: page.epoch, feeds: new OpenFeeds() }
         feed.end({ cause: 'ahead', tail: page.last })
       } else if (feed.continuesIn(page.trimmed, page.last)) {
         feeds.add(feed, await pollerOf(feed, tables, epoch, settings))

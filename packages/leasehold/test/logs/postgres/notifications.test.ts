@@ -83,25 +83,64 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     // It listens when it has what somebody else appends.
     await (await open('anew')).append(Buffer.from('b'))
     await follower.until(1)
-    // In one transaction, because the follower may be reading: it must find the one log or the other.
-    await pool.query(`
-      delete from anew.entry; delete from anew.head;
-      insert into anew.head values (1, 'another epoch', 2, 0);
-      insert into anew.entry values (1, 'x'), (2, 'y')`)
+    await makeAnew('anew')
     await expect(log.append(Buffer.from('c'))).rejects.toMatchObject({ code: 'unknown-outcome' })
     expect(await follower.untilEnded()).toEqual({ cause: 'ahead', tail: 2 })
     expect(follower.texts).toEqual(['b'])
   })
+
+  it('appends to the new log, though a late answer is of the old one', async () => {
+    const { client, counts } = counting(pool)
+    const log = await open('late', client)
+    let answer = () => {}
+    const isAsked = new Promise<void>((asked) => {
+      counts.reading = () => {
+        counts.reading = undefined
+        asked()
+        return new Promise((resolve) => {
+          answer = resolve
+        })
+      }
+    })
+    const slow = new Recorder(log, 0, 15_000)
+    await isAsked
+    await makeAnew('late')
+    expect(await new Recorder(log, 0, 15_000).untilEnded()).toEqual({ cause: 'ahead', tail: 2 })
+    const follower = new Recorder(log, 0, 15_000)
+    await follower.until(2)
+    answer()
+    expect(await slow.untilEnded()).toMatchObject({ cause: 'ahead' })
+    expect(await log.append(Buffer.from('z'))).toBe(3)
+    await follower.until(3)
+    expect(follower.texts).toEqual(['x', 'y', 'z'])
+  })
+
+  /** In one transaction, because a follower may be reading: it must find the one log or the other. */
+  const makeAnew = (schema: string) =>
+    pool.query(`
+      delete from ${schema}.entry; delete from ${schema}.head;
+      insert into ${schema}.head values (1, 'another epoch', 2, 0);
+      insert into ${schema}.entry values (1, 'x'), (2, 'y')`)
 })
 
-/** The pool, with the number of its appends and reads; it can lose the answers of appends. */
+interface Counts {
+  append: number
+  read: number
+  /** Whether the answers of appends are lost. */
+  loses: boolean
+  /** The answer of a read waits for this. */
+  reading?: (() => Promise<void>) | undefined
+}
+
+/** The pool, with the number of its appends and reads. */
 function counting(pool: pg.Pool) {
-  const counts = { append: 0, read: 0, loses: false }
+  const counts: Counts = { append: 0, read: 0, loses: false }
   const query = async (statement: { name?: string }) => {
     const name = statement.name?.split('.')[1]
     if (name === 'append' || name === 'read') counts[name]++
     const answer = await pool.query(statement as pg.QueryConfig)
     if (name === 'append' && counts.loses) throw new Error('the connection broke')
+    if (name === 'read') await counts.reading?.()
     return answer
   }
   const client = { query, connect: () => pool.connect(), totalCount: 0 } as PostgresClient
