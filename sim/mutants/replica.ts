@@ -105,8 +105,8 @@ export const REPLICA: readonly Mutant[] = [
     'an append is repeated under a new number',
     [
       'replica/replica.js',
-      'return { ...this.#encode(commands), calls, renewals, isOver: false };',
-      'const batch = { ...this.#encode(commands), calls, renewals, isOver: false };\n        batch.again = () => Object.assign(batch, this.#encode(commands));\n        return batch;',
+      'return { ...this.#author.write(machine, commands), calls, renewals, isOver: false };',
+      'const batch = { ...this.#author.write(machine, commands), calls, renewals, isOver: false };\n        batch.again = () => Object.assign(batch, this.#author.write(this.machine, commands));\n        return batch;',
     ],
     [
       'replica/appender.js',
