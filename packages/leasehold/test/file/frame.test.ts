@@ -48,6 +48,15 @@ describe('a frame', () => {
     )
   })
 
+  it.each([0, 32, 256, 480])('masks a sector of zeros, if it begins at byte %i', (position) => {
+    const payload = Buffer.alloc(3 * SECTOR_BYTES, 7)
+    const sector = SECTOR_BYTES - position - HEADER_BYTES
+    payload.fill(0, Math.max(sector, 0), sector + SECTOR_BYTES)
+    const bytes = Buffer.alloc(position + extentOf(payload.length), 0xee)
+    putFrame(bytes, position, position, FIELDS, payload, SEED)
+    expect(isZero(bytes, SECTOR_BYTES, 2 * SECTOR_BYTES)).toBe(false)
+  })
+
   it('is known to be torn when one of its sectors is missing', () => {
     fc.assert(
       fc.property(payloads, fc.nat(40), fc.nat(), (payload, cell, which) => {
