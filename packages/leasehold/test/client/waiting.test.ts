@@ -37,6 +37,15 @@ describe.each([
     expect(order).toEqual(Array.from({ length: 50 }, (_, i) => i))
   })
 
+  it('is no wait if it is for 0 ms, and yet the answer has its time', async () => {
+    const { clock, store, leasehold } = await open(inProcess)
+    await leasehold.lock('other')
+    store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
+    const lock = leasehold.lock('k', { wait: 0 })
+    await clock.advance(200)
+    expect((await lock).held).toBe(true)
+  })
+
   it('is first in, first out, with rising tokens', async () => {
     const { leasehold, rival } = await open(inProcess)
     const order: string[] = []
