@@ -1,4 +1,6 @@
 import { Leasehold } from 'leasehold'
+import { memoryStore } from 'leasehold/memory'
+import { TestClock } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Scene } from './scene.ts'
 
@@ -161,16 +163,21 @@ describe('a session over HTTP', () => {
   })
 
   it('is in use when it is touched, and not when it is looked at', async () => {
-    const { id, lease } = await create('cy', { ttl: '5s' })
-    const renewed = async () => (await scene.store.read({ lease })).lease!.renewedAt
+    const clock = new TestClock()
+    const store = memoryStore({ clock })
+    const own = await Scene.open({ store, clock })
+    const spec = { user: 'cy', data: {}, ttl: '5s' }
+    const { id, lease } = (await own.ask('POST /v1/sessions/main', spec)).body
+    const renewed = async () => (await store.read({ lease })).lease!.renewedAt
     const before = await renewed()
     // A use within a tenth of the ttl after the last one is not written.
-    await new Promise((resolve) => setTimeout(resolve, 600))
-    await scene.ask(`GET /v1/sessions/main/${id}`)
-    await scene.ask(`GET /v1/sessions/main/${id}?touch=false`)
+    await clock.advance(600)
+    await own.ask(`GET /v1/sessions/main/${id}`)
+    await own.ask(`GET /v1/sessions/main/${id}?touch=false`)
     expect(await renewed()).toBe(before)
-    await scene.ask(`GET /v1/sessions/main/${id}?touch=true`)
-    expect(await renewed()).toBeGreaterThan(before)
+    await own.ask(`GET /v1/sessions/main/${id}?touch=true`)
+    expect(await renewed()).toBe(before + 600)
+    await own.close()
   })
 
   it('ends with the reason that was given, or none', async () => {
