@@ -1,8 +1,8 @@
 import { isLeaseholdError } from 'leasehold'
-import type { LeaseId, LeaseStore } from 'leasehold/port'
-import type { SeededRandom, SimNode } from 'leasehold/testing'
+import type { LeaseId } from 'leasehold/port'
 import type { Call, CallAnswer } from '../history.js'
 import type { Scene } from '../scene.js'
+import { PortUser } from './port-user.js'
 
 const KEYS = ['raw/a', 'raw/b']
 
@@ -10,55 +10,24 @@ const KEYS = ['raw/a', 'raw/b']
  * Speaks the port directly, and not always well: repeats requests, releases what is not its own,
  * lets leases run out, reads in between.
  */
-export class Caller {
-  readonly node: SimNode
-  readonly #scene: Scene
-  readonly #random: SeededRandom
-  #store: LeaseStore | undefined
+export class Caller extends PortUser {
   #lease: { readonly id: LeaseId; readonly ttl: number } | undefined
   #mine: { readonly key: string; readonly token: number }[] = []
   #requests = 0
-  #stopping = false
 
   constructor(scene: Scene, name: string) {
-    this.#scene = scene
-    this.node = scene.client(name)
-    this.#random = this.node.random
+    super(scene, name, 500)
   }
 
-  start(): void {
-    this.#store = this.#scene.store(this.node)
+  protected forget(): void {
     this.#lease = undefined
     this.#mine = []
-    this.#later(this.#random.between(0, 300), () => this.#again())
   }
 
-  crash(): void {
-    if (!this.node.running) return
-    this.#scene.world.note(this.node.name, 'is killed')
-    this.node.crash()
-    this.#scene.world.after(this.#random.between(10, 3000), () => this.restart())
-  }
-
-  restart(): void {
-    if (!this.node.running && !this.#stopping) this.node.start(() => this.start())
-  }
-
-  stop(): void {
-    this.#stopping = true
-  }
-
-  #again(): void {
-    if (this.#stopping) return
-    this.#step()
-    const rest = this.#random.between(20, 500) * this.#scene.casting.leisure
-    this.#later(rest, () => this.#again())
-  }
-
-  #step(): void {
-    if (!this.#lease || this.#random.chance(0.05)) this.#grant()
+  protected step(): void {
+    if (!this.#lease || this.random.chance(0.05)) this.#grant()
     else {
-      const dice = this.#random.next()
+      const dice = this.random.next()
       if (dice < 0.3) this.#claim(this.#lease)
       else if (dice < 0.5) this.#release(this.#lease)
       else if (dice < 0.8) this.#renew(this.#lease)
@@ -68,11 +37,11 @@ export class Caller {
   }
 
   #grant(): void {
-    const ttl = this.#random.pick([400, 1000, 3000])
+    const ttl = this.random.pick([400, 1000, 3000])
     const request = this.#requestId()
     const call = this.#call('grant', '', '', 0, ttl, request)
     this.#send(call, async () => {
-      const answer = await this.#store!.grant({ holder: this.node.name, ttl, request })
+      const answer = await this.store.grant({ holder: this.node.name, ttl, request })
       if (answer.outcome === 'busy') return { type: 'busy', revision: answer.revision, token: 0 }
       this.#lease = { id: answer.lease, ttl }
       return { type: 'done', revision: answer.revision, token: 0, lease: answer.lease }
@@ -80,12 +49,12 @@ export class Caller {
   }
 
   #claim(lease: { readonly id: LeaseId; readonly ttl: number }): void {
-    const key = this.#random.pick(KEYS)
+    const key = this.random.pick(KEYS)
     const request = this.#requestId()
     const call = this.#call('claim', key, lease.id, 0, lease.ttl, request)
     this.#send(call, async () => {
       const claims = [{ key }]
-      const answer = await this.#store!.claim({ lease: lease.id, claims, ifFree: true, request })
+      const answer = await this.store.claim({ lease: lease.id, claims, ifFree: true, request })
       const { revision } = answer
       if (answer.outcome === 'busy')
         return { type: 'busy', revision, token: answer.ahead[0]!.first.token }
@@ -96,14 +65,14 @@ export class Caller {
 
   #release(lease: { readonly id: LeaseId; readonly ttl: number }): void {
     // Mostly its own latest; sometimes one that it gave back before, or that was never its own.
-    const own = this.#mine.at(this.#random.chance(0.7) ? -1 : this.#random.integer(-3, -1))
+    const own = this.#mine.at(this.random.chance(0.7) ? -1 : this.random.integer(-3, -1))
     if (!own) return
-    const token = this.#random.chance(0.1) ? own.token + 1 : own.token
+    const token = this.random.chance(0.1) ? own.token + 1 : own.token
     const request = this.#requestId()
     const call = this.#call('release', own.key, lease.id, token, lease.ttl, request)
     this.#send(call, async () => {
       const keys = [own.key]
-      const { revision } = await this.#store!.release({ lease: lease.id, keys, token, request })
+      const { revision } = await this.store.release({ lease: lease.id, keys, token, request })
       return { type: 'done', revision, token, lease: lease.id }
     })
   }
@@ -111,7 +80,7 @@ export class Caller {
   #renew(lease: { readonly id: LeaseId; readonly ttl: number }): void {
     const call = this.#call('renew', '', lease.id, 0, lease.ttl, undefined)
     this.#send(call, async () => {
-      const { lost } = await this.#store!.renew([lease.id])
+      const { lost } = await this.store.renew([lease.id])
       if (lost.length === 0) return { type: 'done', revision: 0, token: 0, lease: lease.id }
       if (this.#lease?.id === lease.id) this.#lease = undefined
       return { type: 'lost' }
@@ -119,27 +88,27 @@ export class Caller {
   }
 
   #readKey(): void {
-    const key = this.#random.pick([...KEYS, 'job', 'gpu'])
-    const invoked = this.#scene.world.now
-    this.#store!.read({ key }).then(
+    const key = this.random.pick([...KEYS, 'job', 'gpu'])
+    const invoked = this.scene.world.now
+    this.store.read({ key }).then(
       ({ revision, claims, holders }) => {
-        this.#scene.keyRead({ key, revision, invoked, claims, holders })
+        this.scene.keyRead({ key, revision, invoked, claims, holders })
       },
       () => undefined,
     )
   }
 
   #readLease({ id, ttl }: { readonly id: LeaseId; readonly ttl: number }): void {
-    this.#store!.read({ lease: id }).then(
+    this.store.read({ lease: id }).then(
       ({ lease, claims }) => {
         if (!lease) return
         const { grace, renewedAt, until } = lease
         const tokens = claims.map(({ token }) => token)
-        const unanswered = this.#scene.calls.reduce(
+        const unanswered = this.scene.calls.reduce(
           (count, call) => (call.lease === id && !call.answer ? count + 1 : count),
           0,
         )
-        this.#scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, unanswered })
+        this.scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, unanswered })
       },
       () => undefined,
     )
@@ -159,19 +128,19 @@ export class Caller {
     }
     send()
     if (call.request === undefined) return
-    for (let repeat = this.#random.integer(0, 2); repeat > 0; repeat--) {
-      this.#later(this.#random.between(1, 3000), send)
+    for (let repeat = this.random.integer(0, 2); repeat > 0; repeat--) {
+      this.later(this.random.between(1, 3000), send)
     }
   }
 
   #answered(call: Call, answer: CallAnswer): void {
     if (call.answer) {
-      this.#scene.repeated({ ...call, answer })
+      this.scene.repeated({ ...call, answer })
       return
     }
     call.answer = answer
-    call.answered = this.#scene.world.now
-    this.#scene.called(call)
+    call.answered = this.scene.world.now
+    this.scene.called(call)
   }
 
   #call(
@@ -182,7 +151,7 @@ export class Caller {
     ttl: number,
     request: string | undefined,
   ): Call {
-    const invoked = this.#scene.world.now
+    const invoked = this.scene.world.now
     const client = this.node.name
     const call: Call = {
       client,
@@ -196,15 +165,11 @@ export class Caller {
       answered: Infinity,
       answer: undefined,
     }
-    this.#scene.calls.push(call)
+    this.scene.calls.push(call)
     return call
   }
 
   #requestId(): string {
     return `${this.node.name}-${++this.#requests}`
-  }
-
-  #later(ms: number, run: () => void): void {
-    this.#scene.world.after(ms, this.node.guard(run))
   }
 }

@@ -3,14 +3,13 @@ import type {
   GrantRequest,
   Key,
   LeaseId,
-  LeaseStore,
   Query,
   RevokeTarget,
   Watch,
   WatchTarget,
 } from 'leasehold/port'
-import type { SeededRandom, SimNode } from 'leasehold/testing'
 import type { Scene } from '../scene.js'
+import { PortUser } from './port-user.js'
 
 const PREFIX = 'deal/'
 const KEYS: readonly Key[] = ['deal/a', 'deal/b', 'deal/c', 'deal/d']
@@ -29,54 +28,27 @@ interface Dealt {
  * parent, by key and by prefix, stale tokens, repeated requests. Dealers share what they know of each
  * other's leases, so one revokes what another waits for.
  */
-export class Dealer {
-  readonly node: SimNode
-  readonly #scene: Scene
-  readonly #random: SeededRandom
+export class Dealer extends PortUser {
   readonly #table: Table
-  #store: LeaseStore | undefined
   #watches: Watch[] = []
-  #stopping = false
 
   constructor(scene: Scene, name: string, table: Table) {
-    this.#scene = scene
+    super(scene, name, 400)
     this.#table = table
-    this.node = scene.client(name)
-    this.#random = this.node.random
   }
 
-  start(): void {
-    this.#store = this.#scene.store(this.node)
+  protected forget(): void {
     this.#watches = []
-    this.#later(this.#random.between(0, 300), () => this.#again())
   }
 
-  crash(): void {
-    if (!this.node.running) return
-    this.#scene.world.note(this.node.name, 'is killed')
-    this.node.crash()
-    this.#scene.world.after(this.#random.between(10, 3000), () => this.restart())
-  }
-
-  restart(): void {
-    if (!this.node.running && !this.#stopping) this.node.start(() => this.start())
-  }
-
-  stop(): void {
-    this.#stopping = true
+  override stop(): void {
+    super.stop()
     for (const watch of this.#watches) watch.close()
   }
 
-  #again(): void {
-    if (this.#stopping) return
-    this.#step()
-    const rest = this.#random.between(20, 400) * this.#scene.casting.leisure
-    this.#later(rest, () => this.#again())
-  }
-
-  #step(): void {
+  protected step(): void {
     const { leases } = this.#table
-    const dice = this.#random.next()
+    const dice = this.random.next()
     if (leases.length === 0 || dice < 0.2) this.#grant()
     else if (dice < 0.42) this.#claim()
     else if (dice < 0.58) this.#release()
@@ -88,7 +60,7 @@ export class Dealer {
   }
 
   #grant(): void {
-    const random = this.#random
+    const random = this.random
     const endless = random.chance(0.1)
     const parent = random.chance(0.35) ? this.#lease() : undefined
     const request: GrantRequest = {
@@ -103,7 +75,7 @@ export class Dealer {
       request: this.#requestId(),
     }
     this.#send(request, async () => {
-      const answer = await this.#store!.grant(request)
+      const answer = await this.store.grant(request)
       if (answer.outcome === 'busy') return
       const { lease, token } = answer
       remember(this.#table.leases, lease)
@@ -114,13 +86,13 @@ export class Dealer {
   }
 
   #claim(): void {
-    const random = this.#random
+    const random = this.random
     const lease = this.#lease()
     const claims = this.#claims()
     const ifFree = random.chance(0.3) ? true : undefined
     const request = { lease, claims, ifFree, request: this.#requestId() }
     this.#send(request, async () => {
-      const answer = await this.#store!.claim(request)
+      const answer = await this.store.claim(request)
       if (answer.outcome === 'busy') return
       remember(this.#table.claims, {
         lease,
@@ -132,7 +104,7 @@ export class Dealer {
 
   /** One to three keys in any order, with one mode for all or one for each. */
   #claims(): ClaimSpec[] {
-    const random = this.#random
+    const random = this.random
     const keys = [...KEYS].sort(() => random.next() - 0.5)
     const shared = random.chance(0.6)
     return keys.slice(0, random.pick([1, 1, 2, 3])).map((key) => {
@@ -148,7 +120,7 @@ export class Dealer {
 
   /** All keys of a claim or some; sometimes with another's token, which must change nothing. */
   #release(): void {
-    const random = this.#random
+    const random = this.random
     const dealt = this.#dealt()
     if (!dealt) return
     const keys = dealt.keys.filter(() => random.chance(0.7))
@@ -160,17 +132,17 @@ export class Dealer {
       token,
       request: this.#requestId(),
     }
-    this.#send(request, () => this.#store!.release(request))
+    this.#send(request, () => this.store.release(request))
   }
 
   #renew(): void {
     const { leases } = this.#table
-    const some = leases.filter(() => this.#random.chance(0.6))
-    this.#store!.renew([...some, this.#lease()]).catch(() => undefined)
+    const some = leases.filter(() => this.random.chance(0.6))
+    this.store.renew([...some, this.#lease()]).catch(() => undefined)
   }
 
   #update(): void {
-    const random = this.#random
+    const random = this.random
     const dealt = this.#dealt()
     if (!dealt) return
     const token = random.chance(0.2) ? dealt.token - 1 : dealt.token
@@ -183,11 +155,11 @@ export class Dealer {
       value,
       request: this.#requestId(),
     }
-    this.#send(request, () => this.#store!.update(request))
+    this.#send(request, () => this.store.update(request))
   }
 
   #revoke(): void {
-    const random = this.#random
+    const random = this.random
     const target = this.#target()
     const isLease = 'lease' in target || 'parent' in target
     const request = {
@@ -197,11 +169,11 @@ export class Dealer {
       after: isLease && random.chance(0.6) ? random.between(10, 2500) : undefined,
       request: this.#requestId(),
     }
-    this.#send(request, () => this.#store!.revoke(request))
+    this.#send(request, () => this.store.revoke(request))
   }
 
   #target(): RevokeTarget {
-    const random = this.#random
+    const random = this.random
     const dealt = this.#dealt()
     const dice = random.next()
     if (dice < 0.4 || !dealt) return { lease: this.#lease() }
@@ -212,7 +184,7 @@ export class Dealer {
   }
 
   #read(): void {
-    const random = this.#random
+    const random = this.random
     const key = random.pick(KEYS)
     const limit = random.chance(0.3) ? random.integer(1, 2) : undefined
     const query: Query = random.pick<Query>([
@@ -224,16 +196,16 @@ export class Dealer {
       { leases: true, after: this.#lease(), limit: 3 },
       { history: key },
     ])
-    this.#store!.read(query).catch(() => undefined)
+    this.store.read(query).catch(() => undefined)
   }
 
   /** Watches, and where the watch ends by a fault watches again, from where it was. */
   #watch(target: WatchTarget): void {
-    const watch = this.#store!.watch(target, (notice) => {
+    const watch = this.store.watch(target, (notice) => {
       if (notice.type === 'events' && 'prefix' in target) from = notice.revision
-      if (notice.type !== 'interrupted' || this.#stopping) return
+      if (notice.type !== 'interrupted' || this.isStopping) return
       const next = 'lease' in target ? target : { ...target, from }
-      this.#later(this.#random.between(10, 400), () => this.#watch(next))
+      this.later(this.random.between(10, 400), () => this.#watch(next))
     })
     let from = 'prefix' in target ? target.from : undefined
     this.#watches.push(watch)
@@ -246,26 +218,22 @@ export class Dealer {
       ask().catch(() => undefined)
     }
     send()
-    if (request.request !== undefined && this.#random.chance(0.3)) {
-      this.#later(this.#random.between(1, 2000), send)
+    if (request.request !== undefined && this.random.chance(0.3)) {
+      this.later(this.random.between(1, 2000), send)
     }
   }
 
   #lease(): LeaseId {
-    return this.#random.pick(this.#table.leases)
+    return this.random.pick(this.#table.leases)
   }
 
   #dealt(): Dealt | undefined {
     const { claims } = this.#table
-    return claims.length === 0 ? undefined : this.#random.pick(claims)
+    return claims.length === 0 ? undefined : this.random.pick(claims)
   }
 
   #requestId(): string | undefined {
-    return this.#random.chance(0.7) ? this.#random.id() : undefined
-  }
-
-  #later(ms: number, run: () => void): void {
-    this.#scene.world.after(ms, this.node.guard(run))
+    return this.random.chance(0.7) ? this.random.id() : undefined
   }
 }
 
