@@ -156,21 +156,27 @@ describe('bytes that are sent', () => {
   })
 })
 
+/** A store whose grants wait for a gate. */
+function slowGrants() {
+  const gate = new Gate()
+  const inner = memoryStore()
+  let asked = false
+  const store = changedStore(inner, {
+    grant: async (wanted) => {
+      asked = true
+      await gate.opened
+      return inner.grant(wanted)
+    },
+  })
+  return { gate, inner, store, isAsked: () => asked }
+}
+
 describe('a server that stops', () => {
   it('answers what is under way, and begins nothing more', async () => {
-    const gate = new Gate()
-    const inner = memoryStore()
-    let asked = false
-    const store = changedStore(inner, {
-      grant: async (wanted) => {
-        asked = true
-        await gate.opened
-        return inner.grant(wanted)
-      },
-    })
+    const { gate, inner, store, isAsked } = slowGrants()
     const scene = await Scene.open({ store })
     const underWay = scene.ask('POST /v1/locks/k')
-    await until(() => asked)
+    await until(isAsked)
     let isClosed = false
     const closing = scene.server.close().then(() => {
       isClosed = true
@@ -185,20 +191,11 @@ describe('a server that stops', () => {
   })
 
   it('does not begin to wait for a lock', async () => {
-    const gate = new Gate()
-    const inner = memoryStore()
-    let asked = false
-    const store = changedStore(inner, {
-      grant: async (wanted) => {
-        asked = true
-        await gate.opened
-        return inner.grant(wanted)
-      },
-    })
+    const { gate, inner, store, isAsked } = slowGrants()
     await inner.grant({ holder: 'h', ttl: 60_000, claims: [{ key: 'k' }] })
     const scene = await Scene.open({ store })
     const waiting = scene.ask('POST /v1/locks/k?wait=20s&ttl=1h')
-    await until(() => asked)
+    await until(isAsked)
     const closing = scene.server.close()
     gate.open()
     expect(await waiting).toMatchObject({ status: 503, body: { code: 'closed' } })
@@ -208,17 +205,10 @@ describe('a server that stops', () => {
   })
 
   it('does not wait for what takes longer than it should', async () => {
-    const inner = memoryStore()
-    let asked = false
-    const store = changedStore(inner, {
-      grant: () => {
-        asked = true
-        return new Promise(() => {})
-      },
-    })
+    const { inner, store, isAsked } = slowGrants()
     const scene = await Scene.open({ store, http: { drain: 20 } })
     const underWay = scene.ask('POST /v1/locks/k').catch(() => 'cut off')
-    await until(() => asked)
+    await until(isAsked)
     await scene.server.close()
     expect(await underWay).toBe('cut off')
     await inner.close()

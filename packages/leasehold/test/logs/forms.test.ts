@@ -1,12 +1,12 @@
 import { Redis } from 'ioredis'
-import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { postgresLog } from '../../src/logs/postgres/index.ts'
 import { redisLog } from '../../src/logs/redis/index.ts'
 import type { LeaseholdError } from '../../src/port/index.ts'
 import { postgresMigration, postgresStore } from '../../src/stores/postgres/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { describeWith, Engine, POSTGRES_UNSYNCED, postgresUrl, REDIS } from '../engines/index.ts'
+import { describeWith, Engine, POSTGRES_UNSYNCED, REDIS } from '../engines/index.ts'
+import { postgresPool } from './postgres/postgres-pool.ts'
 
 /** Both forms on one engine, each opened by the name of its namespace or schema. */
 interface Forms {
@@ -94,29 +94,17 @@ describeWith(REDIS, 'the two forms in one Redis', () => {
 })
 
 describeWith(POSTGRES_UNSYNCED, 'the two forms in one PostgreSQL', () => {
-  let engine: Engine
-  let pool: pg.Pool
-  beforeAll(async () => {
-    engine = await Engine.start(POSTGRES_UNSYNCED)
-    pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 16 }).on(
-      'error',
-      () => {},
-    )
-  }, 60_000)
-  afterAll(async () => {
-    await pool?.end()
-    await engine?.stop()
-  })
+  const pool = postgresPool()
 
   const forms = () => ({
-    native: (schema: string) => postgresStore(pool, { schema, timeout: 20_000 }),
-    log: (schema: string) => postgresLog(pool, { schema, timeout: 20_000 }),
+    native: (schema: string) => postgresStore(pool(), { schema, timeout: 20_000 }),
+    log: (schema: string) => postgresLog(pool(), { schema, timeout: 20_000 }),
   })
   itRefusesTheOther(forms, 'schema', { native: 'a.heartbeats', log: 'b.entry' })
 
   it('are told apart by the printed migration, too', async () => {
-    await (await postgresLog(pool, { schema: 'd' })).close()
-    await expect(pool.query(postgresMigration({ schema: 'd' }))).rejects.toThrowError(
+    await (await postgresLog(pool(), { schema: 'd' })).close()
+    await expect(pool().query(postgresMigration({ schema: 'd' }))).rejects.toThrowError(
       'the schema d holds a log of postgresLog, form=log: the table d.entry',
     )
   })

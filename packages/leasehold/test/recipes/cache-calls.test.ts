@@ -5,6 +5,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
+import { slowLoader } from './slow-loader.ts'
 
 async function scene() {
   const clock = new TestClock()
@@ -21,21 +22,6 @@ async function scene() {
     return line.calls.slice(before)
   }
   return { clock, store, callsOf, a: await open('a'), b: await open('b'), c: await open('c') }
-}
-
-/** A loader that a test ends by hand. */
-function slowLoader() {
-  const self = {
-    runs: 0,
-    finish: (_: string) => {},
-    load: () => {
-      self.runs++
-      return new Promise<string>((resolve) => {
-        self.finish = resolve
-      })
-    },
-  }
-  return self
 }
 
 const fail = () => {

@@ -3,6 +3,7 @@ import { Leasehold } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
+import { slowLoader } from './slow-loader.ts'
 
 async function scene() {
   const clock = new TestClock()
@@ -10,19 +11,12 @@ async function scene() {
   return { clock, leasehold }
 }
 
-/** A loader that gives its value when it is told to. */
-function slowLoader() {
-  let finish: (value: string) => void = () => {}
-  const loader = () => new Promise<string>((resolve) => (finish = resolve))
-  return { loader, finish: (value: string) => finish(value) }
-}
-
 describe('one who asks after a change of its own', () => {
   it('is not given what was being loaded before it deleted', async () => {
     const { clock, leasehold } = await scene()
     const cache = leasehold.cache<string>('c')
     const slow = slowLoader()
-    const before = cache.get('k', slow.loader).catch(() => 'none')
+    const before = cache.get('k', slow.load).catch(() => 'none')
     await clock.advance(100)
     await cache.delete('k')
     const after = cache.get('k', () => 'new')
@@ -60,7 +54,7 @@ describe('one who asks after a change of its own', () => {
     const { clock, leasehold } = await scene()
     const cache = leasehold.cache<string>('c', { local: '1m' })
     const slow = slowLoader()
-    const before = cache.get('k', slow.loader)
+    const before = cache.get('k', slow.load)
     await clock.advance(100)
     await cache.set('k', 'set')
     expect(await cache.get('k', () => 'loaded')).toBe('set')
@@ -91,10 +85,10 @@ describe('one who asks after a change of its own', () => {
     const { clock, leasehold } = await scene()
     const cache = leasehold.cache<string>('c')
     const [old, young] = [slowLoader(), slowLoader()]
-    const before = cache.get('k', old.loader).catch(() => 'none')
+    const before = cache.get('k', old.load).catch(() => 'none')
     await clock.advance(100)
     await cache.delete('k')
-    const after = cache.get('k', young.loader)
+    const after = cache.get('k', young.load)
     await clock.advance(100)
     old.finish('old')
     await before

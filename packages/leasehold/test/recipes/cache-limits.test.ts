@@ -3,6 +3,7 @@ import { type CacheOptions, Leasehold, LoadError } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
+import { slowLoader } from './slow-loader.ts'
 
 async function scene() {
   const clock = new TestClock()
@@ -15,23 +16,6 @@ async function scene() {
     return { line, leasehold, news }
   }
   return { clock, store, a: await open('a'), b: await open('b') }
-}
-
-/** A loader that a test ends by hand. */
-function slowLoader() {
-  const self = {
-    runs: 0,
-    finish: (_: string) => {},
-    fail: (_: unknown) => {},
-    load: () => {
-      self.runs++
-      return new Promise<string>((resolve, reject) => {
-        self.finish = resolve
-        self.fail = reject
-      })
-    },
-  }
-  return self
 }
 
 const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)

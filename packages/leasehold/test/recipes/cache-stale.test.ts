@@ -4,6 +4,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
+import { slowLoader } from './slow-loader.ts'
 
 const STALE = { ttl: '10s', stale: '1m' } as const
 
@@ -34,23 +35,6 @@ async function scene(childLeases: boolean) {
     return leases.filter(({ claims, children }) => claims > 0 || children > 0).length
   }
   return { clock, store: memory, leases, a: await open('a'), b: await open('b') }
-}
-
-/** A loader that a test ends by hand. */
-function slowLoader() {
-  const self = {
-    runs: 0,
-    finish: (_: string) => {},
-    fail: (_: unknown) => {},
-    load: () => {
-      self.runs++
-      return new Promise<string>((resolve, reject) => {
-        self.finish = resolve
-        self.fail = reject
-      })
-    },
-  }
-  return self
 }
 
 describe.each([true, false])('a cache with stale values (child leases: %s)', (childLeases) => {

@@ -1,29 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, LoadError } from '../../src/index.ts'
 import { SCENES, type Scene } from './scene.ts'
-
-/** A loader that a test finishes by hand, and that counts. */
-function slowLoader() {
-  let finish: (value: string) => void = () => {}
-  let fail: (error: Error) => void = () => {}
-  const self = {
-    runs: 0,
-    signals: [] as AbortSignal[],
-    tokens: [] as number[],
-    finish: (value: string) => finish(value),
-    fail: (error: Error) => fail(error),
-    load: ({ signal, token }: { signal: AbortSignal; token: number }) => {
-      self.runs++
-      self.signals.push(signal)
-      self.tokens.push(token)
-      return new Promise<string>((resolve, reject) => {
-        finish = resolve
-        fail = reject
-      })
-    },
-  }
-  return self
-}
+import { slowLoader } from './slow-loader.ts'
 
 describe.each(SCENES)('a cache on $name', ({ make }) => {
   const inScene = (play: (scene: Scene) => Promise<void>) => async () => {

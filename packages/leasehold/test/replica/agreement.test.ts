@@ -1,28 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryLog } from '../../src/log/index.ts'
-import { DEFAULT_LIMITS, systemRandom } from '../../src/port/index.ts'
-import { Replica } from '../../src/replica/replica.ts'
+import type { Replica } from '../../src/replica/replica.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { openReplica } from './open-replicas.ts'
 
 async function openAll(count: number) {
   const shared = new MemoryLog()
   const clock = new TestClock()
   const replicas: Replica[] = []
-  for (let at = 0; at < count; at++) {
-    const replica = new Replica({
-      log: shared.open(),
-      clock,
-      random: systemRandom,
-      limits: { ...DEFAULT_LIMITS, history: 16 },
-      timeout: 5000,
-      coalesce: 0,
-      snapshotBytes: 1 << 20,
-      memberTtl: 30_000,
-      tokensAbove: 0,
-    })
-    await replica.open()
-    replicas.push(replica)
-  }
+  for (let at = 0; at < count; at++) replicas.push(await openReplica(shared, clock))
   await clock.settle()
   return { clock, replicas }
 }

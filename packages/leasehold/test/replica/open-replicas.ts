@@ -1,6 +1,8 @@
 import { MemoryLog } from '../../src/log/index.ts'
-import type { LeaseStore, Limits } from '../../src/port/index.ts'
+import { DEFAULT_LIMITS, type LeaseStore, type Limits, systemRandom } from '../../src/port/index.ts'
 import { replicaStore } from '../../src/replica/index.ts'
+import { SEMANTICS } from '../../src/replica/machine.ts'
+import { Replica } from '../../src/replica/replica.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
 /**
@@ -23,4 +25,16 @@ export async function openReplicas(count: number, limits: Partial<Limits>) {
       for (const each of others) await each.close()
     },
   }
+}
+
+/** A replica without a store around it. `semantics`: the lease rules that it knows. */
+export async function openReplica(shared: MemoryLog, clock: TestClock, semantics = SEMANTICS) {
+  const replica = new Replica({
+    ...{ log: shared.open(), clock, random: systemRandom },
+    limits: { ...DEFAULT_LIMITS, history: 16 },
+    ...{ timeout: 5000, coalesce: 0, snapshotBytes: 1 << 20, memberTtl: 30_000, tokensAbove: 0 },
+    semantics,
+  })
+  await replica.open()
+  return replica
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryLog } from '../../src/log/index.ts'
-import { DEFAULT_LIMITS, LeaseholdError, systemRandom } from '../../src/port/index.ts'
+import { LeaseholdError } from '../../src/port/index.ts'
 import { replicaStore } from '../../src/replica/index.ts'
-import { Replica } from '../../src/replica/replica.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { openReplica } from './open-replicas.ts'
 
 const clock = new TestClock()
 const open = (shared: MemoryLog) =>
@@ -54,22 +54,7 @@ describe('a log that this version cannot read', () => {
 })
 
 describe('a process that knows other lease rules', () => {
-  const openWith = async (shared: MemoryLog, semantics: number) => {
-    const replica = new Replica({
-      log: shared.open(),
-      clock,
-      random: systemRandom,
-      limits: { ...DEFAULT_LIMITS, history: 16 },
-      timeout: 5000,
-      coalesce: 0,
-      snapshotBytes: 1 << 20,
-      memberTtl: 30_000,
-      tokensAbove: 0,
-      semantics,
-    })
-    await replica.open()
-    return replica
-  }
+  const openWith = (shared: MemoryLog, semantics: number) => openReplica(shared, clock, semantics)
   const closed = new LeaseholdError('closed', 'the test is over')
 
   it('is refused if it is too old, and told what to do', async () => {

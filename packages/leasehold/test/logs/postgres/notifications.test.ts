@@ -1,28 +1,14 @@
-import pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type pg from 'pg'
+import { afterEach, expect, it } from 'vitest'
 import type { Log } from '../../../src/log/index.ts'
 import { postgresLog } from '../../../src/logs/postgres/index.ts'
 import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
 import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
-import { describeWith, Engine, POSTGRES_UNSYNCED, postgresUrl } from '../../engines/index.ts'
+import { describeWith, POSTGRES_UNSYNCED } from '../../engines/index.ts'
+import { postgresPool } from './postgres-pool.ts'
 
 describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
-  let engine: Engine
-  let pool: pg.Pool
-
-  beforeAll(async () => {
-    engine = await Engine.start(POSTGRES_UNSYNCED)
-    pool = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 16 }).on(
-      'error',
-      () => {},
-    )
-  }, 60_000)
-
-  afterAll(async () => {
-    await pool?.end()
-    await engine?.stop()
-  })
-
+  const pool = postgresPool()
   const logs: Log[] = []
   // A follower that a failed test left open would keep the pool from ending.
   afterEach(async () => {
@@ -30,14 +16,14 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
   })
 
   /** Nothing is polled: what comes was delivered by its own append, or a notification led to it. */
-  const open = async (schema: string, client: PostgresClient = pool) => {
+  const open = async (schema: string, client: PostgresClient = pool()) => {
     const log = await postgresLog(client, { schema, poll: '10m', timeout: 20_000 })
     logs.push(log)
     return log
   }
 
   it('does not read what its own process appends', async () => {
-    const { client, counts } = counting(pool)
+    const { client, counts } = counting(pool())
     const log = await open('own', client)
     const follower = new Recorder(log, 0, 15_000)
     for (let at = 1; at <= 100; at++) await log.append(Buffer.from(`${at}`))
@@ -49,7 +35,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
   })
 
   it('reads once for an entry of another process, and not for one that it has', async () => {
-    const { client, counts } = counting(pool)
+    const { client, counts } = counting(pool())
     const log = await open('others', client)
     const other = await open('others')
     const follower = new Recorder(log, 0, 15_000)
@@ -58,7 +44,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     await log.append(Buffer.from('b'))
     await follower.until(2)
     const before = counts.read
-    for (const old of ['1 x', '2 x']) await pool.query(`notify others_entries, '${old}'`)
+    for (const old of ['1 x', '2 x']) await pool().query(`notify others_entries, '${old}'`)
     await other.append(Buffer.from('c'))
     await follower.until(3)
     expect(follower.texts).toEqual(['a', 'b', 'c'])
@@ -66,7 +52,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
   })
 
   it('gets an own entry whose append was not answered', async () => {
-    const { client, counts } = counting(pool)
+    const { client, counts } = counting(pool())
     const log = await open('unanswered', client)
     const follower = new Recorder(log, 0, 15_000)
     await log.append(Buffer.from('a'))
@@ -90,7 +76,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
   })
 
   it('appends to the new log, though a late answer is of the old one', async () => {
-    const { client, counts } = counting(pool)
+    const { client, counts } = counting(pool())
     const log = await open('late', client)
     let answer = () => {}
     const isAsked = new Promise<void>((asked) => {
@@ -117,7 +103,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
 
   /** In one transaction, because a follower may be reading: it must find the one log or the other. */
   const makeAnew = (schema: string) =>
-    pool.query(`
+    pool().query(`
       delete from ${schema}.entry; delete from ${schema}.head;
       insert into ${schema}.head values (1, 'another epoch', 2, 0);
       insert into ${schema}.entry values (1, 'x'), (2, 'y')`)
