@@ -1,28 +1,28 @@
 import { type ExpectedCost, expectedCost } from './cost.ts'
-import type { Experience } from './experience.ts'
+import type { HoldStatistics } from './hold-history.ts'
+import { formatMore, formatNumber, formatTime } from './number-format.ts'
 import { type AdaptiveSettings, wholeSteps } from './settings.ts'
 import { BUCKETS, borderOf, bucketOf } from './sketch.ts'
-import { spokenMore, spokenNumber, spokenTime } from './words.ts'
 
 export interface TtlChoice {
   readonly ttl: number
   readonly renewEvery: number
-  /** In words and numbers, for people. */
+  /** An explanation in words and numbers, for people. */
   readonly why: string
-  /** Whether it rests on what was seen, or is the initial ttl because that was too little. */
+  /** Whether the ttl was learnt, or is the initial ttl because too few holds were observed. */
   readonly learnt: boolean
-  /** How many holds it rests on. */
+  /** How many holds it is based on. */
   readonly holds: number
-  /** What a hold is expected to cost with this ttl; nothing is expected before it has learnt. */
+  /** The expected cost of a hold with this ttl; `undefined` before anything was learnt. */
   readonly expected: ExpectedCost | undefined
 }
 
-/** What the caller expects of deaths weighs as much as so many holds. */
+/** The expected share of deaths has the weight of this many holds. */
 const PRIOR_HOLDS = 50
 
-/** The ttl that would have cost least for what was seen, within the bounds. */
+/** The ttl within the bounds that would have had the lowest cost for the observed holds. */
 export function choiceOf(
-  experience: Experience,
+  experience: HoldStatistics,
   settings: AdaptiveSettings,
   damage: string | undefined,
 ): TtlChoice {
@@ -54,9 +54,9 @@ export function choiceOf(
 }
 
 /**
- * The ttls that are compared: the bounds, and those between whose first renewal comes just when the
- * holds of a bucket are over, rounded up as a person would. They are the same few at all times, so
- * that holds share their leases.
+ * The ttls to compare: the bounds, and those in between whose first renewal comes just after the
+ * holds of a bucket have ended, rounded up as a person would. They are always the same few, so that
+ * holds can share leases.
  */
 function candidates({ max, step, part }: AdaptiveSettings, floor: number): number[] {
   const ttls = [floor]
@@ -73,19 +73,19 @@ function twoDigits(ms: number): number {
   return wholeSteps(ms, 10 ** (Math.floor(Math.log10(ms)) - 1))
 }
 
-/** How many die in one millisecond of holding. One death alone is not taken for a plague. */
-function deathRateOf({ died, held }: Experience, { deathShare }: AdaptiveSettings): number {
+/** Deaths per millisecond of holding. A single death does not count much. */
+function deathRateOf({ died, held }: HoldStatistics, { deathShare }: AdaptiveSettings): number {
   return (died + deathShare * PRIOR_HOLDS) / ((held.weight + PRIOR_HOLDS) * held.mean)
 }
 
-/** The shortest ttl to choose: twice the longest one that was outlived, for as long as that counts. */
-function floorOf({ outlived }: Experience, { min, max, step }: AdaptiveSettings): number {
+/** The shortest ttl to choose: twice the longest one that was outlived, until that is forgotten. */
+function floorOf({ outlived }: HoldStatistics, { min, max, step }: AdaptiveSettings): number {
   return Math.min(Math.max(min, wholeSteps(2 * outlived.quantile(1), step)), max)
 }
 
-function whyFloor({ outlived }: Experience): string {
+function whyFloor({ outlived }: HoldStatistics): string {
   if (outlived.weight === 0) return ''
-  return `; it is not shorter because holders outlived a ttl of ${spokenTime(outlived.quantile(1))}`
+  return `; it is not shorter because holders outlived a ttl of ${formatTime(outlived.quantile(1))}`
 }
 
 function whyInitial(
@@ -94,24 +94,24 @@ function whyInitial(
   { kind, enough }: AdaptiveSettings,
   damage: string | undefined,
 ): string {
-  const lost = damage === undefined ? '' : `; what was kept could not be used: ${damage}`
-  return `only ${holds} of the ${enough} holds of kind '${kind}' that are needed were seen, so the ttl is the initial ${spokenTime(ttl)}${lost}`
+  const lost = damage === undefined ? '' : `; the stored history could not be used: ${damage}`
+  return `only ${holds} of the ${enough} holds of kind '${kind}' that are needed were seen, so the ttl is the initial ${formatTime(ttl)}${lost}`
 }
 
 function whyBest(
   best: ExpectedCost,
   others: readonly ExpectedCost[],
-  { held }: Experience,
+  { held }: HoldStatistics,
   { kind, min, max }: AdaptiveSettings,
   deathRate: number,
 ): string {
   const compared = others
     .filter(() => best.cost > 0)
-    .map(({ ttl, cost }) => `${spokenTime(ttl)} would cost ${spokenMore(cost / best.cost - 1)}`)
+    .map(({ ttl, cost }) => `${formatTime(ttl)} would cost ${formatMore(cost / best.cost - 1)}`)
   const parts = [
-    `half of the last ${spokenNumber(held.weight)} holds of kind '${kind}' lasted at most ${spokenTime(held.quantile(0.5))} and 95 % at most ${spokenTime(held.quantile(0.95))}`,
-    deathRate > 0 && `a holder dies about once in ${spokenTime(1 / deathRate)} of holding`,
-    `with a ttl of ${spokenTime(best.ttl)} a hold costs ${spokenNumber(best.renewals)} renewals and ${spokenTime(best.blocked)} of blocked time on average`,
+    `half of the last ${formatNumber(held.weight)} holds of kind '${kind}' lasted at most ${formatTime(held.quantile(0.5))} and 95 % at most ${formatTime(held.quantile(0.95))}`,
+    deathRate > 0 && `a holder dies about once in ${formatTime(1 / deathRate)} of holding`,
+    `with a ttl of ${formatTime(best.ttl)} a hold costs ${formatNumber(best.renewals)} renewals and ${formatTime(best.blocked)} of blocked time on average`,
     compared.length > 0 && compared.join(', '),
     best.ttl === min && 'it is the shortest allowed',
     best.ttl === max && 'it is the longest allowed',

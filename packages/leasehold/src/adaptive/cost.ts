@@ -1,24 +1,23 @@
 import type { AdaptiveSettings } from './settings.ts'
 import type { Bar } from './sketch.ts'
 
-/** What a hold is expected to cost with some ttl, on average. */
+/** The expected average cost of a hold with some ttl. */
 export interface ExpectedCost {
   readonly ttl: number
   readonly renewals: number
-  /** Milliseconds for which the resource is blocked because its holder is dead. */
+  /** Milliseconds for which a dead holder blocks the resource. */
   readonly blocked: number
-  /** Both, in the caller's unit. */
+  /** Both together, in the caller's unit. */
   readonly cost: number
 }
 
 /**
- * What holds of these lengths would cost with this ttl.
+ * The expected cost of holds of these lengths with this ttl.
  *
  * A lease is renewed every `part * ttl`, so a hold that is shorter than that costs no renewal. A
- * holder that dies blocks the resource until its lease runs out: for the ttl less what has passed
- * since the last renewal. It is assumed that a holder is as likely to die in one moment of its hold
- * as in another, so that those who hold for long die more often: `deathRate` is how many die in one
- * millisecond of holding.
+ * holder that dies blocks the resource until its lease expires: for the ttl minus the time since the
+ * last renewal. Every moment of a hold is assumed to be equally likely for a death, so long holds
+ * die more often. `deathRate` is the number of deaths per millisecond of holding.
  */
 export function expectedCost(
   ttl: number,
@@ -35,8 +34,8 @@ export function expectedCost(
     const rest = ms - count * every
     weights += weight
     renewals += weight * count
-    // The time blocked by a death, added up over all moments of the hold: it falls from the ttl
-    // with each moment since a renewal.
+    // The time blocked by a death, summed over all moments of the hold. It starts at the ttl after each
+    // renewal and decreases with time.
     blocked +=
       weight * (count * (ttl * every - (every * every) / 2) + ttl * rest - (rest * rest) / 2)
   }
@@ -46,7 +45,7 @@ export function expectedCost(
   return { ttl, renewals, blocked, cost }
 }
 
-/** How many renewals are sent in a hold: one that would be due at its end is not. */
+/** How many renewals a hold sends. One that would be due exactly at its end is not sent. */
 export function renewalsOf(held: number, every: number): number {
   return Math.max(0, Math.ceil(held / every - 1e-9) - 1)
 }

@@ -8,44 +8,44 @@ import {
 } from '../port/index.ts'
 
 export interface AdaptiveOptions {
-  /** What is learnt about: holds of one kind should last about as long as each other. */
+  /** The kind of work to learn about. Holds of one kind should last about equally long. */
   readonly kind: string
   /**
-   * The shortest ttl that may be chosen. 5 s if not given: half of it is left for retries, and a
-   * holder that is paused for so long, by its machine or by the network, must not lose its lease.
+   * The shortest ttl to choose. Default: 5 s. Half of it is left for retries, and a holder that is
+   * paused that long, by its machine or the network, must not lose its lease.
    */
   readonly min?: Duration | undefined
-  /** The longest: for no longer than this does a dead holder block anybody. 10 min if not given. */
+  /** The longest ttl: a dead holder blocks others for no longer. Default: 10 min. */
   readonly max?: Duration | undefined
-  /** The ttl as long as too little was seen. 30 s if not given. */
+  /** The ttl until enough holds were observed. Default: 30 s. */
   readonly initial?: Duration | undefined
-  /** What the store can keep: its `guarantees.ttl`. Choices stay within it, in whole steps of it. */
+  /** The store's `guarantees.ttl`. Choices are within it, in whole steps. */
   readonly store?: Guarantees['ttl'] | undefined
-  /** What one renewal costs, in any unit. 1 if not given. */
+  /** The cost of one renewal, in any unit. Default: 1. */
   readonly renewalCost?: number | undefined
   /**
-   * What it costs that the resource is blocked for one second by a holder that is dead, in the same
-   * unit. 10 if not given: with holds of a minute, of which 1 in 100 dies, this leads to a ttl of
-   * half a minute to a minute, as people choose by hand. Only its ratio to `renewalCost` matters.
+   * The cost of one second during which a dead holder blocks the resource, in the same unit. Default:
+   * 10. With holds of a minute, of which 1 in 100 dies, this leads to a ttl of half a minute to a
+   * minute, as people choose by hand. Only its ratio to `renewalCost` matters.
    */
   readonly blockedCost?: number | undefined
   /**
-   * The share of holds that you expect to end by the holder's death: 0.01 if not given. It has the
-   * weight of 50 holds, and gives way to what is seen.
+   * The expected share of holds that end with the holder's death. Default: 0.01. It has the weight of
+   * 50 holds, so observations soon outweigh it.
    */
   readonly deathShare?: number | undefined
-  /** After which part of the ttl a lease is renewed. 0.5 if not given, as locks do. */
+  /** After which part of the ttl a lease is renewed. Default: 0.5, as for locks. */
   readonly part?: number | undefined
   /**
-   * How many holds are remembered: at least the last so many, and at most twice as many, however
-   * long ago they were. 150 if not given.
+   * How many holds are remembered: at least the last ones of this number, and at most twice as many,
+   * however old they are. Default: 150.
    */
   readonly memory?: number | undefined
-  /** How many holds must be remembered before the ttl is chosen by them. 8 if not given. */
+  /** How many holds must be remembered before they decide the ttl. Default: 8. */
   readonly enough?: number | undefined
 }
 
-/** The options, checked and filled in; times in milliseconds. */
+/** The checked options with defaults. Times are in milliseconds. */
 export interface AdaptiveSettings {
   readonly kind: string
   readonly min: number
@@ -53,7 +53,7 @@ export interface AdaptiveSettings {
   readonly step: number
   readonly initial: number
   readonly renewalCost: number
-  /** For one millisecond. */
+  /** Per millisecond. */
   readonly blockedCost: number
   readonly deathShare: number
   readonly part: number
@@ -104,13 +104,15 @@ function boundsOf(options: AdaptiveOptions): { min: number; max: number; step: n
   }
   if (!(own.min > 0)) throw invalid(`min is ${show(options.min)}: it must be more than 0`)
   if (own.max === Infinity)
-    throw invalid('max is infinite: a dead holder would never be found out; give a finite one')
-  // What was not asked for gives way to what was.
+    throw invalid(
+      'max is infinite: a dead holder would block the resource forever. Give a finite max.',
+    )
+  // A default gives way to a given option.
   if (options.min === undefined) own.min = Math.min(own.min, own.max)
   if (options.max === undefined) own.max = Math.max(own.min, own.max)
   if (own.min > own.max) {
     throw invalid(
-      `min ${formatDuration(own.min)} is longer than max ${formatDuration(own.max)}: give a min that is at most as long`,
+      `min ${formatDuration(own.min)} is longer than max ${formatDuration(own.max)}: use a shorter min`,
     )
   }
   const store = storeOf(options.store)
@@ -126,7 +128,7 @@ function storeOf(ttl: Guarantees['ttl'] | undefined): Guarantees['ttl'] {
   if (ttl === undefined) return { min: 1, max: Infinity, step: 1 }
   const { min, max, step } = Object(ttl) as Guarantees['ttl']
   if (min >= 0 && max >= min && step >= 0 && step < Infinity) {
-    // A store without steps is given whole milliseconds all the same: nobody wants to read more.
+    // Even a store without steps gets whole milliseconds: more digits are hard to read.
     return { min, max, step: Math.max(step, 1) }
   }
   throw invalid(
@@ -134,7 +136,7 @@ function storeOf(ttl: Guarantees['ttl'] | undefined): Guarantees['ttl'] {
   )
 }
 
-/** The next whole number of steps that is not shorter. */
+/** The next multiple of `step` that is not shorter. */
 export function wholeSteps(ms: number, step: number): number {
   return Math.ceil(ms / step - 1e-9) * step
 }
@@ -143,7 +145,7 @@ function kindOf(kind: string): string {
   const isPlain = typeof kind === 'string' && kind.isWellFormed() && !/\p{Cc}/u.test(kind)
   if (isPlain && kind.length > 0 && kind.length <= KIND_LENGTH_MAX) return kind
   throw invalid(
-    `kind is ${show(kind)}: it must be a text of 1 to ${KIND_LENGTH_MAX} characters without control characters`,
+    `kind is ${show(kind)}: it must be a string of 1 to ${KIND_LENGTH_MAX} characters without control characters`,
   )
 }
 
@@ -152,7 +154,7 @@ function number(name: string, value: number, least: number, most: number): numbe
   throw invalid(`${name} is ${show(value)}: it must be a number from ${least} to ${most}`)
 }
 
-/** A name that is not known is a misspelt one, and would otherwise be ignored in silence. */
+/** An unknown name is a typing error, and would otherwise be ignored silently. */
 export function checkNames(what: string, value: object, names: readonly string[]): void {
   if (typeof value !== 'object' || value === null) {
     throw invalid(`${what} is ${show(value)}: it must be an object`)

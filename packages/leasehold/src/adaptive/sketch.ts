@@ -1,8 +1,8 @@
 /**
- * How often which length of time was seen, in buckets whose borders grow by a fixed part: bucket
- * `k` counts the times above `GROWTH^(k-1)` and up to `GROWTH^k` milliseconds. So every quantile is
- * known within the same relative error, whether it is milliseconds or days, in a fixed and small
- * room; and two sketches are added bucket by bucket, exactly.
+ * Counts lengths of time in buckets whose borders grow by a fixed factor: bucket `k` counts the times
+ * above `GROWTH^(k-1)` and up to `GROWTH^k` milliseconds. So every quantile has the same relative
+ * error, for milliseconds and for days, in a small and fixed size. Two sketches are added bucket by
+ * bucket, exactly.
  */
 export class Sketch {
   readonly #weights = new Float64Array(BUCKETS)
@@ -19,7 +19,7 @@ export class Sketch {
     for (let k = 0; k < BUCKETS; k++) this.#weights[k]! += other.#weights[k]!
   }
 
-  /** How many times were seen. */
+  /** How many times were counted. */
   get weight(): number {
     return this.#weights.reduce((sum, weight) => sum + weight, 0)
   }
@@ -29,7 +29,7 @@ export class Sketch {
     return sum / Math.max(this.weight, Number.MIN_VALUE)
   }
 
-  /** What is in the buckets that are not empty, the shortest first. */
+  /** The buckets that are not empty, shortest first. */
   get bars(): Bar[] {
     const bars: Bar[] = []
     this.#weights.forEach((weight, bucket) => {
@@ -38,13 +38,13 @@ export class Sketch {
     return bars
   }
 
-  /** The time that so large a share of what was seen did not exceed; 0 where nothing was seen. */
+  /** The time that this share of the counted times did not exceed; 0 if the sketch is empty. */
   quantile(share: number): number {
     const bars = this.bars
     let left = share * this.weight
     for (const { ms, weight } of bars) {
       left -= weight
-      // Sums of parts are never quite exact.
+      // Sums of fractions are never quite exact.
       if (left <= 1e-9) return ms
     }
     return bars.at(-1)?.ms ?? 0
@@ -53,15 +53,15 @@ export class Sketch {
 
 export interface Bar {
   readonly bucket: number
-  /** The time that stands for all in this bucket: none of them is further away than `ERROR`. */
+  /** The time that stands for this bucket: no time in it differs by more than `ERROR`. */
   readonly ms: number
   readonly weight: number
 }
 
 const GROWTH = 1.1
-/** The relative error of all times that a sketch tells. */
+/** The relative error of all times of a sketch. */
 export const ERROR = (GROWTH - 1) / (GROWTH + 1)
-/** Up to a year. What is shorter than a millisecond or longer than a year counts as that. */
+/** Up to a year. Shorter than a millisecond counts as a millisecond, longer than a year as a year. */
 export const BUCKETS = 256
 
 export function bucketOf(ms: number): number {

@@ -21,35 +21,35 @@ import { type FenceRecord, formatRecord, parseRecord } from './fence-record.ts'
 
 const syncData = promisify(fdatasync)
 
-/** Only the user that a fence runs as can read and write its logs. */
+/** Only the user of the fence can read and write its logs. */
 const FILE_MODE = 0o600
 
 const NAME = /^fence-(\d{8})\.log$/
 const UNFINISHED = /^fence-(\d{8})\.log\..*\.tmp$/
-/** A log is sealed when it has so many records more than twice the resources that it is about. */
+/** A log is sealed when it has this many records more than twice the number of its resources. */
 const SPARE_RECORDS = 10_000
-/** Far more than it can take: each further attempt means that a log was sealed at that moment. */
+/** Far more than needed: each further attempt means that a log was sealed at that moment. */
 const ATTEMPTS = 100
 
 /**
  * The highest token of each resource, in a folder that any number of processes of this machine use
- * at once, without locks: a process that is paused or killed anywhere in here holds up nobody.
+ * at once, without locks: a process that is paused or killed at any point does not block others.
  *
- * **Why it is right.** A log is only ever appended to, and the system puts each record whole behind
- * the one before (`O_APPEND`), so that all see the same records in the same order. The highest token
- * of a resource is the highest in the log. Whoever wants to raise it appends first and reads the log
- * to its end afterwards: of two that do so at once, whoever reads later sees both, so the higher
- * token is never overlooked by a lower one that comes after it.
+ * **Why it is correct.** A log is append-only, and the system writes each record as a whole after
+ * the one before (`O_APPEND`), so all processes see the same records in the same order. The highest
+ * token of a resource is the highest in the log. To raise it, a process appends first and then reads
+ * the log to its end. If two do so at once, the one that reads later sees both records, so a lower
+ * token never overlooks a higher one before it.
  *
- * **Why it stays small.** When a log is long, anybody appends the record `sealed`: what comes after it
- * counts for nothing, so what the log says is settled, and whoever finds the seal can write the next
- * log (the highest token of each resource) under another name and link it into its place, which
- * only the first succeeds with; all would have written the same. The old log is then replaced by one
- * that says only `moved`. No name is ever free again, or somebody who was paused before linking would
- * begin a second history.
+ * **Why it stays small.** When a log is long, any process appends the record `sealed`. Records after
+ * it are ignored, so the content is final. A process that finds the seal writes the next log (the
+ * highest token of each resource) under another name and links it into place. Only the first one
+ * succeeds; all would have written the same. Then a log that says only `moved` replaces the old one.
+ * No name is ever free again: otherwise a process that was paused before linking would start a
+ * second history.
  *
  * Reading, appending and deciding are synchronous: within one process nothing comes between them.
- * They touch memory of the system only. What takes its time, the disk, is waited for in `durable`.
+ * They use only the system's memory. `durable` waits for the disk, which is slow.
  */
 export class FenceLog {
   readonly #folder: string
@@ -57,11 +57,11 @@ export class FenceLog {
   readonly #highest = new Map<string, Token>()
   #number: number
   #descriptor: number
-  /** How far this log has been read, in bytes; of that, whole lines; and records about tokens. */
+  /** How far this log was read, in bytes; how many of those are whole lines; records with tokens. */
   #end = 0
   #position = 0
   #records = 0
-  /** How far it is known to be on the disk. */
+  /** How far it is known to be on disk. */
   #synced = 0
   #syncing: Promise<void> | undefined
   #failure: LeaseholdError | undefined
@@ -80,14 +80,14 @@ export class FenceLog {
     this.#catchUp()
   }
 
-  /** The highest token that the resource has seen until now, in whichever process; 0 for none. */
+  /** The highest token that the resource has seen so far, in any process; 0 for none. */
   highest(resource: string): Token {
     if (this.#failure) throw this.#failure
     this.#catchUp()
     return this.#highest.get(resource) ?? 0
   }
 
-  /** Makes the highest token at least this one, and answers with it. Not durable yet. */
+  /** Raises the highest token to at least this one, and returns it. Not durable yet. */
   raise(resource: string, token: Token): Token {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const highest = this.highest(resource)
@@ -95,14 +95,17 @@ export class FenceLog {
       this.#append([resource, token])
       if (this.#records > 2 * this.#highest.size + SPARE_RECORDS) this.#append('sealed')
     }
-    throw new LeaseholdError('storage-failed', `${this.#path(this.#number)} is sealed all the time`)
+    throw new LeaseholdError(
+      'storage-failed',
+      `${this.#path(this.#number)} is sealed again and again. Ask again.`,
+    )
   }
 
-  /** Fulfilled when all that was read or raised until now is on the disk. Many share one sync. */
+  /** Fulfilled when everything read or raised so far is on disk. Many calls share one sync. */
   async durable(): Promise<void> {
     const number = this.#number
     const end = this.#end
-    // What has moved to a next log was made durable with that.
+    // What has moved to the next log became durable with it.
     while (number === this.#number && this.#synced < end) {
       this.#syncing ??= this.#sync().finally(() => {
         this.#syncing = undefined
@@ -125,10 +128,10 @@ export class FenceLog {
     try {
       await syncData(this.#descriptor)
     } catch (error) {
-      // What the system could not write it may have dropped, and a second sync would not say so.
+      // The system may have dropped what it could not write, and a second sync would not report it.
       this.#failure = new LeaseholdError(
         'storage-failed',
-        `${this.#path(number)} could not be made durable (${(error as Error).message}): what was admitted last may be lost. Look after the disk and open the fence again`,
+        `${this.#path(number)} could not be made durable (${(error as Error).message}): what was admitted last may be lost. Check the disk and open the fence again`,
         { cause: error },
       )
       throw this.#failure
@@ -141,11 +144,11 @@ export class FenceLog {
     if (writeSync(this.#descriptor, bytes) === bytes.length) return
     throw new LeaseholdError(
       'storage-full',
-      `${this.#path(this.#number)} has no room for a record: free some space and ask again`,
+      `${this.#path(this.#number)} has no space for a record. Free some space and ask again.`,
     )
   }
 
-  /** Reads what has been appended, by whomever, and follows the log to the next where it is sealed. */
+  /** Reads what any process has appended. If the log is sealed, continues with the next one. */
   #catchUp(): void {
     for (;;) {
       const size = fstatSync(this.#descriptor).size
@@ -155,14 +158,14 @@ export class FenceLog {
       const count = readSync(this.#descriptor, bytes, 0, bytes.length, this.#position)
       const last = this.#apply(bytes.toString('utf8', 0, count).split('\n'))
       this.#end = this.#position + count
-      // A line without its end may be one that is being written just now: it is read again.
+      // A line without its end may be incomplete just now: it is read again.
       this.#position += bytes.subarray(0, count).lastIndexOf(0x0a) + 1
       if (last !== undefined) this.#moveOn(last)
       else if (count === bytes.length) return
     }
   }
 
-  /** Answers with the record that ends the log, if there is one; nothing after it counts. */
+  /** Returns the record that ends the log, if there is one. Later records are ignored. */
   #apply(lines: readonly string[]): 'sealed' | 'moved' | undefined {
     for (const line of lines) {
       const record = line === '' ? 'cut' : parseRecord(line)
@@ -180,7 +183,7 @@ export class FenceLog {
     const next = this.#number + 1
     const descriptor = this.#openNext(next, last)
     const { size } = fstatSync(descriptor)
-    // The next log, and its name, may have been written by one who died before making them durable.
+    // The process that wrote the next log may have died before making it, and its name, durable.
     fsyncSync(descriptor)
     this.#syncFolder()
     if (last === 'sealed') this.#replace(this.#number, ['moved'])
@@ -204,7 +207,7 @@ export class FenceLog {
     try {
       linkSync(temporary, this.#path(next))
     } catch (error) {
-      // Somebody else was first; and may have tidied this one away.
+      // Another process was first, and may have removed this one already.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' && !isMissing(error)) throw error
     } finally {
       rmSync(temporary, { force: true })
@@ -212,7 +215,7 @@ export class FenceLog {
     return this.#open(next)
   }
 
-  /** To save space only: whoever cannot do it, or does it again, does no harm. */
+  /** Only saves space: failing, or doing it twice, does no harm. */
   #replace(number: number, records: Iterable<FenceRecord>): void {
     const temporary = this.#write(number, records)
     try {
@@ -222,7 +225,7 @@ export class FenceLog {
     }
   }
 
-  /** Writes records to a file of their own, durably, and answers with its path. */
+  /** Writes records to a new file, durably, and returns its path. */
   #write(number: number, records: Iterable<FenceRecord>): string {
     const path = `${this.#path(number)}.${this.#random.id()}.tmp`
     const bytes = Buffer.from([...records].map(formatRecord).join(''))
@@ -236,7 +239,7 @@ export class FenceLog {
     return path
   }
 
-  /** A sync may be under way on it. */
+  /** A sync on it may be in progress. */
   #retire(descriptor: number): void {
     const ended = this.#syncing ?? Promise.resolve()
     void ended.catch(() => {}).then(() => close(descriptor, () => {}))
@@ -250,13 +253,13 @@ export class FenceLog {
       closeSync(descriptor)
       throw this.#damaged(`${this.#path(number)} is not a file`)
     }
-    // Earlier versions let others read it.
+    // Earlier versions let other users read it.
     if ((stat.mode & 0o077) !== 0 && process.platform !== 'win32') restrict(descriptor)
     return descriptor
   }
 
   #syncFolder(): void {
-    // Windows cannot open a folder, and has no need to: its names are durable with the files.
+    // Windows cannot open a folder, and need not: its names are durable with the files.
     if (process.platform === 'win32') return
     const descriptor = openSync(this.#folder, 'r')
     try {
@@ -273,12 +276,12 @@ export class FenceLog {
   #damaged(what: string): LeaseholdError {
     return new LeaseholdError(
       'storage-damaged',
-      `${this.#path(this.#number)} is damaged: ${what}. Which tokens were seen is not known any more: restore the folder from a copy no older than the last hand-over, or, when nobody holds a lock on what it guards, move it away and let every holder take its lock anew`,
+      `${this.#path(this.#number)} is damaged: ${what}. The highest tokens are unknown. Restore the folder from a copy that is not older than the last change of holder; or, while nothing holds a lock on the resources, move the folder away and let every holder take its lock again.`,
     )
   }
 }
 
-/** Another user's log keeps the permissions that this user gave it. */
+/** The log of another user keeps the permissions that this user set. */
 function restrict(descriptor: number): void {
   try {
     fchmodSync(descriptor, FILE_MODE)

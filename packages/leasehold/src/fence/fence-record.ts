@@ -2,14 +2,14 @@ import { crc32 } from 'node:zlib'
 import type { Token } from '../port/index.ts'
 
 /**
- * A line of a fence's log: a resource has seen a token; or this log is sealed, and what comes after
- * this line counts for nothing; or this log's content has moved to the next one.
+ * A line of a fence's log: a resource has seen a token; or the log is sealed, and everything after
+ * this line is ignored; or the log's content has moved to the next one.
  */
 export type FenceRecord = readonly [resource: string, token: Token] | 'sealed' | 'moved'
 
 /**
- * A record stands on a line of its own and begins with an end of line, so that the rest of one that
- * was cut short, by a full disk or a lost process, spoils none but itself.
+ * A record is a line of its own and starts with a newline, so that an incomplete record before it
+ * (full disk, killed process) damages only itself.
  */
 export function formatRecord(record: FenceRecord): string {
   const text = JSON.stringify(record)
@@ -22,14 +22,14 @@ const CUT_IN_TEXT = /^(\d{1,6}) [0-9a-f]{8} (.*)$/
 const CUT_BEFORE_TEXT = /^(\d{0,6}|\d{1,6} [0-9a-f]{0,8})$/
 
 /**
- * The record on a line; `'cut'` where it was not written to its end, so that nobody was answered by
- * it; `'damaged'` where it was, and is not what was written.
+ * The record on a line; `'cut'` if it is incomplete, so that no call was answered with it;
+ * `'damaged'` if it is complete but not what was written.
  *
- * A line that was cut has no mark at its end, and is shorter than it says. No single fault of the
- * disk can make a whole line look like that: it would have to change both.
+ * An incomplete line has no end mark and is shorter than its length field. No single disk fault can
+ * make a complete line look like that: it would have to change both.
  */
 export function parseRecord(line: string): FenceRecord | 'cut' | 'damaged' {
-  // After a power failure there may be zeros where the rest should be.
+  // After a power failure there may be zeros instead of the rest.
   const found = line.replace(/\0+$/, '')
   const whole = WHOLE.exec(found)
   if (whole) {

@@ -17,25 +17,25 @@ export interface FileFenceOptions {
 }
 
 /**
- * A fence in a folder of this machine's disk. What was admitted is on the disk before it is
- * answered. Any number of processes may use one folder at once, and one that is paused or killed
- * holds up nobody.
+ * A fence in a folder on this machine's disk. An admitted token is on disk before the answer. Any
+ * number of processes may use one folder at once; one that is paused or killed does not block the
+ * others.
  *
- * **Not promised.** The folder must be on a disk of this machine: over a network, appending to a file
- * is not one step, and nothing here would be true. The folder is the fence's own.
+ * **Not promised.** The folder must be on a local disk: over a network, appending to a file is not
+ * one step, and none of this would hold. The folder belongs to the fence alone.
  */
 export interface FileFence extends Fence {
   /**
-   * Replaces a file by another with this content, durably, unless the token is stale. Readers see
-   * the old file or the new one, never a part; a stale writer that wakes up late is refused.
+   * Replaces a file with this content, durably, unless the token is stale. Readers see the old file or
+   * the new one, never a part. A stale writer that wakes up late is refused.
    *
-   * The content is written aside. The last check and the rename that puts it in place are two system
-   * calls in a row. Within a process nothing comes between them, so there they are one step.
+   * The content is written to a temporary file. The last check and the rename that puts it in place
+   * are two consecutive system calls. Within one process nothing comes between them.
    *
-   * **Not promised.** Another process is not kept out between the two calls, because no file system
-   * can rename on a condition: a writer that is paused exactly there, while a newer holder in
-   * another process is admitted and writes, replaces the newer file when it goes on. Where that
-   * must not be, let one process do the writing for all.
+   * **Not promised.** Another process can come between the two calls, because no file system has a
+   * conditional rename. If a writer is paused exactly there, and a newer holder in another process
+   * is admitted and writes, the old writer replaces the newer file when it continues. If that must
+   * not happen, let one process do all the writing.
    */
   writeFile(
     resource: string,
@@ -44,18 +44,18 @@ export interface FileFence extends Fence {
     content: string | Uint8Array,
   ): Promise<void>
 
-  /** Gives the folder's log back. What is asked afterwards is refused with `closed`. */
+  /** Closes the folder's log. Later calls are refused with `closed`. */
   close(): Promise<void>
 }
 
-/** Opens the fence in this folder, which is made if it is not there. */
+/** Opens the fence in this folder. Creates the folder if it does not exist. */
 export async function fileFence(
   folder: string,
   options: FileFenceOptions = {},
 ): Promise<FileFence> {
   const { random = systemRandom } = options
   if (typeof folder !== 'string' || folder === '') {
-    throw invalid(`folder is ${show(folder)}: give the path of a folder to keep the fence in`)
+    throw invalid(`folder is ${show(folder)}: give the path of the folder for the fence`)
   }
   const log = attempt(`the fence in ${folder} cannot be opened`, () => {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -65,7 +65,7 @@ export async function fileFence(
   async function admit(resource: string, token: Token): Promise<void> {
     checkAdmission(resource, token)
     const highest = attempt(`the fence in ${folder} failed`, () => log.raise(resource, token))
-    // A refusal waits too: it must not rest on something that a crash could undo.
+    // A refusal waits, too: it must not depend on something that a crash could undo.
     await log.durable()
     refuseStale(resource, token, highest)
   }
@@ -117,14 +117,14 @@ function attempt<Result>(what: string, run: () => Result): Result {
   }
 }
 
-/** A failure of the file system as one of ours. */
+/** Turns an error of the file system into one of ours. */
 function explained(what: string, error: unknown): LeaseholdError {
   if (error instanceof LeaseholdError) return error
   const { code, message } = error as NodeJS.ErrnoException
   const isFull = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
   return new LeaseholdError(
     isFull ? 'storage-full' : 'storage-failed',
-    `${what} (${message}): ${isFull ? 'free some space' : 'look after the disk and the permissions'} and ask again`,
+    `${what} (${message}): ${isFull ? 'free some space' : 'check the disk and the permissions'} and ask again`,
     { cause: error },
   )
 }

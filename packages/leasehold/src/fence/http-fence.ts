@@ -10,42 +10,42 @@ import {
 import type { Fence } from './fence.ts'
 
 /**
- * Fences for HTTP: a request says by the header `Lease-Token: 17` which lock it acts under, and one
- * that is stale never reaches its handler.
+ * Fences for HTTP: the header `Lease-Token: 17` says which lock a request uses. A request with a
+ * stale token never reaches its handler.
  *
  * | the request | is answered with |
  * | --- | --- |
- * | has a token that is stale, or that is no token | 412 Precondition Failed |
- * | has none, where one is required | 428 Precondition Required |
- * | names a resource that cannot be one, such as a path that is too long | 400 Bad Request |
- * | could not be judged, because the fence could not be asked | 503 Service Unavailable |
+ * | has a stale or malformed token | 412 Precondition Failed |
+ * | has no token, but one is required | 428 Precondition Required |
+ * | names an invalid resource, such as a path that is too long | 400 Bad Request |
+ * | cannot be checked, because the fence cannot be asked | 503 Service Unavailable |
  *
- * The body is `application/problem+json` and says why: `title`, `detail`, `status`, `resource`, and
- * where they are known `token` and `highest`.
+ * The body is `application/problem+json` and gives the reason: `title`, `detail`, `status`,
+ * `resource`, and `token` and `highest` if they are known.
  *
- * **Not promised.** The handler runs after the check: while it works, a request with a newer token
- * may be admitted and be done before it. A handler that writes to PostgreSQL or Redis takes the
- * token (`leaseToken(request)`) and checks it again in one step with its write. And the default
- * resource is the path as it was sent: where several paths lead to one thing (another case, a slash
- * at the end), give `resource` a function that names the thing.
+ * **Not promised.** The handler runs after the check: while it runs, a request with a newer token
+ * may be admitted and finish first. A handler that writes to PostgreSQL or Redis takes the token
+ * (`leaseToken(request)`) and checks it again in one step with its write. The default resource is
+ * the path as it was sent: if several paths lead to the same thing (other case, trailing slash),
+ * give `resource` a function that names the thing.
  */
 export interface HttpFenceOptions<Request extends FencedRequest = FencedRequest> {
-  /** Names the resource that a request is about. Its path, without the query, if not given. */
+  /** Names the resource of a request. Default: its path without the query. */
   readonly resource?: ((request: Request) => string) | undefined
   /**
-   * Whether a request without a token is answered with 428. If not given: unless it only reads
-   * (GET, HEAD, OPTIONS). A token that is there is always checked.
+   * Whether a request without a token is answered with 428. Default: unless it only reads (GET, HEAD,
+   * OPTIONS). A token that is present is always checked.
    */
   readonly required?: boolean | ((request: Request) => boolean) | undefined
-  /** Hears of what is answered with 503. It should return quickly and must not throw. */
+  /** Called with the errors that are answered with 503. It must return quickly and must not throw. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined
 }
 
-/** A request, as far as a fence looks at it; those of Node, Express and Fastify are all like this. */
+/** The parts of a request that a fence uses. Requests of Node, Express and Fastify have them. */
 export interface FencedRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
-  /** Express: the whole path, where `url` is only what comes after the router's own. */
+  /** Express: the whole path, whereas `url` is only the part after the router's own path. */
   readonly originalUrl?: string | undefined
   readonly headers: { readonly [name: string]: string | string[] | undefined }
 }
@@ -60,7 +60,7 @@ export interface Problem {
   readonly highest?: Token | undefined
 }
 
-/** What is asked of Fastify's `reply`. */
+/** The parts of Fastify's `reply` that a fence uses. */
 export interface FencedReply {
   code(status: number): unknown
   header(name: string, value: string): unknown
@@ -71,14 +71,14 @@ const READS = new Set(['GET', 'HEAD', 'OPTIONS'])
 const TOKEN = /^[1-9]\d{0,15}$/
 const PROBLEM = 'application/problem+json'
 
-/** The token that a request carries; `undefined` where it has none, or none that is well-formed. */
+/** The token of a request; `undefined` if it has none, or a malformed one. */
 export function leaseToken(request: FencedRequest): Token | undefined {
   const text = request.headers['lease-token']
   const token = typeof text === 'string' && TOKEN.test(text) ? Number(text) : undefined
   return Number.isSafeInteger(token) ? token : undefined
 }
 
-/** For plain `node:http`: puts the fence before a listener. */
+/** For plain `node:http`: puts the fence in front of a listener. */
 export function nodeFence(
   fence: Fence,
   listener: (request: IncomingMessage, response: ServerResponse) => void,
@@ -116,7 +116,7 @@ export function fastifyFence<Request extends FencedRequest = FencedRequest>(
   }
 }
 
-/** What is wrong with a request, if anything. Never rejected: what cannot be judged is a problem. */
+/** What is wrong with a request, if anything. Never rejects: a failure to check is a problem, too. */
 async function judge<Request extends FencedRequest>(
   fence: Fence,
   request: Request,
@@ -158,7 +158,7 @@ function pathOf(request: FencedRequest): string {
 }
 
 function missing(resource: string): Problem {
-  const detail = `A request that changes ${show(resource)} must say which lock it acts under: send the token of the lock in the header Lease-Token.`
+  const detail = `A request that changes ${show(resource)} needs the token of its lock: send it in the header Lease-Token.`
   return { title: 'A lease token is required', status: 428, detail, resource }
 }
 

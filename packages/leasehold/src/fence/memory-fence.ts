@@ -2,18 +2,18 @@ import { invalid, LeaseholdError, show, type Token } from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale } from './fence.ts'
 
 export interface MemoryFenceOptions {
-  /** How many resources it remembers, a million if not given. More are refused, none is forgotten. */
+  /** How many resources it stores. Default: a million. More are refused; none is forgotten. */
   readonly resources?: number | undefined
 }
 
 /**
- * A fence in this process, for a resource that lives and dies with it: it forgets everything with
- * the process. For anything that outlives the process it is no fence.
+ * A fence in the memory of this process, for a resource that ends with the process. It does not
+ * protect anything that outlives the process.
  */
 export function memoryFence(options: MemoryFenceOptions = {}): Fence {
   const { resources = 1_000_000 } = options
   if (!Number.isSafeInteger(resources) || resources < 1) {
-    throw invalid(`resources is ${show(resources)}: it must be an integer from 1 on`)
+    throw invalid(`resources is ${show(resources)}: it must be an integer of at least 1`)
   }
   const highest = new Map<string, Token>()
   return {
@@ -23,7 +23,7 @@ export function memoryFence(options: MemoryFenceOptions = {}): Fence {
       if (seen === undefined && highest.size >= resources) {
         throw new LeaseholdError(
           'limit-exceeded',
-          `this fence remembers ${resources} resources and ${show(resource)} is one more: give memoryFence a higher limit, or use fewer names`,
+          `${show(resource)} is a new resource, but this fence already has ${resources}, the maximum. Raise the limit of memoryFence, or use fewer names.`,
         )
       }
       refuseStale(resource, token, seen ?? 0)

@@ -1,12 +1,12 @@
 import { invalid, LeaseholdError, show, type Token } from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale, unanswered } from './fence.ts'
 
-/** What is asked of `pg`: a `Pool`, a `Client` or a client from a pool. */
+/** The parts of `pg` that are used: a `Pool`, a `Client` or a client from a pool. */
 export interface PgClient {
   query(text: string, values: string[]): Promise<{ readonly rows: readonly object[] }>
 }
 
-/** What is asked of `postgres` (postgres.js): `sql`, or the `sql` of a transaction. */
+/** The parts of `postgres` (postgres.js) that are used: `sql`, or the `sql` of a transaction. */
 export interface PostgresJsClient {
   unsafe(text: string, values: string[]): PromiseLike<readonly object[]>
 }
@@ -14,38 +14,38 @@ export interface PostgresJsClient {
 export type PostgresClient = PgClient | PostgresJsClient
 
 export interface PostgresFenceOptions {
-  /** The table, `leasehold_fence` if not given. May be `schema.table`. */
+  /** The table. May be `schema.table`. Default: `leasehold_fence`. */
   readonly table?: string | undefined
 }
 
 /**
- * A fence in a table of PostgreSQL: one row for each resource, with the highest token seen.
+ * A fence in a table of PostgreSQL: one row per resource, with the highest token seen.
  *
  * **Put the check into the transaction of the write** (`within`, or `sql` in the statement itself).
  * Then they are one step: the row stays locked until the transaction ends, so a newer holder waits
- * for it, and an older one that comes later is refused. The fence is then exactly as durable as the
- * data that it guards, and a restored or failed-over database has both from the same moment.
+ * for it, and a later one with an older token is refused. The fence is exactly as durable as the
+ * data that it protects, and after a restore or a failover both are from the same moment.
  *
- * `admit` is a transaction of its own, for a resource that lies elsewhere. It relies on
- * `synchronous_commit = on`, which is the default: with `off` a crash may forget the last admissions,
- * and so may the failover to a replica that is not synchronous.
+ * `admit` is a separate transaction, for a resource outside of this database. It relies on
+ * `synchronous_commit = on`, the default. With `off`, a crash may forget the last admissions, and so
+ * may a failover to a replica that is not synchronous.
  */
 export interface PostgresFence extends Fence {
-  /** Makes the table if it is not there. Any number may call it, at once or again. */
+  /** Creates the table if it does not exist. May be called repeatedly and concurrently. */
   prepare(): Promise<void>
 
   /**
-   * As `admit`, within the caller's transaction: give the client that it runs on. A refusal is
-   * thrown; let the transaction be rolled back by it. What PostgreSQL itself throws, such as a
-   * serialization failure, comes through as it is, since the transaction is the caller's to repeat.
+   * Like `admit`, within the caller's transaction: give the client of that transaction. It throws a
+   * refusal, which should roll the transaction back. It passes on PostgreSQL's own errors, such as
+   * a serialization failure, unchanged, because the caller must repeat the transaction.
    */
   within(transaction: PostgresClient, resource: string, token: Token): Promise<void>
 
   /**
-   * The check as a statement, for a statement of one's own: `$1` is the resource and `$2` the token.
-   * It gives one row if the token is admitted and none if it is stale, so that
-   * `with admitted as (…) insert into … select … from admitted` writes only with a token that is
-   * admitted, in one round trip.
+   * The check as SQL, for use in your own statement: `$1` is the resource and `$2` the token. It
+   * returns one row if the token is admitted and none if it is stale, so that
+   * `with admitted as (…) insert into … select … from admitted` writes only with an admitted token,
+   * in one round trip.
    */
   readonly sql: string
 }
@@ -69,15 +69,15 @@ export function postgresFence(
     'on conflict (resource) do update set token = excluded.token ' +
     'where excluded.token >= fence.token returning fence.token'
 
-  /** The row of the resource is locked from here on until the transaction ends, refused or not. */
+  /** From here on the row of the resource is locked until the transaction ends, refused or not. */
   async function within(on: PostgresClient, resource: string, token: Token): Promise<void> {
     checkAdmission(resource, token)
-    // As text, which both clients send unchanged; the server makes a number of it.
+    // As a string, which both clients send unchanged. The server converts it to a number.
     const admitted = await run(on, sql, [resource, String(token)])
     if (admitted.length > 0) return
     const seen = await run(on, `select token from ${table} where resource = $1`, [resource])
     refuseStale(resource, token, Number((seen[0] as { token?: unknown } | undefined)?.token ?? 0))
-    throw unanswered('PostgreSQL', resource, `the row in ${table} was lowered or deleted just now`)
+    throw unanswered('PostgreSQL', resource, `the row in ${table} was just lowered or deleted`)
   }
 
   return {
@@ -91,7 +91,7 @@ export function postgresFence(
         if ((error as { code?: unknown } | undefined)?.code !== UNDEFINED_TABLE) {
           throw unanswered('PostgreSQL', resource, error)
         }
-        const message = `the table ${table} is not there: call prepare() once before the first admission`
+        const message = `the table ${table} does not exist. Call prepare() once before the first admission.`
         throw new LeaseholdError('invalid-argument', message, { cause: error })
       }
     },
@@ -102,10 +102,10 @@ export function postgresFence(
 }
 
 /**
- * Two that create a table at once collide, even with `if not exists`: so they take turns, by a lock
- * that ends with the statement. Where the table is there, nothing more than reading is needed.
+ * Two concurrent statements that create a table collide, even with `if not exists`. So they take
+ * turns, by a lock that ends with the statement. If the table exists, this only reads.
  *
- * Each admission writes its row anew. With free space on its page that touches no index.
+ * Each admission rewrites its row. With free space on the page, that updates no index.
  */
 function creation(table: string): string {
   return `do $$ begin

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { invalid, show, type Token } from '../port/index.ts'
 import { checkAdmission, type Fence, refuseStale, unanswered } from './fence.ts'
 
-/** What is asked of `ioredis`. */
+/** The parts of `ioredis` that are used. */
 export interface IoRedisClient {
   eval(script: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
   evalsha(digest: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
 }
 
-/** What is asked of `redis` (node-redis). */
+/** The parts of `redis` (node-redis) that are used. */
 export interface NodeRedisClient {
   eval(script: string, options: ScriptArguments): Promise<unknown>
   evalSha(digest: string, options: ScriptArguments): Promise<unknown>
@@ -22,32 +22,32 @@ interface ScriptArguments {
 export type RedisClient = IoRedisClient | NodeRedisClient
 
 export interface RedisFenceOptions {
-  /** What the fence's own keys begin with, `leasehold:fence:` if not given. */
+  /** The prefix of the fence's own keys. Default: `leasehold:fence:`. */
   readonly prefix?: string | undefined
 }
 
 /**
- * A fence in Redis: one key for each resource, with the highest token seen, that never expires.
+ * A fence in Redis: one key per resource, with the highest token seen. The keys never expire.
  *
- * It remembers as well as Redis does. With `appendonly yes` and `appendfsync always` what was
- * admitted survives a crash of the process and of the machine. With `everysec`, the default of the
- * append-only file, a crash may forget the last second, and without it everything since the last
- * snapshot: a stale holder is then admitted again. So it is after the failover to a replica that
- * had not yet heard. The policy for a full memory must be `noeviction` (or one of `volatile-*`):
- * any of `allkeys-*` throws the fence's keys away.
+ * It is as durable as Redis. With `appendonly yes` and `appendfsync always`, an admitted token
+ * survives a crash of the process and of the machine. With `everysec`, the default of the
+ * append-only file, a crash may lose the last second; without the file, everything since the last
+ * snapshot. Then a stale holder is admitted again. The same may happen after a failover to a replica
+ * that was behind. The policy for full memory must be `noeviction` or one of `volatile-*`: the
+ * `allkeys-*` policies delete the fence's keys.
  */
 export interface RedisFence extends Fence {
   /**
-   * Checks the token and sets a key to a value, in one step that nothing can come between. In a
-   * cluster both keys must be in one slot: give the resource and the key the same part in braces.
+   * Checks the token and sets a key to a value, in one atomic step. In a cluster both keys must be in
+   * one slot: give the resource and the key the same part in braces.
    */
   set(resource: string, token: Token, key: string, value: string): Promise<void>
 }
 
 /**
- * Answers with the highest token that the resource has seen, this one included. Numbers in Lua are
- * doubles: exact for every token, which is a safe integer; and as text they would lose digits, so
- * tokens are kept and answered as the text that came.
+ * Returns the highest token that the resource has seen, this one included. Numbers in Lua are
+ * doubles, which are exact for every token (a safe integer). As strings they would lose digits, so
+ * tokens are stored and returned as the string that was sent.
  */
 const SCRIPT = `
 local seen = redis.call('GET', KEYS[1])
@@ -66,7 +66,7 @@ const DIGEST = createHash('sha1').update(SCRIPT).digest('hex')
 export function redisFence(client: RedisClient, options: RedisFenceOptions = {}): RedisFence {
   const { prefix = 'leasehold:fence:' } = options
   if (typeof prefix !== 'string') {
-    throw invalid(`prefix is ${show(prefix)}: it must be a text`)
+    throw invalid(`prefix is ${show(prefix)}: it must be a string`)
   }
 
   async function judge(
@@ -87,14 +87,14 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     admit: (resource, token) => judge(resource, token),
     async set(resource, token, key, value) {
       if (typeof key !== 'string' || typeof value !== 'string') {
-        throw invalid(`key is ${show(key)} and value is ${show(value)}: both must be texts`)
+        throw invalid(`key is ${show(key)} and value is ${show(value)}: both must be strings`)
       }
       await judge(resource, token, [key], [value])
     },
   }
 }
 
-/** By digest, which is short; with the whole script where Redis does not know it (any more). */
+/** Runs the script by its digest, which is short. Sends the whole script if Redis does not know it. */
 async function run(client: RedisClient, keys: string[], values: string[]): Promise<unknown> {
   try {
     return await ('evalSha' in client

@@ -2,14 +2,14 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { type CheckTarget, type ProbeSettings, parseAddress } from '../recipes/index.ts'
 
-/** A check that may not be made, or an answer that will not be taken. */
+/** A check that is not allowed, or an answer that is not accepted. */
 export class Refused extends Error {
   override readonly name = 'Refused'
 }
 
 /**
- * A connection to one address, which is never looked up again: the host's name is only used to say
- * whom we mean, to a server with many names and in the judgement of its certificate.
+ * A connection to one address, which is not resolved again. The host name is only used to select the
+ * server's name (SNI) and to verify its certificate.
  */
 export function connectTo(
   { scheme, host, port }: CheckTarget,
@@ -35,7 +35,7 @@ export function connectTo(
       signal.removeEventListener('abort', stop)
       reject(new Refused('the connection was closed'))
     })
-    // Also keeps an error after the answer from being nobody's.
+    // Also handles an error that comes after the answer.
     socket.on('error', reject)
     socket.once(isSecure ? 'secureConnect' : 'connect', () => resolve(socket))
   })

@@ -4,8 +4,8 @@ import type { CheckTarget, ProbeResult } from '../recipes/index.ts'
 import { Refused } from './connection.ts'
 
 /**
- * Asks grpc.health.v1.Health/Check over a connection. The two messages are so small that they are
- * written and read by hand: a request is `{ 1: service }`, a response `{ 1: status }`.
+ * Calls grpc.health.v1.Health/Check over a connection. The two messages are so small that they are
+ * encoded by hand: a request is `{ 1: service }`, a response `{ 1: status }`.
  */
 const ANSWER_MAX_BYTES = 1024
 const STATUS = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN']
@@ -19,7 +19,7 @@ export async function askGrpc(
   const authority = `${name}:${port}`
   const isSecure = scheme === 'grpcs'
   const session = connect(`${isSecure ? 'https' : 'http'}://${authority}`, {
-    // The connection that was judged, and no other.
+    // The checked connection, and no other.
     createConnection: () => socket,
     maxSessionMemory: 1,
     settings: { enablePush: false },
@@ -57,7 +57,7 @@ function read(
     if (headers['grpc-status'] !== undefined) code = String(headers['grpc-status'])
   }
   stream.on('error', reject)
-  // A call that fails at once answers with its trailers in place of the headers.
+  // A call that fails at once sends its trailers instead of headers.
   stream.on('response', noteStatus)
   stream.on('trailers', noteStatus)
   stream.on('data', (chunk: Buffer) => {
@@ -70,7 +70,7 @@ function read(
 function resultOf(code: string, answer: Buffer): ProbeResult {
   if (code !== '0') {
     const known = /^\d{1,2}$/.test(code)
-    const note = known ? `gRPC status ${code}` : 'it does not answer as gRPC does'
+    const note = known ? `gRPC status ${code}` : 'it does not answer with gRPC'
     return { status: 'critical', note }
   }
   const status = statusIn(answer)
@@ -78,10 +78,10 @@ function resultOf(code: string, answer: Buffer): ProbeResult {
   return { status: 'critical', note: `gRPC health: ${STATUS[status] ?? 'not readable'}` }
 }
 
-/** A message behind its five bytes of frame: not compressed, and how long it is. */
+/** A message with its frame of five bytes: not compressed, and its length. */
 function requestFor(service: string): Buffer {
   const name = Buffer.from(service)
-  // Field 1, a text; its length is below 128, or in two bytes.
+  // Field 1, a string. Its length is below 128, or takes two bytes.
   const length = name.length < 128 ? [name.length] : [(name.length & 127) | 128, name.length >> 7]
   const message = name.length === 0 ? name : Buffer.from([0x0a, ...length, ...name])
   const frame = Buffer.alloc(5)
@@ -89,7 +89,7 @@ function requestFor(service: string): Buffer {
   return Buffer.concat([frame, message])
 }
 
-/** The status in a response: field 1, a number. A message without it means 0; -1 for no message. */
+/** The status in a response: field 1, a number. Without the field: 0; without a message: -1. */
 function statusIn(answer: Buffer): number {
   if (answer.length < 5 || answer[0] !== 0) return -1
   const message = answer.subarray(5, 5 + answer.readUInt32BE(1))

@@ -5,7 +5,7 @@ import { Refused } from './connection.ts'
 
 const HEADERS_MAX_BYTES = 8 * 1024
 
-/** Asks by HTTP over a connection, and looks at the status alone: the body is never read. */
+/** Sends an HTTP request over a connection. Only the status is used: the body is never read. */
 export function askHttp(
   socket: Socket,
   target: CheckTarget,
@@ -16,7 +16,7 @@ export function askHttp(
   const name = host.includes(':') ? `[${host}]` : host
   return new Promise((resolve, reject) => {
     const asked = request({
-      // The connection that was judged, and no other: no agent, no proxy, no second look-up.
+      // The checked connection, and no other: no agent, no proxy, no second lookup.
       createConnection: () => socket,
       path,
       method: 'GET',

@@ -15,15 +15,15 @@ import { askGrpc } from './grpc.ts'
 import { askHttp } from './http.ts'
 
 /**
- * Looks at instances over the network.
+ * Checks instances over the network.
  *
- * **Promised.** A host is looked up once for each look, every address that it has is judged, and the
- * connection goes to the very address that was judged: a name that answers differently the second
- * time is not asked a second time. Redirects are not followed, proxies of the environment are not
- * used, nothing is run, and nothing that an instance answers beyond its status is read or passed
- * on; so whoever registers an address learns at most whether something healthy is there. A note
- * never says what a name resolves to, nor whether it resolves at all to an address that is not
- * allowed: names inside a network are not for everybody who may register.
+ * **Promised.** Each check resolves a host once, and checks every address. It connects to exactly
+ * the address that was checked: a name that resolves differently the second time is not resolved a
+ * second time. Redirects are not followed, proxies of the environment are not used, nothing is
+ * executed, and of an instance's answer only the status is read. So whoever registers an address
+ * learns at most whether something healthy is there. A note never reveals what a name resolves to,
+ * nor whether it resolves to an address that is not allowed: internal names must not be exposed to
+ * everyone who may register.
  */
 export function networkProbe(settings: ProbeSettings): Probe {
   return async (target, signal) => {
@@ -69,13 +69,13 @@ async function addressesOf(
     if (isUnknownHost(error)) return []
     throw error
   })
-  // One bad address among good ones is how a name gets past those who look at the first only.
+  // A name with one bad address among good ones would pass a check of the first address only.
   const isAllowed = addresses.every((one) => complaintAboutAddress(one, policy) === undefined)
   if (addresses.length === 0 || !isAllowed) throw new Refused(NO_ADDRESS)
   return addresses
 }
 
-/** The same for a name that is not known and for one whose address is not allowed. */
+/** The same for an unknown name and for one whose address is not allowed. */
 const NO_ADDRESS =
   'its host has no address that checks may go to: give a name that is known, with addresses that this checker allows'
 
@@ -89,7 +89,7 @@ const systemLookup: Lookup = async (host) => {
   return found.map(({ address }) => address)
 }
 
-/** What went wrong, in a few words: the system's code where it has one. */
+/** The cause in a few words: the system's error code if there is one. */
 function reasonOf(error: unknown): string {
   if (isLeaseholdError(error)) return error.message
   const { code, message } = error as { readonly code?: unknown; readonly message?: unknown }

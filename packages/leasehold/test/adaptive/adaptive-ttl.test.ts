@@ -86,7 +86,7 @@ describe('what it chooses', () => {
     )
   })
 
-  it('is the shortest allowed where holders die all the time, and the longest where renewals are dear', () => {
+  it('is the minimum if holders die all the time, and the maximum if renewals are expensive', () => {
     const dying = learnt(holds(100, MINUTE, 2), { blockedCost: 1000 }).choose()
     expect(dying.ttl).toBe(5000)
     expect(dying.why).toContain('it is the shortest allowed')
@@ -95,13 +95,13 @@ describe('what it chooses', () => {
     expect(dear.why).toContain('it is the longest allowed')
   })
 
-  it('spares short work its renewals', () => {
+  it('avoids renewals for short work', () => {
     const { ttl, expected } = learnt(holds(200, 10 * SECOND), { deathShare: 0.001 }).choose()
     expect(ttl).toBeGreaterThan(2 * 15 * SECOND)
     expect(expected?.renewals).toBe(0)
   })
 
-  it('is shorter the more holders die, and the dearer blocked time is', () => {
+  it('is shorter if more holders die, or if blocked time costs more', () => {
     const ttlOf = (oneIn: number, blockedCost: number) =>
       learnt(holds(200, 5 * MINUTE, oneIn), { blockedCost }).choose().ttl
     expect(ttlOf(10, 10)).toBeLessThan(ttlOf(50, 10) / 1.5)
@@ -128,7 +128,7 @@ describe('what it chooses', () => {
     }
   })
 
-  it('does not take the time that a holder was dead for work', () => {
+  it('does not count the time that a holder was dead as work', () => {
     const works = holds(100, 10 * SECOND)
     const dead: ObservedHold[] = Array.from({ length: 100 }, () => ({
       held: 10 * SECOND + 225 * SECOND,
@@ -168,7 +168,7 @@ describe('when the work changes', () => {
 describe('a lease that was outlived', () => {
   const outlived: ObservedHold = { held: MINUTE, ended: 'outlived', ttl: 20 * SECOND }
 
-  it('is no death, but makes the ttl twice as long, until that is forgotten', () => {
+  it('doubles the ttl until it is forgotten', () => {
     const seen = holds(100, MINUTE, 5)
     const made = learnt(seen)
     expect(made.choose().ttl).toBeLessThan(20 * SECOND)
@@ -193,8 +193,8 @@ describe('a lease that was outlived', () => {
   })
 })
 
-describe('merging', () => {
-  it('does not depend on who merges whom, nor on the order', () => {
+describe('a merge', () => {
+  it('does not depend on the direction or the order', () => {
     // A short memory, so that both generations are in use.
     const options = { memory: 10, enough: 1 }
     fc.assert(
@@ -222,7 +222,7 @@ describe('merging', () => {
     )
   })
 
-  it('is as if one had seen it all, as long as nothing is forgotten', () => {
+  it('equals one learner that observed everything, unless something is forgotten', () => {
     const [some, others] = [holds(90, MINUTE, 20), holds(100, 3 * SECOND)]
     const merged = learnt(some)
     merged.merge(learnt(others))
@@ -237,7 +237,7 @@ describe('merging', () => {
     expect(other.toText()).toBe(before)
   })
 
-  it('of several who overwrite each other leads to the same choice as one who sees it all', () => {
+  it('of several that overwrite each other leads to the same choice as a single one', () => {
     const random = new SeededRandom(7)
     const all = holds(2000, 4 * MINUTE, 5)
     const options = { kind: 'finetune' }
@@ -266,7 +266,7 @@ describe('merging', () => {
     expect(Math.abs(Math.log(shared.choose().ttl / alone.choose().ttl))).toBeLessThan(Math.log(1.4))
   })
 
-  it('into a text forgets as observing does', () => {
+  it('into a string forgets like observing', () => {
     let stored = learnt(holds(300, 20 * MINUTE)).toText()
     for (let round = 0; round < 20; round++) {
       const known = AdaptiveTtl.fromText(stored, { kind: 'finetune' })
@@ -278,7 +278,7 @@ describe('merging', () => {
     expect(choice.ttl).toBe(learnt(holds(20, 5 * SECOND)).choose().ttl)
   })
 
-  it('refuses another kind, and what is no AdaptiveTtl', () => {
+  it('refuses another kind, and anything but an AdaptiveTtl', () => {
     expect(() => learner().merge(learner({ kind: 'embed' }))).toThrow(
       'kind "embed" cannot be merged into kind "finetune"',
     )

@@ -11,12 +11,12 @@ function complaint(run: () => unknown): string {
   return 'nothing was wrong'
 }
 
-describe('wrong options', () => {
+describe('invalid options', () => {
   it.each([
     [{ kind: 'a', minimum: 5 }, 'options has "minimum", which is unknown: it can have kind, min,'],
-    [{ kind: '' }, 'kind is "": it must be a text of 1 to 200 characters'],
-    [{ kind: 'a\nb' }, 'kind is "a\\nb": it must be a text'],
-    [{}, 'kind is undefined: it must be a text'],
+    [{ kind: '' }, 'kind is "": it must be a string of 1 to 200 characters'],
+    [{ kind: 'a\nb' }, 'kind is "a\\nb": it must be a string'],
+    [{}, 'kind is undefined: it must be a string'],
     [{ kind: 'a', min: '1m', max: '30s' }, 'min 1m is longer than max 30s'],
     [{ kind: 'a', min: 0 }, 'min is 0: it must be more than 0'],
     [{ kind: 'a', min: -1 }, 'min is -1: it must be a number of milliseconds'],
@@ -42,13 +42,13 @@ describe('wrong options', () => {
   })
 })
 
-describe('wrong observations', () => {
+describe('invalid observations', () => {
   it.each([
     [{ held: -5, ended: 'released' }, 'held is -5'],
-    [{ held: 'infinite', ended: 'released' }, 'held is infinite: give the time that it really was'],
+    [{ held: 'infinite', ended: 'released' }, 'held is infinite: give the actual time'],
     [{ held: Number.NaN, ended: 'released' }, 'held is NaN'],
     [{ held: 5, ended: 'lost' }, 'ended is "lost": it must be one of released, died, outlived'],
-    [{ held: 5, ended: 'outlived' }, 'ttl is missing: say which ttl was outlived'],
+    [{ held: 5, ended: 'outlived' }, 'ttl is missing: give the ttl that was outlived'],
     [{ held: 5, ended: 'died', ttl: 0 }, 'ttl is 0'],
     [{ held: 5, end: 'died' }, 'observation has "end", which is unknown'],
     [undefined, 'observation is undefined: it must be an object'],
@@ -58,7 +58,7 @@ describe('wrong observations', () => {
     expect(made.seen).toBe(0)
   })
 
-  it('a text that is no text is refused', () => {
+  it('a stored string that is not a string is refused', () => {
     expect(complaint(() => AdaptiveTtl.fromText(5 as never, { kind: 'a' }))).toContain('text is 5')
   })
 })

@@ -35,7 +35,7 @@ describe('a sketch', () => {
     )
   })
 
-  it('is the same added up as seen at once', () => {
+  it('is the same if it is added up from parts', () => {
     fc.assert(
       fc.property(times, times, (some, others) => {
         const sum = sketchOf(some)
@@ -45,14 +45,14 @@ describe('a sketch', () => {
     )
   })
 
-  it('takes what is beyond its range for its ends', () => {
+  it('counts times outside of its range at its ends', () => {
     const sketch = sketchOf([0, 1e-9, 1e300])
     expect(sketch.weight).toBe(3)
     expect(sketch.quantile(0.5)).toBeLessThanOrEqual(1)
     expect(sketch.quantile(1)).toBeGreaterThan(365 * 86_400_000)
   })
 
-  it('of nothing tells nothing', () => {
+  it('that is empty returns 0', () => {
     expect([new Sketch().quantile(0.5), new Sketch().mean]).toEqual([0, 0])
   })
 })

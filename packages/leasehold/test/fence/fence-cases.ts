@@ -67,7 +67,7 @@ const stale = (token: number, highest: number) => ({
 
 /** What every fence must do. `open` may answer with the same one each time. */
 export function itIsAFence(open: () => Fence): void {
-  it('refuses a holder that wakes up late, and says why', async () => {
+  it('refuses a holder that wakes up late, with the reason', async () => {
     const fence = open()
     const { store, clock } = testStore()
     const one = await Leasehold.open(store, { clock, holder: 'one' })
@@ -103,7 +103,7 @@ export function itIsAFence(open: () => Fence): void {
     await fence.admit(resource, higher)
   })
 
-  it('knows each resource by itself, whatever its name', async () => {
+  it('keeps each resource apart, whatever its name', async () => {
     const fence = open()
     const names = ['a', 'a/b', 'A', "it's; drop table", '{x}', 'schön ✓', ' ', 'x'.repeat(512)]
     const own = newResource()
@@ -129,7 +129,7 @@ export function itIsAFence(open: () => Fence): void {
     await expect(refused).rejects.toMatchObject({ code: 'invalid-argument' })
   })
 
-  it('never goes down while many race, and never refuses the newest', async () => {
+  it('never decreases while many race, and never refuses the newest', async () => {
     const resource = newResource()
     const count = 400
     const tokens = nearlyInOrder(count, 60)

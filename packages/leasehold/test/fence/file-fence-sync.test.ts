@@ -38,7 +38,7 @@ describe('a fence in a folder answers', () => {
     return isSettled
   }
 
-  it('when it is on the disk, whether yes or no, and many by one sync', async () => {
+  it('when the record is on disk, admitted or refused, and many calls with one sync', async () => {
     const fence = await fileFence(folder)
     held.back = true
     const yes = fence.admit('a', 10)
@@ -60,7 +60,7 @@ describe('a fence in a folder answers', () => {
     await fence.close()
   })
 
-  it('what another process has written only when that is on the disk', async () => {
+  it('for a record of another process only when that is on disk', async () => {
     const fence = await fileFence(folder)
     const other = await fileFence(folder)
     held.back = true
@@ -77,7 +77,7 @@ describe('a fence in a folder answers', () => {
     await Promise.all([fence.close(), other.close()])
   })
 
-  it('nothing any more after the disk has failed, since nobody knows what it has kept', async () => {
+  it('with an error after the disk has failed, because what it kept is unknown', async () => {
     const fence = await fileFence(folder)
     held.back = true
     const first = fence.admit('a', 10)

@@ -62,7 +62,7 @@ describe('a fence in a folder', () => {
   // As if each were another process: they have nothing in common but the folder.
   itIsAFence(() => fences[turn++ % fences.length]!)
 
-  it('remembers across its own end', async () => {
+  it('remembers across a restart', async () => {
     await fences[0]!.admit('a', 9)
     await fences[1]!.admit('a', 10)
     await Promise.all(fences.map((fence) => fence.close()))
@@ -72,7 +72,7 @@ describe('a fence in a folder', () => {
     await again.admit('a', 10)
   })
 
-  it('makes what only its own user can read, and closes what an earlier version made', async () => {
+  it('creates files that only its own user can read, and restricts those of an earlier version', async () => {
     const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
     const made = join(folder, 'made')
     const umask = process.umask(0)
@@ -91,7 +91,7 @@ describe('a fence in a folder', () => {
     expect(modeOf(join(made, SECOND))).toBe('600')
   })
 
-  it('refuses a log that is no file, and does not wait for it', async () => {
+  it('refuses a log that is not a file, without waiting for it', async () => {
     const strange = join(folder, 'strange')
     mkdirSync(strange)
     execFileSync('mkfifo', [join(strange, FIRST)])
@@ -99,7 +99,7 @@ describe('a fence in a folder', () => {
     await expect(fileFence(strange)).rejects.toThrow(`${FIRST} is not a file`)
   })
 
-  it('refuses a folder that is none', async () => {
+  it('refuses a path that is not a folder', async () => {
     await expect(fileFence('')).rejects.toMatchObject({ code: 'invalid-argument' })
     writeFileSync(join(folder, 'file'), '')
     const refused = fileFence(join(folder, 'file'))
@@ -130,7 +130,7 @@ describe('processes that share a fence in a folder', () => {
     return lines.map((line) => JSON.parse(line) as Try)
   }
 
-  it('admit no token that goes down, though they are killed and followed by others', async () => {
+  it('never admit a decreasing token, even if they are killed and replaced', async () => {
     const lanes = [0, 1, 2].map(async (lane) => {
       const said: Try[] = []
       for (let life = 0; life < 4; life++) {
@@ -157,7 +157,7 @@ describe('the log of a fence', () => {
     await Promise.all(tokens.map((token) => fence.admit('many', token)))
   }
 
-  it('is followed by a short one when it is long, and everybody goes along', async () => {
+  it('is replaced by a short one when it is long, and all processes follow', async () => {
     const one = await open()
     const two = await open()
     await two.admit('few', 7)
@@ -178,7 +178,7 @@ describe('the log of a fence', () => {
     expect(files()).toHaveLength(3)
   })
 
-  it('is continued by whoever finds it sealed, though nobody has written the next', async () => {
+  it('is continued by the process that finds it sealed, if there is no next one', async () => {
     await (await open()).admit('a', 10)
     appendFileSync(join(folder, FIRST), formatRecord('sealed'))
     writeFileSync(join(folder, `${SECOND}.left-by-a-dead-one.tmp`), 'half')
@@ -192,7 +192,7 @@ describe('the log of a fence', () => {
     expect(files()).toEqual([FIRST, SECOND])
   })
 
-  it('is refused where the next is missing that everything has moved to', async () => {
+  it('is refused if the next log, which it moved to, is missing', async () => {
     const fence = await open()
     await raiseMany(fence, 1, 10_100)
     rmSync(join(folder, SECOND))
@@ -209,7 +209,7 @@ describe('the log of a fence', () => {
     return { whole: readFileSync(join(folder, FIRST)), last }
   }
 
-  it('may be cut short anywhere: what was whole counts, and it goes on', async () => {
+  it('may be cut anywhere: complete records count, and it continues', async () => {
     const { whole, last } = await twoRecords()
     for (let length = 0; length <= whole.length; length++) {
       for (const filling of ['', '\0'.repeat(40)]) {
@@ -229,7 +229,7 @@ describe('the log of a fence', () => {
     }
   })
 
-  it('is refused, or has lost nothing, whichever bit of it has changed', async () => {
+  it('is refused, or has lost nothing, whichever bit is flipped', async () => {
     const { whole } = await twoRecords()
     let refused = 0
     for (let bit = 0; bit < whole.length * 8; bit++) {
@@ -250,7 +250,7 @@ describe('the log of a fence', () => {
     expect(refused).toBeGreaterThan(whole.length * 7)
   })
 
-  it('that has become shorter under it is refused', async () => {
+  it('that has become shorter is refused', async () => {
     const fence = await open()
     await fence.admit('a', 9)
     truncateSync(join(folder, FIRST), 5)
@@ -258,7 +258,7 @@ describe('the log of a fence', () => {
   })
 })
 
-describe('a file that is written under a token', () => {
+describe('a file that is written with a token', () => {
   it('is not replaced by a writer that wakes up late', async () => {
     const fence = await open(join(folder, 'fence'))
     const path = join(folder, 'report.txt')
@@ -272,7 +272,7 @@ describe('a file that is written under a token', () => {
     expect(readdirSync(folder).sort()).toEqual(['fence', 'report.txt'])
   })
 
-  it('is not replaced by one that was admitted and then overtaken while it wrote', async () => {
+  it('is not replaced by a writer that was admitted and then overtaken', async () => {
     const newer = await open(join(folder, 'fence'))
     let overtaking: Promise<void> | undefined
     const id = () => {
@@ -289,7 +289,7 @@ describe('a file that is written under a token', () => {
     expect(readdirSync(folder)).toEqual(['fence'])
   })
 
-  it('holds what the newest of many wrote, and never goes back', async () => {
+  it('has the content of the newest of many writers, and never goes back', async () => {
     const path = join(folder, 'report.txt')
     const fences = [await open(join(folder, 'fence')), await open(join(folder, 'fence'))]
     const count = 60
@@ -312,7 +312,7 @@ describe('a file that is written under a token', () => {
     expect(read).toEqual([...read].sort((a, b) => a - b))
   })
 
-  it('says so where it cannot be written', async () => {
+  it('reports that it cannot be written', async () => {
     const fence = await open(join(folder, 'fence'))
     const failed = fence.writeFile('report', 9, join(folder, 'nowhere/report.txt'), 'text')
     await expect(failed).rejects.toMatchObject({ code: 'storage-failed', outcome: 'unknown' })

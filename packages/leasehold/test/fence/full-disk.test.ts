@@ -4,7 +4,7 @@ import { obstacle, runOnSmallDisk } from '../file/small-disk.ts'
 
 const child = fileURLToPath(new URL('./full-disk-child.ts', import.meta.url))
 
-describe('a fence in a folder of a disk that is really full', () => {
+describe('a fence on a full disk', () => {
   if (obstacle) console.warn(`skipped: a fence on a disk that is really full (${obstacle})`)
 
   it.skipIf(obstacle)(

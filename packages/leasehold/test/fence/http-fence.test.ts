@@ -102,7 +102,7 @@ describe.each<[string, Serve]>([
     }
   }
 
-  it('lets the newest through and answers a holder that wakes up late with 412', async () => {
+  it('passes the newest token and answers a stale one with 412', async () => {
     const send = await start()
     expect(await send('PUT', '/api/report?a=1', '9')).toEqual({ status: 200, body: 'done' })
     expect(await send('PUT', '/api/report?a=2', '10')).toEqual({ status: 200, body: 'done' })
@@ -134,7 +134,7 @@ describe.each<[string, Serve]>([
     },
   )
 
-  it('answers with 428 where a token is required and missing', async () => {
+  it('answers with 428 if a required token is missing', async () => {
     const send = await start()
     for (const method of ['PUT', 'POST', 'PATCH', 'DELETE']) {
       const { status, body } = await send(method, '/api/report')
@@ -148,7 +148,7 @@ describe.each<[string, Serve]>([
     expect(handled).toEqual(['GET undefined', 'PUT 10'])
   })
 
-  it('requires a token where it is told to', async () => {
+  it('requires a token if configured', async () => {
     const never = await start({ required: false })
     expect((await never('PUT', '/api/report')).status).toBe(200)
     const always = await start({ required: true })
@@ -165,14 +165,14 @@ describe.each<[string, Serve]>([
     expect((await send('POST', '/api/two', '9')).status).toBe(200)
   })
 
-  it('answers a resource that cannot be one with 400', async () => {
+  it('answers an invalid resource with 400', async () => {
     const send = await start()
     const { status, body } = await send('PUT', `/api/${'x'.repeat(600)}`, '9')
     expect(status).toBe(400)
     expect(body).toMatchObject({ detail: expect.stringContaining('maximum is 512') })
   })
 
-  it('lets nobody through when the fence cannot be asked, and tells who listens', async () => {
+  it('passes nothing if the fence cannot be asked, and reports the error', async () => {
     const failures: unknown[] = []
     const broken: Fence = { admit: () => Promise.reject(new Error('no connection to 10.0.0.7')) }
     const send = await start({ onFailure: (error) => failures.push(error) }, broken)
@@ -184,7 +184,7 @@ describe.each<[string, Serve]>([
     expect(handled).toEqual([])
   })
 
-  it('lets no token that goes down through while many race', async () => {
+  it('passes no decreasing token while many race', async () => {
     const send = await start()
     const tokens = Array.from({ length: 80 }, (_, index) => 1 + ((index * 37) % 80))
     const answers = await Promise.all(tokens.map((token) => send('PUT', '/api/r', String(token))))
@@ -196,7 +196,7 @@ describe.each<[string, Serve]>([
 })
 
 describe('a request that has the header twice', () => {
-  it('is malformed, since nobody knows which it means', async () => {
+  it('is malformed, because it is ambiguous', async () => {
     const handled: string[] = []
     const server = await onNode(memoryFence(), {}, handled)
     const headers = { 'Lease-Token': ['5', '6'] }

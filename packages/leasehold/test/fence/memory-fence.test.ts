@@ -6,7 +6,7 @@ describe('a fence in memory', () => {
   const fence = memoryFence()
   itIsAFence(() => fence)
 
-  it('refuses one resource more than it may remember, and forgets none for it', async () => {
+  it('refuses one resource too many, and forgets none', async () => {
     const small = memoryFence({ resources: 2 })
     await small.admit('a', 5)
     await small.admit('b', 5)
@@ -17,7 +17,7 @@ describe('a fence in memory', () => {
   })
 })
 
-describe('the check for tokens that go down', () => {
+describe('the check for decreasing tokens', () => {
   const tried = (token: number, asked: number, answered: number) => ({
     token,
     asked,
@@ -25,7 +25,7 @@ describe('the check for tokens that go down', () => {
     admitted: true,
   })
 
-  it('sees one that was asked for after a higher one was answered, and no other', () => {
+  it('finds one that was requested after a higher one was answered, and no other', () => {
     expect(fallsIn([tried(6, 1, 2), tried(5, 3, 4)])).toEqual(['5 was admitted after 6'])
     expect(fallsIn([tried(6, 1, 3), tried(5, 2, 4)])).toEqual([])
     expect(fallsIn([tried(5, 1, 2), tried(6, 3, 4)])).toEqual([])

@@ -47,7 +47,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     }
   })
 
-  it('says what to do where the table is missing, and that is no stale token', async () => {
+  it('says what to do if the table is missing, and does not call the token stale', async () => {
     for (const client of [pool, sql]) {
       const refused = postgresFence(client, { table: 'nowhere' }).admit('a', 1)
       await expect(refused).rejects.toMatchObject({ code: 'invalid-argument' })
@@ -102,7 +102,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     expect(refused).toBeGreaterThan(0)
   })
 
-  it('lets a newer holder wait for the transaction of an older one, and not pass it', async () => {
+  it('makes a newer holder wait for the transaction of an older one', async () => {
     const resource = newResource()
     const fence = open()
     let isDone = false
@@ -126,7 +126,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     await expect(fence.admit(resource, 5)).rejects.toMatchObject({ highest: 6 })
   })
 
-  it('leaves nothing behind of a transaction that is rolled back', async () => {
+  it('leaves nothing of a rolled back transaction', async () => {
     const resource = newResource()
     const fence = open()
     const failed = sql.begin(async (transaction) => {

@@ -62,7 +62,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
       expect(await io.get(key)).toBe('by ten again')
     })
 
-    it('gets over a Redis that has forgotten its scripts', async () => {
+    it('works after Redis has forgotten its scripts', async () => {
       const resource = newResource()
       await fenceOf().admit(resource, 5)
       await io.script('FLUSH')
@@ -70,7 +70,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
       await fenceOf().admit(resource, 6)
     })
 
-    it('does not take an answer that it cannot have for a refusal', async () => {
+    it('does not treat an impossible answer as a refusal', async () => {
       const resource = newResource()
       await io.set(`leasehold:fence:${resource}`, 'nonsense')
       const failed = fenceOf().admit(resource, 5)
@@ -79,14 +79,14 @@ describeWith(REDIS, 'a fence in Redis', () => {
     })
   })
 
-  it('keeps the key for ever, and every digit of the token', async () => {
+  it('keeps the key forever, and every digit of the token', async () => {
     const resource = newResource()
     await redisFence(io, { prefix: 'f:' }).admit(resource, Number.MAX_SAFE_INTEGER)
     expect(await io.get(`f:${resource}`)).toBe('9007199254740991')
     expect(await io.ttl(`f:${resource}`)).toBe(-1)
   })
 
-  it('refuses a key, value or prefix that is none', async () => {
+  it('refuses an invalid key, value or prefix', async () => {
     const fence = redisFence(io)
     const set = fence.set('a', 1, 'key', 5 as unknown as string)
     await expect(set).rejects.toMatchObject({ code: 'invalid-argument' })

@@ -88,7 +88,7 @@ function tenureOf(text: string): Tenure {
   return { token, holder, lease, heldSince, endedAt: at, end: end! }
 }
 
-/** The answer without the letter that says what it is. A refusal is thrown. */
+/** The answer without the letter of its kind. Throws a refusal. */
 function body(answer: string): string {
   if (answer.startsWith('X')) throw refusalOf(answer.split(US).slice(1))
   return answer.slice(1)
@@ -132,7 +132,7 @@ export function revoked(answer: string): Revoked {
   }
 }
 
-/** The script names leases by their places in the call. */
+/** The script identifies leases by their positions in the call. */
 export function renewed(answer: string, ids: readonly LeaseId[]): Renewed {
   const lost: Lost[] = []
   const capped: Capped[] = []
@@ -191,7 +191,7 @@ export function historyReading(answer: string): { revision: number; tenures: Ten
 
 export interface Stand {
   readonly revision: number
-  /** `undefined` where the lease is no more. */
+  /** `undefined` if the lease has ended. */
   readonly claims: readonly OwnClaim[] | undefined
   readonly end: End | undefined
 }
@@ -212,11 +212,11 @@ function gone(answer: string): { revision: number; end: End | undefined } {
 }
 
 export interface News {
-  /** Everything up to this revision is told. */
+  /** Everything up to this revision was reported. */
   readonly revision: number
   readonly more: boolean
   readonly events: readonly string[]
-  /** The revision asked for is not kept any more, but all after this one is. */
+  /** The requested revision is no longer kept, but everything after this one is. */
   readonly oldest?: number
 }
 

@@ -6,18 +6,18 @@ import type { Settings } from './options.ts'
 import { type Script, scriptFor } from './scripts/index.ts'
 
 /**
- * One run carries at most so many calls: while Redis is at the first part of what was asked in one
- * turn of the event loop, the answers to the part before can be dealt with here.
+ * One run carries at most this many calls. While Redis works on one part of a turn's calls, this
+ * process can handle the answers to the part before.
  */
 const CALLS_MAX = 32
-/** And at most so many characters, or one call with more. */
+/** And at most this many characters, or one call with more. */
 const TEXT_MAX = 64 * 1024
 
-/** What every run tells, whoever asked for it. */
-export interface Told {
-  /** Milliseconds until a lease must be looked at. */
+/** What every run returns, whatever was called. */
+export interface RunReport {
+  /** Milliseconds until a lease must be checked. */
   readonly remaining: number
-  /** Whose data these are: another name means other data. */
+  /** Identifies the data: another name means other data. */
   readonly uid: string
 }
 
@@ -30,8 +30,8 @@ interface Call {
 }
 
 /**
- * Gathers the calls of one turn of the event loop into one run of the script, or a few, which are
- * sent at once. Each call is answered for itself; what befalls a run befalls all in it.
+ * Collects the calls of one turn of the event loop into one run of the script, or a few, which are
+ * sent at once. Each call is answered separately; a failure of a run affects all its calls.
  */
 export class Calls {
   readonly #connection: Connection
@@ -40,22 +40,22 @@ export class Calls {
   readonly #sender: string
   readonly #script: Script
   readonly #roomless: Script
-  readonly #told: (told: Told) => void
+  readonly #onReport: (report: RunReport) => void
   #queue: Call[] = []
   #number = 0
   #closed = false
 
-  constructor(connection: Connection, settings: Settings, told: (told: Told) => void) {
+  constructor(connection: Connection, settings: Settings, onReport: (report: RunReport) => void) {
     this.#connection = connection
     this.#settings = settings
     this.#key = `{${settings.namespace}}:meta`
     this.#sender = `leasehold:${settings.random.id()}`
     this.#script = scriptFor(settings.limits, false)
     this.#roomless = scriptFor(settings.limits, true)
-    this.#told = told
+    this.#onReport = onReport
   }
 
-  /** Asks for a change: `name` is the script's for it, and `grows` says whether it needs room. */
+  /** Sends a change. `name` is its name in the script, and `grows` says whether it needs memory. */
   change<Answer>(
     name: string,
     request: string,
@@ -66,12 +66,12 @@ export class Calls {
     return this.#ask(`${name}${US}${request}${US}${values.join(US)}`, grows, read)
   }
 
-  /** Asks for a change that is written in a form of its own. */
+  /** Sends a change that has its own compact form. */
   write<Answer>(text: string, grows: boolean, read: (answer: string) => Answer): Promise<Answer> {
     return this.#ask(text, grows, read)
   }
 
-  /** Asks for anything else, which needs no room and may be repeated. */
+  /** Sends any other call, which needs no memory and may be repeated. */
   ask<Answer>(values: readonly string[], read: (answer: string) => Answer): Promise<Answer> {
     return this.#ask(values.join(US), false, read)
   }
@@ -122,7 +122,7 @@ export class Calls {
     )
     try {
       const [remaining, uid, ...answers] = await this.#send(calls, script)
-      this.#told({ remaining: remaining === '' ? Infinity : Number(remaining), uid: uid! })
+      this.#onReport({ remaining: remaining === '' ? Infinity : Number(remaining), uid: uid! })
       await this.#acknowledged()
       for (const [index, call] of calls.entries()) call.answered(answers[index]!)
     } catch (error) {
@@ -139,7 +139,7 @@ export class Calls {
     return (answer as string).split(FS)
   }
 
-  /** What needs room is refused; but who releases or renews must not suffer for it. */
+  /** Calls that need memory are refused, but releases and renewals must still work. */
   #withoutRoom(calls: readonly Call[], error: LeaseholdError): Promise<void> {
     for (const call of calls) if (call.grows) call.failed(error)
     return this.#run(
@@ -149,8 +149,8 @@ export class Calls {
   }
 
   /**
-   * WAIT is about all that this connection has written, and so about this run too. It needs no
-   * pipeline: what other runs write meanwhile only makes it wait for more.
+   * WAIT covers everything that this connection has written, and so this run, too. It needs no
+   * pipeline: what other runs write in the meantime only makes it wait for more.
    */
   async #acknowledged(): Promise<void> {
     const { replicas, within } = this.#settings

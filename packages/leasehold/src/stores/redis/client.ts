@@ -1,7 +1,7 @@
 import { invalid, LeaseholdError, show } from '../../port/index.ts'
 import type { Script } from './scripts/index.ts'
 
-/** What is asked of `ioredis`: its `Redis` (also one that goes by Sentinel) and its `Cluster`. */
+/** The parts of `ioredis` that are used: `Redis` (also with Sentinel) and `Cluster`. */
 export interface IoRedisClient {
   eval(script: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
   evalsha(digest: string, keyCount: number, ...keysAndValues: string[]): Promise<unknown>
@@ -18,7 +18,7 @@ interface IoRedisSubscriber {
   disconnect(): void
 }
 
-/** What is asked of `redis` (node-redis): `createClient`, `createSentinel` and `createCluster`. */
+/** The parts of `redis` (node-redis) that are used: `createClient`, `createSentinel`, `createCluster`. */
 export interface NodeRedisClient {
   eval(script: string, options: ScriptArguments): Promise<unknown>
   evalSha(digest: string, options: ScriptArguments): Promise<unknown>
@@ -46,29 +46,29 @@ export type Send = (...command: (string | Uint8Array)[]) => Promise<unknown>
 
 export type RedisClient = IoRedisClient | NodeRedisClient
 
-/** One way to speak to Redis, whatever library the caller uses. */
+/** The connection to Redis, for every client library. */
 export interface Connection {
-  /** Runs a script on a key: by its digest, or with its text where Redis does not know it. */
+  /** Runs a script on a key: by its digest, or with its source if Redis does not know it. */
   run(script: Script, key: string, values: string[]): Promise<unknown>
-  /** How many replicas have what this connection wrote; `undefined` where that cannot be asked. */
+  /** How many replicas have what this connection wrote; `undefined` if that cannot be asked. */
   readonly wait: ((replicas: number, ms: number) => Promise<number>) | undefined
-  /** `undefined` where there are many connections, and for clients of which it is not known. */
+  /** `undefined` if there are many connections, or for clients of an unknown kind. */
   readonly send: Send | undefined
-  /** Opens a second connection, on which messages are heard until it is closed. */
-  listen(ear: ConnectionEar): Listener
+  /** Opens a second connection, which receives messages until it is closed. */
+  listen(listener: ConnectionListener): Listener
 }
 
-/** What is heard on the second connection. */
-export interface ConnectionEar {
+/** Receives the events of the second connection. */
+export interface ConnectionListener {
   message(channel: string, text: string): void
-  /** The connection broke: what is published now is not heard. */
+  /** The connection broke: messages published now are not received. */
   down(): void
-  /** It is there again, with all that was subscribed to. */
+  /** The connection is back, with all subscriptions. */
   up(): void
 }
 
 export interface Listener {
-  /** Rejected where it could not be made; a library without a connection may try for ever. */
+  /** Rejected if it could not be opened; a library without a connection may try forever. */
   readonly opened: Promise<unknown>
   subscribe(channel: string): Promise<void>
   unsubscribe(channel: string): Promise<void>
@@ -87,10 +87,10 @@ export function connectionOf(client: RedisClient): Connection {
 }
 
 /**
- * The second connection of ioredis would ask INFO when it is connected, which is an error once
- * something was subscribed to; and what it subscribes to again by itself, nobody is told of when it
- * fails, so that it ends the process. What is subscribed to before it is connected must be kept for
- * then, even where the caller's own calls are not.
+ * On connecting, ioredis would send INFO on the second connection, which is an error after a
+ * subscription. If its automatic resubscription fails, the rejection has no handler and ends the
+ * process. Subscriptions before the connection is ready must be queued, even if the caller's
+ * client does not queue calls.
  */
 const OVERRIDES = { enableReadyCheck: false, autoResubscribe: false, enableOfflineQueue: true }
 
@@ -107,11 +107,11 @@ function ioRedis(client: IoRedisClient): Connection {
       : undefined,
     send: client.callBuffer && ((...command) => client.callBuffer!(...command.map(wired))),
     listen: (given) => {
-      const [ear, cover] = coverable(given)
+      const [listener, detach] = detachable(given)
       const second = single ? client.duplicate(OVERRIDES) : client.duplicate()
       const channels = new Set<string>()
-      second.on('message', (channel, text) => ear.message(channel!, text!))
-      watchState(second, ['close'], ear, async () => {
+      second.on('message', (channel, text) => listener.message(channel!, text!))
+      watchState(second, ['close'], listener, async () => {
         if (single && channels.size > 0) await second.subscribe(...channels)
       })
       return {
@@ -125,7 +125,7 @@ function ioRedis(client: IoRedisClient): Connection {
           await second.unsubscribe(channel)
         },
         close: () => {
-          cover()
+          detach()
           second.disconnect()
         },
       }
@@ -152,18 +152,19 @@ function nodeRedis(client: NodeRedisClient): Connection {
       ? (...command) => (client as unknown as Raw).sendCommand(command.map(wired), AS_BUFFERS)
       : undefined,
     listen: (given) => {
-      const [ear, cover] = coverable(given)
+      const [listener, detach] = detachable(given)
       const second = client.duplicate()
-      // One for all, and named when it goes: the library calls each that it was given, and would
-      // take a subscription that follows at once for the one that is just ending.
-      const hear: NodeRedisListener = (text, channel) => ear.message(String(channel), String(text))
-      watchState(second, ['error', 'reconnecting', 'end'], ear, async () => {})
+      // One listener for all channels, given again on unsubscribing: the library calls each listener that
+      // it was given, and would mistake a following subscription for the one that is just ending.
+      const onMessage: NodeRedisListener = (text, channel) =>
+        listener.message(String(channel), String(text))
+      watchState(second, ['error', 'reconnecting', 'end'], listener, async () => {})
       return {
         opened: second.connect(),
-        subscribe: async (channel) => void (await second.subscribe(channel, hear)),
-        unsubscribe: async (channel) => void (await second.unsubscribe(channel, hear)),
+        subscribe: async (channel) => void (await second.subscribe(channel, onMessage)),
+        unsubscribe: async (channel) => void (await second.unsubscribe(channel, onMessage)),
         close: () => {
-          cover()
+          detach()
           if (second.isOpen) second.destroy()
         },
       }
@@ -176,10 +177,10 @@ interface Raw {
   sendCommand(command: (string | Buffer)[], options: object): Promise<unknown>
 }
 
-/** Strings of any kind come as buffers: `$` is the type of bulk strings. */
+/** All strings come as buffers: `$` is the type of bulk strings. */
 const AS_BUFFERS = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
 
-/** The libraries take bytes as a Buffer only. */
+/** The libraries accept bytes only as a Buffer. */
 function wired(value: string | Uint8Array): string | Buffer {
   if (typeof value === 'string') return value
   return Buffer.from(value.buffer, value.byteOffset, value.length)
@@ -193,13 +194,13 @@ function lossesOf(client: object, event: string): { readonly count: number } {
   if (known) return known
   const lost = { count: 0 }
   losses.set(client, lost)
-  ;(client as { on(event: string, hear: () => void): unknown }).on(event, () => lost.count++)
+  ;(client as { on(event: string, listener: () => void): unknown }).on(event, () => lost.count++)
   return lost
 }
 
 /**
- * A library sends again what was not answered when its connection broke, maybe to another server: what
- * that one says of its replicas is true, but not of what was written before.
+ * A library repeats unanswered calls after its connection broke, maybe to another server. What that
+ * server says of its replicas is true, but not for what was written before.
  */
 async function unbroken(
   client: object,
@@ -213,47 +214,49 @@ async function unbroken(
   throw new Error('the connection broke before the replicas were known to have it')
 }
 
-/** A connection that was closed says so later, when somebody may already listen on the next. */
-function coverable(ear: ConnectionEar): [ear: ConnectionEar, cover: () => void] {
+/** A closed connection may report that later, when the next one already has a listener. */
+function detachable(
+  listener: ConnectionListener,
+): [listener: ConnectionListener, detach: () => void] {
   let isOpen = true
-  const unlessCovered =
-    <Heard extends unknown[]>(tell: (...heard: Heard) => void) =>
-    (...heard: Heard) => {
-      if (isOpen) tell(...heard)
+  const ifAttached =
+    <Args extends unknown[]>(notify: (...args: Args) => void) =>
+    (...args: Args) => {
+      if (isOpen) notify(...args)
     }
-  const covered = {
-    message: unlessCovered(ear.message),
-    down: unlessCovered(ear.down),
-    up: unlessCovered(ear.up),
+  const attached = {
+    message: ifAttached(listener.message),
+    down: ifAttached(listener.down),
+    up: ifAttached(listener.up),
   }
-  const cover = () => {
+  const detach = () => {
     isOpen = false
   }
-  return [covered, cover]
+  return [attached, detach]
 }
 
-/** Tells the ear when the connection breaks, and when it is back with what was subscribed to. */
+/** Notifies the listener when the connection breaks, and when it is back with its subscriptions. */
 function watchState(
   second: { on(event: string, listener: () => void): unknown },
   downs: readonly string[],
-  ear: ConnectionEar,
+  listener: ConnectionListener,
   restore: () => Promise<void>,
 ): void {
   let isUp = true
   for (const event of downs) {
     second.on(event, () => {
-      if (isUp) ear.down()
+      if (isUp) listener.down()
       isUp = false
     })
   }
-  // Nobody listening to it would end the process.
+  // Without a listener this event would end the process.
   if (!downs.includes('error')) second.on('error', () => {})
   second.on('ready', () => {
     if (isUp) return
     isUp = true
-    // Where that fails the connection has broken again, and will be ready again.
+    // If that fails, the connection has broken again, and will be ready again.
     restore().then(
-      () => ear.up(),
+      () => listener.up(),
       () => {},
     )
   })

@@ -1,18 +1,18 @@
 import type { Clock, Random, Timer } from '../../port/index.ts'
 
 /**
- * How long at most somebody waits beyond a deadline, by chance, before asking Redis to look. All who
- * watch know the next deadline; the first who asks settles it and the others are told.
+ * The longest random delay after a deadline before asking Redis to check. All stores with watches
+ * know the next deadline; the first one that asks settles it, and the others are notified.
  */
 const SPREAD_MS = 15
-/** A message may be lost: everything is asked for anew this often, as long as somebody watches. */
+/** A message may be lost: everything is read again this often, while there are watches. */
 export const SAFETY_MS = 5000
 /** After a failure. */
 const REST_MS = 250
 
 /**
- * When somebody must ask Redis to expire what is due. Redis does nothing by itself; so every store
- * on which somebody watches keeps a timer for the next deadline of all leases.
+ * Decides when to ask Redis to expire what is due. Redis does nothing by itself, so every store with
+ * watches has a timer for the next deadline of all leases.
  */
 export class Deadlines {
   readonly #clock: Clock
@@ -23,7 +23,7 @@ export class Deadlines {
   #lookedAt = 0
   #active = false
 
-  /** `look` asks Redis; with `all` also for everything that a message might have told. */
+  /** `look` asks Redis; with `all` also for everything that a message might have reported. */
   constructor(clock: Clock, random: Random, look: (all: boolean) => Promise<void>) {
     this.#clock = clock
     this.#random = random
@@ -42,14 +42,14 @@ export class Deadlines {
     this.#timer?.cancel()
   }
 
-  /** An answer told of the next deadline. It may be older than what a message told. */
+  /** An answer reported the next deadline. It may be older than that of a message. */
   answered(remaining: number): void {
     const time = this.#clock.now() + remaining
-    if (time < this.#time) this.told(remaining)
+    if (time < this.#time) this.reported(remaining)
   }
 
-  /** A message told of the next deadline; messages come in order. */
-  told(remaining: number): void {
+  /** A message reported the next deadline. Messages arrive in order. */
+  reported(remaining: number): void {
     this.#time = this.#clock.now() + remaining
     if (this.#active) this.#arm()
   }

@@ -1,6 +1,6 @@
 import { type ErrorCode, LeaseholdError } from '../../port/index.ts'
 
-/** What Redis answers with where it has not carried out a call, and will not. */
+/** Redis's errors for calls that it has not carried out, and will not. */
 const REFUSED: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [/^OOM\b/, 'storage-full', 'Redis has no memory left: raise maxmemory, or end some leases'],
   [/^MISCONF\b/, 'storage-full', 'Redis cannot write to its disk, and so refuses changes'],
@@ -29,10 +29,10 @@ export function isOutOfMemory(error: unknown): boolean {
 }
 
 /**
- * The failure of a run, as an error of ours. What Redis refuses before it begins was not done. All
- * else is unknown: a connection that broke, a server that is just starting, being replaced or busy.
- * Of some of these it is certain that nothing was done; but then it is right to try again, which is
- * what unknown means.
+ * Turns the failure of a run into our error. What Redis refuses before it begins was not done.
+ * Everything else is unknown: a broken connection, a server that starts, is replaced or is busy.
+ * For some of these it is certain that nothing was done. But then repeating is right, which is what
+ * unknown means.
  */
 export function faultOf(error: unknown): LeaseholdError {
   if (error instanceof LeaseholdError) return error
@@ -45,7 +45,7 @@ export function faultOf(error: unknown): LeaseholdError {
   if (/\bREADONLY\b/.test(message)) {
     return unknown(`this Redis is a read-only replica: connect to the master (${message})`, error)
   }
-  return unknown(`Redis gave no answer to rely on: ${message}`, error)
+  return unknown(`Redis gave no reliable answer: ${message}`, error)
 }
 
 export function unknown(message: string, cause?: unknown): LeaseholdError {

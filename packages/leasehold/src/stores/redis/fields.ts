@@ -1,9 +1,9 @@
 import type { End, EndReason, Mode } from '../../port/index.ts'
 
 /**
- * The texts that go to and come from the script. Parts are separated by control characters, which
- * keys never have; any other text of a caller's is escaped on its way in, and back on its way out,
- * so that the script can put texts together and take them apart without looking into them.
+ * The strings that go to and come from the script. Fields are separated by control characters, which
+ * keys never contain. Any other string of a caller is escaped on its way in and unescaped on its
+ * way out, so that the script can join and split strings without looking into them.
  */
 export const US = '\x1f'
 export const RS = '\x1e'
@@ -24,7 +24,7 @@ export function unescaped(text: string): string {
   )
 }
 
-/** A text that may be missing: the empty one is, and any other begins with this. */
+/** A string that may be missing: the empty one is missing, and any other starts with this. */
 export function optional(text: string | undefined): string {
   return text === undefined ? '' : `=${escaped(text)}`
 }
@@ -33,7 +33,7 @@ export function fromOptional(text: string | undefined): string | undefined {
   return text ? unescaped(text.slice(1)) : undefined
 }
 
-/** A span of time; one that does not end is the empty text. */
+/** A duration. An infinite one is the empty string. */
 export function span(ms: number): string {
   return ms === Infinity ? '' : String(ms)
 }
@@ -45,7 +45,7 @@ export function endless(text: string): number {
 const EXCLUSIVE = '########'
 const UNLIMITED = '00000000'
 
-export function standing(mode: Mode | undefined, limit: number | undefined): string {
+export function modeField(mode: Mode | undefined, limit: number | undefined): string {
   if (mode !== 'shared') return EXCLUSIVE
   return limit === undefined ? UNLIMITED : String(limit).padStart(8, '0')
 }

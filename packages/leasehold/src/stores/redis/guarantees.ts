@@ -2,27 +2,27 @@ import { formatDuration, type Guarantees, LeaseholdError } from '../../port/inde
 import type { Connection } from './client.ts'
 import { SAFETY_MS } from './deadlines.ts'
 import { faultOf } from './faults.ts'
-import { inTime } from './in-time.ts'
 import type { Settings } from './options.ts'
 import { scriptOf } from './scripts/index.ts'
+import { withTimeout } from './with-timeout.ts'
 
-/** What Redis says of itself that bears on what can be promised. */
+/** The settings of Redis that affect the guarantees. */
 export interface Facts {
-  /** It keeps an append-only file. */
+  /** It has an append-only file. */
   readonly appends: boolean
 }
 
 const ABOUT = scriptOf(`#!lua flags=no-writes
 return redis.call('INFO', 'server') .. redis.call('INFO', 'memory') .. redis.call('INFO', 'persistence')`)
 
-/** Asks Redis what it is, and refuses one that would throw leases away when its memory is full. */
+/** Reads the settings of Redis, and refuses one that would evict leases when its memory is full. */
 export async function inspect(
   connection: Connection,
   settings: Pick<Settings, 'clock' | 'timeout' | 'namespace'>,
 ): Promise<Facts> {
   const { clock, timeout } = settings
   const key = `{${settings.namespace}}:meta`
-  const asked = inTime(
+  const asked = withTimeout(
     connection.run(ABOUT, key, []),
     clock,
     timeout,
@@ -67,7 +67,7 @@ export function guaranteesOf({ appends }: Facts, { limits, replicas }: Settings)
       'Tokens never repeat nor go down, whatever Redis loses, so a fence keeps the older holder out; that rests on clocks of the machines of Redis that differ by less than a Redis runs.',
       'After a restart or a failover every lease lives for its full ttl again, and watches are told to read again.',
       'Time is the wall clock of the machine of Redis: set back it stands still, but a step forward ends leases early; let it be slewed.',
-      `Who waits is told by a message; should one be lost, within ${SAFETY_MS / 1000} s.`,
+      `A message notifies a waiter. If it is lost, the waiter notices within ${SAFETY_MS / 1000} s.`,
       'Keys are read in the order of code points.',
     ],
   }

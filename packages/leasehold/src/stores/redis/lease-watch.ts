@@ -4,16 +4,16 @@ import { unknown } from './faults.ts'
 import { endOf, RS, US } from './fields.ts'
 import { OpenWatch } from './open-watch.ts'
 
-/** Watches one lease: first tells how it stands, then what is published to it. */
+/** Watches one lease: first reports its claims, then what is published for it. */
 export class LeaseWatch extends OpenWatch {
   readonly lease: LeaseId
-  /** What was heard before it was known how things stood. */
+  /** Messages that arrived before the first notice. */
   #early: string[] | undefined = []
-  /** The revision of the first notice: it has told what was before. */
+  /** The revision of the first notice, which includes everything before. */
   #since = 0
-  /** Claims of which it is not known here that they hold, and how many keys they are on. */
+  /** Claims that are not known to hold yet, and on how many keys they are. */
   readonly #waiting = new Map<Token, number>()
-  /** Claims of which it was told that they hold before the answer said that they wait. */
+  /** Claims reported as holding before the answer said that they wait. */
   readonly #earlyHolds = new Set<Token>()
 
   constructor(lease: LeaseId, observer: Observer, closed: () => void) {
@@ -21,7 +21,7 @@ export class LeaseWatch extends OpenWatch {
     this.lease = lease
   }
 
-  /** Before its first notice nobody may ask how things stand but who knows that it hears. */
+  /** Before the first notice, only a caller that is already subscribed may read the claims. */
   get isWaiting(): boolean {
     return this.#early === undefined && this.#waiting.size > 0
   }
@@ -30,10 +30,10 @@ export class LeaseWatch extends OpenWatch {
     if (!this.#earlyHolds.delete(token)) this.#waiting.set(token, keys)
   }
 
-  /** How things stand: the first notice, and later what no message may have told. */
+  /** The claims of the lease: the first notice, and later what a lost message may have reported. */
   stands({ revision, claims, end }: Stand): void {
     if (claims === undefined) {
-      this.tell({ type: 'gone', end })
+      this.notify({ type: 'gone', end })
       return
     }
     if (this.#early === undefined) {
@@ -42,7 +42,7 @@ export class LeaseWatch extends OpenWatch {
     }
     for (const [token, keys] of countKeys(claims, false)) this.#waiting.set(token, keys)
     this.#since = revision
-    this.tell({ type: 'standing', revision, claims })
+    this.notify({ type: 'standing', revision, claims })
     const early = this.#early
     this.#early = undefined
     for (const text of early) this.#tellAll(text)
@@ -50,8 +50,8 @@ export class LeaseWatch extends OpenWatch {
 
   #standsAgain(revision: number, claims: readonly OwnClaim[]): void {
     for (const [token, keys] of countKeys(claims, true)) {
-      // With a key less than before, it may have lost the one that it waited for: then it never held
-      // all of them. Whoever watches anew learns what is left.
+      // If it is on one key less than before, that may be the key that it waited for: then it never held
+      // all of them. A new watch reports what is left.
       if (keys < (this.#waiting.get(token) ?? 0)) {
         this.interrupt(unknown('a claim that waited has lost a key: watch anew'))
         return
@@ -64,7 +64,7 @@ export class LeaseWatch extends OpenWatch {
     this.#forget(revision, new Set(claims.map(({ token }) => token)))
   }
 
-  hear(text: string): void {
+  receive(text: string): void {
     if (this.#early) this.#early.push(text)
     else this.#tellAll(text)
   }
@@ -83,19 +83,19 @@ export class LeaseWatch extends OpenWatch {
       const token = Number(second)
       this.#waiting.delete(token)
       this.#earlyHolds.delete(token)
-      this.tell({ type: 'removed', revision, key: first!, token, end: endOf(third!)! })
+      this.notify({ type: 'removed', revision, key: first!, token, end: endOf(third!)! })
     } else if (kind === 'c') {
-      this.tell({ type: 'capped', remaining: Number(first), end: endOf(second!) })
-    } else this.tell({ type: 'gone', end: endOf(first!) })
+      this.notify({ type: 'capped', remaining: Number(first), end: endOf(second!) })
+    } else this.notify({ type: 'gone', end: endOf(first!) })
   }
 
   #holds(revision: number, token: Token, isNews = false): void {
     const waited = this.#waiting.delete(token)
     if (!waited && isNews) this.#earlyHolds.add(token)
-    if (waited || isNews) this.tell({ type: 'holds', revision, token })
+    if (waited || isNews) this.notify({ type: 'holds', revision, token })
   }
 
-  /** What was released by its holder is told to nobody: of that it is found out here. */
+  /** A release by the holder is not published: it is found out here. */
   #forget(revision: number, standing: ReadonlySet<Token>): void {
     for (const tokens of [this.#waiting, this.#earlyHolds]) {
       for (const token of tokens.keys())
@@ -104,7 +104,7 @@ export class LeaseWatch extends OpenWatch {
   }
 }
 
-/** On how many keys each claim is that holds, or that waits. */
+/** On how many keys each holding or waiting claim is. */
 function countKeys(claims: readonly OwnClaim[], isHeld: boolean): Map<Token, number> {
   const counts = new Map<Token, number>()
   for (const { token, holds } of claims) {

@@ -1,6 +1,6 @@
 import type { LeaseholdError, Notice, Observer, Watch } from '../../port/index.ts'
 
-/** One who watches. After its end it hears nothing more. */
+/** One watch. After its end it gets no notice. */
 export class OpenWatch implements Watch {
   readonly #observer: Observer
   readonly #closed: () => void
@@ -22,17 +22,17 @@ export class OpenWatch implements Watch {
   }
 
   interrupt(error: LeaseholdError): void {
-    this.tell({ type: 'interrupted', error })
+    this.notify({ type: 'interrupted', error })
   }
 
-  protected tell(notice: Notice): void {
+  protected notify(notice: Notice): void {
     if (!this.#open) return
     const { type } = notice
     if (type === 'gone' || type === 'compacted' || type === 'interrupted') this.close()
     try {
       this.#observer(notice)
     } catch (error) {
-      // The others who watch must hear all the same; but the fault should not vanish either.
+      // The other watches must still be notified, but the error should not disappear.
       process.emitWarning(error instanceof Error ? error : new Error(String(error)))
     }
   }

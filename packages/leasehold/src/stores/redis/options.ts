@@ -12,17 +12,17 @@ import {
 } from '../../port/index.ts'
 
 export interface RedisStoreOptions {
-  /** All keys of the store begin with this in braces, so that a cluster keeps them in one slot. */
+  /** The names of all keys of the store start with this in braces, so that a cluster keeps them in one slot. */
   readonly namespace?: string | undefined
-  /** How long a call may take before its outcome is unknown. 5 s if not given. */
+  /** How long a call may take before its outcome is unknown. Default: 5 s. */
   readonly timeout?: Duration | undefined
   /**
-   * A call is answered when so many replicas have it. Where they do not say so `within` a time (1 s
-   * if not given) its outcome is unknown: it was done, but a failover might lose it.
+   * A call is answered when this many replicas have it. If they do not confirm it `within` a time
+   * (default: 1 s), its outcome is unknown: it was done, but a failover might lose it.
    */
   readonly replicas?: number | undefined
   readonly within?: Duration | undefined
-  /** All processes that use one namespace must have the same. */
+  /** All processes with one namespace must have the same limits. */
   readonly limits?: Partial<Limits> | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
@@ -46,7 +46,7 @@ export function settingsOf(options: RedisStoreOptions): Settings {
     )
   }
   if (!Number.isInteger(replicas) || replicas < 0) {
-    throw invalid(`replicas is ${show(replicas)}: it must be a whole number from 0 on`)
+    throw invalid(`replicas is ${show(replicas)}: it must be an integer of at least 0`)
   }
   return {
     namespace,

@@ -5,15 +5,15 @@ import { RS, US } from './fields.ts'
 import { OpenWatch } from './open-watch.ts'
 
 /**
- * Watches a prefix. A message carries the events of one run, and the revision of the events before
- * them: where that is not the last one heard here, something was missed, and is asked for.
+ * Watches a prefix. A message contains the events of one run, and the revision of the events before
+ * them: if that is not the last one received here, something was missed, and is read.
  */
 export class PrefixWatch extends OpenWatch {
   readonly #prefix: string
   readonly #ask: (after: Revision) => Promise<News>
-  /** The last revision of which everything was told. */
+  /** The last revision up to which everything was reported. */
   #seen: Revision = 0
-  /** The last revision that a message spoke of. */
+  /** The last revision that a message mentioned. */
   #heard = 0
   #started = false
   #catchingUp: Promise<void> | undefined
@@ -33,13 +33,13 @@ export class PrefixWatch extends OpenWatch {
     return this.#started
   }
 
-  /** Goes on after this revision, now that everything new will be heard. */
+  /** Continues after this revision, now that all new messages will be received. */
   start(from: Revision): Promise<void> {
     this.#seen = from
     return this.catchUp()
   }
 
-  hear(text: string): void {
+  receive(text: string): void {
     const [before, last, ...events] = text.split(RS)
     this.#heard = Math.max(this.#heard, Number(last))
     if (this.#catchingUp !== undefined || !this.#started) return
@@ -47,7 +47,7 @@ export class PrefixWatch extends OpenWatch {
     else this.#tellAll(events, Number(last))
   }
 
-  /** Asks for everything after what was told, until nothing more was heard of. */
+  /** Reads everything after the last reported revision, until no newer one was mentioned. */
   catchUp(): Promise<void> {
     this.#catchingUp ??= this.#catchUp().finally(() => {
       this.#catchingUp = undefined
@@ -60,12 +60,12 @@ export class PrefixWatch extends OpenWatch {
       for (let more = true; more && this.isOpen; ) {
         const found = await this.#ask(this.#seen)
         if (found.oldest !== undefined) {
-          this.tell({ type: 'compacted', oldest: found.oldest })
+          this.notify({ type: 'compacted', oldest: found.oldest })
           return
         }
         if (!this.#started) {
           this.#started = true
-          this.tell({ type: 'watching', revision: this.#seen })
+          this.notify({ type: 'watching', revision: this.#seen })
         }
         this.#tellAll(found.events, found.revision)
         more = found.more || this.#heard > found.revision
@@ -80,7 +80,7 @@ export class PrefixWatch extends OpenWatch {
     const events: Event[] = []
     for (const text of texts) {
       const end = text.indexOf(US)
-      // The key is the third part. A watch of few keys should not pay for all the others' events.
+      // The key is the third field. A watch of few keys should not parse the events of all others.
       const key = text.indexOf(US, end + 1) + 1
       if (Number(text.slice(0, end)) > seen && text.startsWith(this.#prefix, key)) {
         events.push(eventOf(text))
@@ -88,6 +88,6 @@ export class PrefixWatch extends OpenWatch {
     }
     this.#seen = Math.max(seen, upTo)
     if (events.length === 0) return
-    this.tell({ type: 'events', revision: events[events.length - 1]!.revision, events })
+    this.notify({ type: 'events', revision: events[events.length - 1]!.revision, events })
   }
 }

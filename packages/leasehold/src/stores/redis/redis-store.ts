@@ -45,20 +45,20 @@ import {
 import { Calls } from './calls.ts'
 import { type Connection, connectionOf, needsSingle, type RedisClient } from './client.ts'
 import { closedError } from './faults.ts'
-import { escaped, optional, span, standing, US } from './fields.ts'
+import { escaped, modeField, optional, span, US } from './fields.ts'
 import { guaranteesOf, inspect } from './guarantees.ts'
 import { type RedisStoreOptions, type Settings, settingsOf } from './options.ts'
 import { Watches } from './watches.ts'
 
-/** Leases in one run: Redis does nothing else meanwhile. */
+/** Leases in one run: Redis does nothing else in the meantime. */
 const RENEWED_AT_ONCE = 1000
 const PAGE_DEFAULT = 1000
 
 /**
- * A store in Redis 7 or Valkey, reached by the caller's own client of `ioredis` or `redis`. It is
- * not closed with the store. A second connection, for what Redis tells, is made by `duplicate()`.
+ * A store in Redis 7 or Valkey, with the caller's own client of `ioredis` or `redis`. Closing the
+ * store does not close the client. The second connection, for messages, is made by `duplicate()`.
  *
- * Fulfilled when Redis has answered; refused where Redis would evict what it is to keep.
+ * Fulfilled when Redis has answered. Refused if Redis could evict the store's data.
  */
 export async function redisStore(
   client: RedisClient,
@@ -69,7 +69,7 @@ export async function redisStore(
   if (settings.replicas > 0 && !connection.wait) throw needsSingle(settings.replicas)
   const facts = await inspect(connection, settings)
   const store = new RedisStore(connection, settings, guaranteesOf(facts, settings))
-  // The first call makes what is not there yet, and tells whose data these are.
+  // The first call creates what does not exist yet, and returns the identity of the data.
   await store.read({ key: 'leasehold' })
   return store
 }
@@ -85,7 +85,7 @@ class RedisStore implements LeaseStore {
     this.guarantees = guarantees
     this.#settings = settings
     this.#calls = new Calls(connection, settings, ({ remaining, uid }) =>
-      this.#watches.told(remaining, uid),
+      this.#watches.reported(remaining, uid),
     )
     this.#watches = new Watches(connection, this.#calls, settings)
   }
@@ -216,23 +216,23 @@ class RedisStore implements LeaseStore {
     }
     if ('lease' in query) return calls.ask(['l', escaped(query.lease), most], leaseReading)
     if ('history' in query) return calls.ask(['h', query.history], historyReading)
-    // An id that is none of ours comes before all.
+    // An id that is not one of ours sorts before all others.
     const after = /^\d{1,16}$/.test(query.after ?? '') ? `(${query.after}` : '-inf'
     return calls.ask(['a', after, most], leasesReading)
   }
 }
 
-/** Tokens have sixteen digits, and so have the ids of leases, which are revisions too. */
+/** Tokens have sixteen digits, and so have lease ids, which are revisions, too. */
 const TOKEN_MIN = 1e15
 
 function isOurs(lease: LeaseId): boolean {
   return lease.length === 16 && Number(lease) >= TOKEN_MIN
 }
 
-/** What nearly all calls are, written so that the script finds the fields by their places. */
+/** The most common calls, in a form with fixed positions for the fields. */
 function oneClaim({ lease, claims: [claim], ifFree, request = '' }: ClaimRequest): string {
   const { key, mode, limit, value } = claim!
-  const places = `C${ifFree ? '1' : '0'}${lease}${standing(mode, limit)}`
+  const places = `C${ifFree ? '1' : '0'}${lease}${modeField(mode, limit)}`
   return `${places}${escaped(request)}${US}${key}${US}${optional(value)}`
 }
 
@@ -241,7 +241,7 @@ function oneRelease({ lease, keys, token, request = '' }: ReleaseRequest): strin
 }
 
 function claimValues({ key, mode, limit, value }: ClaimSpec): [string, string, string] {
-  return [key, standing(mode, limit), optional(value)]
+  return [key, modeField(mode, limit), optional(value)]
 }
 
 function targetValues(target: RevokeRequest['target']): [string, string, string] {
@@ -252,7 +252,7 @@ function targetValues(target: RevokeRequest['target']): [string, string, string]
   return ['claim', target.key, String(target.token)]
 }
 
-/** Redis orders names by their bytes, which is the order of code points. */
+/** Redis sorts names by their bytes, which is the order of code points. */
 function firstName(prefix: string, after = ''): string {
   return Buffer.compare(Buffer.from(after), Buffer.from(prefix)) > 0 ? `(${after}` : `[${prefix}`
 }

@@ -3,7 +3,7 @@ import { endOf, unescaped } from './fields.ts'
 
 type Words = (...parts: string[]) => string
 
-/** What the script refuses with: the code, and the words for what it tells beside it. */
+/** The refusals of the script: the code, and the message for their values. */
 const REFUSALS: Record<string, readonly [ErrorCode, Words]> = {
   'lease-not-found': [
     'lease-not-found',
@@ -44,7 +44,7 @@ const REFUSALS: Record<string, readonly [ErrorCode, Words]> = {
   ],
 }
 
-/** The error for a refusal of the script, which comes as its name and what it is about. */
+/** The error for a refusal of the script, which consists of its name and its values. */
 export function refusalOf([name, ...parts]: readonly string[]): LeaseholdError {
   if (name === 'lease-ended') return leaseEnded(unescaped(parts[0]!), parts[1]!)
   const [code, words] = REFUSALS[name!]!

@@ -14,21 +14,21 @@ import type { Connection, Listener } from './client.ts'
 import { Deadlines } from './deadlines.ts'
 import { faultOf, unknown } from './faults.ts'
 import { escaped } from './fields.ts'
-import { inTime } from './in-time.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import { PrefixWatch } from './prefix-watch.ts'
+import { withTimeout } from './with-timeout.ts'
 
-/** How long the second connection is kept when nobody watches any more: somebody may soon again. */
+/** How long the second connection is kept without watches: there may soon be a new one. */
 const LINGER_MS = 500
 
 /**
- * Those who watch, and the second connection on which they are told.
+ * The watches, and the second connection on which their messages arrive.
  *
- * Redis forgets a message that nobody hears. So when that connection breaks a lease's watch is
- * interrupted, because its first notice tells how things stand and there is only one such; a
- * prefix's watch goes on from its last revision, once the connection is back. In a cluster the
- * client libraries do not tell of such breaks: there, as everywhere, all is asked for anew every
- * few seconds.
+ * Redis drops a message without receivers. So when that connection breaks, a lease's watch is
+ * interrupted, because its first notice reports all claims and there can be only one. A prefix's
+ * watch continues from its last revision once the connection is back. In a cluster the client
+ * libraries do not report such breaks: there, as everywhere, everything is read again every few
+ * seconds.
  */
 export class Watches {
   readonly #connection: Connection
@@ -41,7 +41,7 @@ export class Watches {
   readonly #channels = new Map<string, Promise<void>>()
   #listener: Listener | undefined
   #uid = ''
-  /** Counts the breaks, so that the end of one is not taken for the end of another. */
+  /** Counts the breaks, so that the end of one is not mistaken for the end of another. */
   #breaks = 0
 
   constructor(
@@ -56,19 +56,19 @@ export class Watches {
     this.#deadlines = new Deadlines(clock, random, (all) => this.#look(all))
   }
 
-  /** What the answer to any call told beside. */
-  told(remaining: number, uid: string): void {
+  /** What the answer to any call reported besides its result. */
+  reported(remaining: number, uid: string): void {
     const isOther = this.#uid !== '' && this.#uid !== uid
     this.#uid = uid
     if (isOther) {
-      // The channels have the name of the data, so that who watches anew needs others.
+      // The channels have the name of the data, so a new watch needs other channels.
       this.#hangUp()
       this.#interrupt(unknown('Redis has lost its data, or they were replaced: watch anew'))
     }
     this.#deadlines.answered(remaining)
   }
 
-  /** A claim of this lease waits: should a message be lost, its turn is found out all the same. */
+  /** A claim of this lease waits: even if a message is lost, its turn is noticed. */
   waits(lease: LeaseId, token: Token, keys: number): void {
     for (const watch of this.#leases.get(lease) ?? []) watch.waits(token, keys)
   }
@@ -89,7 +89,7 @@ export class Watches {
       this.#leave('news', this.#prefixes.size === 0)
     })
     this.#prefixes.add(watch)
-    // Asked at once: what is called for after this must be heard, however long a subscription takes.
+    // Subscribed at once: everything that is called after this must be received, however long it takes.
     const start = from === undefined ? ask(undefined) : undefined
     start?.catch(() => {})
     void this.#open(watch, ['news', 'due'], async () =>
@@ -131,7 +131,7 @@ export class Watches {
     return joined
   }
 
-  /** A channel can be left only when it was joined, or may have been; then somebody may want it again. */
+  /** A channel can be left only if it was joined, or may have been; then a new watch may want it again. */
   #part(channel: string, joined: Promise<void>): void {
     if (this.#channels.get(channel) !== joined) return
     this.#channels.delete(channel)
@@ -145,17 +145,17 @@ export class Watches {
 
   async #subscribe(channel: string): Promise<void> {
     this.#listener ??= this.#connection.listen({
-      message: (from, text) => this.#hear(from.slice(this.#uid.length + 1), text),
+      message: (from, text) => this.#receive(from.slice(this.#uid.length + 1), text),
       down: () => this.#down(),
       up: () => this.#up(),
     })
     const listener = this.#listener
     const late = () => unknown('no second connection to Redis could be made in time')
-    await inTime(listener.opened, this.#clock, this.#timeout, late).catch((error: unknown) => {
+    await withTimeout(listener.opened, this.#clock, this.#timeout, late).catch((error: unknown) => {
       if (this.#listener === listener) this.#hangUp()
       throw error
     })
-    await inTime(listener.subscribe(channel), this.#clock, this.#timeout, () =>
+    await withTimeout(listener.subscribe(channel), this.#clock, this.#timeout, () =>
       unknown('Redis did not accept the subscription in time'),
     )
   }
@@ -174,7 +174,7 @@ export class Watches {
     return this.#leases.size === 0 && this.#prefixes.size === 0
   }
 
-  /** Nobody watches, so nobody needs the second connection: it would keep the process running. */
+  /** Without watches the second connection is closed: it would keep the process running. */
   #hangUp(): void {
     this.#listener?.close()
     this.#listener = undefined
@@ -189,10 +189,10 @@ export class Watches {
     this.#leave(watch.lease, true)
   }
 
-  #hear(channel: string, text: string): void {
-    if (channel === 'due') this.#deadlines.told(text === '' ? Infinity : Number(text))
-    else if (channel === 'news') for (const watch of this.#prefixes) watch.hear(text)
-    else for (const watch of [...(this.#leases.get(channel) ?? [])]) watch.hear(text)
+  #receive(channel: string, text: string): void {
+    if (channel === 'due') this.#deadlines.reported(text === '' ? Infinity : Number(text))
+    else if (channel === 'news') for (const watch of this.#prefixes) watch.receive(text)
+    else for (const watch of [...(this.#leases.get(channel) ?? [])]) watch.receive(text)
   }
 
   #down(): void {

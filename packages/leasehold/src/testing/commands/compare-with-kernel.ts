@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type LeaseStore, type Limits, type Random, systemRandom } from '../../port/index.ts'
-import { Ear } from '../conformance/ear.ts'
+import { WatchRecorder } from '../conformance/watch-recorder.ts'
 import type { Command, Turn } from './command.ts'
 import { LeaseWatches } from './lease-watches.ts'
 import { plainEvents } from './plain.ts'
@@ -49,8 +49,8 @@ export async function compareWithKernel(
   const prefix = `commands/${(options.random ?? systemRandom).id()}/`
   const store = new StoreSide(opened, prefix)
   try {
-    const ears = store.stores.map((each) => new Ear(each, { prefix }))
-    for (const ear of ears) await ear.next('watching')
+    const recorders = store.stores.map((each) => new WatchRecorder(each, { prefix }))
+    for (const recorder of recorders) await recorder.next('watching')
     const kernel = new KernelSide(prefix, store.exact, await now(opened.store), options.limits)
     const watches = new LeaseWatches(store, kernel, options.ownClaimsOnly ?? false)
     for (const [at, turn] of commands.entries()) {
@@ -64,9 +64,9 @@ export async function compareWithKernel(
     }
     await compareReadings(store, kernel)
     await watches.compare()
-    await compareEvents(ears, store, kernel)
+    await compareEvents(recorders, store, kernel)
     watches.close()
-    for (const ear of ears) ear.close()
+    for (const recorder of recorders) recorder.close()
   } finally {
     for (const each of store.stores) await each.close()
     await opened.close?.()
@@ -106,7 +106,7 @@ async function now(store: LeaseStore): Promise<number> {
 }
 
 async function compareEvents(
-  ears: readonly Ear[],
+  recorders: readonly WatchRecorder[],
   store: StoreSide,
   kernel: KernelSide,
 ): Promise<void> {
@@ -114,8 +114,8 @@ async function compareEvents(
   await store.run(last)
   kernel.run(last)
   const expected = plainEvents(kernel.events(), kernel.names, store.exact)
-  for (const [through, ear] of ears.entries()) {
-    const events = await ear.eventsUntil(({ holder }) => holder === 'last')
+  for (const [through, recorder] of recorders.entries()) {
+    const events = await recorder.eventsUntil(({ holder }) => holder === 'last')
     const told = plainEvents(events, store.names, store.exact)
     assert.deepEqual(told, expected, `the events through store ${through} differ`)
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Notice, Token } from '../../port/index.ts'
-import { Ear } from '../conformance/ear.ts'
+import { WatchRecorder } from '../conformance/watch-recorder.ts'
 import { madeAgo, type Names } from './calls.ts'
 import { plainNotices } from './plain.ts'
 import type { KernelSide, StoreSide } from './sides.ts'
@@ -12,7 +12,7 @@ const PATIENCE_MS = 5000
 interface Watched {
   readonly lease: number
   readonly store: number
-  readonly ear: Ear
+  readonly recorder: WatchRecorder
   readonly expected: readonly Notice[]
 }
 
@@ -34,10 +34,14 @@ export class LeaseWatches {
     const { leases } = this.#store.names
     const lease = leases.indexOf(madeAgo(leases, ago) ?? '')
     if (lease < 0) return
-    const ear = new Ear(this.#store.stores[store]!, { lease: leases[lease]! }, PATIENCE_MS)
+    const recorder = new WatchRecorder(
+      this.#store.stores[store]!,
+      { lease: leases[lease]! },
+      PATIENCE_MS,
+    )
     const expected = this.#kernel.watch(this.#kernel.names.leases[lease]!)
-    this.#watched.push({ lease, store, ear, expected })
-    await ear.nextAny()
+    this.#watched.push({ lease, store, recorder, expected })
+    await recorder.nextAny()
   }
 
   /** Waits until every watch has told what it must. */
@@ -62,19 +66,19 @@ export class LeaseWatches {
   }
 
   close(): void {
-    for (const { ear } of this.#watched) ear.close()
+    for (const { recorder } of this.#watched) recorder.close()
   }
 
   async #settleOne(watched: Watched): Promise<void> {
-    const { ear, expected, store } = watched
-    const isOver = () => ['gone', 'interrupted'].includes(ear.heard.at(-1)?.type ?? '')
+    const { recorder, expected, store } = watched
+    const isOver = () => ['gone', 'interrupted'].includes(recorder.notices.at(-1)?.type ?? '')
     const wanted = this.#counted(expected, this.#kernel.names, store)
     const mustEnd = wanted.at(-1)?.type === 'gone'
     const hasHeard = () =>
-      !mustEnd && this.#counted(ear.heard, this.#store.names, store).length >= wanted.length
+      !mustEnd && this.#counted(recorder.notices, this.#store.names, store).length >= wanted.length
     while (!isOver() && !hasHeard()) {
       try {
-        await ear.nextAny()
+        await recorder.nextAny()
       } catch (error) {
         // That something is missing is said best by what differs.
         this.#compareOne(watched)
@@ -83,9 +87,9 @@ export class LeaseWatches {
     }
   }
 
-  #compareOne({ lease, store, ear, expected }: Watched): void {
+  #compareOne({ lease, store, recorder, expected }: Watched): void {
     const sides = [
-      [this.#store, ear.heard],
+      [this.#store, recorder.notices],
       [this.#kernel, expected],
     ] as const
     const [told, wanted] = sides.map(([{ names, exact }, notices]) => {

@@ -148,13 +148,13 @@ export const claims: Topic = {
 
   'several keys are claimed in one step, with one token': async (scene) => {
     const [a, b, c] = [scene.key('a'), scene.key('b'), scene.key('c')]
-    const ear = scene.watchPrefix(scene.prefix)
+    const recorder = scene.watchPrefix(scene.prefix)
     const { token, holds, revision } = await scene.grant({
       claims: [{ key: a }, { key: b, mode: 'shared', limit: 3 }, { key: c, value: 'x' }],
     })
     assert.ok(holds)
     for (const key of [a, b, c]) assert.deepEqual(await scene.holders(key), [token])
-    const events = await ear.eventsUntil((event) => event.key === c)
+    const events = await recorder.eventsUntil((event) => event.key === c)
     assert.deepEqual(new Set(events.map((event) => event.revision)), new Set([revision]))
     assert.equal(events.length, 3)
   },
@@ -165,8 +165,8 @@ export const claims: Topic = {
     const onB = await scene.hold(b)
     const both = await scene.grant({ claims: [{ key: a }, { key: b }] })
     assert.deepEqual(both.ahead.map(({ key }) => key).sort(), [a, b])
-    const ear = scene.watchLease(both.lease)
-    const standing = await ear.next('standing')
+    const recorder = scene.watchLease(both.lease)
+    const standing = await recorder.next('standing')
     assert.deepEqual(
       standing.claims.map(({ holds }) => holds),
       [false, false],
@@ -178,25 +178,25 @@ export const claims: Topic = {
       keys: [b],
       token: onB.token,
     })
-    const held = await ear.next('holds')
+    const held = await recorder.next('holds')
     assert.deepEqual([held.token, held.revision], [both.token, revision], 'told before it was so')
   },
 
   'claiming the same keys in opposite orders at once does not deadlock': async (scene) => {
     const [a, b] = [scene.key('a'), scene.key('b')]
     const leases = await Promise.all([scene.grant(), scene.grant(), scene.grant(), scene.grant()])
-    const ears = leases.map(({ lease }) => scene.watchLease(lease))
-    await Promise.all(ears.map((ear) => ear.next('standing')))
+    const recorders = leases.map(({ lease }) => scene.watchLease(lease))
+    await Promise.all(recorders.map((recorder) => recorder.next('standing')))
     const claimed = await Promise.all(
       leases.map(({ lease }, at) =>
         at % 2 === 0 ? scene.claim(lease, a, b) : scene.claim(lease, b, a),
       ),
     )
     const order = leases
-      .map(({ lease }, at) => ({ lease, token: claimed[at]!.token, ear: ears[at]! }))
+      .map(({ lease }, at) => ({ lease, token: claimed[at]!.token, recorder: recorders[at]! }))
       .sort((one, other) => one.token - other.token)
-    for (const [at, { lease, token, ear }] of order.entries()) {
-      if (at > 0) assert.equal((await ear.next('holds')).token, token)
+    for (const [at, { lease, token, recorder }] of order.entries()) {
+      if (at > 0) assert.equal((await recorder.next('holds')).token, token)
       assert.deepEqual([await scene.holders(a), await scene.holders(b)], [[token], [token]])
       await scene.store.release({ lease, keys: [b, a], token })
     }

@@ -16,7 +16,7 @@ const cases: Topic = {
   'all leases under a revoked one end with it, with all their claims, in one revision (I15)':
     async (scene) => {
       const [a, b, c] = [scene.key('a'), scene.key('b'), scene.key('c')]
-      const ear = scene.watchPrefix(scene.prefix)
+      const recorder = scene.watchPrefix(scene.prefix)
       const parent = await scene.hold(a)
       const child = await scene.hold(b, { parent: parent.lease, ttl: Infinity })
       const grandchild = await scene.hold(c, { parent: child.lease })
@@ -27,8 +27,8 @@ const cases: Topic = {
         assert.equal(reading.lease, undefined, 'a lease outlived its parent')
         assert.equal(reading.end?.reason, 'revoked')
       }
-      await ear.eventsUntil((event) => event.type === 'removed')
-      const removed = ear.events.filter((event) => event.type === 'removed')
+      await recorder.eventsUntil((event) => event.type === 'removed')
+      const removed = recorder.events.filter((event) => event.type === 'removed')
       assert.deepEqual(removed.map((event) => event.key).sort(), [a, b, c])
       assert.deepEqual(new Set(removed.map((event) => event.revision)), new Set([answer.revision]))
     },
@@ -37,13 +37,13 @@ const cases: Topic = {
     scene,
   ) => {
     const [a, b] = [scene.key('a'), scene.key('b')]
-    const ear = scene.watchPrefix(scene.prefix)
+    const recorder = scene.watchPrefix(scene.prefix)
     const parent = await scene.hold(a, { ttl: scene.ttl })
     const child = await scene.hold(b, { parent: parent.lease, ttl: Infinity })
     await scene.untilGone(parent.lease, scene.ttl)
     assert.equal(await scene.lives(child.lease), false)
-    await ear.eventsUntil((event) => event.type === 'removed')
-    const removed = ear.events.filter((event) => event.type === 'removed')
+    await recorder.eventsUntil((event) => event.type === 'removed')
+    const removed = recorder.events.filter((event) => event.type === 'removed')
     assert.equal(removed.length, 2)
     assert.equal(removed[0]!.revision, removed[1]!.revision)
     assert.deepEqual(
@@ -88,10 +88,10 @@ const cases: Topic = {
     const parent = await scene.hold(key)
     const child = await scene.hold(key, { parent: parent.lease })
     const heir = await scene.hold(key)
-    const ear = scene.watchLease(child.lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(child.lease)
+    await recorder.next('standing')
     await scene.store.revoke({ target: { lease: parent.lease } })
-    await ear.next('gone')
+    await recorder.next('gone')
     assert.deepEqual(await scene.holders(key), [heir.token])
     const { tenures } = await scene.store.read({ history: key })
     assert.deepEqual(

@@ -6,15 +6,15 @@ export const revoking: Topic = {
   'revoking a lease ends it and its claims at once, and says by whom and why': async (scene) => {
     const [a, b] = [scene.key('a'), scene.key('b')]
     const { lease, token } = await scene.grant({ claims: [{ key: a }, { key: b }] })
-    const ear = scene.watchPrefix(scene.prefix)
-    await ear.next('watching')
+    const recorder = scene.watchPrefix(scene.prefix)
+    await recorder.next('watching')
     const answer = await scene.store.revoke({ target: { lease }, by: 'admin', why: 'upgrade' })
     assert.deepEqual([answer.leases, answer.claims, answer.more], [1, 2, false])
     const end = { reason: 'revoked', by: 'admin', why: 'upgrade' }
     assert.deepEqual(plain((await scene.store.read({ lease })).end), end)
-    await ear.eventsUntil((event) => event.type === 'removed')
+    await recorder.eventsUntil((event) => event.type === 'removed')
     assert.deepEqual(
-      ear.events.map((event) => [event.token, event.revision, plain(event.end)]),
+      recorder.events.map((event) => [event.token, event.revision, plain(event.end)]),
       [
         [token, answer.revision, end],
         [token, answer.revision, end],
@@ -56,11 +56,11 @@ export const revoking: Topic = {
     const key = scene.key()
     const first = await scene.hold(key)
     const second = await scene.hold(key)
-    const ear = scene.watchLease(second.lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(second.lease)
+    await recorder.next('standing')
     const answer = await scene.store.revoke({ target: { key }, why: 'clear' })
     assert.equal(answer.claims, 2)
-    const removed = await ear.next('removed')
+    const removed = await recorder.next('removed')
     assert.deepEqual([removed.key, removed.token, removed.end.why], [key, second.token, 'clear'])
     assert.equal((await scene.read(key)).count, 0)
     const { tenures } = await scene.store.read({ history: key })
@@ -89,12 +89,12 @@ export const revoking: Topic = {
     const key = scene.key()
     const { lease, token } = await scene.hold(key, { ttl: scene.ttl })
     const heir = await scene.hold(key)
-    const ear = scene.watchLease(lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(lease)
+    await recorder.next('standing')
     const after = scene.steps(scene.ttl)
     const answer = await scene.store.revoke({ target: { lease }, after, by: 'admin', why: 'move' })
     assert.deepEqual([answer.leases, answer.claims], [1, 0])
-    const told = await ear.next('capped')
+    const told = await recorder.next('capped')
     assert.deepEqual(plain(told.end), { reason: 'broken', by: 'admin', why: 'move' })
     assert.ok(told.remaining > 0 && told.remaining <= after)
     assert.deepEqual(await scene.holders(key), [token], 'it took effect at once')
@@ -102,7 +102,7 @@ export const revoking: Topic = {
     const { capped } = await scene.store.renew([lease])
     assert.equal(capped[0]?.end?.by, 'admin')
     await scene.untilGone(lease, after / 2)
-    const gone = await ear.next('gone')
+    const gone = await recorder.next('gone')
     assert.deepEqual(plain(gone.end), { reason: 'broken', by: 'admin', why: 'move' })
     assert.deepEqual(await scene.holders(key), [heir.token])
   },

@@ -14,7 +14,7 @@ import {
   type Limits,
   type Revision,
 } from '../../port/index.ts'
-import { Ear } from './ear.ts'
+import { WatchRecorder } from './watch-recorder.ts'
 
 /** A store that is open for one case. */
 export interface Opened {
@@ -47,7 +47,7 @@ export class Scene {
   /** Others use the engine too: its revision, and what leases it has, is not ours to compare. */
   readonly #shared: boolean
   readonly #patience: number | undefined
-  readonly #ears: Ear[] = []
+  readonly #recorders: WatchRecorder[] = []
   #names = 0
 
   constructor(opened: Opened, prefix: string, setting: Setting) {
@@ -118,12 +118,12 @@ export class Scene {
     return (await this.read(`${this.prefix}nothing`)).revision
   }
 
-  watchLease(lease: LeaseId): Ear {
-    return this.#listen(new Ear(this.store, { lease }, this.#patience))
+  watchLease(lease: LeaseId): WatchRecorder {
+    return this.#listen(new WatchRecorder(this.store, { lease }, this.#patience))
   }
 
-  watchPrefix(prefix: string, from?: Revision): Ear {
-    return this.#listen(new Ear(this.store, { prefix, from }, this.#patience))
+  watchPrefix(prefix: string, from?: Revision): WatchRecorder {
+    return this.#listen(new WatchRecorder(this.store, { prefix, from }, this.#patience))
   }
 
   /**
@@ -138,10 +138,10 @@ export class Scene {
 
   /** Lets time pass until this lease, which nobody renews, is gone; fails where that is too late. */
   async untilGone(lease: LeaseId, after: number): Promise<void> {
-    const ear = this.watchLease(lease)
+    const recorder = this.watchLease(lease)
     if (this.advance) await this.advance(after + this.store.guarantees.expiryLateness)
-    while (ear.heard.at(-1)?.type !== 'gone') await ear.nextAny(after)
-    ear.close()
+    while (recorder.notices.at(-1)?.type !== 'gone') await recorder.nextAny(after)
+    recorder.close()
   }
 
   /** The call must be refused with this code; answers with the error. */
@@ -175,12 +175,12 @@ export class Scene {
   }
 
   closeEars(): void {
-    for (const ear of this.#ears) ear.close()
+    for (const recorder of this.#recorders) recorder.close()
   }
 
-  #listen(ear: Ear): Ear {
-    this.#ears.push(ear)
-    return ear
+  #listen(recorder: WatchRecorder): WatchRecorder {
+    this.#recorders.push(recorder)
+    return recorder
   }
 }
 

@@ -7,12 +7,12 @@ export const waiting: Topic = {
     const key = scene.key()
     const line = []
     for (let count = 0; count < 4; count++) line.push(await scene.hold(key))
-    const ears = line.map(({ lease }) => scene.watchLease(lease))
-    for (const ear of ears) await ear.next('standing')
+    const recorders = line.map(({ lease }) => scene.watchLease(lease))
+    for (const recorder of recorders) await recorder.next('standing')
     for (let at = 0; at + 1 < line.length; at++) {
       const { lease, token } = line[at]!
       const { revision } = await scene.store.release({ lease, keys: [key], token })
-      const held = await ears[at + 1]!.next('holds')
+      const held = await recorders[at + 1]!.next('holds')
       assert.deepEqual([held.token, held.revision], [line[at + 1]!.token, revision])
       assert.deepEqual(await scene.holders(key), [line[at + 1]!.token])
     }
@@ -24,13 +24,13 @@ export const waiting: Topic = {
     const claims = [{ key: free }, { key: taken }]
     const { lease, token, holds } = await scene.grant({ claims })
     assert.equal(holds, false)
-    const ear = scene.watchLease(lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(lease)
+    await recorder.next('standing')
     await scene.store.revoke({ target: { key: taken, token } })
-    assert.equal((await ear.next('removed')).key, taken)
+    assert.equal((await recorder.next('removed')).key, taken)
     assert.deepEqual(await scene.holders(free), [token])
     await scene.store.revoke({ target: { lease } })
-    await ear.next('gone')
+    await recorder.next('gone')
   },
 
   'a claim that gets one key and loses the other at one moment never held both': async (scene) => {
@@ -38,14 +38,14 @@ export const waiting: Topic = {
     const before = await scene.hold(got)
     await scene.hold(lost)
     const { lease, token } = await scene.grant({ claims: [{ key: got }, { key: lost }] })
-    const ear = scene.watchLease(lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(lease)
+    await recorder.next('standing')
     await Promise.all([
       scene.store.release({ lease: before.lease, keys: [got], token: before.token }),
       scene.store.revoke({ target: { key: lost, token } }),
     ])
     // Whichever was first, it is not told before this that it holds.
-    assert.equal((await ear.next('removed')).key, lost)
+    assert.equal((await recorder.next('removed')).key, lost)
     assert.deepEqual(await scene.holders(got), [token])
   },
 
@@ -53,10 +53,10 @@ export const waiting: Topic = {
     const key = scene.key()
     const dead = await scene.hold(key, { ttl: scene.ttl })
     const heir = await scene.hold(key)
-    const ear = scene.watchLease(heir.lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(heir.lease)
+    await recorder.next('standing')
     await scene.untilGone(dead.lease, scene.ttl)
-    assert.equal((await ear.next('holds')).token, heir.token)
+    assert.equal((await recorder.next('holds')).token, heir.token)
     const { claims, holders } = await scene.read(key)
     assert.deepEqual([holders, claims[0]!.token], [1, heir.token])
     assert.ok(claims[0]!.heldSince! >= claims[0]!.claimedAt)
@@ -67,11 +67,11 @@ export const waiting: Topic = {
     const holder = await scene.hold(key)
     const dead = await scene.hold(key, { ttl: scene.ttl })
     const heir = await scene.hold(key)
-    const ear = scene.watchLease(heir.lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(heir.lease)
+    await recorder.next('standing')
     await scene.untilGone(dead.lease, scene.ttl)
     await scene.store.release({ lease: holder.lease, keys: [key], token: holder.token })
-    assert.equal((await ear.next('holds')).token, heir.token)
+    assert.equal((await recorder.next('holds')).token, heir.token)
     const { tenures } = await scene.store.read({ history: key })
     assert.deepEqual(
       tenures.map(({ token }) => token),
@@ -85,11 +85,11 @@ export const waiting: Topic = {
     const holder = await scene.hold(key, { ttl: scene.ttl })
     const dead = await scene.hold(key, { ttl: scene.ttl })
     const heir = await scene.hold(key)
-    const ear = scene.watchLease(heir.lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(heir.lease)
+    await recorder.next('standing')
     await scene.untilGone(dead.lease, scene.ttl)
     await scene.untilGone(holder.lease, 0)
-    await ear.next('holds')
+    await recorder.next('holds')
     assert.deepEqual(await scene.holders(key), [heir.token])
   },
 
@@ -116,8 +116,8 @@ export const waiting: Topic = {
     const holder = await scene.hold(key)
     const before = await scene.hold(key)
     const middle = await scene.hold(key)
-    const ear = scene.watchLease(middle.lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(middle.lease)
+    await recorder.next('standing')
     for (let count = 0; count < 5; count++) {
       const { lease, token } = await scene.hold(key)
       await scene.store.release({ lease, keys: [key], token })
@@ -126,8 +126,8 @@ export const waiting: Topic = {
     await scene.store.release({ lease: before.lease, keys: [key], token: before.token })
     await scene.store.release({ lease: holder.lease, keys: [key], token: holder.token })
     // Its own turn is the first thing that it hears, though all the rest happened before.
-    assert.equal((await ear.next('holds')).token, middle.token)
-    assert.equal(ear.heard.length, 2)
+    assert.equal((await recorder.next('holds')).token, middle.token)
+    assert.equal(recorder.notices.length, 2)
   },
 
   'only those who come to hold are told: one release wakes one of many': async (scene) => {
@@ -135,15 +135,15 @@ export const waiting: Topic = {
     const holder = await scene.hold(key)
     const line = []
     for (let count = 0; count < 10; count++) line.push(await scene.hold(key))
-    const ears = line.map(({ lease }) => scene.watchLease(lease))
-    for (const ear of ears) await ear.next('standing')
+    const recorders = line.map(({ lease }) => scene.watchLease(lease))
+    for (const recorder of recorders) await recorder.next('standing')
     await scene.store.release({ lease: holder.lease, keys: [key], token: holder.token })
-    await ears[0]!.next('holds')
+    await recorders[0]!.next('holds')
     // What the others would have heard of it has been said before the end of the last.
     await scene.store.revoke({ target: { lease: line.at(-1)!.lease } })
-    await ears.at(-1)!.next('gone')
+    await recorders.at(-1)!.next('gone')
     assert.deepEqual(
-      ears.map(({ heard }) => heard.length),
+      recorders.map(({ notices }) => notices.length),
       [2, ...Array(8).fill(1), 2],
     )
   },
@@ -178,11 +178,11 @@ export const waiting: Topic = {
     let holding = 0
     const turn = async () => {
       const { lease } = await scene.grant()
-      const ear = scene.watchLease(lease)
-      await ear.next('standing')
+      const recorder = scene.watchLease(lease)
+      await recorder.next('standing')
       for (let round = 0; round < 5; round++) {
         const { token, holds } = await scene.claim(lease, key)
-        if (!holds) assert.equal((await ear.next('holds')).token, token)
+        if (!holds) assert.equal((await recorder.next('holds')).token, token)
         assert.equal(++holding, 1, 'two held the key at once')
         assert.deepEqual(await scene.holders(key), [token])
         holding--

@@ -10,13 +10,13 @@ const EVENTS_MOST = 100_000
 export const watches: Topic = {
   'a prefix is told each change of a claim, as it was': async (scene) => {
     const key = scene.key()
-    const ear = scene.watchPrefix(scene.prefix)
-    await ear.next('watching')
+    const recorder = scene.watchPrefix(scene.prefix)
+    await recorder.next('watching')
     const shared = { key, mode: 'shared', limit: 4, value: 'one' } as const
     const { lease, token } = await scene.grant({ holder: 'alice', claims: [shared] })
     await scene.store.update({ lease, key, token, value: 'two' })
     await scene.store.release({ lease, keys: [key], token })
-    const events = await ear.eventsUntil((event) => event.type === 'removed')
+    const events = await recorder.eventsUntil((event) => event.type === 'removed')
     assert.deepEqual(
       events.map(({ type, value, end }) => [type, value, end?.reason]),
       [
@@ -36,8 +36,8 @@ export const watches: Topic = {
   'a claim that waited and was updated meanwhile is told as it was in the end': async (scene) => {
     const key = scene.key()
     const first = await scene.hold(key)
-    const ear = scene.watchPrefix(scene.prefix)
-    await ear.next('watching')
+    const recorder = scene.watchPrefix(scene.prefix)
+    await recorder.next('watching')
     const { lease, token } = await scene.grant({ claims: [{ key, value: 'old' }] })
     const own = scene.watchLease(lease)
     await own.next('standing')
@@ -46,7 +46,7 @@ export const watches: Topic = {
     await own.next('holds')
     await scene.store.release({ lease, keys: [key], token })
     const isLast = (event: Event) => event.type === 'removed' && event.token === token
-    const { value } = (await ear.eventsUntil(isLast)).at(-1)!
+    const { value } = (await recorder.eventsUntil(isLast)).at(-1)!
     assert.equal(value, 'new')
     const { tenures } = await scene.store.read({ history: key })
     assert.deepEqual(
@@ -57,34 +57,34 @@ export const watches: Topic = {
   },
 
   'a prefix is told nothing of other keys': async (scene) => {
-    const ear = scene.watchPrefix(`${scene.prefix}in/`)
-    await ear.next('watching')
+    const recorder = scene.watchPrefix(`${scene.prefix}in/`)
+    await recorder.next('watching')
     await scene.hold(scene.key('out/a'))
     await scene.hold(scene.key('in'))
     const last = scene.key('in/z')
     await scene.hold(last)
-    const events = await ear.eventsUntil((event) => event.key === last)
+    const events = await recorder.eventsUntil((event) => event.key === last)
     assert.equal(events.length, 1)
   },
 
   'events come in order, each once, without gaps, to everyone alike (I16)': async (scene) => {
-    const ears = [scene.watchPrefix(scene.prefix), scene.watchPrefix(scene.prefix)]
+    const recorders = [scene.watchPrefix(scene.prefix), scene.watchPrefix(scene.prefix)]
     const last = await commotion(scene)
-    for (const ear of ears) {
-      const events = await ear.eventsUntil((event) => event.key === last)
+    for (const recorder of recorders) {
+      const events = await recorder.eventsUntil((event) => event.key === last)
       checkOrder(events)
       await checkAgainstReading(scene, events)
     }
-    assert.deepEqual(ears[0]!.events, ears[1]!.events)
+    assert.deepEqual(recorders[0]!.events, recorders[1]!.events)
   },
 
   'a watch resumes after any revision that is kept, and hears all that came after (I16)': async (
     scene,
   ) => {
     const before = await scene.revision()
-    const ear = scene.watchPrefix(scene.prefix)
+    const recorder = scene.watchPrefix(scene.prefix)
     const last = await commotion(scene)
-    const all = await ear.eventsUntil((event) => event.key === last)
+    const all = await recorder.eventsUntil((event) => event.key === last)
     const revisions = [before, ...new Set(all.map(({ revision }) => revision))]
     for (const from of revisions.slice(0, -1)) {
       const again = scene.watchPrefix(scene.prefix, from)
@@ -101,11 +101,11 @@ export const watches: Topic = {
   'a watch from now on hears nothing of before': async (scene) => {
     await commotion(scene)
     const revision = await scene.revision()
-    const ear = scene.watchPrefix(scene.prefix)
-    assert.ok((await ear.next('watching')).revision >= revision)
+    const recorder = scene.watchPrefix(scene.prefix)
+    assert.ok((await recorder.next('watching')).revision >= revision)
     const key = scene.key()
     await scene.hold(key)
-    assert.equal((await ear.eventsUntil((event) => event.key === key)).length, 1)
+    assert.equal((await recorder.eventsUntil((event) => event.key === key)).length, 1)
   },
 
   'reading and then watching from the revision read misses nothing': async (scene) => {
@@ -113,20 +113,20 @@ export const watches: Topic = {
     await scene.hold(a)
     const { revision } = await scene.store.read({ prefix: scene.prefix })
     await scene.hold(b)
-    const ear = scene.watchPrefix(scene.prefix, revision)
-    const events = await ear.eventsUntil((event) => event.key === b)
+    const recorder = scene.watchPrefix(scene.prefix, revision)
+    const events = await recorder.eventsUntil((event) => event.key === b)
     assert.equal(events.length, 1)
   },
 
   'all events of one revision come in one notice (I16)': async (scene) => {
     const keys = Array.from({ length: 8 }, () => scene.key())
-    const ear = scene.watchPrefix(scene.prefix)
-    await ear.next('watching')
+    const recorder = scene.watchPrefix(scene.prefix)
+    await recorder.next('watching')
     const { lease } = await scene.grant({ claims: keys.map((key) => ({ key })) })
     await scene.store.revoke({ target: { lease } })
-    await ear.eventsUntil((event) => event.type === 'removed')
+    await recorder.eventsUntil((event) => event.type === 'removed')
     const seen = new Set<number>()
-    for (const notice of ear.heard) {
+    for (const notice of recorder.notices) {
       if (notice.type !== 'events') continue
       for (const revision of new Set(notice.events.map((event) => event.revision))) {
         assert.ok(!seen.has(revision), `revision ${revision} was split between two notices`)
@@ -134,7 +134,7 @@ export const watches: Topic = {
       }
       assert.equal(notice.revision, notice.events.at(-1)!.revision)
     }
-    assert.equal(ear.events.length, 16)
+    assert.equal(recorder.events.length, 16)
   },
 
   'an old revision is resumed without a gap, or is said to be compacted (I16)': async (scene) => {
@@ -142,8 +142,8 @@ export const watches: Topic = {
     await scene.hold(key)
     const from = await scene.revision()
     const made = await manyEvents(scene)
-    const ear = scene.watchPrefix(scene.prefix, from)
-    const first = await ear.nextAny()
+    const recorder = scene.watchPrefix(scene.prefix, from)
+    const first = await recorder.nextAny()
     if (first.type === 'compacted') {
       assert.ok(first.oldest > from, `oldest is ${first.oldest} though ${from} was not kept`)
       assert.ok(made > scene.store.guarantees.eventsKept, 'fewer are kept than promised')
@@ -152,12 +152,12 @@ export const watches: Topic = {
       await scene.hold(key)
       // After `compacted` the watch is over: what happens later is told to the new one only.
       await again.eventsUntil((event) => event.key === key)
-      assert.equal(ear.heard.length, 1)
+      assert.equal(recorder.notices.length, 1)
       return
     }
     assert.equal(first.type, 'watching')
     await scene.hold(key)
-    assert.equal((await ear.eventsUntil((event) => event.key === key)).length, made + 1)
+    assert.equal((await recorder.eventsUntil((event) => event.key === key)).length, made + 1)
   },
 
   'a closed watch hears nothing more, and closing twice does nothing': async (scene) => {
@@ -168,15 +168,15 @@ export const watches: Topic = {
     const own = scene.watchLease(lease)
     await own.next('standing')
     await closed.eventsUntil((event) => event.key === key)
-    const heard = closed.heard.length
+    const heard = closed.notices.length
     closed.close()
     closed.close()
     own.close()
     await scene.store.release({ lease, keys: [key], token })
     await scene.store.revoke({ target: { lease } })
     await open.eventsUntil((event) => event.type === 'removed')
-    assert.equal(closed.heard.length, heard)
-    assert.equal(own.heard.length, 1)
+    assert.equal(closed.notices.length, heard)
+    assert.equal(own.notices.length, 1)
   },
 
   "a lease's watch tells first how all its claims stand": async (scene) => {
@@ -202,26 +202,26 @@ export const watches: Topic = {
   ) => {
     const [a, b] = [scene.key('a'), scene.key('b')]
     const { lease, token } = await scene.grant({ claims: [{ key: a }, { key: b }] })
-    const ear = scene.watchLease(lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(lease)
+    await recorder.next('standing')
     await scene.store.release({ lease, keys: [a], token })
     const { revision } = await scene.store.revoke({ target: { key: b, token }, by: 'x', why: 'y' })
-    const { end, ...removed } = await ear.next('removed')
+    const { end, ...removed } = await recorder.next('removed')
     assert.deepEqual(removed, { type: 'removed', revision, key: b, token })
     assert.deepEqual([end.reason, end.by, end.why], ['revoked', 'x', 'y'])
   },
 
   "a lease's watch ends with the lease": async (scene) => {
     const { lease } = await scene.hold(scene.key())
-    const ear = scene.watchLease(lease)
-    await ear.next('standing')
+    const recorder = scene.watchLease(lease)
+    await recorder.next('standing')
     await scene.store.revoke({ target: { lease }, why: 'over' })
-    assert.equal((await ear.next('gone')).end?.why, 'over')
+    assert.equal((await recorder.next('gone')).end?.why, 'over')
     const late = scene.watchLease(lease)
     assert.equal((await late.next('gone')).end?.why, 'over')
     const unknown = scene.watchLease('no-such-lease')
     assert.equal((await unknown.next('gone')).end, undefined)
-    assert.deepEqual([ear.heard.length, late.heard.length], [2, 1])
+    assert.deepEqual([recorder.notices.length, late.notices.length], [2, 1])
   },
 }
 

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Granted } from '../../../src/port/index.ts'
 import { type PostgresClient, postgresStore } from '../../../src/stores/postgres/index.ts'
-import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 
 describeWith(POSTGRES, 'the PostgreSQL store, while much happens', () => {
@@ -39,11 +39,11 @@ describeWith(POSTGRES, 'the PostgreSQL store, while much happens', () => {
     }
     const noisy = { query, connect: () => pool.connect(), totalCount: 0 }
     const store = await postgresStore(noisy as unknown as PostgresClient, { schema: 'news' })
-    const first = new Ear(store, { prefix: '' })
+    const first = new WatchRecorder(store, { prefix: '' })
     await first.next('watching')
     isNoisy = true
     await other.update({ lease, key: 'a', token, value: 'x' })
-    const second = new Ear(store, { prefix: '' })
+    const second = new WatchRecorder(store, { prefix: '' })
     const call = store.grant({ holder: 'b', ttl: 60_000 })
     const winner = await Promise.race([call.then(() => 'the answer'), sleep(8000, 'the time-out')])
     isNoisy = false

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Granted, systemRandom } from '../../../src/port/index.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
-import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
@@ -29,13 +29,13 @@ describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
   it('ends a call that waits for a watch to begin, and leaves the process its time', async () => {
     const store = await postgresStore(pool, { schema: 'waits', timeout: 1000 })
     line.cut()
-    const ear = new Ear(store, { prefix: '' })
+    const recorder = new WatchRecorder(store, { prefix: '' })
     const call = store.grant({ holder: 'a', ttl: 60_000 })
     const refused = expect(call).rejects.toMatchObject({ code: 'closed' })
     // The watch has asked the database now, and the call waits for its answer.
     await sleep(50)
     const closing = store.close()
-    await ear.next('interrupted')
+    await recorder.next('interrupted')
     await refused
     line.heal()
     await closing
@@ -47,10 +47,10 @@ describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
     const second = await postgresStore(pool, { schema: 'duty', random })
     const { lease } = (await second.grant({ holder: 'a', ttl: 150 })) as Granted
     const granted = performance.now()
-    const ear = new Ear(second, { lease })
-    await ear.next('standing')
+    const recorder = new WatchRecorder(second, { lease })
+    await recorder.next('standing')
     await first.close()
-    await ear.next('gone')
+    await recorder.next('gone')
     expect(performance.now() - granted - 150).toBeLessThan(999)
     await second.close()
   })

@@ -5,7 +5,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Clock, type Granted, systemClock } from '../../../src/port/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
@@ -71,11 +71,11 @@ describeWith(REDIS, 'the second connection to Redis', () => {
       const clock = new HastyClock()
       const store = await redisStore(client(), { namespace: name, clock })
       const { lease } = (await store.grant({ holder: 'alice', ttl: 60_000 })) as Granted
-      const first = new Ear(store, { lease })
+      const first = new WatchRecorder(store, { lease })
       await first.next('standing')
       first.close()
       clock.runAll()
-      const second = new Ear(store, { lease })
+      const second = new WatchRecorder(store, { lease })
       await second.next('standing')
       await sleep(200)
       await store.revoke({ target: { lease } })
@@ -91,10 +91,10 @@ describeWith(REDIS, 'the second connection to Redis', () => {
     const store = await redisStore(client, { namespace: 'closed' })
     const { lease } = (await store.grant({ holder: 'alice', ttl: 60_000 })) as Granted
     line.cut()
-    const ear = new Ear(store, { lease })
+    const recorder = new WatchRecorder(store, { lease })
     await expect.poll(() => line.connections).toBe(2)
     await store.close()
-    await ear.next('interrupted')
+    await recorder.next('interrupted')
     line.heal()
     await expect.poll(() => line.connections).toBe(1)
     client.destroy()
@@ -105,10 +105,10 @@ describeWith(REDIS, 'the second connection to Redis', () => {
     await once(client, 'ready')
     const store = await redisStore(client, { namespace: 'offline' })
     const { lease } = (await store.grant({ holder: 'alice', ttl: 60_000 })) as Granted
-    const ear = new Ear(store, { lease })
-    await ear.next('standing')
+    const recorder = new WatchRecorder(store, { lease })
+    await recorder.next('standing')
     await store.revoke({ target: { lease } })
-    await ear.next('gone')
+    await recorder.next('gone')
     await store.close()
     client.disconnect()
   })

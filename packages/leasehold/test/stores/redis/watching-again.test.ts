@@ -8,7 +8,7 @@ import {
   type RedisClient,
   redisStore,
 } from '../../../src/stores/redis/index.ts'
-import { Ear } from '../../../src/testing/conformance/ear.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
@@ -59,10 +59,10 @@ describeWith(REDIS, 'watching Redis again', () => {
     it('hears of a lease that was watched until just now', async () => {
       const { store } = await open(client())
       const { lease } = await grant(store)
-      const first = new Ear(store, { lease })
+      const first = new WatchRecorder(store, { lease })
       await first.next('standing')
       first.close()
-      const second = new Ear(store, { lease }, SOON_MS)
+      const second = new WatchRecorder(store, { lease }, SOON_MS)
       await second.next('standing')
       await store.revoke({ target: { lease } })
       await second.next('gone')
@@ -72,25 +72,25 @@ describeWith(REDIS, 'watching Redis again', () => {
     it('is told once, however often it was watched in one turn', async () => {
       const { store } = await open(client())
       const { lease } = await grant(store)
-      for (let times = 0; times < 3; times++) new Ear(store, { lease }).close()
-      const ear = new Ear(store, { lease }, SOON_MS)
-      await ear.next('standing')
+      for (let times = 0; times < 3; times++) new WatchRecorder(store, { lease }).close()
+      const recorder = new WatchRecorder(store, { lease }, SOON_MS)
+      await recorder.next('standing')
       const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
       await store.revoke({ target: { key: 'a', token } })
-      await ear.next('removed')
+      await recorder.next('removed')
       await store.revoke({ target: { lease } })
-      await ear.next('gone')
+      await recorder.next('gone')
       await store.close()
     })
 
     it('leaves nothing subscribed to that nobody watches', async () => {
       const { store } = await open(client())
       const [{ lease }, other] = [await grant(store), await grant(store)]
-      const all = new Ear(store, { prefix: '' })
-      new Ear(store, { lease }).close()
+      const all = new WatchRecorder(store, { prefix: '' })
+      new WatchRecorder(store, { lease }).close()
       await all.next('watching')
       // What is subscribed to later is subscribed to behind it, on the same connection.
-      await new Ear(store, { lease: other.lease }).next('standing')
+      await new WatchRecorder(store, { lease: other.lease }).next('standing')
       await expect.poll(() => channels(lease)).toBe(0)
       await store.close()
     })
@@ -98,20 +98,21 @@ describeWith(REDIS, 'watching Redis again', () => {
     it('hears at once of data that took the place of those that were lost', async () => {
       const { store, namespace } = await open(client())
       await grant(store, 'before')
-      const again = new Promise<Ear>((resolve) => {
+      const again = new Promise<WatchRecorder>((resolve) => {
         const watch = (notice: Notice) => {
-          if (notice.type === 'interrupted') resolve(new Ear(store, { prefix: '' }, SOON_MS))
+          if (notice.type === 'interrupted')
+            resolve(new WatchRecorder(store, { prefix: '' }, SOON_MS))
         }
         store.watch({ prefix: '' }, watch)
       })
-      const first = new Ear(store, { prefix: '' })
+      const first = new WatchRecorder(store, { prefix: '' })
       await first.next('watching')
       await io.del(...(await io.keys(`{${namespace}}:*`)))
       await grant(store)
-      const ear = await again
-      await ear.next('watching')
+      const recorder = await again
+      await recorder.next('watching')
       await grant(store, 'after')
-      await ear.next('events')
+      await recorder.next('events')
       await store.close()
     })
   })
@@ -124,7 +125,7 @@ describeWith(REDIS, 'watching Redis again', () => {
       duplicate: () => node(line.port),
     }
     const { store } = await open(divided, { timeout: 1500 })
-    const first = new Ear(store, { prefix: '' })
+    const first = new WatchRecorder(store, { prefix: '' })
     await first.next('watching')
     line.reset()
     await sleep(100)
@@ -132,7 +133,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     // Nobody watches for so long that the connection is given up.
     await sleep(700)
     line.heal()
-    const second = new Ear(store, { prefix: '' })
+    const second = new WatchRecorder(store, { prefix: '' })
     await second.next('watching')
     await sleep(1200)
     await grant(store, 'a')
@@ -160,16 +161,16 @@ describeWith(REDIS, 'watching Redis again', () => {
     }
     const { store } = await open(slow, { timeout: 20_000 })
     const [first, second] = [await grant(store, 'a'), await grant(store)]
-    const all = new Ear(store, { prefix: '' })
+    const all = new WatchRecorder(store, { prefix: '' })
     await all.next('watching')
-    const ear = new Ear(store, { lease: second.lease })
+    const recorder = new WatchRecorder(store, { lease: second.lease })
     const { lease } = second
     const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
     // Meanwhile everything is asked for anew.
     await sleep(5500)
     await store.revoke({ target: { key: 'a', token } })
     subscribe()
-    expect((await ear.next('standing')).claims).toEqual([])
+    expect((await recorder.next('standing')).claims).toEqual([])
     await store.revoke({ target: { lease: first.lease } })
     await store.close()
   })
@@ -187,8 +188,8 @@ describeWith(REDIS, 'watching Redis again', () => {
     const next = await redisStore(other, { namespace })
     const first = await grant(next, 'a')
     const { lease } = await grant(store)
-    const ear = new Ear(store, { lease })
-    await ear.next('standing')
+    const recorder = new WatchRecorder(store, { lease })
+    await recorder.next('standing')
     let answer = () => {}
     answers = new Promise((resolve) => {
       answer = resolve
@@ -196,12 +197,12 @@ describeWith(REDIS, 'watching Redis again', () => {
     const claim = store.claim({ lease, claims: [{ key: 'a' }] })
     await expect.poll(async () => (await next.read({ key: 'a' })).count).toBe(2)
     await next.release({ lease: first.lease, keys: ['a'], token: first.token })
-    await ear.next('holds')
+    await recorder.next('holds')
     answer()
     expect(await claim).toMatchObject({ holds: false })
     // Meanwhile everything is asked for anew.
     await sleep(5500)
-    expect(ear.heard.filter(({ type }) => type === 'holds').length).toBe(1)
+    expect(recorder.notices.filter(({ type }) => type === 'holds').length).toBe(1)
     await Promise.all([store.close(), next.close()])
   }, 10_000)
 })

@@ -1,22 +1,22 @@
 /**
- * How a run begins and ends: whose data this is, what time it is, and whether this is still the
- * Redis that wrote it.
+ * How a run begins and ends: it checks the identity of the data, the time, and whether this is still
+ * the Redis that wrote the data.
  *
- * **Time.** Redis knows only the wall clock of its machine. The store's own clock is kept in
- * `meta` and moved on by what that clock has moved, and never back: where the wall clock is set
- * back, the store's runs ahead of it and is slowed by one part in two thousand, far less than a
+ * **Time.** Redis knows only the wall clock of its machine. The store's own clock is stored in `meta`.
+ * It advances by what the wall clock has advanced, and never goes back. If the wall clock is set
+ * back, the store's clock is ahead of it and is slowed by one part in two thousand, far less than a
  * holder allows for.
  *
- * **The other form.** `redisLog` keeps its stream in `entries`. A namespace belongs to the form that
+ * **The other form.** `redisLog` has its stream in `entries`. A namespace belongs to the form that
  * was there first.
  *
- * **Another Redis.** Each process of Redis has a run id of its own. Where it is not the one that
- * wrote last, Redis was restarted, or a replica has taken its place, and what was answered lately
- * may have been lost. So every lease gets its full ttl again, the time between does not count
- * towards any lease's life (it is added to `away`), and whoever watches must read again. And
- * revisions go on above any that can have been given: from the wall clock, of which a second is
- * 2^20 revisions. No Redis makes one in each microsecond of its life, so whoever begins later
- * begins higher, whatever has been lost: all of it, even.
+ * **Another Redis.** Each Redis process has its own run id. If it is not the one that wrote last,
+ * Redis was restarted, or a replica has taken its place, and recent answers may have been lost. So
+ * every lease gets its full ttl again, the time in between does not count towards any lease's life
+ * (it is added to `away`), and every watch must read again. Revisions continue above any that can
+ * have been used: from the wall clock, in which a second is 2^20 revisions. No Redis makes a
+ * revision in every microsecond of its life, so a later start is always higher, even if everything
+ * was lost.
  */
 export const BEGIN = `
 begin = function()

@@ -1,6 +1,6 @@
 /** The other calls that change something, and the ends of leases. */
 export const CHANGES = String.raw`
--- The scores of leases in two ordered sets; false takes one out.
+-- The scores of leases in two sorted sets; false removes one.
 writeScores = function()
   for _, name in ipairs({ 'due', 'born' }) do
     local add, rem = {}, {}
@@ -18,8 +18,8 @@ writeScores = function()
   end
   S.scored = false
 end,
--- Forgets keys that nobody claims, the oldest first, where they are more than need be.
-tidy = function()
+-- Forgets idle keys, oldest first, if there are too many.
+forgetIdle = function()
   S.each('RPUSH', 'idle', S.idle)
   S.idleCount = S.idleCount + #S.idle
   local most = math.min(S.idleCount - S.limits.idle, #S.idle + 64)
@@ -27,13 +27,13 @@ tidy = function()
   if most <= 0 then return end
   local rem = {}
   for _, key in ipairs(call('LPOP', S.base .. 'idle', most) or {}) do
-    local line = S.get('lines', key)
+    local queue = S.get('lines', key)
     S.idleCount = S.idleCount - 1
-    if sub(line, 1, 1) == '-' then
+    if sub(queue, 1, 1) == '-' then
       rem[#rem + 1] = key
       S.set('lines', key, false)
     else
-      S.set('lines', key, sub(line, 1, 1) .. '.' .. sub(line, 3))
+      S.set('lines', key, sub(queue, 1, 1) .. '.' .. sub(queue, 3))
     end
   end
   S.each('ZREM', 'names', rem)
@@ -71,7 +71,7 @@ family = function(ids)
   end
   return all
 end,
--- A lease's claims as { token, key }, the latest first.
+-- A lease's claims as { token, key }, latest first.
 claimsOf = function(id)
   local own = {}
   for _, name in ipairs(S.more.members('c:' .. id)) do
@@ -84,7 +84,7 @@ claimsOf = function(id)
   return own
 end,
 
--- Ends leases, parents before children, in this revision: all their claims go, then others hold.
+-- Ends leases, parents before children, in this revision: removes all their claims, then promotes.
 finishLeases = function(ids, ending)
   local keys = {}
   for _, id in ipairs(ids) do
@@ -104,7 +104,7 @@ finishLeases = function(ids, ending)
     if lease.parent ~= '' then S.exclude('f:' .. lease.parent, lease.id) end
   end
   S.scored = true
-  for _, key in ipairs(keys) do S.settle(key) end
+  for _, key in ipairs(keys) do S.promote(key) end
   return #keys
 end,
 
@@ -118,7 +118,7 @@ expireLease = function(lease)
   S.more.finishLeases(S.more.family({ lease.id }), ending)
 end,
 
--- Looks at leases of which the time has come, or will in a moment.
+-- Checks the leases that are due, or will be in a moment.
 sweep = function(most)
   S.more.writeScores()
   local list = call('ZRANGEBYSCORE', S.base .. 'due', '-inf', format('%.3f', S.now + 10), 'LIMIT', 0, most)
@@ -129,7 +129,7 @@ sweep = function(most)
     elseif time <= S.now then S.more.expireLease(lease)
     else S.due[id] = time < S.HUGE and time or false end
   end
-  S.bury()
+  S.endOverdue()
   S.more.writeScores()
   local first = call('ZRANGE', S.base .. 'due', 0, 0, 'WITHSCORES')
   S.nextDue = first[2] and tonumber(first[2]) or S.HUGE
@@ -142,11 +142,11 @@ claimText = function(key, token)
   return concat({ key, token, lease.id, lease.holder, sub(claim, 51, 58), sub(claim, 60),
     sub(claim, 17, 33), held == S.NEVER and '' or held, S.text(S.deadline(lease)) }, '\31')
 end,
--- How many stand before the end of a line, but for so many, and the first of them.
+-- How many claims are before the end of a queue, minus a number, and the first of them.
 ahead = function(key, without)
-  local line = S.lineOf(key)
-  local _, count = S.counts(line)
-  return (count - without) .. '\31' .. S.more.claimText(key, (S.tokenAt(line, 1)))
+  local queue = S.queueOf(key)
+  local _, count = S.counts(queue)
+  return (count - without) .. '\31' .. S.more.claimText(key, (S.tokenAt(queue, 1)))
 end,
 busy = function(fields, first)
   local ahead = ''
@@ -172,7 +172,7 @@ checkParent = function(id)
   if parent.depth >= limits.leaseDepth then return S.refuse('too-deep', id, limits.leaseDepth) end
 end,
 
--- Fields: request, and as they are named; then the claims.
+-- Fields: request, then as named, then the claims.
 grant = function(fields)
   local _, holder, ttl, grace, life, parent, labels, ifFree = unpack(fields, 1, 8)
   local limits, count = S.limits, (#fields - 8) / 3
@@ -207,7 +207,7 @@ update = function(fields)
   if not claim then return refusal end
   S.revise()
   S.putClaim(key, token, sub(claim, 1, 59) .. value)
-  S.tell('u', key, token, S.leaseOf(id), sub(claim, 51, 58), value, '', '', '')
+  S.addEvent('u', key, token, S.leaseOf(id), sub(claim, 51, 58), value, '', '', '')
   return 'R' .. S.revText
 end,
 `

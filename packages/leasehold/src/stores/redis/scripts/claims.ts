@@ -1,25 +1,25 @@
 /**
- * Claiming, releasing and renewing: what nearly all calls are. Each gets its fields, checks all
- * before it changes anything, and answers with a text; `answers.ts` knows what they mean. Claims are
- * the last fields of a call, three each: key, standing, value.
+ * Claims, releases and renewals: nearly all calls. Each gets its fields, checks everything before it
+ * changes anything, and returns a string; see `answers.ts`. Claims are the last fields of a call,
+ * three each: key, mode, value.
  */
 export const CLAIMS = String.raw`
--- The fields of a call. A claim on one key and its release, which nearly all are, come in forms in
--- which most fields have places of their own.
-fieldsOf = function(said, kind)
+-- The fields of a call. A claim on one key and its release, the most common calls, have forms in which
+-- most fields have fixed positions.
+fieldsOf = function(input, kind)
   if kind == 'C' then
-    local one = find(said, '\31', 27, true)
-    local two = find(said, '\31', one + 1, true)
-    return { sub(said, 27, one - 1), sub(said, 3, 18), sub(said, 2, 2), sub(said, one + 1, two - 1),
-      sub(said, 19, 26), sub(said, two + 1) }
+    local one = find(input, '\31', 27, true)
+    local two = find(input, '\31', one + 1, true)
+    return { sub(input, 27, one - 1), sub(input, 3, 18), sub(input, 2, 2), sub(input, one + 1, two - 1),
+      sub(input, 19, 26), sub(input, two + 1) }
   elseif kind == 'R' then
-    local one = find(said, '\31', 34, true)
-    return { sub(said, 34, one - 1), sub(said, 2, 17), sub(said, 18, 33), sub(said, one + 1) }
+    local one = find(input, '\31', 34, true)
+    return { sub(input, 34, one - 1), sub(input, 2, 17), sub(input, 18, 33), sub(input, one + 1) }
   end
   local fields, first = {}, 3
   repeat
-    local last = find(said, '\31', first, true)
-    fields[#fields + 1] = sub(said, first, (last or 0) - 1)
+    local last = find(input, '\31', first, true)
+    fields[#fields + 1] = sub(input, first, (last or 0) - 1)
     first = (last or 0) + 1
   until not last
   return fields
@@ -33,36 +33,36 @@ noLease = function(id)
   return S.refuse('lease-not-found', id)
 end,
 
--- Ends what is overdue at the head of these keys, and sees whether their lines have room.
+-- Ends overdue leases at the front of these keys, and checks that their queues have room.
 prepare = function(fields, first)
   for at = first, #fields, 3 do
     local key = fields[at]
-    local line = S.lineOf(key)
-    while line do
-      local lease = S.leaseOf(sub(S.claimAt(key, (S.tokenAt(line, 1))), 1, 16))
+    local queue = S.queueOf(key)
+    while queue do
+      local lease = S.leaseOf(sub(S.claimAt(key, (S.tokenAt(queue, 1))), 1, 16))
       if S.deadline(lease) > S.now then break end
       S.more.expireLease(lease)
-      S.bury()
-      line = S.lineOf(key)
+      S.endOverdue()
+      queue = S.queueOf(key)
     end
-    if line then
-      local _, many = S.counts(line)
+    if queue then
+      local _, many = S.counts(queue)
       if many >= S.limits.claimsPerKey then return S.refuse('key-full', key, many) end
     end
   end
 end,
 
--- Adds claims under this revision; answers with what stands before those that wait.
+-- Adds claims with this revision. Returns the claims before those that wait.
 addClaims = function(lease, fields, first)
   local token, multi, ahead = S.revText, fields[first + 3] and '+' or '.', nil
   local start = lease.id .. S.nowText
   for at = first, #fields, 3 do
-    local key, standing, value = fields[at], fields[at + 1], fields[at + 2]
-    local rest = standing .. multi .. value
-    local holds = S.append(key, token, standing, start, rest)
+    local key, mode, value = fields[at], fields[at + 1], fields[at + 2]
+    local rest = mode .. multi .. value
+    local holds = S.append(key, token, mode, start, rest)
     S.include('c:' .. lease.id, token .. ' ' .. key)
     if multi ~= '.' then S.regroup(token, 1, holds and 0 or 1) end
-    S.tell('c', key, token, lease, standing, value, '', '', '')
+    S.addEvent('c', key, token, lease, mode, value, '', '', '')
     if not holds then ahead = (ahead or '') .. '\30' .. S.more.ahead(key, 1) end
   end
   return ahead
@@ -93,8 +93,8 @@ findClaim = function(id, key, token)
   local claim = S.claimAt(key, token)
   if claim and sub(claim, 1, 16) == id then return claim end
   if not S.leaseOf(id) then return false, S.noLease(id) end
-  local line = S.lineOf(key)
-  return false, S.refuse('claim-not-found', id, token, key, line and S.tokenAt(line, 1) or '')
+  local queue = S.queueOf(key)
+  return false, S.refuse('claim-not-found', id, token, key, queue and S.tokenAt(queue, 1) or '')
 end,
 
 -- Fields: request, lease, token; then the keys.
@@ -109,7 +109,7 @@ release = function(fields)
   for at = 4, #fields do
     local key = fields[at]
     S.remove(key, token, found[at], 'released\29\29')
-    S.settle(key)
+    S.promote(key)
   end
   return 'R' .. S.revText
 end,

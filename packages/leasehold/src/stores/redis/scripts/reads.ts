@@ -1,12 +1,12 @@
-/** The calls that only read, and those of the store itself: how a lease stands, what is new. */
+/** The calls that only read, and those of the store itself: a lease's claims, new events. */
 export const READS = String.raw`
 entry = function(key, most)
-  local line = S.lineOf(key)
-  if not line then return '0\0310', {} end
-  local held, count = S.counts(line)
+  local queue = S.queueOf(key)
+  if not queue then return '0\0310', {} end
+  local held, count = S.counts(queue)
   local shown = {}
   for at = 1, math.min(count, most or math.min(held + 1, S.limits.shown)) do
-    shown[at] = '\30' .. S.more.claimText(key, (S.tokenAt(line, at)))
+    shown[at] = '\30' .. S.more.claimText(key, (S.tokenAt(queue, at)))
   end
   return held .. '\31' .. count, shown
 end,
@@ -70,21 +70,21 @@ readLeases = function(fields)
   return concat(parts, '\30')
 end,
 
--- A tenure is the event of its end. Each knows the revision of the one before it on the same key;
--- where several ended in one revision they stand together in one entry of the log.
+-- A tenure is the event of its end. Each has the revision of the one before it on the same key.
+-- Tenures that ended in one revision are together in one entry of the log.
 readHistory = function(fields)
   local key, most = fields[1], S.limits.historyPerKey
   S.write()
-  local line = S.get('lines', key)
-  local parts, at = { 'T' .. S.revText }, line and sub(line, 3, 18)
+  local queue = S.get('lines', key)
+  local parts, at = { 'T' .. S.revText }, queue and sub(queue, 3, 18)
   while at and #parts <= most do
     local item = call('XRANGE', S.base .. 'log', at, '+', 'COUNT', 1)[1]
     local own, before = {}, nil
-    for told in string.gmatch(item and item[2][2] or '', '[^\30]+') do
-      local its, kind, name = match(told, '^([^\31]*)\31([^\31]*)\31([^\31]*)')
-      local held, previous = match(told, '\31([^\31]*)\31([^\31]*)$')
+    for event in string.gmatch(item and item[2][2] or '', '[^\30]+') do
+      local its, kind, name = match(event, '^([^\31]*)\31([^\31]*)\31([^\31]*)')
+      local held, previous = match(event, '\31([^\31]*)\31([^\31]*)$')
       if its == at and kind == 'r' and name == key and held ~= '' then
-        own[#own + 1] = told
+        own[#own + 1] = event
         before = before or previous
       end
     end
@@ -96,8 +96,8 @@ readHistory = function(fields)
   return concat(parts, '\30')
 end,
 
--- How the claims of a lease stand, for its watch.
-standing = function(fields)
+-- The claims of a lease, for its watch.
+ownClaims = function(fields)
   local id = fields[1]
   if not S.leaseOf(id) then return S.more.gone(id) end
   local parts = { 'S' .. S.revText }
@@ -110,7 +110,7 @@ standing = function(fields)
   return concat(parts, '\30')
 end,
 
--- The events after a revision, or from now on none; some of them, where they are many.
+-- The events after a revision, at most some of them; none without a revision.
 eventsAfter = function(fields)
   local from = fields[1]
   S.write()

@@ -4,19 +4,19 @@ import { BEGIN } from './begin.ts'
 import { CHANGES } from './changes.ts'
 import { CLAIMS } from './claims.ts'
 import { LEASES } from './leases.ts'
-import { LINES } from './lines.ts'
+import { QUEUES } from './queues.ts'
 import { READS } from './reads.ts'
-import { REVOKING } from './revoking.ts'
+import { REVOCATIONS } from './revocations.ts'
 import { STATE } from './state.ts'
 
 /**
- * The arguments of a run: who sends, the number of this run among the sender's, and the calls, each
- * one text: a letter for what it is, and its fields; the first of a change is its request id. The
- * answer is one text too: milliseconds until a lease must be looked at, whose data it is, and an
- * answer each. It is one because arguments and answers are what a run spends much of its time on.
+ * The arguments of a run: the sender, the number of this run of the sender, and the calls. Each call
+ * is one string: a letter for its kind, and its fields; the first field of a change is its request
+ * id. The answer is one string, too: milliseconds until a lease must be checked, the identity of
+ * the data, and one answer per call. It is one string because a run spends much of its time on these.
  *
- * A client library may send a run again when its connection broke, though nobody asked it to: what
- * has a number that was seen before is not carried out.
+ * A client library may send a run again after its connection broke, although nobody asked it to. A
+ * run with a number that was seen before is not carried out.
  */
 const BEFORE = String.raw`
 local call, sub, find, match, concat, format =
@@ -29,7 +29,7 @@ NEVER = '                 ',
 LEASE = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$',
 `
 
-/** What is not always needed is made when it first is. */
+/** Functions that are not always needed are created on first use. */
 const BETWEEN = `
 }
 S.more = setmetatable({}, { __index = function(_, name)
@@ -41,18 +41,18 @@ const AFTER = `
   return S.more[name]
 end })
 
-local trouble = S.begin()
-if trouble then return redis.error_reply(trouble) end
+local failure = S.begin()
+if failure then return redis.error_reply(failure) end
 local CHANGES = { C = 'claim', c = 'claim', R = 'release', r = 'release', g = 'grant', u = 'update', v = 'revoke' }
 local OTHERS = { n = 'renew', k = 'readKey', p = 'readPrefix', l = 'readLease', a = 'readLeases',
-  h = 'readHistory', s = 'standing', f = 'eventsAfter' }
+  h = 'readHistory', s = 'ownClaims', f = 'eventsAfter' }
 local sender = '\\31' .. ARGV[1]
 local all, asked, keys = {}, { sender }, {}
 for at = 3, #ARGV do
-  local said = ARGV[at]
-  local kind = sub(said, 1, 1)
+  local input = ARGV[at]
+  local kind = sub(input, 1, 1)
   if CHANGES[kind] then
-    local fields = S.fieldsOf(said, kind)
+    local fields = S.fieldsOf(input, kind)
     all[at] = fields
     if fields[1] ~= '' then asked[#asked + 1] = fields[1] end
     if kind == 'C' or kind == 'R' then keys[#keys + 1] = fields[4] end
@@ -65,8 +65,8 @@ if seen and tonumber(seen) >= tonumber(ARGV[2]) then return redis.error_reply('R
 local expected, most = S.nextDue, 20
 local answers = { '', S.uid }
 for at = 3, #ARGV do
-  local said = ARGV[at]
-  local kind = sub(said, 1, 1)
+  local input = ARGV[at]
+  local kind = sub(input, 1, 1)
   local change = CHANGES[kind]
   if change then
     local fields = all[at]
@@ -75,14 +75,14 @@ for at = 3, #ARGV do
     if not answer then
       answer = (S[change] or S.more[change])(fields)
       if request ~= '' then S.remember(request, answer) end
-      if S.heirs[1] then S.bury() end
+      if S.promoted[1] then S.endOverdue() end
     end
     answers[at] = answer
   elseif kind == 'w' then
     most = 500
     answers[at] = kind
   else
-    answers[at] = (S[OTHERS[kind]] or S.more[OTHERS[kind]])(S.fieldsOf(said))
+    answers[at] = (S[OTHERS[kind]] or S.more[OTHERS[kind]])(S.fieldsOf(input))
   end
 end
 if S.nextDue <= S.now or most == 500 then S.more.sweep(most) end
@@ -94,18 +94,18 @@ answers[1] = remaining
 return concat(answers, '\\28')
 `
 
-/** Keys that nobody claims, of which more are remembered for a while: a reader steps over them. */
+/** More idle keys than this are not kept: a reader must skip them. */
 const IDLE_MAX = 4096
 
 export interface Script {
   readonly text: string
-  /** What Redis calls it by. */
+  /** Its name in Redis. */
   readonly digest: string
 }
 
 /**
- * The script for these limits. One that `shrinks` may run where Redis' memory is full: to be used
- * for calls that make room, or need none.
+ * The script for these limits. One that `shrinks` may run while Redis's memory is full: use it for
+ * calls that free memory, or need none.
  */
 export function scriptFor(limits: Limits, shrinks: boolean): Script {
   const names = ['claimsPerKey', 'claimsPerLease', 'childrenPerLease', 'leaseDepth'] as const
@@ -113,8 +113,8 @@ export function scriptFor(limits: Limits, shrinks: boolean): Script {
   const each = [...names, ...sizes].map((name) => `${name} = ${limits[name]}`)
   const settings = `limits = { ${each.join(', ')}, shown = ${CLAIMS_SHOWN}, idle = ${Math.min(limits.idleKeys, IDLE_MAX)} },`
   const first = shrinks ? '#!lua flags=allow-oom' : '#!lua'
-  const always = [BEFORE, settings, STATE, BEGIN, LINES, LEASES, CLAIMS]
-  return scriptOf([first, ...always, BETWEEN, CHANGES, REVOKING, READS, AFTER].join('\n'))
+  const always = [BEFORE, settings, STATE, BEGIN, QUEUES, LEASES, CLAIMS]
+  return scriptOf([first, ...always, BETWEEN, CHANGES, REVOCATIONS, READS, AFTER].join('\n'))
 }
 
 export function scriptOf(text: string): Script {

@@ -1,34 +1,34 @@
 /**
- * The script's state: what it has read of Redis, and what it will write when it is done.
+ * The script's state: what it has read from Redis, and what it will write when it is done.
  *
- * One run of the script carries out many calls. What it reads it keeps, and what it changes it
- * writes together at the end, because in a script each Redis command costs about as much as all
- * the rest of a call. Everything kept is text, with the separators of `fields.ts`.
+ * One run of the script carries out many calls. It caches what it reads, and writes all changes
+ * together at the end, because in a script each Redis command costs about as much as all the rest
+ * of a call. Everything is stored as strings, with the separators of `fields.ts`.
  *
- * All functions and all state are in one table, S. Each run makes them anew, and a function costs
- * as much to make as there are variables around it that it uses. For the same reason, functions
- * that most runs do without are made only where they are needed: see `script.ts`.
+ * All functions and all state are in one table, S. Each run creates them again, and creating a
+ * function costs as much as the number of outer variables that it uses. So functions that most
+ * runs do not need are created only when they are used: see `script.ts`.
  *
  * The keys, all in one slot by the tag in their names:
  *
- * - `meta`: who wrote it, revision, time, and where the log of events begins; see `begin`.
- * - `lines`: key -> its claims in order; see `lines.ts`. `names`: the keys in it, by name.
- * - `idle`: a queue of keys of which some are claimed no more. `claims`: 'token key' -> what the
- *   claim is, unless it stands alone in its line.
+ * - `meta`: identity, revision, time, and where the log of events begins; see `begin`.
+ * - `lines`: key -> its queue of claims; see `queues.ts`. `names`: the keys in it, by name.
+ * - `idle`: a queue of keys, some of which have no claims. `claims`: 'token key' -> the claim,
+ *   unless it is alone in its queue.
  * - `groups`: token -> claims that were made together on several keys: how many, how many wait.
- * - `leases`: id -> what it was granted with. `renewed`: id -> when it was last renewed.
- * - `due`: when each lease is to be looked at: never later than its deadline, maybe earlier.
+ * - `leases`: id -> its properties. `renewed`: id -> when it was last renewed.
+ * - `due`: when each lease is checked next: never after its deadline, maybe before.
  * - `born`: the leases by the revision of their grant. `c:id`, `f:id`: its claims, its children.
  * - `log`: the latest events, a stream.
  * - `requests`, `ended`: the latest answers and ends, in two generations each, 1 the younger and 0
- *   the older: at least so many as they must are remembered, at most twice as many.
+ *   the older: at least the required number is kept, at most twice as many.
  */
 export const STATE = String.raw`
 keys = {}, got = { lines = {} }, changed = {}, adds = {}, rems = {}, sizes = {}, named = {}, idle = {},
 due = {}, born = {}, scored = false, known = {}, asked = {}, events = {}, eventCount = 0,
-notes = false, found = {}, heirs = {}, wrote = false,
+notes = false, found = {}, promoted = {}, wrote = false,
 
--- Times and spans are texts of milliseconds; one that never ends is the empty text.
+-- Times and durations are strings of milliseconds; an infinite one is the empty string.
 text = function(number)
   if number == S.HUGE then return '' end
   return format('%.3f', number)
@@ -87,8 +87,8 @@ end,
 recall = function(name, field)
   return call('HGET', S.base .. name .. '1', field) or call('HGET', S.base .. name .. '0', field)
 end,
--- Reads what nearly all calls of a run need together: what was answered to their requests, or
--- false, and the lines of their keys.
+-- Reads together what nearly all calls of a run need: the answers to their requests, or false, and
+-- the queues of their keys.
 fetch = function(requests, keys)
   local young = call('HMGET', S.young, unpack(requests))
   local old = call('HMGET', S.old, unpack(requests))
@@ -113,7 +113,7 @@ rotate = function(name)
   call('RENAME', S.base .. name .. '1', S.base .. name .. '0')
 end,
 
--- Members of sets are never put in again when they were taken out.
+-- Members of sets are never added again after they were removed.
 include = function(name, member)
   local adds = S.adds[name]
   if adds then adds[#adds + 1] = member else S.adds[name] = { member } end
@@ -160,12 +160,12 @@ writeNames = function()
   S.named = {}
 end,
 
--- All events of one run are one entry, by the last of their revisions: so none is ever split. The
--- log is cut by generations: the events after mid are the younger, those after complete are kept.
+-- All events of one run are one entry, with the last of their revisions: so none is ever split. The
+-- log is cut by generations: the events after mid are the younger ones, those after complete are kept.
 writeEvents = function()
-  local told = concat(S.events, '\30')
-  call('XADD', S.base .. 'log', S.revText .. '-0', 'e', told)
-  call('PUBLISH', S.uid .. ':news', S.logged .. '\30' .. S.revText .. '\30' .. told)
+  local events = concat(S.events, '\30')
+  call('XADD', S.base .. 'log', S.revText .. '-0', 'e', events)
+  call('PUBLISH', S.uid .. ':news', S.logged .. '\30' .. S.revText .. '\30' .. events)
   S.logged = S.revText
   S.gen = S.gen + S.eventCount
   S.events, S.eventCount = {}, 0
@@ -178,7 +178,7 @@ write = function()
   local over = S.changed.ended1
   S.wrote = S.wrote or S.asked[1] ~= nil
   if S.named[1] then S.writeNames() end
-  if S.idle[1] then S.more.tidy() end
+  if S.idle[1] then S.more.forgetIdle() end
   for name, changed in pairs(S.changed) do
     S.wrote = true
     S.writeHash(name, changed)
@@ -196,14 +196,14 @@ write = function()
   if S.scored then S.more.writeScores() end
   if S.eventCount > 0 then S.writeEvents() end
   if S.notes then
-    for id, said in pairs(S.notes) do call('PUBLISH', S.uid .. ':' .. id, said) end
+    for id, input in pairs(S.notes) do call('PUBLISH', S.uid .. ':' .. id, input) end
     S.notes = false
   end
 end,
 
-note = function(id, said)
+note = function(id, input)
   local notes = S.notes or {}
-  notes[id] = notes[id] and (notes[id] .. '\30' .. said) or said
+  notes[id] = notes[id] and (notes[id] .. '\30' .. input) or input
   S.notes = notes
 end,
 `

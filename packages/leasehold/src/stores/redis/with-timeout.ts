@@ -1,7 +1,7 @@
 import type { Clock, LeaseholdError } from '../../port/index.ts'
 
-/** What is done, or this error where it takes too long: a library without a connection waits on. */
-export function inTime<Done>(
+/** The result, or this error if it takes too long: a library without a connection waits forever. */
+export function withTimeout<Done>(
   done: Promise<Done>,
   clock: Clock,
   ms: number,

@@ -1,25 +1,25 @@
 import { show } from '../port/index.ts'
-import { type Experience, Memory } from './experience.ts'
+import { HoldHistory, type HoldStatistics } from './hold-history.ts'
 import { BUCKETS, type Sketch } from './sketch.ts'
 
 /**
- * A memory as text, to be kept in a store. Its lines: form and checksum of the rest; kind; number of
- * holds seen; and for each generation, the newer one first, the number of deaths, the buckets of
- * `held` and the buckets of `outlived`. Neighbouring buckets are written as the first one's number
- * and all counts: `93:1,20 120:4`.
+ * A history as a string, to be stored. Its lines: format and checksum of the rest; kind; number of
+ * holds observed; and for each generation, newer first, the number of deaths, the buckets of `held`
+ * and the buckets of `outlived`. Adjacent buckets are written as the number of the first one and
+ * all counts: `93:1,20 120:4`.
  */
 const FORM = 'adaptive-ttl/1'
-/** What a store keeps as a claim's value. No text of ours comes near. */
+/** The maximum size of a claim's value. Our strings are much shorter. */
 const TEXT_LENGTH_MAX = 64 * 1024
 const LINES = 8
 
-export function textOf(kind: string, { seen, newer, older }: Memory): string {
+export function serialize(kind: string, { seen, newer, older }: HoldHistory): string {
   const body = [kind, seen, ...linesOf(newer), ...linesOf(older)].join('\n')
   return `${FORM} ${checksum(body)}\n${body}`
 }
 
-/** The memory, or in words what is wrong with the text. */
-export function memoryOf(text: string, kind: string): Memory | string {
+/** The history, or a description of what is wrong with the string. */
+export function deserialize(text: string, kind: string): HoldHistory | string {
   if (text.length > TEXT_LENGTH_MAX) return `it has ${text.length} characters`
   const [head = '', ...lines] = text.split('\n')
   const [form = '', sum] = head.split(' ')
@@ -27,20 +27,20 @@ export function memoryOf(text: string, kind: string): Memory | string {
   if (sum !== checksum(lines.join('\n'))) return 'its checksum is wrong'
   if (lines[0] !== kind) return `it is about kind ${show(lines[0])}`
   if (lines.length !== LINES) return `it has ${lines.length + 1} lines and not ${LINES + 1}`
-  const memory = new Memory()
-  memory.seen = Number(lines[1])
+  const history = new HoldHistory()
+  history.seen = Number(lines[1])
   const isRead =
-    isCount(memory.seen) &&
-    read(lines.slice(2, 5), memory.newer) &&
-    read(lines.slice(5), memory.older)
-  return isRead ? memory : 'its counts cannot be read'
+    isCount(history.seen) &&
+    read(lines.slice(2, 5), history.newer) &&
+    read(lines.slice(5), history.older)
+  return isRead ? history : 'its counts cannot be read'
 }
 
-function linesOf({ died, held, outlived }: Experience): string[] {
+function linesOf({ died, held, outlived }: HoldStatistics): string[] {
   return [String(died), bucketsText(held), bucketsText(outlived)]
 }
 
-function read([died, held, outlived]: readonly string[], into: Experience): boolean {
+function read([died, held, outlived]: readonly string[], into: HoldStatistics): boolean {
   into.died = Number(died)
   return (
     isCount(into.died) && readBuckets(held!, into.held) && readBuckets(outlived!, into.outlived)
@@ -74,7 +74,7 @@ function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0
 }
 
-/** FNV-1a: against a damaged text, not against a forged one. Finds every single wrong character. */
+/** FNV-1a: detects damage, not forgery. It finds every single wrong character. */
 export function checksum(text: string): string {
   let sum = 0x811c9dc5
   for (let at = 0; at < text.length; at++) {

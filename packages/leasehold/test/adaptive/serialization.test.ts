@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { checksum } from '../../src/adaptive/text.ts'
+import { checksum } from '../../src/adaptive/serialization.ts'
 import { AdaptiveTtl, type ObservedHold } from '../../src/index.ts'
 
 const options = { kind: 'fine|tune\u2028 "1"' }
@@ -14,14 +14,14 @@ const observations: fc.Arbitrary<ObservedHold[]> = fc.array(
   { maxLength: 300, size: 'max' },
 )
 
-function textOf(seen: readonly ObservedHold[]): string {
+function serialize(seen: readonly ObservedHold[]): string {
   const made = new AdaptiveTtl(options)
   for (const hold of seen) made.observe(hold)
   return made.toText()
 }
 
-describe('the text', () => {
-  it('is read again as it was written, to the same choice', () => {
+describe('the stored string', () => {
+  it('is read as it was written, and gives the same choice', () => {
     fc.assert(
       fc.property(observations, (seen) => {
         const made = new AdaptiveTtl(options)
@@ -41,7 +41,7 @@ describe('the text', () => {
       held: 1000 * 1.01 ** (index % 400),
       ended: 'released' as const,
     }))
-    expect(textOf(usual).length).toBeLessThan(600)
+    expect(serialize(usual).length).toBeLessThan(600)
     const spread = Array.from({ length: 20_000 }, (_, index) => ({
       held: 1.1 ** ((index * 7) % 255),
       ended: 'outlived' as const,
@@ -53,7 +53,7 @@ describe('the text', () => {
   })
 
   it('with any wrong character is not used, and it says so', () => {
-    const text = textOf([
+    const text = serialize([
       { held: 5000, ended: 'released' },
       { held: 7000, ended: 'outlived', ttl: 5000 },
     ])
@@ -70,7 +70,7 @@ describe('the text', () => {
     )
   })
 
-  it('that is none begins anew, with the reason in the explanation', () => {
+  it('that is invalid is ignored, with the reason in the explanation', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(AdaptiveTtl.fromText(text, options).damage).toBeTypeOf('string')
@@ -83,7 +83,7 @@ describe('the text', () => {
     expect(reasonOf('x'.repeat(70_000))).toBe('it has 70000 characters')
     const other = AdaptiveTtl.fromText(new AdaptiveTtl({ kind: 'embed' }).toText(), options)
     expect(other.choose().why).toContain(
-      'what was kept could not be used: it is about kind "embed"',
+      'the stored history could not be used: it is about kind "embed"',
     )
   })
 

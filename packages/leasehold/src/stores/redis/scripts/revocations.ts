@@ -1,10 +1,10 @@
-/** Ends by force. */
-export const REVOKING = String.raw`
+/** Revocations. */
+export const REVOCATIONS = String.raw`
 revoked = function(leases, claims, more)
   return concat({ 'V' .. S.revText, leases, claims, more and '1' or '' }, '\31')
 end,
 
--- Gives leases a last deadline that no renewal can pass.
+-- Gives leases a final deadline that no renewal can extend.
 cap = function(ids, time, ending)
   local count = 0
   for _, id in ipairs(ids) do
@@ -22,7 +22,7 @@ cap = function(ids, time, ending)
   return count
 end,
 
-revokeLeases = function(kind, id, after, said)
+revokeLeases = function(kind, id, after, input)
   if not S.leaseOf(id) then return S.noLease(id) end
   local ids, more = { id }, false
   if kind == 'parent' then
@@ -31,23 +31,23 @@ revokeLeases = function(kind, id, after, said)
     while #ids > S.limits.page do ids[#ids] = nil end
   end
   if after > 0 then
-    return S.more.revoked(S.more.cap(ids, S.now + after, 'broken' .. said), 0, more)
+    return S.more.revoked(S.more.cap(ids, S.now + after, 'broken' .. input), 0, more)
   end
   if #ids == 0 then return S.more.revoked(0, 0, more) end
   S.revise()
   local all = S.more.family(ids)
-  local removed = S.more.finishLeases(all, 'revoked' .. said)
+  local removed = S.more.finishLeases(all, 'revoked' .. input)
   return S.more.revoked(#all, removed, more)
 end,
 
--- Adds the claims of a key to those that are meant, up to one more than may go at once.
+-- Adds the targeted claims of a key, up to one more than may be removed at once.
 collect = function(key, victims)
-  local line = S.lineOf(key)
-  if not line then return end
-  local _, count = S.counts(line)
+  local queue = S.queueOf(key)
+  if not queue then return end
+  local _, count = S.counts(queue)
   for at = 1, count do
     if #victims > S.limits.page then return end
-    victims[#victims + 1] = { key, (S.tokenAt(line, at)) }
+    victims[#victims + 1] = { key, (S.tokenAt(queue, at)) }
   end
 end,
 meant = function(kind, target, token)
@@ -83,7 +83,7 @@ revokeClaims = function(kind, target, token, ending)
   for _, victim in ipairs(victims) do
     if not done[victim[1]] then
       done[victim[1]] = true
-      S.settle(victim[1])
+      S.promote(victim[1])
     end
   end
   return S.more.revoked(0, #victims, more)
@@ -91,10 +91,10 @@ end,
 
 revoke = function(fields)
   local _, kind, target, token, after, by, why = unpack(fields, 1, 7)
-  local said = '\29' .. by .. '\29' .. why
+  local input = '\29' .. by .. '\29' .. why
   if kind == 'lease' or kind == 'parent' then
-    return S.more.revokeLeases(kind, target, tonumber(after), said)
+    return S.more.revokeLeases(kind, target, tonumber(after), input)
   end
-  return S.more.revokeClaims(kind, target, token, 'revoked' .. said)
+  return S.more.revokeClaims(kind, target, token, 'revoked' .. input)
 end,
 `
