@@ -9,9 +9,9 @@ interface Pending {
 }
 
 /**
- * A clock that a test moves. Nothing happens by itself: `advance` lets time pass, timer by timer
- * in order, and lets promises settle after each. It uses none of the timers that a test runner can
- * fake, so that it works beside them.
+ * A clock that a test moves. Nothing happens by itself: `advance` lets time pass, timer by timer in
+ * order, and lets promises settle after each. It uses no timers that a test runner can fake, so it
+ * works together with fake timers.
  */
 export class TestClock implements Clock {
   #now: number
@@ -20,7 +20,7 @@ export class TestClock implements Clock {
   #deferred = 0
   readonly #pending = new Set<Pending>()
 
-  /** Where time begins; positive. */
+  /** The start time; positive. */
   constructor(start = 1_000_000) {
     this.#now = start
   }
@@ -62,19 +62,19 @@ export class TestClock implements Clock {
   }
 
   /**
-   * Time passes, but this process does not notice: it was stalled, and no timer could run. What
-   * was due meanwhile happens with the next `advance`, be it by 0.
+   * Time passes, but this process does not notice: it was stalled, and no timer could run. What was
+   * due in the meantime happens with the next `advance`, even by 0.
    */
   stall(ms: number): void {
     this.#now += ms
   }
 
-  /** The machine is suspended: `now` stands still and `asleep` goes on. */
+  /** The machine is suspended: `now` stops and `asleep` continues. */
   sleep(ms: number): void {
     this.#asleep += ms
   }
 
-  /** Lets everything happen that needs no time: promises, and what was deferred. */
+  /** Lets everything happen that needs no time: promises, and deferred calls. */
   async settle(): Promise<void> {
     do await new Promise<void>((resolve) => realSetImmediate(resolve))
     while (this.#deferred > 0)

@@ -19,8 +19,11 @@ describe('invalid options', () => {
     [{}, 'kind is undefined: it must be a string'],
     [{ kind: 'a', min: '1m', max: '30s' }, 'min 1m is longer than max 30s'],
     [{ kind: 'a', min: 0 }, 'min is 0: it must be more than 0'],
-    [{ kind: 'a', min: -1 }, 'min is -1: it must be a number of milliseconds'],
-    [{ kind: 'a', max: 'infinite' }, 'max is infinite: a dead holder would never be found out'],
+    [{ kind: 'a', min: -1 }, 'min is -1: it must be at least 0 milliseconds'],
+    [
+      { kind: 'a', max: 'infinite' },
+      'max is infinite: a dead holder would block the resource forever',
+    ],
     [{ kind: 'a', part: 1 }, 'part is 1: it must be a number from 0.01 to 0.95'],
     [{ kind: 'a', renewalCost: -1 }, 'renewalCost is -1: it must be a number from 0 to'],
     [{ kind: 'a', blockedCost: Number.NaN }, 'blockedCost is NaN: it must be a number'],

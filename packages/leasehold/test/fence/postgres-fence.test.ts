@@ -51,7 +51,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     for (const client of [pool, sql]) {
       const refused = postgresFence(client, { table: 'nowhere' }).admit('a', 1)
       await expect(refused).rejects.toMatchObject({ code: 'invalid-argument' })
-      await expect(refused).rejects.toThrow('call prepare()')
+      await expect(refused).rejects.toThrow('Call prepare()')
     }
   })
 

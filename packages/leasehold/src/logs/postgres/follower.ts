@@ -11,7 +11,7 @@ export async function pollerOf(
   epoch: string,
   settings: Settings,
 ): Promise<Poller> {
-  const { line, timeout } = settings
+  const { listener, timeout } = settings
   const poller = new Poller(feed, settings, async () => {
     const { after } = feed
     const page = await tables.read(after)
@@ -21,14 +21,14 @@ export async function pollerOf(
     else feed.deliver(page.entries.filter(({ position }) => position > feed.after))
     return page.last > feed.after
   })
-  if (line) {
+  if (listener) {
     const changed = (isUp: boolean) => (isUp ? poller.wake() : feed.end(lost()))
     const hear = (payload: string) => {
       const [position, by] = payload.split(' ')
       // The answer to an own append delivers its entry, or wakes the poller.
       if (by !== tables.sender) poller.wake(Number(position) || Infinity)
     }
-    feed.onClose(await line.listen(tables.channel, hear, changed, timeout))
+    feed.onClose(await listener.listen(tables.channel, hear, changed, timeout))
   }
   return poller
 }

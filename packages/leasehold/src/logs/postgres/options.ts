@@ -20,7 +20,7 @@ export interface PostgresLogOptions extends LogOptions {
 export interface Settings extends LogSettings {
   readonly connection: Connection
   /** Where to listen; `undefined` for nowhere. */
-  readonly line: Connection | undefined
+  readonly listener: Connection | undefined
   readonly schema: string
   readonly poll: number
 }
@@ -32,7 +32,7 @@ export function settingsOf(client: PostgresClient, options: PostgresLogOptions):
   return settings
 }
 
-export function promisesOf({ timeout, line, poll }: Settings): LogPromises {
+export function promisesOf({ timeout, listener, poll }: Settings): LogPromises {
   return {
     engine: 'postgres',
     durability: 'disk',
@@ -43,7 +43,7 @@ export function promisesOf({ timeout, line, poll }: Settings): LogPromises {
       'Every entry is committed with synchronous_commit on before it is acknowledged.',
       'A failover to a standby that is not synchronous (synchronous_standby_names) loses what had not reached it. Replicas of the kernel notice, and go on with tokens above all that they have seen.',
       'Entries are committed one after the other, and each carries many calls.',
-      ...(line === undefined
+      ...(listener === undefined
         ? [`Nothing is pushed: an entry is seen up to ${poll} ms later.`]
         : []),
     ],

@@ -120,8 +120,8 @@ export class Tables {
 
   /** A name lets the statement be prepared once, which only a direct connection can. */
   #rows(text: string, values: Value[] = [], name?: string): Promise<Rows> {
-    const { connection, line } = this.#settings
-    const isDirect = name !== undefined && line === connection
+    const { connection, listener } = this.#settings
+    const isDirect = name !== undefined && listener === connection
     return connection.rows(text, values, isDirect ? `${this.#schema}.${name}` : undefined)
   }
 }

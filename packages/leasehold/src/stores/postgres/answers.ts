@@ -15,8 +15,8 @@ import {
 } from '../../port/index.ts'
 
 /**
- * How answers come from the database: arrays, in the order in which the statements build them.
- * A text that PostgreSQL cannot keep, because it has a NUL in it, is written with an escape.
+ * The format of the database's answers: arrays, in the order in which the statements build them.
+ * A string with a NUL, which PostgreSQL cannot store, is written with an escape.
  */
 const ESCAPE = '\u0001'
 
@@ -35,7 +35,7 @@ export function numberOf(id: LeaseId): number {
   return typeof id === 'string' && /^[1-9][0-9]{0,15}$/.test(id) ? Number(id) : 0
 }
 
-/** An infinite number arrives as a text. */
+/** An infinite number arrives as a string. */
 type Num = number | string
 
 export type ClaimRow = readonly [
@@ -57,7 +57,7 @@ export function readClaim(row: ClaimRow): Claim {
     token,
     lease: String(lease),
     holder: fromText(holder),
-    ...readStanding(standing),
+    ...readMode(standing),
     value: readValue(value),
     claimedAt,
     heldSince: heldSince ?? undefined,
@@ -65,7 +65,7 @@ export function readClaim(row: ClaimRow): Claim {
   }
 }
 
-function readStanding(standing: number): { mode: Mode; limit: number | undefined } {
+function readMode(standing: number): { mode: Mode; limit: number | undefined } {
   return standing === -1
     ? { mode: 'exclusive', limit: undefined }
     : { mode: 'shared', limit: standing || undefined }
@@ -87,9 +87,9 @@ export function readAhead(rows: readonly AheadRow[]): Ahead[] {
   return rows.map(([key, count, first]) => ({ key, count, first: readClaim(first) }))
 }
 
-export type LineRow = readonly [claims: ClaimRow[], holders: number, count: number]
+export type QueueRow = readonly [claims: ClaimRow[], holders: number, count: number]
 
-export function readLine([claims, holders, count]: LineRow): Omit<KeyEntry, 'key'> {
+export function readQueue([claims, holders, count]: QueueRow): Omit<KeyEntry, 'key'> {
   return { claims: claims.map(readClaim), holders, count }
 }
 
@@ -188,7 +188,7 @@ export function readEvent(row: EventRow): Event {
     token,
     lease: String(lease),
     holder: fromText(holder),
-    ...readStanding(standing),
+    ...readMode(standing),
     value: readValue(value),
     end: readEnd(end),
     at,
@@ -201,7 +201,7 @@ export function readOwn([key, token, holds]: OwnRow): OwnClaim {
   return { key, token, holds }
 }
 
-/** What a call was refused with, as the statements say it. */
+/** The refusal of a call, in the form of the statements. */
 export type RefusalRow =
   | readonly ['no-lease', end: End | null]
   | readonly ['no-claim', key: string, first: number | null]
@@ -212,7 +212,7 @@ export type RefusalRow =
   | readonly ['deep', most: number]
   | readonly ['leases', most: number]
 
-/** What was asked, as far as a refusal speaks of it. */
+/** The parts of a call that a refusal mentions. */
 export interface Asked {
   readonly lease?: LeaseId | undefined
   readonly token?: number | undefined

@@ -1,6 +1,6 @@
 import { type Clock, LeaseholdError, type Timer } from '../../port/index.ts'
 
-/** The answer, or a rejection where it has not come by the deadline. Keeps the process running. */
+/** The answer, or a rejection if it has not arrived by the deadline. Keeps the process running. */
 export function answerBy<Answer>(
   clock: Clock,
   deadline: number,
@@ -20,7 +20,7 @@ export interface Due {
 }
 
 /**
- * Calls in the order of their deadlines. Each is rejected and taken out when its time is over; until
+ * Calls in the order of their deadlines. Each is rejected and removed when its time is over. Until
  * `stop`, one timer for all of them keeps the process running.
  */
 export class CallDeadlines {
@@ -34,7 +34,7 @@ export class CallDeadlines {
     this.#late = late
   }
 
-  /** Watches over these, which may be more by the time that the first is late. */
+  /** Watches these calls. There may be more of them by the time that the first is late. */
   start(calls: Due[]): void {
     if (this.#timer !== undefined || calls.length === 0) return
     this.#calls = calls
@@ -46,13 +46,13 @@ export class CallDeadlines {
     this.#timer = undefined
   }
 
-  /** Watches over these from now on, whichever were watched over before. */
+  /** Watches these calls from now on, instead of the earlier ones. */
   restart(calls: Due[]): void {
     this.stop()
     this.start(calls)
   }
 
-  /** Takes out what is late by now, of which a timer may not have told yet. */
+  /** Removes the late calls that no timer has reported yet. */
   expire(): void {
     const calls = this.#calls
     const now = this.#clock.now()
@@ -69,7 +69,7 @@ export function unanswered(ms: number): LeaseholdError {
   return new LeaseholdError('unknown-outcome', message)
 }
 
-/** Known not to have been carried out, and yet called unknown, so that it is asked again: see faults. */
+/** Certainly not carried out, but reported as unknown, so that it is repeated: see faults. */
 export function unsent(ms: number): LeaseholdError {
   const message = `the database was too slow for ${ms} ms to take this call: nothing was sent`
   return new LeaseholdError('unknown-outcome', message)

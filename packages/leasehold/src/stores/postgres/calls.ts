@@ -3,19 +3,19 @@ import { CallDeadlines, type Due, unanswered, unsent } from './call-deadlines.ts
 import type { Database } from './database.ts'
 import { CLOSED } from './faults.ts'
 
-/** What goes into one statement at most: the others wait for as long as it takes. */
+/** The maximum for one statement: other calls wait for as long as it takes. */
 const BATCH_CALLS = 256
 const BATCH_CHARACTERS = 512 * 1024
-/** So many may wait to leave. */
+/** The maximum number of waiting calls. */
 const CALLS_MAX = 100_000
-/** Statements under way at a time: the next is on its way while the disk writes the last. */
+/** Statements in flight at a time: the next one is sent while the disk writes the last. */
 const BATCHES_MAX = 2
 
-/** What the calls have to do with the rest of the store. */
+/** How the calls are connected to the rest of the store. */
 export interface Surroundings {
-  /** What must have happened before a statement may leave, if anything. */
+  /** What must happen before a statement may be sent, if anything. */
   before(): Promise<void> | undefined
-  /** How long until the next deadline, in milliseconds, and who looks after it. */
+  /** How many milliseconds until the next deadline, and which process handles it. */
   deadline(remaining: number, sweeper: string | null): void
   /** There is something to forget. */
   surplus(): void
@@ -34,9 +34,9 @@ type Answers = readonly [
 ]
 
 /**
- * The calls that change something. What was asked for in one turn of the event loop, or while
- * statements were under way, leaves in one statement: one round trip, one passage through the
- * turnstile and one flush of the disk for all of it. So the store gets faster under load, and it
+ * The calls that change something. All calls of one turn of the event loop, or that arrived while
+ * statements were in flight, are sent in one statement: one round trip, one passage through the
+ * turnstile and one flush of the disk for all of them. So the store gets faster under load, and it
  * costs little that changes happen one after the other.
  */
 export class Calls {
@@ -46,7 +46,7 @@ export class Calls {
   readonly #call = 'calls($1::text::integer, $2::text::integer[], $3::text::jsonb)'
   readonly #timeout: number
   readonly #limits: string
-  /** Whoever repeats a request whose answer is still awaited shares it. */
+  /** A repeated request whose answer has not arrived yet shares that answer. */
   readonly #requests = new Map<RequestId, Promise<unknown>>()
   readonly #waiting: Call[] = []
   readonly #deadlines: CallDeadlines
@@ -86,7 +86,7 @@ export class Calls {
     return answer
   }
 
-  /** What has not left is refused; fulfilled when what has left was answered, or is late. */
+  /** Refuses the calls that were not sent. Fulfilled when those that were sent are answered or late. */
   close(): Promise<void> {
     this.#closed = true
     this.#deadlines.stop()
@@ -146,12 +146,12 @@ export class Calls {
     if (this.#waiting.length > 0) this.#leaveSoon()
   }
 
-  /** What was too large to come with the others. */
+  /** Fetches an answer that was too large to be sent with the others. */
   #whole({ deadline }: Call, answer: unknown): never {
     const [kind, id] = answer as [string, string]
     if (kind !== 'stored') return answer as never
     const whole = this.#database.ask('stored($1)', [id], deadline)
-    // Nobody hears of it where the call was late meanwhile.
+    // If the call was late in the meantime, nothing receives it.
     whole.catch(() => {})
     return whole as never
   }
@@ -171,12 +171,12 @@ export class Calls {
   }
 }
 
-/** The server gives up waiting before we do, so that nothing is carried out long after. */
+/** The server stops waiting before we do, so that nothing is carried out long after. */
 export function patienceOf(timeout: number): number {
   return Math.max(Math.ceil(timeout * 0.8), 1)
 }
 
 function tooMany(): LeaseholdError {
-  const message = `${CALLS_MAX} calls wait for the database already: wait for some of them`
+  const message = `${CALLS_MAX} calls wait for the database, the maximum. Wait for some of them.`
   return new LeaseholdError('limit-exceeded', message)
 }

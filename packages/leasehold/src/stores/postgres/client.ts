@@ -1,26 +1,26 @@
 import { invalid, show } from '../../port/index.ts'
 
-/** What is asked of `pg`: a `Pool`. */
+/** The parts of `pg` that are used: a `Pool`. */
 export interface PgPool {
   query(text: string): Promise<unknown>
   query(statement: { text: string; values: Value[]; name?: string }): Promise<unknown>
   connect(): Promise<PgPoolClient>
 }
 
-/** A client that a pool lent: it listens, and does not go back. */
+/** A client that a pool lent. It listens, and is not returned. */
 export interface PgPoolClient {
   query(statement: { text: string; query_timeout: number }): Promise<unknown>
-  on(event: 'notification', hear: (message: { payload?: string | undefined }) => void): unknown
+  on(event: 'notification', receive: (message: { payload?: string | undefined }) => void): unknown
   on(event: 'error' | 'end', lost: (error?: Error) => void): unknown
   release(destroy?: boolean): void
 }
 
-/** What is asked of `postgres` (postgres.js): `sql`. */
+/** The parts of `postgres` (postgres.js) that are used: `sql`. */
 export interface PostgresJs {
   unsafe(text: string, values?: Value[], options?: { prepare: boolean }): PromiseLike<unknown>
   listen(
     channel: string,
-    hear: (payload: string) => void,
+    receive: (payload: string) => void,
     listening?: () => void,
   ): Promise<{ unlisten(): Promise<void> }>
   readonly options?: { readonly fetch_types?: boolean | undefined } | undefined
@@ -29,29 +29,29 @@ export interface PostgresJs {
 export type PostgresClient = PgPool | PostgresJs
 
 export type Rows = readonly Readonly<Record<string, unknown>>[]
-/** Both libraries send a text unchanged, and bytes as a `bytea`. */
+/** Both libraries send a string unchanged, and bytes as a `bytea`. */
 export type Value = string | Uint8Array
 
-/** The two libraries alike. Values are texts, which both send unchanged. */
+/** A common interface of both libraries. Values are strings, which both send unchanged. */
 export interface Connection {
   /**
-   * One statement with one row and one column; its value. With a name it is prepared under it, which
-   * only a connection to PostgreSQL itself can be relied upon to remember.
+   * One statement with one row and one column. Returns its value. With a name it is prepared under that
+   * name, which only a direct connection to PostgreSQL is sure to remember.
    */
   ask(text: string, values: string[], name?: string): Promise<unknown>
-  /** The rows of one statement. A `bytea` comes as a buffer, a `bigint` as a text. */
+  /** The rows of one statement. A `bytea` comes as a buffer, a `bigint` as a string. */
   rows(text: string, values: Value[], name?: string): Promise<Rows>
-  /** Several statements without values, in one transaction; the rows of the last one that has any. */
+  /** Several statements without values, in one transaction. Returns the rows of the last one with any. */
   script(text: string): Promise<Rows>
   /**
-   * Listens on a connection of its own; what is answered with ends it. `changed` is called with
-   * false when that connection is lost, after which nothing is heard any more until somebody listens
-   * again, and with true when the library has listened again by itself. A connection that does not
-   * answer `within` so many milliseconds is given up.
+   * Listens on its own connection. The returned function stops it. `changed` is called with false when
+   * that connection is lost: nothing is received any more until the caller listens again. It is
+   * called with true when the library has listened again by itself. A connection that does not
+   * answer `within` this many milliseconds is dropped.
    */
   listen(
     channel: string,
-    hear: (payload: string) => void,
+    receive: (payload: string) => void,
     changed: (isUp: boolean) => void,
     within: number,
   ): Promise<() => void>
@@ -76,8 +76,8 @@ function isMethod(client: unknown, name: string): boolean {
 }
 
 /**
- * postgres.js asks each new connection for its array types, and nobody handles the failure of that
- * query. A connection that breaks meanwhile ends the process with an unhandled rejection.
+ * postgres.js queries the array types on each new connection, and does not handle the failure of that
+ * query. If the connection breaks in the meantime, the unhandled rejection ends the process.
  */
 function checkTypes(sql: PostgresJs, name: string): void {
   if (!sql.options?.fetch_types) return
@@ -98,7 +98,7 @@ function ofPool(pool: PgPool): Connection {
       const results = (await pool.query(text)) as { rows: Rows } | { rows: Rows }[]
       return lastRows(Array.isArray(results) ? results.map(({ rows }) => rows) : [results.rows])
     },
-    async listen(channel, hear, changed, within) {
+    async listen(channel, receive, changed, within) {
       const client = await pool.connect()
       let over = false
       const end = () => {
@@ -113,7 +113,7 @@ function ofPool(pool: PgPool): Connection {
       client.on('error', lost)
       client.on('end', lost)
       client.on('notification', ({ payload }) => {
-        if (!over) hear(payload ?? '')
+        if (!over) receive(payload ?? '')
       })
       try {
         await client.query({ text: `listen "${channel}"`, query_timeout: within })
@@ -135,9 +135,9 @@ function lastRows(all: readonly Rows[]): Rows {
 }
 
 /**
- * A statement with values that is not prepared by name takes this library two round trips, for it
- * asks for their types first; so it is told to prepare, which it does not where it was opened with
- * `prepare: false`, as behind a pooler. It listens anew by itself when its connection broke.
+ * A statement with values that is not prepared by name takes this library two round trips, because it
+ * queries their types first. So we ask it to prepare, which it does unless it was opened with
+ * `prepare: false`, as behind a pooler. It listens again by itself when its connection broke.
  */
 function ofPostgresJs(sql: PostgresJs): Connection {
   const rows: Connection['rows'] = async (text, values) =>
@@ -149,13 +149,13 @@ function ofPostgresJs(sql: PostgresJs): Connection {
       const result = (await sql.unsafe(text)) as Rows | Rows[]
       return lastRows(Array.isArray(result[0]) ? (result as Rows[]) : [result as Rows])
     },
-    async listen(channel, hear, changed) {
+    async listen(channel, receive, changed) {
       let over = false
       let listening = false
-      const line = await sql.listen(
+      const listener = await sql.listen(
         channel,
         (payload) => {
-          if (!over) hear(payload)
+          if (!over) receive(payload)
         },
         () => {
           if (listening && !over) changed(true)
@@ -164,7 +164,7 @@ function ofPostgresJs(sql: PostgresJs): Connection {
       )
       return () => {
         over = true
-        line.unlisten().catch(() => {})
+        listener.unlisten().catch(() => {})
       }
     },
   }

@@ -4,25 +4,25 @@ import type { Connection } from './client.ts'
 import { faultOf, isConflict, isLost } from './faults.ts'
 import type { Settings } from './options.ts'
 
-/** A statement that was rolled back in favour of others is sent again so often. */
+/** How often a statement is repeated that was rolled back in favour of others. */
 const CONFLICTS_MAX = 5
 
 /**
- * Calls the functions of the schema, one statement each: what they answer is JSON. None takes longer
- * than the time-out, after which its outcome is unknown.
+ * Calls the functions of the schema, one statement each. Their answers are JSON. None takes longer
+ * than the timeout, after which its outcome is unknown.
  */
 export class Database {
   readonly #connection: Connection
   readonly #schema: string
   readonly #clock: Clock
   readonly #timeout: number
-  /** Where notifications are heard on this very client, no pooler is in between. */
+  /** If notifications arrive on this very client, there is no pooler in between. */
   readonly #prepares: boolean
-  /** Called when the connection failed, which is when a line that listens may be broken too. */
-  trouble: () => void = () => {}
+  /** Called when the connection failed: then the listening connection may be broken, too. */
+  onFailure: () => void = () => {}
 
-  constructor({ connection, line, schema, clock, timeout }: Settings) {
-    this.#prepares = line === connection
+  constructor({ connection, listener, schema, clock, timeout }: Settings) {
+    this.#prepares = listener === connection
     this.#connection = connection
     this.#schema = schema
     this.#clock = clock
@@ -30,8 +30,8 @@ export class Database {
   }
 
   /**
-   * `call` names a function with its parameters, as in `renew($1::text::bigint[])`. Where those who
-   * asked have waited already, the deadline is theirs.
+   * `call` is a function with its parameters, such as `renew($1::text::bigint[])`. If the callers have
+   * waited already, the deadline is theirs.
    */
   ask<Answer>(
     call: string,
@@ -56,7 +56,7 @@ export class Database {
         return typeof answer === 'string' && answer !== '' ? JSON.parse(answer) : undefined
       } catch (error) {
         if (isConflict(error) && conflicts < CONFLICTS_MAX) continue
-        if (isLost(error)) this.trouble()
+        if (isLost(error)) this.onFailure()
         throw faultOf(error)
       }
     }
@@ -67,7 +67,7 @@ export class Database {
     deadline = this.#clock.now() + this.#timeout,
   ): Promise<Answer> {
     return answerBy(this.#clock, deadline, answer, () => {
-      this.trouble()
+      this.onFailure()
       return unanswered(this.#timeout)
     })
   }

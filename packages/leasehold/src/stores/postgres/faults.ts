@@ -1,17 +1,16 @@
 import { type ErrorCode, LeaseholdError, type Refusal } from '../../port/index.ts'
 
-/** Our own error code, for a schema that holds the other form. */
+/** Our own error code for a schema that has the other form. */
 export const OTHER_FORM = 'LH001'
 
 /**
- * What PostgreSQL says of a failed statement, by the code of its error (SQLSTATE, or the first two
- * characters of it). An error that the server reports of a statement means that its transaction was
- * rolled back; only where the server or the connection goes away is it unknown whether the commit
- * came first.
+ * The meaning of a failed statement, by the code of its error (SQLSTATE, or its first two
+ * characters). If the server reports an error for a statement, its transaction was rolled back. Only
+ * if the server or the connection goes away is it unknown whether the commit came first.
  *
- * Some failures are known to have changed nothing and are called unknown all the same: whoever asked
- * should treat a database that is away, full of connections, or busy for a while like an answer that
- * was lost, and ask again.
+ * Some failures have certainly changed nothing and are called unknown anyway: a caller should treat a
+ * database that is away, out of connections, or busy for a while like a lost answer, and repeat the
+ * call.
  */
 const MEANINGS: readonly (readonly [states: readonly string[], ErrorCode, string])[] = [
   [['53100'], 'storage-full', 'the disk of the database is full: make room'],
@@ -40,7 +39,7 @@ const MEANINGS: readonly (readonly [states: readonly string[], ErrorCode, string
   [['57', '08'], 'unknown-outcome', 'the database ended the connection: it may have been done'],
 ]
 
-/** A failure that is over when the statement is sent again, and of which nothing is left. */
+/** A failure that ends if the statement is repeated, and that leaves nothing behind. */
 export function isConflict(error: unknown): boolean {
   const state = stateOf(error)
   return state === '40001' || state === '40P01'

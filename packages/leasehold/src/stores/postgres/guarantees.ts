@@ -1,21 +1,21 @@
 import type { Guarantees } from '../../port/index.ts'
 import type { Settings } from './options.ts'
 
-/** A process that looks after the deadlines and dies is replaced after once to twice so long. */
+/** If the process that handles the deadlines dies, it is replaced after one to two times this long. */
 export const TAKE_OVER_MS = 500
 
-/** How late an expiry is while all is well: a timer, a statement, a commit, a push. */
+/** How late an expiry is under normal conditions: a timer, a statement, a commit, a notification. */
 const LATENESS_MS = 50
 
 export function guaranteesOf(settings: Settings, warnings: readonly string[]): Guarantees {
-  const { limits, line, poll } = settings
+  const { limits, listener, poll } = settings
   return {
     engine: 'postgres',
     inProcess: false,
     durability: 'engine',
     tokensSurvive: 'failover',
     ttl: { min: limits.ttlMin, max: limits.ttlMax, step: 0 },
-    expiryLateness: line === undefined ? LATENESS_MS + poll : LATENESS_MS,
+    expiryLateness: listener === undefined ? LATENESS_MS + poll : LATENESS_MS,
     childLeases: true,
     requestsRemembered: limits.requests,
     eventsKept: limits.events,
@@ -26,7 +26,7 @@ export function guaranteesOf(settings: Settings, warnings: readonly string[]): G
       'A restored backup on the same server and timeline, or a dump loaded elsewhere, brings old tokens back: see the docs for how to raise them.',
       "Time is that of the server's clock: where it is set back nothing ends early, where it is set forward leases end early by as much. Let it be slewed.",
       `Where the process that looks after deadlines dies, an expiry may be up to ${2 * TAKE_OVER_MS} ms later; a claim on the key carries it out at once all the same.`,
-      line === undefined
+      listener === undefined
         ? `Nothing is pushed: a hand-over is noticed up to ${poll} ms later.`
         : `News is pushed by NOTIFY; should a push be lost, it is found after at most ${poll} ms.`,
       'Changes pass one after the other: one schema makes as many commits a second as the disk flushes, and each carries many calls. Use several schemas for parts that have nothing to do with each other.',

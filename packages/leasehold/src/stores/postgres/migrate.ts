@@ -10,12 +10,12 @@ export const SCHEMA_VERSION = MIGRATIONS.length
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 const SERVER_MIN = 150000
-/** How long the schema may take to be made, or others who make it; with a longer time-out, as long. */
+/** How long creating the schema may take, or waiting for others that do. At least the timeout. */
 const MIGRATION_MS = 60_000
 
 /**
- * The SQL that brings a schema of any known version, or none, up to date: one transaction, that many
- * may run at once, or again. For those who let nobody but themselves create tables.
+ * The SQL that brings a schema of any known version, or none, up to date. It is one transaction that
+ * may run concurrently and repeatedly. Use it if only administrators may create tables.
  */
 export function postgresMigration(options: Pick<PostgresStoreOptions, 'schema'> = {}): string {
   const schema = schemaOf(options.schema)
@@ -43,7 +43,7 @@ end $migration$;
 `
 }
 
-/** SQL: whoever creates tables in the schema, of either form, waits for others who do. */
+/** SQL: creating tables in the schema, in either form, waits for others that do the same. */
 export function schemaLock(schema: string): string {
   return `pg_advisory_xact_lock(hashtext('${channelOf(schema)}'), 1)`
 }
@@ -55,7 +55,7 @@ export function refuseOther(schema: string, table: string, other: string): strin
     end if;`
 }
 
-/** Sees to it that the schema is there and is one that we know. */
+/** Makes sure that the schema exists and has a known version. */
 export async function prepareSchema(given: Settings): Promise<readonly string[]> {
   const settings = { ...given, connection: impatient(given) }
   const { connection, schema, migrate } = settings
@@ -75,7 +75,7 @@ export async function prepareSchema(given: Settings): Promise<readonly string[]>
   }
 }
 
-/** The connection, of which no statement takes for ever: a database may accept it and say nothing. */
+/** A connection on which no statement takes forever: a database may accept it and never answer. */
 function impatient({ connection, clock, timeout }: Settings): Connection {
   const within = <Answer>(ms: number, answer: Promise<Answer>) =>
     answerBy(clock, clock.now() + ms, answer, () => unanswered(ms))
@@ -95,7 +95,7 @@ async function versionOf({ connection, schema }: Settings): Promise<number> {
   return Number(await connection.ask(version, []))
 }
 
-/** Refuses a server that cannot serve; answers with what a user must know of the others. */
+/** Refuses a server that cannot be used. Returns what a user must know about the server. */
 async function serverOf({ connection }: Settings): Promise<readonly string[]> {
   const text = `select json_build_array(current_setting('server_version_num'),
     current_setting('server_encoding'), current_setting('default_transaction_isolation'),

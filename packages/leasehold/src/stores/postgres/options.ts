@@ -13,25 +13,25 @@ import {
 import { type Connection, connectionOf, type PostgresClient } from './client.ts'
 
 export interface PostgresStoreOptions {
-  /** The schema that the store has for itself. `leasehold` if not given. */
+  /** The schema of the store, for nothing else. Default: `leasehold`. */
   readonly schema?: string | undefined
   /**
-   * Whether to create the schema, or bring it up to date, when the store is opened; true if not
-   * given. With false it is only checked: run what `postgresMigration()` prints beforehand.
+   * Whether to create the schema, or bring it up to date, when the store is opened. Default: true. With
+   * false it is only checked: run what `postgresMigration()` prints first.
    */
   readonly migrate?: boolean | undefined
   /**
-   * How news arrives. True, if not given: by LISTEN, on one connection of the client's. Another
-   * client: by LISTEN on one of its connections, where the first goes through a pooler that
-   * cannot LISTEN. False: nothing is pushed, and the store asks every `poll`.
+   * How changes are reported. True (default): by LISTEN, on one connection of the client. Another
+   * client: by LISTEN on one of its connections, if the first client uses a pooler that cannot
+   * LISTEN. False: nothing is pushed, and the store polls every `poll`.
    */
   readonly listen?: boolean | PostgresClient | undefined
   /**
-   * How often to ask for news that was not pushed: 5 s with LISTEN, in case that a push was lost, and
-   * 100 ms without, which is then how late a hand-over can be.
+   * How often to poll for changes: 5 s with LISTEN, in case a notification was lost, and 100 ms
+   * without, which is then how late a hand-over can be.
    */
   readonly poll?: Duration | undefined
-  /** How long a call may take, and the database be away before watches are interrupted. 5 s. */
+  /** How long a call may take, and the database be away before watches are interrupted. Default: 5 s. */
   readonly timeout?: Duration | undefined
   readonly limits?: Partial<Limits> | undefined
   readonly clock?: Clock | undefined
@@ -41,7 +41,7 @@ export interface PostgresStoreOptions {
 export interface Settings {
   readonly connection: Connection
   /** Where to listen; `undefined` for nowhere. */
-  readonly line: Connection | undefined
+  readonly listener: Connection | undefined
   readonly schema: string
   readonly migrate: boolean
   readonly poll: number
@@ -60,7 +60,7 @@ export function settingsOf(client: PostgresClient, options: PostgresStoreOptions
   if (listen === true) checkRoom(client)
   return {
     connection,
-    line: lineOf(connection, listen),
+    listener: listenerOf(connection, listen),
     schema: schemaOf(options.schema),
     migrate: options.migrate ?? true,
     poll: positive(options.poll ?? (listen === false ? 100 : 5000), 'poll'),
@@ -78,7 +78,7 @@ export function schemaOf(schema = 'leasehold'): string {
   )
 }
 
-/** Where the store's notifications are sent. */
+/** The channel of the store's notifications. */
 export function channelOf(schema: string): string {
   return `${schema}_news`
 }
@@ -92,7 +92,10 @@ function checkRoom(client: PostgresClient): void {
   )
 }
 
-function lineOf(connection: Connection, listen: boolean | PostgresClient): Connection | undefined {
+function listenerOf(
+  connection: Connection,
+  listen: boolean | PostgresClient,
+): Connection | undefined {
   if (typeof listen !== 'boolean') return connectionOf(listen, 'listen')
   return listen ? connection : undefined
 }

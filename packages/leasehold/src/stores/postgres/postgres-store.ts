@@ -45,7 +45,7 @@ import type { PostgresClient } from './client.ts'
 import { Database } from './database.ts'
 import { CLOSED } from './faults.ts'
 import { guaranteesOf } from './guarantees.ts'
-import { Line } from './line.ts'
+import { ListenConnection } from './listen-connection.ts'
 import { prepareSchema } from './migrate.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, settingsOf } from './options.ts'
 import { Readings } from './readings.ts'
@@ -57,9 +57,9 @@ import { Watches } from './watches.ts'
 const TIDY = 5000
 
 /**
- * A store in PostgreSQL, 15 or later, through the caller's own client: a `Pool` of `pg`, or the
- * `sql` of postgres.js. Many processes may open it on one schema; closing it leaves the client open.
- * Fulfilled when the schema is there (see `migrate`) and, with `listen`, a notification was heard.
+ * A store in PostgreSQL 15 or later, with the caller's own client: a `Pool` of `pg`, or the `sql` of
+ * postgres.js. Many processes may use one schema. Closing the store leaves the client open. Fulfilled
+ * when the schema exists (see `migrate`) and, with `listen`, a notification has arrived.
  */
 export async function postgresStore(
   client: PostgresClient,
@@ -80,12 +80,12 @@ class PostgresStore implements LeaseStore {
   readonly #readings: Readings
   readonly #sweeper: Sweeper
   readonly #watches: Watches
-  readonly #line: Line | undefined
+  readonly #listenConnection: ListenConnection | undefined
   #tidying = false
   #closing: Promise<void> | undefined
 
   constructor(settings: Settings, warnings: readonly string[]) {
-    const { clock, random, timeout, limits, poll, line, schema } = settings
+    const { clock, random, timeout, limits, poll, listener, schema } = settings
     this.#settings = settings
     this.guarantees = guaranteesOf(settings, warnings)
     const database = new Database(settings)
@@ -93,12 +93,12 @@ class PostgresStore implements LeaseStore {
     this.#sweeper = new Sweeper(database, clock, random, patienceOf(timeout))
     this.#calls = new Calls(database, clock, timeout, limits, {
       before: () => this.#watches.starting,
-      deadline: (remaining, sweeper) => this.#sweeper.hear(remaining, sweeper),
+      deadline: (remaining, sweeper) => this.#sweeper.receive(remaining, sweeper),
       surplus: () => void this.#tidy(),
     })
     this.#renewals = new Renewals(database, clock, timeout)
     this.#readings = new Readings(database, limits.historyPerKey)
-    const isPushed = line && (() => this.#line!.isUp)
+    const isPushed = listener && (() => this.#listenConnection!.isUp)
     this.#watches = new Watches({
       database,
       sweeper: this.#sweeper,
@@ -107,23 +107,23 @@ class PostgresStore implements LeaseStore {
       timeout,
       isPushed,
     })
-    this.#line =
-      line &&
-      new Line({
-        connection: line,
+    this.#listenConnection =
+      listener &&
+      new ListenConnection({
+        connection: listener,
         database,
         channel: channelOf(schema),
         clock,
         random,
         timeout,
-        hear: (payload) => this.#hear(payload),
+        receive: (payload) => this.#receive(payload),
         restored: () => this.#watches.everything(),
       })
-    database.trouble = () => this.#line?.suspect()
+    database.onFailure = () => this.#listenConnection?.suspect()
   }
 
   async open(): Promise<void> {
-    await this.#line?.open()
+    await this.#listenConnection?.open()
     await this.#sweeper.sweep()
     this.#watches.start()
   }
@@ -222,7 +222,7 @@ class PostgresStore implements LeaseStore {
   async #close(): Promise<void> {
     this.#renewals.close()
     this.#watches.close(LeaseholdError.from(CLOSED))
-    this.#line?.close()
+    this.#listenConnection?.close()
     await this.#calls.close()
     await this.#sweeper.close()
   }
@@ -238,12 +238,12 @@ class PostgresStore implements LeaseStore {
     return { revision: answer[1] }
   }
 
-  #hear(payload: string): void {
+  #receive(payload: string): void {
     if (payload === 'e') this.#watches.eventsAdded()
     else if (payload.startsWith('l')) {
       this.#watches.leasesChanged(payload.slice(1).split(',').map(Number))
-    } else if (payload === 'd0') this.#sweeper.hear(0, null)
-    else if (payload.startsWith('d')) this.#sweeper.hear(Number(payload.slice(1)))
+    } else if (payload === 'd0') this.#sweeper.receive(0, null)
+    else if (payload.startsWith('d')) this.#sweeper.receive(Number(payload.slice(1)))
   }
 
   async #tidy(): Promise<void> {
@@ -252,7 +252,7 @@ class PostgresStore implements LeaseStore {
     try {
       while (!this.#closing && (await this.#database.ask('tidy($1::text::integer)', [TIDY])));
     } catch {
-      // Whoever makes the next change will see that there is more to forget.
+      // The next change will report that there is more to forget.
     }
     this.#tidying = false
   }

@@ -12,12 +12,12 @@ import {
 import {
   type ClaimRow,
   type LeaseRow,
-  type LineRow,
   numberOf,
+  type QueueRow,
   readClaim,
   readEnd,
   readLease,
-  readLine,
+  readQueue,
   readTenure,
   type TenureRow,
 } from './answers.ts'
@@ -48,19 +48,19 @@ export class Readings {
   }
 
   async #key(key: string, most: number): Promise<KeyReading> {
-    const [revision, line] = await this.#database.ask<[number, LineRow]>(
+    const [revision, queue] = await this.#database.ask<[number, QueueRow]>(
       'read_key($1, $2::text::bigint)',
       [key, most],
     )
-    return { revision, ...readLine(line) }
+    return { revision, ...readQueue(queue) }
   }
 
   async #prefix(prefix: string, after = '', most = PAGE_DEFAULT): Promise<PrefixReading> {
-    const [revision, rows] = await this.#database.ask<[number, [string, LineRow][]]>(
+    const [revision, rows] = await this.#database.ask<[number, [string, QueueRow][]]>(
       "read_prefix($1, nullif($2, ''), $3::text::bigint, $4::text::bigint)",
       [prefix, after, most, CLAIMS_SHOWN],
     )
-    const keys = rows.slice(0, most).map(([key, line]) => ({ key, ...readLine(line) }))
+    const keys = rows.slice(0, most).map(([key, queue]) => ({ key, ...readQueue(queue) }))
     return { revision, keys, more: rows.length > most }
   }
 

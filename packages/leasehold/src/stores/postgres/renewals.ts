@@ -14,7 +14,7 @@ import { CLOSED } from './faults.ts'
 
 /** Leases in one statement, unless a single call has more. */
 const BATCH_LEASES = 10_000
-/** Two renewals of one lease wait for each other, so nothing is gained by more. */
+/** Two renewals of one lease wait for each other, so more would not help. */
 const BATCHES_MAX = 2
 
 interface Call extends Due {
@@ -29,7 +29,7 @@ type Answer = readonly [
 
 const NOTHING: Renewed = { lost: [], capped: [] }
 
-/** The renewals: those of one turn, or that came while statements were under way, are one statement. */
+/** The renewals: those of one turn, or that arrived while statements were in flight, are one statement. */
 export class Renewals {
   readonly #database: Database
   readonly #clock: Clock
@@ -110,7 +110,7 @@ export class Renewals {
   }
 }
 
-/** What concerns these leases, in their order. */
+/** The parts of the answer about these leases, in their order. */
 function exceptionsOf(leases: readonly LeaseId[], [lost, capped]: Answer): Renewed {
   if (lost.length === 0 && capped.length === 0 && leases.every((id) => numberOf(id) !== 0)) {
     return NOTHING

@@ -2,16 +2,16 @@ import type { Clock, Random, Timer } from '../../port/index.ts'
 import type { Database } from './database.ts'
 import { TAKE_OVER_MS } from './guarantees.ts'
 
-/** How many leases one statement looks at, which is how long others may have to wait for it. */
+/** How many leases one statement checks, which is how long others may have to wait for it. */
 const SWEEP = 200
-/** Between two sweeps at least, in which deadlines gather; and when the database does not answer. */
+/** The minimum between two sweeps, and the pause if the database does not answer. */
 const REST_MS = 5
 const TROUBLE_MS = 250
 
 /**
- * Looks after the deadlines. Of all processes on a schema one does so at a time, by a name in the
+ * Handles the deadlines. Of all processes on a schema one does so at a time, by a name in the
  * database: it sleeps until the next deadline and expires what is due. The others sleep a little
- * longer, and take over where they then find it undone.
+ * longer, and take over if they then find it undone.
  */
 export class Sweeper {
   readonly name: string
@@ -34,16 +34,16 @@ export class Sweeper {
   }
 
   /**
-   * Somebody said how long it is until the next deadline, and perhaps who looks after it: null for
-   * nobody, and then whoever is first.
+   * An answer reported how long it is until the next deadline, and perhaps which process handles it:
+   * null for none, and then the first one that comes.
    */
-  hear(remaining: number, sweeper?: string | null): void {
+  receive(remaining: number, sweeper?: string | null): void {
     if (sweeper !== undefined) this.#isMine = sweeper === this.name
     const later = sweeper === null ? this.#jitter / 10 : TAKE_OVER_MS + this.#jitter
     this.#arm(this.#clock.now() + Math.max(remaining, 0) + (this.#isMine ? 1 : later))
   }
 
-  /** Looks at once. */
+  /** Checks at once. */
   async sweep(): Promise<void> {
     if (this.#closed) return
     this.#sweeping ??= this.#sweep().finally(() => {
@@ -52,7 +52,7 @@ export class Sweeper {
     await this.#sweeping
   }
 
-  /** Lets somebody else do it, also where it has only just become ours. */
+  /** Lets another process do it, even if it has only just become ours. */
   async close(): Promise<void> {
     this.#closed = true
     this.#disarm()
@@ -73,7 +73,7 @@ export class Sweeper {
         SWEEP,
         TAKE_OVER_MS,
       ])
-      this.hear(more ? 0 : Number(remaining), sweeper)
+      this.receive(more ? 0 : Number(remaining), sweeper)
     } catch {
       rest = TROUBLE_MS
       this.#arm(this.#clock.now() + rest)
@@ -81,7 +81,7 @@ export class Sweeper {
     if (this.#at < this.#clock.now() + rest) this.#arm(this.#clock.now() + rest, true)
   }
 
-  /** A timer that is too early only looks; one that is too late would be late. */
+  /** A timer that is too early only checks; one that is too late would be late. */
   #arm(at: number, isLater = false): void {
     if (this.#closed || (at >= this.#at && !isLater)) return
     this.#disarm()

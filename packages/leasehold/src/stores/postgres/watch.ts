@@ -8,8 +8,8 @@ import {
 } from '../../port/index.ts'
 import { type EventRow, type OwnRow, readEnd, readEvent, readOwn } from './answers.ts'
 
-/** What the database has to tell to a lease's watch. */
-export type LeaseNews =
+/** What the database reports to a lease's watch. */
+export type LeaseReport =
   | readonly ['forgotten']
   | readonly ['gone', end: End | null]
   | readonly ['standing', claims: readonly OwnRow[]]
@@ -20,15 +20,15 @@ type NoticeRow =
   | readonly ['removed', revision: Revision, key: string, token: number, end: End]
   | readonly ['capped', revision: Revision, remaining: number, end: End | null]
 
-/** What the database has to tell to a prefix's watch. */
-export type PrefixNews =
+/** What the database reports to a prefix's watch. */
+export type PrefixReport =
   | readonly ['watching', revision: Revision]
   | readonly ['compacted', oldest: Revision]
   | readonly ['events', revision: Revision, events: readonly EventRow[] | null]
 
-/** One who watches. After its last notice, or `close`, it hears nothing more. */
+/** One watch. After its last notice, or `close`, it gets no notice. */
 abstract class Watcher implements Watch {
-  /** Everything up to this revision has been told; null before the first notice. */
+  /** Everything up to this revision was reported; null before the first notice. */
   since: Revision | null
   readonly #observer: Observer
   readonly #remove: () => void
@@ -57,7 +57,7 @@ abstract class Watcher implements Watch {
     try {
       this.#observer(notice)
     } catch (error) {
-      // The others who watch must hear all the same; but the fault should not vanish either.
+      // The other watches must still be notified, but the error should not disappear.
       process.emitWarning(error instanceof Error ? error : new Error(String(error)))
     }
   }
@@ -71,17 +71,17 @@ export class LeaseWatcher extends Watcher {
     this.lease = lease
   }
 
-  /** Tells what the database has to tell as of this revision. */
-  hear(news: LeaseNews, revision: Revision): void {
-    if (news[0] === 'forgotten' || (this.since ?? 0) > revision) {
+  /** Sends the database's report as of this revision. */
+  receive(report: LeaseReport, revision: Revision): void {
+    if (report[0] === 'forgotten' || (this.since ?? 0) > revision) {
       this.notify({ type: 'interrupted', error: forgotten() })
       return
     }
     this.since = revision
-    if (news[0] === 'gone') this.notify({ type: 'gone', end: readEnd(news[1]) })
-    else if (news[0] === 'standing') {
-      this.notify({ type: 'standing', revision, claims: news[1].map(readOwn) })
-    } else for (const row of news[1] ?? []) this.notify(readNotice(row))
+    if (report[0] === 'gone') this.notify({ type: 'gone', end: readEnd(report[1]) })
+    else if (report[0] === 'standing') {
+      this.notify({ type: 'standing', revision, claims: report[1].map(readOwn) })
+    } else for (const row of report[1] ?? []) this.notify(readNotice(row))
   }
 }
 
@@ -108,18 +108,18 @@ export class PrefixWatcher extends Watcher {
     this.prefix = prefix
   }
 
-  /** Tells what the database has to tell. Answers whether there may be more, as of `revision`. */
-  hear(news: PrefixNews, revision: Revision): boolean {
-    if (news[0] === 'compacted') {
-      this.notify({ type: 'compacted', oldest: news[1] })
+  /** Sends the database's report. Returns whether there may be more, as of `revision`. */
+  receive(report: PrefixReport, revision: Revision): boolean {
+    if (report[0] === 'compacted') {
+      this.notify({ type: 'compacted', oldest: report[1] })
       return false
     }
     if (!this.#started) {
       this.#started = true
-      this.notify({ type: 'watching', revision: this.since ?? news[1] })
+      this.notify({ type: 'watching', revision: this.since ?? report[1] })
     }
-    this.since = news[1]
-    const rows = news[0] === 'events' ? news[2] : null
+    this.since = report[1]
+    const rows = report[0] === 'events' ? report[2] : null
     if (rows !== null) {
       const events = rows.map(readEvent)
       this.notify({ type: 'events', revision: events.at(-1)!.revision, events })

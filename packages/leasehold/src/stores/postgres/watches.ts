@@ -10,15 +10,15 @@ import {
 import { numberOf } from './answers.ts'
 import type { Database } from './database.ts'
 import type { Sweeper } from './sweeper.ts'
-import { type LeaseNews, LeaseWatcher, type PrefixNews, PrefixWatcher } from './watch.ts'
+import { type LeaseReport, LeaseWatcher, type PrefixReport, PrefixWatcher } from './watch.ts'
 
-/** What one statement asks for at most, and how many events of a prefix it brings. */
+/** The maximum of one statement: watches, and events of a prefix. */
 const LEASES_AT_ONCE = 1000
 const PREFIXES_AT_ONCE = 100
 const EVENTS_AT_ONCE = 1000
-/** For so long the database is told that somebody watches prefixes; half of it later, again. */
+/** How long the database remembers that prefixes are watched. It is told again after half of it. */
 const WATCH_ON_MS = 60_000
-/** How often to ask while nothing can be pushed, and after a question that failed. */
+/** How often to poll while nothing can be pushed, and after a failed query. */
 const UNPUSHED_MS = 250
 
 export interface WatchesOptions {
@@ -27,7 +27,7 @@ export interface WatchesOptions {
   readonly clock: Clock
   readonly poll: number
   readonly timeout: number
-  /** Whether pushes arrive; `undefined` where there never are any. */
+  /** Whether notifications arrive; `undefined` if they are never used. */
   readonly isPushed: (() => boolean) | undefined
 }
 
@@ -35,14 +35,14 @@ type News = readonly [
   remaining: number | string,
   sweeper: string | null,
   revision: Revision,
-  leases: readonly LeaseNews[],
-  prefixes: readonly PrefixNews[],
+  leases: readonly LeaseReport[],
+  prefixes: readonly PrefixReport[],
 ]
 
 /**
- * Those who watch. They are told what the database says has changed since they were told last, so
- * that it does not matter why it was asked: because a notification came, because it was time, or
- * because the connection was lost for a while. One statement asks for all who have to know.
+ * The watches. They get what the database reports as changed since their last report. So it does not
+ * matter why it was asked: a notification, the poll, or a connection that was lost for a while. One
+ * statement asks for all watches that may have changed.
  */
 export class Watches {
   readonly #options: WatchesOptions
@@ -51,7 +51,7 @@ export class Watches {
   #askLeases = new Set<LeaseWatcher>()
   #askPrefixes = new Set<PrefixWatcher>()
   #asking = false
-  /** Fulfilled when the prefixes that are watched from now on are watched, or could not be. */
+  /** Fulfilled when the newly watched prefixes are registered, or could not be. */
   #starting: Promise<void> | undefined
   #started: (() => void) | undefined
   #watchedUntil = 0
@@ -100,8 +100,8 @@ export class Watches {
   }
 
   /**
-   * What to wait for before anything is changed here: who watches from now on must hear of all that
-   * is done after, and when that is only the database can say.
+   * What to wait for before anything is changed here: a watch must report everything that is changed
+   * after it was opened, and only the database can say when that is.
    */
   get starting(): Promise<void> | undefined {
     return this.#starting
@@ -137,7 +137,7 @@ export class Watches {
     this.#interrupt(error)
   }
 
-  /** Who waits looks again: without an end it would look for ever, and nothing else would be done. */
+  /** A waiter polls again: without an end it would poll forever, and nothing else would be done. */
   #begun(): void {
     this.#started?.()
     this.#starting = undefined
@@ -187,14 +187,14 @@ export class Watches {
           EVENTS_AT_ONCE,
         ],
       )
-      sweeper.hear(Number(remaining), name)
+      sweeper.receive(Number(remaining), name)
       for (const [at, watcher] of leases.entries()) {
-        watcher.hear(leaseNews[at]!, revision)
+        watcher.receive(leaseNews[at]!, revision)
       }
       for (const [at, watcher] of prefixes.entries()) {
-        if (watcher.hear(prefixNews[at]!, revision)) this.#askPrefixes.add(watcher)
+        if (watcher.receive(prefixNews[at]!, revision)) this.#askPrefixes.add(watcher)
       }
-      // Not only when there is no more news, which may never be.
+      // Not only when nothing new is left, which may never be.
       if (![...this.#askPrefixes].some(({ since }) => since === null)) this.#begun()
     } catch (error) {
       for (const watcher of leases) if (watcher.isOpen) this.#askLeases.add(watcher)
@@ -203,7 +203,7 @@ export class Watches {
     }
   }
 
-  /** Before it is asked for a prefix for the first time: what comes later must be notified. */
+  /** Before the first query of a prefix: later changes must be notified. */
   async #watchOn(): Promise<void> {
     const { database, clock, isPushed } = this.#options
     if (isPushed === undefined || clock.now() < this.#watchedUntil) return
@@ -248,6 +248,6 @@ function interrupted(error: LeaseholdError) {
 }
 
 function broken(cause: LeaseholdError): LeaseholdError {
-  const message = `the database does not answer (${cause.message}): watch anew`
+  const message = `the database does not answer (${cause.message}): open a new watch`
   return new LeaseholdError('unknown-outcome', message, { cause })
 }

@@ -21,8 +21,8 @@ import { type AnswerMessage, DONE, endless, REFUSED, type Welcome } from './prot
 /**
  * Answers as messages: the server writes them with `write…` and a client reads them with `read…`.
  *
- * What nearly every answer says is written field by field: a claim that holds at once, a change, a
- * renewal of all that was to be renewed. The rest is the port's own object.
+ * The most common answers are written field by field: a claim that holds at once, a change, a
+ * renewal of all leases. The others are the port's own objects.
  */
 export function writeClaimed(id: number, answer: Claimed | Busy): string {
   if (answer.outcome === 'claimed' && answer.holds && answer.ahead.length === 0) {
@@ -60,7 +60,7 @@ export function readRenewed(message: AnswerMessage): Renewed {
   return answer
 }
 
-/** Any other answer, as it is. */
+/** Any other answer, unchanged. */
 export function writeAnswer(id: number, answer: object): string {
   return `[${id},${DONE},${JSON.stringify(answer)}]`
 }
@@ -102,7 +102,7 @@ export function readError(message: AnswerMessage): LeaseholdError {
   return errorFrom(code, text, end)
 }
 
-/** A code that we do not know is a newer server's: it says nothing to us of the outcome. */
+/** An unknown code is from a newer server: it does not tell us the outcome. */
 export function errorFrom(code: string, text: string, end?: End): LeaseholdError {
   if (Object.hasOwn(ERRORS, code)) return new LeaseholdError(code as ErrorCode, text, end)
   return new LeaseholdError('unknown-outcome', `the server answered ${code}: ${text}`)
@@ -121,7 +121,7 @@ export function readNotice(notice: Notice): Notice {
   return { type: 'interrupted', error: errorFrom(code, message) }
 }
 
-/** The store is reached over a network, whatever it is there. */
+/** The store is reached over a network, whatever it is on the server. */
 export function readGuarantees({ guarantees }: Welcome, where: string): Guarantees {
   const { ttl, notes } = guarantees
   return {
@@ -132,7 +132,7 @@ export function readGuarantees({ guarantees }: Welcome, where: string): Guarante
   }
 }
 
-/** Times that never end, put back. */
+/** Restores infinite times. */
 const TIMES = ['until', 'endOfLife', 'ttl', 'remaining'] as const
 
 function mend(it: Claim | Lease | Capped): void {

@@ -1,21 +1,21 @@
 const LEAST = 1024
 
 /**
- * What waits under a number, where numbers are given in order and nearly always taken back in
- * order: a ring of places, in which a number's place follows from it.
+ * Values by number. Numbers are given in order and nearly always taken back in order, so this is a
+ * ring in which the position follows from the number.
  *
- * A `Map` does the same, but where many entries come and go it leaves tables behind that point to
- * them, so that the garbage collector takes them for alive: it took more time than all else did.
+ * A `Map` does the same. But if many entries come and go, it leaves old tables behind that point to
+ * them, and the garbage collector treats them as alive: that took more time than everything else.
  */
 export class CallRing<Entry extends { readonly id: number }> {
   size = 0
   #places: (Entry | undefined)[] = new Array(LEAST)
   #mask = LEAST - 1
-  /** No number below this is taken. */
+  /** All numbers in use are at least this. */
   #first = 1
   #last = 0
 
-  /** A number that was not given before, with a place of its own. */
+  /** A new number with its own position. */
   next(): number {
     const id = ++this.#last
     if (this.size === 0) this.#first = id
@@ -23,7 +23,7 @@ export class CallRing<Entry extends { readonly id: number }> {
     return id
   }
 
-  /** Under the number that `next` gave. */
+  /** Adds a value under the number that `next` returned. */
   add(entry: Entry): void {
     this.#places[entry.id & this.#mask] = entry
     this.size++
@@ -40,14 +40,14 @@ export class CallRing<Entry extends { readonly id: number }> {
     this.size--
   }
 
-  /** The one that was added first of those that are there. */
+  /** The oldest value. */
   oldest(): Entry | undefined {
     if (this.size === 0) return undefined
     while (this.get(this.#first) === undefined) this.#first++
     return this.get(this.#first)
   }
 
-  /** All that are there, in the order in which they were added. */
+  /** All values, oldest first. */
   all(): Entry[] {
     const entries: Entry[] = []
     for (let id = this.oldest()?.id ?? Infinity; id <= this.#last; id++) {
@@ -57,7 +57,7 @@ export class CallRing<Entry extends { readonly id: number }> {
     return entries
   }
 
-  /** Numbers that had different places have different ones among twice as many. */
+  /** Numbers with different positions also have different ones in a ring of twice the size. */
   #grow(): void {
     const entries = this.#places
     this.#mask = entries.length * 2 - 1

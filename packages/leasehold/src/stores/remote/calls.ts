@@ -1,23 +1,23 @@
 import { type Clock, LeaseholdError, type Timer } from '../../port/index.ts'
 import { readError } from './answers.ts'
 import { CallRing } from './call-ring.ts'
-import type { Link } from './link.ts'
 import { AGAIN, type AnswerMessage, DONE, type StreamLimits } from './protocol.ts'
+import type { ServerConnection } from './server-connection.ts'
 
-/** Characters that are put into one frame, if there are more to send. */
+/** Characters in one frame, if there are more to send. */
 const FRAME_CHARACTERS = 64 * 1024
-/** Characters of one message that can be divided: few of them, because servers count calls. */
+/** Characters of one message that can be split: few, because servers count calls. */
 const MESSAGE_CHARACTERS = 256 * 1024
-/** A character is at most so many bytes of UTF-8. */
+/** The maximum number of UTF-8 bytes per character. */
 const BYTES_PER_CHARACTER = 3
-/** In our messages at least so many characters stand for each value. */
+/** The minimum number of characters per value in our messages. */
 const CHARACTERS_PER_VALUE = 2
 /**
- * So many calls leave at once, and not at the end of the turn that asks for more: while we write the
- * others down the server has begun with these, and its disk too.
+ * This many calls are sent at once, before the end of the turn that makes more: while we encode the
+ * others, the server and its disk have begun with these.
  */
 const FRAME_CALLS = 64
-/** What a frame and a message have around what they are about. */
+/** The overhead of a frame and of a message. */
 const FRAME_ROOM = 64
 /** Calls that may wait for an answer at a time. */
 const CALLS_MAX = 250_000
@@ -40,19 +40,19 @@ interface Call {
 /**
  * The calls that wait for an answer.
  *
- * What was asked for in one turn of the event loop leaves in one frame, or in a few of many. A call that was sent on a
- * stream which then broke is sent again on the next one where that is harmless: it has a request id,
- * or repeating it changes nothing. Otherwise its outcome is unknown. No call waits for longer than
- * the time-out, and while one waits the process keeps running.
+ * All calls of one turn of the event loop are sent in one frame, or in a few large ones. A call that was
+ * sent on a stream which then broke is sent again on the next one if that is harmless: it has a
+ * request id, or repeating it changes nothing. Otherwise its outcome is unknown. No call waits longer
+ * than the timeout, and while one waits the process keeps running.
  */
 export class Calls {
   readonly #clock: Clock
   readonly #timeout: number
-  readonly #link: Link
-  /** In the order of their deadlines, since all have the same time-out. */
+  readonly #connection: ServerConnection
+  /** In the order of their deadlines, because all have the same timeout. */
   readonly #calls = new CallRing<Call>()
   #waiting: Call[] = []
-  /** Messages that nobody waits for an answer to. */
+  /** Messages without an answer. */
   #posts: string[] = []
   #limits: StreamLimits | undefined
   #inFlight = 0
@@ -63,17 +63,17 @@ export class Calls {
   #timer: Timer | undefined
   #emptied: (() => void) | undefined
 
-  constructor(clock: Clock, timeout: number, link: Link) {
+  constructor(clock: Clock, timeout: number, link: ServerConnection) {
     this.#clock = clock
     this.#timeout = timeout
-    this.#link = link
+    this.#connection = link
   }
 
   nextId(): number {
     return this.#calls.next()
   }
 
-  /** Sends a request, and is fulfilled with its answer. */
+  /** Sends a request. Fulfilled with its answer. */
   call<Answer>(
     id: number,
     text: string,
@@ -110,19 +110,19 @@ export class Calls {
     })
   }
 
-  /** Characters that one message should have at most, where it can be divided into several. */
+  /** The preferred maximum of characters in one message, if it can be split into several. */
   get messageCharacters(): number {
     return this.#characters(MESSAGE_CHARACTERS)
   }
 
-  /** Sends a message that has no answer, if there is a stream. */
+  /** Sends a message without an answer, if there is a stream. */
   post(text: string): void {
-    if (!this.#link.isUp) return
+    if (!this.#connection.isUp) return
     this.#posts.push(text)
     this.#flushSoon()
   }
 
-  /** There is a stream: everything that waits is sent. */
+  /** There is a stream: sends all waiting calls. */
   up(limits: StreamLimits): void {
     this.#limits = limits
     this.#hasRoom = true
@@ -130,11 +130,11 @@ export class Calls {
   }
 
   /** The stream broke. */
-  down(trouble: string): void {
+  down(cause: string): void {
     this.#posts = []
     const waiting: Call[] = []
     for (const call of this.#calls.all()) {
-      if (call.sent && !call.repeatable) this.#fail(call, unanswered(trouble))
+      if (call.sent && !call.repeatable) this.#fail(call, unanswered(cause))
       else {
         call.doubtful ||= call.sent
         call.sent = false
@@ -151,7 +151,7 @@ export class Calls {
     this.#flushSoon()
   }
 
-  /** An answer has come. Those to calls that are over already are nobody's. */
+  /** An answer has arrived. An answer to a call that is already over is ignored. */
   answer(message: AnswerMessage): void {
     const call = this.#calls.get(message[0])
     if (call === undefined) return
@@ -171,15 +171,15 @@ export class Calls {
     }
   }
 
-  /** To be called when a frame of answers was handled: there may be room for more calls. */
+  /** Call it when a frame of answers was handled: there may be room for more calls. */
   answered(): void {
     if (this.#waiting.length > 0) this.#flushSoon()
     this.#rest()
   }
 
   /**
-   * Fails what was not sent, with this; what was sent on a stream that broke may have been carried
-   * out. Fulfilled when what was sent has been answered or is late.
+   * Rejects the calls that were not sent with this error; those sent on a broken stream may have been
+   * carried out. Fulfilled when the calls that were sent have been answered or are late.
    */
   close(error: LeaseholdError): Promise<void> {
     for (const call of this.#calls.all()) {
@@ -204,14 +204,14 @@ export class Calls {
 
   #flush(): void {
     this.#arm()
-    while (this.#link.isUp && this.#hasRoom) {
+    while (this.#connection.isUp && this.#hasRoom) {
       const frame = this.#frame()
       if (frame === undefined) return
-      this.#hasRoom = this.#link.send(frame)
+      this.#hasRoom = this.#connection.send(frame)
     }
   }
 
-  /** As much as may go into one frame. */
+  /** As much as fits into one frame. */
   #frame(): string | undefined {
     const { frameMessages, inFlight } = this.#limits!
     const characters = this.#characters(FRAME_CHARACTERS)
@@ -239,7 +239,7 @@ export class Calls {
     return texts.length === 0 ? undefined : `[${texts.join(',')}]`
   }
 
-  /** So many characters, or fewer if the server takes no more in one frame. */
+  /** This many characters, or fewer if the server's maximum for one frame is lower. */
   #characters(wanted: number): number {
     const { frameBytes, frameValues = Infinity } = this.#limits!
     const most = Math.min(frameBytes / BYTES_PER_CHARACTER, frameValues * CHARACTERS_PER_VALUE)
@@ -272,7 +272,10 @@ export class Calls {
       const call = this.#calls.oldest()
       if (call === undefined || call.deadline > now) break
       const wasSent = call.sent || call.doubtful
-      this.#fail(call, wasSent ? late(this.#timeout) : unsent(this.#timeout, this.#link.trouble))
+      this.#fail(
+        call,
+        wasSent ? late(this.#timeout) : unsent(this.#timeout, this.#connection.cause),
+      )
     }
     this.#arm()
     this.#rest()
@@ -290,15 +293,15 @@ function unknown(message: string): LeaseholdError {
   return new LeaseholdError('unknown-outcome', message)
 }
 
-function unanswered(trouble: string): LeaseholdError {
+function unanswered(cause: string): LeaseholdError {
   return unknown(
-    `the stream to the server broke (${trouble}) before the answer came: it may have been done; give a request id, and it is sent again by itself`,
+    `the stream to the server broke (${cause}) before the answer arrived: it may have been done. With a request id, the store repeats the call by itself.`,
   )
 }
 
 function interrupted({ message }: LeaseholdError): LeaseholdError {
   return unknown(
-    `the answer was lost, and it cannot be asked for again (${message}): it may have been done`,
+    `the answer was lost, and it cannot be requested again (${message}): it may have been done`,
   )
 }
 
@@ -307,11 +310,11 @@ function late(ms: number): LeaseholdError {
 }
 
 /**
- * Known not to have been carried out, and yet called unknown: whoever asked should treat a server
- * that is away for a while like an answer that was lost, and ask again.
+ * Certainly not carried out, but reported as unknown: a caller should treat a server that is away for
+ * a while like a lost answer, and repeat the call.
  */
-function unsent(ms: number, trouble: string): LeaseholdError {
-  return unknown(`the server could not be reached for ${ms} ms (${trouble}): nothing was sent`)
+function unsent(ms: number, cause: string): LeaseholdError {
+  return unknown(`the server could not be reached for ${ms} ms (${cause}): nothing was sent`)
 }
 
 function unreadable(error: unknown): LeaseholdError {
@@ -325,13 +328,13 @@ function unreadable(error: unknown): LeaseholdError {
 function tooLarge(text: string, frameBytes: number): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',
-    `the request has ${Buffer.byteLength(text)} bytes, and the server takes at most ${frameBytes}: send fewer keys or shorter values at once`,
+    `the request has ${Buffer.byteLength(text)} bytes; the maximum of the server is ${frameBytes}. Send fewer keys or shorter values at once.`,
   )
 }
 
 function tooMany(): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',
-    `${CALLS_MAX} calls wait for an answer already: wait for some of them`,
+    `${CALLS_MAX} calls wait for an answer, the maximum. Wait for some of them.`,
   )
 }

@@ -5,13 +5,13 @@ export const OPCODE = { more: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10
 
 const FINAL = 0x80
 const MASKED = 0x80
-/** A header is shorter than this; with so much room before it the content can be read in steps. */
+/** A header is shorter than this. With this much room before it, the content can be read in steps. */
 const ROOM = 16
 const CONTROL_MAX = 125
 /** Fragments of one message: each costs memory, however small it is. */
 const FRAGMENTS_MAX = 16_384
 
-/** A frame that is ready to be sent. Its content is masked, as a client must. */
+/** A frame that is ready to be sent. Its content is masked, as a client must do. */
 export function textFrame(text: string, mask: number): Buffer {
   const bytes = Buffer.byteLength(text)
   const buffer = Buffer.allocUnsafe(ROOM + bytes)
@@ -25,7 +25,7 @@ export function controlFrame(opcode: number, content: Buffer, mask: number): Buf
   return finish(buffer, opcode, mask)
 }
 
-/** A close frame's content: the code, and the reason as far as there is room for it. */
+/** A close frame's content: the code, and as much of the reason as fits. */
 export function closing(code: number, reason: string): Buffer {
   const text = Buffer.from(reason).subarray(0, CONTROL_MAX - 2)
   const content = Buffer.alloc(2 + text.length)
@@ -34,7 +34,7 @@ export function closing(code: number, reason: string): Buffer {
   return content
 }
 
-/** Masks the content and puts the header right before it. */
+/** Masks the content and puts the header directly before it. */
 function finish(buffer: Buffer, opcode: number, mask: number): Buffer {
   const length = buffer.length - ROOM
   applyMask(buffer, mask)
@@ -54,7 +54,7 @@ function begin(buffer: Buffer, at: number, opcode: number, length: number): Buff
   return buffer.subarray(at)
 }
 
-/** Four bytes at a time, in the machine's own order; the mask is kept with its lowest byte first. */
+/** Four bytes at a time, in the machine's byte order. The mask is stored with its lowest byte first. */
 function applyMask(buffer: Buffer, mask: number): void {
   const steps = (buffer.length - ROOM) >> 2
   const view = new DataView(buffer.buffer, buffer.byteOffset + ROOM)
@@ -73,7 +73,7 @@ export interface FrameEvents {
   close(code: number, reason: string): void
 }
 
-/** What the other side sent breaks the rules; the code is what to close with. */
+/** The other side broke the rules. The code is the close code to answer with. */
 export class FrameError extends Error {
   readonly code: number
 
@@ -92,15 +92,15 @@ interface Header {
 }
 
 /**
- * Reads frames out of bytes that come in pieces of any size. A message may come in fragments, with
- * control frames between them; one that is larger than `largest` is refused before it is gathered.
+ * Reads frames from chunks of any size. A message may come in fragments, with control frames between
+ * them. One that is larger than `largest` is refused before it is collected.
  */
 export class FrameReader {
   readonly #events: FrameEvents
   readonly #largest: number
   #pieces: Buffer[] = []
   #size = 0
-  /** There is nothing to look at before so many bytes are here. */
+  /** Nothing can be read before this many bytes have arrived. */
   #wanted = 2
   #fragments: Buffer[] = []
   #fragmentBytes = 0
@@ -130,7 +130,7 @@ export class FrameReader {
     this.#size = bytes.length - at
   }
 
-  /** The header at this place, or up to where there must be bytes before it can be read. */
+  /** The header at this position, or how many bytes are needed before it can be read. */
   #header(bytes: Buffer, at: number): Header | number {
     if (bytes.length < at + 2) return at + 2
     const first = bytes[at]!

@@ -1,7 +1,7 @@
 export * from './answers.ts'
-export type { OpenSocket, StreamSocket } from './link.ts'
 export type { RemoteStoreOptions } from './options.ts'
 export * from './protocol.ts'
 export { remoteStore } from './remote-store.ts'
 export { readClaim, readGrant, readLeases, readRelease } from './requests.ts'
+export type { OpenSocket, StreamSocket } from './server-connection.ts'
 export type { WebSocketEvents, WebSocketOptions } from './web-socket.ts'

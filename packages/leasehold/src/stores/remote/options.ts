@@ -11,32 +11,32 @@ import {
   systemClock,
   systemRandom,
 } from '../../port/index.ts'
-import type { LinkOptions, OpenSocket } from './link.ts'
 import { STREAM_PATH } from './protocol.ts'
+import type { OpenSocket, ServerConnectionOptions } from './server-connection.ts'
 import { WebSocketClient } from './web-socket.ts'
 
 export interface RemoteStoreOptions {
-  /** How long to look for the server at first, and how long a call may take. 5 s if not given. */
+  /** How long to try to reach the server at first, and how long a call may take. Default: 5 s. */
   readonly timeout?: Duration | undefined
   /**
-   * The leases that are granted through this store are tied to its connection: when the connection
-   * is closed, as by the death of this process, the server revokes them at once instead of letting
-   * them run out. With `linger` it waits so long for this store to connect again first.
+   * Ties the leases that are granted through this store to its connection. When the connection closes,
+   * for example because this process died, the server revokes them at once instead of letting them
+   * expire. With `linger` it first waits this long for the store to connect again.
    *
-   * Revoking is not safe in the way that expiry is. Where the connection breaks and the process
-   * lives on, somebody else may hold before it has learnt of that; the token then keeps them apart.
-   * A longer linger makes this rarer.
+   * Revoking is not as safe as expiry. If the connection breaks and the process lives on, another
+   * holder may get the key before the process knows; the token then keeps them apart. A longer linger
+   * makes this less likely.
    */
   readonly tied?: boolean | { readonly linger: Duration } | undefined
-  /** When nothing was heard of the server for so long it is asked, and given up after as long again. */
+  /** After this long without a message, the server is pinged; after as long again, it is given up. */
   readonly silence?: Duration | undefined
-  /** Who this is to a server that wants to know: what `leasehold token create` printed. */
+  /** Identifies the caller to a server that requires it: the output of `leasehold token create`. */
   readonly token?: string | undefined
-  /** Sent with the request that opens the stream, for a proxy on the way. */
+  /** Sent with the request that opens the stream, for a proxy in between. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** For `https:`, what Node's `tls.connect` takes: `ca`, `cert`, `key`. */
+  /** For `https:`, options of Node's `tls.connect`: `ca`, `cert`, `key`. */
   readonly tls?: SecureContextOptions | undefined
-  /** What opens the WebSocket, for tests. One over Node's `http` if not given. */
+  /** Opens the WebSocket, for tests. Default: one over Node's `http`. */
   readonly socket?: OpenSocket | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
@@ -49,7 +49,10 @@ const SCHEMES = ['http:', 'https:', 'ws:', 'wss:']
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-export function linkOptionsOf(url: string | URL, options: RemoteStoreOptions): LinkOptions {
+export function linkOptionsOf(
+  url: string | URL,
+  options: RemoteStoreOptions,
+): ServerConnectionOptions {
   const { clock = systemClock, random = systemRandom, token, tls } = options
   checkHeaders(options)
   const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) }
@@ -74,19 +77,21 @@ function checkHeaders({ token = '', headers = {} }: RemoteStoreOptions): void {
     )
   }
   for (const [name, value] of Object.entries(headers)) {
-    if (!HEADER_NAME.test(name)) throw invalid(`header ${show(name)} is no name of a header`)
+    if (!HEADER_NAME.test(name)) throw invalid(`header ${show(name)} is not a valid header name`)
     if (value !== undefined && HEADER_VALUE.test(value)) continue
-    throw invalid(`header ${show(name)} has a value that no header may have: give a line of text`)
+    throw invalid(
+      `header ${show(name)} has an invalid value: give one line of printable characters`,
+    )
   }
 }
 
-/** Where the stream is, on the server that this names. A path before it is a proxy's. */
+/** The address of the stream on this server. A path before it is a proxy's. */
 function streamOf(text: string | URL): URL {
   const url = URL.canParse(String(text)) ? new URL(text) : undefined
   if (url === undefined || !SCHEMES.includes(url.protocol)) {
     throw new LeaseholdError(
       'invalid-argument',
-      `server ${show(String(text))} is no address: write 'http://host:7420', or https:`,
+      `server ${show(String(text))} is not an address: give 'http://host:7420', or https:`,
     )
   }
   const secure = url.protocol === 'https:' || url.protocol === 'wss:'

@@ -1,21 +1,21 @@
 import type { End, ErrorCode, Guarantees, Limits, Notice } from '../../port/index.ts'
 
 /**
- * The stream protocol: what a client and a server of leases say to each other over one WebSocket.
- * `docs/protocol.md` is its description for those who write a client in another language; the files
- * beside this one are what both of our ends are made of.
+ * The stream protocol: the messages of a client and a lease server over one WebSocket.
+ * `docs/protocol.md` describes it for authors of clients in other languages. The other files of this
+ * folder implement both ends.
  *
- * Every frame is a text: a JSON array of messages, and every message is an array itself. What was
- * asked in one turn of the event loop travels in one frame, and so do the answers. JSON, because a
- * frame of many small arrays is parsed by one call of native code: a binary form of our own was
- * measured to take no less time to read, and every language has JSON.
+ * Every frame is a string: a JSON array of messages, and every message is itself an array. All calls
+ * of one turn of the event loop are sent in one frame, and so are the answers. JSON, because one call
+ * of native code parses a frame of many small arrays: a binary format of our own took no less time
+ * to read when measured, and every language has JSON.
  */
 export const PROTOCOL = 1
 
-/** Where the server listens for streams. */
+/** Where the server accepts streams. */
 export const STREAM_PATH = '/v1/stream'
 
-/** Why a stream was closed. Below 4000 they are WebSocket's own. */
+/** Why a stream was closed. Codes below 4000 are WebSocket's own. */
 export const CLOSE = {
   /** The client is done. */
   done: 1000,
@@ -24,36 +24,36 @@ export const CLOSE = {
   tooLarge: 1009,
   /** The server failed on something that the client sent: connect again. */
   failed: 1011,
-  /** A frame was not what this protocol allows. */
+  /** A frame was not valid in this protocol. */
   malformed: 4000,
-  /** The client speaks a version that the server does not. Connecting again does not help. */
+  /** The server does not support the client's version. Connecting again does not help. */
   version: 4001,
   /** The same client has connected again. */
   superseded: 4002,
   /** The client did not read what it was sent. */
   slow: 4003,
-  /** Nothing was heard of the client for too long. */
+  /** The client was silent for too long. */
   silent: 4004,
-  /** The server does not know who connects, or not any more. Connecting again does not help. */
+  /** The server does not know the client, or no longer does. Connecting again does not help. */
   unauthenticated: 4005,
 } as const
 
 /** The first message of a client: `["hello", PROTOCOL, Hello]`. */
 export interface Hello {
-  /** Who connects: an id that nobody else can guess. The same when it connects again. */
+  /** The client's identity: an id that nobody else can guess. The same when it connects again. */
   readonly client: string
   /**
-   * The leases that are granted on this stream are tied to it: they are revoked when it has been
-   * closed for so many milliseconds and the same client has not come back. Not tied if not given.
+   * Ties the leases that are granted on this stream to it: they are revoked when it has been closed for
+   * this many milliseconds and the same client has not come back. Default: not tied.
    */
   readonly tied?: number | undefined
 }
 
 /** The server's answer to it: `["welcome", PROTOCOL, Welcome]`. */
 export interface Welcome {
-  /** Which server process this is: another one after a restart. */
+  /** Identifies the server process: another one after a restart. */
   readonly server: string
-  /** What the server's store promises, and its limits. */
+  /** The guarantees and limits of the server's store. */
   readonly guarantees: Guarantees
   readonly limits: Limits
   readonly stream: StreamLimits
@@ -65,15 +65,15 @@ export interface StreamLimits {
   readonly frameMessages: number
   /** Values in one frame from the client: its commas, colons and opening brackets. */
   readonly frameValues: number
-  /** Requests that are carried out at a time; the server reads no more until some are answered. */
+  /** Requests in progress at a time; the server reads no more until some are answered. */
   readonly inFlight: number
   /** Watches on one stream. */
   readonly watches: number
-  /** A client of which nothing was heard for so many milliseconds is disconnected. */
+  /** A client that is silent for this many milliseconds is disconnected. */
   readonly silence: number
 }
 
-/** What a client asks for, by the names of the port, and three that belong to the stream. */
+/** The operations of a client, by the names of the port, and three that belong to the stream. */
 export type Operation =
   | 'grant'
   | 'renew'
@@ -92,7 +92,7 @@ export type RequestMessage = readonly [id: number, operation: Operation, ...rest
 /** The second field of an answer, `[id, status, …]`. */
 export const REFUSED = 0
 export const DONE = 1
-/** It was not carried out, and nothing speaks against it: connect again and send it again. */
+/** It was not carried out, and may be repeated: connect again and send it again. */
 export const AGAIN = 2
 
 export type AnswerMessage =
@@ -100,18 +100,18 @@ export type AnswerMessage =
   | readonly [id: number, status: typeof REFUSED, code: ErrorCode, text: string, end?: End]
   | readonly [id: number, status: typeof AGAIN]
 
-/** What the server sends without being asked. */
+/** What the server sends without a request. */
 export type PushMessage =
   | readonly ['welcome', version: number, welcome: Welcome]
   /** The hello was not accepted; the stream is closed after it. */
   | readonly ['refused', code: ErrorCode, text: string]
   | readonly ['notice', watch: number, notice: Notice]
-  /** The server is about to go: send nothing more here, and connect again when it has closed. */
+  /** The server is about to stop: send nothing more here, and connect again when it has closed. */
   | readonly ['bye', why: string]
 
 export type ServerMessage = AnswerMessage | PushMessage
 
-/** A text as JSON. Names and keys are plain nearly always, and are then only put in quotes. */
+/** A string as JSON. Names and keys are nearly always plain, and then only need quotes. */
 export function quote(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }
@@ -124,7 +124,7 @@ export function quoteAll(texts: readonly string[]): string {
   return JSON.stringify(texts)
 }
 
-/** JSON has no infinity, and writes null: in a time, null is what never ends. */
+/** JSON has no infinity, and writes null: in a time, null means never. */
 export function endless(time: number | null | undefined): number {
   return time === null || time === undefined ? Infinity : time
 }

@@ -40,7 +40,7 @@ import {
   readRenewed,
 } from './answers.ts'
 import { Calls } from './calls.ts'
-import { Link, type LinkOptions, unreachable } from './link.ts'
+import { LeaseSecrets } from './lease-secrets.ts'
 import { linkOptionsOf, type RemoteStoreOptions } from './options.ts'
 import type { AnswerMessage, ServerMessage, Welcome } from './protocol.ts'
 import {
@@ -51,17 +51,17 @@ import {
   writeRenew,
   writeTie,
 } from './requests.ts'
-import { SecretKeeper } from './secret-keeper.ts'
+import { ServerConnection, type ServerConnectionOptions, unreachable } from './server-connection.ts'
 import { Watches } from './watches.ts'
 
 /**
- * A store on a server: what `leasehold serve` serves, as if it were here. Fulfilled when the server
- * was reached, so that its guarantees are known; refused with `timeout` where none was.
+ * A store on a server: what `leasehold serve` serves. Fulfilled when the server was reached, so that
+ * its guarantees are known; refused with `timeout` if it was not.
  *
- * All calls share one connection. When that breaks the store connects again by itself, and nothing
- * is lost by it that the server still has: a call with a request id, a renewal and a reading are
- * sent again; any other call that was under way has an unknown outcome; see `Watches` for watches.
- * A call that finds no connection waits for one, and is unknown after `timeout`.
+ * All calls share one connection. When it breaks, the store connects again by itself, and nothing is
+ * lost that the server still has: a call with a request id, a renewal and a reading are sent again;
+ * any other call in flight has an unknown outcome; see `Watches` for watches. A call without a
+ * connection waits for one, and its outcome is unknown after `timeout`.
  */
 export async function remoteStore(
   url: string | URL,
@@ -69,52 +69,52 @@ export async function remoteStore(
 ): Promise<LeaseStore> {
   const store = await RemoteStore.open(linkOptionsOf(url, options))
   const isKnown = options.token !== undefined || options.tls?.cert !== undefined
-  return isKnown ? new SecretKeeper(store) : store
+  return isKnown ? new LeaseSecrets(store) : store
 }
 
 class RemoteStore implements LeaseStore {
   guarantees!: Guarantees
   #limits!: Limits
-  readonly #options: LinkOptions
-  readonly #link: Link
+  readonly #options: ServerConnectionOptions
+  readonly #connection: ServerConnection
   readonly #calls: Calls
   readonly #watches: Watches
-  /** Leases that are tied to this connection, to be tied to the next one too. */
+  /** Leases that are tied to this connection, and must be tied to the next one, too. */
   readonly #tied = new Set<LeaseId>()
   #opened: ((error?: LeaseholdError) => void) | undefined
   /** Why no call can be made any more. */
   #over: LeaseholdError | undefined
   #closing: Promise<void> | undefined
 
-  static open(options: LinkOptions): Promise<LeaseStore> {
+  static open(options: ServerConnectionOptions): Promise<LeaseStore> {
     const store = new RemoteStore(options)
     const { clock, timeout, url } = options
     return new Promise((resolve, reject) => {
       const timer = clock.timer(clock.now() + timeout, () => {
-        const { trouble } = store.#link
-        store.#opened!(unreachable(url.origin, trouble, timeout))
+        const { cause } = store.#connection
+        store.#opened!(unreachable(url.origin, cause, timeout))
       })
       store.#opened = (error) => {
         timer.cancel()
         store.#opened = undefined
         if (error === undefined) resolve(store)
-        else void store.#link.close().then(() => reject(error))
+        else void store.#connection.close().then(() => reject(error))
       }
-      store.#link.connect()
+      store.#connection.connect()
     })
   }
 
-  private constructor(options: LinkOptions) {
+  private constructor(options: ServerConnectionOptions) {
     const { clock, timeout } = options
     this.#options = options
-    this.#link = new Link(options, {
+    this.#connection = new ServerConnection(options, {
       up: (welcome) => this.#up(welcome),
       down: () => this.#down(),
       answers: (messages) => this.#hear(messages),
       drained: () => this.#calls.drained(),
       refused: (error) => this.#refused(error),
     })
-    this.#calls = new Calls(clock, timeout, this.#link)
+    this.#calls = new Calls(clock, timeout, this.#connection)
     this.#watches = new Watches(this.#calls, clock, timeout)
   }
 
@@ -138,7 +138,7 @@ class RemoteStore implements LeaseStore {
     })
   }
 
-  /** Many leases take several messages, since the server bounds what one may hold. */
+  /** Many leases take several messages, because the server limits the size of one. */
   async #renew(leases: readonly LeaseId[]): Promise<Renewed> {
     const groups = inGroups(leases, this.#calls.messageCharacters)
     const answers = await Promise.all(
@@ -210,12 +210,12 @@ class RemoteStore implements LeaseStore {
     this.#over = error
     this.#watches.close(error)
     await this.#calls.close(error)
-    await this.#link.close()
+    await this.#connection.close()
   }
 
   /**
-   * Arguments are checked here as well as at the server: what JSON cannot say never leaves, and a
-   * wrong call gets its answer at once.
+   * Arguments are checked here as well as on the server: what JSON cannot express is never sent, and
+   * an invalid call is refused at once.
    */
   #obstacle(check: () => Complaint): LeaseholdError | undefined {
     if (this.#over !== undefined) return this.#over
@@ -235,10 +235,10 @@ class RemoteStore implements LeaseStore {
   }
 
   #down(): void {
-    const { trouble } = this.#link
-    this.#calls.down(trouble)
-    this.#watches.down(trouble)
-    // Nothing is sent again for somebody who has left.
+    const { cause } = this.#connection
+    this.#calls.down(cause)
+    this.#watches.down(cause)
+    // Nothing is sent again for a watch that was closed.
     if (this.#over !== undefined) void this.#calls.close(this.#over)
   }
 

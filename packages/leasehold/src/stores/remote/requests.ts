@@ -18,9 +18,9 @@ import { endless, quote, quoteAll, type RequestMessage } from './protocol.ts'
 /**
  * Requests as messages: a client writes them with `write…` and the server reads them with `read…`.
  *
- * What is asked for most often, to claim, to release and to renew, is written field by field; the
- * rest is the port's own object. A reader takes what it is given as it is: whether the values are
- * right is the store's to judge, which says what is wrong with them.
+ * The most common requests, to claim, release and renew, are written field by field. The others are
+ * the port's own objects. A reader does not check values: the store does that, and says what is
+ * wrong with them.
  */
 export function writeClaim(id: number, request: ClaimRequest): string {
   const { lease, claims, ifFree, request: name } = request
@@ -63,7 +63,7 @@ export function writeRenew(id: number, leases: readonly LeaseId[]): string {
   return `[${id},"renew",${JSON.stringify(leases)}]`
 }
 
-/** Leases in groups, each of which takes at most so many characters in a message. */
+/** Leases in groups, each with at most this many characters in a message. */
 export function inGroups(leases: readonly LeaseId[], characters: number): (readonly LeaseId[])[] {
   const groups: (readonly LeaseId[])[] = []
   let size = 0
@@ -101,7 +101,7 @@ export function writeObject(
   return `[${id},"${operation}",${JSON.stringify(request)}]`
 }
 
-/** A lease whose ttl is infinite comes as one whose ttl is null. */
+/** A lease with an infinite ttl comes with a ttl of null. */
 export function readGrant(message: RequestMessage): GrantRequest {
   const request = message[2] as GrantRequest
   if (typeof request !== 'object' || request === null) return request

@@ -15,18 +15,18 @@ interface OpenWatch {
   readonly id: number
   target: WatchTarget
   readonly observer: Observer
-  /** The first notice was heard, and is not to be heard again. */
+  /** The first notice was sent, and must not be sent again. */
   started: boolean
 }
 
 /**
- * The watches on a stream, and what becomes of them when it breaks.
+ * The watches on a stream, and what happens to them when it breaks.
  *
- * A prefix's watch goes on by itself on the next stream, after the last revision that it told of: a
- * server that no longer keeps that revision says `compacted`, so nothing is missed unseen. Where
- * there is no next stream within the time-out it is `interrupted`, since whoever shows what it
- * watches must learn that it is getting old. A lease's watch is always `interrupted`: its first
- * notice tells how things stand, and a watch has only one such.
+ * A prefix's watch continues by itself on the next stream, after the last revision that it reported.
+ * A server that no longer keeps that revision answers `compacted`, so nothing is missed silently. If
+ * there is no next stream within the timeout, the watch is `interrupted`, because its user must know
+ * that its data is getting old. A lease's watch is always `interrupted`: its first notice reports all
+ * claims, and there can be only one.
  */
 export class Watches {
   readonly #calls: Calls
@@ -34,8 +34,8 @@ export class Watches {
   readonly #timeout: number
   readonly #watches = new Map<number, OpenWatch>()
   #timer: Timer | undefined
-  /** Why there is no stream, where there was one. */
-  #trouble: string | undefined
+  /** Why there is no stream, after there was one. */
+  #cause: string | undefined
 
   constructor(calls: Calls, clock: Clock, timeout: number) {
     this.#calls = calls
@@ -45,7 +45,7 @@ export class Watches {
 
   open(target: WatchTarget, observer: Observer): Watch {
     const id = this.#calls.nextId()
-    // A copy: it may be sent again later, when the caller has changed what it gave us.
+    // A copy: it may be sent again later, when the caller has changed its object.
     const watch = { id, target: { ...target }, observer, started: false }
     this.#watches.set(id, watch)
     this.#ask(watch)
@@ -73,15 +73,15 @@ export class Watches {
   }
 
   up(): void {
-    this.#trouble = undefined
+    this.#cause = undefined
     this.#cancel()
     for (const watch of this.#watches.values()) this.#ask(watch)
   }
 
-  down(trouble: string): void {
-    this.#trouble = trouble
+  down(cause: string): void {
+    this.#cause = cause
     this.#interruptLater()
-    this.#interrupt((watch) => 'lease' in watch.target, broken(trouble))
+    this.#interrupt((watch) => 'lease' in watch.target, broken(cause))
   }
 
   close(error: LeaseholdError): void {
@@ -89,13 +89,13 @@ export class Watches {
     this.#interrupt(() => true, error)
   }
 
-  /** Who begins to watch while there is no stream does not wait for one for ever either. */
+  /** A watch that is opened without a stream does not wait for one forever either. */
   #interruptLater(): void {
-    const trouble = this.#trouble
-    if (trouble === undefined || this.#timer !== undefined) return
+    const cause = this.#cause
+    if (cause === undefined || this.#timer !== undefined) return
     this.#timer = this.#clock.timer(this.#clock.now() + this.#timeout, () => {
       this.#timer = undefined
-      this.#interrupt(() => true, broken(trouble))
+      this.#interrupt(() => true, broken(cause))
     })
   }
 
@@ -104,7 +104,7 @@ export class Watches {
     this.#timer = undefined
   }
 
-  /** Where there is no stream now, `up` will ask. */
+  /** If there is no stream now, `up` will send it. */
   #ask({ id, target }: OpenWatch): void {
     this.#calls.post(writeObject(id, 'watch', target))
   }
@@ -116,7 +116,7 @@ export class Watches {
   }
 }
 
-/** The others who watch must hear all the same; but the fault should not vanish either. */
+/** The other watches must still be notified, but the error should not disappear. */
 function tell(observer: Observer, notice: Notice): void {
   try {
     observer(notice)
@@ -125,9 +125,9 @@ function tell(observer: Observer, notice: Notice): void {
   }
 }
 
-function broken(trouble: string): LeaseholdError {
+function broken(cause: string): LeaseholdError {
   return new LeaseholdError(
     'unknown-outcome',
-    `the stream to the server broke (${trouble}): watch anew`,
+    `the stream to the server broke (${cause}): watch anew`,
   )
 }

@@ -20,10 +20,10 @@ import {
 } from './frames.ts'
 import { CLOSE } from './protocol.ts'
 
-/** How long the other side may take to say goodbye too. */
+/** How long the other side may take to answer our close frame. */
 const FAREWELL_MS = 1000
 const NOTHING = Buffer.alloc(0)
-/** The share of the silence in which an answer comes, where anybody is there. */
+/** The share of the silence in which an answer arrives if the server is alive. */
 const ANSWER_SHARE = 0.2
 /** RFC 6455: what the server adds to our key to show that it has understood. */
 const SALT = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -37,7 +37,7 @@ export interface WebSocketOptions {
   readonly timeout: number
   /** Bytes in one message from the server. */
   readonly messageBytes: number
-  /** Nothing was heard for so long: ask whether anybody is there, and after as long again, give up. */
+  /** After this long without a message, send a ping; after as long again, give up. */
   readonly silence: number
   /** Keeps the process running until the stream is open; an open one never does. */
   readonly keepAlive: boolean
@@ -46,15 +46,15 @@ export interface WebSocketOptions {
 export interface WebSocketEvents {
   opened(): void
   text(text: string): void
-  /** There is room again, after `send` has said that there was none. */
+  /** There is room again, after `send` returned false. */
   drained(): void
-  /** Called once, and nothing after it. Before `opened` where the stream could not be opened. */
+  /** Called once, and nothing after it. Before `opened` if the stream could not be opened. */
   closed(code: number, reason: string): void
 }
 
 /**
- * The client's end of a WebSocket. Node 20 has none, and this library depends on no package: so this
- * is as much of one as the stream protocol needs. It says when nobody is there any more.
+ * The client's end of a WebSocket. Node 20 has none, and this library has no dependencies, so this is
+ * as much of one as the stream protocol needs. It detects a dead server.
  */
 export class WebSocketClient {
   readonly #options: WebSocketOptions
@@ -66,7 +66,7 @@ export class WebSocketClient {
   #heardAt: number
   #sentAt = -Infinity
   #closed = false
-  /** We have said goodbye. */
+  /** We have sent a close frame. */
   #leaving = false
 
   constructor(url: URL, options: WebSocketOptions, events: WebSocketEvents) {
@@ -79,13 +79,13 @@ export class WebSocketClient {
     )
   }
 
-  /** Sends a text. False where the network is slower than we are: wait for `drained`. */
+  /** Sends a string. False if the network is slower than we are: wait for `drained`. */
   send(text: string): boolean {
     this.#sentAt = this.#options.clock.now()
     return this.#socket?.write(textFrame(text, this.#mask())) ?? false
   }
 
-  /** Says goodbye, and closes when the other side has done so too, or after a while. */
+  /** Sends a close frame, and closes when the other side has answered, or after a while. */
   close(code: number, reason: string): void {
     if (this.#closed || this.#leaving) return
     if (this.#socket === undefined) {
@@ -103,7 +103,7 @@ export class WebSocketClient {
     const key = this.#chance().subarray(0, 16).toString('base64')
     const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, {
       ...tls,
-      // A connection of its own, that no agent waits to use again.
+      // A separate connection, which no agent reuses.
       agent: false,
       headers: {
         ...headers,
@@ -155,7 +155,7 @@ export class WebSocketClient {
     try {
       reader.read(bytes)
     } catch (error) {
-      // Whatever the server sends, it must not end the process of its client.
+      // Whatever the server sends, it must not end the client's process.
       const code = error instanceof FrameError ? error.code : CLOSE.malformed
       const { message } = error as Error
       this.#control(OPCODE.close, closing(code, message))
@@ -181,9 +181,9 @@ export class WebSocketClient {
   }
 
   /**
-   * Looks after a while whether something was heard meanwhile. Where something was sent a moment ago
-   * its answer is given time to come: a heartbeat that is as slow as we are patient is all that is
-   * needed, and must not cost a question each time as well.
+   * Checks after a while whether a message has arrived. If something was sent a moment ago, its answer
+   * gets time to arrive: a heartbeat with the interval of our silence limit is enough, and must not
+   * cost a ping each time as well.
    */
   #listen(asked: boolean, wait = this.#options.silence): void {
     const { clock, silence } = this.#options
@@ -214,13 +214,13 @@ export class WebSocketClient {
     this.#events.closed(code, reason)
   }
 
-  /** What was written last, our goodbye, still leaves; but nobody waits for it for long. */
+  /** The last write, our close frame, is still sent; but we do not wait for it for long. */
   #letGo(socket: Socket): void {
     socket.destroySoon()
     this.#after(FAREWELL_MS, () => socket.destroy())
   }
 
-  /** A mask that nobody can foresee, as the standard wants it. */
+  /** An unpredictable mask, as the standard requires. */
   #mask(): number {
     if (this.#masks.length < 4) this.#masks = this.#chance()
     const mask = this.#masks.readInt32LE(0)
@@ -238,12 +238,12 @@ export class WebSocketClient {
   }
 }
 
-/** Where several addresses were tried, the error itself says nothing. */
+/** If several addresses were tried, the error itself has no message. */
 function said(error: Error & { readonly errors?: readonly Error[] }): string {
   return error.message || (error.errors ?? []).map(({ message }) => message).join(', ')
 }
 
-/** What the server says of why it does not let us in. */
+/** Why the server rejects us. */
 function refusalIn(headers: IncomingHttpHeaders): string {
   const said = /error_description="([^"]*)"/.exec(headers['www-authenticate'] ?? '')?.[1]
   return said ?? 'the server wants a token'

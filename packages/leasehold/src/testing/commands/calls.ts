@@ -32,8 +32,8 @@ interface Made {
 }
 
 /**
- * What was made so long ago. Where there are fewer, one of those is meant, so that most commands
- * meet something; but who names the oldest may name what never was.
+ * What was made this long ago. If there are fewer, one of those is used, so that most commands find
+ * something; but the oldest may be something that never existed.
  */
 export function madeAgo<T>(made: readonly T[], ago: number): T | undefined {
   return made.at(-1 - (ago < OLDEST ? ago % made.length : ago))
@@ -51,7 +51,7 @@ export class Names {
     this.prefix = prefix
   }
 
-  /** The call that a command means on this store. */
+  /** The call that a command stands for on this store. */
   call(command: Command): Call {
     if (command.do === 'repeat') return this.#repeat(command.at)
     const call = this.#call(command)
@@ -72,7 +72,7 @@ export class Names {
     const { token } = answer as { token: Token }
     const lease =
       call.method === 'grant' ? (answer as { lease: LeaseId }).lease : call.argument.lease
-    // The answer to a repeated request is old news.
+    // The answer to a repeated request is not new.
     if (call.method === 'grant' && !this.leases.includes(lease)) this.leases.push(lease)
     const keys = (call.argument.claims ?? []).map(({ key }) => key)
     if (token > 0 && !this.claims.some((made) => made.token === token && made.lease === lease)) {

@@ -1,6 +1,6 @@
 import { KEYS, OLDEST } from './command.ts'
 
-/** What is used of fast-check. It is handed in, so that this package needs none. */
+/** The parts of fast-check that are used. It is passed in, so that this package does not depend on it. */
 export interface FastCheck {
   constantFrom(...values: readonly unknown[]): unknown
   integer(range: { min: number; max: number }): unknown
@@ -11,11 +11,11 @@ export interface FastCheck {
 }
 
 export interface SequenceOptions {
-  /** How many commands at most; 40 if not given. */
+  /** The maximum number of commands. Default: 40. */
   readonly length?: number | undefined
-  /** Times are multiples of this, in milliseconds: small steps make deadlines meet. 10 if not given. */
+  /** Times are multiples of this, in milliseconds: small steps make deadlines coincide. Default: 10. */
   readonly step?: number | undefined
-  /** Deals the commands to so many stores, and watches leases through each: makes `Turn`s. */
+  /** Distributes the commands to this many stores, and watches leases through each: makes `Turn`s. */
   readonly stores?: number | undefined
 }
 
@@ -33,8 +33,8 @@ export function commandSequences<A>(fc: FastCheck, options: SequenceOptions = {}
   const make = fc as unknown as Maker
   const commands = weighted(make, [...callCommands(make, step), [4, passing(make, step)]])
   const turns = options.stores === undefined ? commands : dealt(make, commands, options.stores)
-  // Without a size, fast-check prefers lists so short that little ever meets in them; and what
-  // somebody is told who watches takes a lease, a watch, two claims and an end.
+  // Without a size, fast-check prefers lists that are too short for anything to happen: a notice takes a
+  // lease, a watch, two claims and an end.
   const minLength = options.stores === undefined ? 1 : length / 2
   return make.array(turns, { minLength, maxLength: length, size: 'max' }) as A
 }
@@ -63,7 +63,7 @@ function dealt(make: Maker, commands: unknown, stores: number): unknown {
   ])
 }
 
-/** fast-check without its types, which are not ours to import. */
+/** fast-check without its types, which we cannot import. */
 export interface Maker {
   constantFrom(...values: readonly unknown[]): unknown
   integer(range: { min: number; max: number }): unknown
@@ -107,7 +107,7 @@ function places(make: Maker): unknown {
   })
 }
 
-/** An optional field that is there rarely: most calls carry no request id and are not tries. */
+/** An optional field that is rarely present: most calls have no request id and are not tries. */
 function seldom(make: Maker): unknown {
   return make.constantFrom(true, false, false)
 }
@@ -122,7 +122,7 @@ function grants(make: Maker, step: number): unknown {
       ttl: make.constantFrom(...multiples(step, 6), Infinity),
       grace: times(3),
       maxLife: make.constantFrom(...multiples(step, 6).map((ms) => ms + 6 * step), Infinity),
-      // A field that may be left out mostly is not; and under a lease that never was, none is made.
+      // An optional field is mostly present; and nothing is made under a lease that never existed.
       parent: make.constantFrom(...Array(6), 0, 1, 2, OLDEST),
       labels: make.constantFrom(undefined, undefined, { zone: 'ü', team: '' }),
       claims: places(make),

@@ -55,15 +55,15 @@ export type Command =
       readonly at: number
       readonly limit?: number
     }
-  /** Sends an earlier request again, as it was. */
+  /** Sends an earlier request again, unchanged. */
   | { readonly do: 'repeat'; readonly at: number }
 
-/** One of several stores is given a command, or is asked to watch the lease of so long ago. */
+/** One of several stores gets a command, or watches a lease of some time ago. */
 export type Turn =
   | { readonly do: 'turn'; readonly store: number; readonly command: Command }
   | { readonly do: 'watch'; readonly store: number; readonly lease: number }
 
-/** What is made wrong about a claim that is named. */
+/** What is wrong about a claim that is named. */
 export type Wrong = 'token' | 'lease' | 'key'
 
 export interface Place {
@@ -73,8 +73,8 @@ export interface Place {
   readonly value?: string
 }
 
-/** Leases and claims are named that were made up to so long ago. */
+/** How long ago leases and claims may have been made that are named. */
 export const OLDEST = 9
 
-/** Few keys, so that claims meet; one name is the beginning of another. */
+/** Few keys, so that claims compete; one name is the beginning of another. */
 export const KEYS = ['a', 'a/b', 'b', 'c'] as const

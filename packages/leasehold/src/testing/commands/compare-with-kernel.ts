@@ -3,42 +3,42 @@ import { type LeaseStore, type Limits, type Random, systemRandom } from '../../p
 import { WatchRecorder } from '../conformance/watch-recorder.ts'
 import type { Command, Turn } from './command.ts'
 import { LeaseWatches } from './lease-watches.ts'
-import { plainEvents } from './plain.ts'
+import { normalizeEvents } from './normalize.ts'
 import { KernelSide, type OpenedStores, StoreSide } from './sides.ts'
 
-/** Where time cannot be moved, everything lives for longer than any comparison takes. */
+/** If time cannot be moved, everything lives longer than any comparison takes. */
 const LONG_MS = 3_600_000
 
 /**
- * These are not run before all was heard that must be. What a claim came to hold need not be told any
- * more once it is gone; and who watches a lease may answer its renewal by what was heard of it.
+ * Before these, all required notices must have arrived. That a claim held need not be reported once it
+ * is gone; and a renewal may be answered by what the watch of the lease has received.
  */
 const AFTER_NEWS: readonly Command['do'][] = ['release', 'revoke', 'renew']
 
 export interface CompareOptions {
-  /** The limits that the store was opened with, where they are not the default ones. */
+  /** The limits that the store was opened with, if they are not the defaults. */
   readonly limits?: Partial<Limits> | undefined
   /**
-   * A watch on a lease need not tell when a claim comes to hold that was made through another store
-   * after the watch had begun: for a store that says so, or that tells it later than one can wait.
+   * A watch on a lease need not report that a claim holds that was made through another store after the
+   * watch had begun: for a store that says so, or that reports it too late to wait for.
    */
   readonly ownClaimsOnly?: boolean | undefined
   /**
-   * No two deadlines are the same. Which of two leases goes first whose time is over at one moment is
-   * for every store to choose, and the kernel has chosen.
+   * No two deadlines are equal. If two leases are due at one moment, every store may choose which ends
+   * first, and the kernel has chosen.
    */
   readonly ownDeadlines?: boolean | undefined
   readonly random?: Random | undefined
 }
 
 /**
- * Gives the same commands to a store and to a kernel, at the same times, and fails where they
- * differ: in an answer, in what can be read at the end, or in the events that a watch has seen.
- * Where the store's clock cannot be moved, nothing expires and times are not compared; where it has
- * no child leases, none are asked for.
+ * Gives the same commands to a store and to a kernel, at the same times, and fails if they differ: in
+ * an answer, in what can be read at the end, or in the events of a watch. If the store's clock
+ * cannot be moved, nothing expires and times are not compared. If it has no child leases, none are
+ * requested.
  *
- * Where several stores are opened on the same data, turns say which of them is given a command, and
- * which watches a lease meanwhile: they must be as one, to those who ask and to those who watch.
+ * If several stores are open on the same data, turns say which of them gets a command, and which
+ * watches a lease: they must behave as one.
  */
 export async function compareWithKernel(
   open: () => Promise<OpenedStores>,
@@ -113,15 +113,15 @@ async function compareEvents(
   const last = { do: 'grant', holder: 'last', ttl: LONG_MS, claims: [{ key: 'last' }] } as const
   await store.run(last)
   kernel.run(last)
-  const expected = plainEvents(kernel.events(), kernel.names, store.exact)
+  const expected = normalizeEvents(kernel.events(), kernel.names, store.exact)
   for (const [through, recorder] of recorders.entries()) {
     const events = await recorder.eventsUntil(({ holder }) => holder === 'last')
-    const told = plainEvents(events, store.names, store.exact)
+    const told = normalizeEvents(events, store.names, store.exact)
     assert.deepEqual(told, expected, `the events through store ${through} differ`)
   }
 }
 
-/** The same command, with times that those of no other command come to. */
+/** The same command, with times that no other command has. */
 export function withOwnDeadline(command: Command, at: number): Command {
   const own = (at + 1) / 256
   if (command.do === 'grant') {
@@ -133,7 +133,7 @@ export function withOwnDeadline(command: Command, at: number): Command {
   return { ...command, after: command.after + own + 1 / 2048 }
 }
 
-/** The same command, but so that nothing comes to its end by time. */
+/** The same command, but so that nothing ends by time. */
 export function withoutTime(command: Command): Command {
   if (command.do === 'grant') {
     const { grace: _, maxLife: __, ...rest } = command
@@ -145,7 +145,7 @@ export function withoutTime(command: Command): Command {
   return command
 }
 
-/** The same command for a store that has no leases under leases: what it refuses is not compared. */
+/** The same command for a store without child leases: what it refuses is not compared. */
 function withoutParent(command: Command): Command {
   if (command.do !== 'grant') return command
   const { parent: _, ...rest } = command

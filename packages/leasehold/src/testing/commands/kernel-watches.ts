@@ -1,11 +1,11 @@
 import type { Kernel, NoticeSink } from '../../kernel/index.ts'
 import type { End, Key, LeaseId, Notice, Revision, Token } from '../../port/index.ts'
 
-/** Watches on the leases of a kernel: what a store's watch that began at the same time must tell. */
+/** Watches on the leases of a kernel: what a store's watch that began at the same time must report. */
 export class KernelWatches implements NoticeSink {
   readonly #told = new Map<number, Notice[][]>()
 
-  /** All that the watch is told, which grows as it happens. */
+  /** All notices of the watch; the list grows. */
   begin(kernel: Kernel, lease: LeaseId): readonly Notice[] {
     const standing = kernel.ownClaims(lease)
     if (!standing) return [{ type: 'gone', end: kernel.endOf(lease) }]
@@ -29,7 +29,7 @@ export class KernelWatches implements NoticeSink {
 
   gone(lease: number, end: End): void {
     this.#tell(lease, { type: 'gone', end })
-    // Its slot may be another lease's next.
+    // Another lease may get its slot next.
     this.#told.delete(lease)
   }
 

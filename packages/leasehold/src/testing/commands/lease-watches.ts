@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import type { Notice, Token } from '../../port/index.ts'
 import { WatchRecorder } from '../conformance/watch-recorder.ts'
 import { madeAgo, type Names } from './calls.ts'
-import { plainNotices } from './plain.ts'
+import { normalizeNotices } from './normalize.ts'
 import type { KernelSide, StoreSide } from './sides.ts'
 
-/** A notice that is missing is missed after so long: whoever shrinks a failure waits often. */
+/** After this long, a missing notice is a failure: shrinking a failure waits often. */
 const PATIENCE_MS = 5000
 
-/** A lease that is watched through one of the stores, and what the kernel has told of it since. */
+/** A lease that is watched through one of the stores, and what the kernel has reported of it since. */
 interface Watched {
   readonly lease: number
   readonly store: number
@@ -16,7 +16,7 @@ interface Watched {
   readonly expected: readonly Notice[]
 }
 
-/** The leases that are watched while commands are run, each through one of the stores. */
+/** The leases that are watched while commands run, each through one of the stores. */
 export class LeaseWatches {
   readonly #store: StoreSide
   readonly #kernel: KernelSide
@@ -29,7 +29,7 @@ export class LeaseWatches {
     this.#ownClaimsOnly = ownClaimsOnly
   }
 
-  /** Watches the lease that was granted so long ago, and waits until the watch has begun. */
+  /** Watches the lease that was granted this long ago, and waits until the watch has begun. */
   async begin(store: number, ago: number): Promise<void> {
     const { leases } = this.#store.names
     const lease = leases.indexOf(madeAgo(leases, ago) ?? '')
@@ -44,14 +44,14 @@ export class LeaseWatches {
     await recorder.nextAny()
   }
 
-  /** Waits until every watch has told what it must. */
+  /** Waits until every watch has reported what it must. */
   async settle(): Promise<void> {
     for (const watched of this.#watched) await this.#settleOne(watched)
   }
 
   /**
-   * Ends all leases, one after the other, so that most claims that wait come to hold before, and
-   * every watch has a last notice; then compares what was told.
+   * Ends all leases, one after the other, so that most waiting claims hold before, and every watch has
+   * a final notice; then compares the notices.
    */
   async compare(): Promise<void> {
     const { stores, names } = this.#store
@@ -80,7 +80,7 @@ export class LeaseWatches {
       try {
         await recorder.nextAny()
       } catch (error) {
-        // That something is missing is said best by what differs.
+        // The difference is the best description of what is missing.
         this.#compareOne(watched)
         throw error
       }
@@ -94,12 +94,12 @@ export class LeaseWatches {
     ] as const
     const [told, wanted] = sides.map(([{ names, exact }, notices]) => {
       const counted = this.#counted(notices, names, store)
-      return plainNotices(counted, names.leases[lease]!, names, exact)
+      return normalizeNotices(counted, names.leases[lease]!, names, exact)
     })
     assert.deepEqual(told, wanted, `the watch on lease ${lease} through store ${store} differs`)
   }
 
-  /** What counts: perhaps not that claims hold which others made after the watch had begun. */
+  /** What counts: perhaps not the notices about claims that others made after the watch had begun. */
   #counted(notices: readonly Notice[], names: Names, store: number): readonly Notice[] {
     if (!this.#ownClaimsOnly) return notices
     const [first] = notices

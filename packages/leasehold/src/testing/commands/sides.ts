@@ -13,7 +13,13 @@ import type { Opened } from '../conformance/scene.ts'
 import { type Call, Names } from './calls.ts'
 import { type Command, KEYS } from './command.ts'
 import { KernelWatches } from './kernel-watches.ts'
-import { plain, plainKernelRefusal, plainRefusal, plainTenures, sorted } from './plain.ts'
+import {
+  normalize,
+  normalizeKernelRefusal,
+  normalizeRefusal,
+  normalizeTenures,
+  sorted,
+} from './normalize.ts'
 
 export abstract class Side {
   readonly names: Names
@@ -38,34 +44,34 @@ export abstract class Side {
     for (const name of KEYS) {
       const key = prefix + name
       const { tenures } = await this.read({ history: key })
-      histories.push(plainTenures(tenures, key, this.names, this.exact))
+      histories.push(normalizeTenures(tenures, key, this.names, this.exact))
     }
-    return { keys: this.plain(keys), lines: this.plain(lines), each, histories }
+    return { keys: this.normalize(keys), lines: this.normalize(lines), each, histories }
   }
 
-  plain(value: unknown): unknown {
-    return plain(value, this.names, this.exact)
+  normalize(value: unknown): unknown {
+    return normalize(value, this.names, this.exact)
   }
 
-  /** A reading, with those lists sorted whose order is not promised. */
+  /** A reading, with the unordered lists sorted. */
   plainReading(reading: object): unknown {
     if ('lease' in reading && 'claims' in reading) {
-      return this.plain({ ...reading, claims: sorted(this.plain(reading.claims)) })
+      return this.normalize({ ...reading, claims: sorted(this.normalize(reading.claims)) })
     }
     if ('leases' in reading && Array.isArray(reading.leases)) {
       const known = new Set(this.names.leases)
       const own = reading.leases.filter(({ id }) => known.has(id))
-      return { leases: sorted(this.plain(own)) }
+      return { leases: sorted(this.normalize(own)) }
     }
     if ('tenures' in reading) {
       const tenures = reading.tenures as readonly Tenure[]
-      return plainTenures(tenures, undefined, this.names, this.exact)
+      return normalizeTenures(tenures, undefined, this.names, this.exact)
     }
-    return this.plain(reading)
+    return this.normalize(reading)
   }
 }
 
-/** A store, and others that are open on the same data at once, as in other processes. */
+/** A store, and others that are open on the same data, like in other processes. */
 export interface OpenedStores extends Opened {
   readonly others?: readonly LeaseStore[] | undefined
 }
@@ -75,7 +81,7 @@ export class StoreSide extends Side {
   /** For each claim, the store that it was made through. */
   readonly madeThrough: number[] = []
   readonly #advance: Opened['advance']
-  /** The store that is asked. */
+  /** The store that is called. */
   #at = 0
 
   constructor({ store, others = [], advance }: OpenedStores, prefix: string) {
@@ -103,7 +109,7 @@ export class StoreSide extends Side {
       if (this.names.claims.length > this.madeThrough.length) this.madeThrough.push(store)
       return this.plainReading(answer)
     } catch (error) {
-      return plainRefusal(error, this.names)
+      return normalizeRefusal(error, this.names)
     }
   }
 
@@ -136,13 +142,13 @@ export class KernelSide extends Side {
     const call = this.names.call(command)
     const answer = this.#answer(call)
     if (isRefused(answer as Refused)) {
-      return plainKernelRefusal((answer as Refused).refusal, this.names)
+      return normalizeKernelRefusal((answer as Refused).refusal, this.names)
     }
     this.names.learn(call, answer)
     return this.plainReading(answer)
   }
 
-  /** What a watch is told that begins now; it grows as things happen. */
+  /** The notices of a watch that begins now; the list grows. */
   watch(lease: LeaseId): readonly Notice[] {
     return this.#watches.begin(this.#kernel, lease)
   }
@@ -163,7 +169,7 @@ export class KernelSide extends Side {
     )
   }
 
-  /** As a store's clock does: every deadline on the way is a moment of its own. */
+  /** Like a store's clock: every deadline on the way is a moment of its own. */
   #pass(ms: number): object {
     const end = this.#now + ms
     while (this.#kernel.nextDeadline <= end) {

@@ -3,9 +3,8 @@ import { type Driver, Run } from './run.ts'
 import type { Tick } from './schedule.ts'
 
 /**
- * Runs a schedule on the stores of a driver, many calls at a time, and fails if no order of the
- * calls explains what the stores answered, what their watches were told and what can be read at the
- * end: see `judge`.
+ * Runs a schedule on the stores of a driver, with many concurrent calls. Fails if no order of the
+ * calls explains the answers, the notices of the watches, and the final state: see `judge`.
  */
 export async function compareConcurrently<Fault>(
   open: () => Promise<Driver<Fault>>,

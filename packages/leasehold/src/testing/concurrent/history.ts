@@ -9,7 +9,7 @@ import {
 } from '../../port/index.ts'
 import type { Call } from '../commands/calls.ts'
 
-/** What was asked of a store: a call, a watch, or to stop and start again. */
+/** What a store was asked to do: a call, a watch, or a restart. */
 export type Asked =
   | Exclude<Call, { method: 'pass' }>
   | { readonly method: 'watch'; readonly argument: WatchTarget }
@@ -19,27 +19,27 @@ export type Asked =
 export interface Restart {
   /** When it was open again: every lease has its full ttl from this moment. */
   readonly openedAt: number
-  /** The ends of lives are put off by at least and by at most so much. */
+  /** The minimum and maximum by which the ends of lives are postponed. */
   readonly putOff: readonly [least: number, most: number]
-  /** The leases, as the store that was opened shows them. */
+  /** The leases, as the reopened store shows them. */
   readonly leases: readonly Lease[]
   /** Its revision when it was open again. */
   readonly revision: Revision
-  /** It was not closed properly, and may have skipped revisions so that none is given twice. */
+  /** It was not closed properly, and may have skipped revisions so that none is used twice. */
   readonly mayHaveSkipped: boolean
 }
 
 export type Outcome =
   | { readonly is: 'answered'; readonly answer: object }
   | { readonly is: 'refused'; readonly code: ErrorCode; readonly end: End | undefined }
-  /** It was carried out, and nobody saw the answer. */
+  /** It was carried out, and its answer was not received. */
   | { readonly is: 'done' }
-  /** It may have been carried out, or may be yet, or never. */
+  /** It may have been carried out, or may still be, or never. */
   | { readonly is: 'unknown'; readonly why: string }
 
 /**
- * One call and what became of it. `begun` and `ended` are places in the order of everything that the
- * driver saw: what ended before another began was carried out before it.
+ * One call and its outcome. `begun` and `ended` are positions in the order of everything that the
+ * driver saw: a call that ended before another began was carried out before it.
  */
 export interface Entry {
   readonly number: number
@@ -49,27 +49,27 @@ export interface Entry {
   /** The time on the store's clock when it was called. */
   readonly time: number
   ended: number
-  /** For an unknown outcome: what begun later than this was carried out later, if this was at all. */
+  /** For an unknown outcome: calls that began after this were carried out later, if this was at all. */
   latest: number
   /** The answer came at the very moment of the call, on the store's clock. */
   wasAtOnce: boolean
   outcome: Outcome | undefined
-  /** Its connection broke meanwhile: it need not be carried out in the order of its store's calls. */
+  /** Its connection broke in the meantime: it need not follow the order of its store's calls. */
   isFree: boolean
   /** For a watch: its connection broke, or its store was closed. */
   mayBeInterrupted: boolean
-  /** Whatever was due when it was called has expired. */
+  /** Everything that was due when it was called has expired. */
   readonly mustBeOnTime: boolean
   /** For a watch: all notices. The first one is its answer. */
-  readonly heard: Notice[]
-  /** For a watch: it hears nothing more, because it was closed or because its store was lost. */
+  readonly received: Notice[]
+  /** For a watch: it gets no more notices, because it was closed or its store was lost. */
   closed: boolean
 }
 
 /** Everything that happened in one run, in the order in which the driver saw it. */
 export class History {
   readonly entries: Entry[] = []
-  /** What the stores did that they never may, such as to call an observer after `close`. */
+  /** What the stores must never do, such as calling an observer after `close`. */
   readonly faults: string[] = []
   /** From now on nothing is late. */
   isOnTime = false
@@ -82,7 +82,7 @@ export class History {
       ...{ begun: this.#sequence++, ended: Infinity, latest: Infinity },
       ...{ wasAtOnce: false, outcome: undefined },
       ...{ isFree: false, mayBeInterrupted: false, mustBeOnTime: this.isOnTime },
-      ...{ heard: [], closed: false },
+      ...{ received: [], closed: false },
     }
     this.entries.push(entry)
     return entry
@@ -106,17 +106,17 @@ export class History {
     }
   }
 
-  hear(entry: Entry, notice: Notice): void {
+  receive(entry: Entry, notice: Notice): void {
     if (entry.closed) {
-      this.faults.push(`${show(entry)} heard ${JSON.stringify(notice)} after it was closed`)
+      this.faults.push(`${show(entry)} got ${JSON.stringify(notice)} after it was closed`)
       return
     }
-    entry.heard.push(notice)
+    entry.received.push(notice)
     if (notice.type !== 'interrupted') this.end(entry, { is: 'answered', answer: notice })
     else this.end(entry, { is: 'unknown', why: 'interrupted' })
   }
 
-  /** No call is under way: what has an unknown outcome was carried out by now, or never will be. */
+  /** No call is in flight: an unknown outcome was carried out by now, or never will be. */
   quiet(): void {
     for (const entry of this.entries.slice(this.#quiet)) {
       entry.latest = this.#sequence
@@ -124,43 +124,43 @@ export class History {
     this.#quiet = this.entries.length
   }
 
-  /** The calls that have no answer yet. A watch waits for its first notice. */
+  /** The calls without an answer. A watch waits for its first notice. */
   get pending(): readonly Entry[] {
     return this.entries.filter((entry) => entry.outcome === undefined)
   }
 
   get openWatches(): readonly Entry[] {
     return this.entries.filter(
-      ({ asked, closed, heard }) => asked.method === 'watch' && !closed && !isOver(heard),
+      ({ asked, closed, received }) => asked.method === 'watch' && !closed && !isOver(received),
     )
   }
 
-  /** The connection of this store breaks: what is under way through it is free. */
+  /** The connection of this store breaks: the calls in flight may be reordered. */
   break(store: number): void {
     for (const entry of this.pending) if (entry.store === store) entry.isFree = true
     this.interrupt(store)
   }
 
-  /** The watches through this store may be interrupted. */
+  /** The watches of this store may be interrupted. */
   interrupt(store: number): void {
     for (const entry of this.openWatches) {
       if (entry.store === store) entry.mayBeInterrupted = true
     }
   }
 
-  /** The process of the store is gone: nobody will be answered, and no watch hears anything more. */
+  /** The process of the store is gone: it sends no answers and no notices any more. */
   lose(why: string): void {
     for (const entry of this.pending) this.end(entry, { is: 'unknown', why })
     for (const entry of this.openWatches) entry.closed = true
   }
 }
 
-/** Whether the last notice was heard. */
-export function isOver(heard: readonly Notice[]): boolean {
-  return ['gone', 'compacted', 'interrupted'].includes(heard.at(-1)?.type ?? '')
+/** Whether this is a final notice. */
+export function isOver(received: readonly Notice[]): boolean {
+  return ['gone', 'compacted', 'interrupted'].includes(received.at(-1)?.type ?? '')
 }
 
-/** An entry as a line for people. */
+/** An entry as a line of text. */
 export function show({ number, store, asked, time, outcome }: Entry): string {
   const argument = asked.method === 'restart' ? '' : JSON.stringify(asked.argument)
   const what = `#${number} ${asked.method}(${argument})`

@@ -1,7 +1,7 @@
 export { compareConcurrently } from './compare-concurrently.ts'
 export type { Asked, Entry, History, Outcome, Restart } from './history.ts'
 export type { Rules } from './judge.ts'
-export type { Times } from './matching.ts'
+export type { Times } from './name-matcher.ts'
 export { type RandomRuns, randomRuns } from './random-runs.ts'
 export type { Driver } from './run.ts'
 export { type Act, concurrentSchedules, type ScheduleOptions, type Tick } from './schedule.ts'

@@ -1,42 +1,42 @@
 import type { ErrorCode, Limits, Revision } from '../../port/index.ts'
 import { type Entry, type History, type Outcome, show } from './history.ts'
-import { Matching, type Times } from './matching.ts'
 import { type Expected, Model } from './model.ts'
+import { NameMatcher, type Times } from './name-matcher.ts'
 import { missedNotice, type NoticeRules } from './notices.ts'
 
 /** What a store promises beyond the port, and what cannot be known of it from outside. */
 export interface Rules extends NoticeRules {
-  /** The limits that the store was opened with, where they are not the default ones. */
+  /** The limits that the store was opened with, if they are not the defaults. */
   readonly limits?: Partial<Limits> | undefined
-  /** It runs the kernel itself: its revisions and tokens are the model's, beginning after this one. */
+  /** It runs the kernel itself: its revisions and tokens are the model's, starting after this one. */
   readonly exactAfter?: Revision | undefined
   /** Each store carries out its calls, or also its watches, in the order in which they were made. */
   readonly inOrder: 'all' | 'calls' | 'none'
   readonly times: Times
   /**
-   * It writes its changes in order, and a crash may lose the last of them, if nobody was told: calls
-   * and expiries alike, all from some moment on.
+   * It writes its changes in order, and a crash may lose the last of them if they were not reported:
+   * calls and expiries alike, all after some moment.
    */
   readonly crashLosesTheLast?: boolean | undefined
   /** An outcome that is unknown at the very moment of the call was not carried out. */
   readonly failsAtOnce?: boolean | undefined
-  /** It may refuse any call with these while something is wrong. */
+  /** It may refuse any call with these codes during a fault. */
   readonly mayRefuseWith?: readonly ErrorCode[] | undefined
 }
 
-/** More steps than this, and the search is given up. */
+/** With more steps than this, the search is aborted. */
 const STEPS_MAX = 50_000
 
 /**
- * What comes next: a call is carried out, or never is; or, before it, the next lease expires, or
- * everything that changes from now on is lost in a crash.
+ * What comes next: a call is carried out, or never is; or, before it, the next lease expires, or all
+ * later changes are lost in a crash.
  */
 type Decision = { readonly entry: Entry; readonly how: 'run' | 'skip' | 'expire' | 'lose' }
 
 /**
- * Fails unless there is an order of the calls in which the model gives the very answers, notices and
- * readings that the stores gave. In that order, what ended before another began comes first; a call
- * with an unknown outcome comes anywhere after it was made, or nowhere.
+ * Fails unless there is an order of the calls in which the model gives exactly the answers, notices
+ * and readings of the stores. In that order, a call that ended before another began comes first. A
+ * call with an unknown outcome comes anywhere after it was made, or nowhere.
  */
 export function judge(history: History, rules: Rules): void {
   if (history.faults.length > 0) throw new Error(history.faults.join('\n'))
@@ -48,18 +48,18 @@ class Search {
   readonly #rules: Rules
   readonly #path: Decision[] = []
   readonly #placed = new Set<Entry>()
-  /** How far the latest beginning of a call with a place is, after each decision of the path. */
+  /** The latest beginning of an ordered call, after each decision of the path. */
   readonly #reached: number[] = [-1]
   /** States from which no order was found. */
   readonly #hopeless = new Set<string>()
   #model!: Model
-  #matching!: Matching
+  #matcher!: NameMatcher
   #expected!: Map<Entry, Expected>
   /** The calls that changed the model so far, in order. */
   #changes = ''
   /** From here until the restart every change was lost: see `Rules.crashLosesTheLast`. */
   #lost = false
-  /** The model is not that of the path: a decision was taken back. */
+  /** The model is not that of the path: a decision was undone. */
   #outdated = true
   #steps = 0
   #furthest: { readonly length: number; readonly text: string } = { length: -1, text: '' }
@@ -110,15 +110,15 @@ class Search {
     return false
   }
 
-  /** All that decides what comes next, but for which calls are left. */
+  /** Everything that decides what comes next, except for which calls are left. */
   get #leftBehind(): string {
     return `${this.#changes}|${this.#model.traces}|${this.#lost}`
   }
 
   /**
-   * Whether a call that changed nothing need not be tried later too: whatever order has it later is
-   * as good with it now, because nothing that is left must come before it. What a watch must hear
-   * depends on when it began. Without exact revisions, an answer could mean another moment.
+   * Whether a call that changed nothing need not be tried later, too: every order that has it later
+   * also works with it now, because nothing that is left must come before it. The notices of a watch
+   * depend on when it began. Without exact revisions, an answer could mean another moment.
    */
   #isBestNow({ entry, how }: Decision, window: readonly Entry[]): boolean {
     if (this.#rules.exactAfter === undefined || how !== 'run' || !isAnswered(entry)) return false
@@ -126,7 +126,7 @@ class Search {
     return window.every(({ latest, time }) => latest >= entry.begun && time >= entry.time)
   }
 
-  /** The calls without a place before which no other must come, because it ended sooner. */
+  /** The calls without a position before which no other must come, because it ended sooner. */
   #window(): Entry[] {
     const window: Entry[] = []
     const reached = this.#reached.at(-1)!
@@ -141,16 +141,16 @@ class Search {
     return window
   }
 
-  /** What may come next, the likeliest first. */
+  /** What may come next, the most likely first. */
   #decisions(window: readonly Entry[]): Decision[] {
     const next = this.#inOrder(window)
-    // Only the one with the lowest revision can be next of those that have one.
+    // Of those with a revision, only the one with the lowest can be next.
     const lowest = Math.min(...next.map(revisionOf))
     const likely = next.filter((entry) => {
       const revision = revisionOf(entry)
       return revision === Infinity || revision === lowest
     })
-    // What is certain comes first: a guess that was not needed may be found out only much later.
+    // Certain steps come first: an unnecessary guess may be noticed only much later.
     const ordered = [...likely.filter(isAnswered).sort(byEnd), ...likely.filter(isUnknown)]
     const decisions = ordered.flatMap((entry) => this.#waysOf(entry))
     const first = decisions[0]?.entry
@@ -158,17 +158,17 @@ class Search {
     if (!this.#rules.crashLosesTheLast || this.#model.nextDeadline > first.time) return decisions
     const expire = { entry: first, how: 'expire' } as const
     if (isUnknown(first) || first.asked.method === 'restart') return [expire, ...decisions]
-    // What was answered has changed nothing if what expired before it was lost.
+    // An answered call has changed nothing if what expired before it was lost.
     return [...decisions, expire, { entry: first, how: 'lose' }]
   }
 
-  /** What nobody saw happen cannot have happened if the next answer names an earlier revision. */
+  /** An unseen change cannot have happened if the next answer has an earlier revision. */
   #isTooFar(): string | undefined {
     if (this.#rules.exactAfter === undefined || this.#model.revision <= this.#ceiling()) return
     return `the model is at revision ${this.#model.revision}, and the store was not`
   }
 
-  /** The highest revision that the next answer which tells leaves room for. */
+  /** The highest revision that the next answer with a revision allows. */
   #ceiling(): Revision {
     for (const entry of this.#entries) {
       if (this.#placed.has(entry) || !isAnswered(entry)) continue
@@ -181,7 +181,7 @@ class Search {
     return Infinity
   }
 
-  /** Of each store the first call that is left, and those that need not be carried out in order. */
+  /** For each store, the first call that is left, and those that need not be carried out in order. */
   #inOrder(window: readonly Entry[]): readonly Entry[] {
     const { inOrder } = this.#rules
     const blocked = new Set<number>()
@@ -201,14 +201,14 @@ class Search {
     if (outcome?.is === 'refused' && mayRefuseWith.includes(outcome.code)) return [skip]
     if (isAnswered(entry)) return [run]
     if (asked.method === 'read' || asked.method === 'watch') return []
-    // A renewal needs nothing to be written, so that nothing keeps it from being carried out.
+    // A renewal writes nothing, so nothing prevents it from being carried out.
     if (failsAtOnce && entry.wasAtOnce && asked.method !== 'renew') return [skip]
     if (this.#lost) return [skip]
     // In order it is now or never; otherwise it may still come later.
     return inOrder !== 'none' && !entry.isFree ? [run, skip] : [run]
   }
 
-  /** Lets the model do it. Answers how the model's answer differs, if it does. */
+  /** Lets the model carry it out. Returns how the model's answer differs, if it does. */
   #apply({ entry, how }: Decision): string | undefined {
     const { crashLosesTheLast = false, failsAtOnce, times } = this.#rules
     const model = this.#model
@@ -231,15 +231,15 @@ class Search {
     if (method === 'restart') this.#lost = false
     const { revision } = model
     const field = method === 'renew' ? 'leases' : ''
-    const argument = this.#matching.translate(entry.asked.argument, field)
+    const argument = this.#matcher.translate(entry.asked.argument, field)
     const asked = { method, argument } as Entry['asked']
     const difference =
       asked.method === 'watch'
         ? this.#beginWatch(entry, asked.argument)
         : this.#compare(entry.outcome, model.run(asked, entry.time))
-    if (method === 'restart' && this.#matching.times === 'all') this.#matching.times = 'deadlines'
+    if (method === 'restart' && this.#matcher.times === 'all') this.#matcher.times = 'deadlines'
     if (model.revision > revision) this.#changes += `,${entry.number}`
-    // Changes are written in order. One that could not be written for now is no crash.
+    // Changes are written in order. One that cannot be written for now is not a crash.
     const isAfterLoss = this.#lost && model.revision > revision && !failsAtOnce
     if (isAfterLoss) return 'it was answered, and a change before it was lost'
     return difference ?? (isAnswered(entry) ? undefined : this.#isTooFar())
@@ -251,7 +251,7 @@ class Search {
   ): string | undefined {
     const { first, expected } = this.#model.watch(target)
     this.#expected.set(entry, expected)
-    const isForgotten = entry.heard[0]?.type === 'compacted'
+    const isForgotten = entry.received[0]?.type === 'compacted'
     if (isForgotten && expected.of === 'prefix' && this.#model.mayForget(expected.after)) {
       return undefined
     }
@@ -260,16 +260,16 @@ class Search {
   }
 
   #compare(outcome: Outcome | undefined, expected: object): string | undefined {
-    if (outcome?.is === 'answered') return this.#matching.difference(outcome.answer, expected)
+    if (outcome?.is === 'answered') return this.#matcher.difference(outcome.answer, expected)
     if (outcome?.is !== 'refused') return undefined
     const { code, end } = outcome
-    return this.#matching.difference({ code, end }, expected)
+    return this.#matcher.difference({ code, end }, expected)
   }
 
-  /** All calls have their place: now everything that watches heard must fit too. */
+  /** All calls are ordered: now all notices of the watches must match, too. */
   #isComplete(): boolean {
     for (const [entry, expected] of this.#expected) {
-      const missed = missedNotice(entry, expected, this.#model, this.#matching, this.#rules)
+      const missed = missedNotice(entry, expected, this.#model, this.#matcher, this.#rules)
       if (missed === undefined) continue
       this.#noteFailure({ entry, how: 'run' }, missed)
       return false
@@ -281,7 +281,7 @@ class Search {
     if (!this.#outdated) return
     const { exactAfter, limits, times } = this.#rules
     this.#model = new Model(limits, exactAfter ?? 0)
-    this.#matching = new Matching(exactAfter !== undefined, times)
+    this.#matcher = new NameMatcher(exactAfter !== undefined, times)
     this.#expected = new Map()
     this.#changes = ''
     this.#lost = false
@@ -310,7 +310,7 @@ function withRepetition(entry: Entry): Entry[] {
   return [{ ...entry, number: entry.number + 0.5, outcome }, entry]
 }
 
-/** It was carried out, so that it must have a place. */
+/** It was carried out, so it must have a position. */
 function isAnswered({ outcome }: Entry): boolean {
   return outcome !== undefined && outcome.is !== 'unknown'
 }
@@ -331,14 +331,14 @@ function isChange({ asked }: Entry): boolean {
   return asked.method !== 'read' && asked.method !== 'watch'
 }
 
-/** Its answer says that it made a revision of its own. */
+/** Its answer says that it made a new revision. */
 function isCertainChange({ asked: { method }, outcome }: Entry): boolean {
   if (method === 'release' || method === 'update') return true
   const { answer } = outcome as { answer: { outcome?: string } }
   return answer.outcome === 'granted' || answer.outcome === 'claimed'
 }
 
-/** The revision that the answer names; infinite if it names none. */
+/** The revision of the answer; infinite if it has none. */
 function revisionOf({ outcome }: Entry): number {
   const answer = outcome?.is === 'answered' ? outcome.answer : {}
   return 'revision' in answer ? (answer.revision as number) : Infinity

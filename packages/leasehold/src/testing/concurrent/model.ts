@@ -16,25 +16,25 @@ import type {
 } from '../../port/index.ts'
 import { KernelWatches } from '../commands/kernel-watches.ts'
 import type { Asked, Restart } from './history.ts'
-import { numberOf, ROUNDING_MS } from './matching.ts'
+import { numberOf, ROUNDING_MS } from './name-matcher.ts'
 
-/** What a watch must be told from its first notice on. */
+/** What a watch must receive from its first notice on. */
 export type Expected =
   | { readonly of: 'lease'; readonly notices: readonly Notice[] }
   | { readonly of: 'prefix'; readonly prefix: string; readonly after: Revision }
 
-/** A kernel that carries out calls one at a time, and remembers what every watch must hear. */
+/** A kernel that carries out calls one at a time, and records what every watch must receive. */
 export class Model {
-  /** All events since the beginning, also those of before a restart. */
+  /** All events since the beginning, including those before a restart. */
   readonly events: Event[] = []
   readonly #limits: Partial<Limits> | undefined
   #kernel: Kernel
   #watches = new KernelWatches()
   #now = 0
   #eventsSeen = 0
-  /** A store that was started again need not have the events up to this revision. */
+  /** A restarted store need not have the events up to this revision. */
   #eventsAfter: Revision
-  /** Which leases have ended, in order, and what was answered to requests. */
+  /** Which leases have ended, in order, and the answers to requests. */
   #ends = ''
   readonly #answers = new Map<string, string>()
   readonly #changeSink: ChangeSink = {
@@ -56,8 +56,8 @@ export class Model {
   }
 
   /**
-   * What calls leave behind beside the changes that they make, whatever the order in which they left
-   * it. After the same changes, two models with the same traces go on in the same way.
+   * What calls leave behind besides their changes, in any order. After the same changes, two models with
+   * the same traces continue in the same way.
    */
   get traces(): string {
     const renewals = this.#leases().map(({ id, renewedAt }) => `${id}@${renewedAt}`)
@@ -93,7 +93,7 @@ export class Model {
     return { code, end }
   }
 
-  /** Begins a watch. Answers with its first notice, and with what it must hear. */
+  /** Begins a watch. Returns its first notice, and what it must receive. */
   watch(target: WatchTarget): { readonly first: Notice; readonly expected: Expected } {
     if ('lease' in target) {
       const notices = this.#watches.begin(this.#kernel, target.lease)
@@ -125,7 +125,7 @@ export class Model {
     return (kernel[method] as (argument: unknown, now: number) => object)(argument, this.#now)
   }
 
-  /** As a store does that is opened again: see `Kernel.finishReplay`. */
+  /** Like a store that is opened again: see `Kernel.finishReplay`. */
   #restart(restart: Restart): object {
     const old = this.#kernel
     const { openedAt, mayHaveSkipped, revision } = restart
@@ -150,7 +150,7 @@ export class Model {
     return {}
   }
 
-  /** By how much the store has put off the ends of lives; `undefined` if that is out of bounds. */
+  /** By how much the store has postponed the ends of lives; `undefined` if that is out of bounds. */
   #putOffBy({ leases, putOff: [least, most] }: Restart): number | undefined {
     const ends = new Map(this.#leases().map(({ id, endOfLife }) => [numberOf(id), endOfLife]))
     for (const { id, endOfLife } of leases) {

@@ -1,92 +1,92 @@
 import type { Event, Notice } from '../../port/index.ts'
 import type { Entry } from './history.ts'
-import { byToken, type Matching } from './matching.ts'
 import type { Expected, Model } from './model.ts'
+import { byToken, type NameMatcher } from './name-matcher.ts'
 
 export interface NoticeRules {
   /**
-   * A watch on a lease need not tell that a claim came to hold which was gone again by the time it
-   * could be told.
+   * A watch on a lease need not report that a claim held if the claim was removed before it could be
+   * reported.
    */
   readonly holdsMayBeMissed?: boolean | undefined
 }
 
-/** What a watch heard that it must not hear, or did not hear that it must; `undefined` if nothing. */
+/** What is wrong with the notices of a watch: one too many, or one missing; `undefined` if nothing. */
 export function missedNotice(
   entry: Entry,
   expected: Expected,
   model: Model,
-  matching: Matching,
+  matcher: NameMatcher,
   rules: NoticeRules,
 ): string | undefined {
-  const [first, ...rest] = entry.heard
+  const [first, ...rest] = entry.received
   if (first === undefined || first.type === 'compacted' || first.type === 'interrupted') {
     return undefined
   }
-  if (entry.heard.at(-1)?.type === 'interrupted' && !entry.mayBeInterrupted) {
+  if (entry.received.at(-1)?.type === 'interrupted' && !entry.mayBeInterrupted) {
     return 'it was interrupted, and nothing had gone wrong'
   }
-  const heard = rest.filter(({ type }) => type !== 'interrupted')
-  // What was closed or interrupted has heard the beginning of it all.
-  const mustBeAll = !entry.closed && entry.heard.at(-1)?.type !== 'interrupted'
+  const received = rest.filter(({ type }) => type !== 'interrupted')
+  // A closed or interrupted watch has received the beginning of them.
+  const mustBeAll = !entry.closed && entry.received.at(-1)?.type !== 'interrupted'
   const wanted = expected.of === 'lease' ? expected.notices.slice(1) : eventsFor(expected, model)
-  const told = expected.of === 'lease' ? heard : splitEvents(heard)
-  if (typeof told === 'string') return told
-  const groups = [told, wanted].map((list) => groupsOf(list)) as [Told[][], Told[][]]
-  return differenceOf(...groups, mustBeAll, matching, rules)
+  const reported = expected.of === 'lease' ? received : splitEvents(received)
+  if (typeof reported === 'string') return reported
+  const groups = [reported, wanted].map((list) => groupsOf(list)) as [Reported[][], Reported[][]]
+  return differenceOf(...groups, mustBeAll, matcher, rules)
 }
 
-type Told = Notice | Event
+type Reported = Notice | Event
 
 function eventsFor(expected: Extract<Expected, { of: 'prefix' }>, { events }: Model): Event[] {
   const { prefix, after } = expected
   return events.filter(({ revision, key }) => revision > after && key.startsWith(prefix))
 }
 
-/** The events of all notices; or what is wrong with the notices. */
-function splitEvents(heard: readonly Notice[]): Event[] | string {
+/** The events of all notices, or what is wrong with the notices. */
+function splitEvents(received: readonly Notice[]): Event[] | string {
   const events: Event[] = []
-  for (const notice of heard) {
-    if (notice.type !== 'events') return `a prefix's watch heard ${JSON.stringify(notice)}`
+  for (const notice of received) {
+    if (notice.type !== 'events') return `a prefix's watch got ${JSON.stringify(notice)}`
     const [first, last] = [notice.events[0], notice.events.at(-1)]
     if (!first || !last) return 'a notice has no events'
     if (last.revision !== notice.revision) return `${JSON.stringify(notice)} names another revision`
     const before = events.at(-1)?.revision ?? 0
-    if (first.revision <= before) return `revision ${first.revision} was told in two notices`
+    if (first.revision <= before) return `revision ${first.revision} was reported in two notices`
     events.push(...notice.events)
   }
   return events
 }
 
-/** What happened in one revision has no order. Every other notice is a group of its own. */
-function groupsOf(list: readonly Told[]): Told[][] {
-  const groups: Told[][] = []
-  for (const told of list) {
+/** The notices of one revision are unordered. Every other notice is a group of its own. */
+function groupsOf(list: readonly Reported[]): Reported[][] {
+  const groups: Reported[][] = []
+  for (const reported of list) {
     const before = groups.at(-1)
     const isTogether =
-      'revision' in told &&
+      'revision' in reported &&
       before &&
       'revision' in before[0]! &&
-      told.revision === before[0].revision
-    if (isTogether) before.push(told)
-    else groups.push([told])
+      reported.revision === before[0].revision
+    if (isTogether) before.push(reported)
+    else groups.push([reported])
   }
   return groups.map((group) => (group.length > 1 ? byToken(group as never[]) : group))
 }
 
 function differenceOf(
-  told: readonly Told[][],
-  wanted: readonly Told[][],
+  reported: readonly Reported[][],
+  wanted: readonly Reported[][],
   mustBeAll: boolean,
-  matching: Matching,
+  matcher: NameMatcher,
   rules: NoticeRules,
 ): string | undefined {
   let at = 0
-  for (const group of told) {
-    while (rules.holdsMayBeMissed && isMissed(group, wanted[at], matching)) at++
-    const difference = matching.difference(group, wanted[at] ?? [])
+  for (const group of reported) {
+    while (rules.holdsMayBeMissed && isMissed(group, wanted[at], matcher)) at++
+    const difference = matcher.difference(group, wanted[at] ?? [])
     if (difference !== undefined) {
-      return `it heard ${JSON.stringify(group)} where the model tells ${JSON.stringify(wanted[at])}: ${difference}`
+      return `it got ${JSON.stringify(group)} but the model reports ${JSON.stringify(wanted[at])}: ${difference}`
     }
     at++
   }
@@ -94,11 +94,15 @@ function differenceOf(
     .slice(at)
     .filter(([first]) => !(rules.holdsMayBeMissed && (first as Notice).type === 'holds'))
   if (!mustBeAll || missing.length === 0) return undefined
-  return `it did not hear ${JSON.stringify(missing[0])}`
+  return `it did not get ${JSON.stringify(missing[0])}`
 }
 
-/** That a claim holds was left out, and something else was told. */
-function isMissed(told: readonly Told[], wanted: readonly Told[] | undefined, matching: Matching) {
+/** The notice that a claim holds was left out, and another was sent. */
+function isMissed(
+  reported: readonly Reported[],
+  wanted: readonly Reported[] | undefined,
+  matcher: NameMatcher,
+) {
   if (wanted === undefined || (wanted[0] as Notice).type !== 'holds') return false
-  return matching.difference(told, wanted) !== undefined
+  return matcher.difference(reported, wanted) !== undefined
 }

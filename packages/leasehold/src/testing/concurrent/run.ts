@@ -6,29 +6,29 @@ import { type Asked, type Entry, History, isOver } from './history.ts'
 import type { Rules } from './judge.ts'
 import type { Act, Tick } from './schedule.ts'
 
-/** What a run needs of the stores that it drives, and of the world that they live in. */
+/** What a run needs of its stores, and of their environment. */
 export interface Driver<Fault = never> {
-  /** One or several stores that are open on the same data. They may be replaced after a fault. */
+  /** One or more stores that are open on the same data. They may be replaced after a fault. */
   readonly stores: readonly LeaseStore[]
   readonly rules: Rules
-  /** All keys begin with this. */
+  /** The prefix of all keys. */
   readonly prefix: string
   /** The time on the stores' clock. */
   now(): number
   /**
-   * Lets time pass on the stores' clock; without it, nothing comes to its end by time. If
-   * `passesInCalls` is not true, time passes only while no call is under way, because it could not be
-   * known before or after which moment that was carried out.
+   * Lets time pass on the stores' clock; without it, nothing ends by time. Unless `passesInCalls` is
+   * true, time passes only while no call is in flight, because otherwise it would be unknown whether
+   * the call was carried out before or after that moment.
    */
   pass?(ms: number): Promise<void>
   readonly passesInCalls?: boolean | undefined
-  /** Nothing comes to its end by time, though time passes. */
+  /** Nothing ends by time, although time passes. */
   readonly withoutExpiry?: boolean | undefined
-  /** No two leases end at the same moment: which of the two would be first is the store's to choose. */
+  /** No two leases end at the same moment: each store may choose which of the two is first. */
   readonly ownDeadlines?: boolean | undefined
   /** Whether calls through this store may now be carried out in another order. */
   isBroken?(store: number): boolean
-  /** Fulfilled when `done` answers true; fails if that takes too long. */
+  /** Fulfilled when `done` returns true; fails if that takes too long. */
   until(done: () => boolean): Promise<void>
   fault?(fault: Fault, history: History): Promise<void>
   /** Ends all faults. */
@@ -36,15 +36,15 @@ export interface Driver<Fault = never> {
   close(): Promise<void>
 }
 
-/** Without a clock that can be moved, everything lives for longer than a run takes. */
+/** Without a clock that can be moved, everything lives longer than a run takes. */
 const LONG_MS = 3_600_000
-/** After so long, nothing is late any more: the longest lease of a schedule lives for much less. */
+/** After this long, nothing is late any more: the longest lease of a schedule is much shorter. */
 const LATE_MS = 1000
 
-/** No more calls than this are under way at a time: an order must be found for them. */
+/** The maximum of calls in flight: an order must be found for them. */
 const PENDING_MAX = 6
 
-/** So many leases are granted at the end. */
+/** The number of leases that are granted at the end. */
 const LAST_GRANTS = 3
 
 /** One run of a schedule. */
@@ -72,7 +72,7 @@ export class Run<Fault> {
     if (this.#driver.pass && !passesInCalls) this.history.quiet()
   }
 
-  /** Ends all faults, reads everything that can be read, and ends everything that there is. */
+  /** Ends all faults, reads everything that can be read, and ends all leases. */
   async finish(): Promise<void> {
     await this.#driver.calm?.(this.history)
     await this.#readAll()
@@ -147,8 +147,8 @@ export class Run<Fault> {
 
   #watch(store: number, target: Extract<Asked, { method: 'watch' }>['argument']): void {
     const entry = this.#begin(store, { method: 'watch', argument: target })
-    const hear = (notice: Notice) => this.history.hear(entry, notice)
-    const watch = this.#driver.stores[store]!.watch(target, hear)
+    const receive = (notice: Notice) => this.history.receive(entry, notice)
+    const watch = this.#driver.stores[store]!.watch(target, receive)
     this.#watches.push({ entry, watch })
   }
 
@@ -158,7 +158,7 @@ export class Run<Fault> {
     watch.close()
   }
 
-  /** Through every store: what can be read of all keys and leases, at one moment. */
+  /** Through every store: everything that can be read of all keys and leases, at one moment. */
   async #readAll(): Promise<void> {
     const { prefix, stores } = this.#driver
     await this.#settle()
@@ -175,7 +175,7 @@ export class Run<Fault> {
     }
   }
 
-  /** Ends the leases one after the other, so that those who wait come to hold. */
+  /** Ends the leases one after the other, so that waiting claims hold. */
   async #endAll(): Promise<void> {
     const all = this.#call(0, { method: 'read', argument: { leases: true } })
     await this.#settle()
@@ -189,8 +189,8 @@ export class Run<Fault> {
   }
 
   /**
-   * Events on every prefix, so that every watch that is open has something left to tell. The last of
-   * them happen while the first are being told.
+   * Events on every prefix, so that every open watch has something left to report. The last of them
+   * happen while the first are being reported.
    */
   async #lastEvents(): Promise<void> {
     const { prefix, stores, pass, passesInCalls } = this.#driver
@@ -204,12 +204,12 @@ export class Run<Fault> {
     await this.#settle()
     const granted = last.map(({ outcome }) => (outcome as { answer: Granted }).answer)
     const revision = Math.max(...granted.map((each) => each.revision))
-    const isTold = ({ heard }: Entry) =>
-      isOver(heard) ||
-      heard.some((notice) => notice.type === 'events' && notice.revision >= revision)
-    await this.#driver.until(() => this.history.openWatches.every(isTold))
+    const isReported = ({ received }: Entry) =>
+      isOver(received) ||
+      received.some((notice) => notice.type === 'events' && notice.revision >= revision)
+    await this.#driver.until(() => this.history.openWatches.every(isReported))
     for (const { watch } of this.#watches) watch.close()
-    // This is not part of the history any more: it leaves nothing behind in a store that others use.
+    // This is not part of the history any more: it cleans up a store that others use.
     for (const { lease } of granted) {
       let isGone = false
       const gone = stores[0]!.revoke({ target: { lease } }).finally(() => {

@@ -9,43 +9,43 @@ import {
   weighted,
 } from '../commands/command-sequences.ts'
 
-/** One thing to do. The store is one of those that are open on the same data. */
+/** One action. The store is one of those that are open on the same data. */
 export type Act =
   | { readonly do: 'call'; readonly store: number; readonly command: Command }
   | {
       readonly do: 'watch'
       readonly store: number
       readonly prefix: string
-      /** Resumes after a revision that was seen so many answers ago. From now on without it. */
+      /** Resumes after a revision of this many answers ago. Without it: from now on. */
       readonly from?: number | undefined
     }
   | { readonly do: 'watch lease'; readonly store: number; readonly lease: number }
-  /** Closes the watch that was opened so long ago. */
+  /** Closes the watch that was opened this many watches ago. */
   | { readonly do: 'unwatch'; readonly watch: number }
 
-/** Several acts at one moment, none of which waits for another. */
+/** Several actions at one moment, none of which waits for another. */
 export interface Tick<Fault = unknown> {
   /** What goes wrong from now on. Each driver has its own kinds of faults. */
   readonly fault?: Fault | undefined
   readonly acts: readonly Act[]
   /** Waits until every call is answered before the next tick. */
   readonly settle: boolean
-  /** Then so much time passes, in milliseconds. */
+  /** Then this much time passes, in milliseconds. */
   readonly pass: number
 }
 
 export interface ScheduleOptions {
-  /** How many ticks at most; 20 if not given. */
+  /** The maximum number of ticks. Default: 20. */
   readonly ticks?: number | undefined
-  /** How many stores are open on the same data; 1 if not given. */
+  /** How many stores are open on the same data. Default: 1. */
   readonly stores?: number | undefined
-  /** Times are multiples of this, in milliseconds; 10 if not given. */
+  /** Times are multiples of this, in milliseconds. Default: 10. */
   readonly step?: number | undefined
-  /** An arbitrary of faults. None happen if not given. */
+  /** An arbitrary of faults. Default: none. */
   readonly faults?: unknown
 }
 
-/** Acts of one tick, at most. */
+/** The maximum of actions in one tick. */
 const ACTS = 5
 
 /** Random schedules, as an arbitrary of the caller's fast-check. Only the caller knows its type. */

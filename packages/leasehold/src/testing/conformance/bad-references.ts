@@ -1,13 +1,13 @@
 import type { LeaseId, Token } from '../../port/index.ts'
-import type { Row, Stage } from './row.ts'
+import type { BadCall, Stage } from './bad-call.ts'
 
 const INVALID = 'invalid-argument'
 
-/** Leases and tokens that are not what they must be, and calls that name nothing. */
+/** Invalid leases and tokens, and calls that name nothing. */
 // long because it is a table, one row for each wrong call.
-export function badReferences(): Row[] {
-  const unknown: Row[] = (['claim', 'release', 'update', 'revoke', 'parent'] as const).flatMap(
-    (what): Row[] => [
+export function badReferences(): BadCall[] {
+  const unknown: BadCall[] = (['claim', 'release', 'update', 'revoke', 'parent'] as const).flatMap(
+    (what): BadCall[] => [
       {
         name: `${what}: a lease that never was`,
         code: 'lease-not-found',
@@ -48,7 +48,7 @@ export function badReferences(): Row[] {
         store.update({ lease, key, token: oldToken, value: 'late' }),
     },
     ...[0, -1, 1.5, '7', Number.NaN, undefined].map(
-      (token): Row => ({
+      (token): BadCall => ({
         name: `a token that is ${JSON.stringify(token) ?? 'missing'}`,
         code: INVALID,
         says: ['token', /integer/],
@@ -63,7 +63,7 @@ export function badReferences(): Row[] {
       call: ({ store, lease }) => store.renew(lease as unknown as LeaseId[]),
     },
     ...(['grant', 'claim', 'release', 'update', 'revoke', 'read'] as const).map(
-      (method): Row => ({
+      (method): BadCall => ({
         name: `${method} of nothing`,
         code: INVALID,
         says: ['undefined', 'object'],

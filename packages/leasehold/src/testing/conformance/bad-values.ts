@@ -1,5 +1,5 @@
 import type { GrantRequest, LeaseId, Limits } from '../../port/index.ts'
-import type { Row, Stage } from './row.ts'
+import type { BadCall, Stage } from './bad-call.ts'
 
 const INVALID = 'invalid-argument'
 
@@ -18,8 +18,8 @@ function claimKey(stage: Stage, key: unknown): unknown {
 }
 
 // long because it is a table, one row for each invalid call.
-function timings(limits: Limits): Row[] {
-  const ttl = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
+function timings(limits: Limits): BadCall[] {
+  const ttl = (name: string, value: unknown, ...says: (string | RegExp)[]): BadCall => ({
     name: `a ttl that is ${name}`,
     code: INVALID,
     says: ['ttl', ...says],
@@ -120,8 +120,8 @@ function timings(limits: Limits): Row[] {
 }
 
 // long because it is a table, one row for each invalid call.
-function names(limits: Limits): Row[] {
-  const key = (name: string, value: unknown, ...says: (string | RegExp)[]): Row => ({
+function names(limits: Limits): BadCall[] {
+  const key = (name: string, value: unknown, ...says: (string | RegExp)[]): BadCall => ({
     name: `a key that ${name}`,
     code: INVALID,
     says: ['key', ...says],
@@ -210,7 +210,7 @@ function* numbers(count: number): Generator<[string, string]> {
 }
 
 // long because it is a table, one row for each invalid call.
-function claimsOf(limits: Limits): Row[] {
+function claimsOf(limits: Limits): BadCall[] {
   const big = 'ü'.repeat(Math.floor(limits.valueBytes / 2) + 1)
   return [
     {
@@ -289,6 +289,6 @@ function claimsOf(limits: Limits): Row[] {
 }
 
 /** Values that are invalid in every state. */
-export function badValues(limits: Limits): Row[] {
+export function badValues(limits: Limits): BadCall[] {
   return [...timings(limits), ...names(limits), ...claimsOf(limits)]
 }

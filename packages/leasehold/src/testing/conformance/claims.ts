@@ -179,7 +179,11 @@ export const claims: Topic = {
       token: onB.token,
     })
     const held = await recorder.next('holds')
-    assert.deepEqual([held.token, held.revision], [both.token, revision], 'told before it was so')
+    assert.deepEqual(
+      [held.token, held.revision],
+      [both.token, revision],
+      'notified before it was so',
+    )
   },
 
   'claiming the same keys in opposite orders at once does not deadlock': async (scene) => {

@@ -1,56 +1,57 @@
 import { DEFAULT_LIMITS, type Limits, type Random, systemRandom } from '../../port/index.ts'
+import { type BadCall, runBadCall } from './bad-call.ts'
 import { badReferences } from './bad-references.ts'
 import { badValues } from './bad-values.ts'
+import { childLeases } from './child-leases.ts'
 import { claims } from './claims.ts'
-import { closing } from './closing.ts'
-import { families } from './families.ts'
-import { fullness } from './full.ts'
+import { close } from './close.ts'
+import { exceededLimits } from './exceeded-limits.ts'
 import { leases } from './leases.ts'
 import { reads } from './reads.ts'
 import { requests } from './requests.ts'
-import { revoking } from './revoking.ts'
-import { type Row, runRow } from './row.ts'
+import { revocations } from './revocations.ts'
 import { type Opened, Scene } from './scene.ts'
 import type { Topic } from './topic.ts'
-import { waiting } from './waiting.ts'
+import { waits } from './waits.ts'
 import { watches } from './watches.ts'
 
 export type { Opened } from './scene.ts'
 
 export interface ConformanceOptions {
   /**
-   * Opens the store to be tested; called once for each case. It may be the same engine each time,
-   * used by others too: every case has keys of its own.
+   * Opens the store under test; called once for each case. It may be the same engine each time, and
+   * others may use it: every case has its own keys.
    */
   readonly open: () => Promise<Opened>
-  /** The limits that the store was opened with, where they are not the default ones. */
+  /** The limits that the store was opened with, if they are not the defaults. */
   readonly limits?: Partial<Limits> | undefined
-  /** Others change the engine meanwhile: that its revision stands still is then not tested. */
+  /** Others change the engine in the meantime: then it is not tested that its revision is unchanged. */
   readonly shared?: boolean | undefined
-  /** The names of cases that are not to be run, each with the reason why not. */
+  /** The names of cases to skip, each with the reason. */
   readonly exempt?: Readonly<Record<string, string>> | undefined
-  /** How long to wait for a notice before a case fails, in milliseconds. 15 seconds if not given. */
+  /** How long to wait for a notice before a case fails, in milliseconds. Default: 15 seconds. */
   readonly patience?: number | undefined
   readonly random?: Random | undefined
 }
 
 export interface ConformanceCase {
   readonly name: string
-  /** Why this case is not to be run, or `undefined`. */
+  /** Why this case is skipped, or `undefined`. */
   readonly skip: string | undefined
   run(): Promise<void>
 }
 
+// The keys begin the names of cases, which users exempt by name: do not change them.
 const TOPICS: Readonly<Record<string, Topic>> = {
   leases,
-  families,
-  revoking,
+  families: childLeases,
+  revoking: revocations,
   claims,
-  waiting,
+  waiting: waits,
   watches,
   requests,
   reads,
-  closing,
+  closing: close,
 }
 
 /**
@@ -61,8 +62,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
  * ```
  *
  * A store whose clock can be moved (`advance`) is tested to the millisecond; another in real time,
- * with the shortest times that its `guarantees` allow. What those say that it cannot do, it must
- * refuse with `unsupported`. A case can be exempted by its name, with a reason.
+ * with the shortest times that its `guarantees` allow. What its guarantees exclude, it must refuse
+ * with `unsupported`. A case can be exempted by its name, with a reason.
  */
 export function conformance(options: ConformanceOptions): ConformanceCase[] {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
@@ -75,14 +76,14 @@ export function conformance(options: ConformanceOptions): ConformanceCase[] {
     try {
       await body(scene)
     } finally {
-      scene.closeEars()
+      scene.closeRecorders()
       await opened.store.close()
       await opened.close?.()
     }
   }
   const cases = [
     ...topicCases(),
-    ...rowCases([...badValues(limits), ...badReferences(), ...fullness(limits)]),
+    ...badCallCases([...badValues(limits), ...badReferences(), ...exceededLimits(limits)]),
   ]
   checkExemptions(exempt, new Set(cases.map(({ name }) => name)))
   return cases.map(({ name, body, skip }, number) => ({
@@ -104,15 +105,15 @@ function topicCases(): Body[] {
   )
 }
 
-function rowCases(rows: readonly Row[]): Body[] {
+function badCallCases(rows: readonly BadCall[]): Body[] {
   return rows.map((row) => ({
     name: `bad input: ${row.name}`,
     skip: row.skip,
-    body: (scene: Scene) => runRow(row, scene),
+    body: (scene: Scene) => runBadCall(row, scene),
   }))
 }
 
-/** An exemption that is not explained, or that exempts nothing, hides a fault sooner or later. */
+/** An exemption without a reason, or for no case, will hide a fault sooner or later. */
 function checkExemptions(exempt: Readonly<Record<string, string>>, names: Set<string>): void {
   for (const [name, reason] of Object.entries(exempt)) {
     if (!names.has(name)) {

@@ -19,32 +19,32 @@ import { WatchRecorder } from './watch-recorder.ts'
 /** A store that is open for one case. */
 export interface Opened {
   readonly store: LeaseStore
-  /** Moves the store's clock, and is fulfilled when what was due has happened. */
+  /** Moves the store's clock. Fulfilled when everything that was due has happened. */
   readonly advance?: ((ms: number) => Promise<void>) | undefined
-  /** How long leases live at least that are to expire: on a busy machine a call may take its time. */
+  /** The minimum ttl of leases that must expire: on a busy machine a call may take long. */
   readonly ttl?: number | undefined
-  /** Lets go of what `open` took beside the store, which is closed before. */
+  /** Releases what `open` took besides the store, which is closed before. */
   readonly close?: (() => Promise<void>) | undefined
 }
 
-/** What is the same for all cases. */
+/** What all cases share. */
 export interface Setting {
   readonly limits: Limits
   readonly shared: boolean
   readonly patience: number | undefined
 }
 
-/** A case has this at hand: a store, names of its own, and short words for what all cases do. */
+/** The environment of a case: a store, its own names, and helpers for what all cases do. */
 export class Scene {
   readonly store: LeaseStore
   readonly limits: Limits
-  /** All keys of this case begin with this, so that cases can share an engine. */
+  /** The prefix of all keys of this case, so that cases can share an engine. */
   readonly prefix: string
   /** A ttl that is long enough for a call or two, and short enough to wait for. */
   readonly ttl: number
-  /** Moves time exactly; only where the store's clock can be moved. */
+  /** Moves time exactly. Only if the store's clock can be moved. */
   readonly advance: ((ms: number) => Promise<void>) | undefined
-  /** Others use the engine too: its revision, and what leases it has, is not ours to compare. */
+  /** Others use the engine, too: its revision and its leases cannot be compared. */
   readonly #shared: boolean
   readonly #patience: number | undefined
   readonly #recorders: WatchRecorder[] = []
@@ -66,14 +66,14 @@ export class Scene {
     this.ttl = this.steps(wanted)
   }
 
-  /** The shortest time that this store can count and that is not less than `ms`. */
+  /** The shortest time of at least `ms` that this store can measure. */
   steps(ms: number): number {
     const { min, step } = this.store.guarantees.ttl
     const least = Math.max(ms, min)
     return step > 0 ? Math.ceil(least / step) * step : least
   }
 
-  /** A key, or anything else that needs a name, of this case alone. */
+  /** A key, or any other name, of this case alone. */
   key(name = 'key'): Key {
     return `${this.prefix}${name}-${++this.#names}`
   }
@@ -104,7 +104,7 @@ export class Scene {
     return this.store.read({ key })
   }
 
-  /** The tokens of those who hold a key, in order. */
+  /** The tokens of the holders of a key, in order. */
   async holders(key: Key): Promise<number[]> {
     const { claims, holders } = await this.read(key)
     return claims.slice(0, holders).map(({ token }) => token)
@@ -127,8 +127,8 @@ export class Scene {
   }
 
   /**
-   * Lets at least so much time pass on the store's clock, and little more. Where that clock cannot
-   * be moved, a lease is what measures it: no guess at how long is long enough.
+   * Lets at least this much time pass on the store's clock, and little more. If that clock cannot be
+   * moved, a lease measures it: no guess at how long is long enough.
    */
   async pass(ms: number): Promise<void> {
     if (this.advance) return this.advance(ms)
@@ -136,7 +136,7 @@ export class Scene {
     await this.untilGone(lease, ms)
   }
 
-  /** Lets time pass until this lease, which nobody renews, is gone; fails where that is too late. */
+  /** Lets time pass until this lease, which is not renewed, has ended. Fails if that is too late. */
   async untilGone(lease: LeaseId, after: number): Promise<void> {
     const recorder = this.watchLease(lease)
     if (this.advance) await this.advance(after + this.store.guarantees.expiryLateness)
@@ -144,7 +144,7 @@ export class Scene {
     recorder.close()
   }
 
-  /** The call must be refused with this code; answers with the error. */
+  /** The call must be refused with this code. Returns the error. */
   async refused(code: ErrorCode, call: () => Promise<unknown>): Promise<LeaseholdError> {
     let answer: unknown
     try {
@@ -161,7 +161,7 @@ export class Scene {
     return assert.fail(`it was not refused with '${code}' but answered ${JSON.stringify(answer)}`)
   }
 
-  /** Everything that can be read: to see that nothing has changed, be it by a renewal. */
+  /** Everything that can be read: to check that nothing has changed, not even by a renewal. */
   async everything(leases: readonly LeaseId[] = []): Promise<unknown> {
     const { store } = this
     const { revision, keys } = await store.read({ prefix: this.prefix })
@@ -174,7 +174,7 @@ export class Scene {
     return { revision, keys, histories, each, all }
   }
 
-  closeEars(): void {
+  closeRecorders(): void {
     for (const recorder of this.#recorders) recorder.close()
   }
 

@@ -3,10 +3,10 @@ import type { Event } from '../../port/index.ts'
 import type { Scene } from './scene.ts'
 import type { Topic } from './topic.ts'
 
-/** Enough to make most stores forget, and not so much that a slow one takes for ever. */
+/** Enough to make most stores forget, and not so much that a slow one takes forever. */
 const EVENTS_MOST = 100_000
 
-/** What is told to those who watch. */
+/** What watches report. */
 export const watches: Topic = {
   'a prefix is told each change of a claim, as it was': async (scene) => {
     const key = scene.key()
@@ -150,7 +150,7 @@ export const watches: Topic = {
       const again = scene.watchPrefix(scene.prefix, first.oldest)
       assert.equal((await again.next('watching')).revision, first.oldest)
       await scene.hold(key)
-      // After `compacted` the watch is over: what happens later is told to the new one only.
+      // After `compacted` the watch is over: only the new one reports what happens later.
       await again.eventsUntil((event) => event.key === key)
       assert.equal(recorder.notices.length, 1)
       return
@@ -168,14 +168,14 @@ export const watches: Topic = {
     const own = scene.watchLease(lease)
     await own.next('standing')
     await closed.eventsUntil((event) => event.key === key)
-    const heard = closed.notices.length
+    const count = closed.notices.length
     closed.close()
     closed.close()
     own.close()
     await scene.store.release({ lease, keys: [key], token })
     await scene.store.revoke({ target: { lease } })
     await open.eventsUntil((event) => event.type === 'removed')
-    assert.equal(closed.notices.length, heard)
+    assert.equal(closed.notices.length, count)
     assert.equal(own.notices.length, 1)
   },
 
@@ -225,7 +225,7 @@ export const watches: Topic = {
   },
 }
 
-/** Changes of every kind. The last event is a claim on the key that is answered with. */
+/** Changes of every kind. The last event is a claim on the returned key. */
 async function commotion(scene: Scene): Promise<string> {
   const [a, b] = [scene.key('a'), scene.key('b')]
   const first = await scene.grant({ claims: [{ key: a }, { key: b }] })
@@ -266,7 +266,7 @@ function checkOrder(events: readonly Event[]): void {
   assert.equal(new Set(each).size, each.length, 'an event came twice')
 }
 
-/** Applied one after the other, the events give what can be read: none is missing. */
+/** Applied one after the other, the events give the current state: none is missing. */
 async function checkAgainstReading(scene: Scene, events: readonly Event[]): Promise<void> {
   const claims = new Map<string, string | undefined>()
   for (const { type, key, token, value } of events) {

@@ -3,7 +3,7 @@ import type { Log, Position } from '../../log/index.ts'
 import { isLeaseholdError } from '../../port/index.ts'
 import { bytesOf, type Recorder } from './recorder.ts'
 
-/** What a case works with: one log that nobody else uses, as often opened as it needs. */
+/** The environment of a case: one log of its own, opened as often as needed. */
 export interface LogScene {
   open(): Promise<Log>
   follow(log: Log, after: Position): Recorder

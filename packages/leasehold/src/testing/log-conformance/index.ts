@@ -4,13 +4,13 @@ import { Recorder } from './recorder.ts'
 
 export interface LogConformanceOptions {
   /**
-   * Makes the place for a new, empty log, that nobody else uses; called once for each case. Its
-   * `open` opens that same log, each time as another process would.
+   * Makes a new, empty log that nothing else uses; called once for each case. Its `open` opens that
+   * same log, each time like another process.
    */
   readonly create: () => Promise<CreatedLog>
-  /** How long to wait for an entry before a case fails, in milliseconds. 15 seconds if not given. */
+  /** How long to wait for an entry before a case fails, in milliseconds. Default: 15 seconds. */
   readonly timeout?: number | undefined
-  /** The names of cases that are not to be run, each with the reason why not. */
+  /** The names of cases to skip, each with the reason. */
   readonly exempt?: Readonly<Record<string, string>> | undefined
 }
 
@@ -22,7 +22,7 @@ export interface CreatedLog {
 
 export interface LogConformanceCase {
   readonly name: string
-  /** Why this case is not to be run, or `undefined`. */
+  /** Why this case is skipped, or `undefined`. */
   readonly skip: string | undefined
   run(): Promise<void>
 }
@@ -36,7 +36,7 @@ const TOPICS = { appending, following, tails, trimming, snapshots, closing }
  * for (const { name, run, skip } of logConformance({ create })) it.skipIf(skip)(name, run)
  * ```
  *
- * It does not test what happens when the engine fails: that takes the real engine, and faults.
+ * It does not test failures of the engine: that takes the real engine, and faults.
  */
 export function logConformance(options: LogConformanceOptions): LogConformanceCase[] {
   const { exempt = {} } = options

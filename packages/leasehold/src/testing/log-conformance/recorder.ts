@@ -1,6 +1,6 @@
 import type { FollowEnd, Following, Log, LogEntry, Position } from '../../log/index.ts'
 
-/** A follower that keeps what it was called with, and waits for what is to come. */
+/** A follower that records its calls, and waits for more. */
 export class Recorder {
   readonly entries: LogEntry[] = []
   readonly #timeout: number

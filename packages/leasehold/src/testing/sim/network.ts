@@ -2,18 +2,18 @@ import type { SimNode } from './sim-node.ts'
 import type { World } from './world.ts'
 
 export interface LinkFaults {
-  /** Least and greatest time that a message is under way, in milliseconds. */
+  /** The minimum and maximum time of a message in the network, in milliseconds. */
   readonly delay: readonly [number, number]
   /** The share of messages that are lost, and of those that arrive twice. */
   readonly loss: number
   readonly duplication: number
   /** The share of messages that take up to ten times longer than the others. */
   readonly slow: number
-  /** The share of messages that arrive seconds later than the others. None if not given. */
+  /** The share of messages that arrive seconds later than the others. Default: none. */
   readonly stray?: number | undefined
 }
 
-/** How late a stray message arrives, least and most. */
+/** How late a stray message arrives, minimum and maximum. */
 const STRAY_MS: readonly [number, number] = [500, 4000]
 
 const TRIES = 5
@@ -21,8 +21,8 @@ const RETRY_MS = 60
 
 /**
  * Carries messages between nodes. Links have a direction: one may be cut while the other works.
- * Messages are lost, late, doubled and out of order; streams, like TCP's, are in order and without
- * loss until they break.
+ * Messages are lost, late, duplicated and reordered; streams, like TCP, are in order and without loss
+ * until they break.
  */
 export class Network {
   readonly world: World
@@ -42,7 +42,7 @@ export class Network {
     this.#cuts.delete(`${from.name}>${to.name}`)
   }
 
-  /** From now on nothing is cut, lost or doubled, and messages take as long as they did at least. */
+  /** From now on nothing is cut, lost or duplicated, and messages take the minimum time. */
   calm(): void {
     this.#cuts.clear()
     const [least] = this.#faults.delay
@@ -63,11 +63,11 @@ export class Network {
     return new Stream(this, from, to, broken)
   }
 
-  /** One transmission of a stream's message; tells whether it will arrive. */
+  /** One transmission of a stream's message. Returns whether it will arrive. */
   transmit(from: SimNode, to: SimNode, notBefore: number, receive: () => void): number | undefined {
     if (this.#lost(from, to) || !to.running) return undefined
     const time = Math.max(notBefore, this.world.now + this.#delay())
-    // A cut that begins while it is under way does not take it back: a stream has no gaps.
+    // A cut that begins while it is in transit does not stop it: a stream has no gaps.
     this.world.at(time, () => to.deliver(receive))
     return time
   }
@@ -121,12 +121,12 @@ export class Stream {
     if (!this.#sending) this.#next(0)
   }
 
-  /** Nothing more is sent, and nobody is told. */
+  /** Nothing more is sent, and no side is notified. */
   close(): void {
     this.#open = false
   }
 
-  /** The other end notices after a while that nothing comes any more. */
+  /** The other end notices after a while that nothing arrives any more. */
   break(): void {
     if (!this.#open) return
     this.#open = false

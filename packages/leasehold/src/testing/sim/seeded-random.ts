@@ -1,13 +1,13 @@
 import type { Random } from '../../port/index.ts'
 
-/** Chance that can be repeated: the same seed gives the same numbers. */
+/** Repeatable randomness: the same seed gives the same numbers. */
 export class SeededRandom implements Random {
   #state: number
   #ids = 0
 
   constructor(seed: number) {
     this.#state = (seed ^ 0x9e3779b9) >>> 0
-    // Neighbouring seeds must not begin alike.
+    // Adjacent seeds must not begin alike.
     for (let i = 0; i < 4; i++) this.next()
   }
 
@@ -24,7 +24,7 @@ export class SeededRandom implements Random {
     return `${(++this.#ids).toString(36)}${Math.floor(this.next() * 2 ** 32).toString(36)}`
   }
 
-  /** Another source that does not depend on how much is taken from this one afterwards. */
+  /** Another source that does not depend on how much is taken from this one later. */
   fork(): SeededRandom {
     return new SeededRandom(Math.floor(this.next() * 2 ** 32))
   }

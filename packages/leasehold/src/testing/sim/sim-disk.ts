@@ -5,7 +5,7 @@ import type { SimNode } from './sim-node.ts'
 const SECTOR = 512
 
 export interface DiskFaults {
-  /** Least and greatest time that making something durable takes, in milliseconds. */
+  /** The minimum and maximum time of a sync, in milliseconds. */
   readonly sync: readonly [number, number]
   /** The share of durable writes that fail with EIO. */
   readonly failure: number
@@ -14,21 +14,21 @@ export interface DiskFaults {
 }
 
 /**
- * A disk that can lose power. What was written is readable at once but durable only after a sync;
- * when the power fails, whatever was not durable may be there or not, sector by sector for
- * contents, and from some moment on for names. When only the process dies nothing is lost but the
- * write that was under way, of which some is readable.
+ * A disk that can lose power. What was written is readable at once but durable only after a sync.
+ * When the power fails, anything that was not durable may be there or not: sector by sector for
+ * contents, and from some moment on for names. If only the process dies, nothing is lost but the
+ * write in progress, of which a part is readable.
  */
 export class SimDisk implements Disk {
   readonly folder: string
   readonly #node: SimNode
   #faults: DiskFaults
   readonly #files = new Map<string, Contents>()
-  /** How to undo the changes of names that are not durable yet, the oldest first. */
+  /** How to undo the changes of names that are not durable yet, oldest first. */
   #undoNames: (() => void)[] = []
   #owned = false
   #full = false
-  #tellNextWrite: ((duration: number) => void) | undefined
+  #notifyNextWrite: ((duration: number) => void) | undefined
 
   constructor(node: SimNode, faults: DiskFaults) {
     this.#node = node
@@ -36,30 +36,30 @@ export class SimDisk implements Disk {
     this.folder = `disk of ${node.name}`
   }
 
-  /** From now on nothing fails, and syncing takes as long as it did at least. */
+  /** From now on nothing fails, and a sync takes the minimum time. */
   calm(): void {
     const [least] = this.#faults.sync
     this.#faults = { sync: [least, 2 * least], failure: 0 }
-    this.#tellNextWrite = undefined
+    this.#notifyNextWrite = undefined
     this.#full = false
   }
 
-  /** While it is full no file can be made and none can grow: that fails with ENOSPC. */
+  /** While it is full, no file can be created or grow: that fails with ENOSPC. */
   setFull(full: boolean): void {
     this.#full = full
   }
 
-  /** From now on these faults are different. */
+  /** Replaces these faults from now on. */
   change(faults: Partial<DiskFaults>): void {
     this.#faults = { ...this.#faults, ...faults }
   }
 
   /** Calls this once, when the next durable write begins, with how long that will take. */
-  onNextWrite(tell: (duration: number) => void): void {
-    this.#tellNextWrite = tell
+  onNextWrite(notify: (duration: number) => void): void {
+    this.#notifyNextWrite = notify
   }
 
-  /** The process on this machine has crashed; with `power` lost, the machine too. */
+  /** The process on this machine has crashed; with `power` lost, the machine, too. */
   crashed(power: boolean): void {
     const { random } = this.#node.world
     this.#owned = false
@@ -137,9 +137,9 @@ export class SimDisk implements Disk {
   readonly #durableWrite = (): DurableWrite => {
     const failed = this.#node.world.random.chance(this.#faults.failure)
     const duration = this.#syncTime()
-    const tell = this.#tellNextWrite
-    this.#tellNextWrite = undefined
-    tell?.(duration)
+    const notify = this.#notifyNextWrite
+    this.#notifyNextWrite = undefined
+    notify?.(duration)
     return { failed, duration }
   }
 
@@ -156,11 +156,11 @@ export class SimDisk implements Disk {
   }
 }
 
-/** The bytes of a file, and what is not durable of them. */
+/** The bytes of a file, and which of them are not durable. */
 class Contents {
   readonly #node: SimNode
   bytes = new Uint8Array(0)
-  /** What stood where something was written that is not durable yet. */
+  /** The old content of the parts that are not durable yet. */
   #undo: { readonly position: number; readonly bytes: Uint8Array }[] = []
   #underWay: { readonly position: number; readonly bytes: Uint8Array } | undefined
 
@@ -191,7 +191,7 @@ class Contents {
     this.#underWay = { position, bytes: bytes.slice() }
   }
 
-  /** The write under way has come to its end: all of it, or where it failed, some of it. */
+  /** The write in progress has ended: completely or, if it failed, partly. */
   finish(failed: boolean): void {
     const write = this.#underWay
     if (!write) return
@@ -205,7 +205,7 @@ class Contents {
       for (const { position, bytes } of this.#undo.reverse()) this.#some(bytes, position)
       this.#undo = []
     } else if (this.#underWay) {
-      // What of it the machine has taken is readable, and is not durable before a sync.
+      // The part that the machine has accepted is readable, and is not durable before a sync.
       const { position, bytes } = this.#underWay
       const end = position + bytes.length
       this.#undo.push({ position, bytes: this.bytes.slice(position, end) })
@@ -213,7 +213,7 @@ class Contents {
     this.finish(true)
   }
 
-  /** Puts some sectors of these bytes in place, and others not. */
+  /** Writes some sectors of these bytes, and others not. */
   #some(bytes: Uint8Array, position: number): void {
     const { random } = this.#node.world
     const end = position + bytes.length
@@ -283,7 +283,7 @@ class SimFile implements DiskFile {
   }
 }
 
-/** Settles in the process that asked, and never if that has crashed meanwhile. */
+/** Settles in the calling process, and never if that has crashed in the meantime. */
 function afterIn<T>(node: SimNode, delay: number, act: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
     node.world.after(

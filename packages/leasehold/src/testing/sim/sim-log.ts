@@ -19,8 +19,8 @@ const ENTRY_BYTES = 64 * 1024
 
 /**
  * A log on a node of the world. Replicas on other nodes reach it over the network: a request may be
- * lost, late or doubled, and so may its answer. So an entry may be in the log twice, or turn up long
- * after its replica gave up waiting. The log itself loses nothing.
+ * lost, late or duplicated, and so may its answer. So an entry may be in the log twice, or appear long
+ * after its replica stopped waiting. The log itself loses nothing.
  */
 export class SimLog {
   readonly node: SimNode
@@ -36,14 +36,14 @@ export class SimLog {
     this.network = network
   }
 
-  /** The log as the process that runs on this node now sees it. */
+  /** The log for the process that runs on this node now. */
   open(node: SimNode): Log {
     return new SimLogHandle(this, node)
   }
 
   append(bytes: Uint8Array): Position {
     this.#entries.push({ position: ++this.#last, bytes })
-    for (const tell of this.#followers) tell()
+    for (const notify of this.#followers) notify()
     return this.#last
   }
 
@@ -72,9 +72,9 @@ export class SimLog {
     this.#entries = this.#entries.filter(({ position }) => position > this.#trimmed)
   }
 
-  onEntries(tell: () => void): () => void {
-    this.#followers.add(tell)
-    return () => this.#followers.delete(tell)
+  onEntries(notify: () => void): () => void {
+    this.#followers.add(notify)
+    return () => this.#followers.delete(notify)
   }
 }
 

@@ -10,17 +10,17 @@ export interface SimNodeOptions {
 }
 
 /**
- * No machine calls a timer in the very instant in which it was set. One that is due already takes a
- * millisecond, as Node's do, and one that is not takes a moment at least: otherwise a timer could be
- * set again and again without time passing, where a sum was rounded down.
+ * No machine calls a timer in the very instant in which it was set. One that is already due takes a
+ * millisecond, as in Node, and one that is not takes at least a moment: otherwise a timer could be
+ * set again and again without time passing, if a sum was rounded down.
  */
 const TIMER_DUE_MS = 1
 const TIMER_LEAST_MS = 0.001
 
 /**
- * A machine with one process. The process can be paused (it does nothing, its clock goes on), the
- * machine suspended (its monotonic clock stands still too), and the process can crash and be
- * started again: nothing of the old process is ever called after that.
+ * A machine with one process. The process can be paused (it does nothing, its clock continues), the
+ * machine suspended (its monotonic clock stops, too), and the process can crash and be restarted:
+ * nothing of the old process is ever called after that.
  */
 export class SimNode {
   readonly name: string
@@ -32,7 +32,7 @@ export class SimNode {
   #incarnation = 0
   #running = true
   #pausedUntil = 0
-  /** What came while it was paused: timers that went off, and everything else. */
+  /** What arrived while it was paused: timers that fired, and everything else. */
   #lateTimers: (() => void)[] = []
   #backlog: (() => void)[] = []
   #asleep = 0
@@ -46,7 +46,7 @@ export class SimNode {
     this.#offset = options.offset ?? 0
   }
 
-  /** Whether it has a process, be it a paused one. */
+  /** Whether it has a process, even a paused one. */
   get running(): boolean {
     return this.#running
   }
@@ -55,7 +55,7 @@ export class SimNode {
     return this.world.now < this.#pausedUntil
   }
 
-  /** Whose clock this is: a new one for each process. */
+  /** The current process's clock: a new one for each process. */
   clock(): SimClock {
     return new SimClock(this)
   }
@@ -65,7 +65,7 @@ export class SimNode {
     return this.world.now * this.#rate + this.#offset - this.#asleep * this.#rate
   }
 
-  /** Time by the wall clock of this machine, which somebody may set. */
+  /** The wall clock of this machine, which somebody may set. */
   wall(): number {
     return this.world.now * this.#rate + this.#offset + this.#wallShift
   }
@@ -74,7 +74,7 @@ export class SimNode {
     return this.#asleep * this.#rate
   }
 
-  /** How long a span of this machine's time takes in true time. */
+  /** How long a duration of this machine's time takes in true time. */
   trueSpan(span: number): number {
     return span / this.#rate
   }
@@ -83,19 +83,19 @@ export class SimNode {
     this.#wallShift += shift
   }
 
-  /** Which process runs here: another number after each crash. */
+  /** Identifies the process: another number after each crash. */
   get incarnation(): number {
     return this.#incarnation
   }
 
-  /** Has something happen in the process that runs now, if any: at once, or after its pause. */
+  /** Runs something in the current process, if any: at once, or after its pause. */
   deliver(run: () => void): void {
     if (!this.#running) return
     if (this.paused) this.#backlog.push(run)
     else run()
   }
 
-  /** The same at some later time, and only if the process that runs now still runs then. */
+  /** The same at some later time, and only if the current process still runs then. */
   guard(run: () => void): () => void {
     const incarnation = this.#incarnation
     return () => {
@@ -103,14 +103,14 @@ export class SimNode {
     }
   }
 
-  /** A timer goes off: as an event loop does, it sees to its timers first after a pause. */
+  /** A timer fires: like an event loop, it runs its timers first after a pause. */
   ring(incarnation: number, run: () => void): void {
     if (incarnation !== this.#incarnation || !this.#running) return
     if (this.paused) this.#lateTimers.push(run)
     else run()
   }
 
-  /** The process does nothing for so long. Timers and messages wait. */
+  /** The process does nothing for this long. Timers and messages wait. */
   pause(ms: number): void {
     if (!this.#running) return
     const resume = this.world.now + ms
@@ -119,11 +119,11 @@ export class SimNode {
     this.world.at(resume, () => this.#resume())
   }
 
-  /** The machine sleeps for so long: nothing happens, and its monotonic clock stands still. */
+  /** The machine sleeps for this long: nothing happens, and its monotonic clock stops. */
   suspend(ms: number): void {
     if (!this.#running || this.paused) return
     this.pause(ms)
-    // It is put to the account at once: nobody can look before it wakes.
+    // It is counted at once: nothing can read it before the machine wakes up.
     this.#asleep += ms
   }
 
@@ -137,18 +137,18 @@ export class SimNode {
     this.#pausedUntil = 0
     const crashed = [...this.#crashed]
     this.#crashed.clear()
-    for (const tell of crashed) tell()
+    for (const notify of crashed) notify()
   }
 
-  /** A new process, in which `start` runs. */
+  /** Starts a new process, in which `start` runs. */
   start(start: () => void): void {
     this.#running = true
     start()
   }
 
-  /** Called when the process that runs now crashes. */
-  onCrash(tell: () => void): void {
-    this.#crashed.add(tell)
+  /** Called when the current process crashes. */
+  onCrash(notify: () => void): void {
+    this.#crashed.add(notify)
   }
 
   #resume(): void {
@@ -156,12 +156,12 @@ export class SimNode {
     const backlog = [...this.#lateTimers, ...this.#backlog]
     this.#lateTimers = []
     this.#backlog = []
-    // One at a time, as an event loop would: what the first brings about comes before the second.
+    // One at a time, like an event loop: what the first causes comes before the second.
     for (const run of backlog) this.world.after(0, this.guard(run))
   }
 }
 
-/** The clock of one process on a node. Its timers die with the process. */
+/** The clock of one process on a node. Its timers end with the process. */
 export class SimClock implements Clock {
   readonly #node: SimNode
 
@@ -177,7 +177,7 @@ export class SimClock implements Clock {
     return this.#node.asleep()
   }
 
-  /** What a program would read that trusts the wall clock. Nothing of ours does. */
+  /** For a program that trusts the wall clock. Nothing of ours does. */
   wall(): number {
     return this.#node.wall()
   }
@@ -220,7 +220,7 @@ class SimTimer implements Timer {
     )
   }
 
-  /** Spans are rounded, and the machine may have slept: a timer is never early. */
+  /** Durations are rounded, and the machine may have slept: a timer is never early. */
   readonly #fire = (): void => {
     if (this.#cancelled) return
     if (this.#node.monotonic() < this.#time) this.#arm()

@@ -24,7 +24,7 @@ import {
 import type { Network, Stream } from './network.ts'
 import type { SimNode } from './sim-node.ts'
 
-/** A store on a node of the world, reached by others over its network. It may be away for a time. */
+/** A store on a node of the world, which others reach over its network. It may be away for a time. */
 export class SimServer {
   readonly node: SimNode
   readonly network: Network
@@ -39,8 +39,8 @@ export class SimServer {
 type Method = 'grant' | 'renew' | 'revoke' | 'claim' | 'release' | 'update' | 'read'
 
 /**
- * The store as a client on another node sees it: calls go over the network, and where a call or its
- * answer gets lost no answer ever comes; the client's own time-outs must deal with that.
+ * The store as a client on another node sees it: calls go over the network, and if a call or its
+ * answer gets lost, no answer ever arrives; the client's own timeouts must handle that.
  */
 export class SimStore implements LeaseStore {
   readonly guarantees: Guarantees
@@ -96,7 +96,7 @@ export class SimStore implements LeaseStore {
     const { network } = server
     if (this.#closed) return Promise.reject(new LeaseholdError('closed', 'the store is closed'))
     return new Promise<A>((resolve, reject) => {
-      // An answer is for the process that asked: it means nothing to one that was started since.
+      // An answer is for the calling process: it means nothing to one that was started later.
       const asked = this.#client.incarnation
       const answer = (deliver: () => void): void =>
         network.send(server.node, this.#client, () => {
@@ -115,12 +115,12 @@ export class SimStore implements LeaseStore {
   }
 }
 
-/** A watch over the network. When the connection breaks its observer is told, and it is over. */
+/** A watch over the network. When the connection breaks, its observer is notified, and it is over. */
 class SimWatch implements Watch {
   readonly #client: SimNode
   readonly #server: SimServer
   readonly #observer: Observer
-  readonly #hears: (run: () => void) => () => void
+  readonly #whileOpen: (run: () => void) => () => void
   #remote: Watch | undefined
   #stream: Stream | undefined
   #open = true
@@ -129,9 +129,9 @@ class SimWatch implements Watch {
     this.#client = client
     this.#server = server
     this.#observer = observer
-    this.#hears = (run) => client.guard(run)
+    this.#whileOpen = (run) => client.guard(run)
     client.onCrash(() => this.close())
-    const interrupt = this.#hears(() => this.#interrupted())
+    const interrupt = this.#whileOpen(() => this.#interrupted())
     const asked = server.network.stream(client, server.node, interrupt)
     asked.send(() => this.#begin(target))
   }
@@ -145,7 +145,7 @@ class SimWatch implements Watch {
   #begin(target: WatchTarget): void {
     const { store, node, network } = this.#server
     if (!this.#open) return
-    const interrupt = this.#hears(() => this.#interrupted())
+    const interrupt = this.#whileOpen(() => this.#interrupted())
     if (!store) {
       network.world.after(20, interrupt)
       return
@@ -155,12 +155,12 @@ class SimWatch implements Watch {
       interrupt()
     })
     this.#stream = stream
-    this.#remote = store.watch(target, (notice) => stream.send(() => this.#hear(notice)))
+    this.#remote = store.watch(target, (notice) => stream.send(() => this.#receive(notice)))
   }
 
-  #hear(notice: Notice): void {
+  #receive(notice: Notice): void {
     if (!this.#open) return
-    // After one of these there is nothing more to hear, not even that the connection broke.
+    // After one of these there are no more notices, not even that the connection broke.
     if (notice.type === 'gone' || notice.type === 'compacted' || notice.type === 'interrupted') {
       this.close()
     }

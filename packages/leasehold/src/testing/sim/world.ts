@@ -2,37 +2,37 @@ import type { Timer } from '../../port/index.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { SimNode, type SimNodeOptions } from './sim-node.ts'
 
-/** Taken when this file is loaded, so that a test runner's fake timers do not replace them. */
+/** Read when this file is loaded, so that a test runner's fake timers do not replace them. */
 const nextTick = process.nextTick
 const realSetImmediate = setImmediate
 
-/** What is done after this is a microtask; `queueMicrotask` does more than that and takes longer. */
+/** What runs after this is a microtask; `queueMicrotask` does more and takes longer. */
 const SETTLED = Promise.resolve()
 
-/** After so many events the real event loop gets a turn, or nothing else could run. */
+/** After this many events the real event loop gets a turn, or nothing else could run. */
 const EVENTS_PER_TURN = 20_000
 
-/** Events of all worlds since that turn: worlds may be so short that none has so many. */
+/** Events of all worlds since that turn: a world may be too short to have that many. */
 let eventsSinceTurn = 0
 
-/** More events than this at one instant, and time would never go on. */
+/** With more events than this at one instant, time would never go on. */
 const EVENTS_PER_INSTANT = 20_000
 
-/** Where true time begins; any positive number would do. */
+/** The start of true time; any positive number would do. */
 const BEGINNING = 1_000_000
 
 /**
- * A world with a time of its own, in which real code runs: its nodes have clocks that drift, its
- * network loses and delays, its disks tear. Everything that happens is drawn from one seed, and
- * the same seed gives the same history, to the last event.
+ * A world with its own time, in which real code runs: its nodes have clocks that drift, its network
+ * loses and delays messages, its disks tear writes. Everything is drawn from one seed, and the same
+ * seed gives the same history, to the last event.
  *
- * Time here is true time, which nobody in the world can read: nodes read their own clocks.
+ * Time here is true time, which nothing in the world can read: nodes read their own clocks.
  */
 export class World {
   readonly seed: number
   readonly random: SeededRandom
   readonly nodes: SimNode[] = []
-  /** What is to happen later, and what is to happen at this instant, the oldest first. */
+  /** The later events, and those of this instant, oldest first. */
   readonly #later = new Later()
   #soon: Scheduled[] = []
   #soonAt = 0
@@ -58,12 +58,12 @@ export class World {
     return this.#now - BEGINNING
   }
 
-  /** A number that two runs share only if they had the same history. */
+  /** A hash that two runs share only if they had the same history. */
   get hash(): number {
     return this.#hash >>> 0
   }
 
-  /** What was traced, a line each, where that was asked for. */
+  /** The trace, one line per event, if it was requested. */
   get trace(): readonly string[] {
     return this.#lines ?? []
   }
@@ -87,8 +87,8 @@ export class World {
   }
 
   /**
-   * Notes that something happened. It goes into the hash, and into the trace if there is one; the
-   * text is only made where it is read.
+   * Records that something happened. It goes into the hash, and into the trace if there is one. The
+   * string is only built if it is needed.
    */
   note(who: string, what: string, detail?: () => string): void {
     this.#mix(this.#now * 1000)
@@ -98,7 +98,7 @@ export class World {
     this.#lines.push(`${time}  ${who.padEnd(8)} ${what}${detail ? `  ${detail()}` : ''}`)
   }
 
-  /** The world ends with this error. For checks that fail, and for code that should not have. */
+  /** The world ends with this error. For failed checks, and for code that should not have failed. */
   fail(error: unknown): void {
     this.#failure ??= { error }
   }
@@ -132,8 +132,8 @@ export class World {
           realSetImmediate(step)
         }
       }
-      // A tick that is asked for by a microtask comes when all microtasks are done, those too that
-      // others bring about: every promise has settled before the next event.
+      // A tick that a microtask requests comes after all microtasks, including those that others
+      // create: every promise has settled before the next event.
       const settled = (): void => nextTick(step)
       void SETTLED.then(settled)
     })
@@ -144,7 +144,7 @@ export class World {
     for (;;) {
       const soon = this.#soon[this.#soonAt]
       const later = this.#later.first
-      // What was planned for this instant before comes before what was asked for in it.
+      // Events planned for this instant earlier come before those requested in it.
       const next = soon && !(later && later.time <= this.#now) ? soon : later
       if (!next || (next !== soon && next.time > until)) return undefined
       if (next === soon) {
@@ -192,7 +192,7 @@ function before(a: Scheduled, b: Scheduled): boolean {
   return a.time < b.time || (a.time === b.time && a.order < b.order)
 }
 
-/** A heap of what is to happen later, the earliest first. */
+/** A heap of the later events, earliest first. */
 class Later {
   readonly #heap: Scheduled[] = []
 

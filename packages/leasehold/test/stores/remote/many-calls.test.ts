@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { Calls } from '../../../src/stores/remote/calls.ts'
-import type { Link } from '../../../src/stores/remote/link.ts'
+import type { ServerConnection } from '../../../src/stores/remote/server-connection.ts'
 import { TestClock } from '../../../src/testing/index.ts'
 import { STREAM } from './scripted-server.ts'
 
 it('at most 250000 calls wait: one more is refused, until one was answered', async () => {
   // No stream: all of them wait for one.
-  const calls = new Calls(new TestClock(), 1000, { isUp: false } as Link)
+  const calls = new Calls(new TestClock(), 1000, { isUp: false } as ServerConnection)
   calls.up(STREAM)
   const call = () => {
     const id = calls.nextId()

@@ -19,6 +19,7 @@ import {
   writeRenewed,
 } from '../../../src/stores/remote/answers.ts'
 import { CallRing } from '../../../src/stores/remote/call-ring.ts'
+import { LeaseSecrets } from '../../../src/stores/remote/lease-secrets.ts'
 import { quote, quoteAll, type Welcome } from '../../../src/stores/remote/protocol.ts'
 import {
   inGroups,
@@ -33,7 +34,6 @@ import {
   writeTie,
   writeUnwatch,
 } from '../../../src/stores/remote/requests.ts'
-import { SecretKeeper } from '../../../src/stores/remote/secret-keeper.ts'
 
 const sent = (text: string) => JSON.parse(text)
 
@@ -269,7 +269,7 @@ describe('the keeper of secrets', () => {
         }
       },
     })
-    const keeper = new SecretKeeper(store)
+    const keeper = new LeaseSecrets(store)
     const granted = async (lease: string) => {
       answers['grant'] = { outcome: 'granted', lease }
       return (await keeper.grant({ holder: 'h', ttl: 1 })) as Granted

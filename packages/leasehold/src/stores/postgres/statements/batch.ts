@@ -1,7 +1,7 @@
 /**
  * A batch: one transaction's passage through the turnstile. `begin_batch` locks `meta` and reads the
- * time, the commands hand the batch from one to the next, `finish_batch` writes back what it came to
- * and notifies those whom it concerns.
+ * time, the commands pass the batch on, and `finish_batch` writes the result and notifies the leases
+ * that are concerned.
  */
 export const BATCH = `
 create type @.batch as (
@@ -15,16 +15,16 @@ create type @.batch as (
   restarted_at float8,
   -- As it was at the beginning.
   before @.meta,
-  -- claims on a key, claims of a lease, leases under one, how deep, leases in all, a page
+  -- claims per key, claims per lease, children per lease, depth, leases in total, a page
   limits integer[],
-  -- The lease that was used last: who holds it, how many claims it has, and how many are written.
+  -- The lease that was used last: its holder, how many claims it has, and how many are written.
   lease bigint,
   holder text,
   held bigint,
   held_written bigint,
-  -- Leases whose holders must hear of what was done.
+  -- Leases whose holders must be notified.
   told bigint[],
-  -- What the last step came to.
+  -- The result of the last step.
   answer jsonb,
   free boolean,
   done boolean,
@@ -39,9 +39,9 @@ create function @.deadline(renewed float8, restarted float8, ttl float8, grace f
 returns float8 language sql immutable as
   $$ select least(greatest(renewed, restarted) + ttl + grace, life) $$;
 
--- A server that was promoted, or restored, may have lost commits that were acknowledged: its
--- revisions go on far above any of those, so that no token is ever given twice, and who watches is
--- told to read again.
+-- A server that was promoted, or restored, may have lost acknowledged commits. Its revisions continue
+-- far above any of those, so that no token is ever used twice, and watches are told
+-- to read again.
 create function @.begin_batch(patience integer, limits integer[])
 returns @.batch language plpgsql as $body$
 declare
@@ -117,8 +117,8 @@ begin
   return (select r.answer from @.requests r where r.id = wanted);
 end $body$;
 
--- Carries out calls, each in a revision of its own, and answers each. What is given back first: how
--- long until the next deadline, who looks after it, and whether there is something to tidy up.
+-- Carries out calls, each in its own revision, and answers each. Returned first: how long until the
+-- next deadline, which process handles it, and whether there is something to forget.
 create function @.calls(patience integer, limits integer[], calls jsonb)
 returns jsonb language plpgsql @planned as $body$
 declare
@@ -151,8 +151,8 @@ begin
         when 'update' then b := @.do_update(b, call);
         when 'revoke' then b := @.do_revoke(b, call);
       end case;
-      -- An answer is sent before the commit, and one that is too large for the buffers on the way
-      -- would have to wait for whoever reads it, with all others behind it.
+      -- An answer is sent before the commit. One that is too large for the buffers on the way would have
+      -- to wait for its reader, with all others behind it.
       if request is null and pg_column_size(b.answer) > 2048 then
         request := chr(1) || 'n' || (m.requests + cardinality(ids));
       end if;

@@ -1,17 +1,17 @@
 /**
  * The commands, as the kernel carries them out: each checks everything before it changes anything.
- * A call is an array: what is to be done, the request id or null, and the arguments. Answers are
- * arrays too; a refusal names only what the caller does not know already.
+ * A call is an array: the command, the request id or null, and the arguments. Answers are arrays,
+ * too; a refusal contains only what the caller does not know already.
  */
 export const COMMANDS = `
--- Why there is no such lease.
+-- Why the lease does not exist.
 create function @.no_lease(wanted bigint)
 returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array('no-lease', (select e.ending from @.ended e where e.lease = wanted))
 ); end $body$;
 
--- Writes down how many claims the lease has that was used last. Most calls of a batch are of one
--- lease, and to write its row with each of them would leave as many versions of it behind.
+-- Writes the number of claims of the lease that was used last. Most calls of a batch are for one
+-- lease, and writing its row with each of them would leave as many versions of it behind.
 create function @.put_lease(b @.batch) returns @.batch language plpgsql as $body$
 begin
   if b.held <> b.held_written then
@@ -22,7 +22,7 @@ begin
   return b;
 end $body$;
 
--- Looks a lease up, unless it is the one that was used last; lease is null where there is none.
+-- Looks up a lease, unless it is the one that was used last; lease is null if there is none.
 create function @.use_lease(b @.batch, wanted bigint) returns @.batch language plpgsql as $body$
 begin
   if b.lease = wanted then return b; end if;
@@ -45,7 +45,7 @@ begin
     if b.answer is not null then return b; end if;
     free := free and b.free;
   end loop;
-  -- Looked up last: making room on the keys may have ended this very lease.
+  -- Looked up last: preparing the keys may have ended this very lease.
   b := @.use_lease(b, wanted);
   if b.lease is null then
     b.answer := @.no_lease(wanted);
@@ -106,7 +106,7 @@ begin
     b.answer := @.busy(b, specs);
     return b;
   end if;
-  -- Looked up last: making room on the keys may have ended the parent.
+  -- Looked up last: preparing the keys may have ended the parent.
   if parent is not null then
     b.answer := @.check_parent(b, parent);
     if b.answer is not null then return b; end if;

@@ -1,8 +1,8 @@
-/** How leases, and claims by force, come to their end. */
+/** How leases end, and claims by force. */
 export const LEASE_ENDS = `
--- Ends leases and all under them in the revision of the batch. All their claims go before anyone
--- comes to hold, or a lease that is about to end could hold for an instant. Heartbeats stay until
--- the end is forgotten: a renewal may be writing one, and must not be waited for.
+-- Ends leases with all descendants in the revision of the batch. All their claims are removed before
+-- any waiter is promoted: otherwise a lease that is about to end could hold for an instant.
+-- Heartbeats stay until the end is forgotten: a renewal may be writing one, and must not be waited for.
 create function @.end_leases(b @.batch, roots bigint[], ending jsonb) returns @.batch language plpgsql as $body$
 declare
   ids bigint[] := roots;
@@ -44,8 +44,8 @@ begin
   return b;
 end $body$;
 
--- Ends a lease whose time is over. The heartbeat is taken away first, and only where nobody is
--- writing it: a renewal that came before us has saved the lease, one that comes after finds nothing.
+-- Ends a lease whose time is over. First removes the heartbeat, and only if nothing is writing it: a
+-- renewal that came before us has saved the lease, one that comes after finds nothing.
 create function @.expire(b @.batch, overdue bigint) returns @.batch language plpgsql as $body$
 declare
   l @.leases;
@@ -69,7 +69,7 @@ begin
   return b;
 end $body$;
 
--- Removes claims by force; their leases live on.
+-- Removes claims by force; their leases stay alive.
 create function @.remove_claims(b @.batch, keys text[], tokens bigint[], ending jsonb) returns @.batch language plpgsql as $body$
 declare
   touched text[];
@@ -98,7 +98,7 @@ begin
   return b;
 end $body$;
 
--- Gives leases a last deadline, in the revision of the batch.
+-- Gives leases a final deadline, in the revision of the batch.
 create function @.cap_leases(b @.batch, ids bigint[], life float8, ending jsonb) returns @.batch language plpgsql as $body$
 begin
   update @.leases l set end_of_life = life, capped_by = ending, capped_at = b.revision,

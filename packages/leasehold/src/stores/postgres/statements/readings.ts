@@ -3,7 +3,7 @@
  * snapshot of the statement that calls it, and with it the revision.
  */
 export const READINGS = `
--- Nothing that begins with this text comes after it.
+-- Nothing that begins with this string comes after it.
 create function @.last_of(prefix text) returns text language sql immutable as
   $$ select prefix || repeat(chr(1114111), 512) $$;
 
@@ -71,8 +71,8 @@ returns jsonb language plpgsql stable @planned as $body$ begin return (
   from @.meta m where m.one
 ); end $body$;
 
--- What a watch of a lease has to tell since a revision, or without one how things stand. Where commits
--- were lost since, it must ask how things stand.
+-- What to report to a lease's watch since a revision; without one, its current claims. If commits were
+-- lost since, the watch must ask for its current claims.
 create function @.lease_news(wanted bigint, since bigint, memory_from bigint, now float8)
 returns jsonb language plpgsql stable as $body$
 begin
@@ -98,7 +98,7 @@ begin
   ) as n);
 end $body$;
 
--- The events of a prefix after a revision: some, but of no revision only a part.
+-- The events of a prefix after a revision: a part of them, but no revision is split.
 create function @.prefix_news(prefix text, since bigint, m @.meta, most bigint) returns jsonb language plpgsql stable as $body$
 declare
   cut bigint;
@@ -116,7 +116,7 @@ begin
       and starts_with(e.key, prefix)));
 end $body$;
 
--- All that the watches of one process want to know: [[lease, since], ...], [[prefix, since], ...].
+-- All that the watches of one process need: [[lease, since], ...], [[prefix, since], ...].
 create function @.news(leases jsonb, prefixes jsonb, most bigint) returns jsonb language plpgsql stable @planned as $body$
 declare
   m @.meta;

@@ -1,22 +1,22 @@
 /**
- * What the store keeps. `@.` stands for the schema.
+ * The tables. `@.` stands for the schema.
  *
- * `meta` is one row, and its lock is the store's own turnstile: whatever changes something locks it
- * first, so that changes happen one after the other, have revisions without gaps, and become
- * visible in the order of their revisions. Nobody can therefore deadlock or miss an event, and the
- * revision can be the token. What this costs is bought back by carrying out many calls at once.
+ * `meta` is one row, and its lock is the store's turnstile: every change locks it first, so that
+ * changes happen one after the other, have revisions without gaps, and become visible in the order
+ * of their revisions. So nothing can deadlock or miss an event, and the revision can be the token.
+ * Carrying out many calls at once makes up for the cost.
  *
- * Renewals do not pass the turnstile. They write `heartbeats` only, a table of two numbers a row and
- * no index but its key, so that each is a HOT update on the page where it is. When a lease is to be
- * looked at stands in `leases.look_at`, which a renewal leaves alone: it may be too early, and then
- * the lease is found to live on and is put off.
+ * Renewals do not pass the turnstile. They only write `heartbeats`, a table of two numbers per row and
+ * no index but its key, so that each is a HOT update on its page. `leases.look_at` says when a lease
+ * is checked next. A renewal does not change it: it may be too early, and then the lease is found
+ * alive and postponed.
  */
 export const TABLES = `
 create table @.meta (
   one boolean primary key default true check (one),
   revision bigint not null default 0,
   leases bigint not null default 0,
-  -- The numbers of the latest event, request and ended lease, and of the last that was forgotten.
+  -- The numbers of the latest event, request and ended lease, and of the last forgotten one.
   events bigint not null default 0,
   requests bigint not null default 0,
   ended bigint not null default 0,
@@ -28,19 +28,19 @@ create table @.meta (
   events_kept bigint not null default 0,
   requests_kept bigint not null default 0,
   ended_kept bigint not null default 0,
-  -- The store's time: that of the server's clock and the offset, and never less than the last.
+  -- The store's time: the server's clock plus the offset, and never less than the last one.
   last_time float8 not null default 0,
   clock_offset float8 not null default 0,
-  -- Which life of which server this is, and since when: leases live for a full ttl from then on.
+  -- Which life of which server this is, and since when: leases have a full ttl from then on.
   server_start timestamptz,
   timeline text,
   restarted_at float8 not null default 0,
-  -- What was told before this revision may not have happened: commits were lost.
+  -- What was reported before this revision may not have happened: commits were lost.
   memory_from bigint not null default 0,
-  -- Who looks after the deadlines, and when the next one may be.
+  -- Which process handles the deadlines, and when the next one may be.
   sweeper text,
   next_due float8 not null default 'infinity',
-  -- Somebody watches prefixes until then, and is to be notified.
+  -- Prefixes are watched until then, and notifications are needed.
   watched_until float8 not null default 0
 ) with (fillfactor = 10);
 insert into @.meta default values;
@@ -67,8 +67,8 @@ create table @.heartbeats (
   renewed_at float8 not null
 ) with (fillfactor = 40);
 
--- standing: -1 for exclusive, 0 for shared, or the limit of a shared one. held_at: where claims that
--- were made together had to wait, the revision in which the last of them came to hold.
+-- standing: -1 for exclusive, 0 for shared, or the limit of a shared one. held_at: if claims of one
+-- call had to wait, the revision in which the last of them began to hold.
 create table @.claims (
   key text collate "C" not null,
   token bigint not null,
@@ -81,11 +81,11 @@ create table @.claims (
   primary key (key, token)
 ) with (fillfactor = 80);
 create index on @.claims (lease, token);
--- Those that had to wait.
+-- The claims that had to wait.
 create index on @.claims (lease, held_at) where held_at > token;
 
--- kind: 0 claimed, 1 updated, 2 removed. held_since only where one that held was removed; forced
--- where its lease lives on without it.
+-- kind: 0 claimed, 1 updated, 2 removed. held_since only if a holding claim was removed; forced if
+-- its lease stays alive without it.
 create table @.events (
   revision bigint not null,
   number bigint not null,

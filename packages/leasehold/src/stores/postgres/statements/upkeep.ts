@@ -1,9 +1,9 @@
-/** What is done beside the commands: renewing, expiring, forgetting. */
+/** What is done besides the commands: renewals, expiry, forgetting. */
 export const UPKEEP = `
--- Renews leases and answers with the exceptions. It passes no turnstile and waits for nobody but
--- another renewal, or the expiry, of the same lease. The time is that which a batch would have now.
--- Leases are renewed in the order of their numbers, so that two renewals cannot deadlock: hence the
--- loops, which keep that order.
+-- Renews leases and returns the exceptions. It does not pass the turnstile and waits only for another
+-- renewal, or the expiry, of the same lease. The time is that which a batch would have now. Leases
+-- are renewed in the order of their numbers, so that two renewals cannot deadlock: hence the loops,
+-- which keep that order.
 create function @.renew(ids bigint[]) returns jsonb language plpgsql
 @planned set enable_hashjoin = off set enable_mergejoin = off as $body$
 declare
@@ -35,8 +35,8 @@ begin
   return jsonb_build_array(coalesce(lost, '[]'), coalesce(capped, '[]'));
 end $body$;
 
--- Expires what is due, looking at no more than so many leases. One process does this for all, until
--- it is overdue by the grace that is given: then another takes it over.
+-- Expires what is due, checking at most this many leases. One process does this for all, until it
+-- is late by the given grace: then another takes over.
 create function @.sweep(patience integer, me text, most integer, grace float8) returns jsonb language plpgsql @planned as $body$
 declare
   b @.batch;
@@ -54,8 +54,8 @@ begin
       select i.id, @.deadline(h.renewed_at, b.restarted_at, i.ttl, i.grace, i.end_of_life) as due
       from @.leases i left join @.heartbeats h on h.lease = i.id where i.id = any (looked)
     ) as d where l.id = d.id and l.look_at <> d.due;
-    -- In the order of what their deadlines are by now: one that was over before another's must not
-    -- come to hold what that one leaves.
+    -- In the order of their current deadlines: a lease that ended before another must not get to hold
+    -- what that one leaves.
     for due in select l.id from @.leases l where l.id = any (looked) and l.look_at <= b.now order by l.look_at, l.id loop
       b := @.expire(b, due);
     end loop;
@@ -74,14 +74,14 @@ begin
   if found then perform pg_notify('@channel', 'd0'); end if;
 end $body$;
 
--- Somebody watches prefixes for so long.
+-- Prefixes are watched for this long.
 create function @.watch_on(span float8) returns void language sql as $$
   update @.meta set watched_until = @.clock() + clock_offset + span
   where watched_until < @.clock() + clock_offset + span / 2
 $$;
 
--- Forgets what is older than what is kept, at most so much of it. Only one at a time does so, nobody
--- waits for it, and it waits for nobody: it touches only what no one else writes.
+-- Forgets what need not be kept, a limited amount at a time. Only one process at a time does so, and
+-- nothing waits for it: it touches only what no other statement writes.
 create function @.tidy(most integer) returns boolean language plpgsql @planned as $body$
 declare
   m @.meta;

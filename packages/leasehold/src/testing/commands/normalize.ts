@@ -10,7 +10,7 @@ import {
 } from '../../port/index.ts'
 import type { Names } from './calls.ts'
 
-/** Fields that are times, and those that count a store's changes. */
+/** Fields that are times, and fields that count a store's changes. */
 const TIMES = new Set([
   'at',
   'claimedAt',
@@ -25,24 +25,24 @@ const TIMES = new Set([
 const REVISIONS = new Set(['revision', 'oldest'])
 
 /**
- * An answer without what two stores may differ in: ids and tokens become the numbers of the calls
- * that made them, revisions are left out, as are fields that are undefined, and fields and lists that
- * have no order get one. Without `exact`, times are left out too.
+ * An answer without what may differ between two stores: ids and tokens become the numbers of the calls
+ * that made them; revisions and undefined fields are left out; unordered fields and lists are
+ * sorted. Without `exact`, times are left out, too.
  */
-export function plain(value: unknown, names: Names, exact: boolean): unknown {
-  if (Array.isArray(value)) return value.map((each) => plain(each, names, exact))
-  if (typeof value === 'string') return plainText(value, names)
+export function normalize(value: unknown, names: Names, exact: boolean): unknown {
+  if (Array.isArray(value)) return value.map((each) => normalize(each, names, exact))
+  if (typeof value === 'string') return normalizeString(value, names)
   if (typeof value !== 'object' || value === null) return value
   const fields: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(value).sort(byName)) {
     if (field === undefined || REVISIONS.has(name)) continue
     if (TIMES.has(name)) {
-      // Two clocks that were moved alike may differ by what adding fractions loses.
+      // Two clocks that were moved alike may differ by rounding.
       if (exact) fields[name] = Math.round((field as number) * 1000) / 1000
     } else if (name === 'token') {
-      fields[name] = plainToken(value as Tokened, names)
+      fields[name] = normalizeToken(value as Tokened, names)
     } else {
-      fields[name] = plain(field, names, exact)
+      fields[name] = normalize(field, names, exact)
     }
   }
   return fields
@@ -53,22 +53,22 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
   return a < b ? -1 : 1
 }
 
-/** What a call was refused with. The wording is each store's own. */
-export function plainRefusal(error: unknown, names: Names): unknown {
+/** The refusal of a call. The wording is each store's own. */
+export function normalizeRefusal(error: unknown, names: Names): unknown {
   if (!isLeaseholdError(error)) throw error
   const { code, reason, by, why } = error
-  return plain({ code, end: reason && { reason, by, why } }, names, false)
+  return normalize({ code, end: reason && { reason, by, why } }, names, false)
 }
 
-export function plainKernelRefusal({ code, end }: Refusal, names: Names): unknown {
-  return plain({ code, end }, names, false)
+export function normalizeKernelRefusal({ code, end }: Refusal, names: Names): unknown {
+  return normalize({ code, end }, names, false)
 }
 
 /**
- * Events as the groups that happened together, in order. Leases that expire at one moment may do so
- * in any order, and together or one by one: such groups become one.
+ * Events in groups that happened together, in order. Leases that expire at one moment may do so in any
+ * order, and together or one by one: such groups become one.
  */
-export function plainEvents(events: readonly Event[], names: Names, exact: boolean): unknown[] {
+export function normalizeEvents(events: readonly Event[], names: Names, exact: boolean): unknown[] {
   const groups: { mark: string; events: string[] }[] = []
   for (const event of events) {
     const expired = event.end?.reason === 'expired' || event.end?.reason === 'broken'
@@ -78,17 +78,17 @@ export function plainEvents(events: readonly Event[], names: Names, exact: boole
       group = { mark, events: [] }
       groups.push(group)
     }
-    group.events.push(JSON.stringify(plain(event, names, exact)))
+    group.events.push(JSON.stringify(normalize(event, names, exact)))
   }
   return groups.map((group) => group.events.sort())
 }
 
 /**
- * The notices of a lease's watch as the groups that happened together, in order. Where time is moved
- * (`exact`), leases that expire at one moment may do so in any order: so what one of them came to
- * hold may be told in any order too, and not at all to one that ends with the others.
+ * The notices of a lease's watch in groups that happened together, in order. If time is moved
+ * (`exact`), leases that expire at one moment may do so in any order. So the notices that their
+ * claims hold may come in any order, too, and not at all for one that ends with the others.
  */
-export function plainNotices(
+export function normalizeNotices(
   notices: readonly Notice[],
   lease: LeaseId,
   names: Names,
@@ -103,24 +103,24 @@ export function plainNotices(
       group = { mark, notices: [] }
       groups.push(group)
     }
-    group.notices.push(JSON.stringify(plainNotice(notice, lease, names, exact)))
+    group.notices.push(JSON.stringify(normalizeNotice(notice, lease, names, exact)))
   }
   return groups.map((group) => group.notices.sort())
 }
 
-/** Notices of one revision happened together. The others stand for themselves. */
+/** Notices of one revision happened together. The others are separate. */
 function markOf(notice: Notice): Revision | undefined {
   return notice.type === 'holds' || notice.type === 'removed' ? notice.revision : undefined
 }
 
-function plainNotice(notice: Notice, lease: LeaseId, names: Names, exact: boolean): unknown {
-  if (notice.type !== 'standing') return plain({ ...notice, lease }, names, exact)
-  const claims = notice.claims.map((claim) => plain({ ...claim, lease }, names, exact))
+function normalizeNotice(notice: Notice, lease: LeaseId, names: Names, exact: boolean): unknown {
+  if (notice.type !== 'standing') return normalize({ ...notice, lease }, names, exact)
+  const claims = notice.claims.map((claim) => normalize({ ...claim, lease }, names, exact))
   return { type: notice.type, claims: sorted(claims) }
 }
 
-/** The latest first. Those that were ended by force together have no order among them. */
-export function plainTenures(
+/** Latest first. Those that were ended together by force have no order. */
+export function normalizeTenures(
   tenures: readonly Tenure[],
   key: Key | undefined,
   names: Names,
@@ -134,17 +134,17 @@ export function plainTenures(
       group = { isForced, tenures: [] }
       groups.push(group)
     }
-    group.tenures.push(JSON.stringify(plain({ ...tenure, key }, names, exact)))
+    group.tenures.push(JSON.stringify(normalize({ ...tenure, key }, names, exact)))
   }
   return groups.map((group) => group.tenures.sort())
 }
 
-/** Claims and leases in lists whose order means nothing. */
+/** Claims and leases in lists without a meaningful order. */
 export function sorted(list: unknown): unknown[] {
   return (list as unknown[]).map((each) => JSON.stringify(each)).sort()
 }
 
-function plainText(text: string, names: Names): string {
+function normalizeString(text: string, names: Names): string {
   const lease = names.leases.indexOf(text)
   if (lease >= 0) return `lease ${lease}`
   return text.startsWith(names.prefix) ? text.slice(names.prefix.length) : text
@@ -156,8 +156,8 @@ interface Tokened {
   readonly lease?: string
 }
 
-/** A token is unique on its key only: what stands beside it tells which claim is meant. */
-function plainToken({ token, key, lease }: Tokened, names: Names): string {
+/** A token is unique only on its key: the fields next to it tell which claim is meant. */
+function normalizeToken({ token, key, lease }: Tokened, names: Names): string {
   if (token === 0) return 'none'
   const claim = names.claims.findLastIndex(
     (made) =>

@@ -13,14 +13,14 @@ import type { WebSocketEvents, WebSocketOptions } from './web-socket.ts'
 
 const REST_MIN_MS = 20
 const REST_MAX_MS = 2000
-/** A stream that was open for so long was a good one: the next trouble is a new one. */
+/** A stream that was open for this long was good: the next failure starts a new backoff. */
 const GOOD_MS = 1000
-/** More than a server lets wait for one client. A larger message could not be a string at all. */
+/** More than a server queues for one client. A larger message could not be a string at all. */
 const MESSAGE_BYTES = 128 << 20
 
-/** One end of an open stream, or of one that is being opened. */
+/** A stream that is open or being opened. */
 export interface StreamSocket {
-  /** False where there is no room for another message: wait for `drained`. */
+  /** False if there is no room for another message: wait for `drained`. */
   send(text: string): boolean
   close(code: number, reason: string): void
 }
@@ -31,7 +31,7 @@ export type OpenSocket = (
   events: WebSocketEvents,
 ) => StreamSocket
 
-export interface LinkOptions {
+export interface ServerConnectionOptions {
   readonly url: URL
   readonly socket: OpenSocket
   readonly clock: Clock
@@ -43,28 +43,27 @@ export interface LinkOptions {
   readonly hello: Hello
 }
 
-export interface LinkEvents {
-  /** The stream is open, and the server has said who it is. */
+export interface ServerConnectionEvents {
+  /** The stream is open, and the server has sent its welcome. */
   up(welcome: Welcome): void
-  /** It was up, and is no more; what was sent and not answered on it never will be. */
+  /** It was up, and is no longer. What was sent and not answered on it never will be. */
   down(): void
   answers(messages: readonly ServerMessage[]): void
   /** There is room to send again. */
   drained(): void
-  /** There will never be a stream: the server does not want us as we are. */
+  /** There will never be a stream: the server rejects this client. */
   refused(error: LeaseholdError): void
 }
 
 /**
- * Keeps a stream to the server: when one breaks it opens another, with the same identity, after
- * longer and longer rests with chance in them, so that the clients of a server that restarts do not
- * all come back at once.
+ * Keeps a stream to the server open. When one breaks, it opens another with the same identity, after
+ * increasing random delays, so that the clients of a restarting server do not all come back at once.
  */
-export class Link {
+export class ServerConnection {
   /** Why there is no stream. */
-  trouble = 'it was not tried yet'
-  readonly #options: LinkOptions
-  readonly #events: LinkEvents
+  cause = 'it was not tried yet'
+  readonly #options: ServerConnectionOptions
+  readonly #events: ServerConnectionEvents
   #socket: StreamSocket | undefined
   #timer: Timer | undefined
   #state: 'connecting' | 'up' | 'leaving' | 'over' = 'connecting'
@@ -73,7 +72,7 @@ export class Link {
   #everUp = false
   #ended: (() => void) | undefined
 
-  constructor(options: LinkOptions, events: LinkEvents) {
+  constructor(options: ServerConnectionOptions, events: ServerConnectionEvents) {
     this.#options = options
     this.#events = events
   }
@@ -100,7 +99,7 @@ export class Link {
     this.#socket = socket
   }
 
-  /** Sends a frame, if `isUp`. False where there is no room for another one yet: wait for `drained`. */
+  /** Sends a frame, if `isUp`. False if there is no room for another one yet: wait for `drained`. */
   send(messages: string): boolean {
     return this.#socket!.send(messages)
   }
@@ -121,7 +120,7 @@ export class Link {
     this.#socket!.send(JSON.stringify([['hello', PROTOCOL, this.#options.hello]]))
     const { clock, timeout } = this.#options
     const giveUp = () => this.#socket!.close(CLOSE.malformed, 'there was no welcome')
-    // Somebody waits for the first stream to be open; an open one keeps no process running.
+    // A caller waits for the first stream. An open stream does not keep the process running.
     this.#timer = clock.timer(clock.now() + timeout, giveUp, !this.#everUp)
   }
 
@@ -134,7 +133,7 @@ export class Link {
     if (this.#state === 'connecting') this.#hearFirst(messages)
     else {
       this.#events.answers(messages)
-      // It is the last message of its frame: nothing is carried out that is sent after it.
+      // It is the last message of its frame: nothing sent after it is carried out.
       if (this.#state === 'up' && messages.at(-1)?.[0] === 'bye') this.#state = 'leaving'
     }
   }
@@ -160,7 +159,7 @@ export class Link {
     const wasUp = this.#state === 'up' || this.#state === 'leaving'
     this.#timer?.cancel()
     this.#socket = undefined
-    this.trouble = reason || `it was closed with ${code}`
+    this.cause = reason || `it was closed with ${code}`
     if (this.#state === 'over') {
       this.#ended?.()
       return
@@ -195,15 +194,15 @@ function messagesIn(text: string): readonly ServerMessage[] | undefined {
   }
 }
 
-/** Whether it says all that calls are made by. */
+/** Whether it has everything that calls need. */
 function isWelcome({ guarantees, limits, stream }: Partial<Welcome>): boolean {
   if (!guarantees?.ttl || !Array.isArray(guarantees.notes) || !limits || !stream) return false
   return [stream.frameBytes, stream.frameMessages, stream.inFlight].every((limit) => limit > 0)
 }
 
-export function unreachable(where: string, trouble: string, ms: number): LeaseholdError {
+export function unreachable(where: string, cause: string, ms: number): LeaseholdError {
   return new LeaseholdError(
     'timeout',
-    `no lease server was reached at ${where} within ${ms} ms (${trouble}): start one with 'leasehold serve', or correct the address`,
+    `no lease server was reached at ${where} within ${ms} ms (${cause}): start one with 'leasehold serve', or correct the address`,
   )
 }

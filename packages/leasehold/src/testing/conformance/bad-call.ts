@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { ErrorCode, LeaseId, LeaseStore, Token } from '../../port/index.ts'
 import type { Scene } from './scene.ts'
 
-/** What a bad call is made on: a key that one lease holds, with an older token behind it. */
+/** The state for a bad call: a key that one lease holds, with an older token from before. */
 export interface Stage {
   readonly scene: Scene
   readonly store: LeaseStore
@@ -15,22 +15,22 @@ export interface Stage {
   readonly ended: LeaseId
 }
 
-/** One wrong call: what it is refused with, and what the message must say. */
-export interface Row {
+/** One bad call: the code of its refusal, and what the message must contain. */
+export interface BadCall {
   readonly name: string
   readonly code: ErrorCode
   /** The value, and the limit or the fix. */
   readonly says: readonly (string | RegExp)[]
   call(stage: Stage): unknown
-  /** What must be there for the call to be wrong. */
+  /** What the call needs to be a bad one. */
   prepare?(stage: Stage): Promise<unknown>
   readonly skip?: string | undefined
-  /** It is about leases under leases, which a store may do without. */
+  /** It is about child leases, which a store need not have. */
   readonly family?: boolean | undefined
 }
 
-/** Makes the wrong call: it must be refused, with a message that helps, and change nothing. */
-export async function runRow(row: Row, scene: Scene): Promise<void> {
+/** Makes the bad call: it must be refused, with a helpful message, and change nothing. */
+export async function runBadCall(row: BadCall, scene: Scene): Promise<void> {
   const key = scene.key()
   const { lease, token: oldToken } = await scene.hold(key)
   await scene.store.release({ lease, keys: [key], token: oldToken })

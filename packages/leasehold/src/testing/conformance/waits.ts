@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Topic } from './topic.ts'
 
-/** To wait is to be in the list: who is told what, and when. */
-export const waiting: Topic = {
+/** To wait is to be in the list: which lease is notified of what, and when. */
+export const waits: Topic = {
   'a key goes to the oldest waiter, in the revision that frees it (I18)': async (scene) => {
     const key = scene.key()
     const line = []
@@ -44,7 +44,7 @@ export const waiting: Topic = {
       scene.store.release({ lease: before.lease, keys: [got], token: before.token }),
       scene.store.revoke({ target: { key: lost, token } }),
     ])
-    // Whichever was first, it is not told before this that it holds.
+    // Whichever was first, it is not notified before this that it holds.
     assert.equal((await recorder.next('removed')).key, lost)
     assert.deepEqual(await scene.holders(got), [token])
   },
@@ -125,7 +125,7 @@ export const waiting: Topic = {
     await scene.store.update({ lease: holder.lease, key, token: holder.token, value: 'new' })
     await scene.store.release({ lease: before.lease, keys: [key], token: before.token })
     await scene.store.release({ lease: holder.lease, keys: [key], token: holder.token })
-    // Its own turn is the first thing that it hears, though all the rest happened before.
+    // Its own turn is its first notice, although everything else happened before.
     assert.equal((await recorder.next('holds')).token, middle.token)
     assert.equal(recorder.notices.length, 2)
   },
@@ -139,7 +139,7 @@ export const waiting: Topic = {
     for (const recorder of recorders) await recorder.next('standing')
     await scene.store.release({ lease: holder.lease, keys: [key], token: holder.token })
     await recorders[0]!.next('holds')
-    // What the others would have heard of it has been said before the end of the last.
+    // Any notices to the others would have been sent before the end of the last one.
     await scene.store.revoke({ target: { lease: line.at(-1)!.lease } })
     await recorders.at(-1)!.next('gone')
     assert.deepEqual(

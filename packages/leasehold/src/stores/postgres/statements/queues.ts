@@ -1,8 +1,8 @@
 /**
- * The lines of claims on keys, and who holds: `holds()` of the port, done step by step. A claim that
- * holds has `held_since`; those who hold are always the first of their line.
+ * The queues of claims on keys, and which claims hold: `holds()` of the port, step by step. A claim
+ * that holds has `held_since`; the holders are always the first of their queue.
  */
-export const LINES = `
+export const QUEUES = `
 create function @.claim_json(c @.claims, restarted float8)
 returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array(c.key, c.token, c.lease, l.holder, c.standing, c.value, c.claimed_at,
@@ -10,14 +10,14 @@ returns jsonb language plpgsql stable as $body$ begin return (
   from @.leases l left join @.heartbeats h on h.lease = l.id where l.id = c.lease
 ); end $body$;
 
--- What stands before the place after so many on a key.
+-- The claims before a position on a key.
 create function @.ahead(wanted text, places bigint, restarted float8)
 returns jsonb language plpgsql stable as $body$ begin return (
   select jsonb_build_array(wanted, places, @.claim_json(c, restarted))
   from @.claims c where c.key = wanted order by c.token limit 1
 ); end $body$;
 
--- Whether a claim with this standing, put at the end of the line, would hold at once.
+-- Whether a claim with this mode, at the end of the queue, would hold at once.
 create function @.would_hold(wanted text, standing integer) returns boolean language plpgsql as $body$
 declare
   last @.claims;
@@ -29,7 +29,7 @@ begin
   return (select count(*) from @.claims c where c.key = wanted) < standing;
 end $body$;
 
--- Ends what is overdue at the head of a key, and sees whether its line has room. A lease that is
+-- Ends overdue leases at the front of a key, and checks that its queue has room. A lease that is
 -- being renewed at this moment is left alone.
 create function @.make_room(b @.batch, wanted text) returns @.batch language plpgsql as $body$
 declare
@@ -78,7 +78,7 @@ begin
   return jsonb_build_array('busy', b.revision, ahead);
 end $body$;
 
--- Adds claims that belong together at the ends of their lines, and answers what stands before them.
+-- Adds the claims of one call at the ends of their queues. Returns the claims before them.
 create function @.add_claims(b @.batch, specs jsonb, free boolean) returns @.batch language plpgsql as $body$
 declare
   ahead jsonb := '[]';
@@ -107,7 +107,7 @@ begin
   return b;
 end $body$;
 
--- After claims were removed from a key: lets those behind them hold, and remembers to tell them.
+-- After claims were removed from a key: lets the claims behind them hold, and records whom to notify.
 create function @.settle(b @.batch, wanted text) returns @.batch language plpgsql as $body$
 declare
   next @.claims;
@@ -128,7 +128,7 @@ begin
       and c.key <> wanted and c.held_since is null) then
       update @.claims c set held_since = b.now where c.key = wanted and c.token = next.token;
     else
-      -- Written to each of them: from those that are left later, it could not be found out.
+      -- Written to each of them: it could not be found out later from those that are left.
       update @.claims c set held_since = coalesce(c.held_since, b.now), held_at = b.revision
         where c.lease = next.lease and c.token = next.token;
       b.told := b.told || next.lease;

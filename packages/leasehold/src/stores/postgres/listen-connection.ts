@@ -4,42 +4,42 @@ import type { Connection } from './client.ts'
 import type { Database } from './database.ts'
 import { faultOf } from './faults.ts'
 
-/** How often it is tried whether what is notified is heard; at once where there was trouble. */
-const TRIAL_MS = 30_000
+/** How often to check that notifications arrive; at once after a failure. */
+const CHECK_MS = 30_000
 /** Between two attempts to listen again. */
 const REST_MS = 250
 
-export interface LineOptions {
+export interface ListenConnectionOptions {
   readonly connection: Connection
   readonly database: Database
   readonly channel: string
   readonly clock: Clock
   readonly random: Random
   readonly timeout: number
-  hear(payload: string): void
-  /** Nothing may have been heard for a while, until now. */
+  receive(payload: string): void
+  /** Notifications may have been missed until now. */
   restored(): void
 }
 
 /**
- * The connection that listens. It is tried from time to time, by notifying itself: a pooler may
- * accept a LISTEN and never pass anything on, and a connection may be dead without a word. When it is
- * lost it is made again; meanwhile nothing is missed for long, because there is a poll as well.
+ * The connection that listens. It is checked from time to time, by notifying itself: a pooler may
+ * accept a LISTEN and never deliver anything, and a connection may die without an error. When it is
+ * lost, it is opened again. In the meantime nothing is missed for long, because the store also polls.
  */
-export class Line {
-  readonly #options: LineOptions
+export class ListenConnection {
+  readonly #options: ListenConnectionOptions
   readonly #name: string
   #stop: (() => void) | undefined
-  /** The attempt to listen that is under way. */
+  /** The current attempt to listen. */
   #listening: Promise<void> | undefined
-  /** Ends the trial under way. */
-  #tried: ((heard: boolean) => void) | undefined
+  /** Ends the current check. */
+  #checked: ((received: boolean) => void) | undefined
   #timer: Timer | undefined
   #isUp = false
   #busy = false
   #closed = false
 
-  constructor(options: LineOptions) {
+  constructor(options: ListenConnectionOptions) {
     this.#options = options
     this.#name = `p${options.random.id()}`
   }
@@ -48,25 +48,25 @@ export class Line {
     return this.#isUp
   }
 
-  /** Listens for the first time, and is sure that it hears. */
+  /** Listens for the first time, and makes sure that notifications arrive. */
   async open(): Promise<void> {
     await this.#listen().catch((error: unknown) => {
       this.close()
       throw error
     })
-    if (await this.#hears()) {
+    if (await this.#receives()) {
       this.#isUp = true
-      this.#later(TRIAL_MS)
+      this.#later(CHECK_MS)
       return
     }
     this.close()
     throw new LeaseholdError(
       'unsupported',
-      'LISTEN was accepted, but a notification was not heard: the connection goes through a pooler. Open the store with listen: false, or give listen a client that is connected to PostgreSQL itself',
+      'LISTEN was accepted, but a notification was not received: the connection goes through a pooler. Open the store with listen: false, or give listen a client that is connected to PostgreSQL itself',
     )
   }
 
-  /** Something failed elsewhere that may have hit this connection as well. */
+  /** Something failed elsewhere that may have affected this connection, too. */
   suspect(): void {
     if (!this.#closed && !this.#busy) this.#later(REST_MS)
   }
@@ -75,14 +75,14 @@ export class Line {
     this.#closed = true
     this.#isUp = false
     this.#timer?.cancel()
-    this.#tried?.(false)
+    this.#checked?.(false)
     this.#stop?.()
     this.#stop = undefined
   }
 
   /**
-   * A client that has yet to be connected may wait for ever. Whoever listens does not; but the next
-   * attempt goes on with what the last one has begun, or they would gather.
+   * A client that is not connected yet may wait forever. `listen` does not. But the next attempt
+   * continues what the last one began; otherwise they would pile up.
    */
   #listen(): Promise<void> {
     const { clock, timeout } = this.#options
@@ -97,7 +97,7 @@ export class Line {
     try {
       const stop = await connection.listen(
         channel,
-        (payload) => this.#hear(payload),
+        (payload) => this.#receive(payload),
         (isUp) => this.#changed(isUp),
         timeout,
       )
@@ -108,9 +108,9 @@ export class Line {
     }
   }
 
-  #hear(payload: string): void {
-    if (payload === this.#name) this.#tried?.(true)
-    else if (!payload.startsWith('p')) this.#options.hear(payload)
+  #receive(payload: string): void {
+    if (payload === this.#name) this.#checked?.(true)
+    else if (!payload.startsWith('p')) this.#options.receive(payload)
   }
 
   #changed(isUp: boolean): void {
@@ -123,17 +123,17 @@ export class Line {
     }
   }
 
-  /** Notifies itself, and answers whether that was heard. */
-  #hears(): Promise<boolean> {
+  /** Notifies itself, and returns whether that arrived. */
+  #receives(): Promise<boolean> {
     const { clock, timeout, database, channel } = this.#options
     return new Promise((resolve) => {
-      const end = (heard: boolean) => {
+      const end = (received: boolean) => {
         timer.cancel()
-        this.#tried = undefined
-        resolve(heard)
+        this.#checked = undefined
+        resolve(received)
       }
       const timer = clock.timer(clock.now() + timeout, () => end(false), true)
-      this.#tried = end
+      this.#checked = end
       database.run('select pg_notify($1, $2)::text', [channel, this.#name]).catch(() => end(false))
     })
   }
@@ -147,18 +147,18 @@ export class Line {
   async #tryOut(): Promise<void> {
     this.#busy = true
     const wasUp = this.#isUp
-    this.#isUp = this.#stop !== undefined && (await this.#hears())
+    this.#isUp = this.#stop !== undefined && (await this.#receives())
     if (!this.#isUp && !this.#closed) {
       this.#stop?.()
       this.#stop = undefined
       this.#isUp = await this.#listen().then(
-        () => this.#hears(),
+        () => this.#receives(),
         () => false,
       )
     }
     this.#busy = false
     if (this.#closed) return this.close()
-    this.#later(this.#isUp ? TRIAL_MS : REST_MS)
+    this.#later(this.#isUp ? CHECK_MS : REST_MS)
     if (this.#isUp && !wasUp) this.#options.restored()
   }
 }

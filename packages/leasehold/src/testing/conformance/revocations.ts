@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Topic } from './topic.ts'
 
-/** Ends by force: at once, or with a period. */
-export const revoking: Topic = {
+/** Revocations: at once, or after a period. */
+export const revocations: Topic = {
   'revoking a lease ends it and its claims at once, and says by whom and why': async (scene) => {
     const [a, b] = [scene.key('a'), scene.key('b')]
     const { lease, token } = await scene.grant({ claims: [{ key: a }, { key: b }] })
@@ -11,10 +11,10 @@ export const revoking: Topic = {
     const answer = await scene.store.revoke({ target: { lease }, by: 'admin', why: 'upgrade' })
     assert.deepEqual([answer.leases, answer.claims, answer.more], [1, 2, false])
     const end = { reason: 'revoked', by: 'admin', why: 'upgrade' }
-    assert.deepEqual(plain((await scene.store.read({ lease })).end), end)
+    assert.deepEqual(defined((await scene.store.read({ lease })).end), end)
     await recorder.eventsUntil((event) => event.type === 'removed')
     assert.deepEqual(
-      recorder.events.map((event) => [event.token, event.revision, plain(event.end)]),
+      recorder.events.map((event) => [event.token, event.revision, defined(event.end)]),
       [
         [token, answer.revision, end],
         [token, answer.revision, end],
@@ -94,16 +94,16 @@ export const revoking: Topic = {
     const after = scene.steps(scene.ttl)
     const answer = await scene.store.revoke({ target: { lease }, after, by: 'admin', why: 'move' })
     assert.deepEqual([answer.leases, answer.claims], [1, 0])
-    const told = await recorder.next('capped')
-    assert.deepEqual(plain(told.end), { reason: 'broken', by: 'admin', why: 'move' })
-    assert.ok(told.remaining > 0 && told.remaining <= after)
+    const notice = await recorder.next('capped')
+    assert.deepEqual(defined(notice.end), { reason: 'broken', by: 'admin', why: 'move' })
+    assert.ok(notice.remaining > 0 && notice.remaining <= after)
     assert.deepEqual(await scene.holders(key), [token], 'it took effect at once')
     await scene.pass(after / 2)
     const { capped } = await scene.store.renew([lease])
     assert.equal(capped[0]?.end?.by, 'admin')
     await scene.untilGone(lease, after / 2)
     const gone = await recorder.next('gone')
-    assert.deepEqual(plain(gone.end), { reason: 'broken', by: 'admin', why: 'move' })
+    assert.deepEqual(defined(gone.end), { reason: 'broken', by: 'admin', why: 'move' })
     assert.deepEqual(await scene.holders(key), [heir.token])
   },
 
@@ -123,7 +123,7 @@ export const revoking: Topic = {
   },
 }
 
-/** An end without the fields that are there and undefined. */
-function plain(end: object | undefined): unknown {
+/** An end without undefined fields. */
+function defined(end: object | undefined): unknown {
   return JSON.parse(JSON.stringify(end ?? null))
 }

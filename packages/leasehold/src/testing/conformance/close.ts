@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Topic } from './topic.ts'
 
 /** What a closed store does. */
-export const closing: Topic = {
+export const close: Topic = {
   'a closed store refuses every call with `closed`': async (scene) => {
     const key = scene.key()
     const { lease, token } = await scene.hold(key)

@@ -6,15 +6,15 @@ export type Times = 'all' | 'deadlines' | 'none'
 const DEADLINES = new Set(['until', 'endOfLife', 'remaining'])
 const PAST = new Set(['at', 'claimedAt', 'heldSince', 'grantedAt', 'renewedAt', 'endedAt'])
 
-/** Two clocks that were moved alike may differ by what adding fractions loses. */
+/** Two clocks that were moved alike may differ by rounding. */
 export const ROUNDING_MS = 0.001
 
 /**
- * Compares what a store says with what the model says, and learns which of its leases, tokens and
- * revisions are which of the model's. The names must stay one to one. With `exact`, tokens and
+ * Compares what a store returns with what the model returns, and learns which of its leases, tokens
+ * and revisions correspond to the model's. The mapping must stay one to one. With `exact`, tokens and
  * revisions must be the same numbers: the store runs the same kernel.
  */
-export class Matching {
+export class NameMatcher {
   times: Times
   readonly #exact: boolean
   readonly #leases = new Pairs<LeaseId>()
@@ -26,7 +26,7 @@ export class Matching {
     this.times = times
   }
 
-  /** Where the two differ, or `undefined` if they say the same. */
+  /** Where the two differ, or `undefined` if they are equal. */
   difference(actual: unknown, expected: unknown): string | undefined {
     return this.#difference('', inOrder(actual), inOrder(expected))
   }
@@ -63,14 +63,14 @@ export class Matching {
     }
     if (typeof actual !== 'number' || typeof expected !== 'number') return actual === expected
     if (field !== 'token' && field !== 'revision') return actual === expected
-    // Where there is no claim there is no token.
+    // Without a claim there is no token.
     const isNone = field === 'token' && (actual === 0 || expected === 0)
     if (this.#exact || isNone) return actual === expected
     return (field === 'token' ? this.#tokens : this.#revisions).join(actual, expected)
   }
 }
 
-/** Names of two sides, one to one. */
+/** A one-to-one mapping of names. */
 class Pairs<Name> {
   readonly #forth = new Map<Name, Name>()
   readonly #back = new Map<Name, Name>()
@@ -104,10 +104,10 @@ function isClose(actual: unknown, expected: unknown): boolean {
   return Math.abs(actual - expected) <= ROUNDING_MS
 }
 
-/** Lists whose order means nothing get one: by token, or by the time of the grant. */
+/** Sorts lists without a meaningful order: by token, or by the time of the grant. */
 export function inOrder(value: unknown): unknown {
   if (!isObject(value)) return value
-  // The claims of a key have an order, and how many hold; those of a lease have not.
+  // The claims of a key are ordered; those of a lease are not.
   if (Array.isArray(value['claims']) && !('holders' in value)) {
     return { ...value, claims: byToken(value['claims'] as Tokened[]) }
   }
@@ -131,7 +131,7 @@ export function byToken<T extends Tokened>(list: readonly T[]): T[] {
   return [...list].sort((a, b) => a.token - b.token || (name(a) < name(b) ? -1 : 1))
 }
 
-/** Tenures that were ended by force together have no order among them. */
+/** Tenures that were ended together by force have no order. */
 function tenuresInOrder(tenures: readonly Tenure[]): Tenure[] {
   const groups: Tenure[][] = []
   for (const tenure of tenures) {

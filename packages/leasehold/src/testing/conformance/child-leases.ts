@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Scene } from './scene.ts'
 import type { Topic } from './topic.ts'
 
-/** Leases under leases. A store that has none must say so, and refuse them. */
+/** Child leases. A store without them must say so, and refuse them. */
 const cases: Topic = {
   'a lease under another knows its parent, and the parent counts it': async (scene) => {
     const parent = await scene.grant()
@@ -108,7 +108,7 @@ const cases: Topic = {
   },
 }
 
-export const families: Topic = Object.fromEntries(
+export const childLeases: Topic = Object.fromEntries(
   Object.entries(cases).map(([name, run]) => [name, withChildren(run)]),
 )
 

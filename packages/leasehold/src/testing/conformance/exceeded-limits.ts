@@ -1,13 +1,13 @@
 import type { ClaimSpec, LeaseId, Limits } from '../../port/index.ts'
-import type { Row } from './row.ts'
+import type { BadCall } from './bad-call.ts'
 import type { Scene } from './scene.ts'
 
-/** A limit above this is not filled up to be tested. */
+/** A limit above this is not reached in a test. */
 const FILLED_MOST = 1000
 
-/** Limits that are reached by doing much of what is right. */
+/** Limits that are reached by many valid calls. */
 // long because it is a table, one row for each wrong call.
-export function fullness(limits: Limits): Row[] {
+export function exceededLimits(limits: Limits): BadCall[] {
   const tooLarge = (name: string, limit: number) =>
     limit <= FILLED_MOST
       ? undefined
@@ -91,7 +91,7 @@ export function fullness(limits: Limits): Row[] {
   ]
 }
 
-function deepRow(limits: Limits): Row {
+function deepRow(limits: Limits): BadCall {
   let deepest: LeaseId
   return {
     name: 'leases deeper than they may be',

@@ -21,15 +21,15 @@ import type {
   WatchTarget,
 } from '../../port/index.ts'
 
-/** Stands between a lease's id and its secret where a server gives one. */
+/** Separates a lease's id from its secret, if the server issues one. */
 const SEPARATOR = '~'
 
 /**
- * Keeps the secrets of leases. A server that knows who asks gives with each lease a secret, behind
- * its id, that must be shown to use it; everybody else sees the id alone. Here the two are parted:
- * callers see the same id as everybody, and the secret goes along with what they ask.
+ * Keeps the secrets of leases. A server that authenticates issues a secret with each lease, after its
+ * id, which is required to use the lease; others see only the id. Here the two are separated: callers
+ * see the same id as everyone, and the secret is added to their requests.
  */
-export class SecretKeeper implements LeaseStore {
+export class LeaseSecrets implements LeaseStore {
   readonly #store: LeaseStore
   readonly #secrets = new Map<LeaseId, LeaseId>()
 
@@ -99,7 +99,7 @@ export class SecretKeeper implements LeaseStore {
     return this.#store.close()
   }
 
-  /** What is wrong in itself is left as it is: the store says what is wrong with it. */
+  /** An invalid value is passed on: the store says what is wrong with it. */
   #signed<Request extends object>(request: Request): Request {
     if (!isObject(request) || !('lease' in request)) return request
     return { ...request, lease: this.#with(request.lease as LeaseId) }
