@@ -65,7 +65,7 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /^the lease of alice has expired: bob holds reports\/nightly with token \d+$/,
     /^bob writes both files$/,
     /^alice wakes up and writes both files, as she was about to$/,
-    /^the fence says: token 1 for "reports\/nightly" is stale: it has seen token \d+, so somebody/,
+    /^the fence says: token 1 for "reports\/nightly" is stale: it has seen token \d+, so another/,
     /^alice looks at her lock again: lost$/,
     /^unguarded.txt {2}written by alice with token 1$/,
     /^guarded.txt {4}written by bob with token \d+$/,
