@@ -42,6 +42,26 @@ describe('the period of a break', () => {
     await close()
   })
 
+  it('ends late, never early, after breaks by replicas that do not agree on the time', async () => {
+    const shared = new MemoryLog()
+    const clock = new TestClock()
+    const old = await replicaStore(shared.open(), { clock, coalesce: 0 })
+    const { lease } = (await old.grant({ holder: 'h', ttl: 60_000 })) as { lease: string }
+    await old.revoke({ target: { lease }, after: 10_000 })
+    await clock.advance(5000)
+    const late = await replicaStore(shared.open(), { clock, coalesce: 0 })
+    // 5 s are left. To the late one it is the time of the first break, and 7 s are less than 10 s.
+    await late.revoke({ target: { lease }, after: 7000 })
+    expect((await old.renew([lease])).capped).toMatchObject([{ remaining: 7000 }])
+    // The time of the log has jumped by 5 s, so 6 s seem to be more than is left: it does not count.
+    await old.revoke({ target: { lease }, after: 6000 })
+    await clock.advance(6900)
+    expect((await old.renew([lease])).lost).toEqual([])
+    await clock.advance(200)
+    expect((await old.renew([lease])).lost).toHaveLength(1)
+    await Promise.all([old.close(), late.close()])
+  })
+
   it('is known to a replica that joins, as of the last renewal', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
