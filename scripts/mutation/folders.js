@@ -100,7 +100,7 @@ export const FOLDERS = {
     sources: [`${LIBRARY}/src/stores/remote/**/*.ts`],
     tests: [
       `${LIBRARY}/test/stores/call-ring.test.ts`,
-      `${LIBRARY}/test/stores/remote/{messages,frames,opening,streams,calls,flow}.test.ts`,
+      `${LIBRARY}/test/stores/remote/{messages,frames,open,streams,calls,flow}.test.ts`,
       `${LIBRARY}/test/stores/remote/web-socket.test.ts`,
       `${SERVER}/test/web-socket.test.ts`,
       `${LIBRARY}/test/stores/remote/{web-socket-pressure,many-calls}.test.ts`,

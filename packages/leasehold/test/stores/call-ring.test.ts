@@ -6,7 +6,7 @@ interface Entry {
   readonly id: number
 }
 
-it('the ring of calls does what a map does, however they come and go', () => {
+it('the call ring behaves like a map, in any order of additions and removals', () => {
   // Each step adds so many, and takes back some of those that are there: mostly old ones.
   const step = fc.tuple(fc.nat(700), fc.nat(700), fc.boolean())
   fc.assert(

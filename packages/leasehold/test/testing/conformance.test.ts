@@ -55,7 +55,7 @@ describe('the conformance suite', () => {
     )
   })
 
-  it('asks of a store without child leases that it refuses them', async () => {
+  it('requires a store without child leases to refuse them', async () => {
     const without = openWith((store) => ({
       guarantees: { ...store.guarantees, childLeases: false },
       grant: (request) => {

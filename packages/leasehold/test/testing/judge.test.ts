@@ -85,25 +85,25 @@ function grantOf(at: number) {
   return { holder: `holder ${at}`, ttl: 60_000, claims: [{ key: 'a' }] }
 }
 
-describe('the judge of calls made at the same time', () => {
-  it('tries no second order of renewals that leave the same behind', async () => {
+describe('the judge of concurrent calls', () => {
+  it('does not try a second order of renewals with the same result', async () => {
     const { history } = await lostClaim()
     expect(() => judge(history, rules)).not.toThrow()
   })
 
-  it('finds that no order explains a reading of what never was', async () => {
+  it('finds that no order explains a reading of something that never existed', async () => {
     const { history, reading } = await lostClaim()
     const { answer } = reading.outcome as { readonly answer: { readonly revision: number } }
     reading.outcome = { is: 'answered', answer: { ...answer, revision: answer.revision + 2 } }
     expect(() => judge(history, rules)).toThrow('no order of the calls explains')
   })
 
-  it('finds out which of many calls without an answer was carried out', async () => {
+  it('finds out which of many unanswered calls was carried out', async () => {
     const history = await lostGrants(false)
     expect(() => judge(history, rules)).not.toThrow()
   })
 
-  it('lets no call without an answer be carried out after no call was under way', async () => {
+  it('does not carry out an unanswered call after a moment without calls in flight', async () => {
     const history = await lostGrants(true)
     expect(() => judge(history, rules)).toThrow('no order of the calls explains')
   })

@@ -17,7 +17,7 @@ describe('testStore', () => {
     expect((await store.read({ lease })).end).toEqual({ reason: 'expired' })
   })
 
-  it('hands the key to the next in line at the moment of expiry', async () => {
+  it('hands the key to the next waiter at the moment of expiry', async () => {
     const { store, clock } = testStore({ start: 5000 })
     const claims = [{ key: 'k' }]
     await store.grant({ holder: 'a', ttl: 100, claims })
@@ -27,7 +27,7 @@ describe('testStore', () => {
     expect(line).toMatchObject([{ holder: 'b', claimedAt: 5000, heldSince: 5100 }])
   })
 
-  it('takes the limits of a memory store', async () => {
+  it('accepts the limits of a memory store', async () => {
     const { store } = testStore({ limits: { ttlMin: 5000 }, tokensAbove: 70 })
     await expect(store.grant({ holder: 'a', ttl: 10 })).rejects.toMatchObject({
       code: 'invalid-argument',
@@ -48,7 +48,7 @@ describe('a store on a test clock, beside fake timers', () => {
     expect((await store.read({ lease })).lease).toBeUndefined()
   })
 
-  it('works where everything was faked before it was loaded', async () => {
+  it('works if everything was faked before it was loaded', async () => {
     vi.resetModules()
     vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout', 'queueMicrotask', 'Date'] })
     const testing = await import('../../src/testing/index.ts')
@@ -58,7 +58,7 @@ describe('a store on a test clock, beside fake timers', () => {
     expect((await store.read({ lease })).end).toEqual({ reason: 'expired' })
   })
 
-  it('tells its watches while time stands still', async () => {
+  it('notifies its watches while time stands still', async () => {
     vi.useFakeTimers()
     const { store, clock } = testStore()
     const { lease } = (await store.grant({ holder: 'a', ttl: 1000 })) as Granted
@@ -91,7 +91,7 @@ describe('TestClock', () => {
     expect(clock.now()).toBe(130)
   })
 
-  it('shows a stall: what was due happens late, with the next move', async () => {
+  it('simulates a stall: what was due happens late, with the next move', async () => {
     const clock = new TestClock(100)
     const calls: number[] = []
     clock.timer(110, () => calls.push(clock.now()))
@@ -101,7 +101,7 @@ describe('TestClock', () => {
     expect(calls).toEqual([150])
   })
 
-  it('sleeps without its time going on', () => {
+  it('sleeps without its time advancing', () => {
     const clock = new TestClock(100)
     clock.sleep(5000)
     expect([clock.now(), clock.asleep()]).toEqual([100, 5000])

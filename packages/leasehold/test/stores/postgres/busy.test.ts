@@ -20,7 +20,7 @@ describeWith(POSTGRES, 'the PostgreSQL store, while much happens', () => {
     await engine?.stop()
   })
 
-  it('carries out calls beside a new watch, where there is always more news', async () => {
+  it('carries out calls next to a new watch that always has more to report', async () => {
     const other = await postgresStore(pool, { schema: 'news' })
     const { lease, token } = (await other.grant({
       holder: 'a',

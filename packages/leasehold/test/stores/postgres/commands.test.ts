@@ -32,7 +32,7 @@ describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
     await engine?.stop()
   })
 
-  it('does what the kernel does', async () => {
+  it('behaves like the kernel', async () => {
     const store = await postgresStore(pool, { schema: 'still' })
     const open = async () => ({ store: leftOpen(store) })
     await fc.assert(
@@ -42,7 +42,7 @@ describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
     await store.close()
   })
 
-  it('does to the millisecond what the kernel does, on a clock that is moved', async () => {
+  it('behaves like the kernel to the millisecond, with a test clock', async () => {
     const moved = await MovedPostgres.make(pool, 'moved')
     await fc.assert(
       fc.asyncProperty(sequences, (commands) =>

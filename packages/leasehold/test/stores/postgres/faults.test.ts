@@ -60,7 +60,7 @@ describeWith(POSTGRES, 'a crowd on PostgreSQL', () => {
       context.expect(faultsOf(await crowd.leave())).toEqual([])
     })
 
-    it('is given tokens far above the old ones by a standby that lost the last commits', async (context) => {
+    it('gets tokens far above the old ones from a standby that lost the last commits', async (context) => {
       const { expect, onTestFinished } = context
       const { engine, line, crowd } = await scene('pg', context)
       const replication = await TcpProxy.to(engine.port)

@@ -33,7 +33,7 @@ describeWith(POSTGRES, 'PostgreSQL on a disk that is really full', () => {
   if (obstacle) console.warn(`left out: PostgreSQL on a disk that is really full (${obstacle})`)
 
   describe.skipIf(obstacle)('the store', () => {
-    it('refuses clearly, is read and renewed meanwhile, recovers, and has lost nothing', async () => {
+    it('refuses clearly, still reads and renews, recovers, and has lost nothing', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'leasehold-full-'))
       const engine = await Engine.start(POSTGRES)
       mount(folder)

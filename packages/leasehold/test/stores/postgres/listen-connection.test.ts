@@ -70,7 +70,7 @@ describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', ()
     return all as unknown as PostgresClient
   }
 
-  it('is not made again for a store that could not be opened', async () => {
+  it('is not opened again for a store that could not be opened', async () => {
     let breaks = 0
     const broken = before(() => {
       if (++breaks === 1) line.reset()
@@ -82,7 +82,7 @@ describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', ()
     await sleep(600)
     expect(pool.totalCount - pool.idleCount).toBe(0)
   })
-  it('is made again where an attempt to make it was never answered', async () => {
+  it('is opened again if an attempt to open it was never answered', async () => {
     const attempts: number[] = []
     const stopping = before((client) => {
       if (attempts.push(client.processID) === 2) process.kill(client.processID, 'SIGSTOP')
@@ -95,7 +95,7 @@ describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', ()
     await store.close()
   })
 
-  it('does not keep the process, where it was being tried when the store was closed', async () => {
+  it('does not keep the process running if it was being checked when the store was closed', async () => {
     const direct = new pg.Pool({ connectionString: postgresUrl(engine.port), max: 4 })
     const clock = new HastyClock()
     const store = await postgresStore(direct, { schema: 'tried', listen: pool, clock })

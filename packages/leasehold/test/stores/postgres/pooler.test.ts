@@ -34,7 +34,7 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
       await engine?.stop()
     })
 
-    it('is not opened to listen where nothing would be heard, and says what to do', async () => {
+    it('is not opened to listen if nothing would arrive, and says what to do', async () => {
       const opening = postgresStore(pool, { timeout: '1s' })
       await expect(opening).rejects.toMatchObject({ code: 'unsupported' })
       await expect(opening).rejects.toThrow(/pooler.*listen: false/)

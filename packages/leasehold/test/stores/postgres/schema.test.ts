@@ -29,7 +29,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
   const versions = async (schema: string) =>
     (await pool.query(`select version from ${schema}.migrations`)).rows
 
-  it('is made once, however many open the store at once', async () => {
+  it('is created once, however many stores open at once', async () => {
     const opening = Array.from({ length: 16 }, (_, at) =>
       postgresStore(at % 2 === 0 ? pool : sql, { schema: 'many' }),
     )
@@ -41,7 +41,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('can be made by hand, from what is printed, and is then only checked', async () => {
+  it('can be created by hand, from the printed SQL, and is then only checked', async () => {
     const refused = postgresStore(pool, { schema: 'printed', migrate: false })
     await expect(refused).rejects.toMatchObject({ code: 'unsupported' })
     await expect(refused).rejects.toThrow(/printed is not there.*postgresMigration/)
@@ -51,7 +51,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
     await store.close()
   })
 
-  it('is refused where it is newer than this release', async () => {
+  it('is refused if it is newer than this release', async () => {
     const store = await postgresStore(pool, { schema: 'newer' })
     await store.close()
     await pool.query(`insert into newer.migrations (version) values (${SCHEMA_VERSION + 1})`)

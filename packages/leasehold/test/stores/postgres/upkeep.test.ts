@@ -36,7 +36,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
   const number = async (text: string) =>
     Number(Object.values((await pool.query(text)).rows[0] as object)[0])
 
-  it('renews on the page where a heartbeat is, in a table that does not grow', async () => {
+  it('renews on the page of the heartbeat, in a table that does not grow', async () => {
     const store = await postgresStore(pool, { schema: 'hot' })
     const granted = await Promise.all(Array.from({ length: 2000 }, () => grant(store)))
     const leases = granted.map(({ lease }) => lease)
@@ -57,7 +57,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('forgets what is older than what it keeps, and keeps that', async () => {
+  it('forgets what it need not keep, and keeps the rest', async () => {
     const few = { events: 500, history: 500, requests: 500, ended: 500 }
     const store = await postgresStore(pool, { schema: 'tidy', limits: few })
     let last = { lease: '', request: '' }
@@ -89,7 +89,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('goes on in time where the clock of the server is set back, and ends nothing early', async () => {
+  it('continues if the clock of the server is set back, and ends nothing early', async () => {
     const moved = await MovedPostgres.make(pool, 'back')
     const { store } = moved
     const first = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
@@ -114,7 +114,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('gives nothing to one whose time was over before that of the holder, however late it looks', async () => {
+  it('promotes no claim whose lease was due before that of the holder, however late it checks', async () => {
     const moved = await MovedPostgres.make(pool, 'late')
     const { store } = moved
     const holder = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
@@ -129,7 +129,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('lets nobody wait for ever who renews, claims and ends the same leases at once', async () => {
+  it('lets no renewal, claim or end of the same leases wait forever', async () => {
     const stores = await Promise.all([0, 1].map(() => postgresStore(pool, { schema: 'storm' })))
     const [one, two] = stores as [LeaseStore, LeaseStore]
     const granted = await Promise.all(Array.from({ length: 60 }, () => grant(one, { ttl: 60_000 })))
@@ -175,7 +175,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('does not let others wait for one who cannot read a large answer, and gives it whole', async () => {
+  it('does not block others while a large answer is read slowly, and returns it complete', async () => {
     const store = await postgresStore(pool, { schema: 'large' })
     const value = 'x'.repeat(60_000)
     const keys = Array.from({ length: 100 }, (_, at) => ({ key: `k${at}`, value }))
@@ -226,7 +226,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('hears again, and has missed nothing, when its connections were ended', async () => {
+  it('receives notifications again, and has missed nothing, after its connections were ended', async () => {
     const store = await postgresStore(pool, { schema: 'ended' })
     const heard: string[] = []
     const gone = new Promise<void>((resolve) => {
@@ -262,7 +262,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('tells in which revision a claim held all its keys, also when one is gone again', async () => {
+  it('reports the revision in which a claim held all its keys, even if one was removed again', async () => {
     const store = await postgresStore(pool, { schema: 'parts' })
     const [first, last] = [
       await grant(store, { claims: [{ key: 'first' }] }),
@@ -284,7 +284,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
   })
 
   describe('across a crash', () => {
-    it('has what it answered, finds a repeated request, and gives each lease its ttl again', async () => {
+    it('has what it answered, finds a repeated request, and gives each lease its full ttl again', async () => {
       const store = await postgresStore(pool, { schema: 'crash' })
       const kept = await grant(store, { ttl: 1000, claims: [{ key: 'a' }], request: 'r1' })
       await engine.kill(POSTGRES_CRASH)

@@ -56,7 +56,7 @@ describeWith(REDIS_CLUSTER, 'the Redis store in a cluster', () => {
     for (const { name, skip, run } of concerned(() => node)) it.skipIf(skip)(name, run)
   })
 
-  it('does not promise that replicas have something: its connections are many', async () => {
+  it('does not promise that replicas have a change: it has many connections', async () => {
     for (const client of [io, node]) {
       const failed = redisStore(client as RedisClient, { replicas: 1 })
       await expect(failed).rejects.toMatchObject({ code: 'unsupported' })

@@ -28,7 +28,7 @@ describeWith(REDIS, 'the Redis store, given random commands', () => {
     await engine?.stop()
   })
 
-  it('does what the kernel does', async () => {
+  it('behaves like the kernel', async () => {
     const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
     // All in one namespace: what one sequence leaves behind must not matter to the next.
     const open = async () => ({ store: await redisStore(client) })

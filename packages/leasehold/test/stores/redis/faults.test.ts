@@ -62,7 +62,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       await Promise.all(engines.map((engine) => engine.stop()))
     })
 
-    it('keeps every promise when one durable Redis and the lines to it fail', async () => {
+    it('keeps every promise when one durable Redis and its connections fail', async () => {
       const engine = await start(REDIS)
       const line = await TcpProxy.to(engine.port)
       const crowd = await gather('one/', { redis: { host: HOST, port: line.port } })
@@ -91,7 +91,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       await line.close()
     }, 90_000)
 
-    it('keeps every promise when Redis stands still for longer than leases live', async () => {
+    it('keeps every promise when Redis is frozen for longer than leases live', async () => {
       const engine = await start(REDIS)
       const crowd = await gather('still/', { redis: { host: HOST, port: engine.port } })
       await crowd.allHold()
@@ -116,7 +116,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       expect(faultsOf(history, lossy)).toEqual([])
     }, 90_000)
 
-    it('loses nothing in a failover where answers wait for the replica', async () => {
+    it('loses nothing in a failover if answers wait for the replica', async () => {
       const { master, replica, sentinel } = await pair()
       const sentinels = [{ host: HOST, port: sentinel.port }]
       const crowd = await gather('waits/', {
@@ -132,7 +132,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       expect(faultsOf(await crowd.leave())).toEqual([])
     }, 120_000)
 
-    it('gives a key to two when a failover forgets the first, and a fence keeps that one out', async () => {
+    it('gives a key to two holders when a failover loses the first, and a fence refuses that one', async () => {
       const master = await start(REDIS)
       const between = await TcpProxy.to(master.port)
       const replica = await start(redisReplica(between.port))

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Notice } from '../../../src/port/index.ts'
 import { LeaseWatch } from '../../../src/stores/redis/lease-watch.ts'
 
-it('looks no more for a claim that waited and was released, of which nobody is told', () => {
+it('stops looking for a waiting claim that was released, although no message reports it', () => {
   const watch = new LeaseWatch(
     'lease',
     () => {},
@@ -19,7 +19,7 @@ it('looks no more for a claim that waited and was released, of which nobody is t
   expect(watch.isWaiting).toBe(false)
 })
 
-describe('a claim of two keys that waits, when a later look says that it holds', () => {
+describe('a waiting claim of two keys, when a later read says that it holds', () => {
   const TOKEN = 5
   const on = (holds: boolean, ...keys: string[]) =>
     keys.map((key) => ({ key, token: TOKEN, holds }))
@@ -35,27 +35,27 @@ describe('a claim of two keys that waits, when a later look says that it holds',
     return { watch, heard }
   }
 
-  it('is told so if it has all its keys, once', () => {
+  it('is reported once if it has all its keys', () => {
     const { watch, heard } = watched()
     watch.stands({ revision: 8, claims: on(true, 'got', 'lost'), end: undefined })
     watch.stands({ revision: 9, claims: on(true, 'got', 'lost'), end: undefined })
     expect(heard.slice(1)).toEqual([{ type: 'holds', revision: 8, token: TOKEN }])
   })
 
-  it('is not told so if it has lost one, of which no message has come yet', () => {
+  it('is not reported if it has lost one, and the message about it has not arrived yet', () => {
     const { watch, heard } = watched()
     watch.stands({ revision: 8, claims: on(true, 'got'), end: undefined })
     expect(heard.slice(1)).toMatchObject([{ type: 'interrupted' }])
   })
 
-  it('is told so if it was seen to wait for what is left', () => {
+  it('is reported if it was seen waiting for what is left', () => {
     const { watch, heard } = watched()
     watch.stands({ revision: 7, claims: on(false, 'got'), end: undefined })
     watch.stands({ revision: 8, claims: on(true, 'got'), end: undefined })
     expect(heard.slice(1)).toEqual([{ type: 'holds', revision: 8, token: TOKEN }])
   })
 
-  it('is not told so if it has lost one, and was claimed after the watch began', () => {
+  it('is not reported if it has lost one, and was claimed after the watch began', () => {
     const heard: Notice[] = []
     const watch = new LeaseWatch(
       'lease',

@@ -84,7 +84,7 @@ describeWith(REDIS, 'the second connection to Redis', () => {
     },
   )
 
-  it('is given up by a store that is closed before there is one', async () => {
+  it('is abandoned by a store that is closed before it is open', async () => {
     const line = await TcpProxy.to(engine.port)
     const client = node(line.port)
     await client.connect()
@@ -100,7 +100,7 @@ describeWith(REDIS, 'the second connection to Redis', () => {
     client.destroy()
     await line.close()
   })
-  it('is waited for, where a client of ioredis keeps nothing until it is connected', async () => {
+  it('is awaited, even if a client of ioredis does not queue calls until it is connected', async () => {
     const client = new Redis({ port: engine.port, host: HOST, enableOfflineQueue: false })
     await once(client, 'ready')
     const store = await redisStore(client, { namespace: 'offline' })

@@ -68,7 +68,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await engine?.stop()
   })
 
-  it('carries out the calls of one turn in few runs, and answers each for itself', async () => {
+  it('carries out the calls of one turn in few runs, and answers each separately', async () => {
     const { store } = await open()
     const { lease } = await hold(store, 'held')
     const runs = async () =>
@@ -83,7 +83,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect((await runs()) - before).toBeLessThanOrEqual(3)
   })
 
-  it('gets over a Redis that has forgotten its scripts', async () => {
+  it('works after Redis has forgotten its scripts', async () => {
     const { store } = await open()
     const { lease, token } = await hold(store, 'key')
     await redis.script('FLUSH')
@@ -91,7 +91,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect((await store.read({ key: 'key' })).count).toBe(0)
   })
 
-  it('goes on with higher tokens, and says so, when all its data are gone', async () => {
+  it('continues with higher tokens, and says so, when all its data are gone', async () => {
     const { store, namespace } = await open()
     const { token, lease } = await hold(store, 'key')
     const own = heard(store, { lease })
@@ -106,7 +106,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await all.until('interrupted')
   })
 
-  it('gives every lease its full ttl again after a restart, and tells watches to read again', async () => {
+  it('gives every lease its full ttl again after a restart, and makes watches read again', async () => {
     const own = await Engine.start(REDIS)
     const client = new Redis({ port: own.port, host: HOST, retryStrategy: () => 20 })
     client.on('error', () => {})
@@ -132,7 +132,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await own.stop()
   })
 
-  it('does not stand still when the clock of its machine is set back', async () => {
+  it('does not stop when the clock of its machine is set back', async () => {
     const { store, namespace } = await open()
     const { lease } = await hold(store, 'key', 300)
     // As if the last run had been an hour later than it is now.
@@ -148,7 +148,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(await own.until('gone')).toMatchObject({ end: { reason: 'expired' } })
   })
 
-  it('does not carry out a run again that a client library sends again', async () => {
+  it('does not carry out a run that a client library repeats', async () => {
     const line = await TcpProxy.to(engine.port)
     // ioredis sends again what was not answered when its connection broke.
     const client = new Redis({ port: line.port, host: HOST, retryStrategy: () => 20 })
@@ -167,7 +167,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await line.close()
   })
 
-  it('tells a waiter that it holds, be the message lost', async () => {
+  it('notifies a waiter that it holds, even if the message is lost', async () => {
     const line = await TcpProxy.to(engine.port)
     // Calls go directly; only what is told goes through the line.
     const divided: NodeRedisClient = {
@@ -188,7 +188,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await line.close()
   }, 20_000)
 
-  it('tells a prefix of everything in order, be a message lost', async () => {
+  it('reports all events of a prefix in order, even if a message is lost', async () => {
     let lost = 0
     const divided: NodeRedisClient = {
       eval: (script, options) => node.eval(script, options),
@@ -217,7 +217,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await store.close()
   })
 
-  it('does not let one hold whose own time is over', async () => {
+  it('does not promote a claim whose own lease is due', async () => {
     const { store } = await open()
     const first = await hold(store, 'key')
     await hold(store, 'key', 50)
@@ -231,7 +231,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(reading.claims.map(({ token }) => token)).toEqual([third.token])
   })
 
-  it('remembers few keys that nobody claims, and finds those that somebody does', async () => {
+  it('keeps few idle keys, and finds the claimed ones', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 100 } })
     const { lease } = await hold(store, 'jobs/1500')
     for (let first = 0; first < 3000; first += 250) {
@@ -247,7 +247,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect([keys.map(({ key }) => key), more]).toEqual([['jobs/1500'], false])
   })
 
-  it('remembers as many requests and ends as it says, and at most twice as many', async () => {
+  it('keeps at least the promised number of requests and ends, and at most twice as many', async () => {
     const limits = { requests: 50, ended: 50 }
     const { store, namespace } = await open(redis, { limits })
     for (let at = 0; at < 240; at++) {
@@ -263,7 +263,7 @@ describeWith(REDIS, 'the Redis store', () => {
     }
   })
 
-  it('leaves nothing behind of leases that ended', async () => {
+  it('leaves nothing behind of ended leases', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 0 } })
     const parent = await hold(store, 'a')
     await store.grant({ holder: 'b', ttl: 1000, parent: parent.lease, claims: [{ key: 'a' }] })
@@ -275,7 +275,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(names.sort()).toEqual(['ended1', 'log', 'meta', 'requests1'])
   })
 
-  it('leaves nothing behind of a key that was claimed and left in one turn', async () => {
+  it('leaves nothing behind of a key that was claimed and released in one turn', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 0 } })
     const { lease } = await hold(store, 'other')
     await Promise.all([
@@ -285,8 +285,8 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(await redis.zrange(`{${namespace}}:names`, 0, -1)).toEqual(['other'])
   })
 
-  describe('where Redis has no memory left', () => {
-    it('refuses what needs some, and lets go of what is held', async () => {
+  describe('if Redis has no memory left', () => {
+    it('refuses calls that need memory, and allows releases', async () => {
       const own = await Engine.start(REDIS)
       const client = new Redis({ port: own.port, host: HOST })
       const store = await redisStore(client)
@@ -307,7 +307,7 @@ describeWith(REDIS, 'the Redis store', () => {
       await own.stop()
     })
 
-    it('does not start on one that would evict leases', async () => {
+    it('does not start on a Redis that would evict leases', async () => {
       const own = await Engine.start(REDIS)
       const client = new Redis({ port: own.port, host: HOST })
       await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -321,7 +321,7 @@ describeWith(REDIS, 'the Redis store', () => {
     })
   })
 
-  it('says that the outcome is unknown where the replicas do not answer', async () => {
+  it('reports an unknown outcome if the replicas do not answer', async () => {
     const master = await Engine.start(REDIS)
     const replica = await Engine.start(redisReplica(master.port))
     for (const client of [new Redis({ port: master.port, host: HOST }), nodeRedis(master.port)]) {
@@ -343,7 +343,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await master.stop()
   })
 
-  it('refuses options and clients that are none, and names them', async () => {
+  it('refuses invalid options and clients, and names them', async () => {
     const wrong = (client: unknown, options: object) => redisStore(client as RedisClient, options)
     await expect(wrong(undefined, {})).rejects.toThrow(/client is undefined: give a client/)
     await expect(wrong(redis, { namespace: 'a b' })).rejects.toThrow(/namespace is "a b"/)
@@ -354,7 +354,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await expect(wrong(cluster, { replicas: 1 })).rejects.toMatchObject({ code: 'unsupported' })
   })
 
-  it('says so where there is no Redis', async () => {
+  it('says so if there is no Redis', async () => {
     const nowhere = new Redis({ port: 1, host: HOST, maxRetriesPerRequest: null })
     nowhere.on('error', () => {})
     const failed = redisStore(nowhere, { timeout: 200 })
@@ -363,7 +363,7 @@ describeWith(REDIS, 'the Redis store', () => {
     nowhere.disconnect()
   })
 
-  it('does not touch data of another format', async () => {
+  it('does not change data of another format', async () => {
     await redis.set('{future}:meta', '2 something else')
     const failed = redisStore(redis, { namespace: 'future' })
     await expect(failed).rejects.toMatchObject({ code: 'unsupported' })

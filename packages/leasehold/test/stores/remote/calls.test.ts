@@ -8,7 +8,7 @@ const SPEC = { holder: 'h', ttl: 1000 }
 const code = (name: string) => expect.objectContaining({ code: name })
 
 describe('calls', () => {
-  it('of one turn leave in one frame, and are answered', async () => {
+  it('of one turn are sent in one frame, and are answered', async () => {
     const { store, last, clock } = await opened()
     const one = later(store.read(KEY))
     const two = later(store.claim({ lease: 'l', claims: [KEY] }))
@@ -41,7 +41,7 @@ describe('calls', () => {
     expect(seven.error).toMatchObject({ code: 'limit-exceeded', message: 'full' })
   })
 
-  it('that cannot be read have an unknown outcome', async () => {
+  it('with unreadable answers have an unknown outcome', async () => {
     const { store, last, clock } = await opened()
     const calls = [later(store.grant(SPEC)), later(store.claim({ lease: 'l', claims: [KEY] }))]
     await clock.advance(0)
@@ -51,7 +51,7 @@ describe('calls', () => {
     expect(calls[0]!.error?.cause).toBeInstanceOf(TypeError)
   })
 
-  it('are unknown after the time-out, whether they were sent or not', async () => {
+  it('are unknown after the timeout, whether they were sent or not', async () => {
     const { store, last, clock } = await opened({ timeout: 1000 })
     const sent = later(store.read(KEY))
     await clock.advance(500)
@@ -111,7 +111,7 @@ describe('calls', () => {
     ])
   })
 
-  it('that the server did not begin are sent again when it is asked to', async () => {
+  it('that the server did not begin are sent again at its request', async () => {
     const { store, last, clock } = await opened()
     const call = later(store.grant(SPEC))
     await clock.advance(0)
@@ -129,7 +129,7 @@ describe('calls', () => {
     expect(call.answer).toMatchObject({ outcome: 'busy' })
   })
 
-  it('wait while there is no room, or as many are in flight as may be', async () => {
+  it('wait while there is no room, or the maximum is in flight', async () => {
     const { store, last, clock } = await opened({}, { inFlight: 2, frameMessages: 3 })
     const calls = Array.from({ length: 5 }, () => later(store.read(KEY)))
     await clock.advance(0)
@@ -150,7 +150,7 @@ describe('calls', () => {
     expect(calls.every(({ answer }) => answer !== undefined)).toBe(true)
   })
 
-  it('leave 64 at a time, and as few messages and characters in a frame as the server takes', async () => {
+  it("are sent 64 at a time, within the server's limits of messages and characters per frame", async () => {
     const { store, last, clock } = await opened()
     for (let at = 0; at < 64; at++) void store.read(KEY)
     expect(last().asked).toHaveLength(64)
@@ -183,7 +183,7 @@ describe('calls', () => {
     ).rejects.toThrowError(code('limit-exceeded'))
   })
 
-  it('are checked before they leave', async () => {
+  it('are checked before they are sent', async () => {
     const { store, last, clock } = await opened()
     const wrong: (() => Promise<unknown>)[] = [
       () => store.grant({ holder: '', ttl: 1 }),
@@ -200,7 +200,7 @@ describe('calls', () => {
     expect(last().asked).toEqual([])
   })
 
-  it('to renew many leases are divided, and their answers put together', async () => {
+  it('to renew many leases are split, and their answers joined', async () => {
     const { store, last, clock } = await opened({}, { frameBytes: 3 * (64 + 30) })
     const call = later(store.renew(['aaaaaaa', 'bbbbbbb', 'ccccccc', 'ddddddd', 'eeeeeee']))
     await clock.advance(0)
@@ -221,7 +221,7 @@ describe('calls', () => {
   })
 })
 
-describe('closing', () => {
+describe('a store that is being closed', () => {
   it('waits for what was sent, and fails what was not', async () => {
     const { store, last, clock } = await opened({}, { inFlight: 1 })
     const [sent, unsent] = [later(store.read(KEY)), later(store.read(KEY))]
@@ -241,7 +241,7 @@ describe('closing', () => {
     expect(store.close()).toBe(store.close())
   })
 
-  it('while the stream is broken is done at once, and what was sent is unknown', async () => {
+  it('while the stream is broken is closed at once, and what was sent is unknown', async () => {
     const { store, last, clock, streams } = await opened()
     const call = later(store.read(KEY))
     await clock.advance(0)
@@ -252,7 +252,7 @@ describe('closing', () => {
     expect(streams).toHaveLength(1)
   })
 
-  it('ends when the stream breaks meanwhile', async () => {
+  it('ends when the stream breaks in the meantime', async () => {
     const { store, last, clock } = await opened()
     const call = later(store.read(KEY))
     await clock.advance(0)
@@ -269,7 +269,7 @@ describe('watches', () => {
     return { notices, opened: store.watch(target, (notice) => notices.push(notice)) }
   }
 
-  it('of a prefix go on after the last revision, and say once that they watch', async () => {
+  it('of a prefix continue after the last revision, and report once that they watch', async () => {
     const { store, last, clock } = await opened()
     const { notices, opened: one } = watch(store, { prefix: 'a' })
     await clock.advance(0)
@@ -292,7 +292,7 @@ describe('watches', () => {
     expect(notices).toHaveLength(3)
   })
 
-  it('of a prefix are interrupted if there is no stream in time, those opened meanwhile too', async () => {
+  it('of a prefix are interrupted if there is no stream in time, including new ones', async () => {
     const { store, last, clock } = await opened({ timeout: 1000 })
     const first = watch(store, { prefix: 'a' })
     last().events.closed(1006, 'it is away')
@@ -311,7 +311,7 @@ describe('watches', () => {
     expect(third.notices).toHaveLength(1)
   })
 
-  it('of a lease are interrupted at once, and others hear although one throws', async () => {
+  it('of a lease are interrupted at once, and others are notified although one throws', async () => {
     const { store, last, clock } = await opened()
     const warned: unknown[] = []
     const onWarning = (warning: unknown) => warned.push(warning)

@@ -26,14 +26,14 @@ async function reconnect({ last, clock }: Opened, stream: object = {}): Promise<
   await clock.advance(0)
 }
 
-describe('what leaves in one frame', () => {
+describe('one frame', () => {
   // Every one of these messages has as many characters, and a comma or a bracket after it.
   const message = JSON.stringify([1, 'read', KEY]).length + 1
 
   it.each([
     ['bytes', (characters: number) => ({ frameBytes: 3 * (characters + 64) })],
     ['values', (characters: number) => ({ frameValues: (characters + 64) / 2 })],
-  ])('is as much as the server takes, by its %s', async (_what, limits) => {
+  ])('contains as much as the server accepts, by its %s', async (_what, limits) => {
     const enough = await opened({}, limits(3 * message))
     for (let at = 0; at < 3; at++) void enough.store.read(KEY)
     await enough.clock.advance(0)
@@ -44,7 +44,7 @@ describe('what leaves in one frame', () => {
     expect(sizes(few)).toEqual([2, 1])
   })
 
-  it('is at most 64 KiB, if the server takes more; one message may be longer', async () => {
+  it('has at most 64 KiB, if the server accepts more; one message may be longer', async () => {
     const scene = await opened({}, { frameBytes: 1 << 30, frameValues: undefined })
     const update = (length: number) =>
       void scene.store.update({ lease: 'l', key: 'k', token: 1, value: 'v'.repeat(length) })
@@ -55,7 +55,7 @@ describe('what leaves in one frame', () => {
     expect(sizes(scene)).toEqual([2, 1, 1, 1, 1])
   })
 
-  it('is every watch first, and then calls, in as many frames as they need', async () => {
+  it('contains every watch first, and then calls, in as many frames as needed', async () => {
     const scene = await opened({}, { frameMessages: 2 })
     void scene.store.read(KEY)
     void scene.store.read(KEY)
@@ -74,7 +74,7 @@ describe('what leaves in one frame', () => {
     ])
   })
 
-  it('is as many watches as the server takes characters', async () => {
+  it('contains as many watches as the server accepts characters', async () => {
     const text = JSON.stringify([1, 'watch', { prefix: 'a' }]).length + 1
     const enough = await opened({}, { frameBytes: 3 * (64 + 2 * text) })
     for (const prefix of ['a', 'b']) enough.store.watch({ prefix }, () => {})
@@ -87,7 +87,7 @@ describe('what leaves in one frame', () => {
     expect(sizes(few)).toEqual([1, 1, 1])
   })
 
-  it('waits for the end of the turn, unless 64 calls may leave together', async () => {
+  it('is sent at the end of the turn, unless 64 calls can be sent together', async () => {
     const scene = await opened({}, { inFlight: 100 })
     for (let at = 0; at < 63; at++) void scene.store.read(KEY)
     expect(sizes(scene)).toEqual([])
@@ -101,7 +101,7 @@ describe('what leaves in one frame', () => {
     expect(sizes(exact)).toEqual([64, 64])
   })
 
-  it('is nothing larger than the server takes: such a call is refused', async () => {
+  it('is never larger than the server accepts: such a call is refused', async () => {
     const request = { lease: 'l', key: 'k', token: 1, value: '€'.repeat(100) }
     const bytes = Buffer.byteLength(JSON.stringify([1, 'update', request]))
     const exact = await opened({}, { frameBytes: bytes + 2 })
@@ -135,7 +135,7 @@ describe('a renewal of many leases', () => {
 })
 
 describe('calls in flight', () => {
-  it('are no more after a break than before it, though some of them have failed by it', async () => {
+  it('are no more after a break than before it, although it failed some of them', async () => {
     const scene = await opened({}, { inFlight: 2 })
     const { store, clock } = scene
     // Without a request id these are not sent again.
@@ -148,7 +148,7 @@ describe('calls in flight', () => {
     expect(scene.last().asked).toHaveLength(2)
   })
 
-  it('are fewer by those that the server asks for again', async () => {
+  it('exclude those that the server wants to be sent again', async () => {
     const scene = await opened({}, { inFlight: 1 })
     void scene.store.read(KEY)
     await scene.clock.advance(0)
@@ -157,7 +157,7 @@ describe('calls in flight', () => {
     expect(ids(scene)).toEqual([1, 1])
   })
 
-  it('are fewer by those that are late, and by no others', async () => {
+  it('exclude those that are late, and no others', async () => {
     const scene = await opened({ timeout: 1000 }, { inFlight: 2 })
     const { store, clock, last } = scene
     for (let at = 0; at < 4; at++) void store.read(KEY).catch(() => {})
@@ -175,7 +175,7 @@ describe('calls in flight', () => {
     expect(ids(scene)).toEqual([1, 2, 5, 6, 7])
   })
 
-  it('are sent on the next stream, though there was no room on the one that broke', async () => {
+  it('are sent on the next stream, even if there was no room on the one that broke', async () => {
     const scene = await opened()
     scene.last().hasRoom = false
     void scene.store.read(KEY)
@@ -188,8 +188,8 @@ describe('calls in flight', () => {
   })
 })
 
-describe('the time-out of calls', () => {
-  it('goes on for the others when one was answered', async () => {
+describe('the timeout of calls', () => {
+  it('continues for the others when one was answered', async () => {
     const { store, clock, last } = await opened({ timeout: 1000 })
     const [one, other] = [later(store.read(KEY)), later(store.read(KEY))]
     await clock.advance(0)
@@ -199,7 +199,7 @@ describe('the time-out of calls', () => {
     expect(other.error).toMatchObject({ code: 'unknown-outcome' })
   })
 
-  it('ends those that were never sent too, which are then not sent any more', async () => {
+  it('also ends calls that were never sent, which are then not sent any more', async () => {
     const scene = await opened({ timeout: 1000 })
     const { store, clock, last } = scene
     last().events.closed(1006, 'away')
@@ -216,7 +216,7 @@ describe('the time-out of calls', () => {
     expect(late.answer).toEqual(BUSY)
   })
 
-  it('does not say that nothing was sent of a call that a broken stream has carried', async () => {
+  it('does not say that nothing was sent for a call on a broken stream', async () => {
     const { store, clock, last } = await opened({ timeout: 1000 })
     const call = later(store.read(KEY))
     await clock.advance(0)
@@ -252,7 +252,7 @@ describe('the time-out of calls', () => {
 })
 
 describe('a watch', () => {
-  it('that was begun while there was no stream is asked for once on the next one', async () => {
+  it('that was opened without a stream is sent once on the next one', async () => {
     const { store, clock, last } = await opened()
     last().events.closed(1006, 'away')
     store.watch({ prefix: 'a' }, () => {})
@@ -273,7 +273,7 @@ describe('a watch', () => {
     expect(notices).toEqual([])
   })
 
-  it('watches what it was asked to, though the caller has changed that since', async () => {
+  it('keeps its target, even if the caller has changed its object since', async () => {
     const scene = await opened()
     const target = { prefix: 'a' }
     scene.store.watch(target, () => {})
@@ -282,7 +282,7 @@ describe('a watch', () => {
     expect(scene.last().asked).toEqual([[1, 'watch', { prefix: 'a' }]])
   })
 
-  it('is not interrupted later by a break that is over', async () => {
+  it('is not interrupted later by a break that has ended', async () => {
     const scene = await opened({ timeout: 1000 })
     const notices: Notice[] = []
     scene.store.watch({ prefix: 'a' }, (notice) => notices.push(notice))
@@ -305,7 +305,7 @@ describe('a watch', () => {
     expect(notices).toEqual([capped, capped])
   })
 
-  it('that another observer closes when both are interrupted is not told', async () => {
+  it('that another observer closes when both are interrupted is not notified', async () => {
     const { store, clock, last } = await opened()
     const told: string[] = []
     store.watch({ lease: 'a' }, () => {
@@ -318,7 +318,7 @@ describe('a watch', () => {
     expect(told).toEqual(['a'])
   })
 
-  it('whose observer throws what is no error warns all the same', async () => {
+  it('whose observer throws something that is not an Error still emits a warning', async () => {
     const { store, clock, last } = await opened()
     const warned: unknown[] = []
     const onWarning = (warning: unknown) => warned.push(warning)
@@ -334,7 +334,7 @@ describe('a watch', () => {
   })
 })
 
-it('a server of before the limit of values has none', async () => {
+it('a server without the limit of values has none', async () => {
   const { frameValues: _, ...stream } = STREAM
   const scene = await opened({}, { ...stream, frameValues: undefined })
   for (let at = 0; at < 10; at++) void scene.store.read(KEY)

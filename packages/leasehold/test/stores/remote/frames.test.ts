@@ -56,7 +56,7 @@ describe('a frame that a client writes', () => {
     [126, [0x81, 0x80 | 126, 0, 126]],
     [65_535, [0x81, 0x80 | 126, 255, 255]],
     [65_536, [0x81, 0x80 | 127, 0, 0, 0, 0, 0, 1, 0, 0]],
-  ])('tells its length in as few bytes as the standard wants: %i', (length, header) => {
+  ])('has its length in as few bytes as the standard requires: %i', (length, header) => {
     const bytes = textFrame('x'.repeat(length), 0x01020304)
     expect([...bytes.subarray(0, header.length)]).toEqual(header)
     expect(bytes).toHaveLength(header.length + 4 + length)
@@ -69,7 +69,7 @@ describe('a frame that a client writes', () => {
     expect(content(bytes, 6).toString()).toBe('back')
   })
 
-  it('says goodbye with a code, and with as much of the reason as a control frame holds', () => {
+  it('closes with a code, and with as much of the reason as a control frame can contain', () => {
     expect([...closing(4003, 'ok')]).toEqual([0x0f, 0xa3, 0x6f, 0x6b])
     expect([...closing(1000, '')]).toEqual([0x03, 0xe8])
     expect(closing(1000, 'r'.repeat(123))).toHaveLength(125)
@@ -77,7 +77,7 @@ describe('a frame that a client writes', () => {
   })
 })
 
-describe('what a server sends in pieces', () => {
+describe('what a server sends in chunks', () => {
   /** How often bytes are copied by this. */
   function copies(run: () => void): number {
     const { concat } = Buffer
@@ -94,7 +94,7 @@ describe('what a server sends in pieces', () => {
     return count
   }
 
-  it('is not copied if each of them is whole', () => {
+  it('is not copied if each chunk is a whole frame', () => {
     const { heard, reader } = reading()
     const pieces = [frame(TEXT, 'one'), frame(TEXT, 'two'.repeat(100)), frame(PING, 'p')]
     const count = copies(() => {
@@ -104,7 +104,7 @@ describe('what a server sends in pieces', () => {
     expect(heard).toHaveLength(3)
   })
 
-  it.each([100, 1000, 90_000])('is put together once, when all %i bytes are here', (length) => {
+  it.each([100, 1000, 90_000])('is joined once, when all %i bytes have arrived', (length) => {
     const { heard, reader } = reading()
     const bytes = frame(TEXT, 'x'.repeat(length))
     const step = Math.ceil(length / 50)
@@ -118,13 +118,13 @@ describe('what a server sends in pieces', () => {
 })
 
 describe('what a server sends', () => {
-  it.each([0, 125, 126, 65_535, 65_536])('is a text of %i bytes', (length) => {
+  it.each([0, 125, 126, 65_535, 65_536])('is a string of %i bytes', (length) => {
     const { heard, read } = reading()
     read(frame(TEXT, 'x'.repeat(length)), frame(TEXT, 'next'))
     expect(heard).toEqual(['x'.repeat(length), 'next'])
   })
 
-  it('may be as large as was agreed, and not a byte larger', () => {
+  it('may be as large as agreed, and not a byte larger', () => {
     const { heard, read } = reading(200)
     read(frame(TEXT, 'x'.repeat(200)))
     expect(heard).toHaveLength(1)
@@ -132,7 +132,7 @@ describe('what a server sends', () => {
     expect(() => read(Buffer.from([TEXT, 126, 0, 201]))).toThrowError(refusedWith(1009))
   })
 
-  it('may be as large in fragments, all of them together, and then begins to count anew', () => {
+  it('may be as large in fragments, all together, and then the count starts again', () => {
     const { heard, read } = reading(200)
     for (let message = 0; message < 3; message++) {
       read(frame(TEXT_BEGINS, 'x'.repeat(150)), frame(ENDS, 'y'.repeat(50)))
@@ -151,7 +151,7 @@ describe('what a server sends', () => {
     expect(() => read(frame(ENDS, 'z'))).toThrowError(refusedWith(1008))
   })
 
-  it('is a fragment only where a message has begun, and a message only where none has', () => {
+  it('is a fragment only after the start of a message, and a message only without one', () => {
     const { heard, read } = reading()
     read(frame(TEXT_BEGINS, ''), frame(ENDS, ''), frame(TEXT, 'whole'))
     expect(heard).toEqual(['', 'whole'])
@@ -191,7 +191,7 @@ describe('what a server sends', () => {
     expect(() => reading().read(Buffer.from([TEXT, 0x80]))).toThrowError(refusedWith(1002))
   })
 
-  it('says goodbye with a code and a reason, with a code alone, or without either', () => {
+  it('closes with a code and a reason, with a code alone, or without either', () => {
     const { heard, read } = reading()
     read(frame(CLOSE, closing(4003, 'ok')), frame(CLOSE, closing(1001, '')), frame(CLOSE, ''))
     // Half a code is none.

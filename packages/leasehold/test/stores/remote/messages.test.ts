@@ -104,7 +104,7 @@ describe('a request', () => {
     expect(sent(writeUnwatch(4, 2))).toEqual([4, 'unwatch', 2])
   })
 
-  it('to grant keeps what never ends', () => {
+  it('to grant keeps infinite times', () => {
     const spec = { holder: 'h', ttl: Infinity, maxLife: Infinity }
     expect(readGrant(sent(writeObject(1, 'grant', spec)))).toEqual(spec)
     const some = { holder: 'h', ttl: 5 }
@@ -122,7 +122,7 @@ describe('a request', () => {
     }
   })
 
-  it('for many leases is divided by characters, each group with one at least', () => {
+  it('for many leases is split by characters, each group with at least one', () => {
     expect(inGroups([], 10)).toEqual([])
     const few = ['aa', 'bb']
     expect(inGroups(few, 10)[0]).toBe(few)
@@ -139,7 +139,7 @@ describe('an answer', () => {
   const claim = { until: Infinity, key: 'k' }
   const wire = JSON.parse(JSON.stringify(claim))
 
-  it('to a claim is short if it holds, and whole otherwise', () => {
+  it('to a claim is short if it holds, and complete otherwise', () => {
     const held = { outcome: 'claimed', revision: 5, token: 4, holds: true, ahead: [] } as const
     expect(sent(writeClaimed(1, held))).toEqual([1, 1, 5, 4])
     expect(readClaimed([1, 1, 5, 4])).toEqual(held)
@@ -178,7 +178,7 @@ describe('an answer', () => {
     [{ leases: [{ remaining: null, ttl: 5 }] }, { leases: [{ remaining: Infinity, ttl: 5 }] }],
     [{ tenures: [{ until: null }] }, { tenures: [{ until: null }] }],
     [{}, {}],
-  ])('to a reading has the times that never end put back: %j', (given, read) => {
+  ])('to a reading has its infinite times restored: %j', (given, read) => {
     expect(readReading([1, 1, structuredClone(given)])).toEqual(read)
   })
 
@@ -199,7 +199,7 @@ describe('an answer', () => {
     expect(errorFrom('toString', 'x')).toMatchObject({ code: 'unknown-outcome' })
   })
 
-  it('that welcomes has no longest ttl, if it names none', () => {
+  it('that welcomes has no maximum ttl, if it names none', () => {
     const welcome = { guarantees: { ttl: { min: 10 }, notes: ['n'] } } as unknown as Welcome
     expect(readGuarantees(welcome, 'there')).toEqual({
       inProcess: false,
@@ -228,7 +228,7 @@ describe('an answer', () => {
   })
 })
 
-describe('the ring of calls', () => {
+describe('the call ring', () => {
   it('finds what was added, oldest first, and grows', () => {
     const ring = new CallRing<{ id: number }>()
     expect([ring.next(), ring.oldest(), ring.all()]).toEqual([1, undefined, []])
@@ -254,7 +254,7 @@ describe('the ring of calls', () => {
   })
 })
 
-describe('the keeper of secrets', () => {
+describe('the secrets of leases', () => {
   function scene() {
     const calls: unknown[] = []
     const answers: Record<string, unknown> = {}
@@ -278,7 +278,7 @@ describe('the keeper of secrets', () => {
     return { keeper, answers, calls, last, granted, tell: (notice: Notice) => observer(notice) }
   }
 
-  it('takes the secret off, and puts it on what is asked', async () => {
+  it('are removed from answers, and added to requests', async () => {
     const { keeper, last, granted, answers } = scene()
     expect((await granted('a~b~s')).lease).toBe('a~b')
     expect((await granted('c')).lease).toBe('c')
@@ -306,7 +306,7 @@ describe('the keeper of secrets', () => {
     expect(last()).toEqual(['close', undefined])
   })
 
-  it('answers renewals by the plain id, and forgets what was lost', async () => {
+  it('are found by the plain id in renewals, and forgotten with lost leases', async () => {
     const { keeper, last, granted, answers } = scene()
     await granted('a~s')
     await granted('b~s')
@@ -327,7 +327,7 @@ describe('the keeper of secrets', () => {
     expect((await keeper.renew(['c'])).lost).toEqual([{ lease: 'c' }])
   })
 
-  it('forgets what was revoked at once, and what is gone', async () => {
+  it('are forgotten with revoked and ended leases', async () => {
     const { keeper, last, granted, tell } = scene()
     for (const lease of ['a~s', 'b~s', 'c~s']) await granted(lease)
     await keeper.revoke({ target: { lease: 'a' } })
@@ -351,7 +351,7 @@ describe('the keeper of secrets', () => {
     expect(last()).toEqual(['watch', { prefix: 'p' }])
   })
 
-  it.each([null, undefined, 5, 'text'])('leaves what is wrong to the store: %j', async (wrong) => {
+  it.each([null, undefined, 5, 'text'])('leave invalid values to the store: %j', async (wrong) => {
     const { keeper, calls, answers } = scene()
     answers['grant'] = { outcome: 'busy' }
     answers['renew'] = { lost: [], capped: [] }

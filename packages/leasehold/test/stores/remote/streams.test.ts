@@ -8,7 +8,7 @@ const SPEC = { holder: 'h', ttl: 1000 }
 const code = (name: string) => expect.objectContaining({ code: name })
 
 describe('the first stream', () => {
-  it('is given what it needs, and takes messages of up to 128 MiB', async () => {
+  it('gets what it needs, and accepts messages of up to 128 MiB', async () => {
     const tls = { ca: 'an authority' }
     const { last } = scripted({ tls, timeout: '2s', silence: '3s' })
     expect(last().options).toMatchObject({
@@ -16,7 +16,7 @@ describe('the first stream', () => {
     })
   })
 
-  it('is not one of another version of the protocol', async () => {
+  it('is refused with another version of the protocol', async () => {
     const { last } = scripted()
     const stream = { frameBytes: 1, frameMessages: 1, inFlight: 1 }
     const whole = { guarantees: { ttl: {}, notes: [] }, limits: {}, stream }
@@ -33,7 +33,7 @@ describe('the first stream', () => {
     expect(state.error).toMatchObject({ code: 'timeout' })
   })
 
-  it('is not waited for any more when the server does not know us', async () => {
+  it('is not awaited any more when the server does not know us', async () => {
     const { last, opening, clock, streams } = scripted()
     last().events.closed(CLOSE.unauthenticated, 'no such token')
     await expect(opening).rejects.toMatchObject({
@@ -58,7 +58,7 @@ describe('the first stream', () => {
     expect(clock.keepsRunning).toBe(false)
   })
 
-  it('hears what comes with the welcome', async () => {
+  it('delivers what comes with the welcome', async () => {
     const { last, opening, clock } = scripted({ timeout: 1000 })
     last().welcome({}, [
       ['bye', 'already'],
@@ -74,7 +74,7 @@ describe('the first stream', () => {
   })
 })
 
-describe('the streams after it', () => {
+describe('the later streams', () => {
   it('do not keep the process running', async () => {
     const { last, clock } = await opened()
     last().events.closed(1006, '')
@@ -88,14 +88,19 @@ describe('the streams after it', () => {
   it.each([
     [0, 10],
     [1, 20],
-  ])('are opened after a rest that chance shortens by up to a half: %i', async (next, rest) => {
-    const { last, clock, streams } = await opened({ random: { next: () => next, id: () => 'id' } })
-    last().events.closed(1006, '')
-    await clock.advance(rest - 1)
-    expect(streams).toHaveLength(1)
-    await clock.advance(1)
-    expect(streams).toHaveLength(2)
-  })
+  ])(
+    'are opened after a delay that is randomly shortened by up to a half: %i',
+    async (next, rest) => {
+      const { last, clock, streams } = await opened({
+        random: { next: () => next, id: () => 'id' },
+      })
+      last().events.closed(1006, '')
+      await clock.advance(rest - 1)
+      expect(streams).toHaveLength(1)
+      await clock.advance(1)
+      expect(streams).toHaveLength(2)
+    },
+  )
 
   it('have the same identity', async () => {
     const { last, clock, streams } = await opened({ tied: true })
@@ -122,7 +127,7 @@ describe('the streams after it', () => {
     expect(store.guarantees).toBe(guarantees)
   })
 
-  it('come to an end when the server refuses one of them', async () => {
+  it('end when the server refuses one of them', async () => {
     const { store, last, clock, streams } = await opened()
     last().events.closed(1006, '')
     const waiting = later(store.read(KEY))
@@ -137,7 +142,7 @@ describe('the streams after it', () => {
     expect(streams).toHaveLength(2)
   })
 
-  it('come to an end when the server does not know us any more: those who watch learn why', async () => {
+  it('end when the server does not know us any more: watches get the reason', async () => {
     const { store, last, clock } = await opened()
     last().events.closed(1006, '')
     const notices: Notice[] = []
@@ -147,7 +152,7 @@ describe('the streams after it', () => {
     expect(notices).toMatchObject([{ type: 'interrupted', error: { code: 'unauthenticated' } }])
   })
 
-  it('fail what was sent before the server went away as it said', async () => {
+  it('fail what was sent before the server stopped as announced', async () => {
     const { store, last, clock, streams } = await opened()
     const call = later(store.grant(SPEC))
     await clock.advance(0)
@@ -160,8 +165,8 @@ describe('the streams after it', () => {
   })
 })
 
-describe('closing', () => {
-  it('is done when the stream is, and opens no other one', async () => {
+describe('a store that is being closed', () => {
+  it('is closed when the stream is, and opens no other one', async () => {
     const { store, last, clock, streams } = await opened()
     last().isPolite = false
     const closing = later(store.close())
@@ -186,7 +191,7 @@ describe('the secrets of leases', () => {
     ['a certificate', { tls: { cert: 'c' } }, 'l'],
     ['no certificate of its own', { tls: { ca: 'c' } }, 'l~secret'],
     ['neither', {}, 'l~secret'],
-  ])('are kept from callers of a store with %s', async (_with, options, lease) => {
+  ])('are hidden from callers of a store with %s', async (_with, options, lease) => {
     const { store, last, clock } = await opened(options)
     const call = later(store.grant(SPEC))
     await clock.advance(0)

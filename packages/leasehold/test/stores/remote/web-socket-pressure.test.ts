@@ -22,7 +22,7 @@ function fill(client: WebSocketClient): number {
   return sent * LARGE.length
 }
 
-it('says when there is no room, and when there is again', async () => {
+it('says when there is no room, and when there is room again', async () => {
   const { client, socket, heard } = await server.open()
   expect(client.send('x')).toBe(true)
   socket.pause()
@@ -48,7 +48,7 @@ it('does not answer its pings, which would fill the memory', async () => {
   expect(end.opcodes.at(-1)).toBe(OPCODE.close)
 })
 
-it('lets go of it after a while, though not all has left', async () => {
+it('is closed after a while, although not everything was sent', async () => {
   const { client, socket, heard, end, clock } = await server.open({ silence: 500 })
   socket.pause()
   const sent = fill(client)

@@ -28,8 +28,8 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('opening a WebSocket', () => {
-  it('asks for it as the standard wants, with a new key and with headers of its own', async () => {
+describe('a WebSocket that is being opened', () => {
+  it('sends the request of the standard, with a new key and its own headers', async () => {
     const headers = { 'x-own': 'mine', upgrade: 'nothing' }
     const one = await server.open({ headers, random: systemRandom })
     expect(one.request).toMatchObject({ method: 'GET', url: '/stream' })
@@ -43,7 +43,7 @@ describe('opening a WebSocket', () => {
     expect(keyOf(other)).not.toBe(keyOf(one))
   })
 
-  it('hears what came in the same packet as the answer, after it is open', async () => {
+  it('delivers what came in the same packet as the answer, after it is open', async () => {
     server.answer = (request, socket) => {
       socket.write(Buffer.concat([Buffer.from(accepting(request)), text('at once')]))
     }
@@ -52,7 +52,7 @@ describe('opening a WebSocket', () => {
     expect(heard).toMatchObject({ opened: 1, texts: ['at once'], closed: [] })
   })
 
-  it('refuses a server that has not understood its key, and leaves it', async () => {
+  it('refuses a server that has not understood its key, and closes the connection', async () => {
     server.answer = (request, socket) => {
       request.headers['sec-websocket-key'] = 'another'
       socket.write(Buffer.concat([Buffer.from(accepting(request)), text('hello')]))
@@ -71,7 +71,7 @@ describe('opening a WebSocket', () => {
     [{ 'www-authenticate': 'Bearer error_description=""' }, ''],
     [{ 'www-authenticate': 'Bearer' }, 'the server wants a token'],
     [{}, 'the server wants a token'],
-  ])('says why the server does not let it in: %j', async (headers, why) => {
+  ])('says why the server rejects it: %j', async (headers, why) => {
     server.answer = (_request, socket) => {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
       socket.end(`HTTP/1.1 401 No\r\n${lines.join('')}content-length: 0\r\n\r\n`)
@@ -90,14 +90,14 @@ describe('opening a WebSocket', () => {
     expect(heard.closed).toEqual([[1006, expect.stringContaining('403')]])
   })
 
-  it('says that nobody listens there', async () => {
+  it('says that nothing listens there', async () => {
     server.close()
     const { heard } = server.connect({}, 'http://127.0.0.1:1/stream')
     await server.until(() => heard.closed.length > 0)
     expect(heard.closed).toEqual([[1006, expect.stringContaining('ECONNREFUSED 127.0.0.1:1')]])
   })
 
-  it('says what became of each address that it tried', async () => {
+  it('says what happened with each address that it tried', async () => {
     const addresses = ['127.0.0.2', '127.0.0.3'].map((address) => ({ address, family: 4 }))
     const lookup = (_host: string, _options: object, found: (...found: unknown[]) => void) =>
       found(null, addresses)
@@ -107,7 +107,7 @@ describe('opening a WebSocket', () => {
     expect(heard.closed[0]?.[1]).toMatch(/127\.0\.0\.2:1, .*127\.0\.0\.3:1/)
   })
 
-  it('gives up when its time is over, and leaves nothing behind', async () => {
+  it('gives up after its timeout, and leaves nothing behind', async () => {
     server.answer = () => {}
     const { heard, clock } = server.connect({ timeout: 3000 })
     const { end } = await server.arrived()
@@ -118,13 +118,13 @@ describe('opening a WebSocket', () => {
     await server.until(() => end.isOver)
   })
 
-  it('has as long as it likes once it is open', async () => {
+  it('has no timeout once it is open', async () => {
     const { heard, clock, end } = await server.open({ timeout: 3000, silence: 50_000 })
     await clock.advance(49_999)
     expect([heard.closed, end.opcodes]).toEqual([[], []])
   })
 
-  it('can be given up before it is open', async () => {
+  it('can be closed before it is open', async () => {
     server.answer = () => {}
     const { client, heard, clock } = server.connect()
     const { end } = await server.arrived()
@@ -174,7 +174,7 @@ describe('opening a WebSocket', () => {
   })
 })
 
-describe('a remote store that is given no other', () => {
+describe('a remote store without a WebSocket option', () => {
   it('opens this one', async () => {
     const clock = new RunningClock()
     const opening = remoteStore(`http://127.0.0.1:${server.port}`, { clock }).catch(() => {})
@@ -198,14 +198,14 @@ describe('an open WebSocket', () => {
     )
   })
 
-  it('answers a ping with what is in it', async () => {
+  it('answers a ping with its content', async () => {
     const { socket, end } = await server.open()
     socket.write(ping('one'))
     await server.until(() => end.frames.length === 1)
     expect(end.frames).toMatchObject([{ opcode: OPCODE.pong, content: Buffer.from('one') }])
   })
 
-  it('says what is wrong to a server that breaks the rules, and leaves it', async () => {
+  it('sends the reason to a server that breaks the rules, and closes', async () => {
     const { socket, heard, end } = await server.open()
     socket.write(Buffer.concat([text('good'), Buffer.from([0x83, 0]), text('more')]))
     await server.until(() => end.isOver)
@@ -214,7 +214,7 @@ describe('an open WebSocket', () => {
     expect(end.frames[0]!.content.readUInt16BE(0)).toBe(1003)
   })
 
-  it('takes what its owner throws at a text for a text that cannot be read', async () => {
+  it('treats an error thrown by its owner as an unreadable message', async () => {
     const { socket, heard, end } = await server.open()
     const { texts } = heard
     texts.push = () => {
@@ -239,8 +239,8 @@ describe('an open WebSocket', () => {
   })
 })
 
-describe('closing a WebSocket', () => {
-  it('says goodbye once, and is over when the server has done so too', async () => {
+describe('a WebSocket that is being closed', () => {
+  it('sends one close frame, and ends when the server has sent its own', async () => {
     const { client, socket, heard, end, clock } = await server.open()
     client.close(1000, 'done')
     client.close(1001, 'again')
@@ -259,7 +259,7 @@ describe('closing a WebSocket', () => {
     expect(heard.closed).toHaveLength(1)
   })
 
-  it('does not wait for long for a server that does not say goodbye', async () => {
+  it('does not wait long for a server without a close frame', async () => {
     const { client, heard, end, clock } = await server.open({ silence: 500 })
     client.close(1000, 'done')
     await clock.advance(999)
@@ -275,7 +275,7 @@ describe('closing a WebSocket', () => {
     [1001, '', goodbye(1001, ''), 1001],
     // No code was given, and none may be sent back in its place but this.
     [1005, '', Buffer.from([0x88, 0]), 1000],
-  ])('answers the goodbye of a server: %i', async (code, reason, bytes, answered) => {
+  ])('answers the close frame of a server: %i', async (code, reason, bytes, answered) => {
     const { socket, heard, end } = await server.open()
     socket.write(Buffer.concat([bytes, text('late')]))
     socket.write(text('later'))
@@ -287,8 +287,8 @@ describe('closing a WebSocket', () => {
   })
 })
 
-describe('a WebSocket on which nothing is heard', () => {
-  it('asks whether the server is there, and gives it up after as long again', async () => {
+describe('a silent WebSocket', () => {
+  it('sends a ping, and gives the server up after as long again', async () => {
     const { heard, end, clock } = await server.open({ silence: 1000 })
     await clock.advance(999)
     await turns()
@@ -305,7 +305,7 @@ describe('a WebSocket on which nothing is heard', () => {
     expect(end.opcodes).toEqual([OPCODE.ping])
   })
 
-  it('counts from when something was heard last, and a pong is enough', async () => {
+  it('counts from the last message, and a pong is enough', async () => {
     const { heard, end, socket, clock } = await server.open({ silence: 1000 })
     await clock.advance(600)
     socket.write(text('here'))
@@ -327,7 +327,7 @@ describe('a WebSocket on which nothing is heard', () => {
     expect(heard.closed).toHaveLength(1)
   })
 
-  it('waits a fifth of that time for the answer to what it sent, and then asks', async () => {
+  it('waits a fifth of that time for the answer to what it sent, and then sends a ping', async () => {
     const { client, end, heard, clock } = await server.open({ silence: 1000 })
     await clock.advance(900)
     client.send('a question')
@@ -345,7 +345,7 @@ describe('a WebSocket on which nothing is heard', () => {
     expect(heard.closed).toHaveLength(1)
   })
 
-  it('asks at once where it sent nothing of late', async () => {
+  it('sends a ping at once if it sent nothing recently', async () => {
     const { client, end, clock } = await server.open({ silence: 1000 })
     await clock.advance(800)
     client.send('a question')

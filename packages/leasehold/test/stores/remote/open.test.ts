@@ -6,8 +6,8 @@ import { later, opened, scripted } from './scripted-server.ts'
 const KEY = { key: 'k' }
 const code = (name: string) => expect.objectContaining({ code: name })
 
-describe('opening', () => {
-  it('says hello, and is done when the server has welcomed it', async () => {
+describe('a store that is being opened', () => {
+  it('sends hello, and is open when the server has sent its welcome', async () => {
     const { last, opening, streams } = scripted({ token: 't', headers: { 'x-proxy': '1' } })
     expect(last().url.href).toBe('http://localhost:7420/v1/stream')
     expect(last().options).toMatchObject({
@@ -48,7 +48,7 @@ describe('opening', () => {
     ['http://h', { silence: -1 }, /^silence /],
     ['http://h', { tied: { linger: Infinity } }, /^linger /],
     ['http://h', { tied: { linger: -1 } }, /^linger /],
-  ])('is refused with wrong arguments: %s %j', async (url, options, message) => {
+  ])('is refused with invalid arguments: %s %j', async (url, options, message) => {
     const refused = remoteStore(url, options)
     await expect(refused).rejects.toThrowError(code('invalid-argument'))
     await expect(refused).rejects.toThrowError(message)
@@ -66,7 +66,7 @@ describe('opening', () => {
     )
   })
 
-  it('fails if no server is reached in time, and says what the trouble was', async () => {
+  it('fails if no server is reached in time, and gives the cause', async () => {
     const { last, opening, clock, streams } = scripted({ timeout: 1000 })
     last().events.closed(1006, 'it is away')
     await clock.advance(999)
@@ -97,7 +97,7 @@ describe('opening', () => {
     ['nothing', []],
     ['a welcome of another version', [['welcome', 2, {}]]],
     ['a welcome of nothing', [['welcome', 1, {}]]],
-  ])('goes on looking after %s', async (_what, messages) => {
+  ])('keeps trying after %s', async (_what, messages) => {
     const { streams, opening, clock, last } = scripted()
     streams[0]!.events.opened()
     streams[0]!.say(...messages)
@@ -116,7 +116,7 @@ describe('opening', () => {
     { stream: { frameBytes: 0, frameMessages: 1, inFlight: 1 } },
     { stream: { frameBytes: 1, frameMessages: 0, inFlight: 1 } },
     { stream: { frameBytes: 1, frameMessages: 1, inFlight: 0 } },
-  ])('does not take half a welcome: %j', (wrong) => {
+  ])('does not accept an incomplete welcome: %j', (wrong) => {
     const { last } = scripted()
     const stream = { frameBytes: 1, frameMessages: 1, inFlight: 1 }
     const whole = { guarantees: { ttl: {}, notes: [] }, limits: {}, stream }
@@ -125,7 +125,7 @@ describe('opening', () => {
     expect(last().closed?.[0]).toBe(CLOSE.malformed)
   })
 
-  it('gives up a server that does not welcome it in time', async () => {
+  it('gives up a server that sends no welcome in time', async () => {
     const { clock, last } = await opened({ timeout: 1000 })
     last().events.closed(1006, '')
     await clock.advance(20)
@@ -138,8 +138,8 @@ describe('opening', () => {
   })
 })
 
-describe('connecting again', () => {
-  it('rests longer and longer, up to two seconds, until a stream was good', async () => {
+describe('a store that connects again', () => {
+  it('waits longer and longer, up to two seconds, until a stream was good', async () => {
     const { streams, clock, last } = await opened()
     await clock.advance(5000)
     last().events.closed(1006, '')
@@ -173,7 +173,7 @@ describe('connecting again', () => {
     expect(streams).toHaveLength(length + 2)
   })
 
-  it('ends with a token that is not valid any more', async () => {
+  it('stops with a token that is not valid any more', async () => {
     const { last, store, clock, streams } = await opened()
     const pending = later(store.read(KEY))
     const notices: Notice[] = []
@@ -189,7 +189,7 @@ describe('connecting again', () => {
     expect(streams).toHaveLength(1)
   })
 
-  it('closes a stream on which no JSON is spoken', async () => {
+  it('closes a stream that does not speak JSON', async () => {
     for (const text of ['x', '{}', '[1]', 'null']) {
       const { last } = await opened()
       last().events.text(text)

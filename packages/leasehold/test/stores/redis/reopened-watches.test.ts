@@ -56,7 +56,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     ['ioredis', () => io],
     ['node-redis', () => other],
   ] as [string, () => RedisClient][])('through %s', (_, client) => {
-    it('hears of a lease that was watched until just now', async () => {
+    it('receives changes of a lease that was watched until just now', async () => {
       const { store } = await open(client())
       const { lease } = await grant(store)
       const first = new WatchRecorder(store, { lease })
@@ -69,7 +69,7 @@ describeWith(REDIS, 'watching Redis again', () => {
       await store.close()
     })
 
-    it('is told once, however often it was watched in one turn', async () => {
+    it('is notified once, however often it was watched in one turn', async () => {
       const { store } = await open(client())
       const { lease } = await grant(store)
       for (let times = 0; times < 3; times++) new WatchRecorder(store, { lease }).close()
@@ -83,7 +83,7 @@ describeWith(REDIS, 'watching Redis again', () => {
       await store.close()
     })
 
-    it('leaves nothing subscribed to that nobody watches', async () => {
+    it('leaves no subscriptions without watches', async () => {
       const { store } = await open(client())
       const [{ lease }, other] = [await grant(store), await grant(store)]
       const all = new WatchRecorder(store, { prefix: '' })
@@ -95,7 +95,7 @@ describeWith(REDIS, 'watching Redis again', () => {
       await store.close()
     })
 
-    it('hears at once of data that took the place of those that were lost', async () => {
+    it('reports at once the data that replaced lost data', async () => {
       const { store, namespace } = await open(client())
       await grant(store, 'before')
       const again = new Promise<WatchRecorder>((resolve) => {
@@ -117,7 +117,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     })
   })
 
-  it('is not told of a break of the connection before', async () => {
+  it('is not notified of a break of the earlier connection', async () => {
     const line = await TcpProxy.to(engine.port)
     const divided: NodeRedisClient = {
       eval: (script, options) => other.eval(script, options),
@@ -141,7 +141,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     await store.close()
     await line.close()
   })
-  it('first says how things stand when it hears what comes after', async () => {
+  it('sends its first notice when it receives later changes', async () => {
     let subscribe = () => {}
     const until = new Promise<void>((resolve) => {
       subscribe = resolve
@@ -174,7 +174,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     await store.revoke({ target: { lease: first.lease } })
     await store.close()
   })
-  it('is told once that it holds, be it before the answer to the claim', async () => {
+  it('is notified once that it holds, even before the answer to the claim', async () => {
     let answers = Promise.resolve()
     const slow: NodeRedisClient = {
       eval: (script, options) => other.eval(script, options),

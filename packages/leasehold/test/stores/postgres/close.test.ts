@@ -26,7 +26,7 @@ describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
     await engine?.stop()
   })
 
-  it('ends a call that waits for a watch to begin, and leaves the process its time', async () => {
+  it('ends a call that waits for a watch to begin, and lets the process end', async () => {
     const store = await postgresStore(pool, { schema: 'waits', timeout: 1000 })
     line.cut()
     const recorder = new WatchRecorder(store, { prefix: '' })
@@ -55,7 +55,7 @@ describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
     await second.close()
   })
 
-  it('hands over deadlines that it was just about to take over', async () => {
+  it('hands over deadlines that it was about to take over', async () => {
     const store = await postgresStore(pool, { schema: 'taken' })
     await pool.query(`update taken.meta set sweeper = 'a process that died'`)
     await store.grant({ holder: 'a', ttl: 50 })
