@@ -18,7 +18,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'a break forgets who asked for it',
     'kernel/claim-admission.js',
     'const end = aged ? (leases.cappedBy.get(slot) ?? MAX_LIFE_REACHED) : EXPIRED;',
-    'const end = aged ? AGED : EXPIRED;',
+    'const end = aged ? MAX_LIFE_REACHED : EXPIRED;',
   ),
   mutant(
     'a later break prolongs an earlier one',

@@ -347,8 +347,7 @@ export class Kernel {
     const claim = key === NONE ? NONE : this.#ledger.queues.find(key, token)
     if (claim !== NONE && claims.lease.get(claim) === lease) return claim
     const first = key === NONE ? NONE : keys.first.get(key)
-    const now =
-      first === NONE ? 'nobody has claimed it' : `token ${claims.token.get(first)} is first`
+    const now = first === NONE ? 'it has no claims' : `token ${claims.token.get(first)} is first`
     return {
       code: 'claim-not-found',
       message: `lease ${id} has no claim with token ${token} on ${show(name)}: it was released or removed (now ${now})`,

@@ -238,7 +238,7 @@ function noLease(ended: End | null, { lease }: Asked): Refusal {
 function refusal(row: Exclude<RefusalRow, readonly ['no-lease', unknown]>, asked: Asked): Refusal {
   const { lease, token, claims } = asked
   if (row[0] === 'no-claim') {
-    const now = row[2] === null ? 'nobody has claimed it' : `token ${row[2]} is first`
+    const now = row[2] === null ? 'it has no claims' : `token ${row[2]} is first`
     const message = `lease ${lease} has no claim with token ${token} on ${show(row[1])}: it was released or removed (now ${now})`
     return { code: 'claim-not-found', message }
   }

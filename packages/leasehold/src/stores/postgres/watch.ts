@@ -88,7 +88,7 @@ export class LeaseWatcher extends Watcher {
 function forgotten(): LeaseholdError {
   return new LeaseholdError(
     'unknown-outcome',
-    'the database has forgotten what it said before, as after the failover to a standby that was behind: watch anew',
+    'the database has lost earlier changes, for example after a failover to a standby that was behind: open a new watch',
   )
 }
 

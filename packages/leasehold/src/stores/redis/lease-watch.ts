@@ -53,7 +53,7 @@ export class LeaseWatch extends OpenWatch {
       // If it is on one key less than before, that may be the key that it waited for: then it never held
       // all of them. A new watch reports what is left.
       if (keys < (this.#waiting.get(token) ?? 0)) {
-        this.interrupt(unknown('a claim that waited has lost a key: watch anew'))
+        this.interrupt(unknown('a claim that waited has lost a key: open a new watch'))
         return
       }
       this.#holds(revision, token)

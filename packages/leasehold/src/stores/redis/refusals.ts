@@ -13,7 +13,7 @@ const REFUSALS: Record<string, readonly [ErrorCode, Words]> = {
   'claim-not-found': [
     'claim-not-found',
     (id, token, key, first) =>
-      `lease ${id} has no claim with token ${token} on ${show(key)}: it was released or removed (now ${first ? `token ${first} is first` : 'nobody has claimed it'})`,
+      `lease ${id} has no claim with token ${token} on ${show(key)}: it was released or removed (now ${first ? `token ${first} is first` : 'it has no claims'})`,
   ],
   'key-full': [
     'limit-exceeded',

@@ -63,7 +63,7 @@ export class Watches {
     if (isOther) {
       // The channels have the name of the data, so a new watch needs other channels.
       this.#hangUp()
-      this.#interrupt(unknown('Redis has lost its data, or they were replaced: watch anew'))
+      this.#interrupt(unknown('Redis has lost its data, or they were replaced: open a new watch'))
     }
     this.#deadlines.answered(remaining)
   }
@@ -196,7 +196,7 @@ export class Watches {
   }
 
   #down(): void {
-    const error = unknown('the connection on which Redis tells of changes broke: watch anew')
+    const error = unknown('the connection for Redis messages broke: open a new watch')
     for (const watch of this.#leaseWatches()) watch.interrupt(error)
     const number = ++this.#breaks
     this.#clock.timer(this.#clock.now() + this.#timeout, () => {

@@ -162,7 +162,8 @@ export class FrameReader {
     else if (opcode === OPCODE.ping) this.#events.ping(content)
     else if (opcode === OPCODE.pong) this.#events.pong()
     else if (opcode === OPCODE.close) this.#close(content)
-    else throw new FrameError(1003, `a frame has the opcode ${opcode}, where only text is spoken`)
+    else
+      throw new FrameError(1003, `a frame has the opcode ${opcode}; only text frames are allowed`)
   }
 
   #data(opcode: number, final: boolean, content: Buffer): void {

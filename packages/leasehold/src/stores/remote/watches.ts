@@ -128,6 +128,6 @@ function tell(observer: Observer, notice: Notice): void {
 function broken(cause: string): LeaseholdError {
   return new LeaseholdError(
     'unknown-outcome',
-    `the stream to the server broke (${cause}): watch anew`,
+    `the stream to the server broke (${cause}): open a new watch`,
   )
 }

@@ -192,7 +192,7 @@ export class WebSocketClient {
     this.#timer = clock.timer(from + wait, () => {
       const answerDue = this.#sentAt + silence * ANSWER_SHARE
       if (this.#heardAt > since) this.#listen(false)
-      else if (asked) this.#end(1006, `nothing was heard of it for ${2 * silence} ms`)
+      else if (asked) this.#end(1006, `it was silent for ${2 * silence} ms`)
       else if (wait === silence && answerDue > clock.now()) this.#listen(false, answerDue - since)
       else {
         this.#control(OPCODE.ping, NOTHING)

@@ -116,8 +116,8 @@ async function compareEvents(
   const expected = normalizeEvents(kernel.events(), kernel.names, store.exact)
   for (const [through, recorder] of recorders.entries()) {
     const events = await recorder.eventsUntil(({ holder }) => holder === 'last')
-    const told = normalizeEvents(events, store.names, store.exact)
-    assert.deepEqual(told, expected, `the events through store ${through} differ`)
+    const reported = normalizeEvents(events, store.names, store.exact)
+    assert.deepEqual(reported, expected, `the events through store ${through} differ`)
   }
 }
 

@@ -92,11 +92,11 @@ export class LeaseWatches {
       [this.#store, recorder.notices],
       [this.#kernel, expected],
     ] as const
-    const [told, wanted] = sides.map(([{ names, exact }, notices]) => {
+    const [reported, wanted] = sides.map(([{ names, exact }, notices]) => {
       const counted = this.#counted(notices, names, store)
       return normalizeNotices(counted, names.leases[lease]!, names, exact)
     })
-    assert.deepEqual(told, wanted, `the watch on lease ${lease} through store ${store} differs`)
+    assert.deepEqual(reported, wanted, `the watch on lease ${lease} through store ${store} differs`)
   }
 
   /** What counts: perhaps not the notices about claims that others made after the watch had begun. */

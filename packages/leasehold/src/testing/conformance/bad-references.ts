@@ -23,7 +23,7 @@ export function badReferences(): BadCall[] {
         call: (stage) => withLease(stage, what, stage.ended),
       },
       {
-        name: `${what}: a lease that is no text`,
+        name: `${what}: a lease that is not a string`,
         code: INVALID,
         says: [/lease|parent/, '5', /id/],
         family: what === 'parent',
