@@ -43,9 +43,8 @@ export interface PostgresFence extends Fence {
 
   /**
    * The check as SQL, for use in your own statement: `$1` is the resource and `$2` the token. It
-   * returns one row if the token is admitted and none if it is stale, so that
-   * `with admitted as (…) insert into … select … from admitted` writes only with an admitted token,
-   * in one round trip.
+   * returns one row if the token is admitted and none if it is stale, so that `with admitted as (…)
+   * insert into … select … from admitted` writes only with an admitted token, in one round trip.
    */
   readonly sql: string
 }

@@ -9,9 +9,7 @@ export interface Durability {
   /** Receives the kernel's changes. Must not fail: see `obstacle`. */
   readonly changeSink: ChangeSink
 
-  /**
-   * Whether a received change is not durable yet. If false, the runner may answer at once.
-   */
+  /** Whether a received change is not durable yet. If false, the runner may answer at once. */
   readonly pending: boolean
 
   /**

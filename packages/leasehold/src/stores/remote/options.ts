@@ -49,7 +49,7 @@ const SCHEMES = ['http:', 'https:', 'ws:', 'wss:']
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-export function linkOptionsOf(
+export function connectionOptionsOf(
   url: string | URL,
   options: RemoteStoreOptions,
 ): ServerConnectionOptions {
@@ -79,9 +79,7 @@ function checkHeaders({ token = '', headers = {} }: RemoteStoreOptions): void {
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADER_NAME.test(name)) throw invalid(`header ${show(name)} is not a valid header name`)
     if (value !== undefined && HEADER_VALUE.test(value)) continue
-    throw invalid(
-      `header ${show(name)} has an invalid value: give one line of printable characters`,
-    )
+    throw invalid(`header ${show(name)} has an invalid value: give one printable line`)
   }
 }
 

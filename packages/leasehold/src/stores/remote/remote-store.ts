@@ -41,7 +41,7 @@ import {
 } from './answers.ts'
 import { Calls } from './calls.ts'
 import { LeaseSecrets } from './lease-secrets.ts'
-import { linkOptionsOf, type RemoteStoreOptions } from './options.ts'
+import { connectionOptionsOf, type RemoteStoreOptions } from './options.ts'
 import type { AnswerMessage, ServerMessage, Welcome } from './protocol.ts'
 import {
   inGroups,
@@ -67,7 +67,7 @@ export async function remoteStore(
   url: string | URL,
   options: RemoteStoreOptions = {},
 ): Promise<LeaseStore> {
-  const store = await RemoteStore.open(linkOptionsOf(url, options))
+  const store = await RemoteStore.open(connectionOptionsOf(url, options))
   const isKnown = options.token !== undefined || options.tls?.cert !== undefined
   return isKnown ? new LeaseSecrets(store) : store
 }

@@ -6,7 +6,7 @@ import { normalizeNotices } from './normalize.ts'
 import type { KernelSide, StoreSide } from './sides.ts'
 
 /** After this long, a missing notice is a failure: shrinking a failure waits often. */
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 
 /** A lease that is watched through one of the stores, and what the kernel has reported of it since. */
 interface Watched {
@@ -37,7 +37,7 @@ export class LeaseWatches {
     const recorder = new WatchRecorder(
       this.#store.stores[store]!,
       { lease: leases[lease]! },
-      PATIENCE_MS,
+      TIMEOUT_MS,
     )
     const expected = this.#kernel.watch(this.#kernel.names.leases[lease]!)
     this.#watched.push({ lease, store, recorder, expected })

@@ -36,8 +36,8 @@ export abstract class Side {
   async everything(): Promise<unknown> {
     const { prefix, leases } = this.names
     const keys = await this.read({ prefix })
-    const lines = []
-    for (const { key } of keys.keys) lines.push(await this.read({ key }))
+    const queues = []
+    for (const { key } of keys.keys) queues.push(await this.read({ key }))
     const each = []
     for (const lease of leases) each.push(this.plainReading(await this.read({ lease })))
     const histories = []
@@ -46,7 +46,7 @@ export abstract class Side {
       const { tenures } = await this.read({ history: key })
       histories.push(normalizeTenures(tenures, key, this.names, this.exact))
     }
-    return { keys: this.normalize(keys), lines: this.normalize(lines), each, histories }
+    return { keys: this.normalize(keys), queues: this.normalize(queues), each, histories }
   }
 
   normalize(value: unknown): unknown {

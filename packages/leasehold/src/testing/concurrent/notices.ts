@@ -30,13 +30,13 @@ export function missedNotice(
   // A closed or interrupted watch has received the beginning of them.
   const mustBeAll = !entry.closed && entry.received.at(-1)?.type !== 'interrupted'
   const wanted = expected.of === 'lease' ? expected.notices.slice(1) : eventsFor(expected, model)
-  const reported = expected.of === 'lease' ? received : splitEvents(received)
-  if (typeof reported === 'string') return reported
-  const groups = [reported, wanted].map((list) => groupsOf(list)) as [Reported[][], Reported[][]]
+  const found = expected.of === 'lease' ? received : splitEvents(received)
+  if (typeof found === 'string') return found
+  const groups = [found, wanted].map((list) => groupsOf(list)) as [Item[][], Item[][]]
   return differenceOf(...groups, mustBeAll, matcher, rules)
 }
 
-type Reported = Notice | Event
+type Item = Notice | Event
 
 function eventsFor(expected: Extract<Expected, { of: 'prefix' }>, { events }: Model): Event[] {
   const { prefix, after } = expected
@@ -59,30 +59,30 @@ function splitEvents(received: readonly Notice[]): Event[] | string {
 }
 
 /** The notices of one revision are unordered. Every other notice is a group of its own. */
-function groupsOf(list: readonly Reported[]): Reported[][] {
-  const groups: Reported[][] = []
-  for (const reported of list) {
+function groupsOf(list: readonly Item[]): Item[][] {
+  const groups: Item[][] = []
+  for (const found of list) {
     const before = groups.at(-1)
     const isTogether =
-      'revision' in reported &&
+      'revision' in found &&
       before &&
       'revision' in before[0]! &&
-      reported.revision === before[0].revision
-    if (isTogether) before.push(reported)
-    else groups.push([reported])
+      found.revision === before[0].revision
+    if (isTogether) before.push(found)
+    else groups.push([found])
   }
   return groups.map((group) => (group.length > 1 ? byToken(group as never[]) : group))
 }
 
 function differenceOf(
-  reported: readonly Reported[][],
-  wanted: readonly Reported[][],
+  found: readonly Item[][],
+  wanted: readonly Item[][],
   mustBeAll: boolean,
   matcher: NameMatcher,
   rules: NoticeRules,
 ): string | undefined {
   let at = 0
-  for (const group of reported) {
+  for (const group of found) {
     while (rules.holdsMayBeMissed && isMissed(group, wanted[at], matcher)) at++
     const difference = matcher.difference(group, wanted[at] ?? [])
     if (difference !== undefined) {
@@ -99,10 +99,10 @@ function differenceOf(
 
 /** The notice that a claim holds was left out, and another was sent. */
 function isMissed(
-  reported: readonly Reported[],
-  wanted: readonly Reported[] | undefined,
+  found: readonly Item[],
+  wanted: readonly Item[] | undefined,
   matcher: NameMatcher,
 ) {
   if (wanted === undefined || (wanted[0] as Notice).type !== 'holds') return false
-  return matcher.difference(reported, wanted) !== undefined
+  return matcher.difference(found, wanted) !== undefined
 }

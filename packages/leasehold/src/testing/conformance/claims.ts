@@ -179,11 +179,7 @@ export const claims: Topic = {
       token: onB.token,
     })
     const held = await recorder.next('holds')
-    assert.deepEqual(
-      [held.token, held.revision],
-      [both.token, revision],
-      'notified before it was so',
-    )
+    assert.deepEqual([held.token, held.revision], [both.token, revision], 'notified too early')
   },
 
   'claiming the same keys in opposite orders at once does not deadlock': async (scene) => {
