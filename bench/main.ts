@@ -10,15 +10,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { writeDocument, writePlot } from './document.js'
-import { machine } from './machine.js'
-import type { Row } from './rows.js'
-import { SUITES } from './suites.js'
-import { textTable } from './table.js'
-import { WITH_US } from './with-us.js'
+import { machine } from './machine/machine.js'
+import { KILL_WITH_PARENT } from './machine/programs.js'
+import type { Row } from './measure/rows.js'
+import { writeDocument, writePlot } from './report/document.js'
+import { textTable } from './report/tables.js'
+import { SUITES } from './suites/index.js'
 
 const RESULTS = new URL('../results/', import.meta.url)
-/** A suite is to be done in eight minutes; this is for a machine that is busy. */
+/** A suite should take at most eight minutes. The limit is longer, for a busy machine. */
 const MEASUREMENT_MS = 15 * 60_000
 
 const { wanted, only, rounds } = readArguments()
@@ -39,10 +39,11 @@ for (const suite of suites) {
   }
   console.log(`${textTable(rows)}\n`)
   process.stderr.write(`${suite}: took ${Math.round((performance.now() - began) / 1000)} s\n`)
-  // What was measured in part, or in haste, is for the eye only.
+  // Partial results and results with fewer rounds are printed, but not stored.
   const isWhole = hasEngines && !only && rounds === undefined && failures.length === before
   if (isWhole) write(suite, here, rows)
-  else process.stderr.write(`${suite}: not written to bench/results, because it is not whole\n`)
+  else
+    process.stderr.write(`${suite}: not written to bench/results, because the run is incomplete\n`)
 }
 const isAll = wanted === undefined && rounds === undefined
 if ((isAll && failures.length === 0) || wanted === 'document') writeDocument(RESULTS)
@@ -58,14 +59,14 @@ function readArguments(): { wanted?: string; only?: string; rounds?: string } {
     const say = values.help ? console.log : console.error
     const names = Object.keys(SUITES).join(', ')
     say('usage: npm run bench -- [suite] [measurement] [--rounds n]\n')
-    say(`Suites: ${names}. All, where none is named.`)
-    say('With "document": writes docs/benchmarks.md from the results that there are.')
-    say('With --rounds: so many rounds instead of five or more, and nothing is written.')
+    say(`Suites: ${names}. Without a suite, all run.`)
+    say('With "document": writes docs/benchmarks.md from the stored results.')
+    say('With --rounds: runs n rounds instead of five or more, and stores nothing.')
     process.exit(values.help ? 0 : 2)
   }
   const { rounds } = values
   if (rounds !== undefined && !/^[1-9]\d*$/.test(rounds)) {
-    console.error(`--rounds takes a whole number of at least 1, not '${rounds}'`)
+    console.error(`--rounds is '${rounds}'; it must be a whole number of at least 1`)
     process.exit(2)
   }
   return {
@@ -75,24 +76,24 @@ function readArguments(): { wanted?: string; only?: string; rounds?: string } {
   }
 }
 
-/** Where one of the engines cannot be had, what is measured without it is not the whole. */
+/** Returns false if an engine cannot be installed. The run is then incomplete. */
 function installEngines(): boolean {
   const script = fileURLToPath(new URL('../../scripts/engines.sh', import.meta.url))
   const { status } = spawnSync('bash', [script, 'redis', 'postgres', 'etcd', 'zookeeper', 'nats'], {
     env: { ...process.env, CI: 'true' },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
-  if (status !== 0) failures.push('engines that are not on this machine are left out: see above')
+  if (status !== 0) failures.push('some engines are not installed and were left out: see above')
   return status === 0
 }
 
-/** All data are in a folder of the measurement's own, which goes with it, however it ends. */
+/** Each measurement has its own data folder, which is removed however the measurement ends. */
 function measure(suite: string, measurement: string): Row[] {
-  const file = fileURLToPath(new URL(`./${suite}/${measurement}.js`, import.meta.url))
+  const file = fileURLToPath(new URL(`./suites/${suite}/${measurement}.js`, import.meta.url))
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
-  // Some engines run as a user of their own, who must get through it.
+  // Some engines run as another user, which must be able to enter the folder.
   chmodSync(folder, 0o711)
-  const [program, ...args] = [...WITH_US, process.execPath, '--expose-gc', file]
+  const [program, ...args] = [...KILL_WITH_PARENT, process.execPath, '--expose-gc', file]
   const child = spawnSync(program!, args, {
     env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,12 +1,12 @@
-import { EtcdClient } from '../etcd-client.js'
-import { peer } from '../peers.js'
+import { EtcdClient } from '../engines/etcd-client.js'
+import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
 
 const seconds = (ttl: number) => Math.ceil(ttl / 1000)
 
 /** The npm library etcd3. Its lock does not wait. */
 export const openEtcd3: OpenLocker = async ({ port, ttl }) => {
-  const { Etcd3 } = await peer('etcd3')
+  const { Etcd3 } = await loadPeer('etcd3')
   const client = new Etcd3({ hosts: `http://127.0.0.1:${port}` })
   return locker(
     async (key) => {
@@ -25,7 +25,7 @@ export const openEtcd3: OpenLocker = async ({ port, ttl }) => {
 
 /** The election of etcd3, which waits in line. */
 export const openEtcd3Election: OpenLocker = async ({ port, ttl }) => {
-  const { Etcd3 } = await peer('etcd3')
+  const { Etcd3 } = await loadPeer('etcd3')
   const client = new Etcd3({ hosts: `http://127.0.0.1:${port}` })
   return locker(
     async (key) => {

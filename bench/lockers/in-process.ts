@@ -1,9 +1,9 @@
 /** A mutex of this process alone, without a lease: what no lock service can be faster than. */
-import { peer } from '../peers.js'
+import { loadPeer } from '../engines/peer-library.js'
 import { type Locker, locker } from './locker.js'
 
 export async function openAsyncMutex(): Promise<Locker> {
-  const { Mutex } = await peer('async-mutex')
+  const { Mutex } = await loadPeer('async-mutex')
   const mutexes = new Map<string, { acquire(): Promise<() => void> }>()
   return locker(
     async (key) => {

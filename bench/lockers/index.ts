@@ -1,4 +1,4 @@
-import type { Row } from '../rows.js'
+import type { Row } from '../measure/rows.js'
 import { openEtcd3, openEtcd3Election, openEtcdService } from './etcd.js'
 import type { OpenLocker } from './locker.js'
 import {

@@ -1,12 +1,12 @@
 /** Advisory locks of PostgreSQL: they are in memory only, belong to a connection, and end with it. */
-import { peer } from '../peers.js'
+import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
 
 const url = (port: number) => `postgres://postgres@127.0.0.1:${port}/postgres`
 
 /** The package opens a connection for each lock. */
 export const openAdvisoryLock: OpenLocker = async ({ port }) => {
-  const { default: module } = await peer('advisory-lock')
+  const { default: module } = await loadPeer('advisory-lock')
   const createMutex = (module.default ?? module)(url(port))
   return locker(
     async (key) => {
@@ -19,7 +19,7 @@ export const openAdvisoryLock: OpenLocker = async ({ port }) => {
 
 /** By hand, on connections that are kept; with more of them it is slower here, not faster. */
 export const openAdvisoryByHand: OpenLocker = async ({ port }) => {
-  const { default: pg } = await peer('pg')
+  const { default: pg } = await loadPeer('pg')
   const pool = new pg.Pool({ connectionString: url(port), max: 16 })
   pool.on('error', () => {})
   return locker(

@@ -1,13 +1,13 @@
 /** Libraries for locks on Redis, with their default settings but for how long they try: for ever. */
 import { randomBytes } from 'node:crypto'
-import { peer } from '../peers.js'
+import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
 
 const DELETE_IF_MINE =
   'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end'
 
 async function ioredis(port: number) {
-  const { Redis } = await peer('ioredis')
+  const { Redis } = await loadPeer('ioredis')
   const redis = new Redis({ port, host: '127.0.0.1', maxRetriesPerRequest: null })
   // A frozen or restarted engine is part of what is measured.
   redis.on('error', () => {})
@@ -33,7 +33,7 @@ export const openRaw: OpenLocker = async ({ port, ttl }) => {
 }
 
 export const openRedisSemaphore: OpenLocker = async ({ port, ttl }) => {
-  const { Mutex } = await peer('redis-semaphore')
+  const { Mutex } = await loadPeer('redis-semaphore')
   const redis = await ioredis(port)
   return locker(
     async (key) => {
@@ -48,7 +48,7 @@ export const openRedisSemaphore: OpenLocker = async ({ port, ttl }) => {
 }
 
 export const openRedlock4: OpenLocker = async ({ port, ttl }) => {
-  const { default: Redlock } = await peer('redlock-4')
+  const { default: Redlock } = await loadPeer('redlock-4')
   const redis = await ioredis(port)
   const redlock = new Redlock([redis], { retryCount: -1 })
   redlock.on('clientError', () => {})
@@ -62,7 +62,7 @@ export const openRedlock4: OpenLocker = async ({ port, ttl }) => {
 }
 
 export const openRedlock5: OpenLocker = async ({ port, ttl }) => {
-  const { default: module } = await peer('redlock-5')
+  const { default: module } = await loadPeer('redlock-5')
   const Redlock = module.default ?? module
   const redis = await ioredis(port)
   const redlock = new Redlock([redis])
@@ -97,8 +97,8 @@ export const openRedlock5: OpenLocker = async ({ port, ttl }) => {
 }
 
 export const openVerrou: OpenLocker = async ({ port, ttl }) => {
-  const { Verrou } = await peer('@verrou/core')
-  const { redisStore } = await peer('@verrou/core/drivers/redis')
+  const { Verrou } = await loadPeer('@verrou/core')
+  const { redisStore } = await loadPeer('@verrou/core/drivers/redis')
   const connection = await ioredis(port)
   const driver = redisStore({ connection })
   const verrou = new Verrou({ default: 'redis', stores: { redis: { driver } } })
@@ -113,8 +113,8 @@ export const openVerrou: OpenLocker = async ({ port, ttl }) => {
 }
 
 export const openVerrouInMemory: OpenLocker = async ({ ttl }) => {
-  const { Verrou } = await peer('@verrou/core')
-  const { memoryStore } = await peer('@verrou/core/drivers/memory')
+  const { Verrou } = await loadPeer('@verrou/core')
+  const { memoryStore } = await loadPeer('@verrou/core/drivers/memory')
   const verrou = new Verrou({ default: 'memory', stores: { memory: { driver: memoryStore() } } })
   return locker(
     async (key) => {
@@ -127,8 +127,8 @@ export const openVerrouInMemory: OpenLocker = async ({ ttl }) => {
 }
 
 export const openSimpleRedisMutex: OpenLocker = async ({ port, ttl }) => {
-  const { createClient } = await peer('redis')
-  const { lock } = await peer('simple-redis-mutex')
+  const { createClient } = await loadPeer('redis')
+  const { lock } = await loadPeer('simple-redis-mutex')
   const redis = createClient({ url: `redis://127.0.0.1:${port}` })
   redis.on('error', () => {})
   await redis.connect()

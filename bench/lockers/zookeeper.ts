@@ -2,13 +2,13 @@
  * The lock recipe of ZooKeeper's own manual by node-zookeeper-client: a sequential node of one's own
  * that goes with the session, and an eye on the one before it.
  */
-import { peer } from '../peers.js'
+import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: the library has no types.
 type Any = any
 
-const { default: zookeeper }: Any = await peer('node-zookeeper-client')
+const { default: zookeeper }: Any = await loadPeer('node-zookeeper-client')
 const { CreateMode, Exception } = zookeeper
 
 const called = <Result>(call: (done: (error: Any, result: Result) => void) => void) =>

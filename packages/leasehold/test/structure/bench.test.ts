@@ -2,16 +2,24 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { chart } from '../../../../bench/chart.ts'
-import { contest, contests } from '../../../../bench/contest.ts'
-import { curves } from '../../../../bench/curve.ts'
-import { machinesText, resultsIn } from '../../../../bench/document.ts'
-import { HEADLINES, headlineTable } from '../../../../bench/headlines.ts'
-import type { Machine } from '../../../../bench/machine.ts'
-import { shuffle } from '../../../../bench/random.ts'
-import { atLeast, atMost, format, met, type Row, row, versus } from '../../../../bench/rows.ts'
-import { SUITES } from '../../../../bench/suites.ts'
-import { lossTables, markdownTable, textTable } from '../../../../bench/table.ts'
+import type { Machine } from '../../../../bench/machine/machine.ts'
+import { compare, compareFigures } from '../../../../bench/measure/compare.ts'
+import {
+  atLeast,
+  atMost,
+  format,
+  met,
+  type Row,
+  row,
+  versus,
+} from '../../../../bench/measure/rows.ts'
+import { shuffle } from '../../../../bench/measure/seeded-random.ts'
+import { machinesText, resultsIn } from '../../../../bench/report/document.ts'
+import { growthCurves } from '../../../../bench/report/growth-curves.ts'
+import { HEADLINES, headlineTable } from '../../../../bench/report/headlines.ts'
+import { ratioChart } from '../../../../bench/report/ratio-chart.ts'
+import { lossTables, markdownTable, textTable } from '../../../../bench/report/tables.ts'
+import { SUITES } from '../../../../bench/suites/index.ts'
 import { ROOT, readSource } from './source-files.ts'
 
 const pairs = { unit: 'pairs/s', better: 'more', peerName: 'Redis' } as const
@@ -48,7 +56,7 @@ describe('a figure of a bench', () => {
 describe('the suites of a bench', () => {
   it('name only measurements that there are', () => {
     const files = Object.entries(SUITES).flatMap(([suite, { measurements }]) =>
-      measurements.map((measurement) => join('bench', suite, `${measurement}.ts`)),
+      measurements.map((measurement) => join('bench/suites', suite, `${measurement}.ts`)),
     )
     expect(files.length).toBeGreaterThan(10)
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([])
@@ -119,8 +127,8 @@ describe('what is shuffled', () => {
   })
 })
 
-describe('a contest', () => {
-  const contestant = (name: string, values: number[], calls: string[] = []) => ({
+describe('a comparison', () => {
+  const candidate = (name: string, values: number[], calls: string[] = []) => ({
     name,
     run: async () => {
       calls.push(name)
@@ -130,12 +138,12 @@ describe('a contest', () => {
 
   it('lets all take turns, each first in its turn, and does not count the first round', async () => {
     const calls: string[] = []
-    const [measured] = await contest({
+    const [measured] = await compare({
       name: 'locks',
       unit: 'pairs/s',
       better: 'more',
-      ours: contestant('ours', [1, 20, 40], calls),
-      peers: [{ ...contestant('theirs', [1000, 10, 10], calls), goal: 3 }, undefined],
+      ours: candidate('ours', [1, 20, 40], calls),
+      peers: [{ ...candidate('theirs', [1000, 10, 10], calls), goal: 3 }, undefined],
       rounds: 2,
     })
     expect(calls).toEqual(['ours', 'theirs', 'theirs', 'ours', 'ours', 'theirs'])
@@ -143,15 +151,15 @@ describe('a contest', () => {
   })
 
   it('gives ours alone where there is nobody to be compared with', async () => {
-    const ours = contestant('ours', [1, 5])
+    const ours = candidate('ours', [1, 5])
     const figure = { name: 'lag', unit: 'ms', better: 'less' } as const
-    const rows = await contest({ ...figure, ours, peers: [undefined], rounds: 1 })
+    const rows = await compare({ ...figure, ours, peers: [undefined], rounds: 1 })
     expect(rows).toEqual([{ name: 'lag', ours: 5, unit: 'ms', better: 'less' }])
   })
 
   it('gives several figures of one run, and a row for a goal that is ours alone', async () => {
     const run = (values: number[]) => async () => ({ values })
-    const rows = await contests({
+    const rows = await compareFigures({
       name: 'expiry',
       figures: [
         { name: 'p50', unit: 'ms', better: 'less' },
@@ -171,19 +179,19 @@ describe('a contest', () => {
 
   it('compares each of ours with each peer where we are several', async () => {
     const figure = { name: 'takeover', unit: 'ms', better: 'less' } as const
-    const ours = [contestant('tied', [1, 1]), contestant('not tied', [1, 20])]
-    const peers = [contestant('theirs', [1, 10])]
-    const rows = await contest({ ...figure, ours, peers, rounds: 1, together: true })
+    const ours = [candidate('tied', [1, 1]), candidate('not tied', [1, 20])]
+    const peers = [candidate('theirs', [1, 10])]
+    const rows = await compare({ ...figure, ours, peers, rounds: 1, together: true })
     expect(rows.map(({ name, ratio }) => [name, ratio])).toEqual([
       ['takeover, tied', 10],
       ['takeover, not tied', 0.5],
     ])
   })
 
-  it('fails where a contestant does', async () => {
+  it('fails where a candidate does', async () => {
     const broken = { name: 'broken', run: () => Promise.reject(new Error('no server')) }
     const figure = { name: 'locks', unit: '/s', better: 'more' } as const
-    await expect(contest({ ...figure, ours: broken, peers: [] })).rejects.toThrow('no server')
+    await expect(compare({ ...figure, ours: broken, peers: [] })).rejects.toThrow('no server')
   })
 })
 
@@ -240,8 +248,8 @@ describe('what a bench shows', () => {
   })
 
   it('draws a bar for each comparison, and nothing where there is none', () => {
-    expect(chart('uncontended', [row('lag', 'ms', [5])])).toBeUndefined()
-    const plot = chart('uncontended', [good, bad, row('lag', 'ms', [5])])!
+    expect(ratioChart('uncontended', [row('lag', 'ms', [5])])).toBeUndefined()
+    const plot = ratioChart('uncontended', [good, bad, row('lag', 'ms', [5])])!
     expect(plot.match(/against Redis/g)).toHaveLength(2)
     expect(plot).toContain('>we are better<')
     expect(plot).not.toContain('beyond the scale')
@@ -249,7 +257,7 @@ describe('what a bench shows', () => {
 
   it('makes room for the longest label, and breaks off what is beyond the scale', () => {
     const peerName = 'a peer with a name that is far longer than any that has ever been measured'
-    const plot = chart('uncontended', [versus('lock', [1000], [1], { ...pairs, peerName })])!
+    const plot = ratioChart('uncontended', [versus('lock', [1000], [1], { ...pairs, peerName })])!
     const end = Number(/<text x="([\d.]+)"[^>]*>against a peer/.exec(plot)![1])
     expect(end).toBeGreaterThan(peerName.length * 6)
     expect(plot).toContain('>beyond the scale<')
@@ -260,11 +268,11 @@ describe('what a bench shows', () => {
       ...versus('lock', [leases / 100], [leases / 50], time),
       point: { curve: 'ours', leases },
     })
-    const plot = curves('growth', [point(100_000), point(1000)])!
+    const plot = growthCurves('growth', [point(100_000), point(1000)])!
     expect(plot).toContain('>ours<')
     expect(plot).toContain('>Redis<')
     expect(plot.match(/<circle/g)).toHaveLength(4)
-    expect(curves('growth', [good])).toBeUndefined()
+    expect(growthCurves('growth', [good])).toBeUndefined()
   })
 
   it('leaves out the curve of ourselves beside fewer, and dashes the same in the legend', () => {
@@ -273,7 +281,7 @@ describe('what a bench shows', () => {
       const beside = { ...time, peerName: `${curve} beside 1,000` }
       return { ...versus(curve, [1], [1], beside), point: { curve, leases: 1000 } }
     })
-    const plot = curves('growth', points)!
+    const plot = growthCurves('growth', points)!
     expect(plot).not.toContain('beside')
     expect(plot.match(/stroke-dasharray/g)).toHaveLength(2)
   })

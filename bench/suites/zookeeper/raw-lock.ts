@@ -1,0 +1,37 @@
+import { loadPeer } from '../../engines/peer-library.js'
+import type { Pair } from '../server/pairs.js'
+
+// biome-ignore lint/suspicious/noExplicitAny: the library has no types.
+type Any = any
+
+const { default: zookeeper }: Any = await loadPeer('node-zookeeper-client')
+
+export interface RawLock {
+  readonly pair: Pair
+  end(): Promise<void>
+}
+
+/**
+ * The least that a lock in ZooKeeper can be: a node that is there or not. No token, no queue, no
+ * notice, no request that can be repeated.
+ */
+export async function openRaw(servers: string): Promise<RawLock> {
+  const client = zookeeper.createClient(servers, { sessionTimeout: 10_000 })
+  await new Promise<void>((resolve) => {
+    client.once('connected', resolve)
+    client.connect()
+  })
+  const call = (run: (done: (error: Any) => void) => void) =>
+    new Promise<void>((resolve, reject) => run((error) => (error ? reject(error) : resolve())))
+  await call((done) => client.create('/raw', done))
+  const owner = Buffer.from('AbCdEfGhIjKlMnOpQrStUv')
+  const { EPHEMERAL } = zookeeper.CreateMode
+  return {
+    pair: async (key) => {
+      const path = `/raw/${encodeURIComponent(key)}`
+      await call((done) => client.create(path, owner, EPHEMERAL, done))
+      await call((done) => client.remove(path, done))
+    },
+    end: async () => client.close(),
+  }
+}
