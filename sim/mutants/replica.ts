@@ -55,22 +55,30 @@ export const REPLICA: readonly Mutant[] = [
     'if (!this.members.admits(entry))',
     'if (false)',
   ]),
-  planted('a release is answered when it is in the log, not when it is applied', [
-    'replica/replica.js',
-    "if (this.#state === 'closed')\n            return;\n        if (refusal) {",
-    `if (this.#state === 'closed')
+  planted(
+    'a release is answered when it is in the log, not when it is applied',
+    [
+      'replica/replica.js',
+      "if (this.#state === 'closed')\n            return;\n        if (refusal) {",
+      `if (this.#state === 'closed')
             return;
-        for (const { call } of position === undefined ? [] : batch.calls)
-            if (call.asks[0] === 6 && !call.isSettled)
+        for (const call of position === undefined ? [] : batch.calls)
+            if (call.isRelease && !call.isSettled)
                 call.answer({ revision: this.machine.kernel.revision + 1 });
         if (refusal) {`,
-  ]),
+    ],
+    [
+      'replica/replica.js',
+      'this.#calls.add(call, command);',
+      "this.#calls.add(call, command);\n        call.isRelease = command?.do === 'release';",
+    ],
+  ),
   planted('a renewal is answered when it is sent', [
     'replica/replica.js',
     'this.#own.add(batch);\n        void',
     `this.#own.add(batch);
         for (const call of batch.renewals)
-            call.answer(this.machine.renewed(call.asks));
+            call.answer(this.machine.renewed(call.renews));
         void`,
   ]),
   rare(
@@ -106,7 +114,7 @@ export const REPLICA: readonly Mutant[] = [
     [
       'replica/replica.js',
       'return { ...this.#author.write(machine, commands), calls, renewals, isOver: false };',
-      'const batch = { ...this.#author.write(machine, commands), calls, renewals, isOver: false };\n        batch.again = () => Object.assign(batch, this.#author.write(this.machine, commands));\n        return batch;',
+      'const batch = { ...this.#author.write(machine, commands), calls, renewals, isOver: false };\n        const copy = { count: commands.count, parts: commands.parts.map((part) => Uint8Array.from(part)) };\n        batch.again = () => Object.assign(batch, this.#author.write(this.machine, copy));\n        return batch;',
     ],
     [
       'replica/appender.js',
