@@ -85,14 +85,14 @@ export const LISTED: readonly Mutant[] = [
     name: 'deadline counted from the reply',
     edits: [
       {
-        file: 'client/errands.js',
-        find: 'const stamp = this.#firstSent;',
-        replace: 'const stamp = this.#core.agenda.now();',
+        file: 'client/acquire/lease-source.js',
+        find: 'const sentAt = this.#firstSentAt;',
+        replace: 'const sentAt = this.core.timers.now();',
       },
       {
-        file: 'client/heartbeat.js',
-        find: 'keeper.renewed(stamp, capped',
-        replace: 'keeper.renewed(this.#core.agenda.now(), capped',
+        file: 'client/leases/heartbeat.js',
+        find: 'lease.renewed(sentAt, capped',
+        replace: 'lease.renewed(this.#core.timers.now(), capped',
       },
     ],
   },
@@ -114,9 +114,9 @@ export const LISTED: readonly Mutant[] = [
   },
   mutant(
     'deadline counted from the last retry',
-    'client/errands.js',
-    'this.#firstSent ??= this.#core.agenda.now();',
-    'this.#firstSent = this.#core.agenda.now();',
+    'client/acquire/lease-source.js',
+    'this.#firstSentAt ??= this.core.timers.now();',
+    'this.#firstSentAt = this.core.timers.now();',
   ),
   mutant(
     'renew sets blindly',
@@ -134,7 +134,7 @@ export const LISTED: readonly Mutant[] = [
     name: 'no drift margin',
     edits: [
       {
-        file: 'client/timing.js',
+        file: 'client/leases/timings.js',
         find: 'const rate = 1 - caution.drift;',
         replace: 'const rate = 1;',
       },
@@ -148,7 +148,7 @@ export const LISTED: readonly Mutant[] = [
   ),
   mutant(
     'client uses the wall clock',
-    'client/agenda.js',
+    'client/timers/timer-queue.js',
     'return this.#clock.now() + this.#clock.asleep();',
     'return this.#clock.wall();',
   ),

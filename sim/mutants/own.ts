@@ -4,26 +4,26 @@ import { type Mutant, mutant, rare } from './mutant.js'
 export const OWN: readonly Mutant[] = [
   mutant(
     'a late renewal revives what was lost',
-    'client/keeper.js',
-    'if (now >= this.#keptUntil)\n            this.#conclude();',
-    'if (now >= this.#keptUntil + 1000)\n            this.#conclude();',
+    'client/leases/kept-lease.js',
+    'if (now >= this.#keptUntil)\n            this.#giveUp();',
+    'if (now >= this.#keptUntil + 1000)\n            this.#giveUp();',
   ),
   mutant(
     'a suspended machine is not noticed',
-    'client/agenda.js',
+    'client/timers/timer-queue.js',
     'return this.#clock.now() + this.#clock.asleep();',
     'return this.#clock.now();',
   ),
   mutant(
     'an unanswered claim is forgotten by its client',
-    'client/keeper.js',
-    'if (this.alive)\n            carryOut(this.#core, new ReleaseErrand',
-    'if (false)\n            carryOut(this.#core, new ReleaseErrand',
+    'client/leases/kept-lease.js',
+    'if (this.alive)\n            void new ReleaseCall',
+    'if (false)\n            void new ReleaseCall',
   ),
   mutant(
     'the news that a lease is gone is ignored',
-    'client/channel.js',
-    'this.#keeper.told(notice.end);',
+    'client/leases/lease-watch.js',
+    'this.#lease.endedByStore(notice.end);',
     ';',
   ),
   mutant(
@@ -79,9 +79,9 @@ export const OWN: readonly Mutant[] = [
   ),
   mutant(
     'a repeated request is a new one each time',
-    'client/errands.js',
-    'return this.#core.store.grant(this.#request);',
-    'return this.#core.store.grant({ ...this.#request, request: this.#core.requestId() });',
+    'client/acquire/lease-source.js',
+    'return this.core.store.grant(this.#request);',
+    'return this.core.store.grant({ ...this.#request, request: this.core.requestId() });',
   ),
   {
     // A bug that we had: the time that opening took was taken from every lease.

@@ -55,7 +55,7 @@ export const IN_RECIPES: readonly Mutant[] = [
     'pool',
     mutant(
       'a view does not see what is removed',
-      'client/view.js',
+      'client/views/view.js',
       "if (type === 'removed')\n            places = old.filter((place) => place.token !== token);",
       "if (type === 'removed')\n            places = old;",
     ),

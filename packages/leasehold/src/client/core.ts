@@ -1,66 +1,65 @@
 import { setMaxListeners } from 'node:events'
 import type { Clock, LeaseStore, Random, RequestId } from '../port/index.ts'
-import { Agenda } from './agenda.ts'
-import { type ClientEvents, Emitter } from './emitter.ts'
-import { Heartbeat } from './heartbeat.ts'
-import { KeepAlive } from './keep-alive.ts'
-import type { Keeper } from './keeper.ts'
-import { logTo } from './logging.ts'
-import { PatientStore } from './patient-store.ts'
+import { type ClientEvents, Emitter, logTo } from './events/index.ts'
+import { Heartbeat, type KeptLease } from './leases/index.ts'
 import type { Settings } from './settings.ts'
-import { Timeouts } from './timeouts.ts'
+import { RetryingStore } from './store-calls/index.ts'
+import { KeepAlive, Timeouts, TimerQueue } from './timers/index.ts'
 
-/** What the parts of one client have in common. */
+/** What the parts of one client share. */
 export class ClientCore {
   readonly store: LeaseStore
   readonly settings: Settings
   readonly clock: Clock
   readonly random: Random
-  readonly agenda: Agenda
+  readonly timers: TimerQueue
   readonly timeouts: Timeouts
   readonly heartbeat: Heartbeat
   readonly keepAlive: KeepAlive
   readonly events = new Emitter<ClientEvents>()
-  /** The store, asked again until it answers. */
-  readonly calls: PatientStore
+  /** The store, with retries. */
+  readonly calls: RetryingStore
   /** The leases that are kept. */
-  readonly keepers = new Set<Keeper>()
-  /** What recipes look at the store through, to be closed with the client. */
-  readonly followings = new Set<{ close(): void }>()
+  readonly leases = new Set<KeptLease>()
+  /** The watches of recipes, to be closed with the client. */
+  readonly prefixWatches = new Set<{ close(): void }>()
   closed = false
   readonly closing = new AbortController()
-  /** Where this client's renewals fall between their steps: not where every other's do. */
+  /** Shifts the steps of this client's renewals, so that clients do not renew all together. */
   readonly phase: number
   readonly inProcess: boolean
+  /** How long one call may take. A store in this process always answers, so it has no limit. */
+  readonly callTimeout: number
   readonly #requestPrefix: string
   #requests = 0
-  /** Grants and revocations on their way: a client that closes waits for them, if it can. */
+  /** Grants and revocations under way: a client that closes waits for them. */
   #underWay = 0
   #settled: (() => void) | undefined = undefined
 
   constructor(store: LeaseStore, settings: Settings) {
     this.store = store
     this.settings = settings
-    // Everything that waits listens to it; from the eleventh on Node would warn of a leak.
+    // Every wait listens to it; from the eleventh on Node would warn of a leak.
     setMaxListeners(0, this.closing.signal)
     this.inProcess = store.guarantees.inProcess
+    this.callTimeout = this.inProcess ? Infinity : settings.callTimeout
     this.clock = settings.clock
     this.random = settings.random
-    this.agenda = new Agenda(this.clock)
-    this.timeouts = new Timeouts(this.agenda)
+    this.timers = new TimerQueue(this.clock)
+    this.timeouts = new Timeouts(this.timers)
     this.heartbeat = new Heartbeat(this)
     this.keepAlive = new KeepAlive(this.clock)
-    this.calls = new PatientStore(this)
+    this.calls = new RetryingStore(this)
     this.phase = this.random.next()
     this.#requestPrefix = this.random.id()
     const { logger, telemetry } = settings
     if (logger !== undefined) logTo(logger, this.events)
-    telemetry?.begin(this.events, () => this.agenda.now())
+    telemetry?.begin(this.events, () => this.timers.now())
   }
 
   /**
-   * A new request id, where a call can get lost on the way; none where it cannot, since the store
-   * would have to remember it for nothing.
+   * A new request id if a call can get lost on the way; none if it cannot, because the store would
+   * have to remember it for nothing.
    */
   requestId(): RequestId | undefined {
     if (this.inProcess) return undefined
@@ -75,7 +74,7 @@ export class ClientCore {
     if (--this.#underWay === 0) this.#settled?.()
   }
 
-  /** Fulfilled when no lease is being made or ended any more, or after `callTimeout`. */
+  /** Fulfilled when no grant or revocation is under way any more, or after `callTimeout`. */
   settled(): Promise<void> {
     if (this.#underWay === 0) return Promise.resolve()
     return new Promise((resolve) => {

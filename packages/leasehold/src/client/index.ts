@@ -1,30 +1,31 @@
-export { Conflict } from './attempt.ts'
-export { Client, type HoldOptions } from './client.ts'
-export type {
-  AcquiredNews,
-  BrokenNews,
-  ClientEvents,
-  HoldNews,
-  LeaseNews,
-  LossNews,
-  RecipeEvents,
-  RecipeNews,
-} from './emitter.ts'
-export { Emitter } from './emitter.ts'
-export type { Following, Listener } from './following.ts'
-export type { Hold, HoldState } from './hold.ts'
-export type { Logger } from './logging.ts'
-export { openStore } from './open-store.ts'
-export { type OpenTelemetryApi, openTelemetry } from './open-telemetry.ts'
-export { restAfter } from './patience.ts'
-export type { PatientStore } from './patient-store.ts'
-export { type ClientOptions, settingsOf } from './settings.ts'
-export type { Acquisition, Telemetry } from './telemetry.ts'
+export { Conflict, type HoldOptions } from './acquire/index.ts'
+export { Client } from './client.ts'
 export {
+  type AcquiredEvent,
+  type Acquisition,
+  type BrokenEvent,
+  type ClientEvents,
+  Emitter,
+  type HoldEvent,
+  type LeaseEvent,
+  type Logger,
+  type LossEvent,
+  type OpenTelemetryApi,
+  openTelemetry,
+  type RecipeEvent,
+  type RecipeEvents,
+  type Telemetry,
+} from './events/index.ts'
+export {
+  type Hold,
+  type HoldState,
   type Renewal,
   STRATEGIES,
   type Strategy,
   type StrategyName,
   type TimingOptions,
-} from './timing.ts'
-export type { Place, Snapshot, View } from './view.ts'
+} from './leases/index.ts'
+export { openStore } from './open-store.ts'
+export { type ClientOptions, settingsOf } from './settings.ts'
+export type { RetryingStore } from './store-calls/index.ts'
+export type { Listener, Place, PrefixWatch, Snapshot, View } from './views/index.ts'

@@ -9,9 +9,8 @@ import {
   systemClock,
   systemRandom,
 } from '../port/index.ts'
-import { checkLogger, type Logger } from './logging.ts'
-import type { Telemetry } from './telemetry.ts'
-import type { Caution } from './timing.ts'
+import { checkLogger, type Logger, type Telemetry } from './events/index.ts'
+import type { Caution } from './leases/index.ts'
 
 export interface ClientOptions {
   /** Who holds, for people and logs. The host's name, the process id and a random part if not given. */

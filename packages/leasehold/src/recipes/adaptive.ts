@@ -241,7 +241,7 @@ class KindMemory {
 
   #warn(what: string): void {
     const detail = `what was learnt of ${show(this.#kind)} ${what}`
-    this.#client.tell({
+    this.#client.emit({
       recipe: 'adaptive',
       event: 'failed',
       key: this.#key,

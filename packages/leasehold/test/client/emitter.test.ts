@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { Emitter } from '../../src/client/emitter.ts'
+import { Emitter } from '../../src/client/events/emitter.ts'
 
 interface Events {
   up: number
@@ -50,11 +50,11 @@ describe('listeners', () => {
 
   it('are known to be there or not', () => {
     const emitter = new Emitter<Events>()
-    expect(emitter.heard('up')).toBe(false)
+    expect(emitter.hasListeners('up')).toBe(false)
     const end = emitter.on('up', () => {})
-    expect([emitter.heard('up'), emitter.heard('down')]).toEqual([true, false])
+    expect([emitter.hasListeners('up'), emitter.hasListeners('down')]).toEqual([true, false])
     end()
-    expect(emitter.heard('up')).toBe(false)
+    expect(emitter.hasListeners('up')).toBe(false)
   })
 
   it('that throw are warned of, and the others are called', () => {

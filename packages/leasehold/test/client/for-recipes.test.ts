@@ -54,7 +54,7 @@ describe('what a client gives to recipes', () => {
     const heard: unknown[] = []
     client.on('news', (news) => heard.push(news))
     const news = { recipe: 'cache', event: 'failed', key: 'k' } as const
-    client.tell(news)
+    client.emit(news)
     expect(heard).toEqual([news])
   })
 })

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { Attempt, type LeaseSource } from '../../src/client/attempt.ts'
+import { Acquisition } from '../../src/client/acquire/acquire.ts'
+import { LeaseSource } from '../../src/client/acquire/lease-source.ts'
 import { ClientCore } from '../../src/client/core.ts'
-import { Keeper } from '../../src/client/keeper.ts'
+import { KeptLease } from '../../src/client/leases/kept-lease.ts'
+import { timingOf } from '../../src/client/leases/timings.ts'
 import { settingsOf } from '../../src/client/settings.ts'
-import { timingOf } from '../../src/client/timing.ts'
 import { LeaseholdError } from '../../src/port/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
-describe('an attempt that a lease has no room for', () => {
+describe('an acquisition that a lease has no room for', () => {
   const full = new LeaseholdError('limit-exceeded', 'full')
 
   function begin() {
@@ -17,43 +18,38 @@ describe('an attempt that a lease has no room for', () => {
     const settings = settingsOf({ clock })
     const core = new ClientCore(store, settings)
     const timing = timingOf({}, settings, store.guarantees)
-    const lease = (id: string) => new Keeper(core, id, timing, clock.now(), true)
+    const lease = (id: string) => new KeptLease(core, id, timing, clock.now(), true)
     const elsewhere: string[] = []
-    const source: LeaseSource = {
-      ready: undefined,
-      admit: () => {},
-      admitElsewhere: (_, keeper) => void elsewhere.push(keeper.lease),
-    }
+    const source = new LeaseSource(core, timing)
+    source.admit = (acquisition) => acquisition.later()
+    source.admitElsewhere = (_, { id }) => void elsewhere.push(id)
     const errors: LeaseholdError[] = []
-    const aim = { source, claims: [{ key: 'k' }], ifFree: false, wait: Infinity, signal: undefined }
-    const attempt = new Attempt(
-      core,
-      aim,
-      () => {},
-      (error) => errors.push(error),
-    ).begin()
-    return { core, attempt, lease, elsewhere, errors }
+    const acquisition = new Acquisition(core, source, [{ key: 'k' }], {}, false)
+    const settled = acquisition.start().catch((error) => errors.push(error))
+    return { core, acquisition, lease, elsewhere, errors, settled }
   }
 
-  it('goes elsewhere three times, and fails if it is sent back to the same lease again', () => {
-    const { attempt, lease, elsewhere, errors } = begin()
+  it('goes elsewhere three times, and fails if it is sent back to the same lease again', async () => {
+    const { acquisition, lease, elsewhere, errors, settled } = begin()
     const same = lease('0.1')
-    for (let count = 0; count < 3; count++) attempt.leaseFull(same, full)
+    for (let count = 0; count < 3; count++) acquisition.onLeaseFull(same, full)
     expect([elsewhere, errors]).toEqual([['0.1', '0.1', '0.1'], []])
-    attempt.leaseFull(same, full)
+    acquisition.onLeaseFull(same, full)
+    await settled
     expect([elsewhere.length, errors]).toEqual([3, [full]])
   })
 
   it('goes elsewhere however many leases have no room', () => {
-    const { attempt, lease, elsewhere, errors } = begin()
-    for (let count = 0; count < 10; count++) attempt.leaseFull(lease(`0.${count}`), full)
+    const { acquisition, lease, elsewhere, errors } = begin()
+    for (let count = 0; count < 10; count++) acquisition.onLeaseFull(lease(`0.${count}`), full)
     expect([elsewhere.length, errors]).toEqual([10, []])
   })
 
-  it('fails at once if the client is closed', () => {
-    const { core, attempt, lease, elsewhere, errors } = begin()
+  it('fails at once if the client is closed', async () => {
+    const { core, acquisition, lease, elsewhere, errors, settled } = begin()
     core.closed = true
-    attempt.leaseFull(lease('0.1'), full)
+    acquisition.onLeaseFull(lease('0.1'), full)
+    await settled
     expect([elsewhere, errors]).toEqual([[], [full]])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { KeepAlive } from '../../src/client/keep-alive.ts'
+import { KeepAlive } from '../../src/client/timers/keep-alive.ts'
 import { CountingClock } from './counting-clock.ts'
 
 const DAY_MS = 86_400_000

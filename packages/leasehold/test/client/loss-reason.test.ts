@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { lossBy } from '../../src/client/loss.ts'
+import { lossBy } from '../../src/client/leases/loss.ts'
 
 describe('a loss', () => {
   it('by a release that the holder did not ask for is a revocation', () => {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { Agenda } from '../../src/client/agenda.ts'
-import { type Timed, Timeouts } from '../../src/client/timeouts.ts'
+import { type Timed, Timeouts } from '../../src/client/timers/timeouts.ts'
+import { TimerQueue } from '../../src/client/timers/timer-queue.ts'
 import { LeaseholdError } from '../../src/port/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
 function open() {
   const clock = new TestClock()
   const start = clock.now()
-  const timeouts = new Timeouts(new Agenda(clock))
+  const timeouts = new Timeouts(new TimerQueue(clock))
   /** What happened, and how many milliseconds after the start. */
   const log: string[] = []
   const timed = (name: string): Timed => ({

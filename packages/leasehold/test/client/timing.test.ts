@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { restAfter } from '../../src/client/patience.ts'
-import { settingsOf } from '../../src/client/settings.ts'
 import {
   type Caution,
   type StrategyName,
   type TimingOptions,
   timingOf,
-} from '../../src/client/timing.ts'
-import type { Guarantees } from '../../src/port/index.ts'
+} from '../../src/client/leases/timings.ts'
+import { settingsOf } from '../../src/client/settings.ts'
+import { backoff, type Guarantees } from '../../src/port/index.ts'
 import { testStore } from '../../src/testing/index.ts'
 
 const guarantees: Guarantees = {
@@ -153,9 +152,7 @@ describe('settings', () => {
 
 describe('the rest after failures', () => {
   const rests = (chance: number) =>
-    [0, 1, 2, 6, 7, 100].map((failures) =>
-      restAfter(failures, { next: () => chance, id: () => '' }),
-    )
+    [0, 1, 2, 6, 7, 100].map((failures) => backoff(failures, { next: () => chance, id: () => '' }))
 
   it('doubles with each, up to five seconds, and is half as long at the least', () => {
     expect(rests(1)).toEqual([50, 100, 200, 3200, 5000, 5000])

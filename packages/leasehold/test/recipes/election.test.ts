@@ -327,7 +327,7 @@ describe('wrong use', () => {
     ['x', { priority: Number.NaN }, /priority is NaN: it must be a number/],
     ['x', { preempt: 'yes' }, /preempt is "yes": it must be true or false/],
     ['x', { value: 7 }, /value is 7: it must be a text/],
-    ['x', { drain: 'soon' }, /drain is "soon": write a duration/],
+    ['x', { drain: 'soon' }, /drain is "soon": give milliseconds/],
     ['x', { ttl: 'infinite' }, /ttl is infinite: nobody could follow/],
     ['x', { ttl: Infinity }, /ttl is infinite: nobody could follow/],
   ])('is refused: %s %j', async (name, options, message) => {

@@ -76,8 +76,8 @@ describe('the book of one process', () => {
     const memory = memoryStore({ clock })
     const store = changedStore(memory, change(memory))
     const told: unknown[] = []
-    const tell = ({ event, level }: { event: string; level: string }) => told.push([event, level])
-    const books = new Books({ store, holder: 'h', tell } as never, BOOKS)
+    const emit = ({ event, level }: { event: string; level: string }) => told.push([event, level])
+    const books = new Books({ store, holder: 'h', emit } as never, BOOKS)
     const claims = async () => {
       await clock.settle()
       return (await memory.read({ key: BOOKS, limit: 1000 })).claims
@@ -196,8 +196,8 @@ describe('books that are too many', () => {
       await memory.grant({ holder: 'other', ttl: 60_000, claims })
     }
     const told: unknown[] = []
-    const tell = ({ event, level }: { event: string; level: string }) => told.push([event, level])
-    const client = { store: changedStore(memory, change(memory)), holder: 'h', tell }
+    const emit = ({ event, level }: { event: string; level: string }) => told.push([event, level])
+    const client = { store: changedStore(memory, change(memory)), holder: 'h', emit }
     const books = new Books(client as never, BOOKS)
     await books.closed(ENTRY, undefined, 1000, MINUTE)
     await clock.settle()

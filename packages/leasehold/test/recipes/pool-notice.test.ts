@@ -17,7 +17,7 @@ function scene() {
   const client = {
     clock,
     holder: 'h',
-    tell: ({ event }: { event: string }) => told.push(event),
+    emit: ({ event }: { event: string }) => told.push(event),
     tryHold: (_claims: unknown, options: unknown) =>
       new Promise((resolve, reject) => {
         asked.push({ options, answer: resolve, fail: () => reject(new Error('no answer')) })

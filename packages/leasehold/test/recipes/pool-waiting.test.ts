@@ -60,7 +60,7 @@ function scene(options: Partial<TakeOptions> = {}) {
       random: { next: () => 0.25 },
       hold: holds.call,
       tryHold: notices.call,
-      tell: () => {},
+      emit: () => {},
     },
     name: 'p',
     lineKey: 'pool/p/line',

@@ -75,7 +75,7 @@ function scene(onRevoked?: OnRevoked) {
     random: { next: () => 0.5, id: () => 'an id' },
     hold: (_claims: unknown, options: HoldOptions) =>
       new Promise((resolve, reject) => asks.push({ options, resolve, reject })),
-    tell: ({ event }: { readonly event: string }) => news.push(event),
+    emit: ({ event }: { readonly event: string }) => news.push(event),
   } as unknown as Client
   const me = new Here(client, onRevoked)
   const come = async (granted = grant(1)) => {

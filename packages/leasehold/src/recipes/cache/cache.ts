@@ -218,7 +218,7 @@ export class Cache<Value = unknown> {
 
   #tell(event: RecipeEvents['cache'], key: string, detail: string): void {
     const { load } = this.#keysOf(key)
-    this.#client.tell({ recipe: 'cache', event, key: load, detail, level: 'warn' })
+    this.#client.emit({ recipe: 'cache', event, key: load, detail, level: 'warn' })
   }
 }
 

@@ -1,9 +1,9 @@
-import type { Client, Following } from '../../client/index.ts'
+import type { Client, PrefixWatch } from '../../client/index.ts'
 import type { LeaseholdError, Timer } from '../../port/index.ts'
 
 /** Wakes one who waits when something under a prefix has changed. Nothing is asked meanwhile. */
 export class Wakes {
-  readonly #following: Following
+  readonly #following: PrefixWatch
   readonly #timer: Timer
   readonly #overdue: () => LeaseholdError
   #isOverdue = false
@@ -14,7 +14,7 @@ export class Wakes {
     this.#overdue = overdue
     const wake = () => this.#waiting?.resolve()
     // One whose client is closed wakes too, to find that out.
-    this.#following = client.follow(prefix, { events: wake, missed: wake, closed: wake })
+    this.#following = client.watchPrefix(prefix, { events: wake, missed: wake, closed: wake })
     // What happened before anybody listened is not told.
     this.#following.ready.then(wake, wake)
     this.#timer = client.clock.timer(client.clock.now() + wait, () => this.#end(), true)

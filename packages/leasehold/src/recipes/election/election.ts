@@ -1,11 +1,6 @@
+import type { Client, Hold, HoldOptions, TimingOptions } from '../../client/index.ts'
 import {
-  type Client,
-  type Hold,
-  type HoldOptions,
-  restAfter,
-  type TimingOptions,
-} from '../../client/index.ts'
-import {
+  backoff,
   type Duration,
   type ErrorCode,
   formatDuration,
@@ -251,7 +246,7 @@ export class Election {
         await hold?.[Symbol.asyncDispose]()
         if (signal?.aborted === true) throw aborted(this.#place, signal)
         if (isLeaseholdError(error) && FINAL.has(error.code)) throw error
-        await this.#rest(restAfter(failures++, this.#client.random), until, signal, error)
+        await this.#rest(backoff(failures++, this.#client.random), until, signal, error)
       }
     }
   }

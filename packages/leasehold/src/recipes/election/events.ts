@@ -28,7 +28,7 @@ export function tell(
   detail: string,
   token?: Token,
 ): void {
-  client.tell({
+  client.emit({
     recipe: 'election',
     event,
     key: place.line,

@@ -142,7 +142,7 @@ export class Books {
 
   #warn(detail: string, error: unknown): void {
     if (isLeaseholdError(error, 'closed')) return
-    this.#client.tell({ recipe: 'pool', event: 'books', key: this.#key, detail, level: 'warn' })
+    this.#client.emit({ recipe: 'pool', event: 'books', key: this.#key, detail, level: 'warn' })
   }
 
   /** False where there is no book to update: there was none, or another process has taken it over. */

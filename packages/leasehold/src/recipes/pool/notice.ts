@@ -60,7 +60,7 @@ export class Notice {
       if (this.#withdrawn) return this.withdraw()
       this.#in(period, () => this.#revoke())
       const detail = `${tenant} (priority ${priority}) asks ${this.#permit.holder} for it back`
-      client.tell({ recipe: 'pool', event: 'notice', key, token: this.#permit.token, detail })
+      client.emit({ recipe: 'pool', event: 'notice', key, token: this.#permit.token, detail })
     } catch {
       if (!this.#withdrawn) this.#in(REST_MS, () => this.#give())
     }

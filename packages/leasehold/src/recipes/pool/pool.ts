@@ -290,7 +290,7 @@ export class Pool {
       // It is told with the next change.
       const detail = `the status could not be told: ${error}`
       const level = isLeaseholdError(error, 'closed') ? 'debug' : 'warn'
-      this.#client.tell({ recipe: 'pool', event: 'watch', key: this.#keys.prefix, detail, level })
+      this.#client.emit({ recipe: 'pool', event: 'watch', key: this.#keys.prefix, detail, level })
     } finally {
       watcher.telling = false
     }
@@ -320,7 +320,7 @@ export class Pool {
     this.#permits.add(permit)
     const detail = `${request.tenant} has ${resources.join(', ')} for ${request.kind}`
     const key = units[0]!
-    this.#client.tell({ recipe: 'pool', event: 'taken', key, token: hold.claimToken, detail })
+    this.#client.emit({ recipe: 'pool', event: 'taken', key, token: hold.claimToken, detail })
     return permit
   }
 

@@ -111,7 +111,7 @@ export class Checker implements AsyncDisposable {
       } catch (error) {
         if (signal.aborted || isLeaseholdError(error, 'closed')) return
         const detail = `the duty cannot be had: ${String(error)}`
-        this.#client.tell({
+        this.#client.emit({
           recipe: 'registry',
           event: 'idle',
           key: this.key,

@@ -228,7 +228,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     }
     this.#lapsed.set(instance.id, { until, reason })
     this.#show({ ...instance, status: 'lapsed', note: `its lease is over (${reason})` }, reason)
-    this.#client.tell({
+    this.#client.emit({
       recipe: 'registry',
       event: 'held-back',
       key: servicesKey(this.service, instance.id),

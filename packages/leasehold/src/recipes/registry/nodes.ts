@@ -245,7 +245,7 @@ export class NodesWatch implements Disposable {
       await listener?.(...news)
     } catch (error) {
       const detail = `${name} failed: ${String(error)}`
-      this.#client.tell({ recipe: 'registry', event: 'failed', key, detail, level: 'error' })
+      this.#client.emit({ recipe: 'registry', event: 'failed', key, detail, level: 'error' })
     }
   }
 }

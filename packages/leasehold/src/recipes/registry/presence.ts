@@ -1,5 +1,6 @@
-import { type Client, Emitter, type Hold, type HoldOptions, restAfter } from '../../client/index.ts'
+import { type Client, Emitter, type Hold, type HoldOptions } from '../../client/index.ts'
 import {
+  backoff,
   isLeaseholdError,
   type Key,
   LeaseholdError,
@@ -178,13 +179,13 @@ export abstract class Presence implements AsyncDisposable {
 
   #returnLater(): void {
     const { clock, random } = this.#client
-    const rest = restAfter(this.#failures++, random)
+    const rest = backoff(this.#failures++, random)
     this.#timer = clock.timer(clock.now() + rest, () => void this.#return())
   }
 
   #publishLater(): void {
     const { clock, random } = this.#client
-    const rest = restAfter(this.#failures++, random)
+    const rest = backoff(this.#failures++, random)
     this.#timer?.cancel()
     this.#timer = clock.timer(clock.now() + rest, () => void this.publish().catch(() => {}))
   }
@@ -198,6 +199,6 @@ export abstract class Presence implements AsyncDisposable {
 
   #tell(event: keyof PresenceEvents, detail: string, token: Token): void {
     const level = event === 'returned' ? 'info' : 'warn'
-    this.#client.tell({ recipe: 'registry', event, key: this.key, token, detail, level })
+    this.#client.emit({ recipe: 'registry', event, key: this.key, token, detail, level })
   }
 }

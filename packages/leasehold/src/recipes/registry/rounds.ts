@@ -311,7 +311,7 @@ export class Rounds {
     this.#plan.tell(news)
     const level = news.status === 'passing' ? 'info' : 'warn'
     const detail = news.note || `its check is ${news.status}`
-    this.#client.tell({ recipe: 'registry', event: news.status, key, detail, level })
+    this.#client.emit({ recipe: 'registry', event: news.status, key, detail, level })
   }
 
   async #revoke(patient: Patient): Promise<void> {

@@ -232,7 +232,7 @@ export class SessionTable {
   ): void {
     const whose = user === undefined ? '' : ` of ${user}`
     const detail = `a session${whose} was ${event}${why === undefined ? '' : `: ${why}`}`
-    this.#client.tell({ recipe: 'session', event, key: this.keys.ofId(ref), token, detail })
+    this.#client.emit({ recipe: 'session', event, key: this.keys.ofId(ref), token, detail })
   }
 }
 

@@ -36,7 +36,7 @@ export function watchSessions(
   keys: SessionKeys,
   listener: SessionListener,
 ): SessionWatch {
-  const following = client.follow(keys.prefix, {
+  const following = client.watchPrefix(keys.prefix, {
     events: (events) => {
       for (const event of sessionEvents(keys, events)) listener(event)
     },

@@ -149,7 +149,7 @@ class WebCalls {
     if (await this.#table.hasEnded(ref)) {
       const key = this.#table.keys.ofId(ref)
       const detail = 'a request saved a session that had ended; it stays ended'
-      this.#client.tell({ recipe: 'session', event: 'refused', key, detail, level: 'warn' })
+      this.#client.emit({ recipe: 'session', event: 'refused', key, detail, level: 'warn' })
       return
     }
     const stored = await this.#table.create(ref, record)

@@ -1,0 +1,5 @@
+export { Heartbeat } from './heartbeat.ts'
+export { type Hold, type HoldState, KeptHold } from './hold.ts'
+export { KeptLease } from './kept-lease.ts'
+export { type Loss, lostError } from './loss.ts'
+export * from './timings.ts'

@@ -1,0 +1,38 @@
+import type { Clock, Timer } from '../../port/index.ts'
+
+const DAY_MS = 86_400_000
+
+/**
+ * Keeps the process running while somebody waits. Heartbeats and deadlines never do: a program
+ * that has nothing left to do but to hold a lock should end, and its leases with it.
+ */
+export class KeepAlive {
+  readonly #clock: Clock
+  #waits = 0
+  #timer: Timer | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  enter(): void {
+    if (++this.#waits === 1) this.#arm()
+  }
+
+  leave(): void {
+    if (--this.#waits > 0) return
+    this.#timer?.cancel()
+    this.#timer = undefined
+  }
+
+  /** Until the promise is settled. */
+  during(promise: Promise<unknown>): void {
+    this.enter()
+    const leave = () => this.leave()
+    promise.then(leave, leave)
+  }
+
+  #arm(): void {
+    this.#timer = this.#clock.timer(this.#clock.now() + DAY_MS, () => this.#arm(), true)
+  }
+}
