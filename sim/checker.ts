@@ -2,7 +2,7 @@ import type { Capped, Claim, End, Event, LeaseId } from 'leasehold/port'
 import type {
   Call,
   Family,
-  Force,
+  ForcedEnd,
   Holding,
   LeaseRecord,
   Step,
@@ -31,7 +31,7 @@ export interface Truth {
 }
 
 /**
- * Watches one invariant. It hears what clients are told, as they are told it; whatever it finds
+ * Watches one invariant. It receives what clients receive, at the same time; whatever it finds
  * wrong it gives to `violated`.
  */
 export interface Checker {
@@ -43,26 +43,26 @@ export interface Checker {
   /** A lock that was lost was taken back. */
   reclaimed?(keys: readonly string[], lost: number, token: number): void
   wrote?(write: Write): void
-  /** A client was told that its lease is gone. */
+  /** A client was notified that its lease is gone. */
   gone?(lease: LeaseRecord, end: End | undefined, truth: Truth): void
-  /** The store has announced that a claim was removed, and the lease is known to somebody. */
+  /** The store has announced that a claim was removed. A client knows the lease. */
   removed?(event: Event, lease: LeaseRecord, truth: Truth): void
-  /** A client was told that something that it held, or waited for, is lost. */
+  /** A client was notified that something that it held, or waited for, is lost. */
   lost?(loss: LossRecord, truth: Truth): void
   called?(call: Call, truth: Truth): void
   /** A call that had been answered was answered once more. */
   repeated?(call: Call): void
-  /** A client was told of a revision, by an answer to a call that it made at `invoked`. */
+  /** A client received a revision, in the answer to a call that it made at `invoked`. */
   revision?(revision: number, invoked: number, truth: Truth): void
-  /** Leases were renewed, or told to be lost. */
+  /** Leases were renewed, or reported as lost. */
   renewed?(renewal: Renewal, truth: Truth): void
   /** A second process tried to own the disk and was not refused as it should be. */
   secondOwner?(outcome: string): void
   read?(reading: KeyRead, truth: Truth): void
   leaseRead?(reading: LeaseRead): void
-  /** The system is whole again, and this took so long where at most `bound` was promised. */
+  /** In the healed world this took so long; at most `bound` was promised. */
   progressed?(what: string, took: number, bound: number): void
-  /** A lease that is still there in the end; without a record where nobody knows that they have it. */
+  /** A lease that still exists at the end. It has no record if no client knows of it. */
   remains?(lease: LeaseId, record: LeaseRecord | undefined, read: number, truth: Truth): void
   /** All is over. */
   finish?(history: History): void
@@ -81,7 +81,7 @@ export interface LossRecord {
 export interface History {
   readonly observations: readonly Observation[]
   readonly steps: readonly Step[]
-  readonly forces: readonly Force[]
+  readonly forcedEnds: readonly ForcedEnd[]
   /** All that was ever held through the client. */
   readonly holdings: readonly Holding[]
   readonly calls: readonly Call[]

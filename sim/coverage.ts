@@ -1,4 +1,4 @@
-/** What actors have used of the port and of the client, by name; only where that is asked for. */
+/** What the actors have used of the port and of the client, by name. Recorded only on request. */
 const used = new Set<string>()
 let recording = false
 

@@ -9,7 +9,7 @@ export interface Faults {
   readonly disk: DiskFaults
   /** No clock's rate is further from 1 than this. */
   readonly drift: number
-  /** How often each happens, on average, in the time of trouble. */
+  /** How often each happens, on average, while faults happen. */
   readonly serverCrashes: number
   readonly clientCrashes: number
   readonly resourceRestarts: number
@@ -63,7 +63,7 @@ export function drawFaults(random: SeededRandom): Faults {
   }
 }
 
-/** The longest that a message can be under way. */
+/** The longest delay of a message. */
 export function longestDelay({ delay, slow, stray = 0 }: LinkFaults): number {
   return stray > 0 ? 4000 : delay[1] * (slow > 0 ? 10 : 1)
 }

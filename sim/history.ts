@@ -2,8 +2,8 @@ import type { Hold } from 'leasehold'
 import type { Event, LeaseId, RevokeRequest } from 'leasehold/port'
 
 /**
- * What clients were told, and when in true time: all that the checkers know. Each part of it is
- * kept in the order in which it was told.
+ * What clients received, and when in true time: all that the checkers know. Each list is in the order
+ * in which clients received its entries.
  */
 
 /** A client holds one key, or several at once, or did. */
@@ -16,11 +16,11 @@ export interface Holding {
   readonly hold: Hold
   readonly ttl: number
   readonly grace: number
-  /** How many may hold at once at the most, this one included; 0 where there is no limit. */
+  /** How many may hold at once at the most, this one included; 0 if there is no limit. */
   readonly limit: number
-  /** When it was asked for and when it was told. */
+  /** When the client asked for it, and when it received it. */
   readonly invoked: number
-  readonly told: number
+  readonly notified: number
   /** Whether the process that holds it can look at it now: it runs, and is not paused. */
   readonly awake: () => boolean
   /** When its client gave it back, or gave it up; `Infinity` while it has not. */
@@ -49,11 +49,11 @@ export interface LeaseRecord {
   readonly grantedBy: number
   /** When the grant or renewal was sent that was last known to be carried out. */
   renewedFrom: number
-  /** When the client was last told of a renewal, and the `renewedFrom` that it knew before that. */
+  /** When the client last received a renewal, and the `renewedFrom` that it knew before that. */
   toldAt: number
   knownBefore: number
-  /** The remote store that it was granted through, where there was one. */
-  readonly line: string | undefined
+  /** The remote store that it was granted through, if there was one. */
+  readonly stream: string | undefined
   /** Whether it was ever used to claim anything. */
   claimed: boolean
   /** Whether its end was asked for by anyone. */
@@ -66,7 +66,7 @@ export interface Call {
   readonly kind: 'grant' | 'claim' | 'release' | 'renew'
   readonly key: string
   readonly invoked: number
-  /** `Infinity` where no answer ever came. */
+  /** `Infinity` if no answer came. */
   answered: number
   readonly lease: LeaseId
   readonly token: number
@@ -86,13 +86,13 @@ export type CallAnswer =
   | { readonly type: 'refused'; readonly code: string }
   | { readonly type: 'lost' }
 
-/** One who watches a prefix from beginning to end, however often the line breaks. */
+/** One watcher of a prefix from beginning to end, however often its connection breaks. */
 export interface WatchRecord {
   readonly name: string
   /** Everything after this revision should be here. */
   readonly from: number
   readonly events: Event[]
-  /** Whether it still watches, as far as it was told. */
+  /** Whether it still watches, as far as it knows. */
   open: boolean
 }
 
@@ -103,17 +103,17 @@ export interface Family {
 }
 
 /** Somebody asked for the end of leases or claims. */
-export interface Force {
+export interface ForcedEnd {
   readonly client: string
   readonly request: RevokeRequest
   readonly asked: number
-  /** When it was known to be carried out; `Infinity` where it is not. */
+  /** When it was known to be carried out; `Infinity` if it is not known. */
   answered: number
 }
 
-/** The events of one revision; or, where the audit had to read anew, all claims at that revision. */
+/** The events of one revision; after a full read, all claims at that revision. */
 export interface Step {
   readonly revision: number
   readonly events: readonly Event[]
-  readonly anew: boolean
+  readonly isFullRead: boolean
 }

@@ -1,14 +1,14 @@
 /**
- * `npm run sim`: runs simulated worlds and says what went wrong in them.
+ * `npm run sim`: runs simulated worlds and reports violations.
  *
  *   npm run sim -- --seeds 2000           the seeds from 1 to 2000
  *   npm run sim -- --from 5000 --seeds 9  nine seeds from 5000 on
- *   npm run sim -- --seed 42 --trace      one seed, with all that happened in it
+ *   npm run sim -- --seed 42 --trace      one seed, with its whole history
  *   npm run sim -- --recipe pool --seeds 200   worlds in which that recipe is used
  *   npm run sim -- --replicas --seeds 200      worlds with replicas on a shared log
- *   npm run sim -- --mutants              plants each known bug, and sees whether it is caught
- *   npm run sim -- --mutants --only text  only those with this text in their names
- *   npm run sim -- --mutants --replicas   only those in the replica
+ *   npm run sim -- --mutants              plants each known bug, and checks that it is caught
+ *   npm run sim -- --mutants --only name  only bugs whose names contain this string
+ *   npm run sim -- --mutants --replicas   only bugs in the replica
  *
  * `--coverage` prints what the actors used of the port and the client, one line for programs.
  * `--stop 3` ends a run after three seeds with violations (10 if not given), `--json` prints one
@@ -18,7 +18,7 @@ import { parseArgs } from 'node:util'
 import { coverage, recordCoverage } from './coverage.js'
 import { RECIPES, runRecipe } from './recipes/run-recipe.js'
 import { runSeed, type SeedResult } from './run-seed.js'
-import { Tally } from './tally.js'
+import { SeedTotals } from './seed-totals.js'
 
 const { values } = parseArgs({
   options: {
@@ -39,7 +39,7 @@ const { values } = parseArgs({
 
 const { recipe } = values
 if (recipe !== undefined && !Object.hasOwn(RECIPES, recipe)) {
-  console.error(`recipe is '${recipe}': it must be one of ${Object.keys(RECIPES).join(', ')}`)
+  console.error(`recipe is '${recipe}'; it must be one of ${Object.keys(RECIPES).join(', ')}`)
   process.exit(2)
 }
 /** The world of a seed: of the recipe that was asked for, or of locks and calls. */
@@ -48,7 +48,7 @@ const play = (seed: number, trace = false): Promise<SeedResult> =>
     ? runSeed(seed, trace, values.replicas ? 'replicas' : 'server')
     : runRecipe(recipe, seed, trace)
 
-// Errors are made by the thousand here, and where they came from is only read when tracing.
+// Worlds create thousands of errors. Their stacks are only needed when tracing.
 if (!values.trace) Error.stackTraceLimit = 0
 
 if (values.coverage) recordCoverage()
@@ -72,18 +72,18 @@ async function one(seed: number, trace: boolean): Promise<number> {
 }
 
 async function many(from: number, count: number, stop: number): Promise<number> {
-  const tally = new Tally(count)
-  for (let seed = from; seed < from + count && tally.failed.length < stop; seed++) {
+  const totals = new SeedTotals(count)
+  for (let seed = from; seed < from + count && totals.failed.length < stop; seed++) {
     const result = await play(seed)
-    tally.add(result)
+    totals.add(result)
     if (values.json || values.coverage) continue
     report(result)
-    if (tally.done % 100 === 0) tally.showProgress(process.stderr)
+    if (totals.done % 100 === 0) totals.showProgress(process.stderr)
   }
   if (values.coverage) console.log(JSON.stringify(coverage()))
-  else if (values.json) console.log(tally.json())
-  else console.log(tally.summary())
-  return tally.failed.length > 0 ? 1 : 0
+  else if (values.json) console.log(totals.json())
+  else console.log(totals.summary())
+  return totals.failed.length > 0 ? 1 : 0
 }
 
 function report({ seed, violations }: SeedResult): void {

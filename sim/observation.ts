@@ -12,7 +12,7 @@ import type {
   Token,
 } from 'leasehold/port'
 
-/** What a client was told that was true at one revision, whoever it was. */
+/** A fact about one revision that a client received. */
 export type Observation = { readonly client: string; readonly revision: Revision } & (
   | {
       readonly type: 'placed'

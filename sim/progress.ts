@@ -1,8 +1,8 @@
 import type { SimNode } from 'leasehold/testing'
 import { Locker } from './actors/locker.js'
-import type { Cast } from './cast.js'
-import { FINALES, FinaleStage } from './finales.js'
-import type { Scene } from './scene.js'
+import type { Actors } from './actors.js'
+import type { Harness } from './harness.js'
+import { CheckContext, PROGRESS_CHECKS } from './progress-checks.js'
 
 /** How long after the healing everything must work again, beside what leases take to run out. */
 const SLACK_MS = 1500
@@ -16,53 +16,57 @@ const LONG_TTL_MS = 3000
 const LOST_MS = 300
 const ASK_AGAIN_MS = 1000
 const CUT_OFF_TTL_MS = 2000
-/** How long it takes at most to stand in line. */
-const IN_LINE_MS = 300
-/** What was begun before has come to its end by then. */
+/** The longest time until a claim is in the queue. */
+const QUEUED_MS = 300
+/** Earlier operations have ended by then. */
 const REST_MS = 1000
-/** When the last thing happens that must be seen in time, counted from the healing. */
+/** When the last event happens that all watches must deliver, counted from the healing. */
 const ANNOUNCED_MS = 8000
-/** When everything that nobody renews has run out, counted from the healing. */
+/** When all leases without renewals have expired, counted from the healing. */
 const RUN_OUT_MS = 9500
 
-/** One dies with a lock, and another must get it in time; and one of the other things is tried. */
-export function checkProgress(scene: Scene, cast: Cast): void {
-  const { world, faults } = scene
-  const [first, second] = cast.lockers as readonly [Locker, Locker]
-  const last = cast.lockers[cast.lockers.length - 1]!
-  for (const actor of [...cast.lockers, ...cast.callers, ...cast.others]) actor.stop()
-  // What was held in the time of trouble runs out first, on the slowest clock, after a restart.
+/** A holder dies, and the next waiter must get its key in time. One more check runs beside it. */
+export function checkProgress(harness: Harness, actors: Actors): void {
+  const { world, faults } = harness
+  const [first, second] = actors.lockers as readonly [Locker, Locker]
+  const last = actors.lockers[actors.lockers.length - 1]!
+  for (const actor of [...actors.lockers, ...actors.callers, ...actors.others]) actor.stop()
+  // Leases from the time of faults expire first, on the slowest clock, after a restart.
   const leftovers = (3000 + 400) * (1 + faults.drift) + SLACK_MS
-  const notAtAll = (what: string, error: unknown): void =>
-    scene.progressed(`${what} (${error})`, Infinity, 0)
-  world.after(ANNOUNCED_MS, () => scene.lastAnnouncement())
+  const neverHappened = (what: string, error: unknown): void =>
+    harness.progressed(`${what} (${error})`, Infinity, 0)
+  world.after(ANNOUNCED_MS, () => harness.lastAnnouncement())
   world.after(RUN_OUT_MS, () => {
-    lookAround(scene, last.node).catch((error) => world.fail(error))
+    reportRemaining(harness, last.node).catch((error) => world.fail(error))
   })
   world.after(leftovers, () => {
-    takeOver(scene, first, second).catch((error) => notAtAll('the key of one who died', error))
-    const { finale } = scene.casting
-    if (finale === 'revocation') {
-      revoke(scene, last).catch((error) => notAtAll('the news of a revocation', error))
-    } else if (finale === 'lost answer') {
+    takeOver(harness, first, second).catch((error) =>
+      neverHappened('the key of a dead holder', error),
+    )
+    const { finalCheck } = harness.setup
+    if (finalCheck === 'revocation') {
+      revoke(harness, last).catch((error) => neverHappened('the notice of a revocation', error))
+    } else if (finalCheck === 'lost answer') {
       world.after(REST_MS, () => {
-        const next = new Locker(scene, 'zoe', cast.resource, 0)
-        loseAnswer(scene, last, next).catch((error) =>
-          notAtAll('a lock whose answer was lost', error),
+        const next = new Locker(harness, 'zoe', actors.resource, 0)
+        loseAnswer(harness, last, next).catch((error) =>
+          neverHappened('a lock whose answer was lost', error),
         )
       })
-    } else if (finale === 'dead in line') {
-      const dies = new Locker(scene, 'zac', cast.resource, 0)
-      const next = new Locker(scene, 'zoe', cast.resource, 0)
-      passOver(scene, last, dies, next).catch((error) => notAtAll('a key behind a dead', error))
-    } else if (finale !== 'old keys') {
-      const stage = new FinaleStage(scene, last, cast.resource, slackOf(scene))
-      FINALES[finale](stage).catch((error) => notAtAll(finale, error))
+    } else if (finalCheck === 'dead waiter') {
+      const dies = new Locker(harness, 'zac', actors.resource, 0)
+      const next = new Locker(harness, 'zoe', actors.resource, 0)
+      passOver(harness, last, dies, next).catch((error) =>
+        neverHappened('the key after a waiter died', error),
+      )
+    } else if (finalCheck !== 'old keys') {
+      const context = new CheckContext(harness, last, actors.resource, slackOf(harness))
+      PROGRESS_CHECKS[finalCheck](context).catch((error) => neverHappened(finalCheck, error))
     } else {
       for (const old of ['job', 'report', 'doc', 'gpu']) {
         last.once(old, 4000).then(
-          (took) => scene.progressed(`${old}, held in the time of trouble,`, took, 400),
-          (error) => notAtAll(old, error),
+          (took) => harness.progressed(`${old}, held during the faults,`, took, 400),
+          (error) => neverHappened(old, error),
         )
       }
     }
@@ -70,18 +74,18 @@ export function checkProgress(scene: Scene, cast: Cast): void {
 }
 
 /**
- * The answer to a claim is lost; the client asks again, and finds that it has what it asked for.
- * Then it is cut off: it must have stopped believing when the next one is told, though it heard
- * long after the store had begun to count.
+ * The answer to a claim is lost. The client asks again and learns that it holds the lock. Then it is
+ * cut off. It must stop believing before the next holder is notified, although it received its answer
+ * long after the store started to count.
  */
-async function loseAnswer(scene: Scene, one: Locker, next: Locker): Promise<void> {
-  const { network, world } = scene
-  const server = scene.servers.of(one.node)
+async function loseAnswer(harness: Harness, one: Locker, next: Locker): Promise<void> {
+  const { network, world } = harness
+  const server = harness.servers.of(one.node)
   const begun = world.now
   network.cut(server.node, one.node)
   world.after(LOST_MS, () => network.heal(server.node, one.node))
   await one.take('asked twice', CUT_OFF_TTL_MS)
-  scene.progressed('a lock whose answer was lost', world.now - begun, LOST_MS + ASK_AGAIN_MS)
+  harness.progressed('a lock whose answer was lost', world.now - begun, LOST_MS + ASK_AGAIN_MS)
   network.cut(one.node, server.node)
   network.cut(server.node, one.node)
   await next.start()
@@ -90,64 +94,69 @@ async function loseAnswer(scene: Scene, one: Locker, next: Locker): Promise<void
   network.heal(server.node, one.node)
 }
 
-/** One who stands in line dies, and the key goes to the one behind, as if they had never stood there. */
-async function passOver(scene: Scene, holder: Locker, dies: Locker, next: Locker): Promise<void> {
-  const { world, faults } = scene
+/** A waiter dies in the queue, and the key goes to the next waiter. */
+async function passOver(
+  harness: Harness,
+  holder: Locker,
+  dies: Locker,
+  next: Locker,
+): Promise<void> {
+  const { world, faults } = harness
   const key = 'line'
   await dies.start()
   await next.start()
-  const lives = 2 * IN_LINE_MS + TTL_MS / (1 - faults.drift) + slackOf(scene)
-  world.after(IN_LINE_MS, () => {
-    dies.waitAndDie(key, TTL_MS, IN_LINE_MS).catch((error) => world.fail(error))
+  const lives = 2 * QUEUED_MS + TTL_MS / (1 - faults.drift) + slackOf(harness)
+  world.after(QUEUED_MS, () => {
+    dies.waitAndDie(key, TTL_MS, QUEUED_MS).catch((error) => world.fail(error))
   })
-  const standBehind = async (): Promise<number> => {
-    await new Promise<void>((resolve) => world.after(2 * IN_LINE_MS, resolve))
+  const waitBehind = async (): Promise<number> => {
+    await new Promise<void>((resolve) => world.after(2 * QUEUED_MS, resolve))
     const asked = world.now
     return asked + (await next.once(key, 4000))
   }
   const letGo = holder.takeFor(key, LONG_TTL_MS, lives).then(() => world.now)
-  const [released, held] = await Promise.all([letGo, standBehind()])
-  scene.progressed('the key behind one who died in line', held - released, slackOf(scene))
+  const [released, held] = await Promise.all([letGo, waitBehind()])
+  harness.progressed('the key after a waiter died', held - released, slackOf(harness))
 }
 
 /** A lease is revoked, and its holder hears of it without having to ask. */
-async function revoke(scene: Scene, one: Locker): Promise<void> {
-  const { world } = scene
+async function revoke(harness: Harness, one: Locker): Promise<void> {
+  const { world } = harness
   const { lease, lost } = await one.take('revoked', LONG_TTL_MS)
   const begun = world.now
-  await scene.store(one.node).revoke({ target: { lease }, by: 'the simulation' })
-  const bound = slackOf(scene)
+  await harness.store(one.node).revoke({ target: { lease }, by: 'the simulation' })
+  const bound = slackOf(harness)
   world.after(bound, () => {
     const took = lost() ? world.now - begun : Infinity
-    scene.progressed('the news of a revocation', took, 2 * bound)
+    harness.progressed('the notice of a revocation', took, 2 * bound)
   })
 }
 
-/** Two writes at the most, each of which may need a new segment, and a message each way. */
-function slackOf({ casting, faults: { disk, link } }: Scene): number {
+/** At most two writes, each with a new segment, and a message each way. */
+function slackOf({ setup, faults: { disk, link } }: Harness): number {
   const messages = 4 * 2 * link.delay[0]
-  if (casting.store === 'memory') return LATENESS_MS + messages
-  if (casting.store === 'log') return LATENESS_MS + LOG_MS + 2 * messages
+  if (setup.store === 'memory') return LATENESS_MS + messages
+  if (setup.store === 'log') return LATENESS_MS + LOG_MS + 2 * messages
   return LATENESS_MS + 4 * 2 * disk.sync[0] + messages
 }
 
-/** Sees which leases are left. */
-async function lookAround(scene: Scene, node: SimNode): Promise<void> {
-  const read = scene.world.now
-  const { leases } = await scene.store(node).read({ leases: true })
-  for (const { id } of leases) scene.remains(id, read)
+/** Reports the leases that still exist. */
+async function reportRemaining(harness: Harness, node: SimNode): Promise<void> {
+  const read = harness.world.now
+  const { leases } = await harness.store(node).read({ leases: true })
+  for (const { id } of leases) harness.remains(id, read)
 }
 
-async function takeOver(scene: Scene, first: Locker, second: Locker): Promise<void> {
-  const { world, faults } = scene
+async function takeOver(harness: Harness, first: Locker, second: Locker): Promise<void> {
+  const { world, faults } = harness
   const key = 'progress'
   const asked = world.now
   await first.holdAndDie(key, TTL_MS)
   const died = world.now
   await second.once(key, 4000)
   // The server granted after it was asked, so it could not end the lease before this.
-  const expiry = asked + TTL_MS / scene.truth.serverRate
-  scene.tookOver(world.now - expiry)
-  const bound = TTL_MS / (1 - faults.drift) + slackOf(scene)
-  scene.progressed('the key of one who died', world.now - died, bound)
+  const expiry = asked + TTL_MS / harness.truth.serverRate
+  harness.tookOver(world.now - expiry)
+  const bound = TTL_MS / (1 - faults.drift) + slackOf(harness)
+  harness.progressed('the key of a dead holder', world.now - died, bound)
 }

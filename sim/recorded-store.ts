@@ -22,33 +22,33 @@ import type {
   WatchTarget,
 } from 'leasehold/port'
 import { exercised } from './coverage.js'
+import type { Harness } from './harness.js'
 import type { LeaseRecord } from './history.js'
 import type { Observation } from './observation.js'
-import type { Scene } from './scene.js'
 
-type Told = Observation extends infer One
+type Observed = Observation extends infer One
   ? One extends Observation
     ? Omit<One, 'client'>
     : never
   : never
 
 /**
- * The store as a client sees it, which records what the client is told: when the renewals were sent
+ * The store as a client sees it. It records what the client receives: when the renewals were sent
  * that were answered, which leases are gone, and what was said of each revision.
  */
 export class RecordedStore implements LeaseStore {
   readonly guarantees: Guarantees
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #client: string
   readonly #inner: LeaseStore
-  readonly #line: string | undefined
+  readonly #stream: string | undefined
   readonly #firstSent = new Map<string, number>()
 
-  constructor(scene: Scene, client: string, inner: LeaseStore, line?: string) {
-    this.#scene = scene
+  constructor(harness: Harness, client: string, inner: LeaseStore, stream?: string) {
+    this.#harness = harness
     this.#client = client
     this.#inner = inner
-    this.#line = line
+    this.#stream = stream
     this.guarantees = inner.guarantees
   }
 
@@ -56,7 +56,7 @@ export class RecordedStore implements LeaseStore {
     exercised('grant', request)
     // A repeated request may be answered for its first sending.
     const { request: id = '', claims } = request
-    const sent = this.#firstSent.get(id) ?? this.#scene.world.now
+    const sent = this.#firstSent.get(id) ?? this.#harness.world.now
     if (id) this.#firstSent.set(id, sent)
     return this.#inner.grant(request).then((answer) => {
       if (answer.outcome === 'granted') this.#granted(request, answer.lease, sent)
@@ -69,20 +69,20 @@ export class RecordedStore implements LeaseStore {
 
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
     exercised('renew', {})
-    const scene = this.#scene
-    const sent = scene.world.now
-    const known = leases.map((lease) => scene.leases.get(lease)?.renewedFrom ?? -Infinity)
+    const harness = this.#harness
+    const sent = harness.world.now
+    const known = leases.map((lease) => harness.leases.get(lease)?.renewedFrom ?? -Infinity)
     return this.#inner.renew(leases).then((answer) => {
       for (let at = 0; at < leases.length; at++) {
         const id = leases[at]!
-        const lease = scene.leases.get(id)
+        const lease = harness.leases.get(id)
         if (!lease) continue
         const loss = answer.lost.find((one) => one.lease === id)
         const capped = answer.capped.find((one) => one.lease === id)
         const end = loss?.end
         const lost = loss !== undefined
-        scene.renewed({ lease, sent, knownAtSending: known[at]!, lost, end, capped })
-        if (loss) scene.gone(id, end)
+        harness.renewed({ lease, sent, knownAtSending: known[at]!, lost, end, capped })
+        if (loss) harness.gone(id, end)
         else this.#renewed(lease, sent)
       }
       return answer
@@ -91,7 +91,7 @@ export class RecordedStore implements LeaseStore {
 
   claim(request: ClaimRequest): Promise<Claimed | Busy> {
     exercised('claim', request)
-    const record = this.#scene.leases.get(request.lease)
+    const record = this.#harness.leases.get(request.lease)
     if (record) record.claimed = true
     return this.#inner.claim(request).then((answer) => {
       this.#placed(request, request.claims, answer, request.lease)
@@ -103,7 +103,7 @@ export class RecordedStore implements LeaseStore {
     exercised('release', request)
     const { lease, keys, token } = request
     return this.#inner.release(request).then((answer) => {
-      this.#told({ type: 'released', revision: answer.revision, lease, keys, token })
+      this.#observe({ type: 'released', revision: answer.revision, lease, keys, token })
       return answer
     })
   }
@@ -112,21 +112,21 @@ export class RecordedStore implements LeaseStore {
     exercised('update', request)
     const { key, token, value } = request
     return this.#inner.update(request).then((answer) => {
-      this.#told({ type: 'updated', revision: answer.revision, key, token, value })
+      this.#observe({ type: 'updated', revision: answer.revision, key, token, value })
       return answer
     })
   }
 
   revoke(request: RevokeRequest): Promise<Revoked> {
     exercised('revoke', request)
-    const force = this.#scene.forced(this.#client, request)
+    const force = this.#harness.forced(this.#client, request)
     return this.#inner.revoke(request).then((answer) => {
       const { revision, leases, claims, more } = answer
       const { after, target } = request
       // A break that changed nothing, because the lease ends as soon without it, is no limit itself.
       const isVain = after !== undefined && leases === 0
-      if (!isVain) force.answered = Math.min(force.answered, this.#scene.world.now)
-      if (!after) this.#told({ type: 'revoked', revision, target, leases, claims, more })
+      if (!isVain) force.answered = Math.min(force.answered, this.#harness.world.now)
+      if (!after) this.#observe({ type: 'revoked', revision, target, leases, claims, more })
       return answer
     })
   }
@@ -154,19 +154,19 @@ export class RecordedStore implements LeaseStore {
   }
 
   #granted(request: GrantRequest, lease: LeaseId, sent: number): void {
-    if (this.#scene.leases.has(lease)) return
+    if (this.#harness.leases.has(lease)) return
     const { ttl, grace = 0, maxLife = Infinity, parent, holder, claims } = request
     const claimed = claims !== undefined && claims.length > 0
     const record: LeaseRecord = {
-      ...{ lease, holder, ttl, grace, maxLife, parent, claimed, line: this.#line },
-      ...{ grantedFrom: sent, grantedBy: this.#scene.world.now, renewedFrom: sent, ended: false },
-      ...{ toldAt: this.#scene.world.now, knownBefore: sent },
+      ...{ lease, holder, ttl, grace, maxLife, parent, claimed, stream: this.#stream },
+      ...{ grantedFrom: sent, grantedBy: this.#harness.world.now, renewedFrom: sent, ended: false },
+      ...{ toldAt: this.#harness.world.now, knownBefore: sent },
     }
-    this.#scene.leases.set(lease, record)
+    this.#harness.leases.set(lease, record)
   }
 
   #renewed(lease: LeaseRecord, sent: number): void {
-    const { now } = this.#scene.world
+    const { now } = this.#harness.world
     if (lease.toldAt < now) {
       lease.toldAt = now
       lease.knownBefore = lease.renewedFrom
@@ -181,10 +181,10 @@ export class RecordedStore implements LeaseStore {
     lease: LeaseId,
   ): void {
     const { revision, ahead } = answer
-    if (answer.outcome === 'busy') this.#told({ type: 'busy', revision, claims, ahead })
+    if (answer.outcome === 'busy') this.#observe({ type: 'busy', revision, claims, ahead })
     else {
       const { token, holds } = answer
-      this.#told({ type: 'placed', revision, lease, claims, ifFree, token, holds, ahead })
+      this.#observe({ type: 'placed', revision, lease, claims, ifFree, token, holds, ahead })
     }
   }
 
@@ -193,32 +193,32 @@ export class RecordedStore implements LeaseStore {
     if ('key' in query && 'holders' in reading) {
       const { claims, holders, count } = reading
       const keys = [{ key: query.key, claims, holders, count }]
-      this.#told({ type: 'keys', revision, keys, limit: query.limit ?? Infinity })
+      this.#observe({ type: 'keys', revision, keys, limit: query.limit ?? Infinity })
     } else if ('prefix' in query && 'keys' in reading) {
       const { prefix, after = '' } = query
       const { keys, more } = reading
-      this.#told({ type: 'prefix', revision, prefix, after, keys, more })
+      this.#observe({ type: 'prefix', revision, prefix, after, keys, more })
     } else if ('lease' in query && 'claims' in reading && query.limit === undefined) {
-      this.#told({ type: 'lease', revision, lease: query.lease, claims: reading.claims })
+      this.#observe({ type: 'lease', revision, lease: query.lease, claims: reading.claims })
     } else if ('history' in query && 'tenures' in reading) {
       const { tenures } = reading
-      this.#told({ type: 'history', revision, key: query.history, tenures })
+      this.#observe({ type: 'history', revision, key: query.history, tenures })
     }
   }
 
   #noticed(lease: LeaseId, notice: Notice): void {
-    if (notice.type === 'gone') this.#scene.gone(lease, notice.end)
+    if (notice.type === 'gone') this.#harness.gone(lease, notice.end)
     else if (notice.type === 'standing') {
-      this.#told({ type: 'standing', revision: notice.revision, lease, claims: notice.claims })
+      this.#observe({ type: 'standing', revision: notice.revision, lease, claims: notice.claims })
     } else if (notice.type === 'holds') {
-      this.#told({ type: 'holds', revision: notice.revision, lease, token: notice.token })
+      this.#observe({ type: 'holds', revision: notice.revision, lease, token: notice.token })
     } else if (notice.type === 'removed') {
       const { revision, key, token } = notice
-      this.#told({ type: 'removed', revision, lease, key, token })
+      this.#observe({ type: 'removed', revision, lease, key, token })
     }
   }
 
-  #told(told: Told): void {
-    this.#scene.observed({ client: this.#client, ...told } as Observation)
+  #observe(observed: Observed): void {
+    this.#harness.observed({ client: this.#client, ...observed } as Observation)
   }
 }

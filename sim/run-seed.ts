@@ -1,11 +1,11 @@
-import { assemble, type Worlds } from './cast.js'
+import { startActors, type Worlds } from './actors.js'
 import type { Violation } from './checker.js'
+import { heal, planFaults } from './fault-plan.js'
+import { Harness } from './harness.js'
 import { checkProgress } from './progress.js'
-import { Scene } from './scene.js'
-import { heal, makeTrouble } from './trouble.js'
 
-/** How long things go wrong, and how long the healed system is then watched: 30 s in all. */
-const TROUBLE_MS = 20_000
+/** How long faults happen, and how long the healed system is checked then: 30 s in all. */
+const FAULTS_MS = 20_000
 const HEALED_MS = 10_000
 
 export interface SeedResult {
@@ -13,7 +13,7 @@ export interface SeedResult {
   readonly violations: readonly Violation[]
   readonly hash: number
   readonly trace: readonly string[]
-  /** How many times somebody held, and how many calls were answered: a world must not be idle. */
+  /** How many times a client held, and how many calls were answered: a world must not be idle. */
   readonly held: number
   readonly calls: number
   /** How long after the expiry of a dead holder's lease the next one held, in milliseconds. */
@@ -26,32 +26,32 @@ export async function runSeed(
   trace = false,
   worlds: Worlds = 'server',
 ): Promise<SeedResult> {
-  const scene = new Scene(seed, trace, worlds)
-  const { world } = scene
+  const harness = new Harness(seed, trace, worlds)
+  const { world } = harness
   try {
-    await play(scene)
+    await play(harness)
   } catch (error) {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    scene.violations.push({ checker: 'no code fails', message, time: world.elapsed })
+    harness.violations.push({ checker: 'no code fails', message, time: world.elapsed })
   }
-  const { violations, held, calls, lateness } = scene
+  const { violations, held, calls, lateness } = harness
   const { hash } = world
   return { seed, violations, hash, trace: world.trace, held, calls: calls.length, lateness }
 }
 
-async function play(scene: Scene): Promise<void> {
-  const { world } = scene
+async function play(harness: Harness): Promise<void> {
+  const { world } = harness
   const begin = world.now
-  // The server comes up before anyone asks: its start is part of the world's time too.
-  scene.startServers()
+  // The servers start before the first call. Their start is part of the world's time.
+  harness.startServers()
   await world.run(begin + 1500)
   // A disk that fails at the first start delays it.
-  while (!scene.servers.areServing) await world.run(world.now + 1500)
-  const cast = assemble(scene)
-  makeTrouble(scene, cast, begin + TROUBLE_MS)
-  await world.run(begin + TROUBLE_MS)
-  heal(scene, cast)
-  checkProgress(scene, cast)
-  await world.run(begin + TROUBLE_MS + HEALED_MS)
-  scene.finish()
+  while (!harness.servers.areServing) await world.run(world.now + 1500)
+  const actors = startActors(harness)
+  planFaults(harness, actors, begin + FAULTS_MS)
+  await world.run(begin + FAULTS_MS)
+  heal(harness, actors)
+  checkProgress(harness, actors)
+  await world.run(begin + FAULTS_MS + HEALED_MS)
+  harness.finish()
 }

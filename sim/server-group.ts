@@ -1,5 +1,5 @@
 import { type Network, SimLog, type SimNode, SimServer, type World } from 'leasehold/testing'
-import type { Casting } from './cast.js'
+import type { WorldSetup } from './actors.js'
 import { LogLag } from './log-lag.js'
 
 /** The servers of a world, and the log that several of them share. */
@@ -13,7 +13,7 @@ export class ServerGroup {
   readonly #world: World
   readonly #clients = new Map<string, number>()
 
-  constructor(world: World, network: Network, { servers, store }: Casting, rate: () => number) {
+  constructor(world: World, network: Network, { servers, store }: WorldSetup, rate: () => number) {
     this.#world = world
     const rates = Array.from({ length: servers }, rate)
     this.fastest = Math.max(...rates)

@@ -1,23 +1,23 @@
 import type { LeaseStore, RevokeTarget } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
-import type { Scene } from '../scene.js'
+import type { Harness } from '../harness.js'
 
 /** Looks at what others hold through the client, and takes it from them: at once, or with a period. */
 export class Breaker {
   readonly node: SimNode
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #random: SeededRandom
   readonly #store: LeaseStore
   readonly #keys: readonly string[]
   #reasons = 1
   #stopping = false
 
-  constructor(scene: Scene, name: string, keys: readonly string[]) {
-    this.#scene = scene
+  constructor(harness: Harness, name: string, keys: readonly string[]) {
+    this.#harness = harness
     this.#keys = keys
-    this.node = scene.client(name)
+    this.node = harness.client(name)
     this.#random = this.node.random
-    this.#store = scene.store(this.node)
+    this.#store = harness.store(this.node)
   }
 
   start(): void {
@@ -56,6 +56,6 @@ export class Breaker {
   }
 
   #later(ms: number, run: () => void): void {
-    this.#scene.world.after(ms, this.node.guard(run))
+    this.#harness.world.after(ms, this.node.guard(run))
   }
 }

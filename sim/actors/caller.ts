@@ -1,7 +1,7 @@
 import { isLeaseholdError } from 'leasehold'
 import type { LeaseId } from 'leasehold/port'
+import type { Harness } from '../harness.js'
 import type { Call, CallAnswer } from '../history.js'
-import type { Scene } from '../scene.js'
 import { PortUser } from './port-user.js'
 
 const KEYS = ['raw/a', 'raw/b']
@@ -15,8 +15,8 @@ export class Caller extends PortUser {
   #mine: { readonly key: string; readonly token: number }[] = []
   #requests = 0
 
-  constructor(scene: Scene, name: string) {
-    super(scene, name, 500)
+  constructor(harness: Harness, name: string) {
+    super(harness, name, 500)
   }
 
   protected forget(): void {
@@ -89,10 +89,10 @@ export class Caller extends PortUser {
 
   #readKey(): void {
     const key = this.random.pick([...KEYS, 'job', 'gpu'])
-    const invoked = this.scene.world.now
+    const invoked = this.harness.world.now
     this.store.read({ key }).then(
       ({ revision, claims, holders }) => {
-        this.scene.keyRead({ key, revision, invoked, claims, holders })
+        this.harness.keyRead({ key, revision, invoked, claims, holders })
       },
       () => undefined,
     )
@@ -104,17 +104,17 @@ export class Caller extends PortUser {
         if (!lease) return
         const { grace, renewedAt, until } = lease
         const tokens = claims.map(({ token }) => token)
-        const unanswered = this.scene.calls.reduce(
+        const unanswered = this.harness.calls.reduce(
           (count, call) => (call.lease === id && !call.answer ? count + 1 : count),
           0,
         )
-        this.scene.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, unanswered })
+        this.harness.leaseRead({ lease: id, ttl, grace, renewedAt, until, tokens, unanswered })
       },
       () => undefined,
     )
   }
 
-  /** Sends a call, and where it has a request id perhaps again; each answer is recorded. */
+  /** Sends a call, sometimes twice if it has a request id. Each answer is recorded. */
   #send(call: Call, ask: () => Promise<CallAnswer>): void {
     const send = (): void => {
       ask().then(
@@ -135,12 +135,12 @@ export class Caller extends PortUser {
 
   #answered(call: Call, answer: CallAnswer): void {
     if (call.answer) {
-      this.scene.repeated({ ...call, answer })
+      this.harness.repeated({ ...call, answer })
       return
     }
     call.answer = answer
-    call.answered = this.scene.world.now
-    this.scene.called(call)
+    call.answered = this.harness.world.now
+    this.harness.called(call)
   }
 
   #call(
@@ -151,7 +151,7 @@ export class Caller extends PortUser {
     ttl: number,
     request: string | undefined,
   ): Call {
-    const invoked = this.scene.world.now
+    const invoked = this.harness.world.now
     const client = this.node.name
     const call: Call = {
       client,
@@ -165,7 +165,7 @@ export class Caller extends PortUser {
       answered: Infinity,
       answer: undefined,
     }
-    this.scene.calls.push(call)
+    this.harness.calls.push(call)
     return call
   }
 

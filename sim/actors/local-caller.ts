@@ -1,7 +1,7 @@
 import type { LeaseStore } from 'leasehold/port'
 import type { SimServer } from 'leasehold/testing'
 import { ONCE } from '../checkers/i08-counts-once.js'
-import type { Scene } from '../scene.js'
+import type { Harness } from '../harness.js'
 
 const TTL_MS = 1500
 
@@ -11,18 +11,18 @@ const TTL_MS = 1500
  * a server that is behind the log must not answer with what it has.
  */
 export class LocalCaller {
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #server: SimServer
   #calls = 0
   #stopping = false
 
-  constructor(scene: Scene, server: SimServer) {
-    this.#scene = scene
+  constructor(harness: Harness, server: SimServer) {
+    this.#harness = harness
     this.#server = server
   }
 
   start(): void {
-    const { world } = this.#scene
+    const { world } = this.#harness
     world.after(world.random.between(100, 1200), () => {
       if (this.#stopping) return
       this.#call()
@@ -44,9 +44,9 @@ export class LocalCaller {
   }
 
   #read(store: LeaseStore): void {
-    const invoked = this.#scene.world.now
+    const invoked = this.#harness.world.now
     store.read({ leases: true, limit: 1 }).then(
-      ({ revision }) => this.#scene.revision(revision, invoked),
+      ({ revision }) => this.#harness.revision(revision, invoked),
       () => undefined,
     )
   }

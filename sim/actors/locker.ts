@@ -2,15 +2,15 @@ import { type Hold, Leasehold, type Lock, type LockOptions } from 'leasehold'
 import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
 import { exercised, recorded } from '../coverage.js'
+import type { Harness } from '../harness.js'
 import type { Holding } from '../history.js'
-import type { Scene } from '../scene.js'
+import { drawLockRequest, type LockRequest } from './lock-request.js'
 import type { Resource } from './resource.js'
-import { drawWish, type Wish } from './wish.js'
 
 /** A user of the client: takes locks, works under them, sends fenced writes, gives them back. */
 export class Locker {
   readonly node: SimNode
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #resource: Resource
   readonly #random: SeededRandom
   readonly #loops: number
@@ -21,12 +21,12 @@ export class Locker {
   #store: LeaseStore | undefined
   #stopping = false
 
-  /** It takes `loops` locks at a time, as long as there is trouble. */
-  constructor(scene: Scene, name: string, resource: Resource, loops: number) {
+  /** It takes `loops` locks at a time, while faults happen. */
+  constructor(harness: Harness, name: string, resource: Resource, loops: number) {
     this.#loops = loops
-    this.#scene = scene
+    this.#harness = harness
     this.#resource = resource
-    this.node = scene.client(name)
+    this.node = harness.client(name)
     this.#random = this.node.random
   }
 
@@ -39,7 +39,7 @@ export class Locker {
   }
 
   async start(): Promise<void> {
-    const { world } = this.#scene
+    const { world } = this.#harness
     await this.#open()
     for (let loop = 0; loop < this.#loops; loop++) {
       world.after(
@@ -54,37 +54,37 @@ export class Locker {
       holder: this.name,
       clock: this.node.clock(),
       random: this.node.random,
-      drift: this.#scene.driftBound,
+      drift: this.#harness.driftBound,
       margin: this.#random.pick([0, 5, undefined]),
       callTimeout: this.#random.pick([200, 600]),
       jitter: this.#random.pick([undefined, 0, 0.5]),
     }
     exercised('open', options)
-    const store = await this.#scene.connect(this.node)
+    const store = await this.#harness.connect(this.node)
     this.#store = store
     const leasehold = await Leasehold.open(store, options)
     this.#parents = []
     leasehold.on('lost', ({ lease, claims, error }) => {
-      const record = this.#scene.leases.get(lease)
+      const record = this.#harness.leases.get(lease)
       const { reason, by, why } = error
       const keys = claims.map(({ key }) => key)
-      if (record) this.#scene.lost({ client: this.name, lease: record, keys, reason, by, why })
+      if (record) this.#harness.lost({ client: this.name, lease: record, keys, reason, by, why })
     })
     this.#leasehold = recorded('leasehold', leasehold)
   }
 
   crash(): void {
     if (!this.node.running) return
-    this.#scene.world.note(this.name, 'is killed')
+    this.#harness.world.note(this.name, 'is killed')
     this.node.crash()
     this.#holdings.clear()
-    this.#scene.world.after(this.#random.between(10, 4000), () => this.restart())
+    this.#harness.world.after(this.#random.between(10, 4000), () => this.restart())
   }
 
   restart(): void {
     if (this.node.running || this.#stopping) return
     this.node.start(() => {
-      this.start().catch((error) => this.#scene.world.fail(error))
+      this.start().catch((error) => this.#harness.world.fail(error))
     })
   }
 
@@ -95,16 +95,16 @@ export class Locker {
 
   /** Takes a lock and gives it back, once; for when the system is whole. */
   async once(key: string, wait: number): Promise<number> {
-    const begun = this.#scene.world.now
+    const begun = this.#harness.world.now
     const lock = await this.#leasehold!.lock(key, { ttl: 1000, wait })
-    const took = this.#scene.world.now - begun
+    const took = this.#harness.world.now - begun
     await lock.release().catch(() => undefined)
     return took
   }
 
   /** Takes a lock and keeps it. Answers with its lease, and how it stands. */
   async take(key: string, ttl: number): Promise<{ lease: LeaseId; lost: () => boolean }> {
-    const invoked = this.#scene.world.now
+    const invoked = this.#harness.world.now
     const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
     this.#held({ keys: [key], options: {}, ttl, grace: 0, invoked }, lock)
     return { lease: lock.lease, lost: () => lock.state === 'lost' }
@@ -117,9 +117,9 @@ export class Locker {
     lock.release().catch(() => undefined)
   }
 
-  /** Stands in line for a lock, and dies there. */
+  /** Waits for a lock, and dies in the queue. */
   async waitAndDie(key: string, ttl: number, ms: number): Promise<void> {
-    const { world } = this.#scene
+    const { world } = this.#harness
     this.#leasehold!.lock(key, { ttl, wait: 4000 }).catch(() => undefined)
     await new Promise<void>((resolve) => world.after(ms, resolve))
     world.note(this.name, 'dies waiting', () => key)
@@ -129,7 +129,7 @@ export class Locker {
   /** Takes a lock, and dies with it. */
   async holdAndDie(key: string, ttl: number): Promise<void> {
     await this.#leasehold!.lock(key, { ttl, wait: 10_000 })
-    this.#scene.world.note(this.name, 'dies holding', () => key)
+    this.#harness.world.note(this.name, 'dies holding', () => key)
     this.node.crash()
   }
 
@@ -143,26 +143,26 @@ export class Locker {
 
   async #work(): Promise<void> {
     if (this.#random.chance(0.02)) return this.#closeAndOpen()
-    const wish = drawWish(this.#random, this.#scene.casting.keys, this.#parents)
-    const invoked = this.#scene.world.now
-    if (wish.way === 'with') {
-      await this.#leasehold!.withLock(wish.keys, wish.options, (lock) =>
-        this.#begin(wish, invoked, lock),
+    const request = drawLockRequest(this.#random, this.#harness.setup.keys, this.#parents)
+    const invoked = this.#harness.world.now
+    if (request.way === 'with') {
+      await this.#leasehold!.withLock(request.keys, request.options, (lock) =>
+        this.#begin(request, invoked, lock),
       )
       return
     }
-    const hold = await this.#acquire(wish)
-    if (hold !== undefined) await this.#begin(wish, invoked, hold)
+    const hold = await this.#acquire(request)
+    if (hold !== undefined) await this.#begin(request, invoked, hold)
   }
 
-  async #begin(wish: Wish, invoked: number, hold: Lock): Promise<void> {
+  async #begin(request: LockRequest, invoked: number, hold: Lock): Promise<void> {
     const held = recorded('hold', hold)
     if (this.#parents.length < 2) this.#parents.push(held.lease)
-    this.#held({ ...wish, invoked }, held)
-    await this.#use(wish, held)
+    this.#held({ ...request, invoked }, held)
+    await this.#use(request, held)
   }
 
-  async #acquire({ keys, options, way, abortAfter }: Wish): Promise<Lock | undefined> {
+  async #acquire({ keys, options, way, abortAfter }: LockRequest): Promise<Lock | undefined> {
     const leasehold = this.#leasehold!
     const which = keys.length === 1 ? keys[0]! : keys
     if (way === 'try') return (await leasehold.tryLock(which, options)).lock
@@ -172,10 +172,10 @@ export class Locker {
     return leasehold.lock(which, { ...options, signal: controller.signal })
   }
 
-  /** Gives up all that it holds by closing its client, and begins anew. */
+  /** Gives up all that it holds by closing its client, and begins isFullRead. */
   async #closeAndOpen(): Promise<void> {
     const leasehold = this.#leasehold!
-    for (const holding of this.#holdings) holding.ended = this.#scene.world.now
+    for (const holding of this.#holdings) holding.ended = this.#harness.world.now
     this.#holdings.clear()
     // Nobody asks a closed client for anything, but all that was under way comes to its end.
     await leasehold.close()
@@ -203,19 +203,19 @@ export class Locker {
       limit: options.limit ?? 0,
       token: hold.claimToken,
       lease: hold.lease,
-      told: this.#scene.world.now,
+      notified: this.#harness.world.now,
       awake: () => node.running && !node.paused && this.#holdings.has(holding),
       ended: Infinity,
     }
     this.#holdings.add(holding)
-    this.#scene.holds(holding)
+    this.#harness.holds(holding)
   }
 
   /** Works for a while, writing now and then, and gives the lock back, unless it is lost. */
-  async #use({ keys, options }: Wish, hold: Hold): Promise<void> {
+  async #use({ keys, options }: LockRequest, hold: Hold): Promise<void> {
     const random = this.#random
-    const end = this.#scene.world.now + random.between(5, 1800)
-    while (this.#scene.world.now < end && hold.state !== 'lost' && !this.#stopping) {
+    const end = this.#harness.world.now + random.between(5, 1800)
+    while (this.#harness.world.now < end && hold.state !== 'lost' && !this.#stopping) {
       await this.#rest(random.between(10, 1200))
       if (!hold.held) continue
       for (const key of keys) this.#resource.write(this.node, key, hold.token)
@@ -224,7 +224,7 @@ export class Locker {
     if (hold.state === 'lost') await this.#lookAgain(hold)
     for (const holding of this.#holdings) {
       if (holding.hold !== hold) continue
-      holding.ended = this.#scene.world.now
+      holding.ended = this.#harness.world.now
       this.#holdings.delete(holding)
     }
     if (hold.state === 'lost' && random.chance(0.3)) await this.#reclaim(hold, options)
@@ -238,12 +238,12 @@ export class Locker {
     const dice = random.next()
     hold.assertHeld()
     if (hold.remaining() > 0 && hold.signal.aborted) {
-      this.#scene.progressed('a lock that is held and whose signal is aborted', Infinity, 0)
+      this.#harness.progressed('a lock that is held and whose signal is aborted', Infinity, 0)
     }
     if (strategy === 'session') hold.touch()
     if (strategy !== 'cache' && dice < 0.15) hold.renew().catch(() => undefined)
     else if (dice < 0.25)
-      hold.update(`at ${this.#scene.world.now}`, random.pick(hold.keys)).catch(() => undefined)
+      hold.update(`at ${this.#harness.world.now}`, random.pick(hold.keys)).catch(() => undefined)
     else if (dice < 0.3) {
       this.#leasehold!.lock(hold.key, { within: hold }).then(
         (inner) => this.#leaveInner(inner, hold),
@@ -258,18 +258,18 @@ export class Locker {
     await inner.release().catch(() => undefined)
     if (state === 'held' && outer.state === 'released' && !this.#stopping) {
       const isOwn = [...this.#holdings].some(({ hold }) => hold === outer)
-      if (isOwn) this.#scene.progressed('an outer lock after its inner one', Infinity, 0)
+      if (isOwn) this.#harness.progressed('an outer lock after its inner one', Infinity, 0)
     }
   }
 
   /** Takes back what was lost, if nobody else has had it since. */
   async #reclaim(lost: Hold, options: LockOptions): Promise<void> {
-    const invoked = this.#scene.world.now
+    const invoked = this.#harness.world.now
     const { mode, limit } = options
     const asked = { ttl: 1000, ...(mode && { mode }), ...(limit && { limit }) }
     const { lock } = await this.#leasehold!.reclaim(lost, asked)
     if (lock === undefined) return
-    this.#scene.reclaimed(lost.keys, lost.claimToken, lock.claimToken)
+    this.#harness.reclaimed(lost.keys, lost.claimToken, lock.claimToken)
     this.#held({ keys: lock.keys, options, ttl: 1000, grace: 0, invoked }, lock)
     await this.#use({ keys: lock.keys, options, ttl: 1000, grace: 0, way: 'lock' }, lock)
   }
@@ -277,11 +277,11 @@ export class Locker {
   /** It stopped its work because the lock was lost: it must not be told then that it is not. */
   async #lookAgain(hold: Hold): Promise<void> {
     await this.#rest(this.#random.between(10, 1000))
-    if (hold.state !== 'lost') this.#scene.revived(this.name, hold.state)
+    if (hold.state !== 'lost') this.#harness.revived(this.name, hold.state)
   }
 
   #rests(least: number, most: number): number {
-    return this.#random.between(least, most) * this.#scene.casting.leisure
+    return this.#random.between(least, most) * this.#harness.setup.restFactor
   }
 
   #rest(ms: number): Promise<void> {
@@ -289,6 +289,6 @@ export class Locker {
   }
 
   #later(ms: number, run: () => void): void {
-    this.#scene.world.after(ms, this.node.guard(run))
+    this.#harness.world.after(ms, this.node.guard(run))
   }
 }

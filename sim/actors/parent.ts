@@ -1,19 +1,19 @@
 import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
-import type { Scene } from '../scene.js'
+import type { Harness } from '../harness.js'
 
 /** Makes leases with leases under them, and lets the whole family end by revoking, or by silence. */
 export class Parent {
   readonly node: SimNode
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #store: LeaseStore
   #families = 0
   #stopping = false
 
-  constructor(scene: Scene, name: string) {
-    this.#scene = scene
-    this.node = scene.client(name)
-    this.#store = scene.store(this.node)
+  constructor(harness: Harness, name: string) {
+    this.#harness = harness
+    this.node = harness.client(name)
+    this.#store = harness.store(this.node)
   }
 
   start(): void {
@@ -40,7 +40,7 @@ export class Parent {
       // A child's own ttl does not matter: it ends with its parent at the latest.
       members.add(await this.#grant(60_000, `${family}/${child}`, parent))
     }
-    this.#scene.families.push({ root, members })
+    this.#harness.families.push({ root, members })
     if (random.chance(0.5))
       await this.#store.revoke({ target: { lease: root }, by: this.node.name })
   }
@@ -55,6 +55,6 @@ export class Parent {
   }
 
   #later(ms: number, run: () => void): void {
-    this.#scene.world.after(ms, this.node.guard(run))
+    this.#harness.world.after(ms, this.node.guard(run))
   }
 }

@@ -1,5 +1,5 @@
 import type { SimNode } from 'leasehold/testing'
-import type { Scene } from '../scene.js'
+import type { Harness } from '../harness.js'
 
 /**
  * The protected resource: it takes writes with tokens, refuses one that is lower than the highest
@@ -7,12 +7,12 @@ import type { Scene } from '../scene.js'
  */
 export class Resource {
   readonly node: SimNode
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #highest = new Map<string, number>()
 
-  constructor(scene: Scene) {
-    this.#scene = scene
-    this.node = scene.client('resource')
+  constructor(harness: Harness) {
+    this.#harness = harness
+    this.node = harness.client('resource')
   }
 
   /** Its process dies and another is started; what it has seen is on its disk. */
@@ -22,15 +22,15 @@ export class Resource {
   }
 
   write(from: SimNode, key: string, token: number): void {
-    const sent = this.#scene.world.now
-    this.#scene.network.send(from, this.node, () => {
+    const sent = this.#harness.world.now
+    this.#harness.network.send(from, this.node, () => {
       const accepted = token >= (this.#highest.get(key) ?? 0)
       if (accepted) this.#highest.set(key, token)
-      this.#scene.wrote({ key, token, sent, arrived: this.#scene.world.now, accepted })
+      this.#harness.wrote({ key, token, sent, arrived: this.#harness.world.now, accepted })
     })
   }
 
   #restarted(): void {
-    this.#scene.world.note('resource', 'restarts')
+    this.#harness.world.note('resource', 'restarts')
   }
 }

@@ -1,28 +1,28 @@
 import type { LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
+import type { Harness } from '../harness.js'
 import type { WatchRecord } from '../history.js'
-import type { Scene } from '../scene.js'
 
-/** Watches every key, and where its line breaks goes on from where it was; on another replica, if any. */
+/** Watches every key. If its watch breaks, it resumes where it was, on another replica if there is one. */
 export class Watcher {
   readonly node: SimNode
-  readonly #scene: Scene
+  readonly #harness: Harness
   #store: LeaseStore | undefined
   #record: WatchRecord | undefined
   #revision: number | undefined
 
-  constructor(scene: Scene, name: string) {
-    this.#scene = scene
-    this.node = scene.client(name)
+  constructor(harness: Harness, name: string) {
+    this.#harness = harness
+    this.node = harness.client(name)
   }
 
   start(): void {
-    this.#scene.connect(this.node).then(
+    this.#harness.connect(this.node).then(
       (store) => {
         this.#store = store
         this.#watch()
       },
-      (error) => this.#scene.world.fail(error),
+      (error) => this.#harness.world.fail(error),
     )
   }
 
@@ -53,18 +53,18 @@ export class Watcher {
     }
     this.#revision = revision
     this.#record = { name: this.node.name, from: revision, events: [], open: true }
-    this.#scene.watches.push(this.#record)
+    this.#harness.watches.push(this.#record)
   }
 
   #startLater(): void {
     const delay = this.node.random.between(5, 300)
-    const scene = this.#scene
-    scene.world.after(
+    const harness = this.#harness
+    harness.world.after(
       delay,
       this.node.guard(() => {
-        if (scene.casting.store === 'log') {
-          scene.servers.move(this.node)
-          this.#store = scene.store(this.node)
+        if (harness.setup.store === 'log') {
+          harness.servers.move(this.node)
+          this.#store = harness.store(this.node)
         }
         this.#watch()
       }),

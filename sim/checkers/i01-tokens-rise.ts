@@ -2,10 +2,10 @@ import type { Checker, Violated } from '../checker.js'
 
 /** I1: tokens on a key are never given twice, and rise with every grant, across restarts too. */
 export function tokensRise(violated: Violated): Checker {
-  const given = new Map<string, { token: number; told: number; client: string }[]>()
+  const given = new Map<string, { token: number; notified: number; client: string }[]>()
   return {
     name: 'I1 tokens rise',
-    held({ keys, token, invoked, told, client }) {
+    held({ keys, token, invoked, notified, client }) {
       for (const key of keys) {
         const earlier = given.get(key) ?? []
         given.set(key, earlier)
@@ -13,14 +13,14 @@ export function tokensRise(violated: Violated): Checker {
           if (other.token === token) {
             violated(`${key}: token ${token} was given to ${other.client} and again to ${client}`)
           }
-          // Who asked only after the other had been told must come after the other.
-          if (other.told < invoked && other.token > token) {
+          // Who asked only after the other had been notified must come after the other.
+          if (other.notified < invoked && other.token > token) {
             violated(
               `${key}: token ${token} was given to ${client} after ${other.token} to ${other.client}`,
             )
           }
         }
-        earlier.push({ token, told, client })
+        earlier.push({ token, notified, client })
       }
     },
   }

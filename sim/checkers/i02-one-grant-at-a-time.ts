@@ -1,8 +1,8 @@
 import type { Checker, Violated } from '../checker.js'
-import { contested, type Known, livesOn, takenByForce } from '../force.js'
+import { contested, type Known, livesOn, takenByForce } from '../forced-ends.js'
 
 /**
- * I2: a key is granted anew only after the older grant was given back or has expired, unless both are
+ * I2: a key is granted isFullRead only after the older grant was given back or has expired, unless both are
  * shared. A client that was answered a renewal sent at a time t cannot have expired before
  * t + ttl + grace on the server's clock, so nobody else may have been told before that.
  */

@@ -1,5 +1,5 @@
 import type { Checker, Violated } from '../checker.js'
-import { contested, type Known, takenByForce } from '../force.js'
+import { contested, type Known, takenByForce } from '../forced-ends.js'
 
 /**
  * I3: when somebody is told that they hold a key, nobody with an older token believes so still, or

@@ -1,6 +1,6 @@
 import type { End } from 'leasehold/port'
 import type { Checker, Truth, Violated } from '../checker.js'
-import { ancestry, concerns, type Known, livesOn, period } from '../force.js'
+import { ancestry, concerns, type Known, livesOn, period } from '../forced-ends.js'
 import type { LeaseRecord } from '../history.js'
 
 /**
@@ -31,7 +31,7 @@ export function neverEarly(violated: Violated, known: Known): Checker {
     }
   }
   const afterPeriod = (record: LeaseRecord, { by, why }: End, { now, serverRate }: Truth): void => {
-    const breaks = known.forces.filter(
+    const breaks = known.forcedEnds.filter(
       (force) => period(force) > 0 && concerns(force, record, known),
     )
     const same = breaks.filter(({ request }) => request.by === by && request.why === why)

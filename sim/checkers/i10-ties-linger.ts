@@ -11,15 +11,15 @@ export const SERVER = 'leasehold-server'
  */
 export function tiesLinger(
   violated: Violated,
-  lingers: (line: string, grantedFrom: number, serverRate: number) => number,
+  lingers: (stream: string, grantedFrom: number, serverRate: number) => number,
 ): Checker {
   const check = (
-    { lease, line, grantedFrom }: LeaseRecord,
+    { lease, stream, grantedFrom }: LeaseRecord,
     end: End | undefined,
     { serverRate }: Truth,
   ): void => {
     if (end?.by !== SERVER) return
-    const early = line === undefined ? Infinity : lingers(line, grantedFrom, serverRate)
+    const early = stream === undefined ? Infinity : lingers(stream, grantedFrom, serverRate)
     if (early > 0.001) violated(`lease ${lease} was revoked ${early} ms before its linger was over`)
   }
   return {

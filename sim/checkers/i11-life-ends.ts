@@ -1,5 +1,5 @@
 import type { Checker, Violated } from '../checker.js'
-import { concerns, type Known, livesOn, period } from '../force.js'
+import { concerns, type Known, livesOn, period } from '../forced-ends.js'
 
 /**
  * I11 for breaks and longest lives: no renewal passes them. Whoever renews after the break was
@@ -12,7 +12,7 @@ export function lifeEnds(violated: Violated, known: Known): Checker {
     name: 'I11 life ends',
     renewed({ lease, sent, lost, capped }, { serverRate, slowestRate, prolonged, lag }) {
       if (lost) return
-      const ends = known.forces
+      const ends = known.forcedEnds
         .filter((force) => {
           const { target } = force.request
           if (period(force) === 0 || force.answered >= sent || force.asked < prolonged) return false

@@ -1,7 +1,7 @@
 import type { End } from 'leasehold/port'
 import type { Checker, LossRecord, Violated } from '../checker.js'
-import { ancestry, concerns, type Known, livesOn, period } from '../force.js'
-import type { Force, LeaseRecord } from '../history.js'
+import { ancestry, concerns, type Known, livesOn, period } from '../forced-ends.js'
+import type { ForcedEnd, LeaseRecord } from '../history.js'
 import { SERVER } from './i10-ties-linger.js'
 
 /** The longest margin that a client takes by itself, and what a clock's rounding is worth. */
@@ -13,8 +13,8 @@ const MARGIN_MS = 51
  * when its time may have been over.
  */
 export function rightReason(violated: Violated, known: Known, driftBound: number): Checker {
-  const asked = (loss: LossRecord): readonly Force[] =>
-    known.forces.filter((force) => {
+  const asked = (loss: LossRecord): readonly ForcedEnd[] =>
+    known.forcedEnds.filter((force) => {
       const { target } = force.request
       if ('prefix' in target) return loss.keys.some((key) => key.startsWith(target.prefix))
       if ('key' in target) return loss.keys.includes(target.key)

@@ -1,5 +1,5 @@
 import type { Checker, Violated } from '../checker.js'
-import { type Known, takenByForce } from '../force.js'
+import { type Known, takenByForce } from '../forced-ends.js'
 
 /**
  * I17: whoever is told to hold one of so many permits is no further back among those who believe to

@@ -31,13 +31,13 @@ class Replay {
 
   run(): void {
     const { observations, steps } = this.#history
-    const told = [...observations].sort((a, b) => a.revision - b.revision)
+    const ordered = [...observations].sort((a, b) => a.revision - b.revision)
     let at = 0
     for (const [index, step] of steps.entries()) {
-      const { revision, events, anew } = step
+      const { revision, events, isFullRead } = step
       // What was told of revisions that the audit has missed cannot be judged.
-      while (at < told.length && told[at]!.revision < revision) at++
-      if (anew) this.#model.reset(revision, events)
+      while (at < ordered.length && ordered[at]!.revision < revision) at++
+      if (isFullRead) this.#model.reset(revision, events)
       else {
         const wrong = this.#model.apply(revision, events)
         if (wrong) {
@@ -45,63 +45,70 @@ class Replay {
           return
         }
       }
-      this.#events = anew ? [] : events
+      this.#events = isFullRead ? [] : events
       // Revisions without events, such as the grant of a lease without claims, leave all as it is.
       const next = steps[index + 1]
-      const until = next === undefined ? Infinity : next.anew ? revision + 1 : next.revision
-      for (; at < told.length && told[at]!.revision < until; at++) {
-        if (told[at]!.revision > revision) this.#events = []
-        this.#judge(told[at]!, anew && told[at]!.revision === revision)
+      const until = next === undefined ? Infinity : next.isFullRead ? revision + 1 : next.revision
+      for (; at < ordered.length && ordered[at]!.revision < until; at++) {
+        if (ordered[at]!.revision > revision) this.#events = []
+        this.#judge(ordered[at]!, isFullRead && ordered[at]!.revision === revision)
       }
     }
   }
 
-  #judge(told: Observation, eventsUnknown: boolean): void {
-    const wrong = this.#wrongWith(told, eventsUnknown)
+  #judge(observation: Observation, eventsUnknown: boolean): void {
+    const wrong = this.#wrongWith(observation, eventsUnknown)
     if (wrong === undefined) return
-    this.#violated(`${told.client} was told "${told.type}" of revision ${told.revision}: ${wrong}`)
+    this.#violated(
+      `${observation.client} was told "${observation.type}" of revision ${observation.revision}: ${wrong}`,
+    )
   }
 
-  #wrongWith(told: Observation, eventsUnknown: boolean): string | undefined {
+  #wrongWith(observation: Observation, eventsUnknown: boolean): string | undefined {
     const model = this.#model
-    switch (told.type) {
+    switch (observation.type) {
       case 'placed':
-        return this.#placed(told)
+        return this.#placed(observation)
       case 'busy':
-        return this.#busy(told)
+        return this.#busy(observation)
       case 'released':
         if (eventsUnknown) return undefined
-        return this.#removedExactly(told.keys, told.token)
+        return this.#removedExactly(observation.keys, observation.token)
       case 'updated':
-        if (model.find(told.key, told.token)?.value === told.value) return undefined
-        return `${told.key} ${told.token} has another value`
+        if (model.find(observation.key, observation.token)?.value === observation.value)
+          return undefined
+        return `${observation.key} ${observation.token} has another value`
       case 'revoked':
-        return this.#revoked(told, eventsUnknown)
+        return this.#revoked(observation, eventsUnknown)
       case 'keys':
-        return first(told.keys, (entry) => this.#entry(entry, told.limit))
+        return first(observation.keys, (entry) => this.#entry(entry, observation.limit))
       case 'prefix':
-        return this.#prefix(told)
+        return this.#prefix(observation)
       case 'lease':
-        return this.#same(told.lease, told.claims)
+        return this.#same(observation.lease, observation.claims)
       case 'history':
-        return this.#history_(told)
+        return this.#history_(observation)
       case 'standing':
-        return this.#standing(told)
+        return this.#standing(observation)
       case 'holds':
-        if (model.of(told.lease).length === 0) return undefined
-        return model.holdsAll(told.lease, told.token) ? undefined : `${told.token} waits`
+        if (model.of(observation.lease).length === 0) return undefined
+        return model.holdsAll(observation.lease, observation.token)
+          ? undefined
+          : `${observation.token} waits`
       case 'removed':
-        return model.find(told.key, told.token) ? `${told.key} ${told.token} is there` : undefined
+        return model.find(observation.key, observation.token)
+          ? `${observation.key} ${observation.token} is there`
+          : undefined
       case 'gone': {
-        const left = model.of(told.lease)[0]
-        return left && `lease ${told.lease} still has ${left.key} ${left.token}`
+        const left = model.of(observation.lease)[0]
+        return left && `lease ${observation.lease} still has ${left.key} ${left.token}`
       }
     }
   }
 
-  #placed(told: Observation & { type: 'placed' }): string | undefined {
+  #placed(observation: Observation & { type: 'placed' }): string | undefined {
     const model = this.#model
-    const { lease, claims, ifFree, token, holds, ahead } = told
+    const { lease, claims, ifFree, token, holds, ahead } = observation
     if (ifFree && !holds) return `${token} waits, though that was not wanted`
     const own = model.of(lease).filter((claim) => claim.token === token)
     if (own.length !== claims.length)
@@ -126,8 +133,11 @@ class Replay {
     return first(ahead, (one) => model.misjudged(one, 0))
   }
 
-  #revoked(told: Observation & { type: 'revoked' }, eventsUnknown: boolean): string | undefined {
-    const { target, leases, claims, more } = told
+  #revoked(
+    observation: Observation & { type: 'revoked' },
+    eventsUnknown: boolean,
+  ): string | undefined {
+    const { target, leases, claims, more } = observation
     const removed = this.#events.filter(({ type }) => type === 'removed').length
     const changed = leases > 0 || claims > 0
     if (changed && !eventsUnknown && claims !== removed) {

@@ -1,5 +1,5 @@
 import type { Checker, Violated } from '../checker.js'
-import type { Known as KnownLeases } from '../force.js'
+import type { Known as KnownLeases } from '../forced-ends.js'
 import { tokensRise } from './i01-tokens-rise.js'
 import { oneGrantAtATime } from './i02-one-grant-at-a-time.js'
 import { reclaimedUntouched } from './i02-reclaimed-untouched.js'
@@ -34,7 +34,7 @@ type Make = (violated: Violated, known: Known) => Checker
 interface Known extends KnownLeases {
   readonly driftBound: number
   /** How much longer a remote store's leases must be kept. */
-  lingers(line: string, grantedFrom: number, serverRate: number): number
+  lingers(stream: string, grantedFrom: number, serverRate: number): number
 }
 
 const MAKE: readonly Make[] = [

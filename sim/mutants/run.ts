@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LISTED } from './listed.js'
+import { KNOWN_BUGS } from './known-bugs.js'
+import { LIKELY_BUGS } from './likely-bugs.js'
 import type { Mutant } from './mutant.js'
-import { OWN } from './own.js'
 import { bundle } from './plant.js'
 import { IN_RECIPES } from './recipes.js'
 import { REPLICA } from './replica.js'
@@ -47,7 +47,14 @@ export interface MutantOptions {
  * do not show is planted in the sources, and the test that it names must fail.
  */
 export async function runMutants({ only, within, replicas }: MutantOptions): Promise<number> {
-  const mutants = [...LISTED, ...OWN, ...WHOLE_PORT, ...STREAM, ...IN_RECIPES, ...REPLICA]
+  const mutants = [
+    ...KNOWN_BUGS,
+    ...LIKELY_BUGS,
+    ...WHOLE_PORT,
+    ...STREAM,
+    ...IN_RECIPES,
+    ...REPLICA,
+  ]
     .filter(({ name }) => only === undefined || name.includes(only))
     .filter(({ rare, test }) => within === undefined || !(rare || test))
     .filter((mutant) => !replicas || mutant.replicas)

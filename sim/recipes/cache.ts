@@ -1,7 +1,7 @@
 import { isLeaseholdError, type Leasehold } from 'leasehold'
 import type { SimNode } from 'leasehold/testing'
-import type { Drama, MakeDrama } from './drama.js'
-import type { Player, Stage } from './stage.js'
+import type { RecipeActor, RecipeHarness } from './harness.js'
+import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const READERS = ['ann', 'ben', 'cat']
 
@@ -15,10 +15,10 @@ interface Loading {
  * Several processes read through one cache. At most one loads at a time, as far as loaders can tell;
  * and what a loader stored that had lost its turn never hides what a later one stored.
  */
-export const cache: MakeDrama = (stage) => new CacheDrama(stage)
+export const cache: MakeScenario = (harness) => new CacheScenario(harness)
 
-class CacheDrama implements Drama {
-  readonly #stage: Stage
+class CacheScenario implements RecipeScenario {
+  readonly #harness: RecipeHarness
   #loading: Loading[] = []
   #version = 0
   /** The highest version that anybody was given, and when. */
@@ -26,55 +26,55 @@ class CacheDrama implements Drama {
   #healedAt = Infinity
   #served = 0
 
-  constructor(stage: Stage) {
-    this.#stage = stage
-    for (const name of READERS) stage.enter(this.#reader(name))
+  constructor(harness: RecipeHarness) {
+    this.#harness = harness
+    for (const name of READERS) harness.add(this.#reader(name))
   }
 
-  look(): void {
+  check(): void {
     const awake = this.#loading.filter(
       ({ node, incarnation, signal }) =>
         node.incarnation === incarnation && node.running && !node.paused && !signal.aborted,
     )
     if (awake.length > 1) {
       const who = awake.map(({ node }) => node.name).join(' and ')
-      this.#stage.violated('one loader', `${who} load at once`)
+      this.#harness.violated('one loader', `${who} load at once`)
     }
   }
 
   healed(): void {
-    this.#healedAt = this.#stage.world.now
+    this.#healedAt = this.#harness.world.now
     this.#served = 0
   }
 
   finish(): void {
     if (this.#served < READERS.length) {
-      this.#stage.violated('somebody is served', `${this.#served} were served in a healed world`)
+      this.#harness.violated('somebody is served', `${this.#served} were served in a healed world`)
     }
   }
 
-  #reader(name: string): Player {
-    const node = this.#stage.machine(name)
+  #reader(name: string): RecipeActor {
+    const node = this.#harness.machine(name)
     const start = (leasehold: Leasehold): void => {
-      this.#read(leasehold, node).catch((error) => this.#stage.world.fail(error))
+      this.#read(leasehold, node).catch((error) => this.#harness.world.fail(error))
     }
     return { node, start }
   }
 
   async #read(leasehold: Leasehold, node: SimNode): Promise<void> {
-    const stage = this.#stage
+    const harness = this.#harness
     const { random } = node
     const entries = leasehold.cache<number>('prices', { ttl: 1500, loadTtl: 600 })
     for (;;) {
-      await stage.rest(node, random.between(20, 500))
+      await harness.rest(node, random.between(20, 500))
       const begun = this.#newest
       try {
         const value = await entries.get('gold', ({ signal }) => this.#load(node, signal))
-        stage.acts++
-        if (stage.world.now > this.#healedAt) this.#served++
+        harness.operations++
+        if (harness.world.now > this.#healedAt) this.#served++
         // Whatever was given to anybody before this read began must not be hidden by an older one.
         if (value < begun) {
-          stage.violated('no older value', `version ${value} was given after version ${begun}`)
+          harness.violated('no older value', `version ${value} was given after version ${begun}`)
         }
         this.#newest = Math.max(this.#newest, value)
       } catch (error) {
@@ -87,8 +87,8 @@ class CacheDrama implements Drama {
     const loading = { signal, node, incarnation: node.incarnation }
     const version = ++this.#version
     this.#loading.push(loading)
-    this.look()
-    await this.#stage.rest(node, node.random.between(10, this.#stage.healed ? 200 : 2500))
+    this.check()
+    await this.#harness.rest(node, node.random.between(10, this.#harness.healed ? 200 : 2500))
     this.#loading = this.#loading.filter((other) => other !== loading)
     return version
   }

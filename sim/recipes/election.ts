@@ -1,15 +1,15 @@
 import type { ElectionOptions, Leasehold, Term } from 'leasehold'
 import type { SimNode } from 'leasehold/testing'
-import type { Drama, MakeDrama } from './drama.js'
-import type { Player, Stage } from './stage.js'
+import type { RecipeActor, RecipeHarness } from './harness.js'
+import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const CANDIDATES = ['ann', 'ben', 'cat', 'dan']
 /** The longest that a healed election may be without a leader: a dead one's ttl and grace, and time
  * for a term to be asked to end and for everybody to have connected again. */
 const CALM_MS = 8000
 
-/** A term as its candidate was told of it. */
-interface Told {
+/** A term that a candidate was notified of. */
+interface Notified {
   readonly candidate: string
   readonly term: Term
   readonly node: SimNode
@@ -20,18 +20,18 @@ interface Told {
  * Candidates of different priorities lead, resign, hand over and die. Never do two lead at once as
  * far as they can tell, the numbers of terms rise, and when all is healed somebody leads for good.
  */
-export const election: MakeDrama = (stage) => new ElectionDrama(stage)
+export const election: MakeScenario = (harness) => new ElectionScenario(harness)
 
-class ElectionDrama implements Drama {
-  readonly #stage: Stage
-  #told: Told[] = []
+class ElectionScenario implements RecipeScenario {
+  readonly #harness: RecipeHarness
+  #notified: Notified[] = []
   #highest = 0
   #calmAt = Infinity
   #ledAt = -Infinity
 
-  constructor(stage: Stage) {
-    this.#stage = stage
-    const { random } = stage.world
+  constructor(harness: RecipeHarness) {
+    this.#harness = harness
+    const { random } = harness.world
     const names = CANDIDATES.slice(0, random.integer(2, 4))
     const ttl = random.pick([600, 1500, 2500])
     const wishes = random.chance(0.5)
@@ -43,44 +43,46 @@ class ElectionDrama implements Drama {
         preempt: wishes && random.chance(0.3),
         drain: 500,
       }
-      stage.enter(this.#candidate(stage.machine(name), options, names))
+      harness.add(this.#candidate(harness.machine(name), options, names))
     }
   }
 
-  look(): void {
-    const { world } = this.#stage
+  check(): void {
+    const { world } = this.#harness
     const leading = this.#believing()
     if (leading.length > 0) this.#ledAt = world.now
     if (leading.length > 1) {
       const who = leading.map(({ candidate, term }) => `${candidate} (term ${term.number})`)
-      this.#stage.violated('one leader', `${who.join(' and ')} lead at once`)
+      this.#harness.violated('one leader', `${who.join(' and ')} lead at once`)
     }
     if (world.now > this.#calmAt && world.now - this.#ledAt > CALM_MS / 2) {
-      this.#stage.violated('somebody leads', 'nobody has led for too long in a healed world')
+      this.#harness.violated('somebody leads', 'nobody has led for too long in a healed world')
       this.#calmAt = Infinity
     }
   }
 
   healed(): void {
-    this.#calmAt = this.#stage.world.now + CALM_MS
+    this.#calmAt = this.#harness.world.now + CALM_MS
   }
 
   finish(): void {
     const leading = this.#believing()
     if (leading.length !== 1) {
-      this.#stage.violated('somebody leads', `${leading.length} lead at the end`)
+      this.#harness.violated('somebody leads', `${leading.length} lead at the end`)
     }
   }
 
-  #believing(): Told[] {
-    this.#told = this.#told.filter(({ node, incarnation }) => node.incarnation === incarnation)
-    return this.#told.filter(({ node, term }) => node.running && !node.paused && term.leading)
+  #believing(): Notified[] {
+    this.#notified = this.#notified.filter(
+      ({ node, incarnation }) => node.incarnation === incarnation,
+    )
+    return this.#notified.filter(({ node, term }) => node.running && !node.paused && term.leading)
   }
 
-  #candidate(node: SimNode, options: ElectionOptions, names: readonly string[]): Player {
+  #candidate(node: SimNode, options: ElectionOptions, names: readonly string[]): RecipeActor {
     const start = (leasehold: Leasehold): void => {
       this.#campaign(leasehold, node, options, names).catch((error) => {
-        this.#stage.world.fail(error)
+        this.#harness.world.fail(error)
       })
     }
     return { node, start }
@@ -99,30 +101,30 @@ class ElectionDrama implements Drama {
   }
 
   #leads(node: SimNode, term: Term): void {
-    const stage = this.#stage
+    const harness = this.#harness
     // A term may be over before its leader gets to look at it; then it was never believed.
     if (!term.leading) return
-    stage.note(node.name, 'leads', () => `term ${term.number}`)
-    stage.acts++
+    harness.note(node.name, 'leads', () => `term ${term.number}`)
+    harness.operations++
     if (term.number <= this.#highest) {
-      stage.violated('terms rise', `term ${term.number} came after term ${this.#highest}`)
+      harness.violated('terms rise', `term ${term.number} came after term ${this.#highest}`)
     }
     this.#highest = Math.max(this.#highest, term.number)
-    this.#told.push({ candidate: node.name, term, node, incarnation: node.incarnation })
-    this.look()
+    this.#notified.push({ candidate: node.name, term, node, incarnation: node.incarnation })
+    this.check()
   }
 
   /** Leads for a while, unless asked to go; then gives it up, or hands it over. */
   async #govern(node: SimNode, term: Term, names: readonly string[]): Promise<void> {
     const { random } = node
-    const stage = this.#stage
-    const end = stage.world.now + random.between(100, 6000)
+    const harness = this.#harness
+    const end = harness.world.now + random.between(100, 6000)
     while (term.leading && !term.asked.aborted) {
-      if (!stage.healed && stage.world.now > end) break
-      await stage.rest(node, random.between(20, 400))
+      if (!harness.healed && harness.world.now > end) break
+      await harness.rest(node, random.between(20, 400))
     }
     if (!term.leading || term.asked.aborted || !random.chance(0.4)) return
     const outcome = await term.handOver(random.pick(names), { within: 2000 }).catch(() => undefined)
-    stage.note(node.name, 'hands over', () => outcome?.outcome ?? 'in vain')
+    harness.note(node.name, 'hands over', () => outcome?.outcome ?? 'in vain')
   }
 }

@@ -1,7 +1,7 @@
 import type { Leasehold, Permit, TakeOptions } from 'leasehold'
 import type { SimNode } from 'leasehold/testing'
-import type { Drama, MakeDrama } from './drama.js'
-import type { Player, Stage } from './stage.js'
+import type { RecipeActor, RecipeHarness } from './harness.js'
+import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const RESOURCES = [
   { name: 'gpu-0', memory: 80 },
@@ -10,12 +10,12 @@ const RESOURCES = [
 ]
 const TENANTS = { vision: { weight: 2 }, speech: { weight: 1 } }
 const USERS = ['ann', 'ben', 'cat']
-/** Those who died in line are out of the way after this: the ttl of a place in line. */
+/** After this, dead waiters have left the queue: it is the ttl of a queued claim. */
 const DEAD_MS = 15_000
 /** From then on, with holds this short, nobody waits for longer. */
-const PATIENCE_MS = 9000
+const WAIT_MAX_MS = 9000
 
-interface Told {
+interface Notified {
   readonly permit: Permit
   readonly node: SimNode
   readonly incarnation: number
@@ -26,59 +26,59 @@ interface Told {
  * believe to hold the same, tokens rise on each resource, and when all is healed everybody who waits
  * is served.
  */
-export const pool: MakeDrama = (stage) => new PoolDrama(stage)
+export const pool: MakeScenario = (harness) => new PoolScenario(harness)
 
-class PoolDrama implements Drama {
-  readonly #stage: Stage
-  #told: Told[] = []
+class PoolScenario implements RecipeScenario {
+  readonly #harness: RecipeHarness
+  #notified: Notified[] = []
   readonly #highest = new Map<string, number>()
   readonly #waiting = new Map<string, { readonly since: number; readonly node: SimNode }>()
   #calmAt = Infinity
   #order = 0
 
-  constructor(stage: Stage) {
-    this.#stage = stage
-    const { random } = stage.world
-    for (const name of USERS.slice(0, random.integer(2, 3))) stage.enter(this.#user(name))
+  constructor(harness: RecipeHarness) {
+    this.#harness = harness
+    const { random } = harness.world
+    for (const name of USERS.slice(0, random.integer(2, 3))) harness.add(this.#user(name))
   }
 
-  look(): void {
-    const { world } = this.#stage
+  check(): void {
+    const { world } = this.#harness
     const holders = new Map<string, string>()
-    this.#told = this.#told.filter(
+    this.#notified = this.#notified.filter(
       ({ node, incarnation, permit }) =>
         node.incarnation === incarnation && permit.state !== 'lost',
     )
-    for (const { permit, node } of this.#told) {
+    for (const { permit, node } of this.#notified) {
       if (!node.running || node.paused || !permit.held) continue
       for (const key of permit.keys) {
         const other = holders.get(key)
         if (other !== undefined) {
-          this.#stage.violated('within capacity', `${key} is held by ${other} and ${node.name}`)
+          this.#harness.violated('within capacity', `${key} is held by ${other} and ${node.name}`)
         }
         holders.set(key, node.name)
       }
     }
     if (world.now < this.#calmAt) return
     for (const [name, { since, node }] of this.#waiting) {
-      if (!node.running || world.now - Math.max(since, this.#calmAt) < PATIENCE_MS) continue
-      this.#stage.violated('nobody starves', `${name} has waited since ${since.toFixed(0)}`)
+      if (!node.running || world.now - Math.max(since, this.#calmAt) < WAIT_MAX_MS) continue
+      this.#harness.violated('nobody starves', `${name} has waited since ${since.toFixed(0)}`)
       this.#waiting.delete(name)
     }
   }
 
   healed(): void {
-    this.#calmAt = this.#stage.world.now + DEAD_MS
+    this.#calmAt = this.#harness.world.now + DEAD_MS
   }
 
   finish(): void {}
 
-  #user(name: string): Player {
-    const node = this.#stage.machine(name)
+  #user(name: string): RecipeActor {
+    const node = this.#harness.machine(name)
     const start = (leasehold: Leasehold): void => {
       for (const key of [...this.#waiting.keys()])
         if (key.startsWith(name)) this.#waiting.delete(key)
-      this.#use(leasehold, node).catch((error) => this.#stage.world.fail(error))
+      this.#use(leasehold, node).catch((error) => this.#harness.world.fail(error))
     }
     return { node, start }
   }
@@ -88,20 +88,20 @@ class PoolDrama implements Drama {
     const gpus = leasehold.pool('gpu', { resources: RESOURCES, tenants: TENANTS })
     for (;;) {
       const name = `${node.name}/${this.#order++}`
-      this.#waiting.set(name, { since: this.#stage.world.now, node })
-      const permit = await gpus.take(this.#wish(node)).catch(() => undefined)
+      this.#waiting.set(name, { since: this.#harness.world.now, node })
+      const permit = await gpus.take(this.#takeOptions(node)).catch(() => undefined)
       this.#waiting.delete(name)
       if (permit !== undefined) await this.#hold(node, permit)
-      await this.#stage.rest(node, random.between(20, 500))
+      await this.#harness.rest(node, random.between(20, 500))
     }
   }
 
-  #wish({ random }: SimNode): TakeOptions {
+  #takeOptions({ random }: SimNode): TakeOptions {
     const base = {
       tenant: random.pick(Object.keys(TENANTS)),
       kind: 'job',
       ttl: random.pick([800, 2000]),
-      ...(this.#stage.healed ? undefined : { wait: random.pick([500, 3000, 8000]) }),
+      ...(this.#harness.healed ? undefined : { wait: random.pick([500, 3000, 8000]) }),
     }
     if (random.chance(0.3)) return { ...base, count: 2 }
     if (random.chance(0.3)) return { ...base, shares: 1 }
@@ -110,21 +110,21 @@ class PoolDrama implements Drama {
   }
 
   async #hold(node: SimNode, permit: Permit): Promise<void> {
-    const stage = this.#stage
+    const harness = this.#harness
     if (permit.held) {
-      stage.acts++
-      stage.note(node.name, 'takes', () => `${permit.resources.join(', ')} ${permit.claimToken}`)
+      harness.operations++
+      harness.note(node.name, 'takes', () => `${permit.resources.join(', ')} ${permit.claimToken}`)
       for (const key of permit.keys) {
         if (permit.claimToken <= (this.#highest.get(key) ?? 0)) {
-          stage.violated('tokens rise', `${key} was given with token ${permit.claimToken} again`)
+          harness.violated('tokens rise', `${key} was given with token ${permit.claimToken} again`)
         }
         this.#highest.set(key, permit.claimToken)
       }
-      this.#told.push({ permit, node, incarnation: node.incarnation })
-      this.look()
+      this.#notified.push({ permit, node, incarnation: node.incarnation })
+      this.check()
     }
-    await stage.rest(node, node.random.between(20, stage.healed ? 300 : 1500))
-    this.#told = this.#told.filter((told) => told.permit !== permit)
+    await harness.rest(node, node.random.between(20, harness.healed ? 300 : 1500))
+    this.#notified = this.#notified.filter((known) => known.permit !== permit)
     await permit.release().catch(() => undefined)
   }
 }

@@ -1,7 +1,7 @@
 import type { Leasehold } from 'leasehold'
 import type { SimNode } from 'leasehold/testing'
-import type { Drama, MakeDrama } from './drama.js'
-import type { Player, Stage } from './stage.js'
+import type { RecipeActor, RecipeHarness } from './harness.js'
+import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const AGENTS = ['ann', 'ben', 'cat']
 const SERVICE = 'embedder'
@@ -13,53 +13,56 @@ const SETTLED_MS = 12_000
  * Agents register, deregister and die; a consumer watches. An id never stands for two live
  * registrations at once, and when all is healed the consumer sees exactly those who are there.
  */
-export const registry: MakeDrama = (stage) => new RegistryDrama(stage)
+export const registry: MakeScenario = (harness) => new RegistryScenario(harness)
 
-class RegistryDrama implements Drama {
-  readonly #stage: Stage
+class RegistryScenario implements RecipeScenario {
+  readonly #harness: RecipeHarness
   readonly #registered = new Map<string, { readonly held: () => boolean; readonly node: SimNode }>()
   #seen: (() => readonly string[]) | undefined
   #healedAt = Infinity
 
-  constructor(stage: Stage) {
-    this.#stage = stage
-    for (const name of AGENTS) stage.enter(this.#agent(name))
-    stage.enter(this.#consumer('eve'))
+  constructor(harness: RecipeHarness) {
+    this.#harness = harness
+    for (const name of AGENTS) harness.add(this.#agent(name))
+    harness.add(this.#consumer('eve'))
   }
 
-  look(): void {}
+  check(): void {}
 
   healed(): void {
-    this.#healedAt = this.#stage.world.now
+    this.#healedAt = this.#harness.world.now
   }
 
   finish(): void {
-    const stage = this.#stage
-    if (stage.world.now - this.#healedAt < SETTLED_MS) return
+    const harness = this.#harness
+    if (harness.world.now - this.#healedAt < SETTLED_MS) return
     const there = [...this.#registered]
       .filter(([, { held, node }]) => node.running && held())
       .map(([id]) => id)
       .sort()
     const seen = [...(this.#seen?.() ?? [])].sort()
     if (there.length !== AGENTS.length) {
-      stage.violated('all come back', `only ${there.join(', ') || 'nobody'} is registered`)
+      harness.violated('all come back', `only ${there.join(', ') || 'nobody'} is registered`)
     }
     if (there.join() !== seen.join()) {
-      stage.violated('discovery converges', `there: ${there.join(', ')}; seen: ${seen.join(', ')}`)
+      harness.violated(
+        'discovery converges',
+        `there: ${there.join(', ')}; seen: ${seen.join(', ')}`,
+      )
     }
   }
 
-  #agent(name: string): Player {
-    const node = this.#stage.machine(name)
+  #agent(name: string): RecipeActor {
+    const node = this.#harness.machine(name)
     const start = (leasehold: Leasehold): void => {
       this.#registered.delete(name)
-      this.#serve(leasehold, node).catch((error) => this.#stage.world.fail(error))
+      this.#serve(leasehold, node).catch((error) => this.#harness.world.fail(error))
     }
     return { node, start }
   }
 
   async #serve(leasehold: Leasehold, node: SimNode): Promise<void> {
-    const stage = this.#stage
+    const harness = this.#harness
     const { random } = node
     for (;;) {
       const options = {
@@ -71,24 +74,24 @@ class RegistryDrama implements Drama {
         .register(SERVICE, options)
         .catch(() => undefined)
       if (registration === undefined) {
-        await stage.rest(node, random.between(50, 500))
+        await harness.rest(node, random.between(50, 500))
         continue
       }
-      stage.acts++
-      stage.note(node.name, 'is registered')
+      harness.operations++
+      harness.note(node.name, 'is registered')
       this.#registered.set(node.name, { held: () => registration.state === 'present', node })
-      const end = stage.world.now + random.between(500, 6000)
+      const end = harness.world.now + random.between(500, 6000)
       while (registration.state !== 'ended') {
-        if (!stage.healed && stage.world.now > end) break
-        await stage.rest(node, random.between(50, 400))
+        if (!harness.healed && harness.world.now > end) break
+        await harness.rest(node, random.between(50, 400))
       }
       this.#registered.delete(node.name)
       await registration.release().catch(() => undefined)
     }
   }
 
-  #consumer(name: string): Player {
-    const node = this.#stage.machine(name)
+  #consumer(name: string): RecipeActor {
+    const node = this.#harness.machine(name)
     const start = (leasehold: Leasehold): void => {
       const discovery = leasehold.registry.watch(SERVICE)
       this.#seen = () => discovery.instances.map(({ id }) => id)

@@ -1,18 +1,18 @@
 import type { SeedResult } from '../run-seed.js'
 import { cache } from './cache.js'
-import type { MakeDrama } from './drama.js'
 import { election } from './election.js'
+import { RecipeHarness } from './harness.js'
 import { pool } from './pool.js'
 import { registry } from './registry.js'
+import type { MakeScenario } from './scenario.js'
 import { session } from './session.js'
-import { Stage } from './stage.js'
 
-/** How long things go wrong, and how long the healed system is then watched. */
-const TROUBLE_MS = 20_000
+/** How long faults happen, and how long the healed system is checked then. */
+const FAULTS_MS = 20_000
 const HEALED_MS = 30_000
-const LOOK_EVERY_MS = 20
+const CHECK_EVERY_MS = 20
 
-export const RECIPES: Readonly<Record<string, MakeDrama>> = {
+export const RECIPES: Readonly<Record<string, MakeScenario>> = {
   election,
   pool,
   registry,
@@ -22,33 +22,41 @@ export const RECIPES: Readonly<Record<string, MakeDrama>> = {
 
 /** One world in which a recipe is used, from beginning to end. */
 export async function runRecipe(name: string, seed: number, trace = false): Promise<SeedResult> {
-  const stage = new Stage(seed, trace)
-  const { world } = stage
+  const harness = new RecipeHarness(seed, trace)
+  const { world } = harness
   try {
-    await play(stage, RECIPES[name]!)
+    await play(harness, RECIPES[name]!)
   } catch (error) {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    stage.violations.push({ checker: 'no code fails', message, time: world.elapsed })
+    harness.violations.push({ checker: 'no code fails', message, time: world.elapsed })
   }
-  const { violations, acts } = stage
+  const { violations, operations } = harness
   const { hash, trace: lines } = world
-  return { seed, violations, hash, trace: lines, held: acts, calls: acts, lateness: -Infinity }
+  return {
+    seed,
+    violations,
+    hash,
+    trace: lines,
+    held: operations,
+    calls: operations,
+    lateness: -Infinity,
+  }
 }
 
-async function play(stage: Stage, make: MakeDrama): Promise<void> {
-  const { world } = stage
-  await stage.begin()
+async function play(harness: RecipeHarness, make: MakeScenario): Promise<void> {
+  const { world } = harness
+  await harness.begin()
   const begin = world.now
-  const drama = make(stage)
-  const look = (): void => {
-    drama.look()
-    world.after(LOOK_EVERY_MS, look)
+  const scenario = make(harness)
+  const check = (): void => {
+    scenario.check()
+    world.after(CHECK_EVERY_MS, check)
   }
-  look()
-  stage.makeTrouble(begin + TROUBLE_MS)
-  await world.run(begin + TROUBLE_MS)
-  stage.heal()
-  drama.healed()
-  await world.run(begin + TROUBLE_MS + HEALED_MS)
-  drama.finish()
+  check()
+  harness.planFaults(begin + FAULTS_MS)
+  await world.run(begin + FAULTS_MS)
+  harness.heal()
+  scenario.healed()
+  await world.run(begin + FAULTS_MS + HEALED_MS)
+  scenario.finish()
 }

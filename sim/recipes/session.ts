@@ -1,8 +1,8 @@
 import type { Leasehold } from 'leasehold'
 import { isLeaseholdError } from 'leasehold'
 import type { SimNode } from 'leasehold/testing'
-import type { Drama, MakeDrama } from './drama.js'
-import type { Player, Stage } from './stage.js'
+import type { RecipeActor, RecipeHarness } from './harness.js'
+import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const PROCESSES = ['ann', 'ben', 'cat']
 const TTL_MS = 3000
@@ -20,23 +20,23 @@ interface Known {
  * Several processes use the same sessions, touch them, save to them and end them. What has ended
  * stays ended for everybody, and a session that nobody touches is gone when its time is over.
  */
-export const session: MakeDrama = (stage) => new SessionDrama(stage)
+export const session: MakeScenario = (harness) => new SessionScenario(harness)
 
-class SessionDrama implements Drama {
-  readonly #stage: Stage
+class SessionScenario implements RecipeScenario {
+  readonly #harness: RecipeHarness
   readonly #sessions: Known[] = []
   #leaseholds: { readonly leasehold: Leasehold; readonly node: SimNode }[] = []
 
-  constructor(stage: Stage) {
-    this.#stage = stage
-    for (const name of PROCESSES) stage.enter(this.#process(name))
+  constructor(harness: RecipeHarness) {
+    this.#harness = harness
+    for (const name of PROCESSES) harness.add(this.#process(name))
   }
 
-  look(): void {}
+  check(): void {}
 
   healed(): void {
     // Nobody touches anything any more: in the end all must be gone, and known to be.
-    this.#stage.world.after(TTL_MS * 3, () => this.#lookForRest())
+    this.#harness.world.after(TTL_MS * 3, () => this.#lookForRest())
   }
 
   finish(): void {}
@@ -51,7 +51,7 @@ class SessionDrama implements Drama {
         .then(
           (found) => {
             if (found !== undefined) {
-              this.#stage.violated('sessions end', `a session lives untouched for too long`)
+              this.#harness.violated('sessions end', `a session lives untouched for too long`)
             }
           },
           () => undefined,
@@ -59,27 +59,27 @@ class SessionDrama implements Drama {
     }
   }
 
-  #process(name: string): Player {
-    const node = this.#stage.machine(name)
+  #process(name: string): RecipeActor {
+    const node = this.#harness.machine(name)
     const start = (leasehold: Leasehold): void => {
       this.#leaseholds = this.#leaseholds.filter((other) => other.node !== node)
       this.#leaseholds.push({ leasehold, node })
-      this.#serve(leasehold, node).catch((error) => this.#stage.world.fail(error))
+      this.#serve(leasehold, node).catch((error) => this.#harness.world.fail(error))
     }
     return { node, start }
   }
 
   async #serve(leasehold: Leasehold, node: SimNode): Promise<void> {
-    const stage = this.#stage
+    const harness = this.#harness
     const { random } = node
     const sessions = leasehold.sessions<{ count: number }>('users', { ttl: TTL_MS, max: 10_000 })
-    while (!stage.healed) {
-      await stage.rest(node, random.between(20, 600))
+    while (!harness.healed) {
+      await harness.rest(node, random.between(20, 600))
       try {
         if (this.#sessions.length < 3 || random.chance(0.1)) {
           const made = await sessions.create({ user: 'u', data: { count: 0 } })
-          this.#sessions.push({ id: made.id, gone: false, touchedAt: stage.world.now })
-          stage.acts++
+          this.#sessions.push({ id: made.id, gone: false, touchedAt: harness.world.now })
+          harness.operations++
           continue
         }
         await this.#use(random.pick(this.#sessions.slice(-4)), sessions, node)
@@ -101,12 +101,12 @@ class SessionDrama implements Drama {
       known.gone = true
       return
     }
-    if (wasGone) this.#stage.violated('what has ended stays ended', 'a session came back')
+    if (wasGone) this.#harness.violated('what has ended stays ended', 'a session came back')
     if (random.chance(0.1)) {
       await found.end()
       known.gone = true
     } else if (random.chance(0.5)) await found.touch()
     else await found.save({ count: 1 })
-    known.touchedAt = this.#stage.world.now
+    known.touchedAt = this.#harness.world.now
   }
 }

@@ -1,23 +1,23 @@
 import type { End, LeaseId } from 'leasehold/port'
-import type { Force, Holding, LeaseRecord } from './history.js'
+import type { ForcedEnd, Holding, LeaseRecord } from './history.js'
 
-/** What is known of leases and of how claims ended. */
+/** The known leases, and how claims ended. */
 export interface Known {
   readonly leases: ReadonlyMap<LeaseId, LeaseRecord>
   readonly ends: ReadonlyMap<string, End>
-  readonly forces: readonly Force[]
+  readonly forcedEnds: readonly ForcedEnd[]
 }
 
-/** The key that two holders must not have at once, if there is one. */
+/** A key that the two must not hold at the same time, if there is one. */
 export function contested(one: Holding, other: Holding): string | undefined {
   if (one.shared && other.shared) return undefined
   return one.keys.find((key) => other.keys.includes(key))
 }
 
 /**
- * Whether the holder's claim on this key was taken by somebody else's force, so that the holder may
- * not know of it yet. Expiry gives no such excuse, and neither does a break whose period is as long
- * as the lease would have lived without a renewal: both can be foreseen. The end of a parent cannot.
+ * Whether another client ended the holder's claim on this key by force. The holder may not know of it
+ * yet. Expiry is no such excuse, and neither is a break with a period as long as the lease would have
+ * lived without a renewal: a holder can foresee both. It cannot foresee the end of a parent.
  */
 export function takenByForce(
   { client, lease, token }: Holding,
@@ -30,14 +30,14 @@ export function takenByForce(
   if (record.parent !== undefined) return true
   if (end.reason === 'revoked') return end.by !== client
   if (end.reason !== 'broken') return false
-  return known.forces.some(
+  return known.forcedEnds.some(
     (force) =>
       force.client !== client && concerns(force, record, known) && period(force) < livesOn(record),
   )
 }
 
-/** Whether leases were to be ended, and this one is among them or below one of them. */
-export function concerns({ request }: Force, record: LeaseRecord, { leases }: Known): boolean {
+/** Whether the request ends this lease, or a lease above it. */
+export function concerns({ request }: ForcedEnd, record: LeaseRecord, { leases }: Known): boolean {
   const { target } = request
   for (let one: LeaseRecord | undefined = record; one; ) {
     if ('lease' in target && target.lease === one.lease) return true
@@ -47,7 +47,7 @@ export function concerns({ request }: Force, record: LeaseRecord, { leases }: Kn
   return false
 }
 
-export function period({ request }: Force): number {
+export function period({ request }: ForcedEnd): number {
   return request.after ?? 0
 }
 

@@ -1,7 +1,7 @@
 import { type Mutant, mutant, rare } from './mutant.js'
 
 /** The bugs that others have had, as the guarantees list them. */
-export const LISTED: readonly Mutant[] = [
+export const KNOWN_BUGS: readonly Mutant[] = [
   mutant(
     'fence compared as strings',
     'sim/actors/resource.js',

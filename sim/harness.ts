@@ -1,8 +1,7 @@
 import { isLeaseholdError } from 'leasehold'
 import type { End, Event, Guarantees, LeaseId, LeaseStore, RevokeRequest } from 'leasehold/port'
 import { Network, SimDisk, type SimNode, type SimServer, SimStore, World } from 'leasehold/testing'
-import { Audit } from './audit.js'
-import { type Casting, drawCasting, type Worlds } from './cast.js'
+import { drawSetup, type WorldSetup, type Worlds } from './actors.js'
 import type {
   Checker,
   KeyRead,
@@ -18,7 +17,7 @@ import { drawFaults, type Faults, longestDelay } from './faults.js'
 import type {
   Call,
   Family,
-  Force,
+  ForcedEnd,
   Holding,
   LeaseRecord,
   Step,
@@ -29,21 +28,22 @@ import type { Observation } from './observation.js'
 import { RecordedStore } from './recorded-store.js'
 import { ServerGroup } from './server-group.js'
 import { LIMITS, openServerStore } from './server-store.js'
-import { StreamLine } from './stream-line.js'
+import { ServerWatch } from './server-watch.js'
+import { StreamTransport } from './stream-transport.js'
 
 /**
- * One world with a server, its clients and those who check, and how they are told things. Actors
- * call its methods with whatever they are told; it hands that to the checkers.
+ * One world with its servers, clients and checkers. Actors report here what they receive; the harness
+ * passes it on to the checkers.
  */
-export class Scene {
+export class Harness {
   readonly world: World
   readonly faults: Faults
-  readonly casting: Casting
+  readonly setup: WorldSetup
   readonly network: Network
   readonly servers: ServerGroup
   readonly disk: SimDisk
   readonly violations: Violation[] = []
-  /** How many times somebody held. */
+  /** How many times a client held something. */
   held = 0
   /** How long after the expiry of a dead holder's lease the next one held. */
   lateness = -Infinity
@@ -54,17 +54,17 @@ export class Scene {
   readonly leases = new Map<LeaseId, LeaseRecord>()
   readonly observations: Observation[] = []
   readonly steps: Step[] = []
-  readonly forces: Force[] = []
+  readonly forcedEnds: ForcedEnd[] = []
   readonly holdings: Holding[] = []
   /** How each claim ended that did, by its key and token. */
   readonly ends = new Map<string, End>()
   readonly #gone = new Set<LeaseId>()
-  readonly #audit: Audit
-  readonly #line: StreamLine | undefined
-  #lines = 0
+  readonly #serverWatch: ServerWatch
+  readonly #transport: StreamTransport | undefined
+  #streams = 0
   readonly #checkers: readonly Checker[]
   readonly #truth: { -readonly [K in keyof Truth]: Truth[K] }
-  /** Those who hold and may believe so still. */
+  /** Holders that may still believe that they hold. */
   #holdings: Holding[] = []
   #guarantees: Guarantees | undefined
   #calm = false
@@ -73,10 +73,10 @@ export class Scene {
     const world = new World(seed, { trace })
     this.world = world
     this.faults = drawFaults(world.random.fork())
-    this.casting = drawCasting(world.random.fork(), worlds)
+    this.setup = drawSetup(world.random.fork(), worlds)
     this.network = new Network(world, this.faults.link)
     const { drift, link } = this.faults
-    this.servers = new ServerGroup(world, this.network, this.casting, () => this.rate())
+    this.servers = new ServerGroup(world, this.network, this.setup, () => this.rate())
     this.#truth = {
       now: 0,
       serverRate: this.servers.fastest,
@@ -87,17 +87,19 @@ export class Scene {
       serverEnd: 0,
       drift,
       // How long an entry may be on its way into a log is not bounded: appends are lost and repeated.
-      delay: this.casting.store === 'log' ? Infinity : longestDelay(link),
+      delay: this.setup.store === 'log' ? Infinity : longestDelay(link),
     }
     const { node } = this.servers.first
     this.disk = new SimDisk(node, this.faults.disk)
-    this.#line =
-      this.casting.line === 'stream' ? new StreamLine(this.network, node, LIMITS) : undefined
-    this.#audit = new Audit({
-      heard: (events) => this.#heard(events),
+    this.#transport =
+      this.setup.transport === 'stream'
+        ? new StreamTransport(this.network, node, LIMITS)
+        : undefined
+    this.#serverWatch = new ServerWatch({
+      received: (events) => this.#received(events),
       disagreed: (revision, one, other) =>
         this.#violated('replicas agree', `revision ${revision}: ${one} and ${other}`),
-      resumed: (revision, events) => this.steps.push({ revision, events, anew: true }),
+      resumed: (revision, events) => this.steps.push({ revision, events, isFullRead: true }),
     })
     this.#checkers = checkers((checker, message) => this.#violated(checker, message), this)
   }
@@ -113,7 +115,7 @@ export class Scene {
     return 1 - (1 - drift) / (1 + drift)
   }
 
-  /** Half of all clocks are as fast or as slow as they may be: that is where margins are too small. */
+  /** Half of all clocks run at one of the two limits, where a margin would be too small. */
   rate(): number {
     const { random } = this.world
     const extent = random.chance(0.5) ? random.pick([-1, 1]) : random.between(-1, 1)
@@ -131,16 +133,16 @@ export class Scene {
     return new RecordedStore(this, client.name, remote)
   }
 
-  /** The same for a user of the client; over a real stream, where the world has one. */
+  /** The store of a locker: over a real stream if the world has one. */
   async connect(client: SimNode): Promise<LeaseStore> {
-    if (!this.#line) return this.store(client)
+    if (!this.#transport) return this.store(client)
     const { random } = client
     const tied = random.pick([undefined, true, { linger: 500 }])
     exercised('remote', { tied })
     for (;;) {
-      const name = `${client.name} ${++this.#lines}`
+      const name = `${client.name} ${++this.#streams}`
       try {
-        const store = await this.#line.connect(client, name, tied)
+        const store = await this.#transport.connect(client, name, tied)
         return new RecordedStore(this, client.name, store, tied === undefined ? undefined : name)
       } catch (error) {
         if (!isLeaseholdError(error, 'timeout')) throw error
@@ -149,8 +151,8 @@ export class Scene {
   }
 
   /** How much longer the server must keep the leases of a remote store whose streams are closed. */
-  lingers(line: string, grantedFrom: number, serverRate: number): number {
-    return this.#line?.lingers(line, grantedFrom, serverRate) ?? Infinity
+  lingers(stream: string, grantedFrom: number, serverRate: number): number {
+    return this.#transport?.lingers(stream, grantedFrom, serverRate) ?? Infinity
   }
 
   startServers(): void {
@@ -160,35 +162,35 @@ export class Scene {
   #startServer(server: SimServer): void {
     const start = server.node.guard(() => this.#startServer(server))
     this.#serve(server).catch((error) => {
-      // A log that cannot be reached: it tries again, as whoever runs it would.
-      if (this.casting.store === 'log' && isLeaseholdError(error)) this.world.after(200, start)
+      // The log cannot be reached. Try again, as an operator would.
+      if (this.setup.store === 'log' && isLeaseholdError(error)) this.world.after(200, start)
       else this.#notStarted(error)
     })
   }
 
   async #serve(server: SimServer): Promise<void> {
     const { node } = server
-    const store = await openServerStore(this.casting.store, node, this.disk, this.servers.lag)
+    const store = await openServerStore(this.setup.store, node, this.disk, this.servers.lag)
     this.#guarantees ??= store.guarantees
-    if (this.casting.store !== 'log' || this.#truth.serverStart === 0) {
+    if (this.setup.store !== 'log' || this.#truth.serverStart === 0) {
       this.#truth.serverStart = this.world.now
     }
     this.prolong()
     server.store = store
-    this.#audit.attach(store)
-    this.#line?.serve(store)
+    this.#serverWatch.attach(store)
+    this.#transport?.serve(store)
     this.world.note(node.name, 'serves')
   }
 
-  /** The time of the log may have stood still until now, and whoever lives by it lives longer. */
+  /** The time of the log may have stood still until now, so leases may live longer. */
   prolong(): void {
     this.#truth.prolonged = this.world.now
   }
 
-  /** Crashes it in the midst of its next write: what it has told then and not written is lost. */
+  /** Crashes the server during its next write. What is not written yet is lost. */
   crashServerWriting(): void {
     const { node } = this.servers.first
-    if (this.casting.store === 'log') {
+    if (this.setup.store === 'log') {
       this.crashServer()
       return
     }
@@ -203,13 +205,13 @@ export class Scene {
   crashServer(): void {
     const server = this.servers.any()
     const { node } = server
-    if (!node.running || this.casting.store === 'memory') return
+    if (!node.running || this.setup.store === 'memory') return
     const power = this.faults.powerLoss && this.world.random.chance(0.5)
     this.world.note(node.name, power ? 'loses power' : 'is killed')
-    this.#audit.detach(server.store)
+    this.#serverWatch.detach(server.store)
     server.store = undefined
-    this.#line?.crashed()
-    if (this.casting.store === 'file') this.#truth.serverEnd = this.world.now
+    this.#transport?.crashed()
+    if (this.setup.store === 'file') this.#truth.serverEnd = this.world.now
     node.crash()
     this.disk.crashed(power)
     this.world.after(this.world.random.between(1, 1500), () => this.restartServers())
@@ -234,7 +236,7 @@ export class Scene {
     }
   }
 
-  /** A disk that fails keeps the server from starting; whoever looks after it tries again. */
+  /** A failing disk keeps the server from starting. It is restarted later. */
   #notStarted(error: unknown): void {
     const disk = ['storage-failed', 'storage-full']
     if (!isLeaseholdError(error) || !disk.includes(error.code)) this.world.fail(error)
@@ -262,7 +264,7 @@ export class Scene {
     for (const checker of this.#checkers) checker.revived?.(client, state)
   }
 
-  /** The client that was told last that it holds something, if it may still do. */
+  /** The client that most recently got something, if it may still hold it. */
   get holder(): string | undefined {
     return this.#holdings.at(-1)?.client
   }
@@ -284,16 +286,16 @@ export class Scene {
     for (const checker of this.#checkers) checker.gone?.(record, end, this.truth)
   }
 
-  /** What a client was told of a revision. */
+  /** What a client received about a revision. */
   observed(observation: Observation): void {
     this.observations.push(observation)
   }
 
-  /** Somebody asks for the end of leases or claims. It may or may not be carried out. */
-  forced(client: string, request: RevokeRequest): Force {
+  /** A client asks to end leases or claims. The server may or may not do it. */
+  forced(client: string, request: RevokeRequest): ForcedEnd {
     this.world.note(client, 'revokes', () => JSON.stringify(request))
     const force = { client, request, asked: this.world.now, answered: Infinity }
-    this.forces.push(force)
+    this.forcedEnds.push(force)
     if ('lease' in request.target) {
       const record = this.leases.get(request.target.lease)
       if (record) record.ended = true
@@ -301,18 +303,19 @@ export class Scene {
     return force
   }
 
-  /** A client was told that what it held is lost. */
+  /** A client was notified that it lost what it held. */
   lost(loss: LossRecord): void {
     this.world.note(loss.client, 'loses', () => `${loss.keys}: ${loss.reason} ${loss.why ?? ''}`)
     for (const checker of this.#checkers) checker.lost?.(loss, this.truth)
   }
 
-  /** What the server's store announces. */
-  #heard(events: readonly Event[]): void {
+  /** Events that a server's store announces. */
+  #received(events: readonly Event[]): void {
     for (const event of events) {
       const last = this.steps[this.steps.length - 1]
-      if (last?.revision === event.revision && !last.anew) (last.events as Event[]).push(event)
-      else this.steps.push({ revision: event.revision, events: [event], anew: false })
+      if (last?.revision === event.revision && !last.isFullRead)
+        (last.events as Event[]).push(event)
+      else this.steps.push({ revision: event.revision, events: [event], isFullRead: false })
       if (event.type !== 'removed') continue
       if (event.end) this.ends.set(`${event.key} ${event.token}`, event.end)
       const record = this.leases.get(event.lease)
@@ -358,7 +361,7 @@ export class Scene {
     this.lateness = lateness
   }
 
-  /** A second process tried to own the disk, and this came of it. */
+  /** The outcome of a second process that tried to open the disk. */
   secondOwner(outcome: string): void {
     for (const checker of this.#checkers) checker.secondOwner?.(outcome)
   }
@@ -372,19 +375,19 @@ export class Scene {
     for (const checker of this.#checkers) checker.progressed?.(what, took, bound)
   }
 
-  /** A lease was read after everything should have run out that nobody renews, at this time. */
+  /** A lease still existed when it was read, after all leases without renewals should be gone. */
   remains(lease: LeaseId, read: number): void {
     const record = this.leases.get(lease)
     for (const checker of this.#checkers) checker.remains?.(lease, record, read, this.truth)
   }
 
-  /** What is announced by now must have been seen by all who watch when the world ends. */
+  /** All watches must have delivered what is announced by now when the world ends. */
   lastAnnouncement(): void {
-    this.announced = this.#audit.revision
+    this.announced = this.#serverWatch.revision
   }
 
   finish(): void {
-    const { revision } = this.#audit
+    const { revision } = this.#serverWatch
     for (const lease of this.#gone) {
       this.observed({ client: 'somebody', type: 'gone', revision, lease })
     }

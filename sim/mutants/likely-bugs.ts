@@ -1,7 +1,7 @@
 import { type Mutant, mutant, rare } from './mutant.js'
 
 /** The bugs that we think we are most likely to make ourselves. */
-export const OWN: readonly Mutant[] = [
+export const LIKELY_BUGS: readonly Mutant[] = [
   mutant(
     'a late renewal revives what was lost',
     'client/leases/kept-lease.js',

@@ -5,23 +5,23 @@ import type { SeededRandom } from 'leasehold/testing'
 /** Keys that one holds at a time, and one that many read and few write. */
 export const LOCK_KEYS = ['job', 'report', 'doc', 'gpu']
 
-/** What a user of the client wants to hold, and how it goes about it. */
-export interface Wish {
+/** What a locker wants to hold, and how it asks for it. */
+export interface LockRequest {
   readonly keys: readonly string[]
   readonly options: LockOptions
   readonly ttl: number
   readonly grace: number
   readonly way: 'lock' | 'try' | 'with'
-  /** It loses its patience after so many milliseconds. */
+  /** It aborts after so many milliseconds. */
   readonly abortAfter?: number | undefined
 }
 
-/** A lock with any of the options there are. Half of all wishes are plain, as most locks are. */
-export function drawWish(
+/** A lock with any of the options. Half of all requests are plain, as most locks are. */
+export function drawLockRequest(
   random: SeededRandom,
   plainKeys: number,
   parents: readonly LeaseId[],
-): Wish {
+): LockRequest {
   const ttl = random.pick([500, 2000, 3000, 3000])
   const grace = random.pick([0, 0, 400])
   const wait = random.pick([100, 1500, 6000])

@@ -13,9 +13,9 @@ import { DEFAULT_STREAM, StreamServer, type StreamServerOptions } from 'leasehol
 
 type Stream = ReturnType<Network['stream']>
 
-/** The server looks for silent clients so often that a cut line is found within the world's time. */
+/** The server checks for silent clients often enough to find a cut connection in the world's time. */
 const OPTIONS = { ...DEFAULT_STREAM, silence: 3000, greeting: 2000 }
-/** How long either end waits for the other to say goodbye. */
+/** How long either end waits for the other to close. */
 const FAREWELL_MS = 1000
 const UNNOTICED_MS = 1500
 
@@ -23,7 +23,7 @@ const UNNOTICED_MS = 1500
  * Streams between real remote stores and the real stream server, on the simulated network: all of
  * both ends runs but the WebSocket itself.
  */
-export class StreamLine {
+export class StreamTransport {
   readonly network: Network
   readonly server: SimNode
   readonly #limits: Limits
@@ -44,7 +44,7 @@ export class StreamLine {
     const quiet = (): void => undefined
     const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
     const made = { store, clock, random, limits: this.#limits, options: OPTIONS }
-    // Whoever comes by this line has been let in.
+    // Every client of this transport is already authenticated.
     this.#serving = new StreamServer({
       ...made,
       log,
@@ -74,7 +74,7 @@ export class StreamLine {
     return presence.linger / serverRate - presence.longestAway(grantedFrom, this.network.world.now)
   }
 
-  /** A stream arrives at the server. False where nobody serves. */
+  /** A stream arrives at the server. Returns false if no server runs. */
   accept(end: ServerEnd, name: string): boolean {
     const serving = this.#serving
     const store = this.#store
@@ -82,11 +82,11 @@ export class StreamLine {
     const presence = this.#presence.get(name)!
     const { world } = this.network
     world.note('server', 'has a stream', () => name)
-    // Whoever has not said hello is not there yet.
+    // A client is present once its hello has arrived.
     end.once('message', () => presence.came(world.now))
     end.on('close', (code: number) => {
       world.note('server', 'ends a stream', () => `${name}: ${code}`)
-      // Whoever says goodbye does not come back, and nothing lingers.
+      // A client that closes does not come back, and nothing lingers.
       presence.left(code === CLOSE.done ? -Infinity : world.now)
     })
     const principal = { name: 'everybody', rights: [], quota: {}, ended: undefined }
@@ -129,15 +129,15 @@ class Presence {
 
 /** The client's end. It is opened by what the server answers to its first message. */
 class ClientEnd implements StreamSocket {
-  readonly #line: StreamLine
+  readonly #transport: StreamTransport
   readonly #node: SimNode
   readonly #events: WebSocketEvents
   readonly #up: Stream
   #over = false
 
-  constructor(line: StreamLine, node: SimNode, name: string, events: WebSocketEvents) {
-    const { network, server } = line
-    this.#line = line
+  constructor(transport: StreamTransport, node: SimNode, name: string, events: WebSocketEvents) {
+    const { network, server } = transport
+    this.#transport = transport
     this.#node = node
     this.#events = events
     const lost = node.guard(() => this.end(1006, 'the connection broke'))
@@ -147,8 +147,8 @@ class ClientEnd implements StreamSocket {
       far?.lostLater()
     })
     this.#up.send(() => {
-      far = new ServerEnd(line, node, this, lost)
-      if (!line.accept(far, name)) far.turnAway()
+      far = new ServerEnd(transport, node, this, lost)
+      if (!transport.accept(far, name)) far.turnAway()
       else far.tell(() => this.#events.opened())
     })
     this.#send = (receive) => this.#up.send(() => far && receive(far))
@@ -164,7 +164,7 @@ class ClientEnd implements StreamSocket {
   close(code: number, reason: string): void {
     if (this.#over) return
     this.#send((far) => far.leave(code))
-    this.#line.network.world.after(
+    this.#transport.network.world.after(
       FAREWELL_MS,
       this.#node.guard(() => this.end(code, reason)),
     )
@@ -189,7 +189,7 @@ class ClientEnd implements StreamSocket {
 /** The server's end, as much of a WebSocket of `ws` as a connection uses. */
 class ServerEnd extends EventEmitter {
   readonly bufferedAmount = 0
-  readonly #line: StreamLine
+  readonly #transport: StreamTransport
   readonly #node: SimNode
   readonly #client: ClientEnd
   readonly #down: Stream
@@ -198,10 +198,10 @@ class ServerEnd extends EventEmitter {
   #paused = false
   #over = false
 
-  constructor(line: StreamLine, node: SimNode, client: ClientEnd, lost: () => void) {
+  constructor(transport: StreamTransport, node: SimNode, client: ClientEnd, lost: () => void) {
     super()
-    const { network, server } = line
-    this.#line = line
+    const { network, server } = transport
+    this.#transport = transport
     this.#node = node
     this.#client = client
     this.lost = server.guard(() => this.#end(1006))
@@ -211,26 +211,26 @@ class ServerEnd extends EventEmitter {
     })
   }
 
-  /** A server may notice long after its client that a line is broken, unless the client has died. */
+  /** A server may notice long after its client that a connection is broken, unless the client has died. */
   lostLater(): void {
-    const { random } = this.#line.network.world
+    const { random } = this.#transport.network.world
     const late = this.#node.running && random.chance(0.5)
-    this.#line.network.world.after(late ? random.between(0, UNNOTICED_MS) : 0, this.lost)
+    this.#transport.network.world.after(late ? random.between(0, UNNOTICED_MS) : 0, this.lost)
   }
 
   tell(receive: () => void): void {
     this.#down.send(receive)
   }
 
-  /** Nobody serves here: the client is told so soon. */
+  /** No server runs here. The client is notified soon. */
   turnAway(): void {
     const tell = (): void => this.#client.end(1006, 'nobody answers')
-    this.#line.network.world.after(20, tell)
+    this.#transport.network.world.after(20, tell)
   }
 
   send(frame: string, left: () => void): void {
     this.tell(() => this.#client.text(frame))
-    this.#line.network.world.after(0, this.#line.server.guard(left))
+    this.#transport.network.world.after(0, this.#transport.server.guard(left))
   }
 
   hear(text: string): void {
@@ -260,7 +260,7 @@ class ServerEnd extends EventEmitter {
   close(code: number, reason: Buffer): void {
     this.tell(() => {
       this.#client.end(code, reason.toString())
-      this.#line.network.world.after(1, this.lost)
+      this.#transport.network.world.after(1, this.lost)
     })
   }
 

@@ -1,36 +1,36 @@
 import type { Claim, Event, LeaseStore } from 'leasehold/port'
 
-export interface AuditEvents {
+export interface ServerWatchEvents {
   /** The events of one or more whole revisions, in order. */
-  heard(events: readonly Event[], revision: number): void
-  /** Two stores on one log announce different things of one revision. */
+  received(events: readonly Event[], revision: number): void
+  /** Two stores on one log announce different events for one revision. */
   disagreed(revision: number, one: string, other: string): void
-  /** Some events are not kept any more: what follows begins with this revision. */
+  /** Some events are no longer kept. The next events follow this revision. */
   resumed(revision: number, claimed: readonly Event[]): void
 }
 
 /**
- * Watches all keys of the servers' own stores, without a network in between. It hears exactly what
- * the stores announce, so it knows every claim that is durable and when it ended. Several stores on
- * one log announce the same: whichever is first is heard, and the others must agree with it.
+ * Watches all keys of the servers' stores, without a network in between. It receives exactly what the
+ * stores announce, so it knows every durable claim and when it ended. Several stores on one log
+ * announce the same events: the first one counts, and the others must agree with it.
  */
-export class Audit {
+export class ServerWatch {
   revision = 0
-  readonly #events: AuditEvents
+  readonly #events: ServerWatchEvents
   readonly #stores = new Set<LeaseStore>()
-  /** What was announced of each revision. */
+  /** The announced events of each revision, as JSON. */
   readonly #announced = new Map<number, string>()
 
-  constructor(events: AuditEvents) {
+  constructor(events: ServerWatchEvents) {
     this.#events = events
   }
 
-  /** A server has a new process; its store goes on after this revision. */
+  /** Watches the store of a new server process, from this revision on. */
   attach(store: LeaseStore, from = this.revision): void {
     this.#stores.add(store)
     store.watch({ prefix: '', from }, (notice) => {
       if (!this.#stores.has(store)) return
-      if (notice.type === 'events') this.#hear(notice.events, notice.revision)
+      if (notice.type === 'events') this.#receive(notice.events, notice.revision)
       else if (notice.type === 'compacted') this.#readAgain(store)
     })
   }
@@ -39,17 +39,17 @@ export class Audit {
     if (store) this.#stores.delete(store)
   }
 
-  #hear(events: readonly Event[], revision: number): void {
+  #receive(events: readonly Event[], revision: number): void {
     const known = this.revision
     this.revision = Math.max(known, revision)
     for (const [each, own] of byRevision(events)) {
-      const text = JSON.stringify(own)
+      const announced = JSON.stringify(own)
       const other = this.#announced.get(each)
-      if (other === undefined) this.#announced.set(each, text)
-      else if (other !== text) this.#events.disagreed(each, other, text)
+      if (other === undefined) this.#announced.set(each, announced)
+      else if (other !== announced) this.#events.disagreed(each, other, announced)
     }
     const fresh = events.filter((event) => event.revision > known)
-    if (revision > known) this.#events.heard(fresh, revision)
+    if (revision > known) this.#events.received(fresh, revision)
   }
 
   #readAgain(store: LeaseStore): void {
@@ -79,13 +79,13 @@ function byRevision(events: readonly Event[]): Map<number, Event[]> {
   return groups
 }
 
-/** All claims as of one revision. A reading of many keys leaves out most who wait: each is read too. */
+/** All claims at one revision. A read of many keys omits most waiters, so each key is read too. */
 async function readClaims(
   store: LeaseStore,
 ): Promise<{ readonly revision: number; readonly claims: readonly Claim[] }> {
   for (;;) {
     const { revision, keys, more } = await store.read({ prefix: '' })
-    if (more) throw new Error('the world has more keys than the audit can read at once')
+    if (more) throw new Error('the world has more keys than one read returns')
     const readings = await Promise.all(
       keys.map(({ key, count }) => store.read({ key, limit: count })),
     )

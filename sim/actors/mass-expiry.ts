@@ -1,6 +1,6 @@
 import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
-import type { Scene } from '../scene.js'
+import type { Harness } from '../harness.js'
 
 const TTL_MS = 1500
 /** So many are renewed, the others all run out together. */
@@ -9,19 +9,19 @@ const KEPT = 3
 const RENEWALS = 9
 
 /** Is granted leases all at once and lets most of them run out, while it renews the others. */
-export class Storm {
+export class MassExpiry {
   readonly node: SimNode
-  readonly #scene: Scene
+  readonly #harness: Harness
   readonly #store: LeaseStore
   readonly #leases: number
   readonly #kept: LeaseId[] = []
   #stopping = false
 
-  constructor(scene: Scene, name: string, leases: number) {
+  constructor(harness: Harness, name: string, leases: number) {
     this.#leases = leases
-    this.#scene = scene
-    this.node = scene.client(name)
-    this.#store = scene.store(this.node)
+    this.#harness = harness
+    this.node = harness.client(name)
+    this.#store = harness.store(this.node)
   }
 
   start(): void {
@@ -52,6 +52,6 @@ export class Storm {
   }
 
   #later(ms: number, run: () => void): void {
-    this.#scene.world.after(ms, this.node.guard(run))
+    this.#harness.world.after(ms, this.node.guard(run))
   }
 }

@@ -8,7 +8,7 @@ import type {
   Watch,
   WatchTarget,
 } from 'leasehold/port'
-import type { Scene } from '../scene.js'
+import type { Harness } from '../harness.js'
 import { PortUser } from './port-user.js'
 
 const PREFIX = 'deal/'
@@ -16,7 +16,7 @@ const KEYS: readonly Key[] = ['deal/a', 'deal/b', 'deal/c', 'deal/d']
 /** So many leases, claims and watches are remembered, the latest. */
 const REMEMBERED = 6
 
-interface Dealt {
+interface KnownClaim {
   readonly lease: LeaseId
   readonly keys: readonly Key[]
   readonly token: number
@@ -25,16 +25,16 @@ interface Dealt {
 /**
  * Uses the whole port, each method with every option and in no sensible order: claims on several keys
  * of different modes and limits, leases under leases, breaks with a period, revocations by lease, by
- * parent, by key and by prefix, stale tokens, repeated requests. Dealers share what they know of each
+ * parent, by key and by prefix, stale tokens, repeated requests. They share what they know of each
  * other's leases, so one revokes what another waits for.
  */
-export class Dealer extends PortUser {
-  readonly #table: Table
+export class WholePortUser extends PortUser {
+  readonly #shared: SharedKnowledge
   #watches: Watch[] = []
 
-  constructor(scene: Scene, name: string, table: Table) {
-    super(scene, name, 400)
-    this.#table = table
+  constructor(harness: Harness, name: string, table: SharedKnowledge) {
+    super(harness, name, 400)
+    this.#shared = table
   }
 
   protected forget(): void {
@@ -47,7 +47,7 @@ export class Dealer extends PortUser {
   }
 
   protected step(): void {
-    const { leases } = this.#table
+    const { leases } = this.#shared
     const dice = this.random.next()
     if (leases.length === 0 || dice < 0.2) this.#grant()
     else if (dice < 0.42) this.#claim()
@@ -78,9 +78,9 @@ export class Dealer extends PortUser {
       const answer = await this.store.grant(request)
       if (answer.outcome === 'busy') return
       const { lease, token } = answer
-      remember(this.#table.leases, lease)
+      remember(this.#shared.leases, lease)
       const keys = request.claims?.map(({ key }) => key)
-      if (keys) remember(this.#table.claims, { lease, keys, token })
+      if (keys) remember(this.#shared.claims, { lease, keys, token })
       if (random.chance(0.5)) this.#watch({ lease })
     })
   }
@@ -94,7 +94,7 @@ export class Dealer extends PortUser {
     this.#send(request, async () => {
       const answer = await this.store.claim(request)
       if (answer.outcome === 'busy') return
-      remember(this.#table.claims, {
+      remember(this.#shared.claims, {
         lease,
         keys: claims.map(({ key }) => key),
         token: answer.token,
@@ -136,7 +136,7 @@ export class Dealer extends PortUser {
   }
 
   #renew(): void {
-    const { leases } = this.#table
+    const { leases } = this.#shared
     const some = leases.filter(() => this.random.chance(0.6))
     this.store.renew([...some, this.#lease()]).catch(() => undefined)
   }
@@ -165,7 +165,7 @@ export class Dealer extends PortUser {
     const request = {
       target,
       by: this.node.name,
-      why: `reason ${this.#table.reasons++}`,
+      why: `reason ${this.#shared.reasons++}`,
       after: isLease && random.chance(0.6) ? random.between(10, 2500) : undefined,
       request: this.#requestId(),
     }
@@ -199,7 +199,7 @@ export class Dealer extends PortUser {
     this.store.read(query).catch(() => undefined)
   }
 
-  /** Watches, and where the watch ends by a fault watches again, from where it was. */
+  /** Watches. If a fault ends the watch, it resumes where it was. */
   #watch(target: WatchTarget): void {
     const watch = this.store.watch(target, (notice) => {
       if (notice.type === 'events' && 'prefix' in target) from = notice.revision
@@ -212,7 +212,7 @@ export class Dealer extends PortUser {
     if (this.#watches.length > REMEMBERED) this.#watches.shift()!.close()
   }
 
-  /** Sends a call, and where it has a request id perhaps again. */
+  /** Sends a call, sometimes twice if it has a request id. */
   #send(request: { readonly request?: string | undefined }, ask: () => Promise<unknown>): void {
     const send = (): void => {
       ask().catch(() => undefined)
@@ -224,11 +224,11 @@ export class Dealer extends PortUser {
   }
 
   #lease(): LeaseId {
-    return this.random.pick(this.#table.leases)
+    return this.random.pick(this.#shared.leases)
   }
 
-  #dealt(): Dealt | undefined {
-    const { claims } = this.#table
+  #dealt(): KnownClaim | undefined {
+    const { claims } = this.#shared
     return claims.length === 0 ? undefined : this.random.pick(claims)
   }
 
@@ -237,10 +237,10 @@ export class Dealer extends PortUser {
   }
 }
 
-/** What dealers know of each other. */
-export class Table {
+/** What wholePortUsers know of each other. */
+export class SharedKnowledge {
   readonly leases: LeaseId[] = []
-  readonly claims: Dealt[] = []
+  readonly claims: KnownClaim[] = []
   reasons = 1
 }
 

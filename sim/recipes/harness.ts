@@ -8,25 +8,24 @@ import { drawFaults, type Faults } from '../faults.js'
 /** Events that are no longer kept are part of life, so that views must read everything again. */
 const LIMITS = { events: 64, history: 256, idleKeys: 64, requests: 4096, ended: 4096 }
 
-/** Somebody in a drama: a process on a machine of its own, which may die and come back. */
-export interface Player {
+/** One process of a scenario, on its own machine. It may die and come back. */
+export interface RecipeActor {
   readonly node: SimNode
   /** Begins in a new process, with a client of its own. */
   start(leasehold: Leasehold): void
 }
 
 /**
- * Where a recipe is played: a server with its disk, a network, and players who use the recipe
- * through a real client. Trouble is drawn for each seed; afterwards all is healed, and what the
- * recipe promises must come about.
+ * The world of a recipe: a server with its disk, a network, and actors that use the recipe through a
+ * real client. Each seed draws its faults. Then all is healed, and the recipe must do what it promises.
  */
-export class Stage {
+export class RecipeHarness {
   readonly world: World
   readonly faults: Faults
   readonly violations: Violation[] = []
-  readonly players: Player[] = []
-  /** How often something worth seeing happened: a drama must not be idle. */
-  acts = 0
+  readonly actors: RecipeActor[] = []
+  /** How many operations succeeded: a scenario must not be idle. */
+  operations = 0
   readonly #network: Network
   readonly #server: SimServer
   readonly #disk: SimDisk
@@ -46,7 +45,7 @@ export class Stage {
     return this.#healed
   }
 
-  /** A machine for a player. */
+  /** A machine for a actor. */
   machine(name: string): SimNode {
     return this.world.node(name, { rate: this.#rate(), offset: this.world.random.between(0, 1e6) })
   }
@@ -57,9 +56,9 @@ export class Stage {
     await this.world.run(this.world.now + 1500)
   }
 
-  enter(player: Player): void {
-    this.players.push(player)
-    this.#open(player)
+  add(actor: RecipeActor): void {
+    this.actors.push(actor)
+    this.#open(actor)
   }
 
   note(who: string, what: string, detail?: () => string): void {
@@ -73,8 +72,8 @@ export class Stage {
     }
   }
 
-  /** Plans all that goes wrong from now until `end`. */
-  makeTrouble(end: number): void {
+  /** Schedules all faults from now until `end`. */
+  planFaults(end: number): void {
     const { world, faults } = this
     const { random } = world
     const several = (times: number, happen: () => void): void => {
@@ -82,7 +81,7 @@ export class Stage {
         world.at(random.between(world.now, end), happen)
       }
     }
-    const someone = () => random.pick(this.players)
+    const someone = () => random.pick(this.actors)
     several(faults.serverCrashes / 2, () => this.#crashServer())
     several(faults.serverPauses, () => this.#server.node.pause(random.between(10, 2500)))
     several(faults.clientCrashes, () => this.crash(someone()))
@@ -92,24 +91,24 @@ export class Stage {
   }
 
   /** Its process dies, and another comes after a while. */
-  crash(player: Player): void {
-    if (!player.node.running) return
-    this.note(player.node.name, 'is killed')
-    player.node.crash()
-    this.world.after(this.world.random.between(10, 4000), () => this.#open(player))
+  crash(actor: RecipeActor): void {
+    if (!actor.node.running) return
+    this.note(actor.node.name, 'is killed')
+    actor.node.crash()
+    this.world.after(this.world.random.between(10, 4000), () => this.#open(actor))
   }
 
-  /** From now on nothing goes wrong, and whoever is down comes up again. */
+  /** Ends all faults, and restarts every process that is down. */
   heal(): void {
     this.#healed = true
     this.note('world', 'is healed')
     this.#network.calm()
     this.#disk.calm()
     if (!this.#server.node.running) this.#server.node.start(() => this.#startServer())
-    for (const player of this.players) this.#open(player)
+    for (const actor of this.actors) this.#open(actor)
   }
 
-  /** Calls `run` in the player's process after a while, unless that has died. */
+  /** Calls `run` in the actor's process after a while, unless that has died. */
   later(node: SimNode, ms: number, run: () => void): void {
     this.world.after(ms, node.guard(run))
   }
@@ -118,11 +117,11 @@ export class Stage {
     return new Promise((resolve) => this.later(node, ms, resolve))
   }
 
-  #open(player: Player): void {
-    const { node } = player
-    if (node.running && this.#opened.has(player)) return
-    this.#opened.add(player)
-    node.onCrash(() => this.#opened.delete(player))
+  #open(actor: RecipeActor): void {
+    const { node } = actor
+    if (node.running && this.#opened.has(actor)) return
+    this.#opened.add(actor)
+    node.onCrash(() => this.#opened.delete(actor))
     const open = () => {
       Leasehold.open(new SimStore(node, this.#server, this.#guarantees!), {
         holder: node.name,
@@ -131,7 +130,7 @@ export class Stage {
         drift: this.#driftBound(),
         callTimeout: node.random.pick([200, 600]),
       }).then(
-        (leasehold) => player.start(leasehold),
+        (leasehold) => actor.start(leasehold),
         (error) => this.world.fail(error),
       )
     }
@@ -139,7 +138,7 @@ export class Stage {
     else node.start(open)
   }
 
-  readonly #opened = new Set<Player>()
+  readonly #opened = new Set<RecipeActor>()
 
   #cut(node: SimNode): void {
     const { random } = this.world

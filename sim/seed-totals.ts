@@ -1,11 +1,11 @@
 import type { SeedResult } from './run-seed.js'
 
 const BAR_WIDTH = 30
-/** Where nobody watches a bar, a line is printed for so many seeds. */
+/** Without a terminal, one line of progress is printed per so many seeds. */
 const SEEDS_PER_LINE = 5000
 
-/** What many seeds came to. */
-export class Tally {
+/** The results of many seeds. */
+export class SeedTotals {
   readonly failed: SeedResult[] = []
   readonly #count: number
   readonly #start = performance.now()
