@@ -270,11 +270,8 @@ export class Harness {
   }
 
   wrote(write: Write): void {
-    this.world.note(
-      'resource',
-      write.accepted ? 'accepts' : 'refuses',
-      () => `${write.key} ${write.token}`,
-    )
+    const outcome = write.accepted ? 'accepts' : 'refuses'
+    this.world.note('resource', outcome, () => `${write.key} ${write.token}`)
     for (const checker of this.#checkers) checker.wrote?.(write)
   }
 
