@@ -1,4 +1,4 @@
-// Writes the screenshots of the dashboard for the documents: starts a server with the demonstration,
+// Writes the screenshots of the dashboard for the documents: starts a server with the demo,
 // opens it in Chromium, and ends both. `npm run screenshots` builds first.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const server = await createServer({ store, port: 0 })
 const browser = await chromium.launch({ executablePath, args: BROWSER_ARGS })
 try {
   await shoot('empty', { colorScheme: 'light', width: 1280, height: 860 }, ['overview'])
-  await fetch(`${server.url}/dashboard/demonstration`, { method: 'PUT' })
+  await fetch(`${server.url}/dashboard/demo`, { method: 'PUT' })
   // A page is open meanwhile, so that there is a past to plot.
   const watching = await browser.newPage()
   await watching.goto(server.url)

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { api } from './live/api.ts'
-import { spoken } from './model/format.ts'
-import { ActDialog } from './parts/act-dialog.tsx'
+import { formatSpan } from './model/format.ts'
+import { ActionDialog } from './parts/action-dialog.tsx'
 import { useLive } from './parts/context.ts'
 import { type Route, useRoute } from './parts/route.ts'
 import { nextTheme, setTheme, type Theme, themeNow } from './parts/theme.ts'
@@ -27,17 +27,17 @@ const VIEWS = [
 export function App() {
   const route = useRoute()
   const live = useLive()
-  const { standing } = live
+  const { status } = live
   useShortcuts()
   useLevels()
   useEffect(() => {
     const name = VIEWS.find(([view]) => view === route.view)?.[1] ?? 'Leasehold'
     document.title = `${name} · Leasehold`
-    // Where the views do not all fit, the one that is shown must be seen.
+    // If the navigation does not fit, scroll the current view's link into sight.
     const current = document.querySelector('nav [aria-current]')
     current?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [route.view])
-  if (standing.is === 'signed-out') return <SignIn why={standing.why} />
+  if (status.is === 'signed-out') return <SignIn why={status.why} />
   return (
     <div class="shell">
       {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place on this page. */}
@@ -49,12 +49,12 @@ export function App() {
       <main id="main" class={`view-${route.view}`} tabIndex={-1}>
         <View route={route} />
       </main>
-      <ActDialog />
+      <ActionDialog />
     </div>
   )
 }
 
-/** Goes to the content by hand: the fragment of the address says which view is shown. */
+/** Moves the focus to the content; the URL fragment is used for the view. */
 function skip(event: MouseEvent): void {
   event.preventDefault()
   const main = document.getElementById('main')
@@ -63,12 +63,12 @@ function skip(event: MouseEvent): void {
 }
 
 function View({ route }: { readonly route: Route }) {
-  const { standing } = useLive()
-  if (standing.is === 'refused') {
+  const { status } = useLive()
+  if (status.is === 'refused') {
     return (
       <div class="empty">
-        <p class="empty-title">The server does not show this</p>
-        <p>{standing.why}</p>
+        <p class="empty-title">You have no access to this page</p>
+        <p>{status.why}</p>
       </div>
     )
   }
@@ -120,7 +120,7 @@ function Header({ route }: { readonly route: Route }) {
         ))}
       </nav>
       <div class="corner">
-        <Line />
+        <ConnectionMark />
         <button type="button" class="bare" onClick={turn}>
           Colours: {theme}
         </button>
@@ -131,7 +131,7 @@ function Header({ route }: { readonly route: Route }) {
   )
 }
 
-/** Ends the session of this browser; where the server did not, whoever leaves must know. */
+/** Ends the session of this browser, and shows an error if the server did not end it. */
 function SignOut() {
   const live = useLive()
   const [problem, setProblem] = useState<string | undefined>(undefined)
@@ -158,58 +158,53 @@ function SignOut() {
   )
 }
 
-/** Whether what is shown is how things are. */
-function Line() {
-  const { standing, me } = useLive()
-  const word =
-    standing.is === 'live' ? 'live' : standing.is === 'loading' ? 'reading' : 'connecting'
-  const tone = standing.is === 'live' ? 'ok' : standing.is === 'lost' ? 'bad' : 'warn'
+/** Shows whether the page is up to date. */
+function ConnectionMark() {
+  const { status, me } = useLive()
+  const word = status.is === 'live' ? 'live' : status.is === 'loading' ? 'loading' : 'connecting'
+  const tone = status.is === 'live' ? 'ok' : status.is === 'lost' ? 'bad' : 'warn'
   return (
     <span class="line" role="status" title={me && `${me.engine} store, version ${me.version}`}>
-      <span class={`mark ${tone}`}>{standing.is === 'lost' ? 'not connected' : word}</span>
+      <span class={`mark ${tone}`}>{status.is === 'lost' ? 'not connected' : word}</span>
     </span>
   )
 }
 
-/** What must not be overlooked, above every view. */
+/** An important notice above every view. */
 function Notice() {
-  const { standing, mirror, feed } = useLive()
-  if (standing.is === 'lost') {
+  const { status, mirror, feed } = useLive()
+  if (status.is === 'lost') {
     return (
       <div class="notice bad" role="alert">
-        The server has not been heard of for {spoken(Date.now() - standing.since)}. What is shown is
-        as it was then; this page connects again by itself.
+        No contact with the server for {formatSpan(Date.now() - status.since)}. This page shows the
+        state at that time and reconnects automatically.
       </div>
     )
   }
-  if (standing.is === 'loading') {
-    return (
-      <div class="notice">
-        Reading what is held: {mirror.keys.size.toLocaleString('en')} keys so far.
-      </div>
-    )
+  if (status.is === 'loading') {
+    return <div class="notice">Loading: {mirror.keys.size.toLocaleString('en')} keys so far.</div>
   }
-  if (feed.state?.demonstration === 'running') {
+  if (feed.state?.demo === 'running') {
     return (
       <div class="notice demo">
         <span>
-          A demonstration runs in this server.
-          <span class="more"> All that is called demo belongs to it.</span>
+          A demo is running in this server.
+          <span class="more"> Everything named demo belongs to it.</span>
         </span>
-        <EndDemonstration />
+        <EndDemo />
       </div>
     )
   }
   return null
 }
 
-function EndDemonstration() {
+function EndDemo() {
   const { me } = useLive()
   const [isBusy, setBusy] = useState(false)
-  if (!me?.demonstration) return null
+  if (!me?.demo) return null
   const end = async () => {
     setBusy(true)
-    await api.demonstrate(false).catch(() => {})
+    await api.setDemo(false).catch(() => {})
     setBusy(false)
   }
   return (
@@ -219,14 +214,14 @@ function EndDemonstration() {
   )
 }
 
-/** `/` goes to the search of a view, and a number to the view of that place. */
+/** `/` focuses the search, and a digit opens the view at that position. */
 function useShortcuts(): void {
   useEffect(() => {
     const listener = (event: KeyboardEvent) => {
       const { target, key } = event
       const isTyping = target instanceof Element && target.matches('input, select, textarea')
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
-      // What a dialog asks about is answered first.
+      // An open dialog takes the keys.
       if (document.querySelector('dialog[open]') !== null) return
       const view = VIEWS[Number(key) - 1]?.[0]
       if (view !== undefined) location.hash = view === 'overview' ? '#/' : `#/${view}`

@@ -12,7 +12,7 @@ setTheme(themeNow())
 const live = new Connection()
 void live.run()
 startTicking()
-setInterval(() => live.book.look(), 250)
+setInterval(() => live.visibleLeases.update(), 250)
 
 const app = document.getElementById('app')!
 app.textContent = ''

@@ -2,20 +2,19 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from 'leasehold/port'
 
-/** Requests of one HTTP connection that may be unanswered at a time. */
+/** The most unanswered requests on one HTTP connection. */
 const UNANSWERED_MAX = 1000
-/** How long answers may pile up behind one that is not ready. */
+/** How long responses may queue behind one that is not ready. */
 const BLOCKED_MS = 2000
 
 /**
- * Bounds HTTP pipelining: requests that are sent before earlier ones of the same connection are
- * answered. Two things go wrong with it otherwise. Answers must leave in order, so those behind a
- * request that waits pile up; Node then stops reading, and does not notice that the client has gone.
- * And when it has, Node tells only the response that is being sent: whatever waits behind it would
- * go on for nobody.
+ * Limits HTTP pipelining, where a client sends requests before earlier ones are answered. Responses
+ * must leave in order, so they queue behind a request that waits. Node then stops reading and does
+ * not notice that the client has gone. When it does notice, it emits `close` only on the response
+ * being sent, so the requests behind it would keep running for nobody.
  *
- * So a connection on which too much is unanswered, or for too long, is closed; and closing one
- * reaches all its responses.
+ * The server therefore closes a connection with too many unanswered requests, or with responses that
+ * queue too long. Closing a connection emits `close` on all its responses.
  */
 export function boundPipelines(server: Server, clock: Clock): void {
   const pipelines = new WeakMap<Socket, Set<ServerResponse>>()
@@ -36,7 +35,7 @@ function begin(socket: Socket): Set<ServerResponse> {
   return unanswered
 }
 
-/** Closes the connection if the first of its responses is still the first after a while. */
+/** Closes the connection if its first response is still unsent after `BLOCKED_MS`. */
 function watchFirst(clock: Clock, socket: Socket, unanswered: ReadonlySet<ServerResponse>): void {
   const [first] = unanswered
   clock.timer(clock.now() + BLOCKED_MS, () => {

@@ -18,9 +18,9 @@ import {
 import { createServer, type LeaseServer } from './server.ts'
 import { type OpenedStore, openStore, SECRETS_KEY } from './stores/index.ts'
 
-const STOPPING = ['SIGTERM', 'SIGINT'] as const
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/** Serves until the process is told to stop, by SIGTERM or SIGINT; a second one stops it at once. */
+/** Serves until SIGTERM or SIGINT; a second signal ends the process at once. */
 export async function serve(flags: Flags): Promise<void> {
   const config = loadConfig(flags, process.env)
   const logger = pino({ level: config.values.logLevel, name: 'leasehold' }, pino.destination(2))
@@ -28,7 +28,7 @@ export async function serve(flags: Flags): Promise<void> {
   const { name, data } = opened
   const { server, audit } = await begin(config, opened, logger).catch(async (error) => {
     await opened.close()
-    throw explained(error, config)
+    throw explain(error, config)
   })
   const stop = async (signal: string) => {
     logger.info({ signal }, 'stopping')
@@ -38,17 +38,17 @@ export async function serve(flags: Flags): Promise<void> {
     logger.info('stopped')
   }
   const onSignal = (signal: NodeJS.Signals) => {
-    // The second, whichever it is, ends the process as if nobody listened.
-    for (const each of STOPPING) process.off(each, onSignal)
+    // Without listeners, the next signal ends the process.
+    for (const each of STOP_SIGNALS) process.off(each, onSignal)
     stop(signal).catch(fail)
   }
-  for (const signal of STOPPING) process.on(signal, onSignal)
-  process.on('SIGHUP', () => renew(config, server, audit, logger))
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal)
+  process.on('SIGHUP', () => reload(config, server, audit, logger))
   process.stdout.write(`Leasehold listens on ${server.url}\n  store: ${name}\n  data:  ${data}\n`)
   logger.info({ url: server.url, store: name, data }, 'listening')
 }
 
-/** Says what went wrong, in one line, and ends. */
+/** Prints the error in one line and exits. */
 export function fail(error: unknown): never {
   process.stderr.write(`leasehold: ${error instanceof Error ? error.message : String(error)}\n`)
   process.exit(1)
@@ -60,7 +60,7 @@ async function begin(
   logger: Logger,
 ): Promise<{ readonly server: LeaseServer; readonly audit: AuditLog | undefined }> {
   const { host, port, connections, drain } = config.values
-  // Said when it has started: a start that fails says one thing, why.
+  // Logged after the start, so that a failed start prints only its reason.
   const warnings: string[] = []
   const warn = (message: string) => void warnings.push(message)
   const tls = readTls(config, warn)
@@ -70,7 +70,7 @@ async function begin(
   const secretsKey = secretsKeyOf(config, folder, warn)
   if (shared && secretsKey === undefined) {
     logger.warn(
-      'no secretsKeyFile: where tokens are used, a lease that one server granted cannot be kept through another, nor after a restart; give all servers on this store the same file',
+      'secretsKeyFile is not set. With access tokens, a lease granted by one server cannot be renewed through another server or after a restart. Give all servers on this store the same file.',
     )
   }
   const audit = auditOf(config, folder, systemClock, logger)
@@ -123,12 +123,12 @@ function auditOf(
   const file = values.audit ?? (folder === undefined ? NONE : join(folder, 'audit.log'))
   if (file === NONE) return undefined
   return new AuditLog(file, origins.audit, clock, (error) => {
-    logger.error({ err: error, file }, 'the audit could not be written')
+    logger.error({ err: error, file }, 'cannot write the audit log')
   })
 }
 
-/** What a running server takes up anew: certificates that were renewed, an audit that was moved away. */
-function renew(
+/** Reads renewed certificates and reopens the audit log, which may have been rotated. */
+function reload(
   config: Config,
   server: LeaseServer,
   audit: AuditLog | undefined,
@@ -138,22 +138,22 @@ function renew(
     audit?.reopen()
     const tls = readTls(config)
     if (tls !== undefined) server.renewTls(tls)
-    logger.info('certificates and audit were opened anew')
+    logger.info('reloaded the certificates and reopened the audit log')
   } catch (error) {
-    logger.error({ err: error }, 'what there is could not be opened anew: it goes on with the old')
+    logger.error({ err: error }, 'reload failed; keeping the previous certificates and audit log')
   }
 }
 
-function explained(error: NodeJS.ErrnoException, { values, origins }: Config): Error {
+function explain(error: NodeJS.ErrnoException, { values, origins }: Config): Error {
   const { host, port } = values
   if (error.code === 'EADDRINUSE') {
     return new Error(
-      `${host}:${port} is in use already: stop what listens there, or give --port (it is from ${origins.port})`,
+      `${host}:${port} is already in use (port from ${origins.port}). Stop the process that listens there, or use another --port`,
     )
   }
   if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND') {
     return new Error(
-      `${host} is no address of this machine: give another --host (it is from ${origins.host})`,
+      `${host} is not an address of this machine (from ${origins.host}). Use another --host`,
     )
   }
   return error

@@ -15,7 +15,7 @@ import {
 import { type Logger, pino } from 'pino'
 import { Access, type Audit, noAudit } from './access/index.ts'
 import { serveDashboard } from './dashboard/index.ts'
-import { beginDuties, type Duties } from './duties.ts'
+import { type HealthCheckLeader, startHealthCheckLeader } from './health-check-leader.ts'
 import {
   DEFAULT_HTTP,
   HttpApi,
@@ -24,7 +24,7 @@ import {
   refuseBadRequest,
   validators,
 } from './http/index.ts'
-import { MeasuredStore, serveOperations } from './operations/index.ts'
+import { measuredStore, serveOperations } from './operations/index.ts'
 import { boundPipelines } from './pipelines.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import { StreamServer } from './stream/stream-server.ts'
@@ -32,33 +32,33 @@ import type { StreamStats } from './stream/surroundings.ts'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 7420
-/** A key in the path of a request may be written with three characters for each byte. */
+/** In a path, each byte of a key may take three characters. */
 const MAX_PARAM_LENGTH = 8192
-/** So long may a client take to send its headers. */
+/** The longest time a client may take to send its headers. */
 const HEADERS_TIMEOUT_MS = 15_000
 
 export interface ServerOptions {
-  /** What is served. It is not closed with the server. */
+  /** The store to serve. Closing the server does not close it. */
   readonly store: LeaseStore
-  /** The limits that the store was opened with, where they are not the default ones. */
+  /** The limits that the store was opened with, if they are not the defaults. */
   readonly limits?: Partial<Limits> | undefined
-  /** 127.0.0.1 if not given. */
+  /** Default: 127.0.0.1. */
   readonly host?: string | undefined
-  /** 7420 if not given, and 0 for any that is free. */
+  /** Default: 7420. Use 0 for any free port. */
   readonly port?: number | undefined
-  /** Says nothing if not given. */
+  /** Default: no logging. */
   readonly logger?: Logger | undefined
-  /** Where it is written down what somebody did by force, or tried to. Nowhere if not given. */
+  /** Records forced changes and refused attempts. Default: no audit. */
   readonly audit?: Audit | undefined
-  /** The key of lease secrets, at least 32 bytes: the same for all servers on one store. */
+  /** The key that signs lease secrets, at least 32 bytes; the same on all servers of one store. */
   readonly secretsKey?: Buffer | undefined
-  /** Whether everybody is let in while there is no token. Yes, if not given. */
+  /** Whether everybody has access while no access token exists. Default: true. */
   readonly openWithoutTokens?: boolean | undefined
-  /** TLS, if given; with `ca`, only clients with a certificate that it signed are let in. */
+  /** Turns on TLS. With `ca`, clients need a certificate signed by it. */
   readonly tls?: ServerTls | undefined
   /**
-   * Runs the health checks that instances ask for, when it is this server's turn among all on its
-   * store. None are run if not given.
+   * Lets this server run the health checks of registered instances. One server per store runs them
+   * at a time. Default: this server runs none.
    */
   readonly checks?: CheckerOptions | undefined
   /** The limits of a stream. */
@@ -69,7 +69,7 @@ export interface ServerOptions {
   readonly random?: Random | undefined
 }
 
-/** The server's certificate and its key, and the authorities of its clients' certificates, in PEM. */
+/** The server's certificate, its key, and the CA of its clients' certificates, in PEM. */
 export interface ServerTls {
   readonly cert: Buffer
   readonly key: Buffer
@@ -77,27 +77,27 @@ export interface ServerTls {
 }
 
 export interface LeaseServer {
-  /** Where it listens, as `http://127.0.0.1:7420`. */
+  /** The address it listens on, such as `http://127.0.0.1:7420`. */
   readonly url: string
-  /** Who may do what: tokens are made and ended here. */
+  /** Creates and revokes access tokens. */
   readonly access: Access
-  /** Whether this is the server that runs the health checks now. */
+  /** Whether this server runs the health checks now. */
   readonly checking: boolean
   readonly stats: Readonly<StreamStats>
-  /** New certificates, for the connections that come from now on. Only where it has TLS already. */
+  /** Uses new certificates for new connections. Does nothing without TLS. */
   renewTls(tls: ServerTls): void
   readonly httpStats: Readonly<HttpStats>
   /**
-   * Stops: carries out nothing more, answers what is under way, tells the clients to connect again,
-   * and lets go of the port. Stopping twice does nothing more.
+   * Stops the server: refuses new calls, answers those in progress, tells clients to reconnect, and
+   * closes the port. Further calls do nothing.
    */
   close(): Promise<void>
 }
 
-/** Serves a store over the network. Fulfilled when it listens. */
+/** Serves a store over the network. Resolves when the server listens. */
 export async function createServer(options: ServerOptions): Promise<LeaseServer> {
   const { clock = systemClock, random = systemRandom } = options
-  const store = new MeasuredStore(options.store, clock)
+  const store = measuredStore(options.store, clock)
   const { ttl } = store.guarantees
   const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
   const log = options.logger ?? pino({ level: 'silent' })
@@ -108,7 +108,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const http = { ...DEFAULT_HTTP, ...options.http }
   const api = new HttpApi({ access, clock, random, log, options: http })
   let closing: Promise<void> | undefined
-  let duties: Duties | undefined
+  let healthChecks: HealthCheckLeader | undefined
   const app = buildApp(log, clock, options.tls)
   const { stats } = streams
   const operations = serveOperations(app, {
@@ -125,19 +125,19 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const close = async () => {
     await Promise.all([streams.close(), api.close(), dashboard.close()])
     operations.close()
-    await duties?.close()
+    await healthChecks?.close()
     await app.close()
     access.close()
   }
   try {
     const { host = DEFAULT_HOST, port = DEFAULT_PORT, checks } = options
-    if (checks) duties = await beginDuties({ store, clock, random, log, checks })
+    if (checks) healthChecks = await startHealthCheckLeader({ store, clock, random, log, checks })
     const url = await app.listen({ host, port, listenTextResolver: (address) => address })
     return {
       url,
       access,
       get checking() {
-        return duties?.checking ?? false
+        return healthChecks?.checking ?? false
       },
       stats,
       httpStats: api.stats,
@@ -157,13 +157,13 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
 
 type Upgrade = [request: IncomingMessage, socket: Duplex, head: Buffer]
 
-/** Whatever goes wrong with an upgrade ends its connection, and nothing else. */
+/** A failed upgrade closes its own connection and nothing else. */
 function serveUpgrades(app: FastifyInstance, log: Logger, serve: (...given: Upgrade) => void) {
   app.server.on('upgrade', (...upgrade: Upgrade) => {
     try {
       serve(...upgrade)
     } catch (error) {
-      log.error({ err: error }, 'the server failed on an upgrade, and closes its connection')
+      log.error({ err: error }, 'WebSocket upgrade failed; closing the connection')
       upgrade[1].destroy()
     }
   })
@@ -174,7 +174,7 @@ function buildApp(log: Logger, clock: Clock, tls: ServerTls | undefined): Fastif
     ...(tls && { https: secureOptions(tls) }),
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    // One for each request would cost more than most requests do, and nobody writes to them.
+    // A child logger per request costs more than most requests, and no handler uses it.
     childLoggerFactory: (logger) => logger,
     forceCloseConnections: true,
     requestTimeout: 30_000,
@@ -188,9 +188,9 @@ function buildApp(log: Logger, clock: Clock, tls: ServerTls | undefined): Fastif
   return app
 }
 
-/** Instead of the framework's own compilers of schemas, which take long to load. */
+/** Replaces the framework's schema compilers, which are slow to load. */
 function none(): never {
-  throw new Error('schemas are compiled by http/validation, and answers have none')
+  throw new Error('http/validation compiles request schemas; responses have none')
 }
 
 function secureOptions({ cert, key, ca }: ServerTls) {

@@ -1,12 +1,12 @@
-import type { Act, Done } from '../../src/dashboard/acts.ts'
-import type { Me, Nobody } from '../../src/dashboard/routes.ts'
+import type { ActionResult, AdminAction } from '../../src/dashboard/admin-actions.ts'
+import type { Me, SignInRequired } from '../../src/dashboard/routes.ts'
 
-export type { Act, Done, Me }
+export type { ActionResult, AdminAction, Me }
 
 const TIMEOUT_MS = 15_000
 
-/** What the server says no with. */
-export class Refusal extends Error {
+/** The server refused the request. */
+export class Refused extends Error {
   readonly status: number
   readonly code: string | undefined
 
@@ -17,21 +17,21 @@ export class Refusal extends Error {
   }
 }
 
-/** Nobody knows whether it was done: the server said nothing, or that it does not know either. */
+/** The outcome is unknown: the server did not answer, or does not know it either. */
 export class NoAnswer extends Error {
   constructor(message = 'the server did not answer') {
     super(message)
   }
 }
 
-/** What the server says where something is wrong. */
-interface Complaint {
+/** The body of an error response. */
+interface Problem {
   readonly detail?: string
   readonly code?: string
   readonly outcome?: 'refused' | 'unknown'
 }
 
-/** Asks the server; fails with a `Refusal` where it says no, and with `NoAnswer` where it says nothing. */
+/** Sends a request. Throws `Refused` if the server refuses it, and `NoAnswer` without an answer. */
 async function ask<Answer>(
   method: string,
   path: string,
@@ -44,30 +44,32 @@ async function ask<Answer>(
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   }).catch(() => {
-    // What a browser says of it, such as "Failed to fetch", helps nobody.
+    // The browser's own message, such as "Failed to fetch", is not helpful.
     throw new NoAnswer()
   })
-  const answer = (await response.json().catch(() => ({}))) as Complaint
+  const answer = (await response.json().catch(() => ({}))) as Problem
   if (response.ok) return answer as Answer
-  const said = answer.detail ?? `the server answered ${response.status}`
-  if (answer.outcome === 'unknown') throw new NoAnswer(said)
-  throw new Refusal(response.status, said, answer.code)
+  const message = answer.detail ?? `the server answered ${response.status}`
+  if (answer.outcome === 'unknown') throw new NoAnswer(message)
+  throw new Refused(response.status, message, answer.code)
 }
 
 export const api = {
-  /** Fails with a `Refusal` of 401 where somebody has yet to sign in. */
+  /** Throws `Refused` with status 401 before signing in. */
   me: async (): Promise<Me> => {
-    const me = await ask<Me | Nobody>('GET', 'me')
-    if ('wantsToken' in me) throw new Refusal(401, me.wantsToken)
+    const me = await ask<Me | SignInRequired>('GET', 'me')
+    if ('signIn' in me) throw new Refused(401, me.signIn)
     return me
   },
-  signIn: async (token: string) => {
-    const text = token.trim()
-    // A browser refuses to send these, and it would seem that the server had not answered.
-    if (/[^\x21-\x7e]/.test(text)) throw new Refusal(401, 'no token has such characters')
-    await ask('POST', 'session', {}, { authorization: `Bearer ${text}` })
+  signIn: async (given: string) => {
+    const accessToken = given.trim()
+    // A browser refuses to send these characters, which would look like a missing answer.
+    if (/[^\x21-\x7e]/.test(accessToken)) {
+      throw new Refused(401, 'an access token has no spaces or special characters')
+    }
+    await ask('POST', 'session', {}, { authorization: `Bearer ${accessToken}` })
   },
   signOut: () => ask('DELETE', 'session'),
-  act: (act: Act) => ask<Done>('POST', 'acts', act),
-  demonstrate: (on: boolean) => ask<unknown>(on ? 'PUT' : 'DELETE', 'demonstration'),
+  perform: (action: AdminAction) => ask<ActionResult>('POST', 'actions', action),
+  setDemo: (on: boolean) => ask<unknown>(on ? 'PUT' : 'DELETE', 'demo'),
 }

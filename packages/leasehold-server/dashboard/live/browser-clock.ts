@@ -1,15 +1,15 @@
 import type { Clock, Timer } from 'leasehold/port'
 
-/** The clock of a browser, in the place of the machine's. */
+/** The browser's clock; the build uses it instead of `port/system-clock.ts`. */
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
-  // A browser does not tell. Nothing is held here that could be outlived.
+  // A browser cannot tell. The page holds no lease, so it does not matter.
   asleep: () => 0,
   timer: (time, run) => new BrowserTimer(time, run),
   defer: (run) => void setTimeout(run),
 }
 
-/** The longest delay that setTimeout can count. */
+/** The longest delay of setTimeout. */
 const DELAY_MAX = 2 ** 31 - 1
 
 class BrowserTimer implements Timer {

@@ -1,6 +1,6 @@
 import type { Random } from 'leasehold/port'
 
-/** Chance in a browser, in the place of the machine's. */
+/** The browser's random numbers; the build uses them instead of `port/random.ts`. */
 export const systemRandom: Random = {
   next: () => Math.random(),
   id: () => {

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from 'leasehold/port'
 
-/** As much of the options and events of the library's own socket as a browser needs. */
+/** The options and events of the library's socket that a browser needs. */
 export interface WebSocketOptions {
   readonly clock: Clock
   readonly timeout: number
@@ -14,25 +14,25 @@ export interface WebSocketEvents {
   closed(code: number, reason: string): void
 }
 
-/** What became of the stream, for the page to show. */
+/** Connects the socket with the page, which shows its state. */
 export const link = {
   opened: (): void => {},
   closed: (_reason: string): void => {},
-  /** Why there may be no stream: a browser does not say with which status it was turned away. */
+  /** Asks why the stream was refused: a browser does not expose the HTTP status. */
   refusal: async (): Promise<string | undefined> => undefined,
-  /** Gives the stream up as dead, so that another is opened. */
+  /** Treats the stream as dead, so that a new one is opened. */
   drop: (): void => {},
 }
 
-/** Code of a close for those whom the server does not know (any more). */
+/** The close code for a missing or revoked access token. */
 const UNAUTHENTICATED = 4005
-/** A browser buffers without end: more than this is not handed to it at a time. */
+/** A browser buffers without a limit, so the page stops at this many bytes. */
 const BUFFERED_MAX = 1 << 20
 const DRAIN_MS = 20
 
 /**
- * The client's end of the stream in a browser, in the place of the library's own. Pings are answered
- * by the browser; whether the server is still there shows by the closing of the connection.
+ * The client side of the stream in a browser; the build uses it instead of the library's socket. The
+ * browser answers pings. A dead server shows as a closed connection.
  */
 export class WebSocketClient {
   readonly #socket: WebSocket
@@ -41,7 +41,7 @@ export class WebSocketClient {
   #timer: Timer | undefined
   #isOpen = false
   #isClosed = false
-  /** It was closed from here, and is none that the page lives by any more. */
+  /** Whether the page closed it normally. */
   #isLeft = false
 
   constructor(url: URL, { clock, timeout }: WebSocketOptions, events: WebSocketEvents) {
@@ -51,8 +51,10 @@ export class WebSocketClient {
     address.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
     const socket = new WebSocket(address)
     this.#socket = socket
-    link.drop = () => this.#end(1006, 'nothing was heard of it')
-    this.#timer = clock.timer(clock.now() + timeout, () => this.#end(1006, 'it did not answer'))
+    link.drop = () => this.#end(1006, 'the server was silent')
+    this.#timer = clock.timer(clock.now() + timeout, () =>
+      this.#end(1006, 'the server did not answer'),
+    )
     socket.onopen = () => {
       this.#timer?.cancel()
       this.#isOpen = true
@@ -65,17 +67,17 @@ export class WebSocketClient {
     socket.onclose = ({ code, reason }) => void this.#closed(code, reason)
   }
 
-  /** Sends a text. False where more waits than should: wait for `drained`. */
-  send(text: string): boolean {
+  /** Sends a message. Returns false if the buffer is full: then wait for `drained`. */
+  send(message: string): boolean {
     if (this.#socket.readyState !== WebSocket.OPEN) return false
-    this.#socket.send(text)
+    this.#socket.send(message)
     if (this.#socket.bufferedAmount < BUFFERED_MAX) return true
     this.#drainLater()
     return false
   }
 
   close(code: number, reason: string): void {
-    // A browser may say no other codes than these.
+    // A browser may send only these codes.
     const allowed = code === 1000 || code >= 3000 ? code : 1000
     if (code === 1000) this.#isLeft = true
     if (!this.#isClosed) this.#socket.close(allowed, reason.slice(0, 100))
@@ -84,7 +86,7 @@ export class WebSocketClient {
   async #closed(code: number, reason: string): Promise<void> {
     if (this.#isOpen || this.#isClosed || this.#isLeft) return this.#end(code, reason)
     const refusal = await link.refusal()
-    if (refusal === undefined) this.#end(code, reason || 'the server was not reached')
+    if (refusal === undefined) this.#end(code, reason || 'the server cannot be reached')
     else this.#end(UNAUTHENTICATED, refusal)
   }
 
@@ -94,7 +96,7 @@ export class WebSocketClient {
     this.#timer?.cancel()
     this.#socket.onclose = null
     if (this.#socket.readyState !== WebSocket.CLOSED) this.#socket.close()
-    // Its goodbye may be answered when the next stream is open, which is not closed by that.
+    // The close of an old stream may arrive after the next one is open.
     if (!this.#isLeft) link.closed(reason)
     this.#events.closed(code, reason)
   }

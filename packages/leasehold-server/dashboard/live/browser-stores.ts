@@ -1,4 +1,4 @@
-/** A page has the one store of its server: there is no other that it could open. */
+/** A page uses only its server's store; the build uses this instead of `client/open-store.ts`. */
 export function openStore(url: string): never {
   throw new Error(`a page cannot open ${url}`)
 }

@@ -2,97 +2,97 @@ import { type End, type Event, isLeaseholdError, type LeaseStore, type Watch } f
 import { remoteStore } from 'leasehold/remote'
 import { allowsOthers, parseRight, type Right } from '../../src/access/rights.ts'
 import { Mirror } from '../model/mirror.ts'
-import { Recent } from '../model/recent.ts'
+import { RecentEvents } from '../model/recent-events.ts'
 import { StatusHistory } from '../model/services.ts'
-import { api, type Me, Refusal } from './api.ts'
+import { api, type Me, Refused } from './api.ts'
 import { link } from './browser-socket.ts'
 import { FeedClient } from './feed-client.ts'
 import { changed } from './frames.ts'
-import { LeaseBook } from './lease-book.ts'
-import { loadKeys, loadLeases, watchFrom } from './loading.ts'
+import { loadKeys, loadLeases, watchFrom } from './load-store.ts'
+import { VisibleLeases } from './visible-leases.ts'
 
-export type Standing =
+export type ConnectionStatus =
   | { readonly is: 'connecting' }
   | { readonly is: 'loading'; readonly keys: number }
   | { readonly is: 'live' }
-  /** The stream is broken since a time of this machine; another is being tried. */
+  /** The stream broke at this time of this machine; the page reconnects. */
   | { readonly is: 'lost'; readonly since: number }
   | { readonly is: 'signed-out'; readonly why: string | undefined }
-  /** Looking again will not help until somebody has changed something. */
+  /** Retrying does not help until somebody changes the rights. */
   | { readonly is: 'refused'; readonly why: string }
 
 const RETRY_MS = 1000
 
 /**
- * The page's line to its server: reads everything once, and is told of every change from then on by
- * the same stream that clients use. It comes back by itself, and says meanwhile that it is away.
+ * The page's connection to its server: reads everything once and then receives every change on the
+ * same stream that clients use. It reconnects by itself and shows its status meanwhile.
  */
 export class Connection {
   /**
-   * The time on the store's clock, as far as the server's own tells it. It stands still while the
-   * server is away: what is shown is as it was then, and nothing of it may seem to go on.
+   * The time on the server's clock. It stands still while the server is unreachable, because the page
+   * then shows an old state.
    */
   readonly now = (): number =>
     this.#stoppedAt ?? performance.timeOrigin + performance.now() + this.#ahead
-  standing: Standing = { is: 'connecting' }
-  /** All keys were read: what is not there is nowhere. */
+  status: ConnectionStatus = { is: 'connecting' }
+  /** Whether all keys were read. Before that, a missing key may still exist. */
   isRead = false
   me: Me | undefined
   rights: readonly Right[] = []
   store: LeaseStore | undefined
   mirror = new Mirror()
-  recent = new Recent()
+  recent = new RecentEvents()
   history = new StatusHistory()
-  book: LeaseBook
+  visibleLeases: VisibleLeases
   readonly feed: FeedClient
-  readonly #cuts = new Map<string, End>()
+  readonly #breaks = new Map<string, End>()
   #stoppedAt: number | undefined
   #ahead = 0
   #isAheadKnown = false
   #watches: Watch[] = []
-  /** Counts the tries to connect: what an earlier one has begun counts for nothing any more. */
-  #turn = 0
+  /** The number of the connection attempt; results of earlier attempts are ignored. */
+  #attempt = 0
   #wake: (() => void) | undefined
 
   constructor() {
-    this.book = this.#newBook()
+    this.visibleLeases = this.#newVisibleLeases()
     this.feed = new FeedClient({
-      beat: (lease, at) => this.book.beat(lease, at),
+      heartbeat: (lease, at) => this.visibleLeases.heartbeat(lease, at),
       time: (at) => this.#synchronise(at),
       silent: () => link.drop(),
     })
     link.opened = () => {
-      if (this.standing.is === 'lost') this.#stand({ is: 'live' })
+      if (this.status.is === 'lost') this.#setStatus({ is: 'live' })
     }
     link.closed = () => {
-      if (this.standing.is === 'live') this.#stand({ is: 'lost', since: Date.now() })
+      if (this.status.is === 'live') this.#setStatus({ is: 'lost', since: Date.now() })
     }
     link.refusal = () => this.#refusal()
   }
 
   async run(): Promise<never> {
     for (;;) {
-      const turn = ++this.#turn
+      const attempt = ++this.#attempt
       const ended = this.#ended()
       try {
-        // Also what still reads ends when somebody signs out.
-        await Promise.race([this.#connect(turn), ended])
+        // Signing out also ends an unfinished attempt.
+        await Promise.race([this.#connect(attempt), ended])
         await ended
       } catch (error) {
-        if (turn !== this.#turn) continue
+        if (attempt !== this.#attempt) continue
         this.#failed(error)
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
-      if (this.standing.is === 'signed-out') await this.#ended()
+      if (this.status.is === 'signed-out') await this.#ended()
     }
   }
 
-  /** Somebody has signed in or out: nothing stays of what another was shown, and all is asked anew. */
+  /** After signing in or out: forgets everything that was shown, and reconnects. */
   again(): void {
-    this.#turn++
+    this.#attempt++
     this.#close()
     this.#forget()
-    this.#stand({ is: 'connecting' })
+    this.#setStatus({ is: 'connecting' })
     this.#wake?.()
   }
 
@@ -100,26 +100,29 @@ export class Connection {
     return allowsOthers(this.rights, verb, prefix)
   }
 
-  async #connect(turn: number): Promise<void> {
+  async #connect(attempt: number): Promise<void> {
     const me = await api.me()
-    if (turn !== this.#turn) return
+    if (attempt !== this.#attempt) return
     this.me = me
-    // Who may not read everything has no feed that would tell the time.
+    // Without the right to read all keys there is no feed, which would carry the time.
     this.#synchronise(me.at)
     this.rights = this.me.rights.map(parseRight)
-    this.#stand({ is: 'connecting' })
+    this.#setStatus({ is: 'connecting' })
     const prefixes = this.#prefixes()
     if (prefixes.length === 0) {
-      throw new Refusal(403, `"${this.me.name}" may read and watch nothing: ask for 'read,watch:'`)
+      throw new Refused(
+        403,
+        `"${this.me.name}" has no keys to read and watch: 'read,watch:' is needed`,
+      )
     }
     const store = await remoteStore(location.origin, { timeout: 10_000 })
-    if (turn !== this.#turn) {
+    if (attempt !== this.#attempt) {
       void store.close().catch(() => {})
       return
     }
     this.store = store
     await this.#load(store, prefixes)
-    if (turn !== this.#turn) return
+    if (attempt !== this.#attempt) return
     if (this.may('read', '')) this.feed.open()
     else this.feed.forget()
   }
@@ -129,11 +132,11 @@ export class Connection {
     this.me = undefined
     this.rights = []
     this.feed.forget()
-    this.#cuts.clear()
+    this.#breaks.clear()
     this.mirror = new Mirror()
-    this.recent = new Recent()
+    this.recent = new RecentEvents()
     this.history = new StatusHistory()
-    this.book = this.#newBook()
+    this.visibleLeases = this.#newVisibleLeases()
   }
 
   async #load(store: LeaseStore, prefixes: readonly string[]): Promise<void> {
@@ -141,30 +144,31 @@ export class Connection {
     this.#watches = []
     const isFirst = this.mirror.keys.size === 0
     const mirror = new Mirror()
-    const recent = new Recent()
+    const recent = new RecentEvents()
     const history = new StatusHistory()
-    // What was seen goes on to be shown until all is read again.
+    // The old state stays visible until everything is read again.
     if (isFirst) this.#show(mirror, recent, history, store)
     const progress = () => {
-      if (isFirst && this.store === store) this.#stand({ is: 'loading', keys: mirror.keys.size })
+      if (isFirst && this.store === store)
+        this.#setStatus({ is: 'loading', keys: mirror.keys.size })
     }
     const from = new Map<string, number>()
     for (const prefix of prefixes) from.set(prefix, await loadKeys(store, prefix, mirror, progress))
-    // Somebody else may look by now, or by another stream.
+    // Another user or another stream may have replaced this one.
     if (this.store !== store) return
     this.#show(mirror, recent, history, store)
     for (const [prefix, read] of from) this.#watch(store, prefix, read, prefixes)
     this.isRead = true
-    this.#stand({ is: 'live' })
-    // What holds something is known by now; the rest of what there is of leases may come later.
+    this.#setStatus({ is: 'live' })
+    // Leases with claims are already known; the others may come later.
     if (this.may('read', '')) void loadLeases(store, mirror, changed).catch(() => {})
   }
 
   #watch(store: LeaseStore, prefix: string, read: number, prefixes: readonly string[]): void {
     const { mirror, recent, history } = this
     const before = (event: Event) => {
-      recent.hear(event)
-      history.hear(event)
+      recent.add(event)
+      history.add(event)
     }
     const watch = watchFrom(store, prefix, read, {
       before,
@@ -172,32 +176,32 @@ export class Connection {
         mirror.apply(event)
         before(event)
       },
-      told: changed,
+      received: changed,
       missed: () => void this.#load(store, prefixes).catch((error) => this.#lose(error)),
       broken: (error) => this.#lose(error),
     })
     this.#watches.push(watch)
   }
 
-  #show(mirror: Mirror, recent: Recent, history: StatusHistory, store: LeaseStore): void {
+  #show(mirror: Mirror, recent: RecentEvents, history: StatusHistory, store: LeaseStore): void {
     if (this.mirror !== mirror) {
       this.mirror = mirror
       this.recent = recent
       this.history = history
-      this.book = this.#newBook()
+      this.visibleLeases = this.#newVisibleLeases()
     }
-    this.book.open(store)
+    this.visibleLeases.open(store)
     changed()
   }
 
-  #newBook(): LeaseBook {
-    const book = new LeaseBook(this.mirror, this.now, this.#cuts)
-    book.follow = (leases) => this.feed.follow(leases)
-    book.away(this.#stoppedAt !== undefined)
-    return book
+  #newVisibleLeases(): VisibleLeases {
+    const visibleLeases = new VisibleLeases(this.mirror, this.now, this.#breaks)
+    visibleLeases.follow = (leases) => this.feed.follow(leases)
+    visibleLeases.setOffline(this.#stoppedAt !== undefined)
+    return visibleLeases
   }
 
-  /** The prefixes that this one may both read and watch, none below another. */
+  /** The prefixes that the user may both read and watch, without nested ones. */
   #prefixes(): string[] {
     if (this.may('read', '') && this.may('watch', '')) return ['']
     const own = [...new Set(this.rights.map(({ prefix }) => prefix))].filter(
@@ -220,12 +224,12 @@ export class Connection {
 
   #failed(error: unknown): void {
     this.#close()
-    if (error instanceof Refusal && error.status === 403) {
-      this.#stand({ is: 'refused', why: error.message })
+    if (error instanceof Refused && error.status === 403) {
+      this.#setStatus({ is: 'refused', why: error.message })
     } else if (isSignedOut(error)) {
       const why = this.me === undefined ? undefined : error.message
-      this.#stand({ is: 'signed-out', why })
-    } else if (this.standing.is !== 'lost') this.#stand({ is: 'lost', since: Date.now() })
+      this.#setStatus({ is: 'signed-out', why })
+    } else if (this.status.is !== 'lost') this.#setStatus({ is: 'lost', since: Date.now() })
   }
 
   #close(): void {
@@ -236,17 +240,17 @@ export class Connection {
     this.store = undefined
   }
 
-  /** Why the stream may have been turned away, where the server says so on being asked. */
+  /** Asks the server why it may have refused the stream. */
   async #refusal(): Promise<string | undefined> {
     try {
       await api.me()
       return undefined
     } catch (error) {
-      return error instanceof Refusal && error.status === 401 ? error.message : undefined
+      return error instanceof Refused && error.status === 401 ? error.message : undefined
     }
   }
 
-  /** The server's clock is at least this far ahead: what was told was on its way for a while. */
+  /** Updates the offset to the server's clock. The message took some time, so it is a lower bound. */
   #synchronise(at: number): void {
     const ahead = at - (performance.timeOrigin + performance.now())
     const difference = ahead - this.#ahead
@@ -255,17 +259,17 @@ export class Connection {
     this.#isAheadKnown = true
   }
 
-  #stand(standing: Standing): void {
-    this.standing = standing
-    // What was shown before is shown until another stream tells how things are.
-    if (standing.is === 'lost') this.#stoppedAt ??= this.now()
-    else if (standing.is !== 'connecting') this.#stoppedAt = undefined
-    this.book.away(this.#stoppedAt !== undefined)
+  #setStatus(status: ConnectionStatus): void {
+    this.status = status
+    // The old state stays visible until a new stream delivers the current one.
+    if (status.is === 'lost') this.#stoppedAt ??= this.now()
+    else if (status.is !== 'connecting') this.#stoppedAt = undefined
+    this.visibleLeases.setOffline(this.#stoppedAt !== undefined)
     changed()
   }
 }
 
 function isSignedOut(error: unknown): error is Error {
-  if (error instanceof Refusal) return error.status === 401
+  if (error instanceof Refused) return error.status === 401
   return isLeaseholdError(error, 'unauthenticated')
 }

@@ -1,28 +1,33 @@
-import type { FeedMessage, FeedRequest, Sample, State } from '../../src/dashboard/sample.ts'
+import type {
+  FeedMessage,
+  FeedRequest,
+  Sample,
+  ServerState,
+} from '../../src/dashboard/feed-messages.ts'
 import { changed } from './frames.ts'
 
 const PATH = '/dashboard/feed'
-const REST_MIN_MS = 250
-const REST_MAX_MS = 5000
-/** The server tells something every second: after so long it is gone, whatever the browser thinks. */
+const RETRY_MIN_MS = 250
+const RETRY_MAX_MS = 5000
+/** The server sends every second. After this silence it is gone, even if the socket seems open. */
 const SILENCE_MS = 6000
 const KEPT = 600
 
 export interface FeedEvents {
-  beat(lease: string, at: number): void
-  /** The server's clock, as of now. */
+  heartbeat(lease: string, at: number): void
+  /** The current time on the server's clock. */
   time(at: number): void
-  /** Nothing was heard for too long. */
+  /** The server sent nothing for too long. */
   silent(): void
 }
 
-/** The server's own figures, one sample a second, and the heartbeats of what is looked at. */
+/** Receives the server's metrics once a second, and the heartbeats of the visible leases. */
 export class FeedClient {
   samples: Sample[] = []
-  state: State | undefined
+  state: ServerState | undefined
   readonly #events: FeedEvents
   #socket: WebSocket | undefined
-  #wanted: readonly string[] = []
+  #followed: readonly string[] = []
   #failures = 0
   #isOver = false
   #silence: ReturnType<typeof setTimeout> | undefined
@@ -40,46 +45,46 @@ export class FeedClient {
     this.#socket = socket
     socket.onopen = () => {
       this.#failures = 0
-      this.#say()
+      this.#sendFollowed()
     }
     socket.onmessage = ({ data }) => {
       if (this.#socket !== socket) return
-      this.#listen(socket)
-      this.#hear(JSON.parse(data as string) as FeedMessage)
+      this.#expectMessage(socket)
+      this.#receive(JSON.parse(data as string) as FeedMessage)
     }
     socket.onclose = () => this.#closed(socket)
   }
 
-  /** Ends the feed. What it has told stays, as how things were. */
+  /** Closes the feed. The received samples stay visible. */
   close(): void {
     const socket = this.#socket
     this.#isOver = true
-    // At once: a peer that is gone does not answer the close for a long time.
+    // Do not wait for the close: a dead peer answers it late.
     this.#socket = undefined
     socket?.close()
     clearTimeout(this.#silence)
   }
 
-  /** Forgets what was told: the next one who looks may not be meant to see it. */
+  /** Deletes the samples: the next user may not have the right to see them. */
   forget(): void {
     this.samples = []
     this.state = undefined
   }
 
   follow(leases: readonly string[]): void {
-    this.#wanted = leases
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#say()
+    this.#followed = leases
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#sendFollowed()
   }
 
-  #say(): void {
-    const request: FeedRequest = { leases: this.#wanted }
+  #sendFollowed(): void {
+    const request: FeedRequest = { leases: this.#followed }
     this.#socket?.send(JSON.stringify(request))
   }
 
-  #hear(message: FeedMessage): void {
-    if (message.type === 'past') this.samples = [...message.samples]
-    else if (message.type === 'beats') {
-      for (const [lease, at] of message.beats) this.#events.beat(lease, at)
+  #receive(message: FeedMessage): void {
+    if (message.type === 'history') this.samples = [...message.samples]
+    else if (message.type === 'heartbeats') {
+      for (const [lease, at] of message.heartbeats) this.#events.heartbeat(lease, at)
     } else {
       this.samples.push(message.sample)
       if (this.samples.length > KEPT) this.samples.shift()
@@ -89,12 +94,12 @@ export class FeedClient {
     changed()
   }
 
-  #listen(socket: WebSocket): void {
+  #expectMessage(socket: WebSocket): void {
     clearTimeout(this.#silence)
     this.#silence = setTimeout(() => {
-      // A tab that was asleep has heard nothing either, and finds what waits for it when it wakes.
+      // A suspended tab receives its messages when it wakes.
       if (document.hidden) {
-        this.#listen(socket)
+        this.#expectMessage(socket)
         return
       }
       socket.close()
@@ -108,10 +113,10 @@ export class FeedClient {
     this.#socket = undefined
     clearTimeout(this.#silence)
     if (this.#isOver) return
-    const rest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
+    const delay = Math.min(RETRY_MIN_MS * 2 ** this.#failures++, RETRY_MAX_MS)
     setTimeout(() => {
       if (!this.#isOver) this.open()
-    }, rest)
+    }, delay)
     changed()
   }
 }

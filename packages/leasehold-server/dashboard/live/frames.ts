@@ -1,16 +1,16 @@
 import { useEffect, useReducer } from 'preact/hooks'
 
-/** What is shown as time passes, such as a bar that drains, is drawn so often. */
+/** The interval for drawing what changes with time, such as the bars. */
 const TICK_MS = 250
 
 const listeners = new Set<() => void>()
 let isScheduled = false
 
-/** Something has changed: whatever shows it is drawn anew, once, in the next frame. */
+/** Redraws everything once, in the next frame. */
 export function changed(): void {
   if (isScheduled) return
   isScheduled = true
-  // In a tab that nobody sees there are no frames, and so no work.
+  // A hidden tab has no frames, so it does no work.
   requestAnimationFrame(() => {
     isScheduled = false
     for (const listener of listeners) listener()
@@ -21,7 +21,7 @@ export function startTicking(): void {
   setInterval(changed, TICK_MS)
 }
 
-/** Draws a component anew in each frame in which something has changed. */
+/** Redraws a component in each frame with a change. */
 export function useFrames(): void {
   const [, draw] = useReducer((count: number) => count + 1, 0)
   useEffect(() => {

@@ -1,31 +1,31 @@
 import { type End, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
 
-/** So many leases are watched at a time, and so many more each time that it is looked. */
+/** The most watched leases, and the most new watches per update. */
 const WATCHED_MAX = 64
 const OPENED_AT_ONCE = 16
 const REFUSED_MAX = 1000
 
-export interface LeaseNews {
-  /** Its life was given a last deadline: by whom and why, where it was a break. */
+export interface LeaseWatchHandlers {
+  /** The lease got a final deadline; `end` says who broke it and why, if it was a break. */
   capped(lease: string, end: End | undefined): void
   gone(lease: string): void
 }
 
 /**
- * Watches the leases on the screen. That one was broken is no event of any key: only those who watch
- * the lease itself are told.
+ * Watches the leases on the screen. A break is not an event of a key: only a watch of the lease itself
+ * reports it.
  */
 export class LeaseWatches {
-  readonly #news: LeaseNews
+  readonly #handlers: LeaseWatchHandlers
   readonly #open = new Map<string, Watch>()
-  /** Those that may not be watched from here, or that are over. */
+  /** Leases that may not be watched, or that have ended. */
   readonly #refused = new Set<string>()
 
-  constructor(news: LeaseNews) {
-    this.#news = news
+  constructor(handlers: LeaseWatchHandlers) {
+    this.#handlers = handlers
   }
 
-  /** Watches these, the last of them first where they are too many, and no others. */
+  /** Watches these leases and no others; if there are too many, the last ones. */
   set(store: LeaseStore, leases: readonly string[]): void {
     const wanted = new Set(leases.slice(-WATCHED_MAX))
     for (const [id, watch] of this.#open) {
@@ -41,7 +41,7 @@ export class LeaseWatches {
     }
   }
 
-  /** Forgets what was refused and what a store that is gone had opened. */
+  /** Forgets the refused leases and closes all watches. */
   clear(): void {
     for (const watch of this.#open.values()) watch.close()
     this.#open.clear()
@@ -51,12 +51,12 @@ export class LeaseWatches {
   #watch(store: LeaseStore, id: string): void {
     try {
       const watch = store.watch({ lease: id }, (notice) => {
-        if (notice.type === 'capped') this.#news.capped(id, notice.end)
+        if (notice.type === 'capped') this.#handlers.capped(id, notice.end)
         else if (notice.type === 'gone') {
           this.#over(id)
-          this.#news.gone(id)
+          this.#handlers.gone(id)
         } else if (notice.type === 'interrupted') {
-          // A stream that broke is opened again; what is refused is refused again.
+          // After a broken stream the watch is opened again; a refusal is final.
           if (isLeaseholdError(notice.error, 'unknown-outcome')) this.#open.delete(id)
           else this.#over(id)
         }

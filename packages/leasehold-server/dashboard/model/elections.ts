@@ -4,15 +4,15 @@ import { type Candidate, candidateOf } from './recipes.ts'
 
 export interface ElectionView {
   readonly name: string
-  /** The key that the candidates stand on. */
+  /** The key that the candidates claim. */
   readonly key: string
-  /** The one who has taken the term. */
+  /** The candidate that has taken the term. */
   readonly leader: Candidate | undefined
-  /** Those behind, or all while nobody leads. */
+  /** The waiting candidates; all of them while nobody leads. */
   readonly others: readonly Candidate[]
 }
 
-/** All elections in which somebody campaigns, by name. */
+/** All elections with candidates, by name. */
 export function electionsOf(mirror: Mirror): ElectionView[] {
   const node = mirror.tree.find('election')
   return (node?.names?.list() ?? []).flatMap((name) => {
@@ -30,11 +30,11 @@ export interface Span {
   readonly token: number
   readonly from: number
   readonly to: number
-  /** How it ended; nothing while it lasts. */
+  /** How it ended; `undefined` while it lasts. */
   readonly end: Tenure['end'] | undefined
 }
 
-/** Who held a key and when, the earliest first, with who holds it now. */
+/** The past and current holders of a key, the earliest first. */
 export function spansOf(
   tenures: readonly Tenure[],
   current: { readonly holder: string; readonly token: number; readonly since: number } | undefined,
@@ -52,7 +52,7 @@ export function spansOf(
   return [...past, { holder, token, from: since, to: Math.max(now, since), end: undefined }]
 }
 
-/** Where a span lies on a line from one time to another, as parts of it from 0 to 1. */
+/** The position of a span on a time axis, as fractions from 0 to 1. */
 export function placed(
   { from, to }: Pick<Span, 'from' | 'to'>,
   begin: number,

@@ -5,31 +5,31 @@ const UNITS = [
   { unit: 's', size: 1000 },
 ] as const
 
-/** A span of time as people say it: `850 ms`, `4.2 s`, `41 s`, `3 min`, `2.5 h`, `4 d`. */
-export function spoken(ms: number): string {
+/** Formats a duration for people: `850 ms`, `4.2 s`, `41 s`, `3 min`, `2.5 h`, `4 d`. */
+export function formatSpan(ms: number): string {
   if (ms === Infinity) return 'ever'
   const span = Math.max(0, ms)
-  // A unit is used from twice its size on: 90 s says more than 1.5 min.
+  // A unit is used from twice its size: 90 s is clearer than 1.5 min.
   const found = UNITS.find(({ size }, at) => span >= (at === UNITS.length - 1 ? size : 2 * size))
   if (found === undefined) return `${Math.round(span)} ms`
   const value = span / found.size
   return `${value < 9.95 ? Number(value.toFixed(1)) : Math.round(value)} ${found.unit}`
 }
 
-/** The same with whole seconds at the least, for what is counted down before one's eyes. */
+/** Formats a countdown, in seconds at least. */
 export function countdown(ms: number): string {
   if (ms === Infinity) return 'never ends'
   return ms < 10_000
     ? `${(Math.max(0, ms) / 1000).toFixed(1)} s`
-    : spoken(Math.round(ms / 1000) * 1000)
+    : formatSpan(Math.round(ms / 1000) * 1000)
 }
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en')
 }
 
-/** A rate or a time in a plot: as many digits as mean something. */
-export function figure(value: number): string {
+/** Formats a number in a plot with its significant digits. */
+export function formatNumber(value: number): string {
   if (value >= 1000) return count(value)
   if (value >= 100) return value.toFixed(0)
   return String(Number(value.toFixed(value >= 10 ? 1 : 2)))
@@ -60,7 +60,7 @@ export function fullTime(at: number): string {
   return DAY.format(at)
 }
 
-/** The plural of a word that takes an s. */
-export function several(amount: number, word: string): string {
+/** A count with its noun: `1 key`, `2 keys`. */
+export function plural(amount: number, word: string): string {
   return `${count(amount)} ${word}${amount === 1 ? '' : 's'}`
 }

@@ -1,13 +1,13 @@
 export interface Rhythm {
   readonly beats: number
-  /** From one heartbeat to the next, in milliseconds. */
+  /** The mean interval in milliseconds. */
   readonly every: number
-  /** How far they usually are from that: the standard deviation. */
+  /** The standard deviation of the interval. */
   readonly jitter: number
   readonly longest: number
 }
 
-/** The rhythm of heartbeats at these times; nothing for fewer than three, which have none. */
+/** The rhythm of heartbeats at these times; `undefined` for fewer than three. */
 export function rhythmOf(times: readonly number[]): Rhythm | undefined {
   if (times.length < 3) return undefined
   const gaps = times.slice(1).map((time, at) => time - times[at]!)

@@ -1,21 +1,21 @@
 import { SortedNames } from './sorted-names.ts'
 
-/** A part of a key between slashes, and all that is below it. */
+/** A part of a key between slashes, with everything below it. */
 export interface TreeNode {
   readonly name: string
-  /** The whole way to it: a key, if somebody claims that. */
+  /** The full path; it is a key if it is claimed. */
   readonly path: string
   readonly parent: TreeNode | undefined
-  /** Somebody claims the key of this path itself. */
+  /** Whether the key of this path is claimed. */
   isKey: boolean
-  /** How many keys are claimed here and below, and how many claims on them wait. */
+  /** The number of claimed keys here and below, and of claims that wait on them. */
   keys: number
   waiting: number
   children: Map<string, TreeNode> | undefined
   names: SortedNames | undefined
 }
 
-/** All keys as a tree of their parts, with sums that a change keeps up to date on its own path. */
+/** All keys as a tree of their parts. A change updates the counts on its own path. */
 export class KeyTree {
   readonly root: TreeNode = nodeOf('', '', undefined)
 
@@ -37,7 +37,7 @@ export class KeyTree {
     }
   }
 
-  /** Adds to those who wait on a key. */
+  /** Changes the number of waiters on a key. */
   wait(key: string, more: number): void {
     if (more === 0) return
     for (let at = this.find(key); at; at = at.parent) at.waiting += more
@@ -74,7 +74,7 @@ function nodeOf(name: string, path: string, parent: TreeNode | undefined): TreeN
   }
 }
 
-/** One line of the tree as it is shown. */
+/** One row of the tree. */
 export interface TreeRow {
   readonly node: TreeNode
   readonly depth: number

@@ -2,7 +2,7 @@ import { type Claim, type Event, holders, type KeyEntry, type Lease } from 'leas
 import { KeyTree } from './key-tree.ts'
 import { SortedNames } from './sorted-names.ts'
 
-/** A claim, as far as the page has heard of it. */
+/** A claim, as far as the page knows it. */
 export interface ClaimRow {
   readonly key: string
   readonly token: number
@@ -20,70 +20,70 @@ export interface KeyRow {
   readonly key: string
   claims: ClaimRow[]
   held: number
-  /** How many claims there are: more than are known here, of a line that was too long to be read. */
+  /** The number of claims. It exceeds `claims` if the queue was too long to read. */
   count: number
-  /** News up to this revision are old. */
+  /** Events up to this revision are already included. */
   revision: number
 }
 
-/** A lease, with what is known of it. */
+/** A lease, as far as the page knows it. */
 export interface LeaseRow {
   readonly id: string
   readonly holder: string
   /** The keys it has claims on. */
   readonly keys: string[]
-  /** What the store says of it, when it was last asked. */
+  /** The lease as it was last read from the store. */
   detail?: Lease | undefined
 }
 
-/** Between a holder's name and a lease's id in the list of leases: sorts before any letter. */
-const BETWEEN = '\u0001'
+/** Separates holder and id in the list of leases; it sorts before any letter. */
+const SEPARATOR = '\u0001'
 
 /**
- * All keys and leases of a server, as the page has read them and kept them up to date by the store's
- * own events. Every change costs the same, however much there is.
+ * A copy of all keys and leases of a server, read once and then updated by the store's events. The
+ * cost of a change does not depend on the number of keys.
  */
 export class Mirror {
   readonly keys = new Map<string, KeyRow>()
   readonly leases = new Map<string, LeaseRow>()
   readonly holders = new Map<string, Set<string>>()
   readonly tree = new KeyTree()
-  /** Keys on which somebody waits. */
+  /** Keys with waiters. */
   readonly contended = new Set<string>()
-  /** By the first part of keys: counts the changes there. */
+  /** The number of changes, by the first part of the key. */
   readonly versions = new Map<string, number>()
   waiting = 0
   version = 0
-  /** Called with a lease that has no claims any more, and may have ended. */
+  /** Called with a lease that lost its last claim and may have ended. */
   emptied: (lease: LeaseRow) => void = () => {}
-  /** Called with a lease of which nothing but its claims is known. */
+  /** Called with a lease that is known only from its claims. */
   discovered: (lease: LeaseRow) => void = () => {}
   readonly #byHolder = new SortedNames()
   readonly #children = new Map<string, Set<string>>()
 
-  /** The ids of all leases, by their holders' names. */
+  /** All leases, sorted by holder. */
   leaseIds(): readonly string[] {
     return this.#byHolder.list()
   }
 
   /** The id in an entry of `leaseIds`. */
   static idIn(entry: string): string {
-    return entry.slice(entry.indexOf(BETWEEN) + 1)
+    return entry.slice(entry.indexOf(SEPARATOR) + 1)
   }
 
   static entryOf(holder: string, id: string): string {
-    return holder + BETWEEN + id
+    return holder + SEPARATOR + id
   }
 
   versionOf(part: string): number {
     return this.versions.get(part) ?? 0
   }
 
-  /** A key as it was read at a revision. */
+  /** Stores a key as it was read at a revision. */
   put(entry: KeyEntry, revision: number): void {
     const { key, claims, holders: held, count } = entry
     const row: KeyRow = { key, claims: claims.map(rowOf), held, count, revision }
-    // First, so that no lease seems to have lost its last claim when the line before it goes.
+    // Attach before `remove`, so that no lease seems to have lost its last claim.
     for (const claim of row.claims) this.#attach(claim)
     this.remove(key)
     if (count === 0) return
@@ -93,7 +93,7 @@ export class Mirror {
     this.#changed(key)
   }
 
-  /** A key is claimed by nobody any more. */
+  /** Removes a key without claims. */
   remove(key: string): void {
     const row = this.keys.get(key)
     if (row === undefined) return
@@ -117,12 +117,12 @@ export class Mirror {
     else children.add(id)
   }
 
-  /** The leases under one, as far as they are known. */
+  /** The known leases under a lease. */
   childrenOf(id: string): readonly string[] {
     return [...(this.#children.get(id) ?? [])]
   }
 
-  /** A lease is over. Its claims go by the events of their keys. */
+  /** Removes an ended lease. Events remove its claims. */
   removeLease(id: string): void {
     const row = this.leases.get(id)
     if (row === undefined || row.keys.length > 0) return
@@ -188,7 +188,7 @@ export class Mirror {
     this.#counted(row, waited)
   }
 
-  /** Finds out who holds now. Of a line that is not known whole, those who held go on to. */
+  /** Computes the holders. If the queue is not completely known, the previous holders stay. */
   #hold(row: KeyRow, at: number): void {
     const isWhole = row.count === row.claims.length
     row.held = isWhole ? holders(row.claims) : Math.max(row.held, holders(row.claims.slice(0, 1)))

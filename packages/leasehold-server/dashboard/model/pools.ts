@@ -13,10 +13,10 @@ import {
 
 export interface KindView {
   readonly kind: string
-  /** How often it was held for about so long: the buckets, in their order. */
+  /** The histogram of hold times, in order. */
   readonly bars: readonly { readonly ms: number; readonly count: number }[]
   readonly seen: number
-  /** How long it is usually held, in milliseconds. */
+  /** The usual hold time in milliseconds. */
   readonly usual: number | undefined
 }
 
@@ -25,7 +25,7 @@ export interface PoolView extends PoolStatus {
   readonly kinds: readonly KindView[]
 }
 
-/** What was learnt of how long one kind of work is held, and the ttl that it makes choose. */
+/** The learnt hold times of one kind of work, and the resulting ttl. */
 export interface LearntView {
   readonly kind: string
   readonly choice: TtlChoice
@@ -37,7 +37,7 @@ export function poolNames(mirror: Mirror): readonly string[] {
   return names.filter((name) => mirror.keys.has(keysOf(name).definition))
 }
 
-/** A pool as its keys show it, or nothing where its definition cannot be read. */
+/** A pool, computed from its keys; `undefined` if its definition cannot be read. */
 export function poolOf(
   mirror: Mirror,
   name: string,
@@ -60,7 +60,7 @@ export function poolOf(
   return { ...status, name, kinds: kindsOf(standing.books) }
 }
 
-/** As much of a client's view as the pool's functions look at. */
+/** The part of a client's view that the pool functions use. */
 function viewOf(mirror: Mirror, prefix: string) {
   const places = (key: string) => mirror.keys.get(key)?.claims ?? []
   const below = mirror.tree.find(`${prefix}notice`)?.names?.list() ?? []
@@ -93,7 +93,7 @@ function kindOf(kind: string, times: HoldTimes): KindView {
   return { kind, bars, seen: Math.round(expected?.seen ?? 0), usual: expected?.rest }
 }
 
-/** The kinds of work whose ttl is learnt. */
+/** The kinds of work with an adaptive ttl. */
 export function learntOf(
   mirror: Mirror,
   ttl: { readonly min: number; readonly max: number; readonly step: number },

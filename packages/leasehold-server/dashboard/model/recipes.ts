@@ -1,6 +1,6 @@
 /**
- * The recipes' own pure functions. Who leads, whose turn it is and which instance is healthy is decided
- * by these, here as in every client: the page has no opinion of its own.
+ * The pure functions of the recipes. They decide who leads, whose turn it is and which instance is
+ * healthy, so the page agrees with every client.
  */
 export { AdaptiveTtl } from '../../../leasehold/src/adaptive/adaptive-ttl.ts'
 export type { TtlChoice } from '../../../leasehold/src/adaptive/choice.ts'

@@ -12,7 +12,7 @@ import {
 export interface InstanceView extends Instance {
   readonly key: string
   readonly check: Description['check']
-  /** Who took it out of use at a dashboard, where somebody did. */
+  /** Who drained it on a dashboard, if somebody did. */
   readonly drainedBy: string | undefined
 }
 
@@ -22,7 +22,7 @@ export interface ServiceView {
   readonly healthy: number
 }
 
-/** A status that an instance had from a time on. `gone` while it was not registered. */
+/** A new status of an instance; `gone` if it is not registered. */
 export interface StatusChange {
   readonly at: number
   readonly status: Status | 'gone'
@@ -58,7 +58,7 @@ interface Read {
   readonly view: InstanceView | undefined
 }
 
-/** What was read of a claim before: of thousands of instances few change at a time. */
+/** Parsed instances by claim: of thousands of instances, few change at a time. */
 const read = new WeakMap<ClaimRow, Read>()
 
 function viewOf(claim: ClaimRow, health: readonly ClaimRow[]): InstanceView | undefined {
@@ -98,7 +98,7 @@ interface Known {
   readonly changes: StatusChange[]
 }
 
-/** How the status of each instance has changed, as far as events tell. */
+/** The status changes of each instance, from the received events. */
 export class StatusHistory {
   readonly #known = new Map<string, Known>()
 
@@ -107,18 +107,18 @@ export class StatusHistory {
     return this.#known.get(instance)?.changes ?? []
   }
 
-  hear(event: Event): void {
+  add(event: Event): void {
     const [part, service, id, more] = event.key.split('/')
     if (part !== 'services' && part !== 'health') return
     if (!service || !id || more !== undefined) return
     const known = this.#knownOf(`${service}/${id}`)
-    if (part === 'services') this.#hearInstance(known, event)
+    if (part === 'services') this.#addInstance(known, event)
     else if (event.type === 'removed') known.health.delete(event.token)
     else known.health.set(event.token, rowOf(event))
     this.#note(known, event.at)
   }
 
-  #hearInstance(known: Known, event: Event): void {
+  #addInstance(known: Known, event: Event): void {
     const isOwn = known.claim?.token === event.token
     if (event.type === 'removed') {
       if (isOwn) known.claim = undefined

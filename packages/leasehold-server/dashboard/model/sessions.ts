@@ -13,12 +13,12 @@ export interface SessionView {
   readonly token: number
 }
 
-/** The tables in which there are sessions. */
+/** The tables with sessions. */
 export function sessionTables(mirror: Mirror): readonly string[] {
   return mirror.tree.find('session')?.names?.list() ?? []
 }
 
-/** How many sessions a table has, and the one at an index by the hash of its id. */
+/** The number of sessions in a table. */
 export function sessionCount(mirror: Mirror, table: string): number {
   return mirror.tree.find(`session/${table}/id`)?.names?.size ?? 0
 }

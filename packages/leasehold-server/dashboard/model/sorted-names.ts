@@ -1,7 +1,6 @@
 /**
- * Names in their order, for lists of a hundred thousand that change all the time: what came and went
- * since the last look is merged in one pass when somebody looks, so that a change costs nothing
- * while nobody does.
+ * Sorted names, for lists of a hundred thousand that change all the time. `list` merges all changes
+ * since the last call in one pass, so a change itself is cheap.
  */
 export class SortedNames {
   #sorted: string[] = []
@@ -12,7 +11,7 @@ export class SortedNames {
     return this.#sorted.length + this.#added.size - this.#removed.size
   }
 
-  /** A name that is there already must not be added again. */
+  /** Adds a name that is not in the list. */
   add(name: string): void {
     if (!this.#removed.delete(name)) this.#added.add(name)
   }
@@ -37,7 +36,7 @@ export class SortedNames {
     return merged
   }
 
-  /** Where a name is in the list, or would be. */
+  /** The index of a name, or where it would be inserted. */
   indexOf(name: string): number {
     const list = this.list()
     let low = 0

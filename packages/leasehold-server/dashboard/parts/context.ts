@@ -5,7 +5,7 @@ import { useFrames } from '../live/frames.ts'
 
 export const Live = createContext<Connection | undefined>(undefined)
 
-/** The line to the server; whoever asks for it is drawn in each frame in which it has news. */
+/** The connection to the server. The component is redrawn in each frame with a change. */
 export function useLive(): Connection {
   useFrames()
   return useContext(Live)!

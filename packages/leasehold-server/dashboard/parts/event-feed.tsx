@@ -1,30 +1,33 @@
 import type { Event } from 'leasehold/port'
 import { useMemo, useState } from 'preact/hooks'
 import { timeOfDay } from '../model/format.ts'
-import { KINDS, type Kind, kindOf } from '../model/recent.ts'
+import { KINDS, type Kind, kindOf } from '../model/recent-events.ts'
+import { Mark } from './badges.tsx'
 import { useLive } from './context.ts'
 import { go, hrefTo } from './route.ts'
-import { Mark } from './small.tsx'
 import { useNarrow, WindowList } from './window-list.tsx'
 
 const ROW_HEIGHT = 30
-/** On a narrow page an event takes two lines. */
+/** On a narrow page, an event takes two lines. */
 const NARROW_HEIGHT = 52
-const ALL = { kinds: new Set(KINDS), text: '' }
+const ALL = { kinds: new Set(KINDS), search: '' }
 
-/** What happens, as it happens, the latest first. It can be held still to read it. */
+/** The events as they happen, the latest first. It can be paused. */
 export function EventFeed() {
   const { recent } = useLive()
   const [kinds, setKinds] = useState<ReadonlySet<Kind>>(
     new Set(KINDS.filter((it) => it !== 'updated')),
   )
-  const [text, setText] = useState('')
+  const [search, setSearch] = useState('')
   const isNarrow = useNarrow()
   const [held, hold] = useState<readonly Event[] | undefined>(undefined)
-  const found = useMemo(() => recent.list({ kinds, text }), [recent, recent.version, kinds, text])
+  const found = useMemo(
+    () => recent.list({ kinds, search }),
+    [recent, recent.version, kinds, search],
+  )
   const shown = useMemo(
-    () => held?.filter((event) => isWanted(event, kinds, text)) ?? found,
-    [held, found, kinds, text],
+    () => held?.filter((event) => isWanted(event, kinds, search)) ?? found,
+    [held, found, kinds, search],
   )
   const toggle = (kind: Kind) => {
     const next = new Set(kinds)
@@ -40,8 +43,8 @@ export function EventFeed() {
           type="search"
           aria-label="Filter events by key or holder"
           placeholder="key or holder"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
         />
         <button
           type="button"
@@ -53,7 +56,7 @@ export function EventFeed() {
         </button>
       </div>
       {shown.length === 0 ? (
-        <p class="quiet">Nothing of this kind has happened yet.</p>
+        <p class="quiet">No such events yet.</p>
       ) : (
         <WindowList
           label="Events, the latest first"
@@ -69,9 +72,9 @@ export function EventFeed() {
   )
 }
 
-/** Of what is held still, as the list of all that happened finds it. */
-function isWanted(event: Event, kinds: ReadonlySet<Kind>, text: string): boolean {
-  const wanted = text.trim().toLowerCase()
+/** Applies the filter to the paused events. */
+function isWanted(event: Event, kinds: ReadonlySet<Kind>, search: string): boolean {
+  const wanted = search.trim().toLowerCase()
   const { key, holder } = event
   return kinds.has(kindOf(event)) && `${key}\n${holder}`.toLowerCase().includes(wanted)
 }

@@ -1,22 +1,22 @@
 import type { Tenure } from 'leasehold/port'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { placed, type Span, spansOf } from '../model/elections.ts'
-import { fullTime, spoken, timeOfDay } from '../model/format.ts'
+import { formatSpan, fullTime, timeOfDay } from '../model/format.ts'
 import type { ClaimRow, KeyRow } from '../model/mirror.ts'
+import { Mark, toneOf } from './badges.tsx'
 import { useLive } from './context.ts'
-import { Mark, toneOf } from './small.tsx'
 
-/** The time line begins with the first that is known, or so long ago at the least. */
+/** The shortest period that the timeline shows. */
 const SHORTEST_MS = 60_000
-/** So many who held at the same time are drawn below each other. */
+/** The most simultaneous holders that are drawn below each other. */
 const LANES_MAX = 6
 
-/** Who held a key before, read again whenever somebody has lost it. */
+/** The previous holders of a key, read again when its holders change. */
 export function useHistory(key: string | undefined): readonly Tenure[] | undefined {
   const { store, mirror, now } = useLive()
   const [tenures, setTenures] = useState<readonly Tenure[] | undefined>(undefined)
   const row = key === undefined ? undefined : mirror.keys.get(key)
-  // A key that goes from hand to hand all the time is asked for at most twice a second.
+  // A key whose holders change all the time is read at most twice a second.
   const moment = Math.floor(now() / 500)
   const front = useMemo(() => tokensOf(row), [key, moment])
   useEffect(() => {
@@ -35,7 +35,7 @@ export function useHistory(key: string | undefined): readonly Tenure[] | undefin
   return tenures
 }
 
-/** Who holds a key now, as a text that is another when somebody else does. */
+/** The tokens of the current holders, as a string that changes with them. */
 function tokensOf(row: KeyRow | undefined): string {
   return (row?.claims.slice(0, row.held) ?? []).map(({ token }) => token).join()
 }
@@ -46,13 +46,13 @@ export interface HistoryProps {
   readonly what: string
 }
 
-/** Who held a key and when, as a band from then to now, and as a list. */
+/** The holders of a key over time, as a timeline and as a list. */
 export function History({ name, tenures, what }: HistoryProps) {
   const { mirror, now } = useLive()
   const row = mirror.keys.get(name)
   const holding = row?.claims.slice(0, row.held) ?? []
   const spans = spansWith(tenures ?? [], holding, now())
-  if (spans.length === 0) return <p class="quiet">Nothing is known of the past.</p>
+  if (spans.length === 0) return <p class="quiet">No history is available.</p>
   return (
     <div class="history">
       <Band spans={spans} now={now()} label={`${what} of ${name}`} />
@@ -65,7 +65,7 @@ export function History({ name, tenures, what }: HistoryProps) {
   )
 }
 
-/** The past of a key, and all who hold it now: of a shared one there are several. */
+/** The past and current holders of a key; a shared key has several. */
 function spansWith(
   tenures: readonly Tenure[],
   holding: readonly ClaimRow[],
@@ -79,7 +79,7 @@ function spansWith(
   return [...past, ...current].sort((a, b) => a.from - b.from)
 }
 
-/** Of spans in the order of their beginnings: the lane of each, so that none covers another. */
+/** The lane of each span, so that none covers another. The spans are sorted by their start. */
 export function lanesOf(spans: readonly Pick<Span, 'from' | 'to'>[]): readonly number[] {
   const ends: number[] = []
   return spans.map(({ from, to }) => {
@@ -96,7 +96,7 @@ export interface BandProps {
   readonly label: string
 }
 
-/** Spans of time on a line; each says on being pointed at whose it was and how it ended. */
+/** A timeline of spans. The tooltip of each shows its holder and how it ended. */
 export function Band({ spans, now, label }: BandProps) {
   const begin = Math.min(now - SHORTEST_MS, spans[0]?.from ?? now)
   const lanes = lanesOf(spans)
@@ -121,7 +121,7 @@ export function Band({ spans, now, label }: BandProps) {
                 ...{ left: `${100 * left}%`, width: `${100 * width}%` },
                 ...(height < 100 && { top: `${lanes[at]! * height}%`, height: `${height}%` }),
               }}
-              title={`${span.holder} #${span.token}, ${spoken(span.to - span.from)}, ${span.end?.reason ?? 'now'}`}
+              title={`${span.holder} #${span.token}, ${formatSpan(span.to - span.from)}, ${span.end?.reason ?? 'now'}`}
             >
               {width > 0.12 ? span.holder : ''}
             </span>
@@ -143,7 +143,7 @@ function HistoryRow({ span }: { readonly span: Span }) {
       <time title={fullTime(from)}>{timeOfDay(from)}</time>
       <span class="holder">{holder}</span>
       <span class="token">#{token}</span>
-      <span class="lasted">{spoken(to - from)}</span>
+      <span class="lasted">{formatSpan(to - from)}</span>
       {end === undefined ? <span class="mark current">holds</span> : <Mark word={end.reason} />}
       {end?.by !== undefined && (
         <span class="quiet by">

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
-import { figure, spoken, timeOfDay } from '../model/format.ts'
+import { formatNumber, formatSpan, timeOfDay } from '../model/format.ts'
 
 export interface Series {
   readonly name: string
-  /** One of the colours of plots: the first is the accent. */
+  /** The colour of the line. */
   readonly tone: 'main' | 'soft' | 'warn'
   readonly values: readonly (number | undefined)[]
 }
@@ -13,30 +13,30 @@ export interface PlotProps {
   readonly unit: string
   readonly times: readonly number[]
   readonly series: readonly Series[]
-  /** The axis reaches at least as far. */
+  /** The least height of the axis. */
   readonly least: number
-  /** Rare values that are far above all others are left out of the axis, and told instead. */
+  /** Whether rare peaks are cut off and shown as a number instead. */
   readonly leavesOut?: boolean
 }
 
 const WIDTH = 300
 const HEIGHT = 72
-/** So many seconds are shown. */
+/** The number of seconds shown. */
 const SHOWN_S = 300
-/** Values that are so far apart have nothing to do with each other. */
+/** Values this far apart are not connected by a line. */
 const APART_MS = 5000
-/** A value that is older is told with its age. */
+/** An older value is shown with its age. */
 const OLD_MS = 2000
-/** Nine of ten values are usual; a peak so many times above those is a spike. Of few, none is. */
+/** A spike is this many times above 90 % of the values. Few values have no spikes. */
 const USUAL = 0.9
 const SPIKE = 4
 const FEW = 10
-/** An axis that leaves something out reaches so far above what is usual. */
+/** How far a cut axis reaches above the usual values. */
 const ROOM = 1.5
-/** And at first so many milliseconds, until there are more. */
+/** The shortest period shown. */
 const SHOWN_MIN_MS = 60_000
 
-/** The last minutes of one or two figures, with what they are now in large print. */
+/** A plot of one or two metrics over the last minutes, with their current values. */
 export function Plot({ title, unit, times, series, least, leavesOut = false }: PlotProps) {
   const [pointed, setPointed] = useState<number | undefined>(undefined)
   const end = times.at(-1) ?? 0
@@ -49,7 +49,7 @@ export function Plot({ title, unit, times, series, least, leavesOut = false }: P
   const shown = pointed === undefined ? times.length - 1 : nearest(times, begin + pointed * shownMs)
   const said = series.map(({ name, values }) => {
     const value = values[shown]
-    return `${name} ${value === undefined ? 'none' : `${figure(value)} ${unit}`}`
+    return `${name} ${value === undefined ? 'none' : `${formatNumber(value)} ${unit}`}`
   })
   return (
     <figure class="plot">
@@ -90,7 +90,7 @@ export function Plot({ title, unit, times, series, least, leavesOut = false }: P
         )}
       </svg>
       <div class="plot-axis" aria-hidden="true">
-        <span>{spoken(shownMs)} ago</span>
+        <span>{formatSpan(shownMs)} ago</span>
         <span>now</span>
       </div>
     </figure>
@@ -106,7 +106,7 @@ export interface SparkProps {
 const SPARK_HEIGHT = 24
 const SPARK_MIN_MS = 15_000
 
-/** How one number went in the last minutes, small and beside it. The axis begins at nothing. */
+/** A small plot of one number over the last minutes. The axis starts at zero. */
 export function Spark({ name, times, values }: SparkProps) {
   const end = times.at(-1) ?? 0
   const shownMs = Math.min(Math.max(end - (times[0] ?? end), SPARK_MIN_MS), SHOWN_S * 1000)
@@ -118,7 +118,7 @@ export function Spark({ name, times, values }: SparkProps) {
   const said =
     shown.length === 0
       ? 'not counted yet'
-      : `from ${figure(Math.min(...shown))} to ${figure(Math.max(...shown))} in ${spoken(shownMs)}`
+      : `from ${formatNumber(Math.min(...shown))} to ${formatNumber(Math.max(...shown))} in ${formatSpan(shownMs)}`
   return (
     <svg
       class="spark"
@@ -133,15 +133,15 @@ export function Spark({ name, times, values }: SparkProps) {
   )
 }
 
-/** Where the axis ends, and how far what is above it reaches. */
+/** The end of the axis, and the peak above it. */
 function Top({ top, peak, unit }: { top: number; peak: number; unit: string }) {
-  if (peak <= top) return `max ${figure(top)} ${unit}`
+  if (peak <= top) return `max ${formatNumber(top)} ${unit}`
   return (
     <>
       <span class="plot-above">
-        ▲ {figure(peak)} {unit}
+        ▲ {formatNumber(peak)} {unit}
       </span>{' '}
-      above {figure(top)}
+      above {formatNumber(top)}
     </>
   )
 }
@@ -166,7 +166,7 @@ function Line({ tone, times, values, x, y, begin, top }: LineProps) {
 }
 
 interface NowProps extends Pick<PlotProps, 'series' | 'times' | 'unit'> {
-  /** The number of the sample that is pointed at; without one the last that is known is told. */
+  /** The index of the sample under the pointer; otherwise the last known value is shown. */
   readonly shown: number | undefined
 }
 
@@ -179,12 +179,12 @@ function Now({ series, times, shown, unit }: NowProps) {
         const age = shown === undefined ? (times.at(-1) ?? 0) - (times[at] ?? 0) : 0
         return (
           <span key={name} class={`tone-${tone}${value ? '' : ' nothing'}`}>
-            <b>{value === undefined ? '–' : figure(value)}</b>
+            <b>{value === undefined ? '–' : formatNumber(value)}</b>
             <small>
               {' '}
               {name === '' ? '' : `${name} `}
               {unit}
-              {value !== undefined && age >= OLD_MS && `, ${spoken(age)} ago`}
+              {value !== undefined && age >= OLD_MS && `, ${formatSpan(age)} ago`}
             </small>
           </span>
         )
@@ -193,7 +193,7 @@ function Now({ series, times, shown, unit }: NowProps) {
   )
 }
 
-/** The last sample of those that are shown that has a value; the last of all where none has. */
+/** The last shown sample with a value, or the last one. */
 function lastKnown(values: readonly (number | undefined)[]): number {
   for (let at = values.length - 1; at >= Math.max(0, values.length - SHOWN_S); at--) {
     if (values[at] !== undefined) return at
@@ -202,8 +202,8 @@ function lastKnown(values: readonly (number | undefined)[]): number {
 }
 
 /**
- * How high the axis reaches, and the highest value. A few that are far above all others would make
- * a flat line of these: then the axis ends above the others, and says what it leaves out.
+ * The top of the axis, and the highest value. A few high peaks would flatten all other values, so the
+ * axis then ends below them.
  */
 export function scaleOf(series: readonly Series[], least: number) {
   let [peak, usual] = [least, least]
@@ -227,8 +227,8 @@ function nearest(times: readonly number[], wanted: number): number {
 }
 
 /**
- * A line through the values; where one is missing or seconds were not sampled it is broken. One that
- * stands alone is a dot, and one that is above the axis has a mark there.
+ * A line through the values, with gaps where samples are missing. A single value is a dot; a value
+ * above the axis has a mark.
  */
 function pathsOf(
   times: readonly number[],

@@ -1,13 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** Where on the page somebody is: `#/keys/jobs%2F1?holder=x` is the view `keys` at `jobs/1`. */
+/** The current view: `#/keys/jobs%2F1?holder=x` is the view `keys` at `jobs/1`. */
 export interface Route {
   readonly view: string
   readonly at: string | undefined
   readonly query: URLSearchParams
 }
 
-/** Whether a fragment names a view: any other is a place on the page, and leads nowhere else. */
+/** Whether a fragment names a view. Other fragments are places on the page. */
 export function isRoute(hash: string): boolean {
   return hash === '' || hash === '#' || hash.startsWith('#/')
 }
@@ -17,7 +17,7 @@ export function routeIn(hash: string): Route {
   const [view = '', at] = path.split('/')
   return {
     view: view === '' ? 'overview' : view,
-    at: at === undefined || at === '' ? undefined : decoded(at),
+    at: at === undefined || at === '' ? undefined : decode(at),
     query: new URLSearchParams(query),
   }
 }
@@ -42,10 +42,10 @@ export function useRoute(): Route {
   return route
 }
 
-function decoded(text: string): string {
+function decode(part: string): string {
   try {
-    return decodeURIComponent(text)
+    return decodeURIComponent(part)
   } catch {
-    return text
+    return part
   }
 }

@@ -16,12 +16,12 @@ export function nextTheme(theme: Theme): Theme {
   return ORDER[(ORDER.indexOf(theme) + 1) % ORDER.length]!
 }
 
-/** Shows the page so, and remembers it in this browser where that lets it. */
+/** Applies a theme, and stores it in this browser if possible. */
 export function setTheme(theme: Theme): void {
   document.documentElement.dataset['theme'] = theme
   try {
     localStorage.setItem(NAME, theme)
   } catch {
-    // It is forgotten with the page.
+    // Without storage, the choice lasts until the page is closed.
   }
 }

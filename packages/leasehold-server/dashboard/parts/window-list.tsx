@@ -4,34 +4,34 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 export interface WindowListProps {
   readonly label: string
   readonly count: number
-  /** In pixels; all alike. */
+  /** In pixels; the same for all rows. */
   readonly rowHeight: number
-  /** What is in the row of this number. */
+  /** Renders the row at an index. */
   row(index: number): ComponentChildren
-  /** The number of the row that is chosen. */
+  /** The index of the chosen row. */
   readonly chosen?: number | undefined
   choose?(index: number): void
-  /** Keys beyond moving and choosing; answers with the row to go to, or whether it was one. */
+  /** Handles other keys. Returns the row to move to, or whether the key was handled. */
   onKey?(event: KeyboardEvent, index: number): number | boolean
   /**
-   * What is in a row, and where it is now: with these the keyboard stays with what it was moved to
-   * while others come and go above it.
+   * The item of a row, and the current row of an item. With these, the keyboard focus stays on its
+   * item while rows above it come and go.
    */
   itemAt?(index: number): unknown
   placeOf?(item: never): number | undefined
-  /** In a plain list nothing is chosen: its rows have links and buttons of their own. */
+  /** Nothing is chosen in a `list`: its rows contain links and buttons. */
   readonly role?: 'listbox' | 'tree' | 'list' | undefined
-  /** Of a row in a tree: how deep it is, and whether it is open or could be. */
+  /** The level of a row in a tree, and whether it is open; `undefined` for a leaf. */
   levelOf?(index: number): { readonly level: number; readonly isOpen: boolean | undefined }
   readonly class?: string
 }
 
-/** More rows than can be seen are drawn, so that a quick scroll does not show empty ones. */
+/** Extra rows above and below, so that a quick scroll shows no empty rows. */
 const SPARE = 6
 
 /**
- * A list of any length, of which only what can be seen is on the page. It is one stop for the
- * keyboard: arrows, page up and down, home and end move in it, and return or space chooses.
+ * A list of any length that renders only the visible rows. It is one tab stop: arrows, page up and
+ * down, home and end move in it, and return or space chooses.
  */
 export function WindowList(props: WindowListProps) {
   const { label, count, rowHeight, role = 'listbox', chosen, choose } = props
@@ -46,7 +46,7 @@ export function WindowList(props: WindowListProps) {
   const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE)
   const at = active === undefined ? (chosen ?? first) : Math.min(active, count - 1)
   useEffect(() => {
-    // It is not carried out of sight by what comes above it.
+    // Keep the active row in sight when rows above it change.
     const { activeElement } = document
     if (active !== undefined && activeElement === box.current) reveal(box.current!, at, rowHeight)
   }, [at])
@@ -56,7 +56,7 @@ export function WindowList(props: WindowListProps) {
     reveal(box.current!, next, rowHeight)
   }
   const page = Math.max(1, Math.floor(view.height / rowHeight) - 1)
-  // A row that is scrolled away becomes one that comes into view: it is not made anew.
+  // Rows that scroll out of sight are reused.
   const slots = Math.ceil(view.height / rowHeight) + 2 * SPARE + 2
   const rows = []
   for (let index = first; index < last; index++) {
@@ -96,14 +96,14 @@ export function WindowList(props: WindowListProps) {
 
 interface Keyboard {
   readonly at: number
-  /** So many rows are a page. */
+  /** The number of rows in a page. */
   readonly page: number
   move(to: number): void
 }
 
 function onKeyDown(event: KeyboardEvent, props: WindowListProps, { at, page, move }: Keyboard) {
   const { count, choose, onKey } = props
-  // A link or a button in a row has keys of its own.
+  // Links and buttons in a row handle their own keys.
   if (event.target !== event.currentTarget) return
   const own = () => onKey?.(event, at) ?? false
   const isChoice = /^(Enter| )$/.test(event.key) && choose !== undefined && count > 0
@@ -116,7 +116,7 @@ function onKeyDown(event: KeyboardEvent, props: WindowListProps, { at, page, mov
 
 const NARROW = '(max-width: 720px)'
 
-/** Whether the page is as narrow as a telephone, as its style has it: rows are higher then. */
+/** Whether the page is as narrow as a phone; rows are higher then. */
 export function useNarrow(): boolean {
   const [isNarrow, set] = useState(() => matchMedia(NARROW).matches)
   useEffect(() => {
@@ -128,12 +128,12 @@ export function useNarrow(): boolean {
   return isNarrow
 }
 
-/** The row that the keyboard is at: that of an item, where it is known what is in the rows. */
+/** The active row of the keyboard. It follows its item if the items are known. */
 function useActive({ itemAt, placeOf, count }: WindowListProps) {
   const [active, set] = useState<{ index: number; item: unknown } | undefined>(undefined)
   const place = active?.item === undefined ? undefined : placeOf?.(active.item as never)
   const index = place ?? active?.index
-  // Where it has gone, whatever takes its place is the next to be followed.
+  // If the item has gone, follow the one in its place.
   if (active !== undefined && index !== undefined && count > 0) {
     const last = Math.min(index, count - 1)
     active.index = last
@@ -145,56 +145,56 @@ function useActive({ itemAt, placeOf, count }: WindowListProps) {
   }
 }
 
-/** A pointer that has rested for so long aims at nothing: a screen on a wall must go on. */
-const AIM_MS = 10_000
+/** A pointer that rests this long is ignored, so that a wall screen keeps scrolling. */
+const POINTER_MS = 10_000
 
-interface Aim {
+interface Pointer {
   readonly height: number
-  /** Nobody but this has scrolled it since it was at its top. */
+  /** Whether the list was at its top and the user has not scrolled since. */
   atTop: boolean
   readonly rest: ReturnType<typeof setTimeout>
 }
 
 /**
- * Scrolls by as much as what comes or goes above moves what is under the pointer: nobody should hit
- * another row than the one they aimed at. A list that was at its top goes back there afterwards.
+ * Scrolls so that the row under the pointer stays there while rows above it come and go: a click must
+ * hit the intended row. A list that was at its top returns there afterwards.
  */
 function useHeldStill(box: RefObject<HTMLDivElement>, props: WindowListProps) {
   const { rowHeight, itemAt, placeOf, count } = props
-  const aim = useRef<Aim | undefined>(undefined)
+  const pointer = useRef<Pointer | undefined>(undefined)
   const held = useRef<{ index: number; item: unknown } | undefined>(undefined)
-  const hold = ({ height }: Aim) => {
+  const hold = ({ height }: Pointer) => {
     const { top } = box.current!.getBoundingClientRect()
     const index = Math.floor((height - top + box.current!.scrollTop) / rowHeight)
     held.current = index < 0 || index >= count ? undefined : { index, item: itemAt?.(index) }
   }
   useLayoutEffect(() => {
-    if (aim.current === undefined) return
+    if (pointer.current === undefined) return
     const { index, item } = held.current ?? {}
     const place = item === undefined ? undefined : placeOf?.(item as never)
     if (place !== undefined) box.current!.scrollTop += (place - index!) * rowHeight
-    hold(aim.current)
+    hold(pointer.current)
   })
   const leave = () => {
-    if (aim.current?.atTop) box.current!.scrollTop = 0
-    clearTimeout(aim.current?.rest)
-    aim.current = undefined
+    if (pointer.current?.atTop) box.current!.scrollTop = 0
+    clearTimeout(pointer.current?.rest)
+    pointer.current = undefined
   }
   useEffect(() => leave, [])
   const point = ({ clientY }: PointerEvent) => {
-    clearTimeout(aim.current?.rest)
-    const atTop = aim.current?.atTop ?? box.current!.scrollTop === 0
-    const next = { height: clientY, atTop, rest: setTimeout(leave, AIM_MS) }
-    aim.current = next
+    clearTimeout(pointer.current?.rest)
+    const atTop = pointer.current?.atTop ?? box.current!.scrollTop === 0
+    const next = { height: clientY, atTop, rest: setTimeout(leave, POINTER_MS) }
+    pointer.current = next
     hold(next)
   }
   const scrolled = () => {
-    if (aim.current !== undefined) aim.current.atTop = false
+    if (pointer.current !== undefined) pointer.current.atTop = false
   }
   return { onPointerMove: point, onPointerLeave: leave, onWheel: scrolled, onTouchMove: scrolled }
 }
 
-/** Which part of a box is seen: where it is scrolled to, and how high it is. */
+/** The visible part of a box: its scroll position and height. */
 function useView(box: RefObject<HTMLDivElement>) {
   const state = useState({ top: 0, height: 600 })
   const [, setView] = state

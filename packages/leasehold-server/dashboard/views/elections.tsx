@@ -1,11 +1,11 @@
 import { useMemo } from 'preact/hooks'
-import { takeKey } from '../model/deeds.ts'
+import { takeKey } from '../model/admin-actions.ts'
 import { type ElectionView, electionsOf, type Span, spansOf } from '../model/elections.ts'
-import { fullTime, spoken, timeOfDay } from '../model/format.ts'
-import { ActButton } from '../parts/act-dialog.tsx'
+import { formatSpan, fullTime, timeOfDay } from '../model/format.ts'
+import { ActionButton } from '../parts/action-dialog.tsx'
+import { DemoBadge, DrainBar, Facts, HolderLink, KeyLink, Mark, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { Band, useHistory } from '../parts/history.tsx'
-import { DemoBadge, DrainBar, Facts, HolderLink, KeyLink, Mark, None } from '../parts/small.tsx'
 
 const TERMS_LISTED = 6
 const CANDIDATES_SHOWN = 50
@@ -20,9 +20,9 @@ export function Elections() {
         Elections <span class="count">{elections.length}</span>
       </h1>
       {elections.length === 0 && (
-        <None title="Nobody campaigns">
+        <None title="No elections">
           <p>
-            Of all who campaign for a name one leads, and when it dies or steps down the next:{' '}
+            One of the candidates leads. When it dies or steps down, the next one leads:{' '}
             <code>for await (const term of leasehold.election('scheduler').lead())</code>.
           </p>
         </None>
@@ -60,7 +60,7 @@ function Election({ election }: { readonly election: ElectionView }) {
           ))}
       </ol>
       <h3>
-        Candidates in line <span class="count">{others.length}</span>
+        Waiting candidates <span class="count">{others.length}</span>
       </h3>
       <Candidates election={election} />
     </section>
@@ -74,7 +74,7 @@ interface LeadingProps {
 
 function Leading({ election: { key }, leader }: LeadingProps) {
   const live = useLive()
-  const { mirror, book, now } = live
+  const { mirror, visibleLeases, now } = live
   const row = mirror.keys.get(key)
   const lease = row?.claims[0]?.lease
   if (row === undefined || lease === undefined) return null
@@ -82,12 +82,12 @@ function Leading({ election: { key }, leader }: LeadingProps) {
     <>
       <div class="held">
         <b class="leader">{leader.candidate}</b>
-        <DrainBar lease={book.see(lease)} now={now()} />
+        <DrainBar lease={visibleLeases.show(lease)} now={now()} />
       </div>
       <Facts
         facts={[
           ['Term', <span class="token">{leader.token}</span>],
-          ['Leads for', spoken(now() - (leader.since ?? now()))],
+          ['Leads for', formatSpan(now() - (leader.since ?? now()))],
           ['Publishes', leader.value ?? 'nothing'],
           ['Holder', <HolderLink holder={leader.holder} lease={lease} />],
           ['Key', <KeyLink name={key} />],
@@ -95,14 +95,14 @@ function Leading({ election: { key }, leader }: LeadingProps) {
       />
       {live.may('admin', key) && (
         <div class="actions">
-          <ActButton text="End its term…" isDanger deed={() => takeKey(row)} />
+          <ActionButton text="End its term…" isDanger action={() => takeKey(row)} />
         </div>
       )}
     </>
   )
 }
 
-/** A term that is over: when it was, whose, and how it ended. */
+/** A past term: its time, its leader, and how it ended. */
 function Term({ span: { holder, token, from, to, end } }: { readonly span: Span }) {
   return (
     <li>
@@ -114,7 +114,7 @@ function Term({ span: { holder, token, from, to, end } }: { readonly span: Span 
         {holder}
       </a>
       <span class="token">#{token}</span>
-      <span class="lasted">{spoken(to - from)}</span>
+      <span class="lasted">{formatSpan(to - from)}</span>
       {end !== undefined && <Mark word={end.reason} />}
       {end?.by !== undefined && (
         <span class="quiet">
@@ -128,7 +128,7 @@ function Term({ span: { holder, token, from, to, end } }: { readonly span: Span 
 
 function Candidates({ election: { key, others } }: { readonly election: ElectionView }) {
   const { mirror } = useLive()
-  if (others.length === 0) return <p class="quiet">Nobody is there to follow.</p>
+  if (others.length === 0) return <p class="quiet">No other candidate waits.</p>
   const claims = mirror.keys.get(key)?.claims ?? []
   const leases = new Map(claims.map(({ token, lease }) => [token, lease]))
   return (
@@ -141,7 +141,7 @@ function Candidates({ election: { key, others } }: { readonly election: Election
             {holder !== candidate && <span class="quiet">{holder}</span>}
             <span class="token">#{token}</span>
             {priority !== 0 && <span class="badge">priority {priority}</span>}
-            {preempt && <span class="badge">asks for it</span>}
+            {preempt && <span class="badge">preempts</span>}
             <span class="quiet">{value}</span>
           </li>
         ))}

@@ -2,17 +2,17 @@ import { useEffect, useState } from 'preact/hooks'
 import { api } from '../live/api.ts'
 import type { Connection } from '../live/connection.ts'
 import { changed } from '../live/frames.ts'
+import { DrainBar, HolderLink, isDemo, KeyLink } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
-import { DrainBar, HolderLink, isDemo, KeyLink } from '../parts/small.tsx'
 
-/** What the lock is called, for those who may claim it, or else below what they may. */
+/** The key of the lock; `NAME` is used below the prefixes of a user without a right to it. */
 const KEY = 'reports/nightly'
 const NAME = 'nightly'
-const KEPT_AS = 'leasehold-first-lease'
+const STORAGE_KEY = 'leasehold-first-lease'
 
-/** Three commands that take, keep and give back a lock, on this very server. */
-export function commandsFor(origin: string, key: string, wantsToken: boolean): readonly string[] {
-  const curl = wantsToken ? `curl -s -H "Authorization: Bearer $LEASEHOLD_AUTH"` : 'curl -s'
+/** Three commands that acquire, renew and release a lock on this server. */
+export function commandsFor(origin: string, key: string, needsToken: boolean): readonly string[] {
+  const curl = needsToken ? `curl -s -H "Authorization: Bearer $LEASEHOLD_ACCESS_TOKEN"` : 'curl -s'
   const lock = `"${origin}/v1/locks/${key.split('/').map(encodeURIComponent).join('/')}`
   return [
     `lease=$(${curl} -X POST ${lock}?ttl=60s&holder=me" | sed 's/.*"lease":"\\([^"]*\\)".*/\\1/')`,
@@ -21,27 +21,27 @@ export function commandsFor(origin: string, key: string, wantsToken: boolean): r
   ]
 }
 
-/** A key that this one may claim, and see on this page; nothing where there is none. */
+/** A key that the user may claim and see on this page, if there is one. */
 export function keyFor(live: Connection): string | undefined {
   const own = live.rights.map(({ prefix }) => prefix + (/^$|\/$/.test(prefix) ? NAME : ''))
   const verbs = ['claim', 'read', 'watch'] as const
   return [KEY, ...own].find((key) => verbs.every((verb) => live.may(verb, key)))
 }
 
-/** How far somebody has come. */
+/** The progress of the user. */
 interface Lesson {
-  /** The lease that was taken. */
+  /** The lease that the user acquired. */
   readonly lease?: string | undefined
   readonly isKept?: boolean
   readonly isReturned?: boolean
 }
 
-/** It outlives the view, and a reload: who looks at the keys meanwhile finds the steps again. */
+/** Survives a change of the view and a reload. */
 let lesson: Lesson | undefined = kept()
 
 function kept(): Lesson | undefined {
   try {
-    return (JSON.parse(sessionStorage.getItem(KEPT_AS) ?? 'null') as Lesson | null) ?? undefined
+    return (JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? 'null') as Lesson | null) ?? undefined
   } catch {
     return undefined
   }
@@ -51,16 +51,16 @@ function keep(next: Lesson | undefined): void {
   lesson = next
   changed()
   try {
-    sessionStorage.setItem(KEPT_AS, JSON.stringify(next ?? null))
+    sessionStorage.setItem(STORAGE_KEY, JSON.stringify(next ?? null))
   } catch {
-    // It is forgotten with the page.
+    // Without storage, the progress lasts until the page is closed.
   }
 }
 
-/** Looks how far they have come. */
+/** Updates the progress. */
 function follow(live: Connection, isEmpty: boolean): void {
-  const { mirror, book, standing } = live
-  if (standing.is !== 'live') return
+  const { mirror, visibleLeases, status } = live
+  if (status.is !== 'live') return
   const claims = mirror.keys.get(keyFor(live) ?? '')?.claims ?? []
   if (lesson?.lease === undefined) {
     const lease = lesson === undefined ? undefined : claims[0]?.lease
@@ -69,10 +69,10 @@ function follow(live: Connection, isEmpty: boolean): void {
     return
   }
   const { lease } = lesson
-  // A lease that is looked at has its heartbeats told.
-  const detail = book.see(lease)
+  // The server sends the heartbeats of a visible lease.
+  const detail = visibleLeases.show(lease)
   const wasRenewed = detail !== undefined && detail.renewedAt > detail.grantedAt
-  if (!lesson.isKept && (wasRenewed || book.beatsOf(lease).length > 0)) {
+  if (!lesson.isKept && (wasRenewed || visibleLeases.heartbeatsOf(lease).length > 0)) {
     keep({ ...lesson, isKept: true })
   }
   if (!lesson.isReturned && !claims.some((claim) => claim.lease === lease)) {
@@ -81,17 +81,16 @@ function follow(live: Connection, isEmpty: boolean): void {
 }
 
 /**
- * Whether the steps are shown: on a server that nobody uses, and from there on until whoever took
- * the lock has put them away.
+ * Whether to show the steps: on an empty server, and then until the user hides them.
  */
 export function useLesson(isEmpty: boolean): boolean {
   const live = useLive()
   follow(live, isEmpty)
   useEffect(() => {
-    // Who may not read everything is told of no heartbeats: it is looked up when they come back
-    // from the shell.
+    // A user without the right to read all keys receives no heartbeats: read the lease when they
+    // return from the shell.
     const look = () => {
-      if (lesson?.lease !== undefined) void live.book.ask(lesson.lease)
+      if (lesson?.lease !== undefined) void live.visibleLeases.read(lesson.lease)
     }
     addEventListener('focus', look)
     return () => removeEventListener('focus', look)
@@ -100,46 +99,46 @@ export function useLesson(isEmpty: boolean): boolean {
 }
 
 const STEPS = [
-  ['Take a lock for a minute', 'It appears here, with a bar that drains.'],
-  ['Keep it', 'A heartbeat gives it its full minute again.'],
-  ['Give it back', 'Or let it run out: the next in line has it either way.'],
+  ['Take a lock for a minute', 'It appears here with a bar that shows the time left.'],
+  ['Renew it', 'A heartbeat restores the full minute.'],
+  ['Release it', 'Or let it expire: the next in the queue gets it either way.'],
 ] as const
 
-/** What an empty server shows, and goes on to show until its three steps are done. */
+/** Three steps with a first lease, shown on an empty server. */
 export function FirstLease() {
   const live = useLive()
   const { me } = live
-  const wantsToken = me?.isKnown ?? false
+  const needsToken = me?.isKnown ?? false
   const key = keyFor(live)
   return (
     <section class="panel first" aria-labelledby="first-title">
       <h2 id="first-title">{titleFor(live.may('read', '') && live.may('watch', ''))}</h2>
       {key === undefined ? (
         <p>
-          As {me?.name} you may look here, and claim nothing that this page would show. A token with{' '}
-          <code>claim,read,watch:{KEY}</code> may.
+          As {me?.name} you may not claim any key that this page shows. Use an access token with{' '}
+          <code>claim,read,watch:{KEY}</code>.
         </p>
       ) : (
         <>
-          <p>Paste these into a shell, one after the other, and watch this page.</p>
-          {wantsToken && (
+          <p>Paste these commands into a shell, one after the other, and watch this page.</p>
+          {needsToken && (
             <p>
-              The server wants to know who asks: the shell must have your token in{' '}
-              <code>LEASEHOLD_AUTH</code>, as for the command line.
+              The server requires an access token: set <code>LEASEHOLD_ACCESS_TOKEN</code> in the
+              shell.
             </p>
           )}
-          <Steps commands={commandsFor(location.origin, key, wantsToken)} name={key} />
+          <Steps commands={commandsFor(location.origin, key, needsToken)} name={key} />
         </>
       )}
-      {lesson?.lease === undefined && <Demonstrate />}
+      {lesson?.lease === undefined && <DemoControl />}
     </section>
   )
 }
 
 function titleFor(seesAll: boolean): string {
-  if (lesson?.isReturned) return 'That was a lease from end to end'
+  if (lesson?.isReturned) return 'Your first lease is complete'
   if (lesson?.lease !== undefined) return 'Your first lease'
-  return seesAll ? 'Nothing is held yet' : 'Nothing is held yet of what you may see'
+  return seesAll ? 'Nothing is held yet' : 'Nothing that you may see is held yet'
 }
 
 interface StepsProps {
@@ -179,14 +178,14 @@ function Steps({ commands, name }: StepsProps) {
   )
 }
 
-/** The lock that was taken, with the bar that was promised. */
+/** The acquired lock with its bar. */
 function Taken({ name, lease }: { readonly name: string; readonly lease: string }) {
-  const { book, mirror, now } = useLive()
+  const { visibleLeases, mirror, now } = useLive()
   return (
     <p class="taken">
       <KeyLink name={name} /> is held by{' '}
       <HolderLink holder={mirror.leases.get(lease)?.holder ?? 'you'} lease={lease} />
-      <DrainBar lease={book.see(lease)} now={now()} />
+      <DrainBar lease={visibleLeases.show(lease)} now={now()} />
     </p>
   )
 }
@@ -204,7 +203,7 @@ function Command({ text }: { readonly text: string }) {
   }
   return (
     <div class="command">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reached. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element needs the focus. */}
       <pre tabIndex={0}>{text}</pre>
       <button type="button" onClick={copy}>
         {said}
@@ -213,41 +212,41 @@ function Command({ text }: { readonly text: string }) {
   )
 }
 
-/** What a server did not get to end of a demonstration, for those who may clear it away. */
+/** Offers to remove a demo that was not ended. */
 export function Remains() {
   const { feed, mirror } = useLive()
-  const isOver = feed.state?.demonstration === 'off'
-  return isOver && [...mirror.holders.keys()].some(isDemo) ? <Demonstrate /> : null
+  const isOver = feed.state?.demo === 'off'
+  return isOver && [...mirror.holders.keys()].some(isDemo) ? <DemoControl /> : null
 }
 
-const DEMONSTRATION = {
+const DEMO_TEXTS = {
   off: [
-    'Or try it with a demonstration',
-    'A small fleet in this server: agents that register, lead, queue for GPUs, and die. All of it is called demo, and goes with one click.',
+    'Or try it with a demo',
+    'A small fleet in this server: agents that register, lead, queue for GPUs, and die. Everything is named demo, and one click removes it.',
   ],
   on: [
-    'A demonstration is here',
-    'What is called demo is a fleet in this server: agents that register, lead, queue for GPUs, and die. Ending it removes all that it holds.',
+    'A demo is running',
+    'Everything named demo belongs to a fleet in this server: agents that register, lead, queue for GPUs, and die. Ending it removes everything it holds.',
   ],
   remains: [
-    'A demonstration was here',
-    'It runs no more: the server stopped before it was ended. What is called demo is what it held, and nobody uses it.',
+    'A demo was not removed',
+    'It no longer runs: the server stopped before the demo was ended. Everything named demo is left from it and unused.',
   ],
 } as const
 
-/** Starts and ends the demonstration, for those who may. */
-function Demonstrate() {
+/** Starts and ends the demo, if the user may. */
+function DemoControl() {
   const { me, feed, mirror } = useLive()
   const [isBusy, setBusy] = useState(false)
   const [problem, setProblem] = useState<string | undefined>(undefined)
-  if (!me?.demonstration) return null
-  const state = feed.state?.demonstration ?? 'off'
+  if (!me?.demo) return null
+  const state = feed.state?.demo ?? 'off'
   const hasRemains = state === 'off' && [...mirror.holders.keys()].some(isDemo)
   const run = async (on: boolean) => {
     setBusy(true)
     setProblem(undefined)
     try {
-      await api.demonstrate(on)
+      await api.setDemo(on)
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error))
     } finally {
@@ -255,9 +254,9 @@ function Demonstrate() {
     }
   }
   const isOn = state !== 'off' || hasRemains
-  const [title, what] = DEMONSTRATION[hasRemains ? 'remains' : isOn ? 'on' : 'off']
+  const [title, what] = DEMO_TEXTS[hasRemains ? 'remains' : isOn ? 'on' : 'off']
   return (
-    <div class="demonstrate">
+    <div class="demo-control">
       <div>
         <h3>{title}</h3>
         <p class="quiet">{what}</p>
@@ -273,7 +272,7 @@ function Demonstrate() {
         disabled={isBusy || state === 'ending'}
         onClick={() => run(!isOn)}
       >
-        {isOn ? (hasRemains ? 'Clear it away' : 'End the demonstration') : 'Try it'}
+        {isOn ? (hasRemains ? 'Remove it' : 'End the demo') : 'Try it'}
       </button>
     </div>
   )

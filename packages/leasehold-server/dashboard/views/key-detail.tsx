@@ -1,21 +1,21 @@
 import { useEffect, useState } from 'preact/hooks'
-import { loadLine } from '../live/loading.ts'
-import { takeKey } from '../model/deeds.ts'
-import { count, fullTime, spoken } from '../model/format.ts'
+import { loadQueue } from '../live/load-store.ts'
+import { takeKey } from '../model/admin-actions.ts'
+import { count, formatSpan, fullTime } from '../model/format.ts'
 import type { ClaimRow, KeyRow } from '../model/mirror.ts'
-import { ActButton, useHindrance } from '../parts/act-dialog.tsx'
+import { ActionButton, useDisabledReason } from '../parts/action-dialog.tsx'
+import { DemoBadge, DrainBar, Empty, Facts, HolderLink } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { History, useHistory } from '../parts/history.tsx'
-import { DemoBadge, DrainBar, Empty, Facts, HolderLink } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 34
 const QUEUE_ROWS = 8
 const HOLDERS_SHOWN = 50
-/** Keys of the server itself: their values are for nobody to read. */
+/** The server's own keys; their values are not shown. */
 const OWN = 'leasehold/'
 
-/** One key: who holds it and until when, who waits, what it says, and who held it before. */
+/** One key: its holders, its queue, its value and its history. */
 export function KeyDetail({ name }: { readonly name: string | undefined }) {
   const { mirror, store, isRead } = useLive()
   const row = name === undefined ? undefined : mirror.keys.get(name)
@@ -23,14 +23,14 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
   const isWhole = row === undefined || row.count === row.claims.length
   useEffect(() => {
     if (name !== undefined && !isWhole && store !== undefined) {
-      loadLine(store, name, mirror).catch(() => {})
+      loadQueue(store, name, mirror).catch(() => {})
     }
   }, [name, isWhole, store])
   if (name === undefined) {
     return (
       <section class="panel detail" aria-label="Key">
         <Empty title="Choose a key">
-          <p>It shows its holder, those who wait, its value, and who held it before.</p>
+          <p>See its holder, its queue, its value and its history.</p>
         </Empty>
       </section>
     )
@@ -44,7 +44,7 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
         {name} <DemoBadge name={name} />
       </h2>
       {row === undefined ? (
-        <p class="quiet">{isRead ? 'Nobody claims it now.' : 'Not read yet.'}</p>
+        <p class="quiet">{isRead ? 'Nobody claims it now.' : 'Loading…'}</p>
       ) : (
         <Held key={name} row={row} />
       )}
@@ -56,7 +56,7 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
 
 function Held({ row }: { readonly row: KeyRow }) {
   const live = useLive()
-  const hindrance = useHindrance()
+  const disabledReason = useDisabledReason()
   const holders = row.claims.slice(0, row.held)
   const waiting = row.claims.slice(row.held)
   const mayTake = live.may('admin', row.key) && holders.length > 0
@@ -69,7 +69,9 @@ function Held({ row }: { readonly row: KeyRow }) {
       {holders.length > HOLDERS_SHOWN && (
         <p class="quiet">and {count(holders.length - HOLDERS_SHOWN)} more</p>
       )}
-      {mayTake && hindrance !== undefined && <p class="quiet hindrance">{hindrance}</p>}
+      {mayTake && disabledReason !== undefined && (
+        <p class="quiet disabledReason">{disabledReason}</p>
+      )}
       <h3>
         Queue <span class="count">{count(row.count - row.held)}</span>
       </h3>
@@ -84,9 +86,9 @@ interface HoldingProps {
   readonly mayTake: boolean
 }
 
-/** One who holds a key: each of those who share one has a token, a lease and a value of its own. */
+/** One holder of a key. Each holder of a shared key has its own token, lease and value. */
 function Holding({ row, claim, mayTake }: HoldingProps) {
-  const { book, now } = useLive()
+  const { visibleLeases, now } = useLive()
   const { holder, lease, token, limit, mode, value } = claim
   const since = claim.heldSince ?? claim.claimedAt
   const label = row.held > 1 ? `Take it away from ${holder}…` : undefined
@@ -94,12 +96,12 @@ function Holding({ row, claim, mayTake }: HoldingProps) {
     <div class="holding">
       <div class="held">
         <HolderLink holder={holder} lease={lease} />
-        <DrainBar lease={book.see(lease)} now={now()} />
+        <DrainBar lease={visibleLeases.show(lease)} now={now()} />
       </div>
       <Facts
         facts={[
           ['Token', <span class="token">{token}</span>],
-          ['Held for', spoken(now() - since)],
+          ['Held for', formatSpan(now() - since)],
           ['Since', fullTime(since)],
           ['Mode', limit === undefined ? mode : `${mode}, at most ${limit}`],
           ['Lease', <HolderLink holder={lease} lease={lease} />],
@@ -107,15 +109,15 @@ function Holding({ row, claim, mayTake }: HoldingProps) {
       />
       {mayTake && (
         <div class="actions">
-          <ActButton
+          <ActionButton
             text="Take it away…"
             {...{ label }}
             isDanger
-            deed={() => takeKey(row, token)}
+            action={() => takeKey(row, token)}
           />
         </div>
       )}
-      {value !== undefined && <Value name={row.key} text={value} />}
+      {value !== undefined && <Value name={row.key} value={value} />}
     </div>
   )
 }
@@ -126,7 +128,7 @@ function Queue({ waiting }: { readonly waiting: readonly ClaimRow[] }) {
     <div class="queue" style={{ height: Math.min(waiting.length, QUEUE_ROWS) * ROW_HEIGHT }}>
       <WindowList
         role="list"
-        label="Those who wait, in order"
+        label="The queue, in order"
         count={waiting.length}
         rowHeight={ROW_HEIGHT}
         row={(index) => {
@@ -137,7 +139,7 @@ function Queue({ waiting }: { readonly waiting: readonly ClaimRow[] }) {
               <HolderLink holder={holder} lease={lease} />
               <span class="token">#{token}</span>
               {mode === 'shared' && <span class="badge">shared</span>}
-              <span class="lasted">{spoken(now() - claimedAt)}</span>
+              <span class="lasted">{formatSpan(now() - claimedAt)}</span>
             </div>
           )
         }}
@@ -146,35 +148,35 @@ function Queue({ waiting }: { readonly waiting: readonly ClaimRow[] }) {
   )
 }
 
-/** A claim's value: as people read it where it is JSON, and hidden where it may be a secret. */
-function Value({ name, text }: { readonly name: string; readonly text: string }) {
+/** The value of a claim: formatted if it is JSON, and hidden at first if it may be a secret. */
+function Value({ name, value }: { readonly name: string; readonly value: string }) {
   const isPrivate = name.startsWith('session/') || name.startsWith('cache/')
   const [isShown, show] = useState(!isPrivate)
-  if (name.startsWith(OWN)) return <p class="quiet">Its value is the server's own.</p>
+  if (name.startsWith(OWN)) return <p class="quiet">The value is internal to the server.</p>
   return (
     <>
       <h3>Value</h3>
       {isShown ? (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reached.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element needs the focus.
         <pre class="value" tabIndex={0}>
-          {laidOut(text)}
+          {formatJson(value)}
         </pre>
       ) : (
         <button type="button" onClick={() => show(true)}>
-          Show {count(text.length)} characters
+          Show {count(value.length)} characters
         </button>
       )}
     </>
   )
 }
 
-/** Only where nothing of it changes by that: a number may have more digits than a browser keeps. */
-function laidOut(text: string): string {
+/** Formats JSON, unless that would change it: a browser cuts long numbers. */
+function formatJson(value: string): string {
   const bare = (it: string) => it.replace(/\s/g, '')
   try {
-    const told = JSON.stringify(JSON.parse(text), undefined, 2)
-    return bare(told) === bare(text) ? told : text
+    const formatted = JSON.stringify(JSON.parse(value), undefined, 2)
+    return bare(formatted) === bare(value) ? formatted : value
   } catch {
-    return text
+    return value
   }
 }

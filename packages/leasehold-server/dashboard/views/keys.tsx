@@ -1,18 +1,18 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { FoldedLines, headOf } from '../model/folded-lines.ts'
-import { count, several } from '../model/format.ts'
+import { count, plural } from '../model/format.ts'
 import type { TreeNode, TreeRow } from '../model/key-tree.ts'
 import type { Mirror } from '../model/mirror.ts'
+import { headOf, VisibleRows } from '../model/visible-rows.ts'
+import { DrainBar, Empty, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
-import { DrainBar, Empty, None } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 import { KeyDetail } from './key-detail.tsx'
 
 const ROW_HEIGHT = 34
-/** With few keys all of the tree is open at first. */
+/** A tree with at most this many keys is open at first. */
 const OPEN_AT_FIRST = 200
-/** While keys come and go a search is repeated at most so often. */
+/** The shortest interval for repeating a search while keys change. */
 const SEARCH_MS = 400
 
 export function Keys({ route }: { readonly route: Route }) {
@@ -62,7 +62,7 @@ export function Keys({ route }: { readonly route: Route }) {
           </div>
           {mirror.keys.size === 0 ? (
             <None title="No key is claimed">
-              <p>A key is a name for what can be held. The overview shows how to claim one.</p>
+              <p>A key names something that can be held. The overview shows how to claim one.</p>
             </None>
           ) : found !== undefined ? (
             <Found keys={found} isWaiting={isWaiting} chosen={route.at} />
@@ -76,7 +76,7 @@ export function Keys({ route }: { readonly route: Route }) {
   )
 }
 
-/** All keys with this in their names or in those of their holders, by name. */
+/** All keys whose name or holder contains this, by name. */
 export function search(mirror: Mirror, text: string, isWaiting = false): string[] {
   const wanted = text.trim().toLowerCase()
   const found: string[] = []
@@ -99,12 +99,10 @@ interface FoundProps {
 function Found({ keys, isWaiting, chosen }: FoundProps) {
   const at = chosen === undefined ? -1 : keys.indexOf(chosen)
   if (keys.length === 0)
-    return (
-      <Empty title={isWaiting ? 'Nobody waits for such a key' : 'No key or holder is called so'} />
-    )
+    return <Empty title={isWaiting ? 'No matching key has waiters' : 'No matching key or holder'} />
   return (
     <WindowList
-      label="Keys that were found"
+      label="Found keys"
       count={keys.length}
       rowHeight={ROW_HEIGHT}
       chosen={at < 0 ? undefined : at}
@@ -116,8 +114,8 @@ function Found({ keys, isWaiting, chosen }: FoundProps) {
   )
 }
 
-/** Arrows open and close folders, and go into them and out again. */
-function movedIn(lines: FoldedLines, key: string, index: number): number | boolean {
+/** Arrow keys open and close folders, and move into and out of them. */
+function movedIn(lines: VisibleRows, key: string, index: number): number | boolean {
   const row = lines.at(index)
   if (row === undefined) return false
   const { node, isOpen } = row
@@ -139,13 +137,13 @@ interface TreeProps {
 
 function Tree({ mirror, chosen }: TreeProps) {
   const [, redraw] = useState(0)
-  const kept = useRef<FoldedLines | undefined>(undefined)
-  const isLive = useLive().standing.is === 'live'
-  // What is open at first is known when all keys are: until then they come bit by bit.
+  const kept = useRef<VisibleRows | undefined>(undefined)
+  const isLive = useLive().status.is === 'live'
+  // The open folders are chosen when all keys are loaded.
   const wasLive = useRef(false)
   const lines = useMemo(() => {
     const open = wasLive.current ? kept.current?.open : undefined
-    const made = new FoldedLines(mirror.tree, open ?? openAtFirst(mirror))
+    const made = new VisibleRows(mirror.tree, open ?? openAtFirst(mirror))
     if (isLive) wasLive.current = true
     if (chosen !== undefined) made.reveal(chosen)
     kept.current = made
@@ -198,14 +196,14 @@ function openAtFirst(mirror: Mirror): Set<string> {
   return open
 }
 
-/** The name of a node, with those of the chain that it ends. */
+/** The name of a node, including the chain of folders that it ends. */
 function labelOf(node: TreeNode): string {
   const above = headOf(node).parent?.path ?? ''
-  // What comes after a slash at the end is no name.
+  // A trailing slash has no name after it.
   return above === '' ? node.path : node.path.slice(above.length + 1) || node.path
 }
 
-/** However deep it is, there is room for its name. */
+/** Limited, so that there is room for the name at any depth. */
 function Indent({ depth }: { readonly depth: number }) {
   return <span class="indent" style={{ width: `min(${depth * 16}px, 8rem, 20vw)` }} />
 }
@@ -238,7 +236,7 @@ function TreeLine({ row, toggle }: TreeLineProps) {
         </span>
       </span>
       <span class="quiet counts">
-        {several(node.keys, 'key')}
+        {plural(node.keys, 'key')}
         {node.waiting > 0 && `, ${count(node.waiting)} waiting`}
       </span>
     </div>
@@ -253,11 +251,11 @@ interface KeyLineProps {
 }
 
 function KeyLine({ name, path, depth, marker }: KeyLineProps) {
-  const { mirror, book, now } = useLive()
+  const { mirror, visibleLeases, now } = useLive()
   const row = mirror.keys.get(path)
   const holder = row?.claims[0]
   const waiting = row === undefined ? 0 : row.count - row.held
-  const lease = holder === undefined ? undefined : book.see(holder.lease)
+  const lease = holder === undefined ? undefined : visibleLeases.show(holder.lease)
   return (
     <div class="tree-line">
       <span class="name-cell">

@@ -1,37 +1,37 @@
 import type { End, Lease } from 'leasehold/port'
 import { useEffect, useState } from 'preact/hooks'
-import { breakLease, PERIODS, revokeLease } from '../model/deeds.ts'
-import { branchOf, leaseName } from '../model/footprint.ts'
-import { count, fullTime, several, spoken } from '../model/format.ts'
+import { breakLease, PERIODS, revokeLease } from '../model/admin-actions.ts'
+import { count, formatSpan, fullTime, plural } from '../model/format.ts'
 import { rhythmOf } from '../model/heartbeats.ts'
+import { leaseName, leaseTree } from '../model/lease-tree.ts'
 import type { LeaseRow, Mirror } from '../model/mirror.ts'
-import { ActButton, useHindrance } from '../parts/act-dialog.tsx'
+import { ActionButton, useDisabledReason } from '../parts/action-dialog.tsx'
+import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
-import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink } from '../parts/small.tsx'
-import { Branches, Footprint } from './footprint.tsx'
+import { Branches, HolderLeases } from './holder-detail.tsx'
 
 const KEYS_SHOWN = 200
-/** The last so many milliseconds of heartbeats are drawn. */
-const BEATS_MS = 60_000
+/** The period of the drawn heartbeats. */
+const HEARTBEATS_MS = 60_000
 
-/** The whole footprint of one holder: a lease, its claims, the leases under it, its heartbeats. */
+/** One lease: its claims, its heartbeats, and the leases under it. */
 export function LeaseDetail({ id }: { readonly id: string | undefined }) {
   const live = useLive()
-  const { mirror, book, now } = live
+  const { mirror, visibleLeases, now } = live
   const row = id === undefined ? undefined : mirror.leases.get(id)
   useEffect(() => {
-    if (id !== undefined) void book.ask(id)
-  }, [id, book])
+    if (id !== undefined) void visibleLeases.read(id)
+  }, [id, visibleLeases])
   if (id === undefined) {
     return (
       <section class="panel detail" aria-label="Lease">
         <Empty title="Choose a lease">
-          <p>It shows all that its holder has: claims, leases under it, and its heartbeats.</p>
+          <p>See its claims, its heartbeats and the leases under it.</p>
         </Empty>
       </section>
     )
   }
-  const lease = book.see(id)
+  const lease = visibleLeases.show(id)
   return (
     <section class="panel detail" aria-labelledby="lease-title">
       <a class="back" href="#/leases">
@@ -43,12 +43,12 @@ export function LeaseDetail({ id }: { readonly id: string | undefined }) {
       </h2>
       {row !== undefined && mirror.holders.get(row.holder)!.size > 1 && (
         <a class="whole" href={`#/leases?holder=${encodeURIComponent(row.holder)}`}>
-          All that {row.holder} has
+          All leases of {row.holder}
         </a>
       )}
-      {row === undefined && !book.hasRead(id) && <p class="quiet">Not read yet.</p>}
+      {row === undefined && !visibleLeases.hasRead(id) && <p class="quiet">Loading…</p>}
       {row === undefined ? (
-        book.hasRead(id) && <Gone id={id} />
+        visibleLeases.hasRead(id) && <Gone id={id} />
       ) : (
         <>
           <DrainBar lease={lease} now={now()} />
@@ -63,7 +63,7 @@ export function LeaseDetail({ id }: { readonly id: string | undefined }) {
   )
 }
 
-/** How a lease ended, where the store still knows. */
+/** How a lease ended, if the store still knows. */
 function Gone({ id }: { readonly id: string }) {
   const { store } = useLive()
   const [said, say] = useState('')
@@ -78,23 +78,26 @@ function Gone({ id }: { readonly id: string }) {
   }, [id, store])
   return (
     <p class="quiet">
-      The lease {id} is over.{said}
+      The lease {id} has ended.{said}
     </p>
   )
 }
 
 function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Lease | undefined }) {
-  const { now, book } = useLive()
+  const { now, visibleLeases } = useLive()
   if (lease === undefined) return <Facts facts={[['Lease', row.id]]} />
   const { ttl, grace, grantedAt, renewedAt, parent, labels } = lease
   return (
     <Facts
       facts={[
         ['Lease', <code>{row.id}</code>],
-        ['Ttl', grace > 0 ? `${spoken(ttl)}, and ${spoken(grace)} of grace` : spoken(ttl)],
-        ['Last heartbeat', `${spoken(now() - renewedAt)} ago`],
+        [
+          'Ttl',
+          grace > 0 ? `${formatSpan(ttl)}, and ${formatSpan(grace)} of grace` : formatSpan(ttl),
+        ],
+        ['Last heartbeat', `${formatSpan(now() - renewedAt)} ago`],
         ['Granted', fullTime(grantedAt)],
-        ['Ends', endText(lease, book.cutOf(row.id), now())],
+        ['Ends', endText(lease, visibleLeases.breakOf(row.id), now())],
         ...(parent === undefined ? [] : ([['Ends with', <Parent id={parent} />]] as const)),
         ...Object.entries(labels).map(([name, value]) => [name, value] as const),
       ]}
@@ -102,7 +105,7 @@ function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Le
   )
 }
 
-/** The lease above: whose it is, and what it is for. */
+/** The parent lease with its name and holder. */
 function Parent({ id }: { readonly id: string }) {
   const { mirror } = useLive()
   const row = mirror.leases.get(id)
@@ -110,60 +113,63 @@ function Parent({ id }: { readonly id: string }) {
   return <HolderLink holder={name} lease={id} />
 }
 
-/** When it ends; and who has seen to that, where somebody has broken it. */
-function endText({ endOfLife }: Lease, cut: End | undefined, now: number): string {
+/** When the lease ends, and who broke it, if somebody did. */
+function endText({ endOfLife }: Lease, broken: End | undefined, now: number): string {
   if (endOfLife === Infinity) return 'when it is not renewed'
-  const left = spoken(endOfLife - now)
-  if (cut === undefined) return `in ${left} at the latest`
-  const { by = 'somebody', why } = cut
+  const left = formatSpan(endOfLife - now)
+  if (broken === undefined) return `in ${left} at the latest`
+  const { by = 'somebody', why } = broken
   return `broken by ${by}${why ? `: ${why}` : ''}, ends in ${left}`
 }
 
 function LeaseActions({ row }: { readonly row: LeaseRow }) {
   const live = useLive()
-  const hindrance = useHindrance()
-  const { mirror, book, now } = live
+  const disabledReason = useDisabledReason()
+  const { mirror, visibleLeases, now } = live
   const may =
     live.may('admin', '') ||
     (row.keys.length > 0 && row.keys.every((key) => live.may('admin', key)))
   if (!may) return null
-  const isCut = book.cutOf(row.id) !== undefined
+  const isBroken = visibleLeases.breakOf(row.id) !== undefined
   const left = (row.detail?.endOfLife ?? Infinity) - now()
   return (
     <div class="actions">
       {left > PERIODS[0]!.ms && (
-        <ActButton
-          text={isCut ? 'Break it sooner…' : 'Break it…'}
-          deed={() => breakLease(mirror, row)}
+        <ActionButton
+          text={isBroken ? 'Break it sooner…' : 'Break it…'}
+          action={() => breakLease(mirror, row)}
         />
       )}
-      <ActButton text="End it now…" isDanger deed={() => revokeLease(mirror, row)} />
-      {hindrance !== undefined && <span class="quiet hindrance">{hindrance}</span>}
+      <ActionButton text="End it now…" isDanger action={() => revokeLease(mirror, row)} />
+      {disabledReason !== undefined && <span class="quiet disabledReason">{disabledReason}</span>}
     </div>
   )
 }
 
-/** When it was renewed, as marks on the last minute, and how regularly. */
+/** The heartbeats of the last minute as marks, and their rhythm. */
 function Heartbeats({ id, lease }: { readonly id: string; readonly lease: Lease | undefined }) {
-  const { book, now } = useLive()
-  const beats = book.beatsOf(id)
+  const { visibleLeases, now } = useLive()
+  const beats = visibleLeases.heartbeatsOf(id)
   const rhythm = rhythmOf(beats)
-  const since = now() - BEATS_MS
+  const since = now() - HEARTBEATS_MS
   if (lease?.ttl === Infinity) return null
   return (
     <>
       <h3>Heartbeats</h3>
-      <div class="beats" role="img" aria-label={`${several(beats.length, 'heartbeat')} seen`}>
+      <div class="beats" role="img" aria-label={`${plural(beats.length, 'heartbeat')} seen`}>
         {beats
           .filter((at) => at > since)
           .map((at) => (
-            <span key={at} style={{ left: `${((100 * (at - since)) / BEATS_MS).toFixed(2)}%` }} />
+            <span
+              key={at}
+              style={{ left: `${((100 * (at - since)) / HEARTBEATS_MS).toFixed(2)}%` }}
+            />
           ))}
       </div>
       <p class="quiet">
         {rhythm === undefined
-          ? `They are told from now on: ${several(beats.length, 'heartbeat')} so far, and three make a rhythm.`
-          : `Every ${spoken(rhythm.every)}, with a jitter of ${spoken(rhythm.jitter)}; the longest pause was ${spoken(rhythm.longest)}${lease === undefined ? '' : `, of ${spoken(lease.ttl)} that it may be`}.`}
+          ? `${plural(beats.length, 'heartbeat')} since this page was opened; a rhythm needs three.`
+          : `Every ${formatSpan(rhythm.every)}, with a jitter of ${formatSpan(rhythm.jitter)}; the longest pause was ${formatSpan(rhythm.longest)}${lease === undefined ? '' : `; the ttl is ${formatSpan(lease.ttl)}`}.`}
       </p>
     </>
   )
@@ -180,18 +186,18 @@ function Claims({ row }: { readonly row: LeaseRow }) {
       {keys.length === 0 && <p class="quiet">It claims no key.</p>}
       <ul class="claims">
         {keys.slice(0, KEYS_SHOWN).map((key) => {
-          const line = mirror.keys.get(key)
-          const at = line?.claims.findIndex(({ lease }) => lease === row.id) ?? -1
-          const claim = line?.claims[at]
-          if (line === undefined || claim === undefined) return null
+          const found = mirror.keys.get(key)
+          const at = found?.claims.findIndex(({ lease }) => lease === row.id) ?? -1
+          const claim = found?.claims[at]
+          if (found === undefined || claim === undefined) return null
           return (
             <li key={`${key} ${claim.token}`}>
               <KeyLink name={key} />
               <span class="token">#{claim.token}</span>
               <span class="lasted">
-                {at < line.held
-                  ? `held for ${spoken(now() - (claim.heldSince ?? claim.claimedAt))}`
-                  : `waits, ${at - line.held + 1} in line`}
+                {at < found.held
+                  ? `held for ${formatSpan(now() - (claim.heldSince ?? claim.claimedAt))}`
+                  : `waits, number ${at - found.held + 1} in the queue`}
               </span>
             </li>
           )
@@ -202,9 +208,9 @@ function Claims({ row }: { readonly row: LeaseRow }) {
   )
 }
 
-/** The leases under it as a tree, and the others of its holder. */
+/** The leases under it as a tree, and the other leases of its holder. */
 function Family({ mirror, row }: { readonly mirror: Mirror; readonly row: LeaseRow }) {
-  const { under } = branchOf(mirror, row.id)
+  const { under } = leaseTree(mirror, row.id)
   return (
     <>
       {under.length > 0 && (
@@ -213,7 +219,7 @@ function Family({ mirror, row }: { readonly mirror: Mirror; readonly row: LeaseR
           <Branches branches={under} holder={row.holder} />
         </>
       )}
-      <Footprint holder={row.holder} current={row.id} />
+      <HolderLeases holder={row.holder} current={row.id} />
     </>
   )
 }

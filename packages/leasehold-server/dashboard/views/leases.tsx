@@ -1,11 +1,11 @@
 import { useMemo, useState } from 'preact/hooks'
-import { count, several } from '../model/format.ts'
+import { count, plural } from '../model/format.ts'
 import { Mirror } from '../model/mirror.ts'
+import { DrainBar, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
-import { DrainBar, None } from '../parts/small.tsx'
 import { WindowList } from '../parts/window-list.tsx'
-import { HolderDetail } from './footprint.tsx'
+import { HolderDetail } from './holder-detail.tsx'
 import { LeaseDetail } from './lease-detail.tsx'
 
 const ROW_HEIGHT = 34
@@ -31,7 +31,7 @@ export function Leases({ route }: { readonly route: Route }) {
         <section class="panel list" aria-labelledby="leases-title">
           <h2 id="leases-title" class="title">
             Leases <span class="count">{count(known ?? mirror.leases.size)}</span>
-            <span class="quiet"> of {several(mirror.holders.size, 'holder')}</span>
+            <span class="quiet"> of {plural(mirror.holders.size, 'holder')}</span>
           </h2>
           <div class="filters">
             <input
@@ -45,11 +45,11 @@ export function Leases({ route }: { readonly route: Route }) {
             />
           </div>
           {entries.length === 0 ? (
-            <None title={isSearch ? 'No holder or lease is called so' : 'There is no lease'}>
-              <p>A lease is time granted to a holder. It ends by itself unless it is renewed.</p>
+            <None title={isSearch ? 'No matching holder or lease' : 'No leases'}>
+              <p>A lease is time granted to a holder. It expires unless it is renewed.</p>
             </None>
           ) : (
-            <Lines entries={entries} chosen={route.at} />
+            <LeaseList entries={entries} chosen={route.at} />
           )}
         </section>
         {holder === null ? (
@@ -62,18 +62,18 @@ export function Leases({ route }: { readonly route: Route }) {
   )
 }
 
-interface LinesProps {
-  /** Sorted, as the mirror has them. */
+interface LeaseListProps {
+  /** Sorted, as in the mirror. */
   readonly entries: readonly string[]
   readonly chosen: string | undefined
 }
 
-function Lines({ entries, chosen }: LinesProps) {
+function LeaseList({ entries, chosen }: LeaseListProps) {
   const { mirror } = useLive()
   const idAt = (index: number) => Mirror.idIn(entries[index]!)
   return (
     <WindowList
-      label="Leases by their holders"
+      label="Leases by holder"
       count={entries.length}
       rowHeight={ROW_HEIGHT}
       chosen={chosen === undefined ? undefined : indexOf(entries, mirror, chosen)}
@@ -85,7 +85,7 @@ function Lines({ entries, chosen }: LinesProps) {
   )
 }
 
-/** Where the entry of a lease is in a sorted list of them. */
+/** The index of a lease in the sorted list. */
 function indexOf(entries: readonly string[], mirror: Mirror, id: string): number | undefined {
   const holder = mirror.leases.get(id)?.holder
   if (holder === undefined) return undefined
@@ -101,9 +101,9 @@ function indexOf(entries: readonly string[], mirror: Mirror, id: string): number
 }
 
 function LeaseLine({ id }: { readonly id: string }) {
-  const { mirror, book, now } = useLive()
+  const { mirror, visibleLeases, now } = useLive()
   const row = mirror.leases.get(id)
-  const lease = book.see(id)
+  const lease = visibleLeases.show(id)
   const [first, ...others] = row?.keys ?? []
   const children = lease?.children ?? 0
   return (
@@ -112,7 +112,7 @@ function LeaseLine({ id }: { readonly id: string }) {
       <span class="key">
         {first ?? 'no claims'}
         {others.length > 0 && ` +${count(others.length)}`}
-        {children > 0 && `, ${several(children, 'lease')} under it`}
+        {children > 0 && `, ${plural(children, 'lease')} under it`}
       </span>
       <DrainBar lease={lease} now={now()} />
       <span class="lease-id" title={`lease ${id}`}>

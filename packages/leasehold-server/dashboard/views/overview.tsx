@@ -10,8 +10,8 @@ type Sample = ReturnType<typeof useLive>['feed']['samples'][number]
 
 export function Overview() {
   const live = useLive()
-  const { mirror, standing } = live
-  const isEmpty = standing.is === 'live' && isUnused(mirror.keys.keys())
+  const { mirror, status } = live
+  const isEmpty = status.is === 'live' && isUnused(mirror.keys.keys())
   const hasLesson = useLesson(isEmpty)
   return (
     <div class="overview">
@@ -31,13 +31,13 @@ export function Overview() {
   )
 }
 
-/** Nobody holds anything but the server itself. */
+/** Whether only the server itself holds keys. */
 function isUnused(keys: Iterable<string>): boolean {
   for (const key of keys) if (!key.startsWith('leasehold/')) return false
   return true
 }
 
-/** How much there was in one second, as this page has counted it. */
+/** The counts of one second. */
 interface Level {
   readonly at: number
   readonly leases: number
@@ -50,16 +50,16 @@ const LEVELS_MAX = 300
 const LEVEL_MS = 1000
 const levels: Level[] = []
 
-/** Counts once a second, whatever view is shown: the server has no past of these to tell. */
+/** Counts once a second in every view, because the server keeps no history of these counts. */
 export function useLevels(): void {
-  const { mirror, feed, standing, now } = useLive()
+  const { mirror, feed, status, now } = useLive()
   const at = now()
   const last = levels.at(-1)
-  // The next one who looks may not be meant to see it.
-  if (standing.is === 'signed-out') levels.length = 0
-  // A clock that was set back begins anew.
+  // The next user may not have the right to see these.
+  if (status.is === 'signed-out') levels.length = 0
+  // Start again if the clock was set back.
   if (last !== undefined && at < last.at - LEVEL_MS) levels.length = 0
-  if (standing.is !== 'live' || at < (levels.at(-1)?.at ?? 0) + LEVEL_MS) return
+  if (status.is !== 'live' || at < (levels.at(-1)?.at ?? 0) + LEVEL_MS) return
   const leases = feed.state?.leases?.count ?? mirror.leases.size
   const { keys, holders, waiting } = mirror
   levels.push({ at, leases, keys: keys.size, holders: holders.size, waiting })
@@ -70,7 +70,7 @@ interface TileProps {
   readonly name: string
   readonly value: string
   readonly href?: string
-  /** When it was counted, and what was. */
+  /** The times and values of the small plot. */
   readonly times: readonly number[]
   readonly values: readonly number[]
 }
@@ -96,7 +96,7 @@ function Tiles() {
     ...{ times: samples.map(({ at }) => at), values: samples.map(pick) },
   })
   const leases = count(state?.leases?.count ?? mirror.leases.size)
-  const told = (show: (value: Sample) => string) => (sample === undefined ? '–' : show(sample))
+  const latest = (show: (value: Sample) => string) => (sample === undefined ? '–' : show(sample))
   return (
     <ul class="tiles">
       <Tile name="Leases" value={leases} href="#/leases" {...counted((it) => it.leases)} />
@@ -113,11 +113,11 @@ function Tiles() {
         {...counted((it) => it.waiting)}
       />
       <Tile
-        {...{ name: 'Clients', value: told((it) => count(it.streams)) }}
+        {...{ name: 'Clients', value: latest((it) => count(it.streams)) }}
         {...sampled((it) => it.streams)}
       />
       <Tile
-        {...{ name: 'Memory', value: told((it) => bytes(it.memory)) }}
+        {...{ name: 'Memory', value: latest((it) => bytes(it.memory)) }}
         {...sampled((it) => it.memory / 2 ** 20)}
       />
     </ul>
@@ -131,8 +131,8 @@ function Plots() {
     return (
       <p class="quiet">
         {feed.state === undefined
-          ? 'The plots are for those who may read all keys, and begin with the first second.'
-          : 'The first second is being measured.'}
+          ? 'The plots need the right to read all keys.'
+          : 'Measuring the first second.'}
       </p>
     )
   }
@@ -179,14 +179,14 @@ function Plots() {
 
 function Attention() {
   const { mirror, recent, feed, now, isRead } = useLive()
-  // Looked through again at most twice a second, whatever happens meanwhile.
+  // Computed at most twice a second.
   const moment = Math.floor(now() / 500)
   const concerns = useMemo(
     () =>
       concernsOf({
         ...{ mirror, recent, now: now() },
         lapsed: feed.state?.lapsed ?? [],
-        trouble: feed.state?.trouble,
+        storageError: feed.state?.storageError,
         expiryLag: feed.samples.at(-1)?.expiryLag,
       }),
     [moment, mirror],
@@ -201,8 +201,8 @@ function Attention() {
       {concerns.length === 0 ? (
         <p class="quiet all-well">
           {isRead
-            ? 'All is well: nothing has lapsed, no queue is long, and every service is healthy.'
-            : 'Not read yet.'}
+            ? 'All is well: no lapsed leases, no long queues, and every service is healthy.'
+            : 'Loading…'}
         </p>
       ) : (
         <ul>

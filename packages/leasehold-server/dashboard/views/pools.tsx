@@ -1,16 +1,16 @@
 import { useMemo } from 'preact/hooks'
-import { count, fullTime, spoken } from '../model/format.ts'
+import { count, formatSpan, fullTime } from '../model/format.ts'
 import type { ClaimRow, Mirror } from '../model/mirror.ts'
 import { type KindView, learntOf, type PoolView, poolNames, poolOf } from '../model/pools.ts'
 import { keysOf } from '../model/recipes.ts'
+import { DemoBadge, HolderLink, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo, type Route } from '../parts/route.ts'
-import { DemoBadge, HolderLink, None } from '../parts/small.tsx'
 
-/** The colours that tenants are told apart by, beside their names. */
+/** The number of tenant colours. */
 const COLOURS = 8
 const LINE_SHOWN = 50
-/** What is expected of a pool is computed at most so often. */
+/** The shortest interval between two computations of a pool. */
 const EXPECT_MS = 500
 
 export function Pools({ route }: { readonly route: Route }) {
@@ -26,7 +26,7 @@ export function Pools({ route }: { readonly route: Route }) {
       {names.length === 0 && (
         <None title="No pool is defined">
           <p>
-            A pool shares scarce things fairly among tenants:{' '}
+            A pool shares scarce resources fairly among tenants:{' '}
             <code>
               leasehold.pool('gpu', {'{ resources }'}).take({'{ tenant }'})
             </code>
@@ -43,10 +43,10 @@ export function Pools({ route }: { readonly route: Route }) {
 }
 
 function Pool({ name }: { readonly name: string }) {
-  const { mirror, book, now } = useLive()
+  const { mirror, visibleLeases, now } = useLive()
   const moment = Math.floor(now() / EXPECT_MS)
   const found = useMemo(() => {
-    const view = poolOf(mirror, name, now(), (lease) => book.see(lease)?.until)
+    const view = poolOf(mirror, name, now(), (lease) => visibleLeases.show(lease)?.until)
     return view && { pool: view, claims: claimsOf(mirror, view) }
   }, [mirror, name, moment])
   if (found === undefined) return null
@@ -62,7 +62,7 @@ function Pool({ name }: { readonly name: string }) {
       </h2>
       <Resources pool={pool} claims={claims} />
       <Tenants pool={pool} />
-      <Line pool={pool} claims={claims} />
+      <Queue pool={pool} claims={claims} />
       <Kinds kinds={pool.kinds} />
     </section>
   )
@@ -75,17 +75,17 @@ function colourOf(pool: PoolView, tenant: string): string {
 
 type ResourceView = PoolView['resources'][number]
 
-/** The claims on a resource: it is a key of its own, or each of its shares is one. */
+/** The claims on a resource. The resource is one key, or each of its shares is a key. */
 function claimsOn(mirror: Mirror, pool: string, resource: string): ClaimRow[] {
   const node = mirror.tree.find(`${keysOf(pool).prefix}r/${resource}`)
   const keys = [node, ...(node?.children?.values() ?? [])].filter((it) => it?.isKey)
   return keys.flatMap((it) => mirror.keys.get(it!.path)?.claims[0] ?? [])
 }
 
-/** The claims that a pool was seen by, of the same moment: others may be there by now. */
+/** The claims at the moment when the pool was computed. */
 interface Claims {
   readonly on: ReadonlyMap<string, readonly ClaimRow[]>
-  /** The leases of those in line, by their tokens. */
+  /** The leases of the waiters, by token. */
   readonly line: ReadonlyMap<number, string>
 }
 
@@ -157,7 +157,7 @@ function Permit({ permit, shares, lease }: PermitProps) {
     <>
       <span title={`since ${fullTime(since)}`}>
         {tenant}: {kind}
-        {shares > 1 && ` (${permit.shares} of ${shares})`}, {spoken(now() - since)}
+        {shares > 1 && ` (${permit.shares} of ${shares})`}, {formatSpan(now() - since)}
         {noticed && <span class="badge">asked back</span>}
       </span>
       <span class="by">
@@ -167,7 +167,7 @@ function Permit({ permit, shares, lease }: PermitProps) {
   )
 }
 
-/** Who it is, with the way to its lease where that is known. */
+/** A holder, with a link to its lease if that is known. */
 function Who({ holder, lease }: { readonly holder: string; readonly lease: string | undefined }) {
   if (lease === undefined) return <span class="holder">{holder}</span>
   return <HolderLink holder={holder} lease={lease} />
@@ -206,7 +206,7 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
   )
 }
 
-function Line({ pool, claims }: PoolProps) {
+function Queue({ pool, claims }: PoolProps) {
   const { now } = useLive()
   const { line } = pool
   return (
@@ -226,11 +226,11 @@ function Line({ pool, claims }: PoolProps) {
                 {tenant}, {kind}
                 {wanted > 1 && ` × ${wanted}`}
               </span>
-              <span class="lasted">waits for {spoken(now() - since)}</span>
+              <span class="lasted">waits for {formatSpan(now() - since)}</span>
               <span class="expected">
                 {forecast === undefined
-                  ? 'far behind'
-                  : `in about ${spoken(forecast.wait)}${forecast.basis === 'booked' ? ', as booked' : ''}`}
+                  ? 'no estimate'
+                  : `in about ${formatSpan(forecast.wait)}${forecast.basis === 'booked' ? ', as booked' : ''}`}
               </span>
             </li>
           ))}
@@ -251,18 +251,18 @@ function Kinds({ kinds }: { readonly kinds: readonly KindView[] }) {
             <li key={kind}>
               <b>{kind}</b>
               <span class="quiet">
-                {usual === undefined ? '' : `usually ${spoken(usual)}, `}
+                {usual === undefined ? '' : `usually ${formatSpan(usual)}, `}
                 {seen} seen
               </span>
               <span
                 class="bars"
                 role="img"
-                aria-label={`Hold times of ${kind}: usually ${spoken(usual ?? 0)}`}
+                aria-label={`Hold times of ${kind}: usually ${formatSpan(usual ?? 0)}`}
               >
                 {bars.map((bar) => (
                   <i
                     key={bar.ms}
-                    title={`about ${spoken(bar.ms)}: ${Math.round(bar.count)}`}
+                    title={`about ${formatSpan(bar.ms)}: ${Math.round(bar.count)}`}
                     style={{ height: `${Math.max(4, (100 * bar.count) / most)}%` }}
                   />
                 ))}
@@ -275,7 +275,7 @@ function Kinds({ kinds }: { readonly kinds: readonly KindView[] }) {
   )
 }
 
-/** The ttls that were learnt, each with the reason for it. */
+/** The adaptive ttls, each with its reason. */
 function Learnt() {
   const { mirror, store } = useLive()
   const version = mirror.versionOf('adaptive')
@@ -292,7 +292,7 @@ function Learnt() {
         {learnt.map(({ kind, choice }) => (
           <li key={kind}>
             <a href={hrefTo('keys', `adaptive/${encodeURIComponent(kind)}`)}>{kind}</a>
-            <b>{spoken(choice.ttl)}</b>
+            <b>{formatSpan(choice.ttl)}</b>
             <span class="badge">{choice.learnt ? 'learnt' : 'not learnt yet'}</span>
             <p class="quiet">{choice.why}</p>
           </li>

@@ -1,15 +1,15 @@
 import { useMemo, useState } from 'preact/hooks'
-import { drainInstance, returnInstance } from '../model/deeds.ts'
+import { drainInstance, returnInstance } from '../model/admin-actions.ts'
 import { placed } from '../model/elections.ts'
-import { figure, several, spoken, timeOfDay } from '../model/format.ts'
-import { stripOf } from '../model/known-status.ts'
+import { formatNumber, formatSpan, plural, timeOfDay } from '../model/format.ts'
 import { type InstanceView, isHealthy, type ServiceView, servicesOf } from '../model/services.ts'
-import { ActButton } from '../parts/act-dialog.tsx'
+import { statusTimeline } from '../model/status-timeline.ts'
+import { ActionButton } from '../parts/action-dialog.tsx'
+import { DemoBadge, DrainBar, HolderLink, Mark, None, toneOf } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import type { Route } from '../parts/route.ts'
-import { DemoBadge, DrainBar, HolderLink, Mark, None, toneOf } from '../parts/small.tsx'
 
-/** The strip of an instance shows so much of the past. */
+/** The longest period that the timeline of an instance shows. */
 const STRIP_MS = 10 * 60_000
 const STRIP_MIN_MS = 60_000
 const INSTANCES_SHOWN = 200
@@ -32,8 +32,8 @@ export function Services({ route }: { readonly route: Route }) {
       {services.length === 0 && (
         <None title="No instance is registered">
           <p>
-            An instance registers with a lease and a heartbeat, and is found for as long as it keeps
-            it: <code>leasehold.registry.register('embedder', {'{ address }'})</code>.
+            An instance registers with a lease and is found as long as it renews the lease:{' '}
+            <code>leasehold.registry.register('embedder', {'{ address }'})</code>.
           </p>
         </None>
       )}
@@ -67,7 +67,7 @@ function Service({ service }: { readonly service: ServiceView }) {
         ))}
       </ul>
       {instances.length > INSTANCES_SHOWN && (
-        <p class="quiet">and {instances.length - INSTANCES_SHOWN} more, under Keys</p>
+        <p class="quiet">and {instances.length - INSTANCES_SHOWN} more in the view Keys</p>
       )}
     </section>
   )
@@ -79,7 +79,7 @@ interface InstanceRowProps {
 }
 
 function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly begin: number }) {
-  const { book, now } = useLive()
+  const { visibleLeases, now } = useLive()
   const { id, status, note, zone, address, capabilities, load, drainedBy, holder, lease } = instance
   return (
     <li class="instance">
@@ -92,7 +92,7 @@ function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly
       <div class="instance-facts">
         {address !== undefined && <span>{address}</span>}
         {zone !== undefined && <span>zone {zone}</span>}
-        {load !== undefined && <span>load {figure(load)}</span>}
+        {load !== undefined && <span>load {formatNumber(load)}</span>}
         {instance.node !== undefined && <span>on {instance.node}</span>}
         {instance.check !== undefined && <span>checked by {checkText(instance.check)}</span>}
         {capabilities.map((word) => (
@@ -104,7 +104,7 @@ function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly
       </div>
       <div class="instance-life">
         <Strip instance={instance} begin={begin} />
-        <DrainBar lease={book.see(lease)} now={now()} />
+        <DrainBar lease={visibleLeases.show(lease)} now={now()} />
       </div>
     </li>
   )
@@ -112,8 +112,8 @@ function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly
 
 function checkText({ url, ttl, every }: NonNullable<InstanceView['check']>): string {
   return url === undefined
-    ? `its own reports, every ${spoken(ttl ?? 0)}`
-    : `${url}, every ${spoken(every)}`
+    ? `its own reports, every ${formatSpan(ttl ?? 0)}`
+    : `${url}, every ${formatSpan(every)}`
 }
 
 function InstanceActions({ instance, service }: InstanceRowProps) {
@@ -122,12 +122,12 @@ function InstanceActions({ instance, service }: InstanceRowProps) {
   const health = `health/${service.name}/${id}`
   if (drainedBy !== undefined) {
     if (!live.may('admin', health)) return null
-    return <ActButton text="Return…" deed={() => returnInstance(service.name, id)} />
+    return <ActionButton text="Return…" action={() => returnInstance(service.name, id)} />
   }
   if (!live.may('claim', health) || !live.may('renew', key) || !live.may('admin', health))
     return null
   const left = service.instances.filter((it) => it.id !== id && isHealthy(it)).length
-  return <ActButton text="Drain…" deed={() => drainInstance(service.name, id, left)} />
+  return <ActionButton text="Drain…" action={() => drainInstance(service.name, id, left)} />
 }
 
 interface StripProps {
@@ -136,29 +136,29 @@ interface StripProps {
 }
 
 /**
- * How it was over the last minutes: one piece for each status that it had. Where nothing was heard
- * of that it is hatched: a page that is opened late does not know.
+ * The status of an instance over the last minutes. Unknown periods, before the page was opened, are
+ * hatched.
  */
 function Strip({ instance, begin }: StripProps) {
   const { history, mirror, now } = useLive()
   const { service, id, status, drainedBy } = instance
   const [opened] = useState(now)
-  // A drain is never written again, so that it is as old as its claim; a check's result may be newer.
+  // A drain is never updated, so it is as old as its claim. A check's result may be newer.
   const drain = mirror.keys.get(`health/${service}/${id}`)?.claims.at(-1)
   const seen = drainedBy === undefined ? opened : (drain?.claimedAt ?? opened)
-  const pieces = stripOf(history.of(`${service}/${id}`), instance, seen, now())
+  const pieces = statusTimeline(history.of(`${service}/${id}`), instance, seen, now())
   const unknown = placed({ from: begin, to: pieces[0]?.from ?? begin }, begin, now())
   return (
     <div
       class="strip"
       role="img"
-      aria-label={`Its checks: ${several(pieces.length, 'change')}, now ${status}`}
+      aria-label={`Its checks: ${plural(pieces.length, 'change')}, now ${status}`}
     >
       {unknown.width > 0 && (
         <span
           class="unknown"
           style={{ left: 0, width: `${100 * unknown.width}%` }}
-          title="How it was then is not known here"
+          title="Unknown"
         />
       )}
       {pieces

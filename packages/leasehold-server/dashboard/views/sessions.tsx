@@ -1,14 +1,14 @@
-import { revokeLease } from '../model/deeds.ts'
-import { count, spoken } from '../model/format.ts'
+import { revokeLease } from '../model/admin-actions.ts'
+import { count, formatSpan } from '../model/format.ts'
 import { type SessionView, sessionAt, sessionCount, sessionTables } from '../model/sessions.ts'
-import { ActButton } from '../parts/act-dialog.tsx'
+import { ActionButton } from '../parts/action-dialog.tsx'
+import { DemoBadge, DrainBar, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'
-import { DemoBadge, DrainBar, None } from '../parts/small.tsx'
 import { useNarrow, WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 40
-/** On a narrow page a session takes three lines. */
+/** On a narrow page, a session takes three lines. */
 const NARROW_HEIGHT = 92
 const ROWS_MAX = 12
 
@@ -24,9 +24,9 @@ export function Sessions() {
         </span>
       </h1>
       {tables.length === 0 && (
-        <None title="Nobody is logged in">
+        <None title="No sessions">
           <p>
-            A session lives while it is used, and no longer than its maximum:{' '}
+            A session lasts while it is used, up to its maximum:{' '}
             <code>leasehold.sessions().create({'{ user, data }'})</code>.
           </p>
         </None>
@@ -63,7 +63,7 @@ function Table({ table }: { readonly table: string }) {
 
 function SessionRow({ session }: { readonly session: SessionView | undefined }) {
   const live = useLive()
-  const { book, now, mirror } = live
+  const { visibleLeases, now, mirror } = live
   if (session === undefined) return null
   const { user, ref, since, max, lease, key } = session
   const row = mirror.leases.get(lease)
@@ -75,16 +75,16 @@ function SessionRow({ session }: { readonly session: SessionView | undefined }) 
         {ref.slice(0, 10)}
       </a>
       <span class="lasted">
-        for {spoken(now() - since)}
-        {max < Infinity && `, at most ${spoken(max)}`}
+        for {formatSpan(now() - since)}
+        {max < Infinity && `, at most ${formatSpan(max)}`}
         {things > 0 && `, ${things} under it`}
       </span>
-      <DrainBar lease={book.see(lease)} now={now()} />
+      <DrainBar lease={visibleLeases.show(lease)} now={now()} />
       {live.may('admin', key) && row !== undefined && (
-        <ActButton
+        <ActionButton
           text="End…"
           label={`End the session of ${user ?? ref.slice(0, 10)}`}
-          deed={() => revokeLease(mirror, row)}
+          action={() => revokeLease(mirror, row)}
         />
       )}
     </div>

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../live/api.ts'
 import { useLive } from '../parts/context.ts'
 
-/** Asks for a token. It goes to the server once, which gives the browser a session for it. */
+/** Asks for an access token. It is sent once, and the server starts a session for the browser. */
 export function SignIn({ why }: { readonly why: string | undefined }) {
   const live = useLive()
   const [token, setToken] = useState('')
@@ -20,10 +20,10 @@ export function SignIn({ why }: { readonly why: string | undefined }) {
   return (
     <main class="gate">
       <form class="panel" onSubmit={submit}>
-        <h1>This server wants to know who looks</h1>
+        <h1>Sign in to this server</h1>
         {why !== undefined && <p class="problem">{why}</p>}
         <label class="field">
-          <span>Token</span>
+          <span>Access token</span>
           <input
             type="password"
             autocomplete="current-password"
@@ -44,9 +44,9 @@ export function SignIn({ why }: { readonly why: string | undefined }) {
           </button>
         </div>
         <p class="quiet">
-          One that may look and nothing else is made by{' '}
-          <code>leasehold token create wall --right read,watch:</code>. The token is not kept here:
-          the browser gets a session of twelve hours that ends with it.
+          Create a read-only one with{' '}
+          <code>leasehold access-token create wall --right read,watch:</code>. The browser does not
+          store it. It gets a session of twelve hours, which ends if the access token is revoked.
         </p>
       </form>
     </main>

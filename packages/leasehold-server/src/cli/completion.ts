@@ -5,10 +5,10 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 type Shell = (typeof SHELLS)[number]
 
-/** `programOf` is asked when it is needed: this command is itself a part of the program. */
+/** `programOf` is a function because this command is itself part of the program. */
 export function completionCommand(programOf: () => Command): Command {
   return new Command('completion')
-    .description('Prints what makes a shell complete the commands and options of leasehold.')
+    .description('Print a shell script that completes the commands and options of leasehold.')
     .addArgument(new Argument('<shell>').choices(SHELLS))
     .addHelpText(
       'after',
@@ -23,7 +23,7 @@ ${EXIT_HELP}`,
     })
 }
 
-/** What can follow the words that were written: `''`, `token`, `token create`. */
+/** The words that can follow a path of commands: `''`, `access-token`, `access-token create`. */
 type Words = ReadonlyMap<string, readonly string[]>
 
 function wordsOf(program: Command): Words {
@@ -31,7 +31,7 @@ function wordsOf(program: Command): Words {
   const add = (path: string, command: Command) => {
     const names = command.commands.map((each) => each.name())
     const choices = command.registeredArguments.flatMap((each) => each.argChoices ?? [])
-    const options = command.options.flatMap((each) => each.long ?? [])
+    const options = command.options.flatMap((each) => (each.hidden ? [] : (each.long ?? [])))
     words.set(path, [...names, ...choices, ...options, '--help'])
     for (const each of command.commands) add(`${path} ${each.name()}`.trim(), each)
   }
@@ -39,7 +39,7 @@ function wordsOf(program: Command): Words {
   return words
 }
 
-/** The longest path of commands among what was written decides, in all three shells. */
+/** In all three shells, the longest path of commands on the line decides. */
 const SCRIPTS: Record<Shell, (words: Words) => string> = {
   bash: (words) => `_leasehold() {
   local word=\${COMP_WORDS[COMP_CWORD]} path="" next="" i

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { Leasehold } from 'leasehold'
 import {
   isLeaseholdError,
@@ -8,13 +8,15 @@ import {
   systemClock,
 } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
-import { readWhole } from '../config/index.ts'
+import { readSmallFile } from '../config/index.ts'
 import { DEFAULT_HOST, DEFAULT_PORT } from '../server.ts'
 import { openStore } from '../stores/index.ts'
 
-/** How a command reaches the leases: what `connecting` adds to it. */
+/** The options that `withConnectionOptions` adds to a command. */
 export interface ConnectionFlags {
   readonly server?: string | undefined
+  readonly accessToken?: string | undefined
+  /** The deprecated spelling of `accessToken`. */
   readonly token?: string | undefined
   readonly ca?: string | undefined
   readonly cert?: string | undefined
@@ -26,37 +28,38 @@ export interface ConnectionFlags {
 
 export interface Connection {
   readonly store: LeaseStore
-  /** The server, or the store, for people. */
+  /** The server or the store, for people. */
   readonly name: string
-  /** Who asks, for what is done by force. */
-  readonly who: string
+  /** The user, recorded with forced changes. */
+  readonly by: string
   close(): Promise<void>
 }
 
 const DEFAULT_URL = `http://${DEFAULT_HOST}:${DEFAULT_PORT}`
 
-/** A command that asks a server, or a store without one. */
-export function connecting(command: Command): Command {
+/** Adds the options to reach a server, or a store without a server. */
+export function withConnectionOptions(command: Command): Command {
   return command
-    .option('--server <url>', `the server to ask [LEASEHOLD_URL] (default: ${DEFAULT_URL})`)
+    .option('--server <url>', `the server [LEASEHOLD_URL] (default: ${DEFAULT_URL})`)
     .option(
-      '--token <token>',
-      'who asks; better in the environment, where others cannot see it [LEASEHOLD_AUTH]',
+      '--access-token <token>',
+      'the access token; safer in the environment, where other users cannot see it [LEASEHOLD_ACCESS_TOKEN]',
     )
+    .addOption(new Option('--token <token>', 'deprecated: use --access-token').hideHelp())
     .option(
       '--ca <file>',
-      "for https: the authorities of the server's certificate, in PEM [LEASEHOLD_CLIENT_CA]",
+      "for https: the CA of the server's certificate, in PEM [LEASEHOLD_CLIENT_CA]",
     )
-    .option('--cert <file>', 'for mutual TLS: the certificate of who asks [LEASEHOLD_CLIENT_CERT]')
-    .option('--key <file>', 'for mutual TLS: its key [LEASEHOLD_CLIENT_KEY]')
+    .option('--cert <file>', 'for mutual TLS: the client certificate [LEASEHOLD_CLIENT_CERT]')
+    .option('--key <file>', 'for mutual TLS: the key of the certificate [LEASEHOLD_CLIENT_KEY]')
     .option(
       '--store <url>',
-      "works on 'file:<folder>', 'redis://…', 'postgres://…', 'etcd://…' or 'zookeeper://…' itself, without a server",
+      "use the store 'file:<folder>', 'redis://…', 'postgres://…', 'etcd://…' or 'zookeeper://…' directly, without a server",
     )
     .option('--timeout <duration>', 'how long to wait for an answer', '5s')
 }
 
-/** Opens what the flags name, has the work done, and closes it. */
+/** Opens the store that the flags name, runs `work`, and closes the store. */
 export async function withStore<Result>(
   flags: ConnectionFlags,
   work: (connection: Connection) => Promise<Result>,
@@ -69,23 +72,28 @@ export async function withStore<Result>(
       await connection.close()
     }
   } catch (error) {
-    throw withoutToken(error, flags)
+    throw withAccessTokenAdvice(error, flags)
   }
 }
 
-/** The server says how a token is sent over the wire: here somebody wants to know how it is given. */
-function withoutToken(error: unknown, { token, cert }: ConnectionFlags): unknown {
-  const { env } = process
-  const isGiven = token ?? cert ?? (env['LEASEHOLD_AUTH'] || env['LEASEHOLD_CLIENT_CERT'])
+/** Without an access token, replaces the server's advice about HTTP headers with ours. */
+function withAccessTokenAdvice(error: unknown, flags: ConnectionFlags): unknown {
+  const isGiven = accessTokenOf(flags) ?? flags.cert ?? process.env['LEASEHOLD_CLIENT_CERT']
   if (isGiven || !isLeaseholdError(error, 'unauthenticated')) return error
   return new LeaseholdError(
     'unauthenticated',
-    'this server wants a token: put it into LEASEHOLD_AUTH, or give it by --token, which others on this machine can see',
+    'this server requires an access token: set LEASEHOLD_ACCESS_TOKEN, or use --access-token, which other users of this machine can see',
     { cause: error },
   )
 }
 
-/** The same, with recipes on top. */
+/** LEASEHOLD_AUTH and --token are deprecated. LEASEHOLD_TOKEN is a fencing token, not this. */
+function accessTokenOf({ accessToken, token }: ConnectionFlags): string | undefined {
+  const { LEASEHOLD_ACCESS_TOKEN, LEASEHOLD_AUTH } = process.env
+  return accessToken ?? token ?? (LEASEHOLD_ACCESS_TOKEN || LEASEHOLD_AUTH || undefined)
+}
+
+/** Like `withStore`, with the recipes on top. */
 export function withLeasehold<Result>(
   flags: ConnectionFlags,
   holder: string | undefined,
@@ -104,16 +112,16 @@ export function withLeasehold<Result>(
 
 async function connect(flags: ConnectionFlags): Promise<Connection> {
   const { env } = process
-  const who = `${env['USER'] || env['LOGNAME'] || 'somebody'} by the command line`
+  const by = `${env['USER'] || env['LOGNAME'] || 'somebody'} by the command line`
   if (flags.store !== undefined) {
     if (flags.server !== undefined) {
       throw new LeaseholdError(
         'invalid-argument',
-        `both --server ${show(flags.server)} and --store ${show(flags.store)} are given: leave one out`,
+        `use --server ${show(flags.server)} or --store ${show(flags.store)}, not both`,
       )
     }
     const { store, data, close } = await openStore(flags.store)
-    return { store, name: data, who, close }
+    return { store, name: data, by, close }
   }
   const url = flags.server ?? (env['LEASEHOLD_URL'] || DEFAULT_URL)
   const ca = pem('ca', flags.ca ?? env['LEASEHOLD_CLIENT_CA'])
@@ -122,20 +130,20 @@ async function connect(flags: ConnectionFlags): Promise<Connection> {
   const store = await remoteStore(url, {
     clock: systemClock,
     timeout: flags.timeout as '5s',
-    token: flags.token ?? (env['LEASEHOLD_AUTH'] || undefined),
+    accessToken: accessTokenOf(flags),
     tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
   })
-  return { store, name: url, who, close: () => store.close() }
+  return { store, name: url, by, close: () => store.close() }
 }
 
 function pem(name: string, file: string | undefined): Buffer | undefined {
   if (file === undefined || file === '') return undefined
   try {
-    return readWhole(file).content
+    return readSmallFile(file).content
   } catch (error) {
     throw new LeaseholdError(
       'invalid-argument',
-      `--${name} ${show(file)} cannot be read (${(error as Error).message}): name a PEM file`,
+      `--${name} ${show(file)} cannot be read: ${(error as Error).message}. Use a PEM file`,
     )
   }
 }

@@ -1,4 +1,4 @@
-/** What a command answers its caller with. */
+/** The exit codes of most commands. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -7,8 +7,8 @@ export const EXIT = {
 } as const
 
 /**
- * What `lock`, `elect` and `register` answer with, where it is not the code of their own command:
- * numbers that commands hardly ever use, and that `timeout(1)` and shells use in the same way.
+ * The exit codes of `lock`, `elect` and `register`, if they do not pass on their command's code.
+ * Commands rarely use these numbers; `timeout(1)` and shells use them in the same way.
  */
 export const RUN_EXIT = {
   lost: 123,
@@ -23,20 +23,20 @@ export const RUN_EXIT = {
 export const EXIT_HELP = `
 Exit codes:
   0  done
-  1  refused, or failed; standard error says why
-  2  the command line was wrong, or what it takes from the environment or a file
-  3  there is no such thing`
+  1  refused or failed; standard error says why
+  2  wrong command line, environment variable or configuration file
+  3  not found`
 
 export const RUN_EXIT_HELP = `
-Exit codes: that of the command, or
-  123  what was held was lost, so the command was stopped
+Exit codes: the code of the command, or
+  123  the lease was lost, so the command was stopped
   124  not acquired within --wait
   125  leasehold itself failed; standard error says why
-  126  the command cannot be executed
+  126  the command is not executable
   127  the command was not found
-  128+n  the command was ended by signal n`
+  128+n  signal n ended the command`
 
-/** An end with a code of its own. */
+/** Ends the process with this code. */
 export class Exit extends Error {
   readonly code: number
 

@@ -4,13 +4,13 @@ import { serve } from '../serve.ts'
 
 export function serveCommand(): Command {
   const command = new Command('serve')
-    .description('Serves a store of leases until it is told to stop (SIGTERM, SIGINT).')
+    .description('Serve a store of leases until SIGTERM or SIGINT.')
     .addHelpText(
       'after',
       `
-Each can also be set in the environment, by the name in brackets, or in the file of --config, in
-camelCase ("logLevel"). A flag comes before the environment, the environment before the file.
-SIGHUP makes it read its certificates anew and open its audit anew.`,
+Each option can also be set in the environment, by the name in brackets, or in the --config file in
+camelCase ("logLevel"). A flag overrides the environment; the environment overrides the file.
+SIGHUP reloads the certificates and reopens the audit log.`,
     )
     .action((flags: Flags) => serve(flags))
   for (const setting of [...SETTING_NAMES.map((name) => SETTINGS[name]), CONFIG_FLAG]) {

@@ -1,18 +1,18 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { type Clock, invalid, show } from 'leasehold/port'
 import type { Audit, AuditEntry } from '../access/index.ts'
-import { FileFault, kindOf, NO_WAITING, tighten } from './whole-file.ts'
+import { FileError, kindOf, NON_BLOCKING, restrictToOwner } from './small-file.ts'
 
-/** A file of the audit has at most so many bytes, and so many older ones are kept beside it. */
+/** The largest size of an audit file, and how many older files are kept. */
 export const AUDIT_FILE_BYTES = 64 << 20
 export const AUDIT_FILES_KEPT = 4
-/** A longer string in an entry is cut: a lease's id, as somebody sent it, may have any length. */
+/** Longer strings in an entry are cut: a lease id from a client may have any length. */
 const STRING_MAX = 1024
 
 /**
- * Writes the audit to a file, a line of JSON for each entry, for its owner's eyes only. A line is
- * handed to the operating system before the call is answered; it is not synced to the disk. When the
- * file is full it is renamed to `.1`, that to `.2`, and so on; the oldest is overwritten.
+ * Writes the audit to a file that only its owner can read, one line of JSON per entry. The line
+ * reaches the operating system before the call is answered; it is not synced to the disk. A full
+ * file is renamed to `.1`, that one to `.2`, and so on; the oldest is overwritten.
  */
 export class AuditLog implements Audit {
   readonly #file: string
@@ -20,10 +20,10 @@ export class AuditLog implements Audit {
   readonly #failed: (error: unknown) => void
   readonly #bytesMax: number
   #descriptor: number
-  /** How much is in the file; `undefined` if it is a device, which has no end. */
+  /** The size of the file; `undefined` for a device. */
   #bytes: number | undefined
 
-  /** `failed` is called if a line could not be written: what was asked for is done all the same. */
+  /** `failed` is called if a line could not be written. The audited call still succeeds. */
   constructor(
     file: string,
     origin: string,
@@ -39,15 +39,15 @@ export class AuditLog implements Audit {
       ;[this.#descriptor, this.#bytes] = opened(file)
     } catch (error) {
       throw invalid(
-        `audit is ${show(file)} (from ${origin}), which cannot be written (${(error as Error).message}): name a file in a folder that is there, or 'none'`,
+        `audit is ${show(file)} (from ${origin}) and cannot be written: ${(error as Error).message}. Use a file in an existing folder, or 'none'`,
       )
     }
   }
 
   record(entry: AuditEntry): void {
-    // The clock leaves out the time that the machine slept, which a reader of the file does not.
+    // The clock excludes the time the machine slept; the file shows wall-clock time.
     const time = new Date(this.#clock.now() + this.#clock.asleep()).toISOString()
-    const line = Buffer.from(`${JSON.stringify({ time, ...entry }, shortened)}\n`)
+    const line = Buffer.from(`${JSON.stringify({ time, ...entry }, cutString)}\n`)
     try {
       this.#makeRoom(line.length)
       writeSync(this.#descriptor, line)
@@ -57,7 +57,7 @@ export class AuditLog implements Audit {
     }
   }
 
-  /** Goes on in a new file of the same name, if the old one was moved away. */
+  /** Continues in a new file of the same name if the old one was moved away. */
   reopen(): void {
     const next = opened(this.#file)
     closeSync(this.#descriptor)
@@ -78,7 +78,7 @@ export class AuditLog implements Audit {
       }
       this.reopen()
     } catch (error) {
-      // The old file goes on: a line that is written too much is better than one that is lost.
+      // Keep writing to the old file: exceeding the size is better than losing a line.
       this.#failed(error)
     }
   }
@@ -86,12 +86,12 @@ export class AuditLog implements Audit {
 
 function opened(file: string): [descriptor: number, bytes: number | undefined] {
   const { O_WRONLY, O_APPEND, O_CREAT } = constants
-  const descriptor = openSync(file, O_WRONLY | O_APPEND | O_CREAT | NO_WAITING, 0o600)
+  const descriptor = openSync(file, O_WRONLY | O_APPEND | O_CREAT | NON_BLOCKING, 0o600)
   try {
     const stats = fstatSync(descriptor)
     if (stats.isCharacterDevice()) return [descriptor, undefined]
-    if (!stats.isFile()) throw new FileFault(`it is ${kindOf(stats)}, not a file`)
-    tighten(descriptor, stats)
+    if (!stats.isFile()) throw new FileError(`it is ${kindOf(stats)}, not a file`)
+    restrictToOwner(descriptor, stats)
     return [descriptor, stats.size]
   } catch (error) {
     closeSync(descriptor)
@@ -99,7 +99,7 @@ function opened(file: string): [descriptor: number, bytes: number | undefined] {
   }
 }
 
-function shortened(_name: string, value: unknown): unknown {
+function cutString(_name: string, value: unknown): unknown {
   if (typeof value !== 'string' || value.length <= STRING_MAX) return value
   return `${value.slice(0, STRING_MAX)}… (${value.length} characters)`
 }

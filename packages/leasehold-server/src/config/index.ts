@@ -5,5 +5,5 @@ export { keepSecretsKey, readSecretsKey, writeSecretsKey } from './secrets-key.t
 export { fileNameOf, flagOf, helpOf, type Setting, variableOf } from './setting.ts'
 export { CONFIG_FLAG, NONE, SETTING_NAMES, SETTINGS } from './settings.ts'
 export { settingsTable } from './settings-table.ts'
+export { FileError, readSmallFile } from './small-file.ts'
 export { readTls } from './tls.ts'
-export { FileFault, readWhole } from './whole-file.ts'

@@ -1,39 +1,38 @@
 import { invalid, show } from 'leasehold/port'
-import { Complaint, fileNameOf, flagOf, type Setting, variableOf } from './setting.ts'
+import { fileNameOf, flagOf, InvalidSetting, type Setting, variableOf } from './setting.ts'
 import { CONFIG_FLAG, SETTING_NAMES, SETTINGS, type SettingName } from './settings.ts'
-import { type FileFault, readWhole } from './whole-file.ts'
+import { type FileError, readSmallFile } from './small-file.ts'
 
-/** What was given on the command line, by commander's names. */
+/** The command-line flags, by commander's names. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The value of each setting. Those without one, and without a standard, are not there. */
+/** The value of each setting; `undefined` if it is not set and has no default. */
 export type Values = {
-  readonly [Name in SettingName]: (typeof SETTINGS)[Name] extends { readonly otherwise: string }
+  readonly [Name in SettingName]: (typeof SETTINGS)[Name] extends { readonly defaultValue: string }
     ? ReturnType<(typeof SETTINGS)[Name]['read']>
     : ReturnType<(typeof SETTINGS)[Name]['read']> | undefined
 }
 
 export interface Config {
   readonly values: Values
-  /** Where each came from, for messages: `--port`, `LEASEHOLD_PORT`, `port in leasehold.json`. */
+  /** The source of each value, for messages: `--port`, `LEASEHOLD_PORT`, `port in leasehold.json`. */
   readonly origins: Readonly<Record<SettingName, string>>
 }
 
-/** Where a file is looked for that nobody has named. */
-const USUAL_FILE = 'leasehold.json'
+/** The file that is read if --config is not given. */
+const DEFAULT_FILE = 'leasehold.json'
 
 interface Given {
-  readonly text: string
+  readonly value: string
   readonly origin: string
 }
 
 /**
- * Puts the configuration together: a flag comes before the environment, the environment before the
- * file, the file before the standard. Refused with `invalid-argument` where a value cannot be
- * understood, with the value, where it came from and what it must be; and where the file has a
- * name that means nothing, since a setting with a slip in its name would silently not be set.
+ * Builds the configuration. A flag overrides the environment, the environment overrides the file,
+ * and the file overrides the default. Throws `invalid-argument` for an invalid value and for an
+ * unknown name in the file: a misspelt setting must not be ignored silently.
  */
 export function loadConfig(flags: Flags, environment: Environment): Config {
   const inFile = readConfigFile(flags, environment)
@@ -42,8 +41,8 @@ export function loadConfig(flags: Flags, environment: Environment): Config {
   for (const name of SETTING_NAMES) {
     const setting: Setting<unknown> = SETTINGS[name]
     const given = givenTo(setting, flags, environment) ?? inFile.get(name)
-    const { text, origin } = given ?? { text: setting.otherwise, origin: 'the standard' }
-    values[name] = text === undefined ? undefined : understood(setting, { text, origin })
+    const { value, origin } = given ?? { value: setting.defaultValue, origin: 'the default' }
+    values[name] = value === undefined ? undefined : parseSetting(setting, { value, origin })
     origins[name] = origin
   }
   return { values: values as unknown as Values, origins: origins as Record<SettingName, string> }
@@ -55,63 +54,63 @@ function givenTo(
   environment: Environment,
 ): Given | undefined {
   const flag = flags[fileNameOf(setting)]
-  if (flag !== undefined) return { text: String(flag), origin: flagOf(setting) }
+  if (flag !== undefined) return { value: String(flag), origin: flagOf(setting) }
   const variable = variableOf(setting)
-  const text = environment[variable]
-  // A variable that is set to nothing is how one is switched off in many places.
-  return text === undefined || text === '' ? undefined : { text, origin: variable }
+  const value = environment[variable]
+  // An empty variable counts as unset.
+  return value === undefined || value === '' ? undefined : { value, origin: variable }
 }
 
-function understood<Value>(setting: Setting<Value>, { text, origin }: Given): Value {
+function parseSetting<Value>(setting: Setting<Value>, { value, origin }: Given): Value {
   try {
-    return setting.read(text)
+    return setting.read(value)
   } catch (error) {
-    if (!(error instanceof Complaint)) throw error
-    throw invalid(`${fileNameOf(setting)} is ${show(text)} (from ${origin}): ${error.message}`)
+    if (!(error instanceof InvalidSetting)) throw error
+    throw invalid(`${fileNameOf(setting)} is ${show(value)} (from ${origin}): ${error.message}`)
   }
 }
 
 function readConfigFile(flags: Flags, environment: Environment): Map<string, Given> {
   const named = givenTo(CONFIG_FLAG, flags, environment)
-  const file = named === undefined ? USUAL_FILE : understood(CONFIG_FLAG, named)
-  let text: string
+  const file = named === undefined ? DEFAULT_FILE : parseSetting(CONFIG_FLAG, named)
+  let json: string
   try {
-    text = readWhole(file).content.toString('utf8')
+    json = readSmallFile(file).content.toString('utf8')
   } catch (error) {
-    const { code, message } = error as FileFault
+    const { code, message } = error as FileError
     if (named === undefined && code === 'ENOENT') return new Map()
-    const from = named === undefined ? 'which is read if it is there' : `from ${named.origin}`
+    const from = named === undefined ? 'read by default' : `from ${named.origin}`
     throw invalid(
-      `the file ${show(file)} (${from}) cannot be read (${message}): name one that is there and may be read`,
+      `cannot read the file ${show(file)} (${from}): ${message}. Use a file that exists and is readable`,
     )
   }
-  return entriesOf(file, text)
+  return entriesOf(file, json)
 }
 
-function entriesOf(file: string, text: string): Map<string, Given> {
+function entriesOf(file: string, json: string): Map<string, Given> {
   const entries = new Map<string, Given>()
-  for (const [name, value] of Object.entries(parsed(file, text))) {
+  for (const [name, value] of Object.entries(parseObject(file, json))) {
     if (!Object.hasOwn(SETTINGS, name)) {
       throw invalid(
-        `${show(name)} in ${file} is no setting: take it out, or write one of ${SETTING_NAMES.join(', ')}`,
+        `${show(name)} in ${file} is not a setting. Remove it, or use one of ${SETTING_NAMES.join(', ')}`,
       )
     }
     if (!['string', 'number', 'boolean'].includes(typeof value)) {
       throw invalid(
-        `${name} in ${file} is ${show(value)}: it must be a text, a number, true or false`,
+        `${name} in ${file} is ${show(value)}: it must be a string, a number, true or false`,
       )
     }
-    entries.set(name, { text: String(value), origin: `${name} in ${file}` })
+    entries.set(name, { value: String(value), origin: `${name} in ${file}` })
   }
   return entries
 }
 
-function parsed(file: string, text: string): object {
+function parseObject(file: string, json: string): object {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(json)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch (error) {
-    throw invalid(`${file} is not JSON (${(error as Error).message}): correct it there`)
+    throw invalid(`${file} is not valid JSON: ${(error as Error).message}`)
   }
-  throw invalid(`${file} does not hold an object: write { "port": 7420 }, for example`)
+  throw invalid(`${file} must contain a JSON object, for example { "port": 7420 }`)
 }

@@ -1,39 +1,39 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
 import { invalid, show } from 'leasehold/port'
-import { FileFault, readWhole, type WholeFile } from './whole-file.ts'
+import { FileError, readSmallFile, type SmallFile } from './small-file.ts'
 
 const BYTES_MIN = 32
 
-/** The key in a file that somebody has named: it must be there. `warn` if others may read it. */
+/** Reads the key from the configured file. Calls `warn` if other users can read the file. */
 export function readSecretsKey(
   file: string,
   origin: string,
   warn: (message: string) => void = () => {},
 ): Buffer {
-  let whole: WholeFile
+  let whole: SmallFile
   try {
-    whole = readWhole(file)
+    whole = readSmallFile(file)
   } catch (error) {
     throw invalid(
-      `secretsKeyFile is ${show(file)} (from ${origin}), which cannot be read (${(error as Error).message}): name a file with ${BYTES_MIN} random bytes in base64, as 'openssl rand -base64 ${BYTES_MIN}' writes`,
+      `secretsKeyFile is ${show(file)} (from ${origin}) and cannot be read: ${(error as Error).message}. Create it with 'openssl rand -base64 ${BYTES_MIN}'`,
     )
   }
   if (whole.isOpenToOthers) {
-    warn(`secretsKeyFile ${show(file)} can be read by every user of this machine: chmod 600 it`)
+    warn(`every user of this machine can read secretsKeyFile ${show(file)}; run chmod 600 on it`)
   }
-  return decoded(whole, file, origin)
+  return decode(whole, file, origin)
 }
 
-/** The key in a file of the server's own, for its owner's eyes only; made if it is not there. */
+/** Reads the key from the data folder. Creates it if it is missing; only its owner can read it. */
 export function keepSecretsKey(file: string): Buffer {
   try {
-    return decoded(readWhole(file, { own: true }), file, 'the folder of the data')
+    return decode(readSmallFile(file, { own: true }), file, 'the data folder')
   } catch (error) {
-    if (!(error instanceof FileFault)) throw error
+    if (!(error instanceof FileError)) throw error
     if (error.code !== 'ENOENT') {
       throw invalid(
-        `the key of lease secrets ${show(file)} cannot be used (${error.message}): put the key back from a backup; or move it away for a new one, and all holders lose their leases`,
+        `cannot use the lease secrets key ${show(file)}: ${error.message}. Restore it from a backup; or move it away to create a new one, and all holders lose their leases`,
       )
     }
   }
@@ -42,7 +42,7 @@ export function keepSecretsKey(file: string): Buffer {
   return key
 }
 
-/** Writes the file of a key, whole or not at all, for its owner's eyes only. */
+/** Writes a key file atomically; only its owner can read it. */
 export function writeSecretsKey(file: string, content: string | Buffer): void {
   const next = `${file}.new`
   try {
@@ -56,16 +56,16 @@ export function writeSecretsKey(file: string, content: string | Buffer): void {
     renameSync(next, file)
   } catch (error) {
     throw invalid(
-      `the key of lease secrets ${show(file)} cannot be written (${(error as Error).message}): let this user write to its folder`,
+      `cannot write the lease secrets key ${show(file)}: ${(error as Error).message}. Let this user write to its folder`,
     )
   }
 }
 
-function decoded({ content }: WholeFile, file: string, origin: string): Buffer {
-  const text = content.toString('utf8').trim()
-  const key = Buffer.from(text, 'base64')
-  if (/^[\w+/-]+={0,2}$/.test(text) && key.length >= BYTES_MIN) return key
+function decode({ content }: SmallFile, file: string, origin: string): Buffer {
+  const base64 = content.toString('utf8').trim()
+  const key = Buffer.from(base64, 'base64')
+  if (/^[\w+/-]+={0,2}$/.test(base64) && key.length >= BYTES_MIN) return key
   throw invalid(
-    `the file ${show(file)} (from ${origin}) holds no key: it must have at least ${BYTES_MIN} bytes in base64, as 'openssl rand -base64 ${BYTES_MIN}' writes`,
+    `the file ${show(file)} (from ${origin}) must contain at least ${BYTES_MIN} bytes in base64. Create it with 'openssl rand -base64 ${BYTES_MIN}'`,
   )
 }

@@ -1,24 +1,24 @@
 /**
- * One thing that can be configured. The table of them (`settings.ts`) is what reads flags,
- * environment and file, what `--help` prints and what docs/server.md shows: there is no other list.
+ * One setting of the server. Flags, environment, file, `--help` and docs/server.md all come from the
+ * table in `settings.ts`; there is no other list.
  */
 export interface Setting<Value> {
-  /** The flag, as commander has it: `--port <number>`. */
+  /** The flag in commander's format: `--port <number>`. */
   readonly flag: string
-  /** What it is for, in a sentence without a full stop. */
+  /** What it does, as a sentence without a full stop. */
   readonly help: string
-  /** What stands where nobody says anything, as a person would write it; nothing for "not set". */
-  readonly otherwise?: string | undefined
-  /** What is meant where neither is given, in words. */
-  readonly inWords?: string | undefined
-  /** The value that a text stands for; throws a `Complaint` where it stands for none. */
-  readonly read: (text: string) => Value
+  /** The default, as a user would write it. */
+  readonly defaultValue?: string | undefined
+  /** Describes the default if it is not a single value. */
+  readonly defaultText?: string | undefined
+  /** Parses a value. Throws `InvalidSetting` if it is not valid. */
+  readonly read: (value: string) => Value
 }
 
-/** What is wrong with a text, as the end of a sentence: what it must be, and so how to mend it. */
-export class Complaint extends Error {}
+/** The message says what the value must be. */
+export class InvalidSetting extends Error {}
 
-/** `tlsCert` for `--tls-cert <file>`: its name in the file, and in commander's options. */
+/** `tlsCert` for `--tls-cert <file>`: the name in the file and in commander's options. */
 export function fileNameOf({ flag }: Setting<unknown>): string {
   return flagOf({ flag })
     .slice(2)
@@ -30,14 +30,14 @@ export function variableOf({ flag }: Pick<Setting<unknown>, 'flag'>): string {
   return `LEASEHOLD_${flagOf({ flag }).slice(2).replaceAll('-', '_').toUpperCase()}`
 }
 
-/** `--tls-cert`, without what follows it. */
+/** `--tls-cert`, without its argument. */
 export function flagOf({ flag }: Pick<Setting<unknown>, 'flag'>): string {
   return flag.split(' ')[0]!
 }
 
-/** What `--help` says of it. */
+/** The help text for `--help`. */
 export function helpOf(setting: Setting<unknown>): string {
-  const otherwise = setting.otherwise ?? setting.inWords
-  const standard = otherwise === undefined ? '' : `; ${otherwise} if not given`
-  return `${setting.help}${standard} [${variableOf(setting)}]`
+  const text = setting.defaultValue ?? setting.defaultText
+  const suffix = text === undefined ? '' : ` (default: ${text})`
+  return `${setting.help}${suffix} [${variableOf(setting)}]`
 }

@@ -2,9 +2,9 @@ import { createSecureContext } from 'node:tls'
 import { invalid, show } from 'leasehold/port'
 import type { ServerTls } from '../server.ts'
 import type { Config } from './load-config.ts'
-import { readWhole } from './whole-file.ts'
+import { readSmallFile } from './small-file.ts'
 
-/** Reads the files, and tries them, so that a wrong one is found now and not by the first client. */
+/** Reads and tests the files, so that a wrong one fails at the start and not with the first client. */
 export function readTls(
   { values, origins }: Config,
   warn: (message: string) => void = () => {},
@@ -15,19 +15,19 @@ export function readTls(
   if (tlsCert === undefined || tlsKey === undefined) {
     const missing = tlsCert === undefined ? '--tls-cert' : '--tls-key'
     throw invalid(
-      `${given} is ${show(values[given])} (from ${origins[given]}), but ${missing} is not given: TLS needs --tls-cert and --tls-key`,
+      `${given} is ${show(values[given])} (from ${origins[given]}) but ${missing} is missing: TLS needs --tls-cert and --tls-key`,
     )
   }
   const read = (name: 'tlsCert' | 'tlsKey' | 'tlsCa', file: string): Buffer => {
     try {
-      const { content, isOpenToOthers } = readWhole(file)
+      const { content, isOpenToOthers } = readSmallFile(file)
       if (name === 'tlsKey' && isOpenToOthers) {
-        warn(`tlsKey ${show(file)} can be read by every user of this machine: chmod 600 it`)
+        warn(`every user of this machine can read tlsKey ${show(file)}; run chmod 600 on it`)
       }
       return content
     } catch (error) {
       throw invalid(
-        `${name} is ${show(file)} (from ${origins[name]}), which cannot be read (${(error as Error).message}): name a PEM file that this process may read`,
+        `${name} is ${show(file)} (from ${origins[name]}) and cannot be read: ${(error as Error).message}. Use a PEM file that this process can read`,
       )
     }
   }
@@ -37,7 +37,7 @@ export function readTls(
       return part
     } catch (error) {
       throw invalid(
-        `${name} is ${show(values[name])} (from ${origins[name]}), which cannot be used (${(error as Error).message}): it must hold PEM, and the key must be that of the certificate`,
+        `${name} is ${show(values[name])} (from ${origins[name]}) and cannot be used: ${(error as Error).message}. It must be PEM, and the key must match the certificate`,
       )
     }
   }
@@ -45,10 +45,10 @@ export function readTls(
   const pair = tried('tlsKey', { cert, key: read('tlsKey', tlsKey) })
   if (tlsCa === undefined) return pair
   const ca = read('tlsCa', tlsCa)
-  // A file without a certificate is taken for "no authority", and would let nobody in.
+  // Node treats a file without certificates as an empty CA list, which would refuse every client.
   if (!ca.includes('-----BEGIN CERTIFICATE-----')) {
     throw invalid(
-      `tlsCa is ${show(tlsCa)} (from ${origins.tlsCa}), which holds no certificate: it must hold those of the authorities, in PEM`,
+      `tlsCa is ${show(tlsCa)} (from ${origins.tlsCa}) and contains no certificate: it must contain the CA certificates in PEM`,
     )
   }
   return { ...pair, ...tried('tlsCa', { ca }) }

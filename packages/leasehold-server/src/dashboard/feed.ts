@@ -11,24 +11,24 @@ import {
   isForeign,
   turnAway,
 } from '../access/index.ts'
-import type { Pulse, Viewer } from './pulse.ts'
-import { type FeedMessage, type FeedRequest, FOLLOWED_MAX } from './sample.ts'
+import { type FeedMessage, type FeedRequest, FOLLOWED_MAX } from './feed-messages.ts'
+import type { LiveMetrics, Viewer } from './live-metrics.ts'
 
 export const FEED_PATH = '/dashboard/feed'
 const VIEWERS_MAX = 1000
 const FRAME_BYTES = 64 * 1024
-/** A page that lets so many bytes wait is not looked at: it comes back when it is. */
+/** A page with more unread bytes is disconnected; it reconnects when it is visible again. */
 const BUFFERED_MAX = 1 << 20
-/** How long a page has to read why it is being disconnected. */
-const FAREWELL_MS = 1000
+/** How long a page has to read the reason for a disconnect. */
+const CLOSE_MS = 1000
 
 /**
- * The feed of the dashboard: one WebSocket for each page that is open. It tells what the store's own
- * stream does not: how the server does, and the heartbeats of the leases that the page shows.
+ * The feed of the dashboard: one WebSocket per open page. It carries what the store's stream does
+ * not: the server's metrics, and the heartbeats of the leases that the page shows.
  */
 export class Feed {
   readonly #access: Access
-  readonly #pulse: Pulse
+  readonly #liveMetrics: LiveMetrics
   readonly #clock: Clock
   readonly #open = new Set<WebSocket>()
   readonly #sockets = new WebSocketServer({
@@ -39,13 +39,13 @@ export class Feed {
   })
   #closing = false
 
-  constructor(access: Access, pulse: Pulse, clock: Clock) {
+  constructor(access: Access, liveMetrics: LiveMetrics, clock: Clock) {
     this.#access = access
-    this.#pulse = pulse
+    this.#liveMetrics = liveMetrics
     this.#clock = clock
   }
 
-  /** Takes the connection over where it is for the feed; answers whether it was. */
+  /** Handles an upgrade of the feed. Returns false for any other path. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     if (request.url?.split('?', 1)[0] !== FEED_PATH) return false
     socket.on('error', () => socket.destroy())
@@ -63,7 +63,7 @@ export class Feed {
 
   close(): void {
     this.#closing = true
-    for (const socket of this.#open) this.#end(socket, CLOSE.goingAway, 'the server stops')
+    for (const socket of this.#open) this.#end(socket, CLOSE.goingAway, 'the server is stopping')
   }
 
   #admit(request: IncomingMessage): Admission | string {
@@ -71,7 +71,7 @@ export class Feed {
     if (this.#closing || this.#open.size >= VIEWERS_MAX) return '503 Service Unavailable'
     try {
       const admission = this.#access.admit(credentialsOf(request))
-      // What it tells is of all keys together: whoever may read them all may hear it.
+      // The feed summarises all keys, so it needs the right to read all of them.
       if (allowsOthers(admission.principal.rights, 'read', '')) return admission
       admission.leave()
       return '403 Forbidden'
@@ -83,7 +83,7 @@ export class Feed {
   #begin(socket: WebSocket, admission: Admission): void {
     const viewer: Viewer = {
       follows: new Set(),
-      tell: (message: FeedMessage) => {
+      send: (message: FeedMessage) => {
         if (socket.bufferedAmount < BUFFERED_MAX) socket.send(JSON.stringify(message))
         else socket.terminate()
       },
@@ -93,28 +93,28 @@ export class Feed {
       this.#end(socket, CLOSE.unauthenticated, message.slice(0, 100))
     socket.on('error', () => socket.terminate())
     socket.on('message', (data: Buffer) => {
-      const leases = followedIn(String(data))
+      const leases = parseLeases(String(data))
       if (leases === undefined) this.#end(socket, CLOSE.malformed, 'send { "leases": [] }')
       else viewer.follows = leases
     })
     socket.once('close', () => {
       this.#open.delete(socket)
-      this.#pulse.leave(viewer)
+      this.#liveMetrics.leave(viewer)
     })
-    this.#pulse.enter(viewer)
+    this.#liveMetrics.enter(viewer)
   }
 
-  /** A page that does not answer is not waited for: it may be asleep, or its machine gone. */
+  /** Terminates the socket after a while: the page may be asleep, or its machine gone. */
   #end(socket: WebSocket, code: number, reason: string): void {
     socket.close(code, reason)
-    this.#clock.timer(this.#clock.now() + FAREWELL_MS, () => socket.terminate())
+    this.#clock.timer(this.#clock.now() + CLOSE_MS, () => socket.terminate())
   }
 }
 
-/** The leases that are to be followed, or nothing where the text does not say. */
-function followedIn(text: string): ReadonlySet<LeaseId> | undefined {
+/** The leases to follow; `undefined` if the message is malformed. */
+function parseLeases(json: string): ReadonlySet<LeaseId> | undefined {
   try {
-    const { leases } = JSON.parse(text) as FeedRequest
+    const { leases } = JSON.parse(json) as FeedRequest
     if (!Array.isArray(leases) || leases.length > FOLLOWED_MAX) return undefined
     return leases.every((lease) => typeof lease === 'string') ? new Set(leases) : undefined
   } catch {

@@ -6,10 +6,10 @@ import type { Logger } from 'pino'
 import type { Access } from '../access/index.ts'
 import type { MeasuredStore } from '../operations/index.ts'
 import type { StreamStats } from '../stream/surroundings.ts'
-import { Demonstration } from './demonstration/index.ts'
+import { DemoControl } from './demo.ts'
 import { Feed } from './feed.ts'
+import { LiveMetrics } from './live-metrics.ts'
 import { servePage } from './page.ts'
-import { Pulse } from './pulse.ts'
 import { addRoutes } from './routes.ts'
 
 export interface DashboardOptions {
@@ -23,28 +23,28 @@ export interface DashboardOptions {
 }
 
 export interface Dashboard {
-  /** Takes a connection over where it is for the feed; answers whether it was. */
+  /** Handles an upgrade of the feed. Returns false for any other path. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean
   close(): Promise<void>
 }
 
 /**
- * The page at `/`, and what it needs beside the store's own stream, by which it sees every lease as
- * any client does.
+ * Serves the page at `/`, its actions and its feed. The page reads leases through the store's stream,
+ * as any client does.
  */
 export function serveDashboard(app: FastifyInstance, options: DashboardOptions): Dashboard {
   const { store, access, clock, random, log } = options
-  const demonstration = new Demonstration({ store, clock, random, log })
-  const pulse = new Pulse({ ...options, demonstration: () => demonstration.state })
-  const feed = new Feed(access, pulse, clock)
+  const demo = new DemoControl({ store, clock, random, log })
+  const liveMetrics = new LiveMetrics({ ...options, demo: () => demo.state })
+  const feed = new Feed(access, liveMetrics, clock)
   servePage(app)
-  addRoutes(app, access, store, demonstration, clock)
+  addRoutes(app, access, store, demo, clock)
   return {
     upgrade: (request, socket, head) => feed.upgrade(request, socket, head),
     close: async () => {
       feed.close()
-      pulse.close()
-      await demonstration.stop()
+      liveMetrics.close()
+      await demo.stop()
     },
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-/** What the build makes of `dashboard/`, beside this file or where this was compiled to. */
+/** The built dashboard; the path works from `src` and from `dist`. */
 const FOLDER = new URL('../../dist/dashboard/page/', import.meta.url)
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -12,8 +12,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * The page may run its own script, look like its own style and talk to its own server. It cannot be
- * put into a frame, and nothing that somebody writes into a key or a value can become a script.
+ * Allows the page only its own script, style and server. It cannot be framed, and nothing in a key or
+ * a value can become a script.
  */
 const POLICY = [
   "default-src 'none'",
@@ -28,16 +28,16 @@ const POLICY = [
 ].join('; ')
 
 const NOT_BUILT =
-  'The dashboard is not built: run `npm run build` in the repository. The API is described at /docs.\n'
+  'The dashboard is not built. Run `npm run build` in the repository. /docs describes the API.\n'
 
 interface Asset {
   readonly type: string
   readonly plain: Buffer
-  /** By the name of its encoding: made by the build, so that serving it costs nothing. */
+  /** Compressed by the build, by encoding. */
   readonly encoded: ReadonlyMap<string, Buffer>
 }
 
-/** Serves the page at `/` and what it consists of, which are files whose names tell their content. */
+/** Serves the page at `/` and its assets, whose names contain their hash. */
 export function servePage(app: FastifyInstance): void {
   const assets = readAssets()
   const page = assets.get('index.html')

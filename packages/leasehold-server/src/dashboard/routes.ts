@@ -20,17 +20,17 @@ import {
   writeRight,
 } from '../access/index.ts'
 import { problemFor, sendProblem } from '../http/index.ts'
-import { type Act, carryOut } from './acts.ts'
-import type { Demonstration } from './demonstration/index.ts'
+import { type AdminAction, carryOut } from './admin-actions.ts'
+import type { DemoControl } from './demo.ts'
 
 const BODY_BYTES = 16 * 1024
 
-/** Who looks, and what they look at. */
+/** The viewer of the page, and the server. */
 export interface Me {
   readonly name: string
-  /** Whether the server knows who it is; without tokens it does not ask. */
+  /** Whether the viewer is authenticated. Without access tokens, nobody is. */
   readonly isKnown: boolean
-  /** Whether they can sign out: they signed in with this browser. */
+  /** Whether the viewer signed in with this browser, and so can sign out. */
   readonly isSignedIn: boolean
   readonly rights: readonly string[]
   readonly engine: string
@@ -38,21 +38,21 @@ export interface Me {
   readonly version: string
   /** On the server's clock. */
   readonly at: Time
-  /** Where there is none, nobody can start it. */
-  readonly demonstration: boolean
+  /** Whether the viewer may start and end the demo. */
+  readonly demo: boolean
 }
 
-/** What somebody is told who has yet to sign in. This is no failure: every page begins with it. */
-export interface Nobody {
-  readonly wantsToken: string
+/** The answer before signing in. It is not an error: every page starts with it. */
+export interface SignInRequired {
+  readonly signIn: string
 }
 
-const ACT = {
+const ACTION_SCHEMA = {
   type: 'object',
-  required: ['act', 'why'],
+  required: ['action', 'why'],
   additionalProperties: false,
   properties: {
-    act: { enum: ['revoke', 'take', 'break', 'drain', 'return'] },
+    action: { enum: ['revoke', 'take', 'break', 'drain', 'return'] },
     lease: { type: 'string' },
     key: { type: 'string' },
     token: { type: 'integer' },
@@ -62,19 +62,19 @@ const ACT = {
     why: { type: 'string', maxLength: 256 },
   },
   oneOf: [
-    { properties: { act: { const: 'revoke' } }, required: ['lease'] },
-    { properties: { act: { const: 'take' } }, required: ['key', 'token'] },
-    { properties: { act: { const: 'break' } }, required: ['lease', 'after'] },
-    { properties: { act: { enum: ['drain', 'return'] } }, required: ['service', 'instance'] },
+    { properties: { action: { const: 'revoke' } }, required: ['lease'] },
+    { properties: { action: { const: 'take' } }, required: ['key', 'token'] },
+    { properties: { action: { const: 'break' } }, required: ['lease', 'after'] },
+    { properties: { action: { enum: ['drain', 'return'] } }, required: ['service', 'instance'] },
   ],
 } as const
 
-/** What the page asks by HTTP: who is looking, signing in and out, acts, and the demonstration. */
+/** The HTTP routes of the page: the viewer, signing in and out, actions, and the demo. */
 export function addRoutes(
   app: FastifyInstance,
   access: Access,
   { guarantees }: LeaseStore,
-  demonstration: Demonstration,
+  demo: DemoControl,
   clock: Clock,
 ): void {
   const { version } = JSON.parse(
@@ -88,10 +88,10 @@ export function addRoutes(
       done()
     })
     api.setErrorHandler((error, _request, reply) => sendProblem(reply, problemFor(error)))
-    api.get('/me', async (request): Promise<Me | Nobody> => {
+    api.get('/me', async (request): Promise<Me | SignInRequired> => {
       const credentials = credentialsOf(request.raw)
-      const principal = identified(access, credentials)
-      if ('wantsToken' in principal) return principal
+      const principal = identify(access, credentials)
+      if ('signIn' in principal) return principal
       const { name, rights } = principal
       return {
         name,
@@ -99,31 +99,31 @@ export function addRoutes(
         isSignedIn: credentials.session !== undefined && !access.tokens.isEmpty,
         rights: rights.map(writeRight),
         ...{ engine, durability, version, at: clock.now() },
-        demonstration: mayDemonstrate(rights),
+        demo: mayControlDemo(rights),
       }
     })
     addSessions(api, access)
-    const options = { schema: { body: ACT }, bodyLimit: BODY_BYTES }
-    api.post('/acts', options, async (request) => {
+    const options = { schema: { body: ACTION_SCHEMA }, bodyLimit: BODY_BYTES }
+    api.post('/actions', options, async (request) => {
       const admission = access.admit(credentialsOf(request.raw))
       try {
-        return await carryOut(access, admission, request.body as Act)
+        return await carryOut(access, admission, request.body as AdminAction)
       } finally {
         admission.leave()
       }
     })
-    for (const [method, act] of [
+    for (const [method, change] of [
       ['PUT', 'start'],
       ['DELETE', 'end'],
     ] as const) {
       api.route({
         method,
-        url: '/demonstration',
+        url: '/demo',
         handler: async (request) => {
           const principal = access.identify(credentialsOf(request.raw))
-          demandDemonstration(principal)
-          await demonstration[act]()
-          return { demonstration: demonstration.state }
+          demandDemoRight(principal)
+          await demo[change]()
+          return { demo: demo.state }
         },
       })
     }
@@ -131,16 +131,16 @@ export function addRoutes(
   app.register(routes, { prefix: '/dashboard' })
 }
 
-function identified(access: Access, credentials: Credentials): Principal | Nobody {
+function identify(access: Access, credentials: Credentials): Principal | SignInRequired {
   try {
     return access.identify(credentials)
   } catch (error) {
     if (!isLeaseholdError(error, 'unauthenticated')) throw error
-    return { wantsToken: error.message }
+    return { signIn: error.message }
   }
 }
 
-/** Signing in and out. A token comes in a header, once, and is answered with a cookie. */
+/** Signing in sends the access token once, in a header; the answer sets a cookie. */
 function addSessions(api: FastifyInstance, access: Access): void {
   api.post('/session', async (request, reply) => {
     const session = access.signIn(request.headers.authorization)
@@ -153,16 +153,16 @@ function addSessions(api: FastifyInstance, access: Access): void {
   })
 }
 
-/** It takes keys of many kinds, and clears away what is left of them. */
-function mayDemonstrate(rights: Principal['rights']): boolean {
+/** The demo claims many kinds of keys and revokes what remains of them. */
+function mayControlDemo(rights: Principal['rights']): boolean {
   return allows(rights, 'claim', '') && allows(rights, 'admin', '')
 }
 
-function demandDemonstration({ name, rights }: Principal): void {
-  if (mayDemonstrate(rights)) return
+function demandDemoRight({ name, rights }: Principal): void {
+  if (mayControlDemo(rights)) return
   throw new LeaseholdError(
     'forbidden',
-    `"${name}" may not start or end the demonstration: ask for a token with 'all:'`,
+    `"${name}" may not start or end the demo: use an access token with 'all:'`,
   )
 }
 
@@ -172,7 +172,7 @@ function setCookie(
   value: string,
   ms: number,
 ): void {
-  // A proxy may do the TLS: then the browser says by which scheme it came.
+  // A proxy may terminate TLS. The browser's origin then shows the scheme.
   const isSecure = raw.socket instanceof TLSSocket || headers.origin?.startsWith('https:') === true
   const parts = [
     `${cookieName(raw.socket.localPort, isSecure)}=${value}`,
@@ -186,5 +186,5 @@ function setCookie(
 }
 
 function foreign(): LeaseholdError {
-  return new LeaseholdError('forbidden', 'a page of another origin may not do anything here')
+  return new LeaseholdError('forbidden', 'pages of another origin may not use the dashboard')
 }

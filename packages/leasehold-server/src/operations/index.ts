@@ -1,3 +1,3 @@
-export { MeasuredStore } from './measured-store.ts'
-export { PROBE_TTL_MS, StoreObserver } from './observer.ts'
+export { type MeasuredStore, measuredStore } from './measured-store.ts'
 export { type OperationsOptions, serveOperations } from './routes.ts'
+export { PROBE_TTL_MS, StoreObserver } from './store-observer.ts'

@@ -4,17 +4,20 @@ import type { MeasuredStore } from './measured-store.ts'
 const PROBE_MS = 1000
 
 /**
- * Whether the store can be written. It is taken to be so until a change has failed for want of
- * storage; from then on each question writes something itself, so that a server that nobody is
- * sent to any more finds out that it is well again.
+ * Why the store cannot be written, or `undefined` if it can. After a storage error, each call writes
+ * a probe: a server without traffic must notice that its storage works again.
  */
-export async function storeTrouble(
+export async function storageErrorOf(
   store: MeasuredStore,
   clock: Clock,
 ): Promise<string | undefined> {
-  if (store.trouble === undefined) return undefined
+  if (store.storageError === undefined) return undefined
   const late = new Promise<string>((resolve) => {
-    clock.timer(clock.now() + PROBE_MS, () => resolve(store.trouble ?? 'it does not answer'), true)
+    clock.timer(
+      clock.now() + PROBE_MS,
+      () => resolve(store.storageError ?? 'the store does not answer'),
+      true,
+    )
   })
   return Promise.race([late, write(store)])
 }
@@ -23,7 +26,7 @@ async function write(store: MeasuredStore): Promise<string | undefined> {
   try {
     const ttl = Math.max(PROBE_MS, store.guarantees.ttl.min)
     const granted = await store.grant({ holder: 'leasehold', ttl })
-    store.trouble = undefined
+    store.storageError = undefined
     if (granted.outcome === 'granted') await store.revoke({ target: { lease: granted.lease } })
     return undefined
   } catch (error) {

@@ -6,12 +6,12 @@ import { type Access, credentialsOf } from '../access/index.ts'
 import type { StreamStats } from '../stream/surroundings.ts'
 import type { MeasuredStore } from './measured-store.ts'
 import { LOOP_RESOLUTION_MS, metricsOf } from './metrics.ts'
-import { StoreObserver } from './observer.ts'
-import { storeTrouble } from './readiness.ts'
+import { storageErrorOf } from './readiness.ts'
+import { StoreObserver } from './store-observer.ts'
 
 export interface OperationsOptions {
   readonly store: MeasuredStore
-  /** The same store, for what is not to be counted: looking at it. */
+  /** The same store without counting, for the server's own reads and probes. */
   readonly unmeasured: LeaseStore
   readonly access: Access
   readonly stats: Readonly<StreamStats>
@@ -20,7 +20,7 @@ export interface OperationsOptions {
   readonly isStopping: () => boolean
 }
 
-/** What operators and their machines ask a server: is it alive, is it ready, how does it do. */
+/** Serves liveness, readiness and metrics. */
 export function serveOperations(
   app: FastifyInstance,
   options: OperationsOptions,
@@ -32,9 +32,9 @@ export function serveOperations(
   app.get('/healthz', async () => ({ status: 'alive' }))
   app.get('/readyz', async (request, reply) => {
     if (isStopping()) return reply.code(503).send({ status: 'stopping' })
-    const trouble = await storeTrouble(store, clock)
+    const trouble = await storageErrorOf(store, clock)
     if (trouble === undefined) return { status: 'ready' }
-    // Anybody may ask. What went wrong may name a folder or a host of the operator's.
+    // Anybody may ask, and the message may name a folder or a host: show it only to readers.
     const detail = isReader(access, request.raw) ? { trouble } : {}
     return reply.code(503).send({ status: 'cannot write', ...detail })
   })
@@ -52,7 +52,7 @@ export function serveOperations(
     }
     observer.start()
     void observer.probeExpiry()
-    const isReady = () => !isStopping() && store.trouble === undefined
+    const isReady = () => !isStopping() && store.storageError === undefined
     const text = await metricsOf({ store, observer, access, stats, loop, isReady })
     return reply.type('text/plain; version=0.0.4; charset=utf-8').send(text)
   })
@@ -73,12 +73,12 @@ function isReader(access: Access, request: Parameters<typeof credentialsOf>[0]):
   }
 }
 
-/** The names of all who use the server are in it: whoever may read all keys may read it. */
+/** The metrics name all principals, so they need the right to read all keys. */
 function demandReader(access: Access, request: Parameters<typeof credentialsOf>[0]): void {
   const { name, rights } = access.identify(credentialsOf(request))
   if (rights.some(({ prefix, verbs }) => prefix === '' && verbs.includes('read'))) return
   throw new LeaseholdError(
     'forbidden',
-    `"${name}" has no right to read everything: ask for a token with 'read:'`,
+    `"${name}" has no right to read all keys: use an access token with 'read:'`,
   )
 }

@@ -9,16 +9,16 @@ import {
 } from 'leasehold/port'
 import type { RedisStoreOptions } from 'leasehold/redis'
 
-/** An engine's store, and the engine's client that was made for it. */
+/** An engine's store, and the engine's client that was opened for it. */
 export interface OpenedEngine {
   readonly store: LeaseStore
-  /** Lets go of the client, once the store is closed. */
+  /** Closes the client, after the store is closed. */
   release(): Promise<void>
 }
 
 type Open = (address: EngineAddress, clock: Clock) => Promise<OpenedEngine>
 
-/** By the beginning of an address. Stores and clients are loaded only where they are used. */
+/** By the scheme of an address. Stores and clients are loaded only when they are used. */
 const ENGINES: Readonly<Record<string, Open>> = {
   redis: openRedis,
   rediss: openRedis,
@@ -43,11 +43,11 @@ export const ENGINE_ADDRESSES = [
   'azure+https://account:key@account.blob.core.windows.net/container',
 ]
 
-/** `native`: the engine decides. `log`: the server runs a replica of the kernel on the engine's log. */
+/** `native`: the engine decides. `log`: the server runs a kernel replica on the engine's log. */
 const FORMS = ['native', 'log'] as const
 type Form = (typeof FORMS)[number]
 
-/** The form of an address that names none. */
+/** The form if the address does not name one. */
 const DEFAULT_FORM: Readonly<Record<'redis' | 'postgres', Form>> = {
   redis: 'native',
   postgres: 'native',
@@ -65,7 +65,7 @@ function schemeOf(url: string): string {
   return /^([a-z+]+):\/\//.exec(url)?.[1] ?? ''
 }
 
-/** `scheme://user:password@host:port,host:port/path?setting=value`; `URL` knows one host only. */
+/** `scheme://user:password@host:port,host:port/path?setting=value`; `URL` allows only one host. */
 export class EngineAddress {
   readonly scheme: string
   readonly hosts: readonly string[]
@@ -78,9 +78,9 @@ export class EngineAddress {
   constructor(url: string) {
     const parts = /^([a-z+]+):\/\/(?:([^@/]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(url)
     if (!parts)
-      throw invalid(`store ${show(withoutPassword(url))} names no host: write ${examples()}`)
+      throw invalid(`store is ${show(withoutPassword(url))}, without a host: use ${examples()}`)
     const [, scheme, login, hosts, path, settings] = parts
-    // A password may have colons of its own.
+    // A password may contain colons.
     const [, user, password] = /^([^:]*):?(.*)$/.exec(login ?? '')!
     this.#url = url
     this.scheme = scheme!
@@ -91,26 +91,26 @@ export class EngineAddress {
     this.#settings = new URLSearchParams(settings)
   }
 
-  /** Takes a setting of ours out of the address; what is left is the client's. */
+  /** Removes one of our settings from the address; the rest belongs to the client. */
   take(name: string): string | undefined {
     const value = this.#settings.get(name) ?? undefined
     this.#settings.delete(name)
     return value
   }
 
-  /** The address as it was given, without the settings that were taken. */
+  /** The address as given, without the settings that were taken. */
   get rest(): string {
     const [base] = this.#url.split('?')
     const settings = this.#settings.toString()
     return settings === '' ? base! : `${base}?${settings}`
   }
 
-  /** There must be nothing left that nobody understands. */
+  /** Refuses settings that were not taken. */
   finish(...known: string[]): void {
     const [unknown] = this.#settings.keys()
     if (unknown === undefined) return
     throw invalid(
-      `the address of the store has a setting ${show(unknown)}: there are only ${known.join(', ')}`,
+      `the store address has an unknown setting ${show(unknown)}; known settings: ${known.join(', ') || 'none'}`,
     )
   }
 }
@@ -134,7 +134,7 @@ async function openSentinel(address: EngineAddress, clock: Clock): Promise<Opene
   address.finish('namespace', 'replicas', 'form')
   if (address.path === '') {
     throw invalid(
-      "store 'redis+sentinel://…' names no master: write it behind the hosts, /mymaster",
+      "store 'redis+sentinel://…' has no master name: add it after the hosts, as in /mymaster",
     )
   }
   const { Redis } = await load('ioredis', () => import('ioredis'))
@@ -149,19 +149,19 @@ async function overRedis(
   options: RedisStoreOptions,
   form: Form,
 ): Promise<OpenedEngine> {
-  // Without a listener it would be printed. Calls fail for their own reasons, later than this.
-  let trouble: NodeJS.ErrnoException | undefined
+  // Without a listener, ioredis prints errors. Calls fail later, without the connection's reason.
+  let connectionError: NodeJS.ErrnoException | undefined
   client.on('error', (error) => {
-    trouble = error
+    connectionError = error
   })
   const release = async () => client.disconnect()
   const { redisLog, redisStore } = await import('leasehold/redis')
   const opened =
     form === 'log' ? onLog(redisLog(client, options), options.clock) : redisStore(client, options)
   const opening = opened.catch((error: LeaseholdError) => {
-    if (trouble === undefined || error.message.includes(trouble.message)) throw error
-    const said = trouble.message || trouble.code
-    throw new LeaseholdError(error.code, `${error.message} (its connection: ${said})`)
+    if (!connectionError || error.message.includes(connectionError.message)) throw error
+    const reason = connectionError.message || connectionError.code
+    throw new LeaseholdError(error.code, `${error.message} (connection error: ${reason})`)
   })
   return { store: await orRelease(opening, release), release }
 }
@@ -205,7 +205,7 @@ async function openNats(address: EngineAddress, clock: Clock): Promise<OpenedEng
   const login = { ...(user !== undefined && { user, pass: password ?? '' }) }
   const client = await connect({ servers, ...login, maxReconnectAttempts: -1 }).catch(
     (error: Error) => {
-      const message = `NATS at ${hosts.join(', ')} cannot be reached (${error.message}): is it running?`
+      const message = `cannot reach NATS at ${hosts.join(', ')}: ${error.message}. Is it running?`
       throw new LeaseholdError('timeout', message, { cause: error })
     },
   )
@@ -235,7 +235,7 @@ function formOf(address: EngineAddress, engine: keyof typeof DEFAULT_FORM): Form
   const named = address.take('form') ?? DEFAULT_FORM[engine]
   const form = FORMS.find((each) => each === named)
   if (form) return form
-  throw invalid(`form in the address of the store is ${show(named)}: write ${FORMS.join(' or ')}`)
+  throw invalid(`form in the store address is ${show(named)}: use ${FORMS.join(' or ')}`)
 }
 
 async function onLog(log: Promise<Log>, clock: Clock | undefined): Promise<LeaseStore> {
@@ -244,15 +244,15 @@ async function onLog(log: Promise<Log>, clock: Clock | undefined): Promise<Lease
 }
 
 function wholeNumber(address: EngineAddress, name: string): number | undefined {
-  const text = address.take(name)
-  if (text === undefined) return undefined
-  if (/^\d+$/.test(text)) return Number(text)
-  throw invalid(`${name} in the address of the store is ${show(text)}: give a whole number`)
+  const digits = address.take(name)
+  if (digits === undefined) return undefined
+  if (/^\d+$/.test(digits)) return Number(digits)
+  throw invalid(`${name} in the store address is ${show(digits)}: use a whole number`)
 }
 
-function hostAndPort(text: string, otherwise: number): { host: string; port: number } {
-  const [host, port] = text.split(':')
-  return { host: host!, port: Number(port ?? otherwise) }
+function hostAndPort(address: string, defaultPort: number): { host: string; port: number } {
+  const [host, port] = address.split(':')
+  return { host: host!, port: Number(port ?? defaultPort) }
 }
 
 async function load<Module>(name: string, start: () => Promise<Module>): Promise<Module> {
@@ -261,7 +261,7 @@ async function load<Module>(name: string, start: () => Promise<Module>): Promise
   } catch (error) {
     throw new LeaseholdError(
       'unsupported',
-      `the package ${name} is needed for this store and cannot be loaded (${(error as Error).message}): install it beside leasehold-server`,
+      `this store needs the package ${name}, which cannot be loaded: ${(error as Error).message}. Install it beside leasehold-server`,
       { cause: error },
     )
   }

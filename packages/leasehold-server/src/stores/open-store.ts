@@ -14,27 +14,27 @@ import {
 } from 'leasehold/port'
 import { ENGINE_ADDRESSES, isEngine, openEngine } from './engines.ts'
 
-/** The file, in the folder of the data, that the key of lease secrets is in. */
+/** The file in the data folder with the key that signs lease secrets. */
 export const SECRETS_KEY = 'secrets.key'
 
-/** A store that was opened by its address, and what to say of it. */
+/** A store that was opened by its address, with its description. */
 export interface OpenedStore {
   readonly store: LeaseStore
-  /** In one word or two, and where its data is. */
+  /** The kind of store, and where its data is. */
   readonly name: string
   readonly data: string
-  /** The folder of its data, where it has one. */
+  /** The data folder of a file store. */
   readonly folder?: string | undefined
-  /** Other servers may serve it at the same time. */
+  /** Whether several servers can serve it at the same time. */
   readonly shared: boolean
-  /** Closes the store, and what was opened for it. */
+  /** Closes the store and its client. */
   close(): Promise<void>
 }
 
 export async function openStore(url: string, clock: Clock = systemClock): Promise<OpenedStore> {
   if (url === 'memory:') {
     const store = memoryStore({ clock, tokensAbove: epochOf(clock.now()) })
-    const data = 'nowhere, it is lost when the server stops'
+    const data = 'none; it is lost when the server stops'
     return { store, name: 'memory', data, shared: false, close: () => store.close() }
   }
   if (isFolder(url)) {
@@ -45,8 +45,8 @@ export async function openStore(url: string, clock: Clock = systemClock): Promis
     return { store, name: 'file, durable', data, folder: data, shared: false, close }
   }
   if (isEngine(url)) return openShared(url, clock)
-  const ways = ['file:./data', 'memory:', ...ENGINE_ADDRESSES].map((way) => `'${way}'`).join(', ')
-  throw invalid(`store ${show(withoutPassword(url))} cannot be opened: write one of ${ways}`)
+  const forms = ['file:./data', 'memory:', ...ENGINE_ADDRESSES].map((it) => `'${it}'`).join(', ')
+  throw invalid(`store is ${show(withoutPassword(url))}: use one of ${forms}`)
 }
 
 async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
@@ -60,15 +60,15 @@ async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
 }
 
 /**
- * A server makes the key of lease secrets after the store. So where only the key is left, the store
- * was lost, and with it the access tokens: an empty store in its place would let anybody in.
+ * A server creates the secrets key after the store. If only the key exists, the store and its access
+ * tokens were lost, and an empty store in its place would give everybody access.
  */
 async function refuseLostStore(folder: string): Promise<void> {
   const names: string[] = await readdir(folder).catch(() => [])
   if (!names.includes(SECRETS_KEY) || (await holdsStore(folder))) return
   throw new LeaseholdError(
     'storage-damaged',
-    `${folder} has the ${SECRETS_KEY} of a store, but the store is gone. Restore it from a backup with \`leasehold restore\`, or move the folder away and make an empty store with \`leasehold restore --empty\`: then every lease and every access token is lost`,
+    `${folder} contains ${SECRETS_KEY} but no store. Restore the store from a backup with \`leasehold restore\`; or move the folder away and create an empty store with \`leasehold restore --empty\`, which loses every lease and every access token`,
   )
 }
 
@@ -76,29 +76,28 @@ function isFolder(url: string): boolean {
   return url.startsWith('file:') && url.length > 'file:'.length
 }
 
-/** The folder that `file:./data`, relative to the working directory, or `file:///data` names. */
+/** The folder of `file:./data` (relative to the working directory) or `file:///data`. */
 export function folderOf(url: string): string {
   if (isFolder(url)) return resolve(url.startsWith('file://') ? fileURLToPath(url) : url.slice(5))
-  throw invalid(`store ${show(withoutPassword(url))} is in no folder: write 'file:./data'`)
+  throw invalid(`store is ${show(withoutPassword(url))}, which has no folder: use 'file:./data'`)
 }
 
-/** How many changes a memory store may make in a millisecond, on average over its life. */
+/** The most changes per millisecond of a memory store, on average over its life. */
 const CHANGES_PER_MS = 2048
 
 /**
- * Where the tokens of a memory store begin, that forgets them with its process while its clients and
- * their fences live on.
+ * The first fencing token of a memory store. The store loses its tokens when its process ends, but
+ * its clients and their fences live on, so a restarted store must not repeat tokens.
  *
- * The time of the start in milliseconds, times 2048. The store that was there before had started at
- * an earlier time t, and has made n changes since: its last token is 2048·t + n. The next one's first
- * is higher as long as n < 2048·(now − t), that is, as long as it has made fewer than two million
- * changes a second on the average of its whole life. That is several times what a stream
- * can carry and more than the kernel can do, so the tokens cannot meet; and they stay safe integers
- * until the year 2109. Lease ids hold the revision of their grant, so they do not meet either: a
- * lease of the old store is unknown to the new one, never another's.
+ * The first token is the start time in milliseconds times 2048. A store that started at time t and
+ * made n changes has 2048·t + n as its last token. The next store starts above it if
+ * n < 2048·(now − t), which is fewer than two million changes a second on average. That is several
+ * times what a stream can carry and more than the kernel can do. Tokens stay safe integers until the
+ * year 2109. Lease ids contain the revision of their grant, so they do not repeat either: the new
+ * store does not know a lease of the old one.
  *
- * It rests on the machine's clock. Where that is set back, between two starts, by more than the
- * first store had lived, tokens repeat: hence a memory store promises tokens only for its process.
+ * This depends on the machine's clock. If it is set back between two starts by more than the first
+ * store lived, tokens repeat. A memory store therefore promises tokens only within its process.
  */
 export function epochOf(now: number): number {
   return Math.floor(now) * CHANGES_PER_MS

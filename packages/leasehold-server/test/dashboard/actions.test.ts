@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { Gate } from '../changed-store.ts'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
-import { World } from './world.ts'
+import { TestClients } from './test-clients.ts'
 
 describeInBrowser('what is done at the dashboard', () => {
   let browser: Browser
@@ -77,7 +77,7 @@ describeInBrowser('what is done at the dashboard', () => {
     const lease = await scene.lease('ada', ['jobs/1'])
     await begin(`leases/${lease}`)
     const gate = new Gate()
-    await page.route('**/dashboard/acts', async (route) => {
+    await page.route('**/dashboard/actions', async (route) => {
       await gate.opened
       await route.continue()
     })
@@ -120,7 +120,7 @@ describeInBrowser('what is done at the dashboard', () => {
   })
 
   it('drains an instance and returns it', async () => {
-    await using world = await World.open(scene, 'ada')
+    await using world = await TestClients.open(scene, 'ada')
     const { registry } = world.leasehold
     await registry.register('embedder', { id: 'i-1' })
     await begin('services')
@@ -133,13 +133,13 @@ describeInBrowser('what is done at the dashboard', () => {
     await confirm('Return it', 'upgraded')
     await page.getByText('1 of 1 healthy').waitFor()
     expect(await registry.find('embedder')).toHaveLength(1)
-    const acts = scene.audit.map(({ action, why }) => `${action}: ${why}`)
-    expect(acts).toContain('drain: upgrade')
-    expect(acts).toContain('return: upgraded')
+    const actions = scene.audit.map(({ action, why }) => `${action}: ${why}`)
+    expect(actions).toContain('drain: upgrade')
+    expect(actions).toContain('return: upgraded')
   })
 
   it('ends a term and a session', async () => {
-    await using world = await World.open(scene, 'ada')
+    await using world = await TestClients.open(scene, 'ada')
     const other = await world.as('bo')
     const term = await world.leasehold.election('boss').campaign()
     const next = other.election('boss').campaign()

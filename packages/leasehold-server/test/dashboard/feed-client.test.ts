@@ -33,9 +33,9 @@ afterEach(() => {
 
 it('finds out that the server went away while the page was hidden', () => {
   const silent = vi.fn()
-  const feed = new FeedClient({ beat: () => {}, time: () => {}, silent })
+  const feed = new FeedClient({ heartbeat: () => {}, time: () => {}, silent })
   feed.open()
-  made[0]!.onmessage({ data: JSON.stringify({ type: 'past', samples: [] }) })
+  made[0]!.onmessage({ data: JSON.stringify({ type: 'history', samples: [] }) })
   page.hidden = true
   vi.advanceTimersByTime(60_000)
   expect(silent).not.toHaveBeenCalled()

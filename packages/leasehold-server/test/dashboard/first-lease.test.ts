@@ -115,11 +115,11 @@ describeInBrowser('the first lease, step by step', () => {
     expect(await page.locator('.first').textContent()).not.toContain('LEASEHOLD_')
   })
 
-  it('says of what a demonstration left behind that it runs no more', async () => {
+  it('says of what a demo left behind that it runs no more', async () => {
     await scene.lease('demo:ada', ['pool/demo-gpu/definition'], { ttl: Infinity })
     const page = await begin()
-    const remains = page.locator('.demonstrate')
-    await remains.getByRole('heading', { name: 'A demonstration was here' }).waitFor()
+    const remains = page.locator('.demo-control')
+    await remains.getByRole('heading', { name: 'A demo was here' }).waitFor()
     expect(await remains.textContent()).not.toContain('is a fleet in this server')
     await remains.getByRole('button', { name: 'Clear it away' }).click()
     await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()

@@ -7,7 +7,7 @@ import { createServer } from '../../src/index.ts'
 import { Place } from '../server-process.ts'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
-import { World } from './world.ts'
+import { TestClients } from './test-clients.ts'
 
 /** What Chromium says of a stream that breaks, and of one that cannot be opened. */
 const BROKEN = /WebSocket connection to .* failed|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE/
@@ -118,7 +118,7 @@ describeInBrowser('the dashboard, live', () => {
     await page.getByRole('button', { name: 'End it now…' }).click()
     await page.getByLabel('Reason').fill('stuck')
     visit!.expected.push(/ERR_FAILED|Failed to load/)
-    await page.route('**/dashboard/acts', (route) => route.abort())
+    await page.route('**/dashboard/actions', (route) => route.abort())
     await page.getByRole('dialog').getByRole('button', { name: 'End it now' }).click()
     const said = 'It is not known whether it was done: the server did not answer'
     await page.getByRole('alert').getByText(said).waitFor()
@@ -226,7 +226,7 @@ describeInBrowser('the dashboard, live', () => {
   it('shows what anybody writes as text, and never as part of the page', async () => {
     const one = await scene()
     const evil = '<img src=x onerror="document.title=1">'
-    await using world = await World.open(one, evil)
+    await using world = await TestClients.open(one, evil)
     await world.leasehold.registry.register('embedder', {
       ...{ id: 'i', metadata: { evil }, zone: evil, address: evil },
     })

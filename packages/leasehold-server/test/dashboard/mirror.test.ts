@@ -2,11 +2,11 @@ import { memoryStore } from 'leasehold/memory'
 import { type Event, isLeaseholdError, type LeaseStore } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
-import { loadKeys, loadLeases, watchFrom } from '../../dashboard/live/loading.ts'
-import { FoldedLines } from '../../dashboard/model/folded-lines.ts'
+import { loadKeys, loadLeases, watchFrom } from '../../dashboard/live/load-store.ts'
 import { KeyTree, type TreeNode } from '../../dashboard/model/key-tree.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
 import { SortedNames } from '../../dashboard/model/sorted-names.ts'
+import { VisibleRows } from '../../dashboard/model/visible-rows.ts'
 
 /** Numbers that look like chance, and are the same each time. */
 function chances(seed: number): (below: number) => number {
@@ -27,7 +27,7 @@ async function mirrorOf(store: LeaseStore) {
   const watch = watchFrom(store, '', read, {
     now: (event) => mirror.apply(event),
     before: (event) => void before.push(event),
-    told: () => {},
+    received: () => {},
     missed: () => void missed.times++,
     broken: () => {},
   })
@@ -78,7 +78,7 @@ describe('the tree of keys, with chains of folders as one line each', () => {
     const keys = Array.from({ length: 60 }, () =>
       Array.from({ length: 1 + chance(7) }, part).join('/'),
     )
-    const lines = new FoldedLines(tree)
+    const lines = new VisibleRows(tree)
     const laidOut = () => {
       const all: string[] = []
       const walk = (node: TreeNode, depth: number) => {
@@ -119,7 +119,7 @@ describe('the tree of keys, with chains of folders as one line each', () => {
   it('stays open where a key comes between two folders of a chain', () => {
     const tree = new KeyTree()
     tree.add('a/b/c/1')
-    const lines = new FoldedLines(tree)
+    const lines = new VisibleRows(tree)
     lines.toggle(lines.at(0)!.node, true)
     expect([0, 1].map((at) => lines.at(at)!.node.path)).toEqual(['a/b/c', 'a/b/c/1'])
     tree.add('a/2')

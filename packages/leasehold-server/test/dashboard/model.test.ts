@@ -2,16 +2,16 @@ import type { Event } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
 import { concernsOf } from '../../dashboard/model/attention.ts'
 import { electionsOf, placed, spansOf } from '../../dashboard/model/elections.ts'
-import { bytes, countdown, figure, several, spoken } from '../../dashboard/model/format.ts'
+import { bytes, countdown, formatNumber, formatSpan, plural } from '../../dashboard/model/format.ts'
 import { rhythmOf } from '../../dashboard/model/heartbeats.ts'
-import { stripOf } from '../../dashboard/model/known-status.ts'
 import { Mirror } from '../../dashboard/model/mirror.ts'
 import { learntOf, poolNames, poolOf } from '../../dashboard/model/pools.ts'
-import { KINDS, Recent } from '../../dashboard/model/recent.ts'
+import { KINDS, RecentEvents } from '../../dashboard/model/recent-events.ts'
 import { StatusHistory, servicesOf } from '../../dashboard/model/services.ts'
 import { sessionAt, sessionCount, sessionTables } from '../../dashboard/model/sessions.ts'
+import { statusTimeline } from '../../dashboard/model/status-timeline.ts'
 import { routeIn } from '../../dashboard/parts/route.ts'
-import { spreadOf } from '../../src/dashboard/pulse.ts'
+import { quantilesOf } from '../../src/dashboard/live-metrics.ts'
 
 let revision = 0
 
@@ -31,7 +31,13 @@ const instance = (id: string, more: object = {}) =>
   event(`services/embedder/${id}`, { value: JSON.stringify({ zone: 'a', ...more }) })
 
 describe('what needs attention', () => {
-  const nothing = { recent: new Recent(), lapsed: [], trouble: undefined, expiryLag: 1, now: 0 }
+  const nothing = {
+    recent: new RecentEvents(),
+    lapsed: [],
+    storageError: undefined,
+    expiryLag: 1,
+    now: 0,
+  }
 
   it('is nothing where all is well', () => {
     expect(concernsOf({ ...nothing, mirror: mirrorWith(event('a'), instance('i')) })).toEqual([])
@@ -39,7 +45,7 @@ describe('what needs attention', () => {
 
   it('is a store that cannot be written, before all else', () => {
     const mirror = mirrorWith(instance('i', { report: { status: 'critical', count: 1 } }))
-    const concerns = concernsOf({ ...nothing, mirror, trouble: 'the disk is full' })
+    const concerns = concernsOf({ ...nothing, mirror, storageError: 'the disk is full' })
     expect(concerns.map(({ kind, level }) => [kind, level])).toEqual([
       ['trouble', 'bad'],
       ['service', 'bad'],
@@ -94,14 +100,14 @@ describe('what needs attention', () => {
   })
 
   it('is a holder that dies and comes back, again and again; all that it had counts once', () => {
-    const recent = new Recent()
+    const recent = new RecentEvents()
     const live = (...tokens: number[]) => {
-      for (const token of tokens) recent.hear(event('k', { holder: 'cy', token }))
+      for (const token of tokens) recent.add(event('k', { holder: 'cy', token }))
     }
     const die = (at: number, ...tokens: number[]) => {
       const end = { reason: 'expired' } as const
       for (const token of tokens) {
-        recent.hear(event('k', { type: 'removed', holder: 'cy', token, at, end }))
+        recent.add(event('k', { type: 'removed', holder: 'cy', token, at, end }))
       }
     }
     live(1, 2, 3)
@@ -121,23 +127,23 @@ describe('what needs attention', () => {
 
 describe('what happened lately', () => {
   it('is the latest first, of the wanted kinds and with the wanted words', () => {
-    const recent = new Recent()
-    recent.hear(event('jobs/1', { holder: 'Ada' }))
-    recent.hear(event('jobs/1', { type: 'updated' }))
-    recent.hear(event('mail/1', { type: 'removed', end: { reason: 'expired' } }))
+    const recent = new RecentEvents()
+    recent.add(event('jobs/1', { holder: 'Ada' }))
+    recent.add(event('jobs/1', { type: 'updated' }))
+    recent.add(event('mail/1', { type: 'removed', end: { reason: 'expired' } }))
     const all = new Set(KINDS)
-    expect(recent.list({ kinds: all, text: '' }).map(({ type }) => type)).toEqual([
+    expect(recent.list({ kinds: all, search: '' }).map(({ type }) => type)).toEqual([
       ...['removed', 'updated', 'claimed'],
     ])
-    expect(recent.list({ kinds: new Set(['expired']), text: '' })).toHaveLength(1)
-    expect(recent.list({ kinds: all, text: ' ada ' })).toHaveLength(1)
+    expect(recent.list({ kinds: new Set(['expired']), search: '' })).toHaveLength(1)
+    expect(recent.list({ kinds: all, search: ' ada ' })).toHaveLength(1)
   })
 
   it('is bounded, and then still the latest first', () => {
-    const recent = new Recent()
+    const recent = new RecentEvents()
     const first = revision + 1
-    for (let at = 0; at < 5000; at++) recent.hear(event('k'))
-    const kept = recent.list({ kinds: new Set(KINDS), text: '' }).map((it) => it.revision)
+    for (let at = 0; at < 5000; at++) recent.add(event('k'))
+    const kept = recent.list({ kinds: new Set(KINDS), search: '' }).map((it) => it.revision)
     expect(kept).toHaveLength(4000)
     expect(kept[0]).toBe(first + 4999)
     expect(kept.at(-1)).toBe(first + 1000)
@@ -162,11 +168,11 @@ describe('services', () => {
   it('remember how an instance was, and that it was gone', () => {
     const history = new StatusHistory()
     const one = instance('i')
-    history.hear(one)
+    history.add(one)
     const ill = { report: { status: 'critical', note: 'no memory', count: 1 } }
-    history.hear({ ...one, type: 'updated', value: JSON.stringify(ill), at: 2 })
-    history.hear({ ...one, type: 'updated', value: JSON.stringify({ ...ill, load: 3 }), at: 3 })
-    history.hear({ ...one, type: 'removed', at: 4, end: { reason: 'expired' } })
+    history.add({ ...one, type: 'updated', value: JSON.stringify(ill), at: 2 })
+    history.add({ ...one, type: 'updated', value: JSON.stringify({ ...ill, load: 3 }), at: 3 })
+    history.add({ ...one, type: 'removed', at: 4, end: { reason: 'expired' } })
     expect(history.of('embedder/i').map(({ status, note }) => [status, note])).toEqual([
       ['passing', undefined],
       ['critical', 'no memory'],
@@ -175,8 +181,8 @@ describe('services', () => {
   })
 
   it('are unknown for as long as nothing tells how they were', () => {
-    const known = (...more: Parameters<typeof stripOf>) => {
-      const pieces = stripOf(...more)
+    const known = (...more: Parameters<typeof statusTimeline>) => {
+      const pieces = statusTimeline(...more)
       return pieces.map(({ from, to, status }) => [from, to, status])
     }
     const one = { since: 0, status: 'critical', note: 'x' } as const
@@ -249,13 +255,13 @@ describe('pools', () => {
       ...{ halfLife: 1e6, notice: 1, maxHold: 0 },
     })
     const work = { tenant: 'a', kind: 'train', priority: 0, count: 1, where: [], booked: 60_000 }
-    const book = { accounts: {}, open: [], kinds: { train: { 4: 9, 6: 1 } } }
+    const visibleLeases = { accounts: {}, open: [], kinds: { train: { 4: 9, 6: 1 } } }
     const mirror = mirrorWith(
       event('pool/gpu/definition', { value: definition }),
       event('pool/gpu/r/gpu-0', { value: JSON.stringify(work), at: 0 }),
       event('pool/gpu/r/gpu-1', { value: JSON.stringify({ ...work, tenant: 'b' }), at: 0 }),
       event('pool/gpu/line', { mode: 'shared', value: JSON.stringify(work), at: 0 }),
-      event('pool/gpu/books', { mode: 'shared', value: JSON.stringify(book) }),
+      event('pool/gpu/books', { mode: 'shared', value: JSON.stringify(visibleLeases) }),
     )
     expect(poolNames(mirror)).toEqual(['gpu'])
     const pool = poolOf(mirror, 'gpu', 1000, () => 5000)!
@@ -301,15 +307,15 @@ describe('sessions', () => {
 
 describe('figures', () => {
   it('are said as people say them', () => {
-    expect([0, 999, 1500, 90_000, 150_000, 1e7, 3e8, Infinity].map(spoken)).toEqual([
+    expect([0, 999, 1500, 90_000, 150_000, 1e7, 3e8, Infinity].map(formatSpan)).toEqual([
       ...['0 ms', '999 ms', '1.5 s', '90 s', '2.5 min', '2.8 h', '3.5 d', 'ever'],
     ])
     expect([4321, 12_345, Infinity].map(countdown)).toEqual(['4.3 s', '12 s', 'never ends'])
-    expect([0, 0.123, 3, 12.34, 123.4, 12_345].map(figure)).toEqual([
+    expect([0, 0.123, 3, 12.34, 123.4, 12_345].map(formatNumber)).toEqual([
       ...['0', '0.12', '3', '12.3', '123', '12,345'],
     ])
     expect([bytes(170 * 2 ** 20), bytes(3 * 2 ** 30)]).toEqual(['170 MiB', '3.0 GiB'])
-    expect([several(1, 'key'), several(1200, 'key')]).toEqual(['1 key', '1,200 keys'])
+    expect([plural(1, 'key'), plural(1200, 'key')]).toEqual(['1 key', '1,200 keys'])
   })
 
   it('of heartbeats are a rhythm from three on', () => {
@@ -321,9 +327,9 @@ describe('figures', () => {
   })
 
   it('of commits are what was added to a histogram, in milliseconds', () => {
-    expect(spreadOf([0.001, 0.002], [1, 1, 0], [1, 1, 0])).toBeUndefined()
-    expect(spreadOf([0.001, 0.002], [0, 0, 0], [10, 0, 0])!.median).toBeCloseTo(0.5)
-    expect(spreadOf([0.001, 0.002], [5, 0, 0], [5, 10, 0])!.high).toBeCloseTo(1.99)
+    expect(quantilesOf([0.001, 0.002], [1, 1, 0], [1, 1, 0])).toBeUndefined()
+    expect(quantilesOf([0.001, 0.002], [0, 0, 0], [10, 0, 0])!.median).toBeCloseTo(0.5)
+    expect(quantilesOf([0.001, 0.002], [5, 0, 0], [5, 10, 0])!.high).toBeCloseTo(1.99)
   })
 })
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { scaleOf } from '../../dashboard/parts/plot.tsx'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
-import { World } from './world.ts'
+import { TestClients } from './test-clients.ts'
 
 const NARROW = { viewport: { width: 390, height: 844 } }
 
@@ -26,11 +26,11 @@ describeInBrowser('the dashboard, read closely', () => {
   }
 
   describe('on a server that is used', () => {
-    let world: World
+    let world: TestClients
 
     beforeAll(async () => {
       scene = await Scene.open()
-      world = await World.open(scene, 'world')
+      world = await TestClients.open(scene, 'world')
       await world.fill()
     })
 

@@ -2,7 +2,7 @@ import { memoryStore } from 'leasehold/memory'
 import type { LeaseStore } from 'leasehold/port'
 import { WebSocket } from 'ws'
 import { type AuditEntry, parseRight } from '../../src/access/index.ts'
-import type { FeedMessage } from '../../src/dashboard/sample.ts'
+import type { FeedMessage } from '../../src/dashboard/feed-messages.ts'
 import { createServer, type LeaseServer } from '../../src/index.ts'
 
 /** A server of a test's own, with what it has written down. */

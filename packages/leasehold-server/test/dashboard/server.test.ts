@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FeedReader, Scene } from './scene.ts'
-import { World } from './world.ts'
+import { TestClients } from './test-clients.ts'
 
 let scene: Scene
 const readers: FeedReader[] = []
@@ -111,7 +111,7 @@ describe('signing in', () => {
       cookie.replace(/=.*/, '='),
     ]) {
       const me = await scene.ask('GET /dashboard/me', undefined, { cookie: other })
-      expect(await me.json()).toEqual({ wantsToken: expect.any(String) })
+      expect(await me.json()).toEqual({ signIn: expect.any(String) })
       const read = await scene.ask('GET /v1/keys', undefined, { cookie: other })
       expect(read.status).toBe(401)
     }
@@ -122,7 +122,7 @@ describe('signing in', () => {
     await scene.token('bob', 'read:')
     const { cookie } = await scene.signIn(token)
     const reader = feed({ cookie })
-    await reader.told('past')
+    await reader.told('history')
     const ended = reader.ended()
     await scene.server.access.tokens.revoke('ann', 'root')
     expect(await ended).toBe(4005)
@@ -135,8 +135,8 @@ describe('signing in', () => {
     const { cookie } = await scene.signIn(await scene.token('ann', 'all:'))
     const foreign = { cookie, origin: 'https://evil.example' }
     expect((await scene.ask('GET /v1/keys', undefined, foreign)).status).toBe(401)
-    const act = { act: 'revoke', lease: '0.1', why: 'x' }
-    expect((await scene.ask('POST /dashboard/acts', act, foreign)).status).toBe(403)
+    const action = { action: 'revoke', lease: '0.1', why: 'x' }
+    expect((await scene.ask('POST /dashboard/actions', action, foreign)).status).toBe(403)
     expect(await feed(foreign).ended()).toBe(403)
     expect((await scene.ask('GET /v1/keys', undefined, { cookie })).status).toBe(200)
   })
@@ -146,13 +146,13 @@ describe('the feed', () => {
   it('tells how the server does every second, and the heartbeats of what is looked at', async () => {
     const [seen, other] = [await scene.lease('ada', ['a']), await scene.lease('bo', ['b'])]
     const reader = feed()
-    expect((await reader.told('past')).samples).toEqual([])
+    expect((await reader.told('history')).samples).toEqual([])
     reader.socket.send(JSON.stringify({ leases: [seen] }))
     const first = await reader.told('sample')
-    expect(first.state).toMatchObject({ lapsed: [], demonstration: 'off' })
+    expect(first.state).toMatchObject({ lapsed: [], demo: 'off' })
     for (const lease of [seen, other]) await scene.ask(`PUT /v1/leases/${lease}`)
-    const { beats } = await reader.told('beats')
-    expect(beats.map(([lease]) => lease)).toEqual([seen])
+    const { heartbeats } = await reader.told('heartbeats')
+    expect(heartbeats.map(([lease]) => lease)).toEqual([seen])
     const { sample } = await reader.told('sample', (it) => it.sample.renewals > 0)
     expect(sample.renewals).toBeGreaterThan(0.5)
     const counted = await reader.told('sample', (it) => it.state.leases !== undefined)
@@ -170,7 +170,7 @@ describe('the feed', () => {
   it('tells the past to one who comes later', async () => {
     const first = feed()
     await first.told('sample')
-    expect((await feed().told('past')).samples.length).toBeGreaterThan(0)
+    expect((await feed().told('history')).samples.length).toBeGreaterThan(0)
   })
 
   it('is for those who may read all keys, and for no other page', async () => {
@@ -179,7 +179,7 @@ describe('the feed', () => {
     expect(await feed({ authorization: `Bearer ${some}` }).ended()).toBe(403)
     expect(await feed().ended()).toBe(401)
     const all = await scene.token('wall', 'read,watch:')
-    await feed({ authorization: `Bearer ${all}` }).told('past')
+    await feed({ authorization: `Bearer ${all}` }).told('history')
   })
 
   it.each([
@@ -189,21 +189,21 @@ describe('the feed', () => {
     JSON.stringify({ leases: Array(501).fill('1') }),
   ])('closes on what it cannot read: %.20s', async (text) => {
     const reader = feed()
-    await reader.told('past')
+    await reader.told('history')
     const ended = reader.ended()
     reader.socket.send(text)
     expect(await ended).toBe(4000)
   })
 })
 
-describe('acts', () => {
-  const act = (body: object, headers?: Record<string, string>) =>
-    scene.ask('POST /dashboard/acts', body, headers)
+describe('actions', () => {
+  const perform = (body: object, headers?: Record<string, string>) =>
+    scene.ask('POST /dashboard/actions', body, headers)
 
   it('end a lease, with a reason that is told and written down, where nobody is known', async () => {
     const lease = await scene.lease('ada', ['a'])
-    expect((await act({ act: 'revoke', lease, why: ' ' })).status).toBe(400)
-    expect((await act({ act: 'revoke', lease, why: 'stuck' })).status).toBe(200)
+    expect((await perform({ action: 'revoke', lease, why: ' ' })).status).toBe(400)
+    expect((await perform({ action: 'revoke', lease, why: 'stuck' })).status).toBe(200)
     const { end } = await scene.store.read({ lease })
     expect(end).toEqual({ reason: 'revoked', by: 'dashboard', why: 'stuck' })
     const done = {
@@ -214,13 +214,13 @@ describe('acts', () => {
       outcome: 'done',
     }
     expect(scene.audit).toEqual([done])
-    expect((await act({ act: 'revoke', lease, why: 'again' })).status).toBe(410)
+    expect((await perform({ action: 'revoke', lease, why: 'again' })).status).toBe(410)
     expect(scene.audit.at(-1)).toMatchObject({ outcome: 'lease-ended' })
   })
 
   it('break a lease: it lives until the period is over, and no longer', async () => {
     const lease = await scene.lease('ada', ['a'])
-    expect((await act({ act: 'break', lease, after: 60_000, why: 'move' })).status).toBe(200)
+    expect((await perform({ action: 'break', lease, after: 60_000, why: 'move' })).status).toBe(200)
     await scene.store.renew([lease])
     const reading = await scene.store.read({ lease })
     expect(reading.lease!.endOfLife).toBeLessThan(Infinity)
@@ -232,7 +232,7 @@ describe('acts', () => {
     const next = await scene.lease('bo', ['a'])
     const { claims } = await scene.store.read({ key: 'a' })
     const { token } = claims[0]!
-    expect((await act({ act: 'take', key: 'a', token, why: 'stuck' })).status).toBe(200)
+    expect((await perform({ action: 'take', key: 'a', token, why: 'stuck' })).status).toBe(200)
     expect((await scene.store.read({ key: 'a' })).claims.map((it) => it.lease)).toEqual([next])
     expect((await scene.store.read({ lease })).claims.map((it) => it.key)).toEqual(['b'])
     expect(scene.audit).toMatchObject([
@@ -241,35 +241,35 @@ describe('acts', () => {
   })
 
   it('drain an instance whatever the reason says, also where it is cut within a character', async () => {
-    await using world = await World.open(scene, 'ada')
+    await using world = await TestClients.open(scene, 'ada')
     const { registry } = world.leasehold
     await registry.register('embedder', { id: 'i-1' })
     for (const length of [176, 177, 178]) {
       const target = { service: 'embedder', instance: 'i-1' }
-      await act({ act: 'drain', ...target, why: `${'x'.repeat(length)}😀` })
+      await perform({ action: 'drain', ...target, why: `${'x'.repeat(length)}😀` })
       expect(await registry.find('embedder')).toEqual([])
-      await act({ act: 'return', ...target, why: 'done' })
+      await perform({ action: 'return', ...target, why: 'done' })
     }
   })
 
   it('drain an instance: what it says of itself does not bring it back, but returning it does', async () => {
-    await using world = await World.open(scene, 'agent')
+    await using world = await TestClients.open(scene, 'agent')
     const { registry } = world.leasehold
     const instance = await registry.register('embedder', { id: 'i-1' })
-    const drain = { act: 'drain', service: 'embedder', instance: 'i-1', why: 'upgrade' }
-    expect((await act(drain)).status).toBe(200)
+    const drain = { action: 'drain', service: 'embedder', instance: 'i-1', why: 'upgrade' }
+    expect((await perform(drain)).status).toBe(200)
     expect(await registry.find('embedder')).toEqual([])
     await instance.report('passing', 'I am well')
     const [found] = await registry.find('embedder', { status: 'any' })
     expect(found).toMatchObject({ status: 'critical', note: 'drained by dashboard: upgrade' })
-    expect((await act({ ...drain, act: 'return', why: 'done' })).status).toBe(200)
+    expect((await perform({ ...drain, action: 'return', why: 'done' })).status).toBe(200)
     expect(await registry.find('embedder')).toHaveLength(1)
     expect(scene.audit.map(({ action, why }) => [action, why])).toContainEqual(['drain', 'upgrade'])
     expect(scene.audit.map(({ action, why }) => [action, why])).toContainEqual(['return', 'done'])
-    await act(drain)
+    await perform(drain)
     await instance.release()
     expect((await scene.store.read({ prefix: 'health/' })).keys).toEqual([])
-    expect((await act(drain)).status).toBe(404)
+    expect((await perform(drain)).status).toBe(404)
   })
 
   it('are for those with the right, and go by their name', async () => {
@@ -277,9 +277,13 @@ describe('acts', () => {
     const other = await scene.lease('ada', ['mail/1'])
     const { cookie } = await scene.signIn(await scene.token('ops', 'read,watch:', 'admin:jobs/'))
     const { cookie: wall } = await scene.signIn(await scene.token('wall', 'read,watch:'))
-    expect((await act({ act: 'revoke', lease, why: 'x' }, { cookie: wall })).status).toBe(403)
-    expect((await act({ act: 'revoke', lease: other, why: 'x' }, { cookie })).status).toBe(403)
-    expect((await act({ act: 'revoke', lease, why: 'stuck' }, { cookie })).status).toBe(200)
+    expect((await perform({ action: 'revoke', lease, why: 'x' }, { cookie: wall })).status).toBe(
+      403,
+    )
+    expect((await perform({ action: 'revoke', lease: other, why: 'x' }, { cookie })).status).toBe(
+      403,
+    )
+    expect((await perform({ action: 'revoke', lease, why: 'stuck' }, { cookie })).status).toBe(200)
     expect((await scene.store.read({ lease })).end).toMatchObject({ by: 'ops', why: 'stuck' })
     expect(scene.audit.map(({ by, outcome }) => [by, outcome])).toEqual([
       ['wall', 'forbidden'],
@@ -290,23 +294,23 @@ describe('acts', () => {
 
   it.each([
     {},
-    { act: 'revoke', why: 'x' },
-    { act: 'break', lease: '1.1', why: 'x' },
-    { act: 'explode', lease: '1.1', why: 'x' },
-    { act: 'revoke', lease: '1.1' },
+    { action: 'revoke', why: 'x' },
+    { action: 'break', lease: '1.1', why: 'x' },
+    { action: 'explode', lease: '1.1', why: 'x' },
+    { action: 'revoke', lease: '1.1' },
   ])('are refused where they make no sense: %j', async (body) => {
-    expect((await act(body)).status).toBe(400)
+    expect((await perform(body)).status).toBe(400)
   })
 })
 
-describe('the demonstration', () => {
-  const demonstrate = (method: string, headers?: Record<string, string>) =>
-    scene.ask(`${method} /dashboard/demonstration`, undefined, headers)
+describe('the demo', () => {
+  const setDemo = (method: string, headers?: Record<string, string>) =>
+    scene.ask(`${method} /dashboard/demo`, undefined, headers)
 
   it('is all there, called demo, and gone with one call', async () => {
     const mine = await scene.lease('me', ['mine'])
-    expect((await demonstrate('PUT')).status).toBe(200)
-    expect((await demonstrate('PUT')).status).toBe(200)
+    expect((await setDemo('PUT')).status).toBe(200)
+    expect((await setDemo('PUT')).status).toBe(200)
     const { keys } = await scene.store.read({ prefix: '', limit: 10_000 })
     for (const prefix of ['services/demo-', 'election/demo-', 'pool/demo-', 'nodes/demo-']) {
       expect(
@@ -317,7 +321,7 @@ describe('the demonstration', () => {
     for (const { key, claims } of keys) {
       if (key !== 'mine') expect(claims[0]!.holder).toMatch(/^demo:/)
     }
-    expect((await demonstrate('DELETE')).status).toBe(200)
+    expect((await setDemo('DELETE')).status).toBe(200)
     const left = await scene.store.read({ prefix: '', limit: 10_000 })
     expect(left.keys.map(({ key }) => key)).toEqual(['mine'])
     const { leases } = await scene.store.read({ leases: true, limit: 10_000 })
@@ -327,13 +331,13 @@ describe('the demonstration', () => {
   it('clears away what a server did not get to end', async () => {
     await scene.lease('demo:ada', ['pool/demo-gpu/definition'], { ttl: Infinity })
     await scene.lease('somebody', ['pool/demo-gpu/r/1'])
-    await demonstrate('DELETE')
+    await setDemo('DELETE')
     const { keys } = await scene.store.read({ prefix: '' })
     expect(keys.map(({ key }) => key)).toEqual(['pool/demo-gpu/r/1'])
   })
 
   it('leaves nothing behind when the server stops', async () => {
-    await demonstrate('PUT')
+    await setDemo('PUT')
     await scene.server.close()
     const { keys } = await scene.store.read({ prefix: '' })
     expect(keys).toEqual([])
@@ -341,8 +345,8 @@ describe('the demonstration', () => {
 
   it('is for those who may do everything', async () => {
     const { cookie } = await scene.signIn(await scene.token('wall', 'read,watch,claim:'))
-    expect((await demonstrate('PUT', { cookie })).status).toBe(403)
-    expect((await demonstrate('PUT', { origin: 'https://evil.example' })).status).toBe(403)
-    expect((await demonstrate('PUT')).status).toBe(401)
+    expect((await setDemo('PUT', { cookie })).status).toBe(403)
+    expect((await setDemo('PUT', { origin: 'https://evil.example' })).status).toBe(403)
+    expect((await setDemo('PUT')).status).toBe(401)
   })
 })

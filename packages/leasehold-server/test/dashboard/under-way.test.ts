@@ -72,7 +72,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await visit.live()
     visit.expected.push(BROKEN)
     const gate = new Gate()
-    await page.route('**/dashboard/acts', async (route) => {
+    await page.route('**/dashboard/actions', async (route) => {
       await gate.opened
       await route.abort()
     })

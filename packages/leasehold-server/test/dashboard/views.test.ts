@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
-import { World } from './world.ts'
+import { TestClients } from './test-clients.ts'
 
 const VIEWS = ['Overview', 'Keys', 'Leases', 'Services', 'Elections', 'Pools', 'Sessions']
 
@@ -20,11 +20,11 @@ describeInBrowser('the dashboard in a browser', () => {
   afterAll(() => browser?.close())
 
   describe('on a server that is used', () => {
-    let world: World
+    let world: TestClients
 
     beforeAll(async () => {
       scene = await Scene.open()
-      world = await World.open(scene, 'world')
+      world = await TestClients.open(scene, 'world')
       await world.fill()
     })
 
@@ -245,12 +245,12 @@ describeInBrowser('the dashboard in a browser', () => {
       }
     })
 
-    it('starts a demonstration, marks it, and ends it with one click', async () => {
+    it('starts a demo, marks it, and ends it with one click', async () => {
       visit = await Visit.open(browser, scene.url)
       await visit.live()
       const { page } = visit
       await page.getByRole('button', { name: 'Try it' }).click()
-      await page.getByText('A demonstration runs in this server').waitFor()
+      await page.getByText('A demo runs in this server').waitFor()
       await visit.to('Services')
       await page.getByRole('heading', { name: /demo-embedder demo/ }).waitFor()
       await visit.to('Pools')

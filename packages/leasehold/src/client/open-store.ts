@@ -17,8 +17,8 @@ export async function openStore(
     clock,
     random,
     callTimeout,
-    token,
-  }: Pick<Settings, 'clock' | 'random' | 'callTimeout' | 'token'>,
+    accessToken,
+  }: Pick<Settings, 'clock' | 'random' | 'callTimeout' | 'accessToken'>,
 ): Promise<LeaseStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/.exec(url)?.[1]
   if (scheme === 'memory') {
@@ -32,7 +32,7 @@ export async function openStore(
   }
   if (/^(https?|wss?)$/.test(scheme ?? '')) {
     const { remoteStore } = await import('../stores/remote/index.ts')
-    return remoteStore(url, { clock, random, timeout: callTimeout, token })
+    return remoteStore(url, { clock, random, timeout: callTimeout, accessToken })
   }
   if (scheme === 'etcd' || scheme === 'etcds') {
     const { etcdAddress, etcdStore } = await import('../logs/etcd/index.ts')

@@ -23,7 +23,9 @@ export interface ClientOptions {
   readonly drift?: number | undefined
   /** How much sooner than it must the client stops believing. 50 ms or 5 % of the ttl if not given. */
   readonly margin?: Duration | undefined
-  /** For the URL of a server that wants to know who this is: see `leasehold token create`. */
+  /** For a server's URL: the access token that `leasehold access-token create` printed. */
+  readonly accessToken?: string | undefined
+  /** @deprecated Use `accessToken`. */
   readonly token?: string | undefined
   /** How long one call of the store may take before it is sent again or given up. 5 s if not given. */
   readonly callTimeout?: Duration | undefined
@@ -42,7 +44,7 @@ export interface Settings extends Caution {
   readonly holder: string
   readonly callTimeout: number
   readonly jitter: number
-  readonly token: string | undefined
+  readonly accessToken: string | undefined
   readonly logger: Logger | undefined
   readonly telemetry: Telemetry | undefined
   readonly clock: Clock
@@ -55,7 +57,7 @@ export function settingsOf(options: ClientOptions): Settings {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options is ${show(options)}: it must be an object`)
   }
-  const { logger, telemetry, token } = options
+  const { logger, telemetry, accessToken = options.token } = options
   checkLogger(logger)
   const { margin, callTimeout, clock = systemClock, random = systemRandom } = options
   return {
@@ -64,7 +66,7 @@ export function settingsOf(options: ClientOptions): Settings {
     margin: margin === undefined ? undefined : finite('margin', margin),
     callTimeout: callTimeout === undefined ? 5000 : positive('callTimeout', callTimeout),
     jitter: partOf('jitter', options.jitter, 0.1),
-    token,
+    accessToken,
     logger,
     telemetry,
     clock,

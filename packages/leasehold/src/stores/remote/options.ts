@@ -30,7 +30,9 @@ export interface RemoteStoreOptions {
   readonly tied?: boolean | { readonly linger: Duration } | undefined
   /** After this long without a message, the server is pinged; after as long again, it is given up. */
   readonly silence?: Duration | undefined
-  /** Identifies the caller to a server that requires it: the output of `leasehold token create`. */
+  /** The access token that `leasehold access-token create` printed. */
+  readonly accessToken?: string | undefined
+  /** @deprecated Use `accessToken`. */
   readonly token?: string | undefined
   /** Sent with the request that opens the stream, for a proxy in between. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -53,9 +55,11 @@ export function connectionOptionsOf(
   url: string | URL,
   options: RemoteStoreOptions,
 ): ServerConnectionOptions {
-  const { clock = systemClock, random = systemRandom, token, tls } = options
-  checkHeaders(options)
-  const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) }
+  const { clock = systemClock, random = systemRandom, tls } = options
+  const accessToken = accessTokenOf(options)
+  checkHeaders(accessToken, options.headers)
+  const bearer = accessToken && { authorization: `Bearer ${accessToken}` }
+  const headers = { ...options.headers, ...bearer }
   return {
     url: streamOf(url),
     socket: options.socket ?? overHttp,
@@ -69,11 +73,15 @@ export function connectionOptionsOf(
   }
 }
 
-/** Neither a token nor the value of a header is shown: both may be secrets. */
-function checkHeaders({ token = '', headers = {} }: RemoteStoreOptions): void {
-  if (!HEADER_VALUE.test(token)) {
+export function accessTokenOf({ accessToken, token }: RemoteStoreOptions): string | undefined {
+  return accessToken ?? token
+}
+
+/** The message shows neither the access token nor the value of a header: both may be secrets. */
+function checkHeaders(accessToken = '', headers: RemoteStoreOptions['headers'] = {}): void {
+  if (!HEADER_VALUE.test(accessToken)) {
     throw invalid(
-      'token has a character that no header may have, such as a line break: give it as it was printed',
+      'accessToken has a character that no header may have, such as a line break: use it as it was printed',
     )
   }
   for (const [name, value] of Object.entries(headers)) {

@@ -41,7 +41,7 @@ import {
 } from './answers.ts'
 import { Calls } from './calls.ts'
 import { LeaseSecrets } from './lease-secrets.ts'
-import { connectionOptionsOf, type RemoteStoreOptions } from './options.ts'
+import { accessTokenOf, connectionOptionsOf, type RemoteStoreOptions } from './options.ts'
 import type { AnswerMessage, ServerMessage, Welcome } from './protocol.ts'
 import {
   inGroups,
@@ -68,7 +68,7 @@ export async function remoteStore(
   options: RemoteStoreOptions = {},
 ): Promise<LeaseStore> {
   const store = await RemoteStore.open(connectionOptionsOf(url, options))
-  const isKnown = options.token !== undefined || options.tls?.cert !== undefined
+  const isKnown = accessTokenOf(options) !== undefined || options.tls?.cert !== undefined
   return isKnown ? new LeaseSecrets(store) : store
 }
 

@@ -246,5 +246,5 @@ function said(error: Error & { readonly errors?: readonly Error[] }): string {
 /** Why the server rejects us. */
 function refusalIn(headers: IncomingHttpHeaders): string {
   const said = /error_description="([^"]*)"/.exec(headers['www-authenticate'] ?? '')?.[1]
-  return said ?? 'the server wants a token'
+  return said ?? 'the server requires an access token'
 }

@@ -1,0 +1,61 @@
+import { memoryStore } from 'leasehold/memory'
+import { LeaseholdError, type LeaseStore, systemClock, systemRandom } from 'leasehold/port'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Demo } from '../../demo/index.ts'
+import { changedStore } from '../changed-store.ts'
+
+const log = pino({ level: 'silent' })
+
+describe('the demo', () => {
+  let store: LeaseStore
+
+  beforeEach(() => {
+    store = memoryStore()
+  })
+
+  afterEach(() => store.close())
+
+  const made = (on: LeaseStore = store) =>
+    new Demo({ store: on, clock: systemClock, random: systemRandom, log })
+
+  const keys = async () => (await store.read({ prefix: '' })).keys.map(({ key }) => key)
+
+  it('is not started again by one who waited for its end while the server stops', async () => {
+    const demo = made()
+    await demo.start()
+    const ending = demo.end()
+    const started = demo.start().catch(() => {})
+    await demo.stop()
+    await Promise.all([ending, started])
+    expect(demo.state).toBe('off')
+    expect(await keys()).toEqual([])
+  })
+
+  it('is not started by one who comes when the server stops', async () => {
+    const demo = made()
+    await demo.stop()
+    await expect(demo.start()).rejects.toMatchObject({ code: 'closed' })
+    expect(await keys()).toEqual([])
+  })
+
+  it('is off where it could not be started, and can then be', async () => {
+    let isFull = true
+    const full = changedStore(store, {
+      grant: (request) => {
+        const isNode = request.claims?.some(({ key }) => key.startsWith('services/demo-')) ?? false
+        if (!isFull || !isNode) return store.grant(request)
+        return Promise.reject(new LeaseholdError('storage-full', 'there is no space'))
+      },
+    })
+    const demo = made(full)
+    await expect(demo.start()).rejects.toMatchObject({ code: 'storage-full' })
+    expect(demo.state).toBe('off')
+    expect(await keys()).toEqual([])
+    isFull = false
+    await demo.start()
+    expect(demo.state).toBe('running')
+    await demo.end()
+    expect(await keys()).toEqual([])
+  })
+})

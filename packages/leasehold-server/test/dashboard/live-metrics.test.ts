@@ -1,0 +1,113 @@
+import { memoryStore } from 'leasehold/memory'
+import type { LeaseStore } from 'leasehold/port'
+import { TestClock } from 'leasehold/testing'
+import { pino } from 'pino'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { FeedMessage, Sample } from '../../src/dashboard/feed-messages.ts'
+import { LiveMetrics, type Viewer } from '../../src/dashboard/live-metrics.ts'
+import { measuredStore } from '../../src/operations/index.ts'
+
+/** One who looks, with the samples that were told, those of the past among them. */
+class TestViewer implements Viewer {
+  readonly follows = new Set<string>()
+  samples: Sample[] = []
+
+  send(message: FeedMessage): void {
+    if (message.type === 'history') this.samples = [...message.samples]
+    else if (message.type === 'sample') this.samples.push(message.sample)
+  }
+
+  get lags(): (number | undefined)[] {
+    return this.samples.map(({ expiryLag }) => expiryLag)
+  }
+}
+
+describe('how late leases expire, second by second', () => {
+  const clock = new TestClock()
+  let liveMetrics: LiveMetrics
+
+  const begin = (change: (store: LeaseStore) => Partial<LeaseStore> = () => ({})) => {
+    const store = memoryStore({ clock })
+    const unmeasured: LeaseStore = { ...bound(store), ...change(store) }
+    const measured = measuredStore(store, clock)
+    const surroundings = { clock, log: pino({ level: 'silent' }), stats: { connections: 0 } }
+    liveMetrics = new LiveMetrics({
+      ...{ store: measured, unmeasured, ...surroundings },
+      demo: () => 'off',
+    } as unknown as ConstructorParameters<typeof LiveMetrics>[0])
+  }
+
+  afterEach(() => liveMetrics.close())
+
+  it('is a gap where nobody looked, and no old value greets who comes next', async () => {
+    begin()
+    const first = new TestViewer()
+    liveMetrics.enter(first)
+    await clock.advance(10_000)
+    expect(first.lags.at(-1)).toBeDefined()
+    liveMetrics.leave(first)
+    await clock.advance(60_000)
+    const next = new TestViewer()
+    liveMetrics.enter(next)
+    expect(next.samples).toHaveLength(70)
+    expect(next.lags.slice(11)).toEqual(Array(59).fill(undefined))
+    await clock.advance(1000)
+    expect(next.lags.at(-1)).toBeUndefined()
+    await clock.advance(9000)
+    expect(next.lags.at(-1)).toBeDefined()
+  })
+
+  it('begins anew after the server has stopped to sample', async () => {
+    begin()
+    const first = new TestViewer()
+    liveMetrics.enter(first)
+    await clock.advance(10_000)
+    liveMetrics.leave(first)
+    await clock.advance(10 * 60_000)
+    const next = new TestViewer()
+    liveMetrics.enter(next)
+    await clock.advance(1000)
+    expect(next.lags).toEqual([undefined])
+  })
+
+  it('grows while the lease that is timed is not seen to end', async () => {
+    let isStuck = false
+    begin((store) => ({
+      watch: (target, observer) =>
+        isStuck && 'lease' in target ? { close: () => {} } : store.watch(target, observer),
+    }))
+    const looker = new TestViewer()
+    liveMetrics.enter(looker)
+    await clock.advance(10_000)
+    expect(looker.lags.at(-1)).toBeLessThan(100)
+    isStuck = true
+    await clock.advance(30_000)
+    expect(looker.lags.at(-1)).toBeGreaterThan(20_000)
+    expect(looker.lags.at(-1)).toBeLessThan(30_000)
+    expect(looker.lags.at(-2)).toBeLessThan(looker.lags.at(-1)!)
+  })
+
+  it('is not known while it cannot be measured', async () => {
+    let isAway = false
+    begin((store) => ({
+      grant: (request) => (isAway ? Promise.reject(new Error('away')) : store.grant(request)),
+    }))
+    const looker = new TestViewer()
+    liveMetrics.enter(looker)
+    await clock.advance(10_000)
+    isAway = true
+    await clock.advance(30_000)
+    expect(looker.lags.at(-1)).toBeUndefined()
+  })
+})
+
+/** A store as an object whose parts can be replaced one by one. */
+function bound(store: LeaseStore): LeaseStore {
+  const { guarantees } = store
+  const names = ['grant', 'renew', 'revoke', 'claim', 'release', 'update', 'read', 'watch', 'close']
+  const parts = names.map((name) => {
+    const part = store[name as keyof LeaseStore] as () => unknown
+    return [name, part.bind(store)]
+  })
+  return { guarantees, ...Object.fromEntries(parts) } as LeaseStore
+}
