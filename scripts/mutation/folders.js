@@ -110,20 +110,18 @@ export const FOLDERS = {
     sources: [`${SERVER}/src/access/**/*.ts`],
     tests: [
       `${SERVER}/test/access/{rights,credentials,account,accounts,guarded-watch,guarded-store}.test.ts`,
-      `${SERVER}/test/access/{admission,limited-audit,token-book,guarded-calls,access,at-once,quota}.test.ts`,
+      `${SERVER}/test/access/{admission,limited-audit,access-tokens,guarded-calls,access,at-once,quota}.test.ts`,
       `${SERVER}/test/access/every-right.test.ts`,
     ],
   },
   stream: {
     sources: [`${SERVER}/src/stream/**/*.ts`],
-    tests: [
-      `${SERVER}/test/stream/{messages,parts,connection,flow,draining,sharing,upgrade}.test.ts`,
-    ],
+    tests: [`${SERVER}/test/stream/{messages,parts,connection,flow,drain,sharing,upgrade}.test.ts`],
   },
   http: {
     sources: [`${SERVER}/src/http/**/*.ts`],
     tests: [
-      `${SERVER}/test/http/{published,event-stream,settling,waiting,repeats,answers,values,validation,handlers,office}.test.ts`,
+      `${SERVER}/test/http/{published,event-stream,settlement,waits,repeated-requests,responses,durations,validation,handlers,principal-session}.test.ts`,
       `${SERVER}/test/http/{problem,description,recipes,missing-rights,operations}.test.ts`,
       `${SERVER}/test/http/{locks,recipe-details,events,many-waits,api,hostile}.test.ts`,
       `${SERVER}/test/http/{ended-token,idempotency}.test.ts`,

@@ -8,4 +8,4 @@ export {
 } from './server.ts'
 export { epochOf, type OpenedStore, openStore } from './stores/index.ts'
 export { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
-export type { StreamStats } from './stream/surroundings.ts'
+export type { StreamStats } from './stream/stream-dependencies.ts'

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { CheckerOptions } from 'leasehold'
 import { type Clock, systemClock } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
-import { TokenBook } from './access/index.ts'
+import { AccessTokens } from './access/index.ts'
 import {
   AuditLog,
   type Config,
@@ -64,7 +64,7 @@ async function begin(
   const warnings: string[] = []
   const warn = (message: string) => void warnings.push(message)
   const tls = readTls(config, warn)
-  const tokens = await TokenBook.open(store, systemClock)
+  const tokens = await AccessTokens.open(store, systemClock)
   tokens.close()
   checkExposure(config, !tokens.isEmpty)
   const secretsKey = secretsKeyOf(config, folder, warn)

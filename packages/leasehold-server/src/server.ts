@@ -27,8 +27,8 @@ import {
 import { measuredStore, serveOperations } from './operations/index.ts'
 import { boundPipelines } from './pipelines.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
+import type { StreamStats } from './stream/stream-dependencies.ts'
 import { StreamServer } from './stream/stream-server.ts'
-import type { StreamStats } from './stream/surroundings.ts'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 7420
@@ -54,7 +54,7 @@ export interface ServerOptions {
   readonly secretsKey?: Buffer | undefined
   /** Whether everybody has access while no access token exists. Default: true. */
   readonly openWithoutTokens?: boolean | undefined
-  /** Turns on TLS. With `ca`, clients need a certificate signed by it. */
+  /** FairScheduler on TLS. With `ca`, clients need a certificate signed by it. */
   readonly tls?: ServerTls | undefined
   /**
    * Lets this server run the health checks of registered instances. One server per store runs them

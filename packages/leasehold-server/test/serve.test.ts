@@ -27,11 +27,11 @@ describe('leasehold serve', () => {
   it('refuses a store that it cannot open, and a port that is taken, in one line', async () => {
     const server = await place.server('memory:')
     await expect(new ServerProcess('redis:x').start()).rejects.toThrow(
-      /leasehold: store "redis:x" cannot be opened: write one of 'file:\.\/data', .*\n$/,
+      /leasehold: store is "redis:x": use one of 'file:\.\/data', .*\n$/,
     )
     const twin = new ServerProcess('memory:')
     twin.port = server.port
-    await expect(twin.start()).rejects.toThrow(/leasehold: 127\.0\.0\.1:\d+ is in use already/)
+    await expect(twin.start()).rejects.toThrow(/leasehold: 127\.0\.0\.1:\d+ is already in use/)
   })
 
   it('answers what is under way when it is stopped, and loses none of it', async () => {

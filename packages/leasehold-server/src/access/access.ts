@@ -7,75 +7,75 @@ import {
   type Limits,
   show,
 } from 'leasehold/port'
-import { Accounts } from './accounts.ts'
-import type { Audit, AuditEntry } from './audit.ts'
-import { AuditedStore } from './audited-store.ts'
-import { BrowserSessions, type ShownSession } from './browser-sessions.ts'
-import { GuardedStore, type Surroundings } from './guarded-store.ts'
-import { LimitedAudit } from './limited-audit.ts'
-import { everybody, type Principal } from './principal.ts'
-import type { Usage } from './quota.ts'
-import { LeaseSecrets } from './secrets.ts'
-import { TokenBook } from './token-book.ts'
-import { type ServerActs, serverActs, withdrawWaiting } from './withdrawal.ts'
+import type { Audit, AuditEntry } from './audit/audit.ts'
+import { auditedStore } from './audit/audited-store.ts'
+import { LimitedAudit } from './audit/limited-audit.ts'
+import { type GuardDependencies, GuardedStore } from './guard/guarded-store.ts'
+import { LeaseSecrets } from './guard/lease-secrets.ts'
+import { createServerActions, type ServerActions, withdrawWaiting } from './guard/server-actions.ts'
+import { AccessTokens } from './identity/access-tokens.ts'
+import { BrowserSessions, type ShownSession } from './identity/browser-sessions.ts'
+import { everybody, type Principal } from './identity/principal.ts'
+import { Accounts } from './quotas/accounts.ts'
+import type { Usage } from './quotas/quota.ts'
 
 export interface AccessOptions {
   readonly store: LeaseStore
   readonly limits: Limits
   readonly audit: Audit
   readonly clock: Clock
-  /** The key of the lease secrets. Servers that share a store must share it. */
+  /** The key that signs lease secrets. Servers that share a store must share it. */
   readonly secretsKey?: Buffer | undefined
-  /** Whether everybody is let in while there is no token. Yes, if not given. */
+  /** Whether everybody has access while no access token exists. Default: true. */
   readonly openWithoutTokens?: boolean | undefined
 }
 
-/** A store that does not answer must not keep the connections of an ended token open for longer. */
+/** The longest time that a slow store can delay closing the connections of a revoked token. */
 const WITHDRAW_MS = 5000
 
-/** What somebody shows to prove who they are. */
+/** What a request contains to authenticate its sender. */
 export interface Credentials {
-  /** The value of the header Authorization. */
+  /** The Authorization header. */
   readonly authorization?: string | undefined
-  /** The common name of a client certificate that was verified, or its common names. */
+  /** The common name, or names, of a verified client certificate. */
   readonly certificate?: string | readonly string[] | undefined
   /**
-   * The name by which a server on a loopback address was called, where that is another than its own.
-   * A page on the internet can have its own name point to this machine, and then look to a browser
-   * as if it came from here.
+   * The host name of a request to a loopback address, if it is not a name of this machine. A page on
+   * the internet can point its own name to this machine, and the browser then treats the server as
+   * the page's origin.
    */
   readonly misnamed?: string | undefined
-  /** The address that they come from, for the audit. */
+  /** The remote address, for the audit log. */
   readonly address?: string | undefined
-  /** The session of a browser that has signed in with a token. */
+  /** The session of a browser that signed in with an access token. */
   readonly session?: string | undefined
 }
 
-/** Somebody who is let in: the store as they may use it, until `ended` is called. */
+/** An authenticated caller, with the store as it may use it, until `ended` is called. */
 export interface Admission {
   readonly principal: Principal
   readonly store: LeaseStore
-  /** Who it is is known, and all that they do by force is written down by the store itself. */
+  /** Whether the caller is authenticated. Its store then records forced changes itself. */
   readonly isKnown: boolean
-  /** What the server itself does with their leases, whatever they may do. */
-  readonly acts: ServerActs
+  /** The server's own actions on the caller's leases, which need no rights. */
+  readonly serverActions: ServerActions
   /**
-   * Called once when they may do nothing any more, after their waiting claims were withdrawn;
+   * Called once when the access token ends, after the caller's waiting claims were withdrawn. Its
    * connections must then be closed.
    */
   ended: (error: LeaseholdError) => void
-  /** The plain id of a lease that is theirs, as they showed by its secret; else nothing. */
+  /** The plain id of a lease whose secret the caller has; otherwise `undefined`. */
   ownLease(given: LeaseId): LeaseId | undefined
-  /** So many bytes of requests have come: the milliseconds for which they must wait. */
+  /** Counts received bytes. Returns how many milliseconds they must wait. */
   payload(bytes: number): number
-  /** They have left. */
+  /** The caller has left. */
   leave(): void
 }
 
-/** Who may come in, and with which rights: the one door of the server, whatever they come by. */
+/** Authenticates every caller of the server, on every protocol, and gives it its store. */
 export class Access {
-  readonly tokens: TokenBook
-  readonly #around: Surroundings
+  readonly tokens: AccessTokens
+  readonly #dependencies: GuardDependencies
   readonly #sessions: BrowserSessions
   readonly #everybody = everybody()
   readonly #openStore: LeaseStore
@@ -84,7 +84,7 @@ export class Access {
   readonly #accounts: Accounts
   readonly #inside = new Set<{ readonly admission: Admission; readonly guarded?: GuardedStore }>()
 
-  private constructor(tokens: TokenBook, options: AccessOptions) {
+  private constructor(tokens: AccessTokens, options: AccessOptions) {
     const { store, limits, clock, secretsKey = randomBytes(32), openWithoutTokens = true } = options
     const audit = new LimitedAudit(options.audit, clock)
     this.#audit = audit
@@ -93,30 +93,30 @@ export class Access {
     this.#sessions = new BrowserSessions(secretsKey)
     this.#accounts = new Accounts(store, clock, (name) => tokens.quotaOf(name))
     const secrets = new LeaseSecrets(secretsKey)
-    this.#around = { store, limits, audit, clock, secrets, accounts: this.#accounts }
-    this.#openStore = new AuditedStore(store, audit)
+    this.#dependencies = { store, limits, audit, clock, secrets, accounts: this.#accounts }
+    this.#openStore = auditedStore(store, audit)
     tokens.changed = (principal) => this.#changed(principal)
   }
 
   static async open(options: AccessOptions): Promise<Access> {
-    return new Access(await TokenBook.open(options.store, options.clock), options)
+    return new Access(await AccessTokens.open(options.store, options.clock), options)
   }
 
-  /** How much each principal uses, as of the last count. */
+  /** The usage of each principal at the last count. */
   usage(): ReadonlyMap<string, Usage> {
     return this.#accounts.usage()
   }
 
-  /** Counts what each principal has in the store, unless that was done a short time ago. */
+  /** Counts the leases and claims of each principal, unless the last count is recent. */
   async countUsage(): Promise<void> {
     if (!this.tokens.isEmpty) await this.#accounts.refresh()
   }
 
-  /** Lets somebody in, or refuses with `unauthenticated` or `forbidden`. */
+  /** Admits a caller. Throws `unauthenticated` or `forbidden`. */
   admit(credentials: Credentials): Admission {
     const principal = this.identify(credentials)
     if (principal === this.#everybody) return this.#enter(principal, this.#openStore)
-    const guarded = new GuardedStore(this.#around, principal, credentials.address)
+    const guarded = new GuardedStore(this.#dependencies, principal, credentials.address)
     return this.#enter(principal, guarded, guarded)
   }
 
@@ -134,14 +134,14 @@ export class Access {
     return this.tokens.byToken(bearerOf(authorization))
   }
 
-  /** Begins the session of a browser for whoever shows a token; `undefined` where there are none. */
+  /** Starts a browser session for an access token; `undefined` if no access tokens exist. */
   signIn(authorization: string | undefined): string | undefined {
     if (this.tokens.isEmpty) return undefined
     const { name } = this.tokens.byToken(bearerOf(authorization))
-    return this.#sessions.begin(name, this.tokens.hashOf(name)!, this.#around.clock.now())
+    return this.#sessions.begin(name, this.tokens.hashOf(name)!, this.#dependencies.clock.now())
   }
 
-  /** Writes down what somebody did who had the power to. */
+  /** Records a forced change. */
   record(entry: AuditEntry): void {
     this.#audit.record(entry)
   }
@@ -152,17 +152,17 @@ export class Access {
   }
 
   #opened(session = ''): ShownSession | undefined {
-    return this.#sessions.open(session, this.#around.clock.now())
+    return this.#sessions.open(session, this.#dependencies.clock.now())
   }
 
   #enter(principal: Principal, store: LeaseStore, guarded?: GuardedStore): Admission {
-    const { secrets, clock } = this.#around
+    const { secrets, clock } = this.#dependencies
     const usage = guarded && this.#accounts.of(principal.name).usage
-    const acts = guarded?.acts ?? serverActs(this.#around.store)
+    const serverActions = guarded?.serverActions ?? createServerActions(this.#dependencies.store)
     const admission: Admission = {
       principal,
       store,
-      acts,
+      serverActions,
       isKnown: guarded !== undefined,
       ended: () => {},
       ownLease: (given) => {
@@ -182,7 +182,8 @@ export class Access {
   }
 
   #changed(principal: Principal | undefined): void {
-    const ended = principal === undefined ? 'this server wants a token now' : principal.ended
+    const ended =
+      principal === undefined ? 'this server now requires an access token' : principal.ended
     const leaving: Admission[] = []
     for (const member of [...this.#inside]) {
       const { admission, guarded } = member
@@ -195,16 +196,16 @@ export class Access {
       }
     }
     if (ended === undefined) return
-    const tell = () => {
+    const notify = () => {
       for (const admission of leaving) admission.ended(new LeaseholdError('unauthenticated', ended))
     }
     const waiting = principal && this.#accounts.of(principal.name).takeQueued()
-    void this.#withdraw(waiting ?? [], ended).then(tell)
+    void this.#withdraw(waiting ?? [], ended).then(notify)
   }
 
-  /** What cannot be withdrawn now is not renewed any more, and ends with its ttl. */
+  /** A claim that cannot be withdrawn now is no longer renewed, and ends with its ttl. */
   #withdraw(waiting: Iterable<LeaseId>, why: string): Promise<void> {
-    const { store, clock } = this.#around
+    const { store, clock } = this.#dependencies
     return new Promise((resolve) => {
       const timer = clock.timer(clock.now() + WITHDRAW_MS, resolve)
       withdrawWaiting(store, waiting, why)
@@ -217,27 +218,27 @@ export class Access {
   }
 }
 
-/** Which of several names a certificate means nobody can tell: it would be the first by accident. */
+/** Refuses a certificate with several names: choosing one would be arbitrary. */
 function onlyName(certificate: string | readonly string[]): string {
   if (typeof certificate === 'string') return certificate
   throw new LeaseholdError(
     'unauthenticated',
-    `the client certificate has ${certificate.length} common names (${certificate.map(show).join(', ')}): use a certificate with one, or send a token`,
+    `the client certificate has ${certificate.length} common names (${certificate.map(show).join(', ')}): use a certificate with one, or send an access token`,
   )
 }
 
-/** A server that a network reaches is not opened to it by the end of its last token. */
+/** Revoking the last access token must not open a server to its network. */
 function noTokenLeft(): LeaseholdError {
   return new LeaseholdError(
     'unauthenticated',
-    "the last token of this server was revoked, and others than this machine reach it: stop it, and make a token with 'leasehold token create --store'",
+    "the last access token of this server was revoked, and other machines can reach it. Stop it and create one with 'leasehold access-token create --store'",
   )
 }
 
 function notHere(name: string): LeaseholdError {
   return new LeaseholdError(
     'forbidden',
-    `this server lets in everybody on its own machine, but was called ${show(name)}: call it localhost, or make a token`,
+    `this server serves everybody on its own machine, but was called ${show(name)}: use localhost, or create an access token`,
   )
 }
 
@@ -245,8 +246,5 @@ function bearerOf(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined
   const [, token] = /^bearer ([^ ]+)$/i.exec(authorization) ?? []
   if (token !== undefined) return token
-  throw new LeaseholdError(
-    'unauthenticated',
-    'the header Authorization is not of the form "Bearer lh_…"',
-  )
+  throw new LeaseholdError('unauthenticated', 'the Authorization header must be "Bearer lh_…"')
 }

@@ -1,10 +1,17 @@
 export * from './access.ts'
-export * from './audit.ts'
-export { SESSION_MS } from './browser-sessions.ts'
-export { cookieName, credentialsOf } from './credentials.ts'
-export { isForeign } from './origin.ts'
-export type { Principal } from './principal.ts'
-export { QUOTA_NAMES, type Quota, type Usage } from './quota.ts'
+export * from './audit/audit.ts'
+export { notWithdrawn, type ServerActions } from './guard/server-actions.ts'
+export {
+  type AccessTokenEntry,
+  type AccessTokenSpec,
+  AccessTokens,
+} from './identity/access-tokens.ts'
+export { SESSION_MS } from './identity/browser-sessions.ts'
+export { cookieName, credentialsOf } from './identity/credentials.ts'
+export { isForeign } from './identity/origin.ts'
+export type { Principal } from './identity/principal.ts'
+export { refuseUpgrade } from './identity/refuse-upgrade.ts'
+export { QUOTA_NAMES, type Quota, type Usage } from './quotas/quota.ts'
 export {
   allows,
   allowsOthers,
@@ -14,6 +21,3 @@ export {
   type Verb,
   writeRight,
 } from './rights.ts'
-export { TokenBook, type TokenEntry, type TokenSpec } from './token-book.ts'
-export { turnAway } from './turn-away.ts'
-export { notWithdrawn, type ServerActs } from './withdrawal.ts'

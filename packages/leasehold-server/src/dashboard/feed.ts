@@ -9,7 +9,7 @@ import {
   allowsOthers,
   credentialsOf,
   isForeign,
-  turnAway,
+  refuseUpgrade,
 } from '../access/index.ts'
 import { type FeedMessage, type FeedRequest, FOLLOWED_MAX } from './feed-messages.ts'
 import type { LiveMetrics, Viewer } from './live-metrics.ts'
@@ -51,7 +51,7 @@ export class Feed {
     socket.on('error', () => socket.destroy())
     const admission = this.#admit(request)
     if (typeof admission === 'string') {
-      turnAway(socket, admission)
+      refuseUpgrade(socket, admission)
       return true
     }
     socket.once('close', () => admission.leave())

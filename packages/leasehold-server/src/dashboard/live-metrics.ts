@@ -3,7 +3,7 @@ import type { Clock, LeaseId, LeaseStore, Timer } from 'leasehold/port'
 import type { Logger } from 'pino'
 import type { DemoState } from '#demo'
 import { type MeasuredStore, PROBE_TTL_MS, StoreObserver } from '../operations/index.ts'
-import type { StreamStats } from '../stream/surroundings.ts'
+import type { StreamStats } from '../stream/stream-dependencies.ts'
 import {
   type FeedMessage,
   type Quantiles,

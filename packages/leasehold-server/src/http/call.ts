@@ -14,30 +14,30 @@ import {
   type Credentials,
   credentialsOf,
   type Principal,
-  type ServerActs,
+  type ServerActions,
 } from '../access/index.ts'
-import type { Office } from './office.ts'
 import type { HttpOptions } from './options.ts'
-import type { Around, Call, EventSink, Route } from './route.ts'
+import type { PrincipalSession } from './principal-session.ts'
+import type { Call, EventSink, HttpDependencies, Route } from './route.ts'
 
-/** What a call asks of the API that it came by. */
-export interface Desk extends Around {
-  /** Aborted when the server stops. */
+/** What an API handler receives from the API. */
+export interface ApiContext extends HttpDependencies {
+  /** Aborts when the server stops. */
   readonly stopping: AbortSignal
   admit(credentials: Credentials): Admission
-  officeOf(principal: Principal, credentials: Credentials): Promise<Office>
+  sessionOf(principal: Principal, credentials: Credentials): Promise<PrincipalSession>
   openStream(reply: FastifyReply): EventSink
 }
 
-/** Whoever waits for the answer: one connection, or all that sent the same Idempotency-Key. */
+/** The recipients of an answer: one connection, or all with the same Idempotency-Key. */
 export interface Audience {
   readonly gone: boolean
-  /** Calls back once, when the last of them has gone. */
+  /** Calls `left` once, when the last of them has gone. */
   whenGone(left: () => void): void
 }
 
 /** The connection of one request. */
-export class Connected implements Audience {
+export class ConnectionAudience implements Audience {
   readonly #reply: FastifyReply
   readonly #request: FastifyRequest
 
@@ -47,7 +47,7 @@ export class Connected implements Audience {
   }
 
   get gone(): boolean {
-    // A response that waits behind another of its connection has no socket yet.
+    // A response that waits behind another one on its connection has no socket yet.
     return this.#reply.raw.destroyed || this.#request.raw.socket.destroyed
   }
 
@@ -57,9 +57,9 @@ export class Connected implements Audience {
   }
 }
 
-/** What a call is made of. */
+/** The parts of a call. */
 export interface CallParts {
-  readonly desk: Desk
+  readonly api: ApiContext
   readonly route: Route
   readonly admission: Admission
   readonly request: FastifyRequest
@@ -76,7 +76,7 @@ export class HttpCall implements Call {
   constructor(
     parts: CallParts,
     request: RequestId | undefined = requestIdOf(parts),
-    audience: Audience = new Connected(parts.reply, parts.request),
+    audience: Audience = new ConnectionAudience(parts.reply, parts.request),
   ) {
     this.#parts = parts
     this.#audience = audience
@@ -84,7 +84,7 @@ export class HttpCall implements Call {
     this.request = request
   }
 
-  /** The same request on behalf of all who sent it, under this id. */
+  /** The same request for all callers that sent it, with this id. */
   sharedBy(audience: Audience, admission: Admission, request: RequestId): HttpCall {
     return new HttpCall({ ...this.#parts, admission }, request, audience)
   }
@@ -94,15 +94,15 @@ export class HttpCall implements Call {
   }
 
   get clock(): Clock {
-    return this.#parts.desk.clock
+    return this.#parts.api.clock
   }
 
   get random(): Random {
-    return this.#parts.desk.random
+    return this.#parts.api.random
   }
 
   get options(): HttpOptions {
-    return this.#parts.desk.options
+    return this.#parts.api.options
   }
 
   get principal(): Principal {
@@ -113,8 +113,8 @@ export class HttpCall implements Call {
     return this.#parts.admission.store
   }
 
-  get acts(): ServerActs {
-    return this.#parts.admission.acts
+  get serverActions(): ServerActions {
+    return this.#parts.admission.serverActions
   }
 
   get query(): Readonly<Record<string, never>> {
@@ -126,7 +126,7 @@ export class HttpCall implements Call {
   }
 
   header(name: string): string | undefined {
-    // Only set-cookie comes as a list, and nobody asks a request for that.
+    // Only set-cookie is a list, and requests do not have it.
     return this.#parts.request.headers[name] as string | undefined
   }
 
@@ -140,7 +140,7 @@ export class HttpCall implements Call {
   }
 
   async leasehold<Result>(work: (leasehold: Leasehold) => Promise<Result>): Promise<Result> {
-    const { clock, random } = this.#parts.desk
+    const { clock, random } = this.#parts.api
     const holder = this.principal.name
     const leasehold = await Leasehold.open(this.store, { holder, clock, random })
     try {
@@ -150,17 +150,17 @@ export class HttpCall implements Call {
     }
   }
 
-  /** The server lets them in once more, for what outlives their connection. */
+  /** Admits the caller again, for work that outlives its connection. */
   admitAgain(): Admission {
-    return this.#parts.desk.admit(credentialsOf(this.#parts.request.raw))
+    return this.#parts.api.admit(credentialsOf(this.#parts.request.raw))
   }
 
-  office(): Promise<Office> {
-    return this.#parts.desk.officeOf(this.principal, credentialsOf(this.#parts.request.raw))
+  session(): Promise<PrincipalSession> {
+    return this.#parts.api.sessionOf(this.principal, credentialsOf(this.#parts.request.raw))
   }
 
   stream(): EventSink {
-    const sink = this.#parts.desk.openStream(this.#parts.reply)
+    const sink = this.#parts.api.openStream(this.#parts.reply)
     this.#parts.admission.ended = ({ code, message: detail }) => {
       sink.send('bye', { code, detail })
       sink.end()
@@ -169,8 +169,8 @@ export class HttpCall implements Call {
   }
 
   #newSignal(): AbortSignal {
-    const { desk, admission } = this.#parts
-    const { stopping } = desk
+    const { api, admission } = this.#parts
+    const { stopping } = api
     const controller = new AbortController()
     const stop = () => controller.abort(stopping.reason)
     admission.ended = (error) => controller.abort(error)
@@ -185,27 +185,25 @@ export class HttpCall implements Call {
 }
 
 export function goneError(): LeaseholdError {
-  return new LeaseholdError('aborted', 'whoever asked has gone')
+  return new LeaseholdError('aborted', 'the caller has gone')
 }
 
 /**
- * A name of one's own for a request, so that sending it again is recognised. It counts for the same
- * caller, method and path only: nobody is answered with what another was.
+ * The request id of an Idempotency-Key. It depends on the caller, the operation and the path, so that
+ * no caller receives the answer of another.
  */
 function requestIdOf({ route, admission, request }: CallParts): RequestId | undefined {
   const { repeatable = false, id } = route
   const given = request.headers['idempotency-key']
   if (given === undefined) return undefined
   if (!repeatable || given === '') {
-    throw invalid(
-      `Idempotency-Key is not for ${id}, or is empty: leave it out, repeating this is harmless or a new request`,
-    )
+    throw invalid(`Idempotency-Key is empty, or ${id} does not accept it: leave it out`)
   }
   const path = request.url.split('?', 1)[0]
   return `http-${sha256(JSON.stringify([admission.principal.name, id, path, given]))}`
 }
 
-/** A route with a rest has but that: a key. */
+/** A route with `rest` has one parameter: a key. */
 function paramsOf({ rest }: Route, { params }: FastifyRequest): Readonly<Record<string, string>> {
   const given = params as Readonly<Record<string, string>>
   return rest ? { key: given['*']! } : given

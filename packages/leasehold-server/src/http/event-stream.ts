@@ -5,15 +5,15 @@ import type { EventSink } from './route.ts'
 export interface EventStreamOptions {
   readonly clock: Clock
   readonly heartbeat: number
-  /** Whoever lets so many bytes wait is cut off. */
+  /** A reader with this many unread bytes is disconnected. */
   readonly buffered: number
-  /** Called when that happens. */
+  /** Called when a reader is disconnected. */
   dropped(): void
 }
 
 /**
- * One reader's stream of events. It is written as fast as things happen, so a reader that does not
- * keep up is cut off when too much waits for it: it then resumes after the last that it has read.
+ * One reader's stream of events. A reader that is too slow is disconnected when too much is unread; it
+ * can resume after the last event that it has read.
  */
 export class EventStream implements EventSink {
   closed: () => void = () => {}
@@ -47,10 +47,10 @@ export class EventStream implements EventSink {
     this.#response.end()
   }
 
-  #write(text: string): void {
+  #write(chunk: string): void {
     const response = this.#response
     if (response.writableEnded || response.destroyed) return
-    response.write(text)
+    response.write(chunk)
     if (response.writableLength <= this.#options.buffered) return
     this.#options.dropped()
     response.destroy()

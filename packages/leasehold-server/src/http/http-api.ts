@@ -10,15 +10,15 @@ import {
   isForeign,
   type Principal,
 } from '../access/index.ts'
-import { answerNothing, asJson, problemFor, sendProblem } from './answers.ts'
-import { type Desk, HttpCall } from './call.ts'
-import { addDescription } from './description.ts'
+import { type ApiContext, HttpCall } from './call.ts'
 import { EventStream } from './event-stream.ts'
-import { Office } from './office.ts'
+import { IdempotentRequests } from './idempotency.ts'
+import { addDescription } from './openapi/description.ts'
 import type { HttpOptions } from './options.ts'
-import { Repeats } from './repeats.ts'
+import { PrincipalSession } from './principal-session.ts'
+import { asJson, problemFor, sendNotFound, sendProblem } from './responses.ts'
 import type { EventSink, Route } from './route.ts'
-import { ROUTES } from './routes.ts'
+import { ROUTES } from './routes/index.ts'
 import { querySchema } from './validation.ts'
 
 export interface HttpApiOptions {
@@ -29,15 +29,15 @@ export interface HttpApiOptions {
   readonly options: HttpOptions
 }
 
-/** What has been counted since the server was started. */
+/** Counts since the start of the server. */
 export interface HttpStats {
-  /** Requests that were let in, and problems that were answered. */
+  /** Admitted requests, and answered problems. */
   requests: number
   problems: number
-  /** Requests that wait and event streams that are open, now. */
+  /** Waiting requests and open event streams now. */
   waiting: number
   streams: number
-  /** Event streams that were cut off because nobody read them. */
+  /** Event streams that were closed because their reader was too slow. */
   dropped: number
 }
 
@@ -49,12 +49,12 @@ interface Admitted {
 }
 
 /**
- * The HTTP API of one server: the port and the recipes, for whoever has nothing but HTTP.
+ * The HTTP API of one server: the port and the recipes for clients that have only HTTP.
  *
- * It adds no meaning of its own: every request is let in by `Access` and uses the store that it was
- * given there, and nothing else. What is held for a caller is a lease that the caller renews.
+ * `Access` admits every request, and the request uses only the store that it receives there. What a
+ * caller holds is a lease that the caller renews.
  */
-export class HttpApi implements Desk {
+export class HttpApi implements ApiContext {
   readonly stats: HttpStats = { requests: 0, problems: 0, waiting: 0, streams: 0, dropped: 0 }
   readonly clock: Clock
   readonly random: Random
@@ -63,8 +63,8 @@ export class HttpApi implements Desk {
   readonly #log: Logger
   readonly #stopping = new AbortController()
   readonly #sinks = new Set<EventSink>()
-  readonly #offices = new Map<Principal, Promise<Office>>()
-  readonly #repeats = new Repeats()
+  readonly #sessions = new Map<Principal, Promise<PrincipalSession>>()
+  readonly #idempotent = new IdempotentRequests()
   #inFlight = 0
   #idle: (() => void) | undefined
 
@@ -74,7 +74,7 @@ export class HttpApi implements Desk {
     this.random = random
     this.#log = log
     this.options = options
-    // Every request that waits listens to it; from the eleventh on Node would warn of a leak.
+    // Every waiting request listens to it; Node would warn of a leak from the eleventh listener.
     setMaxListeners(0, this.#stopping.signal)
   }
 
@@ -82,7 +82,7 @@ export class HttpApi implements Desk {
     return this.#stopping.signal
   }
 
-  /** Adds all routes, with their description. */
+  /** Adds all routes and their description. */
   addTo(app: FastifyInstance): void {
     addDescription(app, ROUTES)
     const addRoutes = async (api: FastifyInstance) => {
@@ -91,22 +91,22 @@ export class HttpApi implements Desk {
         done()
       })
       api.setErrorHandler((error, request, reply) => this.#fail(error, request, reply))
-      api.setNotFoundHandler(answerNothing)
+      api.setNotFoundHandler(sendNotFound)
       api.setReplySerializer(asJson)
       for (const route of ROUTES) this.#add(api, route)
     }
     app.register(addRoutes, { prefix: PREFIX })
-    app.setNotFoundHandler(answerNothing)
+    app.setNotFoundHandler(sendNotFound)
   }
 
   /**
-   * Stops: nothing more is begun, those who wait are told to ask again and leave no claim behind,
-   * event streams end. Fulfilled when all is answered, or is late.
+   * Stops the API: starts no more requests, tells waiting callers to ask again, withdraws their
+   * claims, and ends event streams. Resolves when everything is answered, or after the drain time.
    */
   async close(): Promise<void> {
-    this.#stopping.abort(new LeaseholdError('closed', 'the server stops: ask again'))
+    this.#stopping.abort(new LeaseholdError('closed', 'the server is stopping; ask again'))
     for (const sink of this.#sinks) {
-      sink.send('bye', { code: 'closed', detail: 'the server stops: connect again' })
+      sink.send('bye', { code: 'closed', detail: 'the server is stopping; reconnect' })
       sink.end()
     }
     let timer: Timer | undefined
@@ -116,26 +116,26 @@ export class HttpApi implements Desk {
       if (this.#inFlight === 0) resolve()
     })
     timer?.cancel()
-    const offices = [...this.#offices.values()]
-    this.#offices.clear()
-    await Promise.allSettled(offices.map(async (office) => (await office).close()))
+    const sessions = [...this.#sessions.values()]
+    this.#sessions.clear()
+    await Promise.allSettled(sessions.map(async (session) => (await session).close()))
   }
 
   admit(credentials: Credentials): Admission {
     return this.#access.admit(credentials)
   }
 
-  officeOf(principal: Principal, credentials: Credentials): Promise<Office> {
-    const known = this.#offices.get(principal)
+  sessionOf(principal: Principal, credentials: Credentials): Promise<PrincipalSession> {
+    const known = this.#sessions.get(principal)
     if (known !== undefined) return known
     const admission = this.#access.admit(credentials)
-    const office = Office.open(admission, this)
-    this.#offices.set(principal, office)
+    const session = PrincipalSession.open(admission, this)
+    this.#sessions.set(principal, session)
     admission.ended = () => {
-      this.#offices.delete(principal)
-      void office.then((it) => it.close()).catch(() => {})
+      this.#sessions.delete(principal)
+      void session.then((it) => it.close()).catch(() => {})
     }
-    return office
+    return session
   }
 
   openStream(reply: FastifyReply): EventSink {
@@ -167,7 +167,7 @@ export class HttpApi implements Desk {
     })
   }
 
-  /** Before anything is read: who it is, and whether anything is begun at all. */
+  /** Runs before the body is read: authenticates the caller and checks the limits. */
   #begin(request: FastifyRequest, reply: FastifyReply): void {
     reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
     if (this.stopping.aborted) throw this.stopping.reason
@@ -184,7 +184,7 @@ export class HttpApi implements Desk {
     if (delay > 0) throw tooMuch(admission.principal, delay)
   }
 
-  /** A body whose length is not given may be as long as any. */
+  /** A body without a length may have the maximum length. */
   #bodyBytes({ headers }: FastifyRequest): number {
     const length = Number(headers['content-length'] ?? 0)
     return headers['transfer-encoding'] === undefined ? length : this.options.bodyBytes
@@ -197,19 +197,19 @@ export class HttpApi implements Desk {
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     if (route.body === undefined) refuseBody(route, request.body)
     const admission = (request as Admitted)[ADMISSION]!
-    const call = new HttpCall({ desk: this, route, admission, request, reply })
+    const call = new HttpCall({ api: this, route, admission, request, reply })
     const waits = call.query['wait'] !== undefined
     if (waits && this.stats.waiting >= this.options.waits) {
       throw tooMany(`${this.options.waits} requests wait`)
     }
     if (waits) this.stats.waiting++
-    // Counted until it is done, also if its connection is closed before: it may withdraw something.
+    // Counted until it is done, even if its connection closes: it may have to withdraw a claim.
     this.#inFlight++
     try {
       const id = call.request
       const answer = await (id === undefined
         ? route.handle(call)
-        : this.#repeats.answer(route, call, id))
+        : this.#idempotent.answer(route, call, id))
       reply.code(route.answer.status)
       return answer
     } finally {
@@ -228,31 +228,31 @@ export class HttpApi implements Desk {
   }
 }
 
-/** A page in somebody's browser must not change what only their machine can reach. */
+/** A page of another origin must not change anything through the browser of a user. */
 function refuseForeign({ method, headers }: FastifyRequest): void {
   if (method === 'GET' || !isForeign(headers)) return
   const page = headers.origin!.slice(0, 100)
-  throw new LeaseholdError('forbidden', `a page of ${page} may not change anything`)
+  throw new LeaseholdError('forbidden', `a page of the origin ${page} may not change anything`)
 }
 
-/** What would be passed over in silence is refused, as in a query. */
+/** Refuses an unused body instead of ignoring it silently, as in a query. */
 function refuseBody({ method, path, query = {} }: Route, body: unknown): void {
   if (Object.keys(body ?? {}).length === 0) return
   const names = Object.keys(query).slice(0, 2)
   const example = names.length > 0 ? `?${names.map((name) => `${name}=…`).join('&')}` : ''
   throw new LeaseholdError(
     'invalid-argument',
-    `${method} ${path} takes no body: write what it needs into the query${example && `, ${example}`}`,
+    `${method} ${path} takes no body: use the query${example && `, ${example}`}`,
   )
 }
 
 function tooMuch({ name, quota }: Principal, delay: number): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',
-    `${show(name)} may send at most ${quota.bytesPerSecond} bytes a second: ask again in ${Math.ceil(delay)} ms`,
+    `${show(name)} may send at most ${quota.bytesPerSecond} bytes per second: ask again in ${Math.ceil(delay)} ms`,
   )
 }
 
 function tooMany(what: string): LeaseholdError {
-  return new LeaseholdError('limit-exceeded', `${what} at this server already: ask again later`)
+  return new LeaseholdError('limit-exceeded', `${what} on this server already: ask again later`)
 }

@@ -1,18 +1,18 @@
-/** The limits of the HTTP API, and what a client that passes them must expect. */
+/** The limits of the HTTP API. */
 export interface HttpOptions {
-  /** Bytes of one body. A larger one is refused with 413. */
+  /** The most bytes of one body. A larger one is refused with 413. */
   readonly bodyBytes: number
-  /** Requests that wait for something at a time. More are refused with 429. */
+  /** The most waiting requests. More are refused with 429. */
   readonly waits: number
-  /** The longest that one request may wait, in milliseconds. A longer wish is refused with 400. */
+  /** The longest wait of one request, in milliseconds. A longer one is refused with 400. */
   readonly longPoll: number
-  /** Event streams at a time. More are refused with 429. */
+  /** The most open event streams. More are refused with 429. */
   readonly streams: number
-  /** How often an event stream on which nothing happens shows that it lives, in milliseconds. */
+  /** The interval of heartbeats on an idle event stream, in milliseconds. */
   readonly heartbeat: number
-  /** An event stream that lets so many bytes wait is cut off. */
+  /** An event stream with this many unread bytes is closed. */
   readonly buffered: number
-  /** How long a server that stops waits for what is under way, in milliseconds. */
+  /** How long a stopping server waits for requests in progress, in milliseconds. */
   readonly drain: number
 }
 

@@ -7,10 +7,10 @@ import {
   LeaseholdError,
 } from 'leasehold/port'
 
-/** What a problem's `code` says: a code of the library, that somebody else holds it, or no path. */
+/** The `code` of a problem: an error code of the library, or one of HTTP alone. */
 export type ProblemCode = ErrorCode | 'busy' | 'not-found' | 'key-reused'
 
-/** The one table of which code is told with which status. */
+/** The HTTP status of each code. */
 export const STATUS: Readonly<Record<ProblemCode, number>> = {
   'invalid-argument': 400,
   unauthenticated: 401,
@@ -36,27 +36,27 @@ export const STATUS: Readonly<Record<ProblemCode, number>> = {
   'storage-full': 507,
 }
 
-/** RFC 9457, with what our errors say. */
+/** A problem (RFC 9457) with the fields of our errors. */
 export interface Problem {
   readonly type: string
   readonly title: string
   readonly status: number
   readonly detail: string
   readonly code: ProblemCode
-  /** `refused`: nothing was changed. `unknown`: it may have been done. */
+  /** `refused`: nothing was changed. `unknown`: the change may have been made. */
   readonly outcome: 'refused' | 'unknown'
   readonly reason?: string | undefined
   readonly by?: string | undefined
   readonly why?: string | undefined
-  /** Where somebody else holds it: who, with which token, and until when unless it is renewed. */
+  /** The current holder, its fencing token, and when it expires without a renewal. */
   readonly holder?: string | undefined
   readonly token?: number | undefined
   readonly until?: number | undefined
   readonly ahead?: readonly Ahead[] | undefined
 }
 
-/** What was asked for is not to be had now: somebody holds it, or it did not come in time. */
-export class NotHad extends Error {
+/** The requested keys are not available: another holder has them, or the wait ended. */
+export class NotAvailable extends Error {
   readonly code: 'busy' | 'timeout'
   readonly ahead: readonly Ahead[]
 
@@ -66,25 +66,25 @@ export class NotHad extends Error {
     this.ahead = ahead
   }
 
-  static from({ ahead }: Busy): NotHad {
+  static from({ ahead }: Busy): NotAvailable {
     const first = ahead[0]
-    const said = first && `${first.first.holder} holds ${first.key} with token ${first.first.token}`
-    return new NotHad('busy', said ?? 'it is not free', ahead)
+    const held = first && `${first.first.holder} holds ${first.key} with token ${first.first.token}`
+    return new NotAvailable('busy', held ?? 'it is not free', ahead)
   }
 }
 
-/** An Idempotency-Key came with another request than the first one that it named. */
+/** An Idempotency-Key was used for a different request before. */
 export class KeyReused extends Error {
   readonly code = 'key-reused'
 }
 
-/** What only HTTP tells of. */
+/** The codes of HTTP alone. */
 const OWN = {
-  busy: { outcome: 'refused', meaning: 'Somebody else holds it, or is before you in line.' },
-  'not-found': { outcome: 'refused', meaning: 'There is nothing here.' },
+  busy: { outcome: 'refused', meaning: 'Another holder has it, or is ahead in the queue.' },
+  'not-found': { outcome: 'refused', meaning: 'The path does not exist.' },
   'key-reused': {
     outcome: 'refused',
-    meaning: 'The Idempotency-Key names another request.',
+    meaning: 'The Idempotency-Key was used for a different request.',
   },
 } as const
 
@@ -95,7 +95,7 @@ export function meaningOf(code: ProblemCode): string {
 }
 
 export function problemOf(thrown: unknown): Problem {
-  if (thrown instanceof NotHad) {
+  if (thrown instanceof NotAvailable) {
     const { code, message: detail, ahead } = thrown
     const first = ahead[0]?.first
     const holding = first && { holder: first.holder, token: first.token, until: first.until, ahead }
@@ -107,15 +107,15 @@ export function problemOf(thrown: unknown): Problem {
   return { ...head(code, STATUS[code], message), reason, by, why }
 }
 
-/** What the framework refused before anybody was asked: its status stands. */
+/** A refusal of the framework, with its status. */
 export function refusedByFramework(status: number, detail: string): Problem {
   const code = status === 413 || status === 431 ? 'limit-exceeded' : 'invalid-argument'
   return head(code, status, detail)
 }
 
-/** There is no such path, or not with this method. */
-export function nothingAt(method: string, path: string): Problem {
-  return head('not-found', STATUS['not-found'], `there is no ${method} ${path}: see /docs`)
+/** Unknown path or method. */
+export function notFound(method: string, path: string): Problem {
+  return head('not-found', STATUS['not-found'], `${method} ${path} does not exist; see /docs`)
 }
 
 function head(code: ProblemCode, status: number, detail: string): Problem {
@@ -123,8 +123,11 @@ function head(code: ProblemCode, status: number, detail: string): Problem {
   return { type: `/docs#${code}`, title: meaningOf(code), status, detail, code, outcome }
 }
 
-/** A fault of ours says nothing of the outcome, and its text is not for others to read. */
+/** After a server bug, the outcome is unknown, and the message is not shown to the caller. */
 function asLeaseholdError(thrown: unknown): LeaseholdError {
   if (isLeaseholdError(thrown)) return thrown
-  return new LeaseholdError('unknown-outcome', 'the server failed: it may have been done, or not')
+  return new LeaseholdError(
+    'unknown-outcome',
+    'internal error: the change may have been made or not',
+  )
 }

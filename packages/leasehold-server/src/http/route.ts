@@ -1,15 +1,15 @@
 import type { Leasehold } from 'leasehold'
 import type { Clock, LeaseStore, Random, RequestId } from 'leasehold/port'
-import type { Principal, ServerActs } from '../access/index.ts'
-import type { Office } from './office.ts'
+import type { Principal, ServerActions } from '../access/index.ts'
 import type { HttpOptions } from './options.ts'
+import type { PrincipalSession } from './principal-session.ts'
 
-/** A JSON schema: the same one checks requests and stands in the description. */
+/** A JSON schema: it checks requests and is part of the OpenAPI description. */
 export type Schema = Readonly<Record<string, unknown>>
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** A part of the path or of the query. */
+/** A parameter in the path or in the query. */
 export interface Parameter {
   readonly schema: Schema
   readonly about: string
@@ -17,14 +17,14 @@ export interface Parameter {
   readonly example?: unknown
 }
 
-/** One operation: what it takes, what it answers, and how it is done. */
+/** One operation: its parameters, its answer, and its handler. */
 export interface Route {
   readonly method: Method
-  /** As the description writes it: `/v1/locks/{key}`. */
+  /** In the OpenAPI form: `/v1/locks/{key}`. */
   readonly path: string
-  /** The last part of the path is the rest of it, slashes included, as keys have them. */
+  /** Whether the last parameter is the rest of the path, including slashes, as for keys. */
   readonly rest?: boolean
-  /** Its name for programs. */
+  /** Its OpenAPI operation id. */
   readonly id: string
   readonly group: string
   readonly title: string
@@ -42,51 +42,51 @@ export interface Route {
     readonly schema: Schema
     readonly type?: string
   }
-  /** Problems that it tells beside those that every route can. */
+  /** The statuses of its problems, beside those of every route. */
   readonly problems?: readonly number[]
-  /** `Idempotency-Key` is accepted. */
+  /** Whether it accepts an `Idempotency-Key`. */
   readonly repeatable?: boolean
   handle(call: Call): Promise<unknown>
 }
 
-/** What the routes of one server have in common. */
-export interface Around {
+/** The shared dependencies of all routes of a server. */
+export interface HttpDependencies {
   readonly clock: Clock
   readonly random: Random
   readonly options: HttpOptions
 }
 
-/** One request, let in and checked. */
-export interface Call extends Around {
+/** One authenticated and validated request. */
+export interface Call extends HttpDependencies {
   readonly principal: Principal
-  /** The store as whoever asks may use it. */
+  /** The store as the caller may use it. */
   readonly store: LeaseStore
-  /** What the server does with their leases on its own account. */
-  readonly acts: ServerActs
+  /** The server's own actions on the caller's leases. */
+  readonly serverActions: ServerActions
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, never>>
   readonly body: unknown
-  /** Made from the Idempotency-Key; what was done under it may have been told to somebody. */
+  /** From the Idempotency-Key. Another request with the same key may already have been answered. */
   readonly request: RequestId | undefined
-  /** Header by its name in small letters. */
+  /** A header by its lower-case name. */
   header(name: string): string | undefined
-  /** Whoever asked has gone: with an Idempotency-Key, all who asked with it. */
+  /** Whether the caller has gone; with an Idempotency-Key, all callers with that key. */
   readonly gone: boolean
-  /** Aborted when they go, may do nothing any more, or the server stops. */
+  /** Aborts when the caller goes, its access token ends, or the server stops. */
   readonly signal: AbortSignal
-  /** A client on the store for what the recipes do within this one request. */
+  /** Runs recipes with a client that lives for this request. */
   leasehold<Result>(work: (leasehold: Leasehold) => Promise<Result>): Promise<Result>
-  /** What is kept for this principal from one request to the next. */
-  office(): Promise<Office>
-  /** Answers as a stream of events. */
+  /** The state of this principal across requests. */
+  session(): Promise<PrincipalSession>
+  /** Answers with a stream of events. */
   stream(): EventSink
 }
 
-/** Where a stream of events is written. */
+/** The writer of a stream of events. */
 export interface EventSink {
-  /** One event; `id` is what the reader resumes after. */
+  /** Sends one event; the reader can resume after its `id`. */
   send(event: string, data: unknown, id?: number): void
   end(): void
-  /** Called once, when nobody reads any more. */
+  /** Called once, when the reader has gone. */
   closed: () => void
 }

@@ -1,9 +1,9 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { FastifySchemaCompiler } from 'fastify'
 import type { Parameter, Schema } from './route.ts'
-import { given } from './schemas.ts'
+import { given } from './routes/schemas.ts'
 
-/** The schema of a query: what it does not name is refused, since a slip would go unseen. */
+/** The schema of a query. Unknown names are refused, because a typo must not be ignored. */
 export function querySchema(query: Readonly<Record<string, Parameter>> = {}): Schema {
   const names = Object.keys(query)
   const properties = Object.fromEntries(names.map((name) => [name, query[name]!.schema]))
@@ -11,19 +11,19 @@ export function querySchema(query: Readonly<Record<string, Parameter>> = {}): Sc
 }
 
 /**
- * A query is text, and is read as what its schema says; a body must be what it says already. That the
- * schemas are right is known: they are those of the description, which the tests look at.
+ * Strings in a query are converted to the types of the schema; a body must have these types. The
+ * schemas themselves are not validated here: tests check them as part of the description.
  */
 export function validators(): FastifySchemaCompiler<unknown> {
   const common = { allowUnionTypes: true, allErrors: false, meta: false, validateSchema: false }
   const lenient = new Ajv({ ...common, coerceTypes: 'array' })
   const strict = new Ajv(common)
   return ({ schema, httpPart }) =>
-    whenAsked(httpPart === 'querystring' ? lenient : strict, schema as Schema)
+    lazyValidator(httpPart === 'querystring' ? lenient : strict, schema as Schema)
 }
 
-/** Made by the first request that needs it: to make all of them takes a fifth of a server's start. */
-function whenAsked(ajv: Ajv, schema: Schema) {
+/** Compiled by the first request that needs it: compiling all takes 1/5 of the server's start. */
+function lazyValidator(ajv: Ajv, schema: Schema) {
   let made: ValidateFunction | undefined
   const validate = (data: unknown): boolean => {
     made ??= ajv.compile(schema)

@@ -1,6 +1,6 @@
 import type { IntervalHistogram } from 'node:perf_hooks'
 import type { Access } from '../access/index.ts'
-import type { StreamStats } from '../stream/surroundings.ts'
+import type { StreamStats } from '../stream/stream-dependencies.ts'
 import { Exposition, type Sample } from './exposition.ts'
 import type { MeasuredStore } from './measured-store.ts'
 import type { StoreObserver } from './store-observer.ts'

@@ -11,82 +11,82 @@ import type { Admission } from '../access/index.ts'
 import { Inbox } from './inbox.ts'
 import { cut, MalformedError, notAMessage, parseHello } from './messages.ts'
 import { carryOut, type Done, refusal } from './operations.ts'
-import { Outgoing } from './outgoing.ts'
+import { Outbox } from './outbox.ts'
+import type { StreamDependencies } from './stream-dependencies.ts'
 import { StreamWatches } from './stream-watches.ts'
-import type { Surroundings } from './surroundings.ts'
-import type { Bond } from './ties.ts'
+import type { TiedClient } from './tied-leases.ts'
 import { undo } from './undo.ts'
 
-/** How long a client has to read why it is being disconnected. */
-const FAREWELL_MS = 1000
-/** An answer to a reading may be large, so that few are made before one has left. */
+/** How long a client has to read the reason for a disconnect. */
+const CLOSE_MS = 1000
+/** The most unanswered reads: their answers may be large. */
 const READS_MAX = 16
 /**
- * A turn of a connection ends after a frame is opened and so many of its requests are carried out, or
- * after so many milliseconds. Others then have theirs, and this client reads its first answers.
+ * A turn of a connection ends after opening a frame and this many of its requests, or after this many
+ * milliseconds. Then others have their turn, and this client reads its first answers.
  */
 const TURN_MAX = 64
 const TURN_MS = 5
-/** Messages and pings of one tick of the event loop. When more come, the client is not read. */
+/** The most messages and pings per tick of the event loop. After that, reading pauses. */
 const EVENTS_MAX = 64
-/** Leases of one `tie` that are tied in one turn. */
+/** The most leases of one `tie` per turn. */
 const TIES_MAX = 256
-/** So many bytes of requests may be under way: the next frame waits until all are answered. */
-const UNDER_WAY_BYTES = 1 << 20
+/** The most request bytes in progress: the next frame waits until all are answered. */
+const IN_PROGRESS_BYTES = 1 << 20
 
 /**
- * One client's stream. Requests are carried out in the order in which they come, and answered as
- * they are done; answers and notices of one turn of the event loop leave in one frame.
+ * One client's stream. Requests start in the order of their arrival and are answered as they finish.
+ * The answers and notices of one tick of the event loop are sent in one frame.
  */
 export class Connection {
-  /** When something was last heard of the client. */
-  heardAt: number
-  /** Who it is, when it has said so: the id that it gave, and its principal. */
+  /** When the client last sent something. */
+  receivedAt: number
+  /** The client's id and principal, after its hello. */
   client: string | undefined
   readonly #socket: WebSocket
-  readonly #around: Surroundings
+  readonly #dependencies: StreamDependencies
   readonly #admission: Admission
   readonly #store: LeaseStore
-  readonly #out: Outgoing
+  readonly #out: Outbox
   readonly #watches: StreamWatches
-  #bond: Bond | undefined
+  #tiedClient: TiedClient | undefined
   readonly #inbox = new Inbox()
   #inFlight = 0
   /** Bytes of the frames that were parsed since nothing was in flight. */
-  #underWay = 0
+  #bytesInProgress = 0
   #reads = 0
   #paused = false
   #queued = false
-  /** How many messages and pings have come in which tick. */
+  /** The number of messages and pings in the current tick. */
   #events = 0
   #tick = 0
   #ping: Buffer | undefined
-  /** Until then its principal may have nothing more done, because it has sent too much. */
+  /** No work is done before this time, because its principal has sent too much. */
   #notBefore = 0
   #draining = false
   #over = false
   #idle: (() => void) | undefined
 
-  constructor(socket: WebSocket, around: Surroundings, admission: Admission) {
+  constructor(socket: WebSocket, dependencies: StreamDependencies, admission: Admission) {
     this.#socket = socket
-    this.#around = around
+    this.#dependencies = dependencies
     this.#admission = admission
     this.#store = admission.store
     admission.ended = (error) => this.close(CLOSE.unauthenticated, error.message)
-    this.heardAt = around.clock.now()
-    this.#out = new Outgoing(socket, around, {
+    this.receivedAt = dependencies.clock.now()
+    this.#out = new Outbox(socket, dependencies, {
       tooSlow: (bytes) =>
-        this.close(CLOSE.slow, `${bytes} bytes were not read: read faster, or watch less`),
-      left: () => this.#contain(() => this.#goOn()),
+        this.close(CLOSE.slow, `${bytes} bytes are unread: read faster, or watch less`),
+      sent: () => this.#contain(() => this.#goOn()),
       failed: (error) => this.#broken(error),
     })
-    this.#watches = new StreamWatches(around, admission.store, this.#out)
+    this.#watches = new StreamWatches(dependencies, admission.store, this.#out)
     const on = (event: string, handle: (...given: never[]) => void) =>
       socket.on(event, (...given) => this.#contain(() => handle(...(given as never[]))))
-    on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary))
+    on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary))
     on('ping', (data: Buffer) => this.#pinged(data))
-    on('pong', () => this.#came())
-    on('error', (error: Error) => around.log.debug({ err: error }, 'a stream failed'))
+    on('pong', () => this.#count())
+    on('error', (error: Error) => dependencies.log.debug({ err: error }, 'a stream failed'))
     on('close', (code: number) => this.#closed(code))
   }
 
@@ -94,8 +94,8 @@ export class Connection {
     return this.client !== undefined
   }
 
-  /** It is not listened to, because what it asked for takes long; not because it does not read. */
-  get isHeldUp(): boolean {
+  /** Whether the server paused reading because of its own work, not because the client is slow. */
+  get isPausedByServer(): boolean {
     return this.#paused && !this.#out.isFull
   }
 
@@ -104,16 +104,15 @@ export class Connection {
   }
 
   /**
-   * Carries out nothing more, tells the client so, and closes when all that was begun has been
-   * answered. Fulfilled when that is so.
+   * Starts no more requests, tells the client so, and closes when all started requests are answered.
    */
   async drain(): Promise<void> {
     this.#draining = true
-    // What was not begun is not carried out any more, and its sender learns that.
+    // Requests that were not started are refused, so that the client repeats them elsewhere.
     this.#contain(() => {
       while (!this.#inbox.isEmpty && !this.#over) this.#takeTurn()
     })
-    this.#out.push(JSON.stringify(['bye', 'the server stops: connect again']))
+    this.#out.push(JSON.stringify(['bye', 'the server is stopping; reconnect']))
     this.#out.flush()
     if (this.#inFlight > 0) {
       await new Promise<void>((resolve) => {
@@ -121,22 +120,22 @@ export class Connection {
       })
     }
     this.#out.flush()
-    this.close(CLOSE.goingAway, 'the server stops: connect again')
+    this.close(CLOSE.goingAway, 'the server is stopping; reconnect')
   }
 
-  /** Disconnects the client, with a reason that it is told if it listens. */
+  /** Disconnects the client with a reason. */
   close(code: number, reason: string): void {
     if (this.#over) return
     this.#end()
-    const { clock, log } = this.#around
+    const { clock, log } = this.#dependencies
     log.debug({ principal: this.#admission.principal.name, code, reason }, 'a stream is closed')
-    clock.timer(clock.now() + FAREWELL_MS, () => this.#socket.terminate())
+    clock.timer(clock.now() + CLOSE_MS, () => this.#socket.terminate())
     this.#socket.close(code, cut(reason))
   }
 
   /**
-   * Whatever goes wrong on behalf of this client ends its connection, and nothing else. A client that
-   * breaks the protocol is told so; anything else is our fault, and is logged.
+   * An error in work for this client closes its connection and nothing else. The client is told if it
+   * broke the protocol; any other error is a bug of the server and is logged.
    */
   #contain(work: () => void): void {
     try {
@@ -148,37 +147,37 @@ export class Connection {
 
   #broken(error: unknown): void {
     if (error instanceof MalformedError) {
-      this.#around.stats.malformed++
+      this.#dependencies.stats.malformed++
       this.close(CLOSE.malformed, error.message)
-      // Until it has read why, it could send on, and every byte would cost others time.
+      // Read nothing more: every byte would cost other clients time.
       this.#socket.pause()
       return
     }
-    this.#around.log.error(
+    this.#dependencies.log.error(
       { err: error, principal: this.#admission.principal.name },
-      'the server failed on a stream, and closes it',
+      'internal error on a stream; closing it',
     )
     try {
-      this.close(CLOSE.failed, 'the server failed: see its log')
+      this.close(CLOSE.failed, 'internal error; see the log of the server')
     } catch {
       this.#socket.terminate()
     }
   }
 
-  #hear(data: Buffer, isBinary: boolean): void {
-    this.#came()
+  #receive(data: Buffer, isBinary: boolean): void {
+    this.#count()
     if (this.#isGone) return
-    if (isBinary) throw new MalformedError('a frame is binary: send JSON as text')
+    if (isBinary) throw new MalformedError('a frame is binary: send JSON in text frames')
     this.#inbox.add(data)
     const delay = this.#admission.payload(data.length)
     if (delay > 0) this.#wait(delay)
     this.#goOn()
   }
 
-  /** Something has come. If more comes in this tick than should, the rest is read later. */
-  #came(): void {
+  /** Counts a message or ping. After too many in one tick, reading pauses. */
+  #count(): void {
     this.#alive()
-    const tick = this.#around.turns.tick()
+    const tick = this.#dependencies.scheduler.tick()
     if (tick !== this.#tick) {
       this.#tick = tick
       this.#events = 0
@@ -189,15 +188,14 @@ export class Connection {
   }
 
   /**
-   * Answers the last ping of a tick; but none of a client that does not read, which could otherwise
-   * fill the memory with pongs.
+   * Answers only the last ping of a tick, and none of a slow client: the pongs could fill the memory.
    */
   #pinged(data: Buffer): void {
-    this.#came()
+    this.#count()
     const isFirst = this.#ping === undefined
     this.#ping = data
     if (!isFirst) return
-    this.#around.clock.defer(() => {
+    this.#dependencies.clock.defer(() => {
       const ping = this.#ping
       this.#ping = undefined
       if (this.#isGone || this.#out.isFull) return
@@ -205,20 +203,20 @@ export class Connection {
     })
   }
 
-  /** Nobody is there who could be answered: what was not begun is not begun any more. */
+  /** Whether the client has gone: no more requests are started. */
   get #isGone(): boolean {
     return this.#over || this.#socket.readyState !== this.#socket.OPEN
   }
 
-  /** The client has sent more than its principal may in this time: nothing is done for so long. */
+  /** Delays all work, because the principal has sent more bytes than its quota allows. */
   #wait(ms: number): void {
-    const { clock } = this.#around
+    const { clock } = this.#dependencies
     this.#notBefore = clock.now() + ms
     clock.timer(this.#notBefore, () => this.#contain(() => this.#goOn()))
   }
 
   /**
-   * Asks for a turn, if something may be done now; or for one in a later tick. While anything waits,
+   * Asks for a turn, now or in a later tick, if work may start. While there is unprocessed input,
    * nothing more is read from the client.
    */
   #goOn(later = false): void {
@@ -227,7 +225,7 @@ export class Connection {
       if (later) this.#queue()
       else {
         this.#queued = true
-        this.#around.turns.ask(this.#admission.principal, this.#turn)
+        this.#dependencies.scheduler.ask(this.#admission.principal, this.#turn)
       }
     }
     this.#pause(!this.#inbox.isEmpty)
@@ -235,7 +233,7 @@ export class Connection {
 
   #queue(): void {
     this.#queued = true
-    this.#around.turns.queue(this.#admission.principal, this.#turn)
+    this.#dependencies.scheduler.queue(this.#admission.principal, this.#turn)
   }
 
   readonly #turn = (): void => {
@@ -250,7 +248,7 @@ export class Connection {
   }
 
   #takeTurn(): void {
-    const { clock } = this.#around
+    const { clock } = this.#dependencies
     const end = clock.now() + TURN_MS
     for (let step = 0; step <= TURN_MAX && !this.#inbox.isEmpty && !this.#over; step++) {
       if (!this.#draining && (!this.#mayGoOn() || (step > 1 && clock.now() >= end))) return
@@ -259,18 +257,18 @@ export class Connection {
     }
   }
 
-  /** Takes the messages out of the next frame. */
+  /** Opens the next frame. */
   #open(): void {
-    const bytes = this.#inbox.open(this.#around.options)
-    this.#underWay = (this.#inFlight === 0 ? 0 : this.#underWay) + bytes
+    const bytes = this.#inbox.open(this.#dependencies.options)
+    this.#bytesInProgress = (this.#inFlight === 0 ? 0 : this.#bytesInProgress) + bytes
     if (!this.greeted) this.#greet(this.#inbox.take())
   }
 
   #mayGoOn(): boolean {
-    const { clock, options } = this.#around
+    const { clock, options } = this.#dependencies
     if (this.#inFlight >= options.inFlight || this.#out.isFull) return false
     if (clock.now() < this.#notBefore) return false
-    if (this.#inbox.isRead) return this.#inFlight === 0 || this.#underWay < UNDER_WAY_BYTES
+    if (this.#inbox.isRead) return this.#inFlight === 0 || this.#bytesInProgress < IN_PROGRESS_BYTES
     return this.#reads < READS_MAX || this.#inbox.first![1] !== 'read'
   }
 
@@ -279,14 +277,14 @@ export class Connection {
     this.#paused = pause
     if (pause) this.#socket.pause()
     else {
-      // Whoever was not read could not be heard.
+      // A paused client could not be received.
       this.#alive()
       this.#socket.resume()
     }
   }
 
   #greet(message: readonly unknown[] | undefined): void {
-    const { ties, options, welcome } = this.#around
+    const { tiedLeases, options, welcome } = this.#dependencies
     const hello = parseHello(message)
     if (hello instanceof LeaseholdError) {
       this.#out.push(JSON.stringify(['refused', hello.code, hello.message]))
@@ -295,12 +293,12 @@ export class Connection {
       return
     }
     const { client, tied }: Hello = hello
-    // An id is its principal's own: another one that knows it is another client.
+    // Ids belong to a principal: the same id of another principal is another client.
     const own = JSON.stringify([this.#admission.principal.name, client])
     this.client = own
-    this.#around.greeted(this, own)
-    if (tied === undefined) ties.forget(own)
-    else this.#bond = ties.join(own, Math.min(tied, options.linger))
+    this.#dependencies.greeted(this, own)
+    if (tied === undefined) tiedLeases.forget(own)
+    else this.#tiedClient = tiedLeases.join(own, Math.min(tied, options.linger))
     this.#out.push(welcome)
     this.#out.flush()
   }
@@ -314,18 +312,18 @@ export class Connection {
     } else if (operation === 'unwatch') this.#watches.close(message[2] as number)
     else if (this.#draining) this.#out.push(`[${id},${AGAIN}]`)
     else if (operation === 'tie') this.#tie(message)
-    else this.#carryOut(message)
+    else this.#perform(message)
   }
 
-  #carryOut(message: RequestMessage): void {
-    this.#around.stats.requests++
+  #perform(message: RequestMessage): void {
+    this.#dependencies.stats.requests++
     let answer: Promise<string> | undefined
     try {
       answer = carryOut(this.#store, message, this.#done)
     } catch (error) {
       answer = Promise.reject(error)
     }
-    if (answer === undefined) throw new MalformedError(`there is no operation ${show(message[1])}`)
+    if (answer === undefined) throw new MalformedError(`unknown operation ${show(message[1])}`)
     this.#inFlight++
     const isRead = message[1] === 'read'
     if (isRead) this.#reads++
@@ -333,16 +331,16 @@ export class Connection {
     answer.then(answered, (error) => answered(refusal(message[0], error)))
   }
 
-  readonly #answeredRead = (text: string): void => {
+  readonly #answeredRead = (answer: string): void => {
     this.#reads--
-    this.#answered(text)
+    this.#answered(answer)
   }
 
-  readonly #answered = (text: string): void => {
+  readonly #answered = (answer: string): void => {
     this.#inFlight--
     try {
-      this.#out.push(text)
-      // Later: a store that answers at once would otherwise keep all others waiting.
+      this.#out.push(answer)
+      // In a later tick: a store that answers at once would otherwise delay all other clients.
       if (this.#paused) this.#goOn(true)
     } catch (error) {
       this.#broken(error)
@@ -350,21 +348,22 @@ export class Connection {
     if (this.#inFlight === 0) this.#idle?.()
   }
 
-  /** Something was granted or claimed. */
+  /** Called after a grant or claim. */
   readonly #done: Done = (message, answer) => {
-    if (this.#isGone && undo(this.#around, this.#admission, message, answer)) return
-    if (answer.outcome === 'granted' && this.#bond !== undefined) this.#tieOne(answer.lease)
+    if (this.#isGone && undo(this.#dependencies, this.#admission, message, answer)) return
+    if (answer.outcome === 'granted' && this.#tiedClient !== undefined) this.#tieOne(answer.lease)
   }
 
   #tieOne(lease: LeaseId): void {
-    // A lease that is not one's own must not end with one's connection.
+    // A lease of another holder must not end with this connection.
     const own = this.#admission.ownLease(lease)
-    if (own !== undefined) this.#around.ties.tie(this.#bond!, own)
+    if (own !== undefined) this.#dependencies.tiedLeases.tie(this.#tiedClient!, own)
   }
 
-  /** Ties so many leases in one turn, and leaves the rest in the inbox for the next ones. */
+  /** Ties some leases in this turn, and leaves the rest in the inbox for the next turn. */
   #tie(message: RequestMessage): void {
-    if (this.#bond === undefined) throw new MalformedError('tie on a stream that is not tied')
+    if (this.#tiedClient === undefined)
+      throw new MalformedError('tie is not allowed on a stream that is not tied')
     const [id, operation] = message
     try {
       const leases = readLeases(message)
@@ -372,24 +371,24 @@ export class Connection {
       if (leases.length > TIES_MAX) this.#inbox.putBack([id, operation, leases.slice(TIES_MAX)])
       else this.#out.push(`[${id},${DONE}]`)
     } catch (error) {
-      // What is no lease cannot be watched: that is its sender's fault, and must not be the server's.
+      // An invalid lease cannot be watched. That is the client's mistake, not a bug of the server.
       this.#out.push(refusal(id, error))
     }
   }
 
   #alive(): void {
-    this.heardAt = this.#around.clock.now()
+    this.receivedAt = this.#dependencies.clock.now()
   }
 
   #closed(code: number): void {
     this.#end()
-    const { ties } = this.#around
-    const wasNewest = this.#around.left(this)
-    if (this.#bond === undefined || !wasNewest) return
-    ties.leave(this.#bond, code === CLOSE.done, this.#inFlight > 0)
+    const { tiedLeases } = this.#dependencies
+    const wasNewest = this.#dependencies.left(this)
+    if (this.#tiedClient === undefined || !wasNewest) return
+    tiedLeases.leave(this.#tiedClient, code === CLOSE.done, this.#inFlight > 0)
   }
 
-  /** Nothing more is begun for this client. What was begun goes on without an answer. */
+  /** Starts nothing more for this client. Started requests finish without an answer. */
   #end(): void {
     this.#over = true
     this.#out.stop()

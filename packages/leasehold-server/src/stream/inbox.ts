@@ -3,7 +3,7 @@ import { parseFrame } from './messages.ts'
 
 type Message = readonly unknown[]
 
-/** What has come from one client and is yet to be dealt with: frames, and the messages of one. */
+/** The unprocessed input of one client: frames, and the messages of the open frame. */
 export class Inbox {
   readonly #frames: Buffer[] = []
   #messages: readonly Message[] = []
@@ -13,12 +13,12 @@ export class Inbox {
     return this.#frames.length === 0 && this.isRead
   }
 
-  /** Every message that was taken out of a frame has been dealt with. */
+  /** Whether all messages of the open frame were processed. */
   get isRead(): boolean {
     return this.#next === this.#messages.length
   }
 
-  /** The message that is next, where there is one. */
+  /** The next message, if there is one. */
   get first(): Message | undefined {
     return this.#messages[this.#next]
   }
@@ -27,7 +27,7 @@ export class Inbox {
     this.#frames.push(frame)
   }
 
-  /** Takes the messages out of the next frame, and answers with its bytes. Parsing may fail. */
+  /** Parses the next frame and returns its size in bytes. Throws if it is malformed. */
   open(limits: StreamLimits): number {
     const frame = this.#frames.shift()!
     this.#messages = parseFrame(frame, limits)
@@ -42,7 +42,7 @@ export class Inbox {
     return message
   }
 
-  /** A message that is not done with yet is the next one again. */
+  /** Makes an unfinished message the next one again. */
   putBack(message: Message): void {
     this.#messages = [message, ...this.#messages.slice(this.#next)]
     this.#next = 0

@@ -1,13 +1,13 @@
 import { LeaseholdError, show } from 'leasehold/port'
 import { type Hello, PROTOCOL, type StreamLimits } from 'leasehold/remote'
 
-/** What a client sent is not what the protocol allows. The message is what it is told. */
+/** A client broke the protocol. The client receives the message. */
 export class MalformedError extends Error {}
 
 const CLIENT_LENGTH_MAX = 128
-/** A close frame has no room for more. */
+/** The space in a close frame. */
 const REASON_BYTES = 120
-/** Arrays and objects within each other. The deepest request, a grant with claims, has five. */
+/** The deepest nesting. The deepest request, a grant with claims, has five levels. */
 const NESTING_MAX = 8
 
 const QUOTE = 0x22
@@ -19,7 +19,7 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** The messages of a frame. Each is an array; what is in it is not checked here. */
+/** Parses a frame into messages. Each is an array; its content is not checked here. */
 export function parseFrame(data: Buffer, limits: StreamLimits): readonly (readonly unknown[])[] {
   checkShape(data, limits)
   let messages: unknown
@@ -28,14 +28,14 @@ export function parseFrame(data: Buffer, limits: StreamLimits): readonly (readon
   } catch {
     throw new MalformedError('a frame is not JSON')
   }
-  if (!Array.isArray(messages)) throw new MalformedError('a frame is no array of messages')
+  if (!Array.isArray(messages)) throw new MalformedError('a frame is not an array of messages')
   for (const message of messages) if (!Array.isArray(message)) throw notAMessage(message)
   return messages
 }
 
 /**
- * Refuses a frame that would take long to parse. A parser spends most of its time on the number of
- * values, not of bytes: a frame of a megabyte can hold 300,000 arrays. So they are counted first.
+ * Refuses a frame that would take long to parse. The time depends on the number of values more than on
+ * the bytes: a frame of one megabyte can contain 300,000 arrays. So they are counted first.
  */
 function checkShape(data: Buffer, { frameMessages, frameValues }: StreamLimits): void {
   let depth = 0
@@ -50,21 +50,19 @@ function checkShape(data: Buffer, { frameMessages, frameValues }: StreamLimits):
     } else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
       values++
       if (++depth > NESTING_MAX) {
-        throw new MalformedError(`a frame is nested more than ${NESTING_MAX} deep`)
+        throw new MalformedError(`a frame has more than ${NESTING_MAX} levels`)
       }
     } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth--
   }
   if (messages > frameMessages) {
-    throw new MalformedError(
-      `a frame has ${messages} messages: at most ${frameMessages} are allowed`,
-    )
+    throw new MalformedError(`a frame has ${messages} messages; the maximum is ${frameMessages}`)
   }
   if (values > frameValues) {
-    throw new MalformedError(`a frame has ${values} values: at most ${frameValues} are allowed`)
+    throw new MalformedError(`a frame has ${values} values; the maximum is ${frameValues}`)
   }
 }
 
-/** Where the string that begins here ends. */
+/** The end of the string that begins here. */
 function endOfString(data: Buffer, start: number): number {
   let at = start + 1
   while (at < data.length && data[at] !== QUOTE) at += data[at] === BACKSLASH ? 2 : 1
@@ -73,33 +71,33 @@ function endOfString(data: Buffer, start: number): number {
 
 export function notAMessage(message: unknown): MalformedError {
   return new MalformedError(
-    `${show(message)} is no message: a request is [id, operation, …], with an integer as its id`,
+    `${show(message)} is not a message: a request is [id, operation, …] with an integer id`,
   )
 }
 
-/** What the client says of itself, or the refusal if it speaks another version. */
+/** Parses the first message, or returns the refusal if the version differs. */
 export function parseHello(message: readonly unknown[] | undefined): Hello | LeaseholdError {
   const [word, version, hello] = message ?? []
   if (word !== 'hello') throw new MalformedError('the first message must be hello')
   if (version !== PROTOCOL) {
     return new LeaseholdError(
       'unsupported',
-      `this server speaks version ${PROTOCOL} of the protocol, not ${show(version)}: use a client that does`,
+      `this server uses version ${PROTOCOL} of the protocol, not ${show(version)}: use a matching client`,
     )
   }
   const { client, tied } = (hello ?? {}) as Partial<Hello>
   if (typeof client !== 'string' || client === '' || client.length > CLIENT_LENGTH_MAX) {
     throw new MalformedError(
-      `client is ${show(client)}: it must be a text of 1 to ${CLIENT_LENGTH_MAX} characters`,
+      `client is ${show(client)}: it must be a string of 1 to ${CLIENT_LENGTH_MAX} characters`,
     )
   }
   if (tied !== undefined && !(typeof tied === 'number' && tied >= 0)) {
-    throw new MalformedError(`tied is ${show(tied)}: it must be milliseconds from 0 on`)
+    throw new MalformedError(`tied is ${show(tied)}: it must be milliseconds, 0 or more`)
   }
   return { client, tied }
 }
 
-/** The reason of a close frame, without half a character at its end: that would not be UTF-8. */
+/** Cuts the reason of a close frame without splitting a character, which would not be UTF-8. */
 export function cut(reason: string): string {
   return Buffer.from(reason)
     .subarray(0, REASON_BYTES)

@@ -19,15 +19,13 @@ import {
   writeRenewed,
 } from 'leasehold/remote'
 
-/** Called with what a request has brought about, before it is answered. */
+/** Called with the result of a grant or claim, before it is answered. */
 export type Done = (message: RequestMessage, answer: Granted | Claimed) => void
 
 /**
- * Carries out one request on the store, and gives the answer as it is to be sent. The one place
- * where a message becomes a call: who may do what is to be decided here and nowhere else. What
- * concerns the stream itself, its watches and ties, is the connection's.
- *
- * `undefined` where there is no such operation.
+ * Performs one request on the store and returns the encoded answer; `undefined` for an unknown
+ * operation. This is the one place where a message becomes a call. The connection handles the
+ * operations of the stream itself: watches and ties.
  */
 export function carryOut(
   store: LeaseStore,
@@ -63,7 +61,7 @@ export function carryOut(
   }
 }
 
-/** What a store threw, as an answer. A fault of ours says nothing of the outcome. */
+/** Encodes an error of the store as an answer. After a server bug, the outcome is unknown. */
 export function refusal(id: number, thrown: unknown): string {
   return writeError(id, asLeaseholdError(thrown))
 }

@@ -1,21 +1,21 @@
 import type { StreamLimits } from 'leasehold/remote'
 
-/** The limits of one stream, and what a client that passes them must expect. */
+/** The limits of one stream. */
 export interface StreamOptions extends StreamLimits {
-  /** Streams at a time. More are turned away with 503. */
+  /** The most open streams. The server refuses more with 503. */
   readonly connections: number
   /** How long a client may take to say hello, in milliseconds. */
   readonly greeting: number
   /**
-   * While so many bytes wait for the client to read them, no request of its is read: who does not
-   * read its answers gets no more of them.
+   * While this many bytes are unread, the server reads no requests of the client: a client that does
+   * not read its answers gets no more of them.
    */
   readonly highWater: number
-  /** A client that lets so many bytes wait, which can only be what it watches, is disconnected. */
+  /** A client with this many unread bytes is disconnected. Only watches can cause so many. */
   readonly buffered: number
   /** The longest linger of a tied lease, in milliseconds. */
   readonly linger: number
-  /** How long a server that stops waits for what is under way, in milliseconds. */
+  /** How long a stopping server waits for calls in progress, in milliseconds. */
   readonly drain: number
 }
 

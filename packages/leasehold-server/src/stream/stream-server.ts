@@ -11,14 +11,20 @@ import {
 import { CLOSE, PROTOCOL, STREAM_PATH, type Welcome } from 'leasehold/remote'
 import type { Logger } from 'pino'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { type Access, type Admission, credentialsOf, isForeign, turnAway } from '../access/index.ts'
+import {
+  type Access,
+  type Admission,
+  credentialsOf,
+  isForeign,
+  refuseUpgrade,
+} from '../access/index.ts'
 import { Connection } from './connection.ts'
+import { FairScheduler } from './fair-scheduler.ts'
 import type { StreamOptions } from './options.ts'
-import type { StreamStats, Surroundings } from './surroundings.ts'
-import { Ties } from './ties.ts'
-import { Turns } from './turns.ts'
+import type { StreamDependencies, StreamStats } from './stream-dependencies.ts'
+import { TiedLeases } from './tied-leases.ts'
 
-/** Pieces of one message, as its client sent them and as they arrived: each costs memory. */
+/** The most fragments of one message, as sent and as received: each costs memory. */
 const FRAGMENTS_MAX = 64
 const CHUNKS_MAX = 16_384
 
@@ -32,7 +38,7 @@ export interface StreamServerOptions {
   readonly options: StreamOptions
 }
 
-/** The streams of one server: takes them in, looks whether they still live, and ends them. */
+/** The streams of one server: accepts them, checks that they are alive, and closes them. */
 export class StreamServer {
   readonly stats: StreamStats = {
     connections: 0,
@@ -46,8 +52,8 @@ export class StreamServer {
   readonly #clock: Clock
   readonly #options: StreamOptions
   readonly #sockets: WebSocketServer
-  readonly #ties: Ties
-  readonly #around: Surroundings
+  readonly #tiedLeases: TiedLeases
+  readonly #dependencies: StreamDependencies
   readonly #connections = new Set<Connection>()
   readonly #newest = new Map<string, Connection>()
   #timer: Timer
@@ -67,27 +73,27 @@ export class StreamServer {
       maxBufferedChunks: CHUNKS_MAX,
       autoPong: false,
     })
-    this.#ties = new Ties(store, clock, log)
+    this.#tiedLeases = new TiedLeases(store, clock, log)
     const { frameBytes, frameMessages, frameValues, inFlight, watches, silence } = options
     const stream = { frameBytes, frameMessages, frameValues, inFlight, watches, silence }
     const { guarantees } = store
     const welcome: Welcome = { server: random.id(), guarantees, limits, stream }
-    this.#around = {
-      ...{ clock, log, options, store, ties: this.#ties, stats: this.stats },
-      turns: new Turns(clock),
+    this.#dependencies = {
+      ...{ clock, log, options, store, tiedLeases: this.#tiedLeases, stats: this.stats },
+      scheduler: new FairScheduler(clock),
       welcome: JSON.stringify(['welcome', PROTOCOL, welcome]),
       greeted: (connection, client) => this.#greeted(connection, client),
       left: (connection) => this.#left(connection),
     }
-    this.#timer = this.#look()
+    this.#timer = this.#checkAlive()
   }
 
-  /** Takes the connection over from the HTTP server. */
+  /** Handles an upgrade from the HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy())
     const admission = this.#admit(request)
     if (typeof admission === 'string') {
-      turnAway(socket, admission)
+      refuseUpgrade(socket, admission)
       return
     }
     socket.once('close', () => admission.leave())
@@ -96,24 +102,24 @@ export class StreamServer {
     })
   }
 
-  /** Serves a client that was let in, over a WebSocket that is open. */
+  /** Serves an admitted client over an open WebSocket. */
   accept(webSocket: WebSocket, admission: Admission): void {
-    const connection = new Connection(webSocket, this.#around, admission)
+    const connection = new Connection(webSocket, this.#dependencies, admission)
     this.#connections.add(connection)
     this.stats.connections++
     this.stats.connected++
-    const { clock, options } = this.#around
+    const { clock, options } = this.#dependencies
     const greeting = clock.timer(clock.now() + options.greeting, () => {
-      if (!connection.greeted) connection.close(CLOSE.malformed, 'there was no hello')
+      if (!connection.greeted) connection.close(CLOSE.malformed, 'no hello was received')
     })
     webSocket.once('close', () => greeting.cancel())
   }
 
-  /** Ends all streams, when what is under way has been answered, or is late. */
+  /** Closes all streams after their calls are answered, or after the drain time. */
   async close(): Promise<void> {
     this.#draining = true
     this.#timer.cancel()
-    this.#ties.stop()
+    this.#tiedLeases.stop()
     const drained = Promise.all([...this.#connections].map((connection) => connection.drain()))
     let timer: Timer | undefined
     const late = new Promise<void>((resolve) => {
@@ -122,18 +128,18 @@ export class StreamServer {
     await Promise.race([drained, late])
     timer?.cancel()
     for (const connection of this.#connections) {
-      connection.close(CLOSE.goingAway, 'the server stops: connect again')
+      connection.close(CLOSE.goingAway, 'the server is stopping; reconnect')
     }
   }
 
-  /** Lets a client in, or says with which status it is turned away. */
+  /** Admits a client, or returns the status of the refusal. */
   #admit(request: IncomingMessage): Admission | string {
     const { url, headers } = request
     if (url?.split('?')[0] !== STREAM_PATH) return '404 Not Found'
     if (this.#draining || this.#connections.size >= this.#options.connections) {
       return '503 Service Unavailable'
     }
-    // A page in somebody's browser must not reach a server that only their machine can.
+    // A web page must not reach a server through the browser of a user.
     if (isForeign(headers)) return '403 Forbidden'
     try {
       return this.#access.admit(credentialsOf(request))
@@ -148,7 +154,7 @@ export class StreamServer {
   #greeted(connection: Connection, client: string): void {
     const older = this.#newest.get(client)
     this.#newest.set(client, connection)
-    older?.close(CLOSE.superseded, 'the same client has connected again')
+    older?.close(CLOSE.superseded, 'the same client has reconnected')
   }
 
   #left(connection: Connection): boolean {
@@ -159,18 +165,18 @@ export class StreamServer {
     return this.#newest.delete(client)
   }
 
-  /** One look at all of them, twice in the time for which a client may be silent. */
-  #look(): Timer {
+  /** Pings silent connections and closes dead ones, several times per silence period. */
+  #checkAlive(): Timer {
     const { silence } = this.#options
     const now = this.#clock.now()
     for (const connection of this.#connections) {
-      const quiet = now - connection.heardAt
-      if (quiet >= silence && !connection.isHeldUp) {
-        connection.close(CLOSE.silent, `nothing was heard for ${Math.round(quiet)} ms`)
+      const quiet = now - connection.receivedAt
+      if (quiet >= silence && !connection.isPausedByServer) {
+        connection.close(CLOSE.silent, `nothing was received for ${Math.round(quiet)} ms`)
       } else if (quiet >= silence / 3) connection.ping()
     }
     return this.#clock.timer(now + silence / 3, () => {
-      this.#timer = this.#look()
+      this.#timer = this.#checkAlive()
     })
   }
 }

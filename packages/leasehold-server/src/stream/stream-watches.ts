@@ -1,34 +1,34 @@
 import { LeaseholdError, type LeaseStore, type Watch, type WatchTarget } from 'leasehold/port'
 import { writeNotice } from 'leasehold/remote'
 import { asLeaseholdError } from './operations.ts'
-import type { Outgoing } from './outgoing.ts'
-import type { Surroundings } from './surroundings.ts'
+import type { Outbox } from './outbox.ts'
+import type { StreamDependencies } from './stream-dependencies.ts'
 
-/** The watches of one client's stream, by the ids of the requests that opened them. */
+/** The watches of one stream, by the ids of the requests that opened them. */
 export class StreamWatches {
-  readonly #around: Surroundings
+  readonly #dependencies: StreamDependencies
   readonly #store: LeaseStore
-  readonly #out: Outgoing
+  readonly #out: Outbox
   readonly #watches = new Map<number, Watch>()
 
-  constructor(around: Surroundings, store: LeaseStore, out: Outgoing) {
-    this.#around = around
+  constructor(dependencies: StreamDependencies, store: LeaseStore, out: Outbox) {
+    this.#dependencies = dependencies
     this.#store = store
     this.#out = out
   }
 
-  /** Opens a watch. What is wrong with it is its first and last notice. */
+  /** Opens a watch. An error is sent as its first and last notice. */
   open(id: number, target: WatchTarget): void {
     this.close(id)
     try {
-      const { watches } = this.#around.options
+      const { watches } = this.#dependencies.options
       if (this.#watches.size >= watches) throw tooManyWatches(watches)
       const watch = this.#store.watch(target, (notice) => {
         const { type } = notice
         if (type === 'gone' || type === 'compacted' || type === 'interrupted') {
           this.#watches.delete(id)
         }
-        this.#around.stats.notices++
+        this.#dependencies.stats.notices++
         this.#out.push(writeNotice(id, notice))
       })
       this.#watches.set(id, watch)
@@ -51,6 +51,6 @@ export class StreamWatches {
 function tooManyWatches(most: number): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',
-    `one stream has at most ${most} watches: close some, or watch a common prefix`,
+    `a stream may have at most ${most} watches: close some, or watch a common prefix`,
   )
 }

@@ -3,12 +3,12 @@ import { type RequestMessage, readClaim } from 'leasehold/remote'
 import type { Logger } from 'pino'
 import type { Admission } from '../access/index.ts'
 
-const WHY = 'its client had gone before it was answered'
+const WHY = 'its client disconnected before the answer'
 
 /**
- * Takes back what was granted or claimed for a client that has gone meanwhile: nobody would know of
- * it, and a claim that waits would get its keys all the same. A request with an id is left alone,
- * because its client may come back and ask for its answer. Answers whether it is taken back.
+ * Undoes a grant or claim for a client that has disconnected meanwhile: nobody knows of it, and a
+ * waiting claim would still get its keys. A request with an id stays, because its client may
+ * reconnect and ask for the answer. Returns whether it is undone.
  */
 export function undo(
   { store, log }: { readonly store: LeaseStore; readonly log: Logger },
@@ -25,7 +25,7 @@ export function undo(
     claim === undefined
       ? store.revoke({ target: { lease }, by: 'leasehold-server', why: WHY })
       : store.release({ lease, token: answer.token, keys: claim.claims.map(({ key }) => key) })
-  // The ttl of its lease ends it.
-  undone.catch((error) => log.warn({ lease, err: error }, 'what nobody knows of stays'))
+  // The ttl of the lease ends it.
+  undone.catch((error) => log.warn({ lease, err: error }, 'cannot undo an unanswered request'))
   return true
 }

@@ -20,7 +20,7 @@ describe('a server without tokens', () => {
     admission.ended = (error) => ended.push(error)
     await token('ann', ['all:'])
     expect(ended).toEqual([refused('unauthenticated')])
-    expect(() => access.admit({})).toThrowError(/wants a token/)
+    expect(() => access.admit({})).toThrowError(/requires an access token/)
   })
 })
 
@@ -115,7 +115,7 @@ describe('a token', () => {
   it('is one for each name', async () => {
     const { token } = await open()
     await token('ann', ['all:'])
-    await expect(token('ann', ['all:'])).rejects.toThrowError(/has a token already/)
+    await expect(token('ann', ['all:'])).rejects.toThrowError(/already has an access token/)
   })
 })
 

@@ -1,7 +1,7 @@
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
-import { Account, Pace } from '../../src/access/account.ts'
-import { checkTtl, checkValue, Usage } from '../../src/access/quota.ts'
+import { Account, Pace } from '../../src/access/quotas/account.ts'
+import { checkTtl, checkValue, Usage } from '../../src/access/quotas/quota.ts'
 import { refused } from './scene.ts'
 
 describe('the pace of counting', () => {

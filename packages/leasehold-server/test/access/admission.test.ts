@@ -2,9 +2,9 @@ import { memoryStore } from 'leasehold/memory'
 import { DEFAULT_LIMITS, type Granted, LeaseholdError, type LeaseStore } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
+import { LimitedAudit } from '../../src/access/audit/limited-audit.ts'
+import { withdrawWaiting } from '../../src/access/guard/server-actions.ts'
 import { Access, type AuditEntry, noAudit, parseRight, SESSION_MS } from '../../src/access/index.ts'
-import { LimitedAudit } from '../../src/access/limited-audit.ts'
-import { withdrawWaiting } from '../../src/access/withdrawal.ts'
 import { changedStore, Gate } from '../changed-store.ts'
 import { hear, lease, open, refused } from './scene.ts'
 
@@ -180,12 +180,12 @@ describe('an admission', () => {
     expect(all.ownLease('7.1')).toBe('7.1')
     expect(all.payload(1e12)).toBe(0)
     const { lease: id, token } = await lease(store, ['a', 'b'])
-    expect((await all.acts.readLease(id)).claims).toHaveLength(2)
-    expect((await all.acts.renew(id)).lost).toEqual([])
-    await all.acts.release({ lease: id, keys: ['a'], token })
-    expect((await all.acts.revoke({ target: { key: 'b' } })).leases).toBe(0)
-    expect((await all.acts.revoke({ target: { lease: id } })).leases).toBe(1)
-    expect((await all.acts.renew(id)).lost).toHaveLength(1)
+    expect((await all.serverActions.readLease(id)).claims).toHaveLength(2)
+    expect((await all.serverActions.renew(id)).lost).toEqual([])
+    await all.serverActions.release({ lease: id, keys: ['a'], token })
+    expect((await all.serverActions.revoke({ target: { key: 'b' } })).leases).toBe(0)
+    expect((await all.serverActions.revoke({ target: { lease: id } })).leases).toBe(1)
+    expect((await all.serverActions.renew(id)).lost).toHaveLength(1)
     all.leave()
   })
 
@@ -198,16 +198,16 @@ describe('an admission', () => {
     const plain = own.lease.split('~')[0]!
     expect(ann.ownLease(own.lease)).toBe(plain)
     expect(ann.ownLease(plain)).toBeUndefined()
-    expect((await ann.acts.readLease(own.lease)).lease?.id).toBe(plain)
-    await ann.acts.release({ lease: own.lease, keys: ['a'], token: own.token })
+    expect((await ann.serverActions.readLease(own.lease)).lease?.id).toBe(plain)
+    await ann.serverActions.release({ lease: own.lease, keys: ['a'], token: own.token })
     expect(await counts(store, 'a', 'b')).toEqual([0, 1])
-    expect((await ann.acts.renew(own.lease)).lost).toEqual([])
+    expect((await ann.serverActions.renew(own.lease)).lost).toEqual([])
     await expect(lease(ann.store)).rejects.toThrowError(refused('limit-exceeded'))
-    const ended = await ann.acts.revoke({ target: { lease: own.lease } })
+    const ended = await ann.serverActions.revoke({ target: { lease: own.lease } })
     expect([ended.leases, access.usage().get('ann')?.leases]).toEqual([1, 0])
     // A revocation that ended nothing frees nothing.
     await lease(ann.store)
-    await expect(ann.acts.revoke({ target: { lease: own.lease } })).rejects.toThrowError(
+    await expect(ann.serverActions.revoke({ target: { lease: own.lease } })).rejects.toThrowError(
       refused('lease-ended'),
     )
     expect(access.usage().get('ann')?.leases).toBe(1)
@@ -265,7 +265,7 @@ describe('a browser', () => {
     expect(access.identify({ session }).name).toBe('ann')
     expect(access.identify({ session, certificate: undefined }).name).toBe('ann')
     expect(() => access.signIn('Bearer lh_ann_x')).toThrowError(refused('unauthenticated'))
-    expect(() => access.identify({ session: 'x' })).toThrowError(/wants a token/)
+    expect(() => access.identify({ session: 'x' })).toThrowError(/requires an access token/)
     const wrong = { session, authorization: 'Bearer lh_x' }
     expect(() => access.identify(wrong)).toThrowError(/not known here/)
     await access.tokens.revoke('ann', 'root')
@@ -275,7 +275,7 @@ describe('a browser', () => {
     expect(() => access.identify({ session })).toThrowError(/sign in again/)
     const second = access.signIn(`Bearer ${other}`)!
     await clock.advance(SESSION_MS + 1)
-    expect(() => access.identify({ session: second })).toThrowError(/wants a token/)
+    expect(() => access.identify({ session: second })).toThrowError(/requires an access token/)
   })
 
   it('that calls a server without tokens by a strange name is refused', async () => {

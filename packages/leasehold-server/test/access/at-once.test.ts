@@ -2,7 +2,7 @@ import { memoryStore } from 'leasehold/memory'
 import { DEFAULT_LIMITS, LeaseholdError, type LeaseStore, systemClock } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it, vi } from 'vitest'
-import { Access, noAudit, parseRight, TokenBook } from '../../src/access/index.ts'
+import { Access, AccessTokens, noAudit, parseRight } from '../../src/access/index.ts'
 import { changedStore, Gate } from '../changed-store.ts'
 import { hear, lease, open } from './scene.ts'
 
@@ -75,8 +75,8 @@ describe('the tokens, read twice at once', () => {
       },
     })
     const spec = (name: string) => ({ name, rights: [parseRight('all:')] })
-    const book = await TokenBook.open(slow, systemClock)
-    const other = await TokenBook.open(inner, systemClock)
+    const book = await AccessTokens.open(slow, systemClock)
+    const other = await AccessTokens.open(inner, systemClock)
     await other.create(spec('ann'))
     await vi.waitFor(() => expect(book.isEmpty).toBe(false))
     await other.revoke('ann', 'me')

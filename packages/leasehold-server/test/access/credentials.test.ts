@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Duplex, PassThrough } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
-import { BrowserSessions, SESSION_MS } from '../../src/access/browser-sessions.ts'
-import { cookieName, credentialsOf, isForeign, turnAway } from '../../src/access/index.ts'
+import { BrowserSessions, SESSION_MS } from '../../src/access/identity/browser-sessions.ts'
+import { cookieName, credentialsOf, isForeign, refuseUpgrade } from '../../src/access/index.ts'
 
 const LOCAL = { localAddress: '127.0.0.1', localPort: 7420, remoteAddress: '192.0.2.9' }
 
@@ -160,7 +160,7 @@ describe('a connection that is not let in', () => {
       },
     })
     const closed = new Promise((resolve) => socket.once('close', resolve))
-    turnAway(socket, '401 Unauthorized')
+    refuseUpgrade(socket, '401 Unauthorized')
     await closed
     expect(socket.destroyed).toBe(true)
     expect(written.join('')).toBe(

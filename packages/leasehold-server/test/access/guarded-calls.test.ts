@@ -2,8 +2,8 @@ import { memoryStore } from 'leasehold/memory'
 import { DEFAULT_LIMITS, LeaseholdError, type LeaseStore, type Notice } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
+import { createServerActions } from '../../src/access/guard/server-actions.ts'
 import { Access, type AuditEntry, parseRight, type Quota } from '../../src/access/index.ts'
-import { serverActs } from '../../src/access/withdrawal.ts'
 import { changedStore, Gate } from '../changed-store.ts'
 import { hear, lease, refused } from './scene.ts'
 
@@ -217,8 +217,8 @@ describe('what the server does with a lease on its own account', () => {
     const forgotten: string[] = []
     const answer = { revision: 1, leases, claims: 0, more: false }
     const store = changedStore(memoryStore(), { revoke: async () => answer })
-    const acts = serverActs(store, plainOf, (id) => forgotten.push(id))
-    await acts.revoke({ target: { lease: '1.1~secret' } })
+    const serverActions = createServerActions(store, plainOf, (id) => forgotten.push(id))
+    await serverActions.revoke({ target: { lease: '1.1~secret' } })
     expect(forgotten).toEqual(leases > 0 ? ['1.1'] : [])
   })
 })

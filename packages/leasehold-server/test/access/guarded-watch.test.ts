@@ -2,12 +2,12 @@ import { memoryStore } from 'leasehold/memory'
 import { LeaseholdError, type LeaseStore, type Notice, type Observer } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
-import { GuardedWatch } from '../../src/access/guarded-watch.ts'
-import { LeaseGate, onLease } from '../../src/access/lease-gate.ts'
-import { readWithoutOwn, withoutOwn } from '../../src/access/own-keys.ts'
-import { labelled, ownerOf, tagOf, withoutOwner } from '../../src/access/owner-label.ts'
+import { GuardedWatch } from '../../src/access/guard/guarded-watch.ts'
+import { LeaseAccess, onLease } from '../../src/access/guard/lease-access.ts'
+import { LeaseSecrets } from '../../src/access/guard/lease-secrets.ts'
+import { readWithoutServerKeys, withoutServerKeys } from '../../src/access/guard/server-keys.ts'
+import { labelled, ownerOf, tagOf, withoutOwner } from '../../src/access/quotas/owner-label.ts'
 import { parseRight } from '../../src/access/rights.ts'
-import { LeaseSecrets } from '../../src/access/secrets.ts'
 import { changedStore, Gate } from '../changed-store.ts'
 import { hear, lease, open, refused } from './scene.ts'
 
@@ -146,7 +146,7 @@ describe('a guarded watch', () => {
 describe('the gate of leases', () => {
   const secrets = new LeaseSecrets(Buffer.alloc(32, 3))
   const gateOf = (store: LeaseStore, ...rights: string[]) =>
-    new LeaseGate(store, secrets, {
+    new LeaseAccess(store, secrets, {
       name: 'ann',
       rights: rights.map(parseRight),
       quota: {},
@@ -162,7 +162,7 @@ describe('the gate of leases', () => {
         return 'claims' in reading ? { ...reading, claims: reading.claims.slice(0, 1) } : reading
       },
     } as Partial<LeaseStore>)
-    await expect(gateOf(store, 'read:jobs/').pass(id, 'read')).rejects.toThrowError(
+    await expect(gateOf(store, 'read:jobs/').allow(id, 'read')).rejects.toThrowError(
       refused('forbidden'),
     )
   })
@@ -170,24 +170,24 @@ describe('the gate of leases', () => {
   it('says what was read, and hides the reason of an end from those who may not see all', async () => {
     const store = memoryStore({ clock: new TestClock() })
     const { lease: id } = await lease(store, ['jobs/1'])
-    expect(await gateOf(store, 'read:jobs/').pass(id, 'read')).toMatchObject({
+    expect(await gateOf(store, 'read:jobs/').allow(id, 'read')).toMatchObject({
       lease: id,
       hidesReason: false,
       reading: { claims: [{ key: 'jobs/1' }] },
     })
-    expect(await gateOf(store, 'all:').pass(id, 'read')).toEqual({
+    expect(await gateOf(store, 'all:').allow(id, 'read')).toEqual({
       lease: id,
       isProven: false,
       hidesReason: false,
     })
-    expect(await gateOf(store).pass(secrets.sign(id), 'read')).toEqual({
+    expect(await gateOf(store).allow(secrets.sign(id), 'read')).toEqual({
       lease: id,
       isProven: true,
       hidesReason: false,
     })
     await store.revoke({ target: { lease: id }, by: 'boss', why: 'merger' })
-    expect(await gateOf(store, 'read:jobs/').pass(id, 'read')).toMatchObject({ hidesReason: true })
-    expect(await gateOf(store, 'read:').pass(id, 'read')).toMatchObject({ hidesReason: false })
+    expect(await gateOf(store, 'read:jobs/').allow(id, 'read')).toMatchObject({ hidesReason: true })
+    expect(await gateOf(store, 'read:').allow(id, 'read')).toMatchObject({ hidesReason: false })
   })
 
   it('knows which target is one’s own', () => {
@@ -233,16 +233,16 @@ describe('the server’s own keys', () => {
   it('are left out of pages and of notices', async () => {
     const store = memoryStore({ clock: new TestClock() })
     for (const key of ['a', 'leasehold/1', 'leasehold/2', 'm']) await lease(store, [key])
-    const page = await readWithoutOwn(store, { prefix: '', after: 'a', limit: 1 })
+    const page = await readWithoutServerKeys(store, { prefix: '', after: 'a', limit: 1 })
     expect(page.keys.map(({ key }) => key)).toEqual(['m'])
-    const own = await readWithoutOwn(store, { prefix: 'leasehold/' })
+    const own = await readWithoutServerKeys(store, { prefix: 'leasehold/' })
     expect([own.keys, own.more]).toEqual([[], false])
     const events = (...keys: string[]) =>
       ({ type: 'events', revision: 9, events: keys.map((key) => ({ key })) }) as unknown as Notice
-    expect(withoutOwn(events('leasehold/1', 'b'))).toEqual(events('b'))
-    expect(withoutOwn(events('leasehold/1'))).toBeUndefined()
+    expect(withoutServerKeys(events('leasehold/1', 'b'))).toEqual(events('b'))
+    expect(withoutServerKeys(events('leasehold/1'))).toBeUndefined()
     const watching = { type: 'watching', revision: 9 } as Notice
-    expect(withoutOwn(watching)).toBe(watching)
+    expect(withoutServerKeys(watching)).toBe(watching)
   })
 })
 

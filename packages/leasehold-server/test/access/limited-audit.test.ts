@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
+import { REFUSALS_WRITTEN } from '../../src/access/audit/limited-audit.ts'
 import { Access, type AuditEntry, parseRight } from '../../src/access/index.ts'
-import { REFUSALS_WRITTEN } from '../../src/access/limited-audit.ts'
 import { lease, open, refused } from './scene.ts'
 
 const target = { key: 'jobs/1' }
@@ -75,6 +75,6 @@ describe('a server that a network reaches', () => {
     await access.tokens.create({ name: 'ann', rights })
     await access.tokens.revoke('ann', 'root')
     expect(() => access.admit({})).toThrowError(refused('unauthenticated'))
-    expect(() => access.admit({})).toThrowError(/last token .* was revoked/)
+    expect(() => access.admit({})).toThrowError(/last access token .* was revoked/)
   })
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { everybody } from '../../src/access/identity/principal.ts'
 import { parseRight, VERBS, writeRight } from '../../src/access/index.ts'
-import { everybody } from '../../src/access/principal.ts'
 import {
   allows,
   allowsKey,

@@ -27,7 +27,7 @@ async function serve(): Promise<LeaseServer> {
 }
 
 async function connect(server: LeaseServer, token?: string): Promise<LeaseStore> {
-  const store = await remoteStore(server.url, { token, timeout: 2000 })
+  const store = await remoteStore(server.url, { accessToken: token, timeout: 2000 })
   opened.push(store)
   return store
 }
@@ -43,9 +43,9 @@ describe('a stream with a token', { concurrent: true }, () => {
     all = await token(server, 'all', 'all:')
   })
   const open = async () => {
-    const store = await remoteStore(server.url, { token: all })
+    const store = await remoteStore(server.url, { accessToken: all })
     const revoke = store.revoke.bind(store)
-    // Ending what others hold needs a reason here.
+    // AllowedTarget what others hold needs a reason here.
     const reasoned = (request: RevokeRequest) =>
       revoke(isObject(request) ? { why: 'a test', ...request } : request)
     return { store: Object.defineProperty(store, 'revoke', { value: reasoned }), ttl: 2500 }
@@ -69,11 +69,22 @@ describe('a server with tokens', () => {
     const server = await serve()
     await token(server, 'ann', 'all:')
     await expect(remoteStore(server.url)).rejects.toThrowError(refused('unauthenticated'))
-    await expect(remoteStore(server.url)).rejects.toThrowError(/wants a token/)
-    await expect(remoteStore(server.url, { token: 'lh_ann_wrong' })).rejects.toThrowError(
-      /not known here/,
+    await expect(remoteStore(server.url)).rejects.toThrowError(/requires an access token/)
+    await expect(remoteStore(server.url, { accessToken: 'lh_ann_wrong' })).rejects.toThrowError(
+      /unknown access token/,
     )
     await expect(Leasehold.open(server.url)).rejects.toThrowError(refused('unauthenticated'))
+  })
+
+  it('accepts the deprecated option token', async () => {
+    const server = await serve()
+    const accessToken = await token(server, 'ann', 'all:')
+    const store = await remoteStore(server.url, { token: accessToken })
+    const leasehold = await Leasehold.open(server.url, { token: accessToken })
+    opened.push(store, leasehold)
+    expect((await store.read({ prefix: '' })).keys).toEqual([])
+    await using lock = await leasehold.lock('a')
+    expect(lock.token).toBeGreaterThan(0)
   })
 
   it('cuts off whoever uses a token that is revoked, and tells their calls and watches', async () => {
@@ -120,8 +131,8 @@ describe('a server with tokens', () => {
     const server = await serve()
     const first = await token(server, 'first', 'claim:jobs/')
     const second = await token(server, 'second', 'claim:jobs/')
-    const a = await Leasehold.open(server.url, { token: first, holder: 'a' })
-    const b = await Leasehold.open(server.url, { token: second, holder: 'b' })
+    const a = await Leasehold.open(server.url, { accessToken: first, holder: 'a' })
+    const b = await Leasehold.open(server.url, { accessToken: second, holder: 'b' })
     opened.push(a, b)
     const held = await a.lock('jobs/1')
     const waiting = b.lock('jobs/1', { wait: '5s' })

@@ -5,29 +5,34 @@ import { Place } from '../server-process.ts'
 const place = new Place()
 afterAll(() => place.clean())
 
-describe('leasehold token', () => {
+describe('leasehold access-token', () => {
   it('makes the first token on an open server, from then on lets nobody in without, and opens it again only when told to', async () => {
     const server = await place.server()
     const env = { LEASEHOLD_URL: server.url }
     const run = (args: string[], token?: string) =>
-      runLeasehold(args, { env: { ...env, ...(token && { LEASEHOLD_AUTH: token }) } })
+      runLeasehold(args, { env: { ...env, ...(token && { LEASEHOLD_ACCESS_TOKEN: token }) } })
 
-    const made = await run(['token', 'create', 'admin', '--right', 'all:'])
+    const made = await run(['access-token', 'create', 'admin', '--right', 'all:'])
     expect(made).toMatchObject({ code: 0, stderr: '' })
     const admin = made.stdout.trim()
     expect(admin).toMatch(/^lh_admin_[\w-]{43}$/)
     expect(await run(['ls'])).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/wants a token: put it into LEASEHOLD_AUTH, .* --token/),
+      stderr: expect.stringMatching(
+        /requires an access token: set LEASEHOLD_ACCESS_TOKEN, .* --access-token/,
+      ),
     })
     const doctor = await run(['doctor'])
-    expect(doctor.stdout).toMatch(/^server +bad .*LEASEHOLD_AUTH/m)
-    const again = await run(['token', 'create', 'admin', '--right', 'all:'], admin)
-    expect(again).toMatchObject({ code: 1, stderr: expect.stringMatching(/has a token already/) })
+    expect(doctor.stdout).toMatch(/^server +bad .*LEASEHOLD_ACCESS_TOKEN/m)
+    const again = await run(['access-token', 'create', 'admin', '--right', 'all:'], admin)
+    expect(again).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/already has an access token/),
+    })
 
     const worker = await run(
       [
-        'token',
+        'access-token',
         'create',
         'worker',
         '--right',
@@ -51,9 +56,9 @@ describe('leasehold token', () => {
     expect(refused).toMatchObject({ code: 125, stdout: '' })
     expect(refused.stderr).toMatch(/"worker" has no right to claim "other"/)
     // Making tokens is for those who may do everything.
-    expect((await run(['token', 'create', 'more', '--right', 'all:'], token)).code).toBe(1)
+    expect((await run(['access-token', 'create', 'more', '--right', 'all:'], token)).code).toBe(1)
 
-    const list = await run(['token', 'list', '--json'], admin)
+    const list = await run(['access-token', 'list', '--json'], admin)
     expect(JSON.parse(list.stdout)).toMatchObject([
       { name: 'admin', rights: ['all:'] },
       {
@@ -63,25 +68,30 @@ describe('leasehold token', () => {
         certificate: 'worker.example',
       },
     ])
-    const table = await run(['token', 'list'], admin)
+    const table = await run(['access-token', 'list'], admin)
     expect(table.stdout).toMatch(/^worker +claim,read:jobs\/ read: +leases=5 ttlMax=3600000 /m)
     for (const { stdout, stderr } of [list, table, refused]) {
       expect(stdout + stderr).not.toContain(admin.slice(-43))
     }
 
-    expect((await run(['token', 'revoke', 'worker'], admin)).code).toBe(0)
+    expect((await run(['access-token', 'revoke', 'worker'], admin)).code).toBe(0)
     expect((await lock('jobs/1')).code).toBe(125)
-    expect((await run(['token', 'revoke', 'worker'], admin)).code).toBe(3)
-    const last = await run(['token', 'revoke', 'admin'], admin)
-    expect(last).toMatchObject({ code: 1, stderr: expect.stringMatching(/is the last token/) })
-    expect((await run(['token', 'revoke', 'admin', '--open-to-everybody'], admin)).code).toBe(0)
+    expect((await run(['access-token', 'revoke', 'worker'], admin)).code).toBe(3)
+    const last = await run(['access-token', 'revoke', 'admin'], admin)
+    expect(last).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/is the last access token/),
+    })
+    expect(
+      (await run(['access-token', 'revoke', 'admin', '--open-to-everybody'], admin)).code,
+    ).toBe(0)
     expect((await run(['ls'])).code).toBe(0)
   }, 300_000)
 
   it('is made without a server, in the folder that one will serve', async () => {
     const folder = await place.folder()
     const made = await runLeasehold([
-      'token',
+      'access-token',
       'create',
       'ops',
       '--right',
@@ -99,7 +109,7 @@ describe('leasehold token', () => {
   it('refuses rights and quotas that mean nothing', async () => {
     const folder = await place.folder()
     const create = (...args: string[]) =>
-      runLeasehold(['token', 'create', 'x', ...args, '--store', `file:${folder}`])
+      runLeasehold(['access-token', 'create', 'x', ...args, '--store', `file:${folder}`])
     expect((await create('--right', 'claim')).stderr).toMatch(/right "claim" has no colon/)
     expect((await create('--right', 'all:', '--quota', 'beer=5')).stderr).toMatch(
       /quota "beer" is unknown/,
@@ -108,5 +118,18 @@ describe('leasehold token', () => {
       /quota leases is NaN/,
     )
     expect((await create()).code).toBe(2)
+  })
+
+  it('accepts the deprecated spellings: token, --token and LEASEHOLD_AUTH', async () => {
+    const server = await place.server()
+    const run = (args: string[], env: Record<string, string> = {}) =>
+      runLeasehold([...args, '--server', server.url], { env })
+    const made = await run(['token', 'create', 'admin', '--right', 'all:'])
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    const admin = made.stdout.trim()
+    expect((await run(['ls'])).code).toBe(1)
+    expect((await run(['ls', '--token', admin])).code).toBe(0)
+    expect((await run(['ls'], { LEASEHOLD_AUTH: admin })).code).toBe(0)
+    expect((await run(['ls'], { LEASEHOLD_TOKEN: admin })).code).toBe(1)
   })
 })

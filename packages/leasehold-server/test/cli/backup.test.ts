@@ -49,7 +49,7 @@ describe('leasehold backup and restore', () => {
     const ran = await runLeasehold(['restore', copy, '--store', `file:${restored}`])
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     expect(ran.stdout).toMatch(
-      /is restored: \d+ leases have their full ttl again, tokens go on above \d+/,
+      /restored .*: \d+ leases have their full ttl again; tokens continue above \d+/,
     )
     const next = await place.serverOn(`file:${restored}`).start()
     const after = await remoteStore(next.url, { timeout: '30s' })
@@ -75,7 +75,15 @@ describe('leasehold backup and restore', () => {
   it('leave alone what is there already, and leave nothing half made behind', async () => {
     const root = await place.folder()
     const data = join(root, 'data')
-    await runLeasehold(['token', 'create', 'a', '--right', 'all:', '--store', `file:${data}`])
+    await runLeasehold([
+      'access-token',
+      'create',
+      'a',
+      '--right',
+      'all:',
+      '--store',
+      `file:${data}`,
+    ])
     const taken = await runLeasehold(['restore', data, '--store', `file:${data}`])
     expect(taken).toMatchObject({
       code: 1,
@@ -85,7 +93,7 @@ describe('leasehold backup and restore', () => {
     expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/holds no store/) })
     expect(
       (await runLeasehold(['backup', join(root, 'copy'), '--store', 'memory:'])).stderr,
-    ).toMatch(/is in no folder/)
+    ).toMatch(/has no folder/)
     const wrong = ['restore', data, '--store', `file:${root}/x`, '--tokens-above', '-1']
     expect((await runLeasehold(wrong)).code).toBe(2)
     expect(readdirSync(root)).toEqual(['data'])
@@ -94,7 +102,15 @@ describe('leasehold backup and restore', () => {
   it('take the highest token from whoever knows it', async () => {
     const root = await place.folder()
     const data = join(root, 'data')
-    await runLeasehold(['token', 'create', 'a', '--right', 'all:', '--store', `file:${data}`])
+    await runLeasehold([
+      'access-token',
+      'create',
+      'a',
+      '--right',
+      'all:',
+      '--store',
+      `file:${data}`,
+    ])
     const above = 8_000_000_000_000_000
     const to = `file:${join(root, 'to')}`
     const ran = await runLeasehold([
@@ -144,7 +160,7 @@ describe('leasehold backup and restore', () => {
     expect((await runLeasehold(['restore', root, '--empty', '--store', url])).code).toBe(2)
     const ran = await runLeasehold(['restore', '--empty', '--store', url])
     expect(ran).toMatchObject({ code: 0, stderr: '' })
-    expect(ran.stdout).toMatch(/holds an empty store, tokens go on above \d+/)
+    expect(ran.stdout).toMatch(/created an empty store in .*; tokens continue above \d+/)
     const next = await place.serverOn(url).start()
     const after = await remoteStore(next.url, { timeout: '30s' })
     expect((await hold(after, 'k')).token).toBeGreaterThan(token)
@@ -155,7 +171,15 @@ describe('leasehold backup and restore', () => {
   it('do not wait for a key of lease secrets that is no file', async () => {
     const root = await place.folder()
     const data = join(root, 'data')
-    await runLeasehold(['token', 'create', 'a', '--right', 'all:', '--store', `file:${data}`])
+    await runLeasehold([
+      'access-token',
+      'create',
+      'a',
+      '--right',
+      'all:',
+      '--store',
+      `file:${data}`,
+    ])
     rmSync(join(data, 'secrets.key'), { force: true })
     execFileSync('mkfifo', [join(data, 'secrets.key')])
     const ran = await runLeasehold(['backup', join(root, 'copy'), '--store', `file:${data}`])

@@ -15,9 +15,9 @@ interface Tenure {
 
 /** Holds a key through a server, has it broken by the command line, and reads its history there. */
 async function broken(url: string, tokens: { worker?: string; ops?: string } = {}) {
-  const store = await remoteStore(url, { timeout: '20s', token: tokens.worker })
+  const store = await remoteStore(url, { timeout: '20s', accessToken: tokens.worker })
   const leasehold = await Leasehold.open(store, { holder: 'render-1', callTimeout: '20s' })
-  const env = { LEASEHOLD_URL: url, ...(tokens.ops && { LEASEHOLD_AUTH: tokens.ops }) }
+  const env = { LEASEHOLD_URL: url, ...(tokens.ops && { LEASEHOLD_ACCESS_TOKEN: tokens.ops }) }
   const run = (...args: string[]) => runLeasehold(args, { env })
   const lock = await leasehold.lock('jobs/1', { ttl: '1s' })
   const ran = await run('break', 'jobs/1', '--after', '2s', '--why', 'too slow')

@@ -166,9 +166,7 @@ describe('recipes', () => {
 describe('the command line', () => {
   it('says in --help what its exit codes mean', async () => {
     for (const command of ['lock', 'elect', 'register']) {
-      expect((await run(command, '--help')).stdout).toMatch(
-        /123 {2}what was held was lost.*\n.*124/,
-      )
+      expect((await run(command, '--help')).stdout).toMatch(/123 {2}the lease was lost.*\n.*124/)
     }
     for (const command of ['ls', 'get', 'revoke', 'doctor', 'top']) {
       expect((await run(command, '--help')).stdout).toMatch(/3 {2}there is no such thing/)
@@ -186,12 +184,15 @@ describe('the command line', () => {
 
   it.each<[RegExp, string[]]>([
     [/port is "abc" \(from --port\)/, ['serve', '--port', 'abc']],
-    [/tlsKey is "x" .* --tls-cert is not given/, ['serve', '--store', 'memory:', '--tls-key', 'x']],
+    [/tlsKey is "x" .* --tls-cert is missing/, ['serve', '--store', 'memory:', '--tls-key', 'x']],
     [/after is "2x"/, ['break', 'k', '--after', '2x', '--why', 'x']],
     [/--limit is "abc"/, ['ls', '--limit', 'abc']],
     [/--limit is "-1"/, ['ls', '--limit', '-1']],
     [/timeout is "soon"/, ['ls', '--timeout', 'soon']],
-    [/both --server .* and --store/, ['ls', '--server', 'http://a', '--store', 'file:x']],
+    [
+      /use --server .* or --store .*, not both/,
+      ['ls', '--server', 'http://a', '--store', 'file:x'],
+    ],
     [/"ftp:\/\/a"/, ['ls', '--server', 'ftp://a']],
     [/"mysql:\/\/h"/, ['ls', '--store', 'mysql://h']],
     [/--ca "no\/such" cannot be read/, ['ls', '--ca', 'no/such']],
@@ -199,10 +200,10 @@ describe('the command line', () => {
     [/--from is "abc"/, ['watch', '--from', 'abc']],
     [/every is "soon"/, ['top', '--once', '--every', 'soon']],
     [/key is empty/, ['get', '']],
-    [/right "claim" has no colon/, ['token', 'create', 'x', '--right', 'claim']],
-    [/expires is "soon"/, ['token', 'create', 'x', '--right', 'all:', '--expires', 'soon']],
-    [/quota "beer"/, ['token', 'create', 'x', '--right', 'all:', '--quota', 'beer=5']],
-    [/is in no folder/, ['backup', 'no/such', '--store', 'memory:']],
+    [/right "claim" has no colon/, ['access-token', 'create', 'x', '--right', 'claim']],
+    [/expires is "soon"/, ['access-token', 'create', 'x', '--right', 'all:', '--expires', 'soon']],
+    [/quota "beer"/, ['access-token', 'create', 'x', '--right', 'all:', '--quota', 'beer=5']],
+    [/has no folder/, ['backup', 'no/such', '--store', 'memory:']],
   ])('answers a value that is wrong (%s) with 2', async (message, args) => {
     const { code, stderr, stdout } = await run(...args)
     expect(stderr).toMatch(/^leasehold: [^\n]*\n$/)
@@ -213,7 +214,7 @@ describe('the command line', () => {
   it.each<[RegExp, string[]]>([
     [/--priority is "abc"/, ['elect', 'boss', '--priority', 'abc', '--', 'true']],
     [/--weight is "abc"/, ['register', 'web', '--weight', 'abc', '--', 'true']],
-    [/--ttl is 12ms, .* give --ttl 15ms/, ['elect', 'boss', '--ttl', '12ms', '--', 'true']],
+    [/--ttl is 12ms, .* Use --ttl 15ms/, ['elect', 'boss', '--ttl', '12ms', '--', 'true']],
   ])('answers one that is wrong for a command (%s) with 125', async (message, args) => {
     const { code, stderr } = await run(...args)
     expect(stderr).toMatch(message)

@@ -68,8 +68,8 @@ describe('leasehold lock', () => {
 
   it.each<[string, string[], number, RegExp]>([
     ['a command that is not there', ['a', '--', 'no-such-command'], 127, /was not found/],
-    ['a command that cannot be executed', ['a', '--', '/'], 126, /cannot be executed/],
-    ['no command', ['a'], 125, /behind '--'/],
+    ['a command that cannot be executed', ['a', '--', '/'], 126, /is not executable/],
+    ['no command', ['a'], 125, /after '--'/],
     ['no key', ['--', 'true'], 125, /missing required argument 'key'/],
     ['an option that is none', ['a', '--tll', '5s', '--', 'true'], 125, /unknown option '--tll'/],
     ['a ttl that is none', ['a', '--ttl', 'soon', '--', 'true'], 125, /ttl is "soon"/],
@@ -77,31 +77,31 @@ describe('leasehold lock', () => {
       'a ttl that leaves no time',
       ['a', '--ttl', '1s', '--kill-after', '2s', '--', 'true'],
       125,
-      /ttl 1s must be finite, and longer than kill-after 2s/,
+      /--ttl is 1s and --kill-after is 2s: the ttl must be finite and longer/,
     ],
     [
       'a ttl that is too short',
       ['a', '--ttl', '12ms', '--', 'true'],
       125,
-      /^leasehold: --ttl is 12ms, of which --kill-after takes 4ms: .* give --ttl 15ms or more\n$/,
+      /^leasehold: --ttl is 12ms, with --kill-after 4ms included; .* Use --ttl 15ms or more\n$/,
     ],
     [
       'a ttl that is hardly any',
       ['a', '--ttl', '1ms', '--', 'true'],
       125,
-      /^leasehold: --ttl is 1ms, .* give --ttl 15ms or more\n$/,
+      /^leasehold: --ttl is 1ms, .* Use --ttl 15ms or more\n$/,
     ],
     [
       'a ttl that is too short for its kill-after',
       ['a', '--ttl', '20ms', '--kill-after', '15ms', '--', 'true'],
       125,
-      /^leasehold: --ttl is 20ms, of which --kill-after takes 15ms: .* give --ttl 25ms or more\n$/,
+      /^leasehold: --ttl is 20ms, with --kill-after 15ms included; .* Use --ttl 25ms or more\n$/,
     ],
     [
       'a ttl that is too long',
       ['a', '--ttl', '4000d', '--', 'true'],
       125,
-      /^leasehold: --ttl is 4000d, .* give --ttl \d+d or less\n$/,
+      /^leasehold: --ttl is 4000d, .* Use --ttl \d+d or less\n$/,
     ],
     [
       'a limit that is none',

@@ -92,7 +92,7 @@ describe('leasehold doctor', () => {
     ]
     const { code, stdout } = await runLeasehold(args)
     expect(code).toBe(1)
-    expect(stdout).toMatch(/^disk +bad .*cannot be written/m)
+    expect(stdout).toMatch(/^disk +bad .*cannot write to/m)
     expect(stdout).toMatch(/^server +bad .*start one with 'leasehold serve'/m)
   })
 })
@@ -116,11 +116,11 @@ describe('leasehold completion', () => {
           .trim()
           .split(' ')
       expect(complete('leasehold', 're')).toEqual(['register', 'revoke', 'restore'])
-      expect(complete('leasehold', 'token', '')).toEqual(
+      expect(complete('leasehold', 'access-token', '')).toEqual(
         expect.arrayContaining(['create', 'list', 'revoke']),
       )
       expect(complete('leasehold', 'lock', 'key', '--w')).toEqual(['--wait'])
-      expect(complete('leasehold', 'token', 'create', '--ex')).toEqual(['--expires'])
+      expect(complete('leasehold', 'access-token', 'create', '--ex')).toEqual(['--expires'])
       expect(complete('leasehold', 'completion', 'f')).toEqual(['fish'])
     },
   )

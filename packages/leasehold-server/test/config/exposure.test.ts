@@ -12,8 +12,10 @@ function adviceFor(store: string): string {
 
 describe('the advice of a server that would be open to a network', () => {
   it('is to make a token first, where one can be made before there is a server', () => {
-    const command = `'leasehold token create admin --right all: --store file:./data'`
-    expect(adviceFor('file:./data')).toContain(`make a token first, ${command}, or give --tls-ca`)
+    const command = `'leasehold access-token create admin --right all: --store file:./data'`
+    expect(adviceFor('file:./data')).toContain(
+      `create an access token first: ${command}; or use --tls-ca`,
+    )
   })
 
   it('has no password in it', () => {
@@ -25,6 +27,6 @@ describe('the advice of a server that would be open to a network', () => {
   it('is nothing that cannot be done where what is made is gone with its process', () => {
     const advice = adviceFor('memory:')
     expect(advice).not.toContain('--store memory:')
-    expect(advice).toContain("give --tls-ca, or serve 'file:<folder>'")
+    expect(advice).toContain("use --tls-ca, or serve 'file:<folder>'")
   })
 })

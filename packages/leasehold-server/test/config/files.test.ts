@@ -36,7 +36,7 @@ const ODD: readonly [string, RegExp, (file: string) => void][] = [
   ['an empty file', /it is empty/, (file) => writeFileSync(file, '')],
   [
     'a huge file',
-    /it has 2000000 bytes, and at most 1048576/,
+    /it has 2000000 bytes; the maximum is 1048576/,
     (file) => {
       writeFileSync(file, Buffer.alloc(2_000_000, 'a'))
     },
@@ -134,7 +134,9 @@ describe('the key of lease secrets', () => {
     chmodSync(file, 0o644)
     const warnings: string[] = []
     const named = readSecretsKey(file, 'a test', (message) => warnings.push(message))
-    expect(warnings).toEqual([expect.stringMatching(/can be read by every user .* chmod 600/)])
+    expect(warnings).toEqual([
+      expect.stringMatching(/every user of this machine can read .* chmod 600/),
+    ])
     expect(keepSecretsKey(file)).toEqual(named)
     expect(modeOf(file)).toBe(0o600)
     readSecretsKey(file, 'a test', (message) => warnings.push(message))
@@ -154,7 +156,7 @@ describe('the key of lease secrets', () => {
   it('is in a backup for its owner alone, even if it was open to others', async () => {
     const folder = await place.folder()
     const from = join(folder, 'data')
-    const make = ['token', 'create', 'ann', '--right', 'all:', '--store', `file:${from}`]
+    const make = ['access-token', 'create', 'ann', '--right', 'all:', '--store', `file:${from}`]
     expect((await runLeasehold(make)).code).toBe(0)
     writeFileSync(join(from, 'secrets.key'), KEY)
     chmodSync(join(from, 'secrets.key'), 0o644)

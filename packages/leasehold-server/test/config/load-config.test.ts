@@ -27,7 +27,7 @@ describe('the configuration', () => {
       host: '--host',
       port: 'LEASEHOLD_PORT',
       logLevel: `logLevel in ${config}`,
-      store: 'the standard',
+      store: 'the default',
     })
   })
 
@@ -63,27 +63,27 @@ describe('the configuration', () => {
     [
       'a name that means nothing',
       () => loadConfig({ config: file({ prot: 1 }) }, {}),
-      /"prot" in .*\.json is no setting: take it out, or write one of store, host, port/,
+      /"prot" in .*\.json is not a setting. Remove it, or use one of store, host, port/,
     ],
     [
       'a value of another kind',
       () => loadConfig({ config: file({ port: [1] }) }, {}),
-      /port in .*\.json is an array: it must be a text, a number, true or false/,
+      /port in .*\.json is an array: it must be a string, a number, true or false/,
     ],
     [
       'a file that is no JSON',
       () => loadConfig({ config: file('{port:') }, {}),
-      /is not JSON \(.*\): correct it there/,
+      /is not valid JSON: /,
     ],
     [
       'a file that is no object',
       () => loadConfig({ config: file('[]') }, {}),
-      /does not hold an object/,
+      /must contain a JSON object/,
     ],
     [
       'a file that is not there',
       () => loadConfig({ config: 'no/such.json' }, {}),
-      /the file "no\/such.json" \(from --config\) cannot be read .*: name one that is there/,
+      /cannot read the file "no\/such.json" \(from --config\): .* Use a file that exists/,
     ],
   ])('refuses %s, with the value, where it came from and the fix', (_name, load, message) => {
     expect(load).toThrow(message)

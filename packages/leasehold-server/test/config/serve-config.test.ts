@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { isLeaseholdError, systemClock } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
-import { parseRight, TokenBook } from '../../src/access/index.ts'
+import { AccessTokens, parseRight } from '../../src/access/index.ts'
 import { flagOf, SETTING_NAMES, SETTINGS, variableOf } from '../../src/config/index.ts'
 import { openStore } from '../../src/index.ts'
 import { runLeasehold } from '../run-leasehold.ts'
@@ -36,49 +36,49 @@ describe('leasehold serve, configured', () => {
     writeFileSync(join(cwd, 'leasehold.json'), '{ "prot": 7420 }')
     const { code, stderr } = await runLeasehold(['serve'], { cwd })
     expect(code).toBe(2)
-    expect(stderr).toMatch(/^leasehold: "prot" in leasehold\.json is no setting: .*\n$/)
+    expect(stderr).toMatch(/^leasehold: "prot" in leasehold\.json is not a setting\. .*\n$/)
   })
 
   it.each<[string, string[], RegExp]>([
     [
       'a key without a certificate',
       ['--tls-key', 'x'],
-      /tlsKey is "x" \(from --tls-key\), but --tls-cert is not given/,
+      /tlsKey is "x" \(from --tls-key\) but --tls-cert is missing/,
     ],
     [
       'authorities without a certificate',
       ['--tls-ca', 'x'],
-      /tlsCa is "x" \(from --tls-ca\), but --tls-cert is not/,
+      /tlsCa is "x" \(from --tls-ca\) but --tls-cert is missing/,
     ],
     [
       'a certificate that is not there',
       ['--tls-cert', 'no.pem', '--tls-key', 'x'],
-      /tlsCert is "no\.pem" \(from --tls-cert\), which cannot be read/,
+      /tlsCert is "no\.pem" \(from --tls-cert\) and cannot be read/,
     ],
     [
       'a key of another certificate',
       [...TLS.slice(0, 3), certificate('worker.key')],
-      /tlsKey is .* which cannot be used \(.*\): .* the key must be that of the certificate/,
+      /tlsKey is .* and cannot be used: .* the key must match the certificate/,
     ],
     [
       'an audit in a folder that is not there',
       ['--audit', 'no/such/audit.log'],
-      /audit is "no\/such\/audit\.log" \(from --audit\), which cannot be written/,
+      /audit is "no\/such\/audit\.log" \(from --audit\) and cannot be written/,
     ],
     [
       'a key of secrets that is too short',
       ['--secrets-key-file', certificate('README.md')],
-      /holds no key: it must have at least 32 bytes in base64/,
+      /must contain at least 32 bytes in base64/,
     ],
     [
       'a network without protection',
       ['--host', '0.0.0.0'],
-      /host is "0\.0\.0\.0" \(from --host\), which is not only this machine, and anybody .*\(give --tls-ca, or serve 'file:<folder>', where .* --store file:<folder>'.*; and what is said can be listened to.*give --insecure-open-network/,
+      /host is "0\.0\.0\.0" \(from --host\), which other machines can reach, and anybody .*\(use --tls-ca, or serve 'file:<folder>' .* --store file:<folder>'.*; and traffic, including access tokens, can be read.*use --insecure-open-network/,
     ],
     [
       'a network with TLS but without tokens',
       ['--host', '0.0.0.0', ...TLS],
-      /and anybody who reaches it may take and end every lease \(give --tls-ca, or serve [^;]*$/,
+      /and anybody who reaches it can take and end every lease \(use --tls-ca, or serve [^;]*$/,
     ],
   ])('refuses %s', async (_name, args, message) => {
     const cwd = await place.folder()
@@ -96,7 +96,7 @@ describe('leasehold serve, configured', () => {
   it('listens on a network once there are TLS and a token', async () => {
     const folder = await place.folder()
     const { store } = await openStore(`file:${folder}`)
-    const book = await TokenBook.open(store, systemClock)
+    const book = await AccessTokens.open(store, systemClock)
     await book.create({ name: 'admin', rights: [parseRight('all:')] })
     book.close()
     await store.close()
@@ -112,7 +112,7 @@ describe('leasehold serve, configured', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const key = readFileSync(file, 'utf8')
     const open = await remoteStore(server.url, { timeout: '20s' })
-    const book = await TokenBook.open(open, systemClock)
+    const book = await AccessTokens.open(open, systemClock)
     const token = await book.create({ name: 'worker', rights: [parseRight('claim,read:')] })
     book.close()
     await open.close()
@@ -174,7 +174,7 @@ describe('leasehold serve with TLS', () => {
         tls: { ca: pem('ca.pem'), cert: pem(`${name}.pem`), key: pem(`${name}.key`) },
       })
     const store = await as('worker')
-    const book = await TokenBook.open(store, systemClock)
+    const book = await AccessTokens.open(store, systemClock)
     await book.create({
       name: 'job-runner',
       rights: [parseRight('claim,read:jobs/')],
@@ -211,11 +211,11 @@ describe('leasehold serve with TLS', () => {
     expect(await connects()).toBe(true)
     writeFileSync(paths[0]!, 'no certificate')
     server.signal('SIGHUP')
-    await server.said(/goes on with the old/)
+    await server.said(/keeping the previous certificates/)
     expect(await connects()).toBe(true)
     install('stranger')
     server.signal('SIGHUP')
-    await server.said(/were opened anew/)
+    await server.said(/reloaded the certificates/)
     expect(await connects()).toBe(false)
   })
 })

@@ -202,7 +202,7 @@ describeInBrowser('the dashboard, live', () => {
     visit!.expected.push(BROKEN)
     const token = await one.token('ann', 'read,watch:jobs/')
     const wall = await one.token('wall', 'read,watch:')
-    await page.getByText('this server wants a token now').waitFor()
+    await page.getByText('this server now requires an access token').waitFor()
     await signIn(page, token)
     await visit!.live()
     await visit!.to('Keys')

@@ -156,7 +156,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await signIn('lh_ann_…')
     await page
       .getByRole('alert')
-      .getByText('no token has such characters')
+      .getByText('an access token has no spaces or special characters')
       .waitFor({ timeout: 20_000 })
   })
 

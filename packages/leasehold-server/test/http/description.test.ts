@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openApi } from '../../src/http/open-api.ts'
+import { openApi } from '../../src/http/openapi/open-api.ts'
 import { STATUS } from '../../src/http/problem.ts'
-import { ROUTES } from '../../src/http/routes.ts'
+import { ROUTES } from '../../src/http/routes/index.ts'
 import { type Answered, Scene } from './scene.ts'
 
 const ofPackage = async (file: string) =>

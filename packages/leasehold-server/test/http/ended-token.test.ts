@@ -75,7 +75,7 @@ describe('when an access token ends', () => {
   it('the place of a client on a stream is gone before it is disconnected', async () => {
     await hold('k')
     const token = ann.authorization.slice('Bearer '.length)
-    const client = await remoteStore(scene.server.url, { token })
+    const client = await remoteStore(scene.server.url, { accessToken: token })
     const granted = await client.grant({ holder: 'a', ttl: 3_600_000, claims: [{ key: 'k' }] })
     expect(granted).toMatchObject({ holds: false })
     const told = new Promise((resolve) => {

@@ -3,14 +3,14 @@ import { memoryStore } from 'leasehold/memory'
 import { LeaseholdError, type LeaseStore, systemRandom } from 'leasehold/port'
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
+import { createServerActions } from '../../src/access/guard/server-actions.ts'
+import { everybody } from '../../src/access/identity/principal.ts'
 import type { Admission } from '../../src/access/index.ts'
-import { everybody } from '../../src/access/principal.ts'
-import { serverActs } from '../../src/access/withdrawal.ts'
-import { Office } from '../../src/http/office.ts'
 import { DEFAULT_HTTP } from '../../src/http/options.ts'
+import { PrincipalSession } from '../../src/http/principal-session.ts'
 import { problemOf } from '../../src/http/problem.ts'
 import type { Call } from '../../src/http/route.ts'
-import { ROUTES } from '../../src/http/routes.ts'
+import { ROUTES } from '../../src/http/routes/index.ts'
 import { lease } from '../access/scene.ts'
 import { changedStore } from '../changed-store.ts'
 
@@ -23,7 +23,13 @@ function scene(changes: Partial<LeaseStore> = {}) {
   const caller = { gone: false }
   const handle = (id: string, asked: Partial<Call>) => {
     const call = {
-      ...{ store, clock, options: DEFAULT_HTTP, principal: everybody(), acts: serverActs(store) },
+      ...{
+        store,
+        clock,
+        options: DEFAULT_HTTP,
+        principal: everybody(),
+        serverActions: createServerActions(store),
+      },
       ...{ random: systemRandom, params: {}, query: {}, body: undefined, request: undefined },
       signal: new AbortController().signal,
       get gone() {
@@ -52,29 +58,34 @@ function scene(changes: Partial<LeaseStore> = {}) {
   return { clock, inner, caller, handle, take, claim, count }
 }
 
-/** A pool with one resource, in an office of its own. */
+/** A pool with one resource, in an session of its own. */
 async function pool() {
   const { clock, inner, caller, handle } = scene()
   const principal = everybody()
-  const admission = { principal, store: inner, acts: serverActs(inner), leave: () => {} }
+  const admission = {
+    principal,
+    store: inner,
+    serverActions: createServerActions(inner),
+    leave: () => {},
+  }
   const around = { clock, random: systemRandom, options: DEFAULT_HTTP }
-  const office = await Office.open(admission as unknown as Admission, around)
-  await office.leasehold.pool('gpu', { resources: [{ name: 'g' }] }).status()
-  const take = async (keep: Office['keep']) => {
-    Object.assign(office, { keep })
+  const session = await PrincipalSession.open(admission as unknown as Admission, around)
+  await session.leasehold.pool('gpu', { resources: [{ name: 'g' }] }).status()
+  const take = async (keep: PrincipalSession['keep']) => {
+    Object.assign(session, { keep })
     const { outcome, done } = handle('takePermit', {
       ...{ params: { pool: 'gpu' }, query: { tenant: 't' } as unknown as Call['query'] },
-      office: async () => office,
+      session: async () => session,
     })
     await done
     return outcome
   }
   const count = async () => (await inner.read({ key: 'pool/gpu/r/g' })).count
-  return { caller, office, take, count }
+  return { caller, session, take, count }
 }
 
 /** Nobody may ask the server to act: it has no reason to. */
-const noActs = new Proxy({} as Call['acts'], {
+const noServerActions = new Proxy({} as Call['serverActions'], {
   get: (_, name) => () => Promise.reject(new Error(`${String(name)} was called`)),
 })
 
@@ -199,11 +210,11 @@ describe('without an Idempotency-Key', () => {
   it('a lease and its claims are answered with what the store said, which nobody could change', async () => {
     const { inner, handle, claim } = scene()
     const body = { ttl: '30s', claims: [{ key: 'a' }] }
-    const granted = handle('grantLease', { body, acts: noActs })
+    const granted = handle('grantLease', { body, serverActions: noServerActions })
     await granted.done
     expect(granted.outcome.answer).toMatchObject({ holds: true })
     const { lease: id } = await lease(inner)
-    const { outcome, done } = claim(id, ['b'], undefined, { acts: noActs })
+    const { outcome, done } = claim(id, ['b'], undefined, { serverActions: noServerActions })
     await done
     expect(outcome.answer).toMatchObject({ holds: true })
   })
@@ -253,7 +264,7 @@ describe('a registered instance', () => {
 
   it('is answered with its ttl, which nobody could use up', async () => {
     const { handle } = scene()
-    const { outcome, done } = register(handle, { acts: noActs })
+    const { outcome, done } = register(handle, { serverActions: noServerActions })
     await done
     expect(outcome.answer).toMatchObject({ service: 's', id: 'a', remaining: 15_000 })
   })
@@ -360,8 +371,8 @@ describe('a permit that was taken', () => {
   })
 
   it('is not answered if the server ended it while it stops', async () => {
-    const { office, take } = await pool()
-    const ends = () => void office.close()
+    const { session, take } = await pool()
+    const ends = () => void session.close()
     expect((await take(ends)).error).toMatchObject({ code: 'closed' })
   })
 })

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Route } from '../../src/http/route.ts'
-import { ROUTES } from '../../src/http/routes.ts'
+import { ROUTES } from '../../src/http/routes/index.ts'
 import { Reader, Scene } from './scene.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document of any shape, until it is validated.

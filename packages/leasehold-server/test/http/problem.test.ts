@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode, LeaseholdError } from 'leasehold/port'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { KeyReused, NotHad, problemOf, STATUS } from '../../src/http/problem.ts'
+import { KeyReused, NotAvailable, problemOf, STATUS } from '../../src/http/problem.ts'
 import { Scene } from './scene.ts'
 
 const codes = Object.keys(ERRORS) as ErrorCode[]
@@ -48,7 +48,7 @@ describe('problems', () => {
   it('say who holds it, where somebody does', () => {
     const first = { key: 'k', token: 7, lease: '1.1', holder: 'ada', mode: 'exclusive' } as const
     const ahead = [{ key: 'k', count: 1, first: { ...first, claimedAt: 1, until: 2 } }]
-    const problem = problemOf(new NotHad('busy', 'no', ahead))
+    const problem = problemOf(new NotAvailable('busy', 'no', ahead))
     expect(problem).toMatchObject({ status: 409, holder: 'ada', token: 7, until: 2 })
   })
 })

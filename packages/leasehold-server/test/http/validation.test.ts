@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { given, text, whole } from '../../src/http/schemas.ts'
+import { given, text, whole } from '../../src/http/routes/schemas.ts'
 import { querySchema, validators } from '../../src/http/validation.ts'
 
 describe('the schema of a query', () => {

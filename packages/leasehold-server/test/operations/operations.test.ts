@@ -102,7 +102,7 @@ describe('/metrics', () => {
       fetch(`${server.url}/metrics`, { headers: token ? { authorization: `Bearer ${token}` } : {} })
     expect((await get()).status).toBe(401)
     expect((await get(worker)).status).toBe(403)
-    const store = await remoteStore(server.url, { token: worker })
+    const store = await remoteStore(server.url, { accessToken: worker })
     await store.grant({ holder: 'a', ttl: 60_000, claims: [{ key: 'jobs/1' }] })
     await expect(
       store.grant({ holder: 'a', ttl: 60_000, claims: [{ key: 'x' }] }),
@@ -155,7 +155,7 @@ describe('/readyz', () => {
     expect(await ready()).toEqual([200, { status: 'ready' }])
     const text = await server.access.tokens.create({ name: 'ops', rights: [parseRight('read:')] })
     const authorization = `Bearer ${text}`
-    const known = await remoteStore(server.url, { token: await claimer(server) })
+    const known = await remoteStore(server.url, { accessToken: await claimer(server) })
     isFull = true
     await expect(known.grant({ holder: 'a', ttl: 1000 })).rejects.toThrow('no space')
     // What went wrong is not for everybody.

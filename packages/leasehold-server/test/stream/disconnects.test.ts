@@ -185,7 +185,7 @@ describe('a renewal of as many leases as may be', () => {
   it('is divided by the client, and renews all of them', async () => {
     await start()
     const text = await token('ann')
-    const store = await remoteStore(server.url, { token: text, timeout: 60_000 })
+    const store = await remoteStore(server.url, { accessToken: text, timeout: 60_000 })
     const leases = await Promise.all(
       Array.from({ length: 20_000 }, async () => {
         const answer = await store.grant({ holder: 'a', ttl: 600_000 })

@@ -1,10 +1,10 @@
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it } from 'vitest'
-import { everybody, type Principal } from '../../src/access/principal.ts'
+import { everybody, type Principal } from '../../src/access/identity/principal.ts'
+import { FairScheduler } from '../../src/stream/fair-scheduler.ts'
 import { Inbox } from '../../src/stream/inbox.ts'
 import { cut, parseFrame, parseHello } from '../../src/stream/messages.ts'
 import { DEFAULT_STREAM } from '../../src/stream/options.ts'
-import { Turns } from '../../src/stream/turns.ts'
 
 const LIMITS = { ...DEFAULT_STREAM, frameMessages: 3, frameValues: 20 }
 const parse = (text: string, limits = LIMITS) => parseFrame(Buffer.from(text), limits)
@@ -136,7 +136,7 @@ describe('turns', () => {
       return due.length
     }
     const taken = () => ran.splice(0).join(' ')
-    return { turns: new Turns(timed), turn, tick, taken, ticks }
+    return { turns: new FairScheduler(timed), turn, tick, taken, ticks }
   }
 
   it('are had at once until the principal has used its ten milliseconds of this tick', () => {

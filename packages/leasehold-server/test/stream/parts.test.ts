@@ -6,9 +6,9 @@ import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { asLeaseholdError, carryOut, refusal } from '../../src/stream/operations.ts'
 import { DEFAULT_STREAM } from '../../src/stream/options.ts'
-import { Outgoing } from '../../src/stream/outgoing.ts'
+import { Outbox } from '../../src/stream/outbox.ts'
 import { StreamWatches } from '../../src/stream/stream-watches.ts'
-import { Ties } from '../../src/stream/ties.ts'
+import { TiedLeases } from '../../src/stream/tied-leases.ts'
 import { undo } from '../../src/stream/undo.ts'
 import { lease } from '../access/scene.ts'
 import { changedStore } from '../changed-store.ts'
@@ -34,9 +34,9 @@ function wire(options = {}) {
   const stats = { notices: 0, dropped: 0 }
   const around = { clock, stats, options: { ...DEFAULT_STREAM, ...options } }
   const events: unknown[] = []
-  const out = new Outgoing(socket as never, around as never, {
+  const out = new Outbox(socket as never, around as never, {
     tooSlow: (bytes) => events.push(bytes),
-    left: () => events.push('left'),
+    sent: () => events.push('left'),
     failed: (error) => events.push(error),
   })
   return { clock, sent, socket, stats, around, events, out }
@@ -242,7 +242,7 @@ describe('ties', () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const { log, lines } = written()
-    const ties = new Ties(store, clock, log)
+    const ties = new TiedLeases(store, clock, log)
     const alive = async (id: string) => (await store.read({ lease: id })).lease !== undefined
     return { clock, store, ties, alive, lines }
   }

@@ -28,7 +28,7 @@ let powerless = ''
 let other: RawStream
 
 async function token(name: string, right: string, store: string): Promise<string> {
-  const args = ['token', 'create', name, '--right', right, '--store', store]
+  const args = ['access-token', 'create', name, '--right', right, '--store', store]
   const { stdout, stderr } = await runLeasehold(args)
   const found = /lh_\S+/.exec(stdout)?.[0]
   if (found === undefined) throw new Error(`no token: ${stderr}`)

@@ -113,6 +113,8 @@ function serverFaultOf(
   }
   if (/^leasehold(\/[a-z]+)?$/.test(specifier)) return undefined
   if (specifier.startsWith('leasehold/')) return 'use the public subpaths of the library'
+  // The demo fleet beside the sources, which the dashboard loads on demand.
+  if (specifier === '#demo') return undefined
   return allowed.includes(specifier) ? undefined : 'it is no dependency of the server'
 }
 

@@ -1,11 +1,11 @@
 import { Command } from 'commander'
 import { type Duration, milliseconds, systemClock } from 'leasehold/port'
 import {
+  type AccessTokenEntry,
+  AccessTokens,
   parseRight,
   QUOTA_NAMES,
   type Quota,
-  TokenBook,
-  type TokenEntry,
   writeRight,
 } from '../../access/index.ts'
 import { type ConnectionFlags, withConnectionOptions, withStore } from '../connection.ts'
@@ -65,10 +65,10 @@ export function accessTokenCommand(): Command {
 
 async function withAccessTokens(
   flags: ConnectionFlags,
-  work: (book: TokenBook, by: string) => Promise<void>,
+  work: (book: AccessTokens, by: string) => Promise<void>,
 ): Promise<void> {
   await withStore(flags, async ({ store, by }) => {
-    const book = await TokenBook.open(store, systemClock)
+    const book = await AccessTokens.open(store, systemClock)
     try {
       await work(book, by)
     } finally {
@@ -125,11 +125,11 @@ function quotaOf(pairs: readonly string[]): Quota {
   )
 }
 
-interface Shown extends Omit<TokenEntry, 'rights'> {
+interface Shown extends Omit<AccessTokenEntry, 'rights'> {
   readonly rights: readonly string[]
 }
 
-function shown(entry: TokenEntry): Shown {
+function shown(entry: AccessTokenEntry): Shown {
   return { ...entry, rights: entry.rights.map(writeRight) }
 }
 
