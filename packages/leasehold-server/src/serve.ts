@@ -84,7 +84,7 @@ async function begin(
     secretsKey,
     audit,
     stream,
-    openWithoutTokens: isOpenToAll(config.values),
+    openWithoutAccessTokens: isOpenToAll(config.values),
     checks: checksOf(config),
   }
   try {

@@ -53,6 +53,8 @@ export interface ServerOptions {
   /** The key that signs lease secrets, at least 32 bytes; the same on all servers of one store. */
   readonly secretsKey?: Buffer | undefined
   /** Whether everybody has access while no access token exists. Default: true. */
+  readonly openWithoutAccessTokens?: boolean | undefined
+  /** @deprecated Use `openWithoutAccessTokens`. */
   readonly openWithoutTokens?: boolean | undefined
   /** FairScheduler on TLS. With `ca`, clients need a certificate signed by it. */
   readonly tls?: ServerTls | undefined
@@ -102,8 +104,19 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
   const log = options.logger ?? pino({ level: 'silent' })
   const stream = { ...DEFAULT_STREAM, ...options.stream }
-  const { audit = noAudit, secretsKey, openWithoutTokens } = options
-  const access = await Access.open({ store, limits, audit, clock, secretsKey, openWithoutTokens })
+  const {
+    audit = noAudit,
+    secretsKey,
+    openWithoutAccessTokens = options.openWithoutTokens,
+  } = options
+  const access = await Access.open({
+    store,
+    limits,
+    audit,
+    clock,
+    secretsKey,
+    openWithoutAccessTokens,
+  })
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
   const http = { ...DEFAULT_HTTP, ...options.http }
   const api = new HttpApi({ access, clock, random, log, options: http })

@@ -63,11 +63,11 @@ async function next(socket: WebSocket): Promise<unknown[]> {
 describe('a client that does not speak the protocol', () => {
   it.each([
     ['no JSON', 'hello', 'a frame is not JSON'],
-    ['no array', '{}', 'no array of messages'],
-    ['messages that are none', '[5]', '5 is no message'],
+    ['no array', '{}', 'not an array of messages'],
+    ['messages that are none', '[5]', '5 is not a message'],
     ['messages without an id', '[["claim"]]', 'no message'],
-    ['no operation', '[[1]]', 'no operation undefined'],
-    ['an operation that is none', `[[1,"${'x'.repeat(500)}"]]`, 'no operation "xxx'],
+    ['no operation', '[[1]]', 'unknown operation undefined'],
+    ['an operation that is none', `[[1,"${'x'.repeat(500)}"]]`, 'unknown operation "xxx'],
     ['too many messages', JSON.stringify(Array(101).fill([1, 'read', {}])), 'at most 100'],
     ['a tie where nothing is tied', '[[1,"tie",[]]]', 'not tied'],
   ])('is disconnected for %s, and told why', async (_name, frame, why) => {
@@ -116,7 +116,7 @@ describe('a client that does not speak the protocol', () => {
   })
 
   it('is disconnected where it says nothing at all', async () => {
-    expect(await closing(await connect())).toEqual([CLOSE.malformed, 'there was no hello'])
+    expect(await closing(await connect())).toEqual([CLOSE.malformed, 'no hello was received'])
   })
 
   it('is refused from a page of another origin, and at another place', async () => {
@@ -212,7 +212,7 @@ describe('a client that does not read', () => {
     // Where it reads again soon enough it learns why; otherwise it only finds the stream broken.
     const [code, reason] = await closed
     expect([CLOSE.slow, 1006]).toContain(code)
-    if (code === CLOSE.slow) expect(reason).toMatch(/bytes were not read/)
+    if (code === CLOSE.slow) expect(reason).toMatch(/bytes are unread/)
   })
 
   it('is not read while its answers pile up, and is answered when it reads again', async () => {

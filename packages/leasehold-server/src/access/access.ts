@@ -27,7 +27,7 @@ export interface AccessOptions {
   /** The key that signs lease secrets. Servers that share a store must share it. */
   readonly secretsKey?: Buffer | undefined
   /** Whether everybody has access while no access token exists. Default: true. */
-  readonly openWithoutTokens?: boolean | undefined
+  readonly openWithoutAccessTokens?: boolean | undefined
 }
 
 /** The longest time that a slow store can delay closing the connections of a revoked token. */
@@ -79,16 +79,22 @@ export class Access {
   readonly #sessions: BrowserSessions
   readonly #everybody = everybody()
   readonly #openStore: LeaseStore
-  readonly #openWithoutTokens: boolean
+  readonly #openWithoutAccessTokens: boolean
   readonly #audit: LimitedAudit
   readonly #accounts: Accounts
   readonly #inside = new Set<{ readonly admission: Admission; readonly guarded?: GuardedStore }>()
 
   private constructor(tokens: AccessTokens, options: AccessOptions) {
-    const { store, limits, clock, secretsKey = randomBytes(32), openWithoutTokens = true } = options
+    const {
+      store,
+      limits,
+      clock,
+      secretsKey = randomBytes(32),
+      openWithoutAccessTokens = true,
+    } = options
     const audit = new LimitedAudit(options.audit, clock)
     this.#audit = audit
-    this.#openWithoutTokens = openWithoutTokens
+    this.#openWithoutAccessTokens = openWithoutAccessTokens
     this.tokens = tokens
     this.#sessions = new BrowserSessions(secretsKey)
     this.#accounts = new Accounts(store, clock, (name) => tokens.quotaOf(name))
@@ -123,7 +129,7 @@ export class Access {
   identify({ authorization, certificate, misnamed, session }: Credentials): Principal {
     if (this.tokens.isEmpty) {
       if (misnamed !== undefined) throw notHere(misnamed)
-      if (!this.#openWithoutTokens) throw noTokenLeft()
+      if (!this.#openWithoutAccessTokens) throw noTokenLeft()
       return this.#everybody
     }
     if (authorization === undefined && certificate !== undefined) {

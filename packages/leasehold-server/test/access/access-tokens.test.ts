@@ -24,7 +24,7 @@ describe('a token', () => {
       refused('unauthenticated'),
     )
     const second = { name: 'bob', rights, certificate: 'ann.example' }
-    await expect(access.tokens.create(second)).rejects.toThrowError(/stands for "ann" already/)
+    await expect(access.tokens.create(second)).rejects.toThrowError(/already belongs to "ann"/)
     await expect(access.tokens.create({ ...second, certificate: '' })).rejects.toThrowError(/empty/)
     await access.tokens.revoke('ann', 'root')
     await access.tokens.create(second)
@@ -124,9 +124,9 @@ describe('the book of tokens', () => {
     [{ name: 'a b' }, /letters/],
     [{ rights: [] }, /no rights/],
     [{ certificate: '' }, /certificate is empty/],
-    [{ quota: { leases: -1 } }, /not negative/],
-    [{ quota: { leases: '1' } }, /not negative/],
-    [{ quota: { leases: Number.NaN } }, /not negative/],
+    [{ quota: { leases: -1 } }, /0 or more/],
+    [{ quota: { leases: '1' } }, /0 or more/],
+    [{ quota: { leases: Number.NaN } }, /0 or more/],
     [{ quota: { flights: 1 } }, /unknown/],
     [{ expiresAt: 1_000_000 }, /run out already/],
     [{ expiresAt: Number.NaN }, /run out already/],
@@ -184,7 +184,7 @@ describe('the book of tokens', () => {
     expect(changes).toEqual([])
     await clock.advance(1)
     expect(changes).toMatchObject([{ name: 'soon', ended: expect.stringContaining('run out') }])
-    expect(() => book.byCertificate('s')).toThrowError(/has run out/)
+    expect(() => book.byCertificate('s')).toThrowError(/has expired/)
     await clock.advance(long - 1001)
     expect(book.byCertificate('l').name).toBe('late')
     await clock.advance(1)
@@ -192,7 +192,7 @@ describe('the book of tokens', () => {
     expect(() => book.byCertificate('l')).toThrowError(refused('unauthenticated'))
     // One that has run out does not stand in the way of the next one for its certificate.
     const other = { name: 'l2', rights: RIGHTS, certificate: 'l' }
-    await expect(book.create(other)).rejects.toThrowError(/stands for "late" already/)
+    await expect(book.create(other)).rejects.toThrowError(/already belongs to "late"/)
   })
 
   it('waits no longer at a time than a timer can', async () => {
@@ -246,10 +246,10 @@ describe('the book of tokens', () => {
     await update({ quota: undefined, rights: ['watch:'] })
     expect([changes.length, changes.at(-1)?.quota]).toEqual([4, {}])
     expect(await book.revoke('ann', 'root')).toBe(true)
-    expect(changes.at(-1)).toMatchObject({ name: 'ann', ended: 'its token was revoked' })
+    expect(changes.at(-1)).toMatchObject({ name: 'ann', ended: 'its access token was revoked' })
     expect(await book.revoke('ann', 'root')).toBe(false)
     const { tenures } = await inner.read({ history: key })
-    expect(tenures[0]?.end).toMatchObject({ by: 'root', why: 'token revoked' })
+    expect(tenures[0]?.end).toMatchObject({ by: 'root', why: 'access token revoked' })
   })
 
   it('makes a change although it is cut off by it, and tells of any other failure', async () => {

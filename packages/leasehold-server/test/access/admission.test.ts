@@ -48,7 +48,7 @@ describe('when an access token ends', () => {
     await access.tokens.revoke('ann', 'root')
     expect(await told).toEqual([1, 0, 1])
     const { tenures } = await inner.read({ history: 'a' })
-    const end = { by: 'leasehold-server', reason: 'revoked', why: 'its token was revoked' }
+    const end = { by: 'leasehold-server', reason: 'revoked', why: 'its access token was revoked' }
     expect(tenures).toMatchObject([{ end }])
   })
 
@@ -267,7 +267,7 @@ describe('a browser', () => {
     expect(() => access.signIn('Bearer lh_ann_x')).toThrowError(refused('unauthenticated'))
     expect(() => access.identify({ session: 'x' })).toThrowError(/requires an access token/)
     const wrong = { session, authorization: 'Bearer lh_x' }
-    expect(() => access.identify(wrong)).toThrowError(/not known here/)
+    expect(() => access.identify(wrong)).toThrowError(/unknown access token/)
     await access.tokens.revoke('ann', 'root')
     expect(() => access.identify({ session })).toThrowError(/sign in again/)
     const other = await token('ann', ['all:'])
@@ -288,7 +288,7 @@ describe('a browser', () => {
     const text = authorization.slice(7)
     const twice = [`Bearer  ${text}`, `${authorization} x`, `x ${authorization}`]
     for (const wrong of [...twice, 'Bearer', 'Bearer ', `Basic ${text}`]) {
-      expect(() => access.identify({ authorization: wrong })).toThrowError(/not of the form/)
+      expect(() => access.identify({ authorization: wrong })).toThrowError(/must be "Bearer/)
     }
   })
 })

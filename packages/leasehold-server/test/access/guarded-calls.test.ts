@@ -46,7 +46,7 @@ describe('a refusal', () => {
     ] as const) {
       const error = await call().catch((thrown) => thrown)
       expect(error).toEqual(refused('forbidden'))
-      expect(error.message).toContain(`ask for a token with '${right}'`)
+      expect(error.message).toContain(`use an access token with '${right}'`)
     }
   })
 

@@ -260,7 +260,7 @@ describe('a watch', () => {
     await lease(store, ['jobs/1'])
     await clock.advance(0)
     expect([jobs.notices.at(-1)?.type, one.notices.at(-1)?.type]).toEqual(['events', 'standing'])
-    ann.principal.ended = 'its token was revoked'
+    ann.principal.ended = 'its access token was revoked'
     expect(() => hear(ann.store, { prefix: 'jobs/' })).toThrowError(refused('unauthenticated'))
     expect(() => ann.store.watch({ lease: own.lease }, () => {})).toThrowError(/"ann": its token/)
   })

@@ -70,7 +70,13 @@ describe('a server that a network reaches', () => {
     const { store, clock } = await open()
     const audit = { record: () => {} }
     const limits = DEFAULT_LIMITS
-    const access = await Access.open({ store, clock, limits, audit, openWithoutTokens: false })
+    const access = await Access.open({
+      store,
+      clock,
+      limits,
+      audit,
+      openWithoutAccessTokens: false,
+    })
     const rights = [parseRight('all:')]
     await access.tokens.create({ name: 'ann', rights })
     await access.tokens.revoke('ann', 'root')

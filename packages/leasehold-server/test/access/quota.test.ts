@@ -228,7 +228,7 @@ describe('the label that says whose a lease is', () => {
     expect(kept).toEqual({ ...labels, 'leasehold/principal': 'ann' })
     const forged = { 'leasehold/principal': 'bob' }
     await expect(store.grant({ holder: 'me', ttl: 60_000, labels: forged })).rejects.toThrowError(
-      /set by the server/,
+      /reserved for the server/,
     )
   })
 })

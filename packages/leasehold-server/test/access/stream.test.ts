@@ -45,7 +45,7 @@ describe('a stream with a token', { concurrent: true }, () => {
   const open = async () => {
     const store = await remoteStore(server.url, { accessToken: all })
     const revoke = store.revoke.bind(store)
-    // AllowedTarget what others hold needs a reason here.
+    // Ending what others hold needs a reason here.
     const reasoned = (request: RevokeRequest) =>
       revoke(isObject(request) ? { why: 'a test', ...request } : request)
     return { store: Object.defineProperty(store, 'revoke', { value: reasoned }), ttl: 2500 }

@@ -103,7 +103,7 @@ describe('leasehold access-token', () => {
     const ls = (token: string) => runLeasehold(['ls', '--server', server.url, '--token', token])
     expect((await ls(made.stdout.trim())).code).toBe(0)
     const wrong = await ls('lh_ops_wrong')
-    expect(wrong).toMatchObject({ code: 1, stderr: 'leasehold: this token is not known here\n' })
+    expect(wrong).toMatchObject({ code: 1, stderr: 'leasehold: unknown access token\n' })
   })
 
   it('refuses rights and quotas that mean nothing', async () => {

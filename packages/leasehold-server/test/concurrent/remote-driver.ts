@@ -180,7 +180,7 @@ export class RemoteDriver implements Driver<RemoteFault> {
     this.#left = history.entries.length
     this.#break(TIED, history)
     const ends = [...leases].map((lease) => {
-      const why = "its holder's connection was closed"
+      const why = "its holder's connection has closed"
       const argument = { target: { lease }, by: 'leasehold-server', why }
       const entry = history.begin(TIED, { method: 'revoke', argument }, this.now())
       entry.isFree = true

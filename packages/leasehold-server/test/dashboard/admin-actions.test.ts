@@ -33,9 +33,11 @@ describe('what can be done', () => {
     const lease = mirror.leases.get('L')!
     const said = revokeLease(mirror, lease).consequences.join('\n')
     expect(said).toContain('It loses 2 claims: jobs/1, jobs/2.')
-    expect(said).toContain('bo is next in line for jobs/1, and holds it at once.')
+    expect(said).toContain('bo is next in the queue for jobs/1 and holds it at once.')
     expect(breakLease(mirror, lease).consequences.join('\n')).toContain('holds it then.')
-    expect(takeKey(mirror.keys.get('jobs/1')!)!.consequences[1]).toContain('bo is next in line')
+    expect(takeKey(mirror.keys.get('jobs/1')!)!.consequences[1]).toContain(
+      'bo is next in the queue',
+    )
     expect(takeKey(mirror.keys.get('jobs/2')!)!.consequences[1]).toBe(
       'Nobody waits: the key is free.',
     )
@@ -48,8 +50,8 @@ describe('what can be done', () => {
     const row = mirrorWith(...line).keys.get('s')!
     const said = (of: KeyRow, token: number) => takeKey(of, token)!.consequences.slice(1, -1)
     expect(said(row, line[1]!.token)).toEqual([
-      'a goes on holding it.',
-      `c is next in line and holds it at once, with the higher token ${line[2]!.token}.`,
+      'a keeps holding it.',
+      `c is next in the queue and holds it at once, with the higher token ${line[2]!.token}.`,
     ])
     expect(takeKey(row, line[1]!.token)!.request('stuck', 0)).toMatchObject({
       token: line[1]!.token,
@@ -58,11 +60,11 @@ describe('what can be done', () => {
     const writer = event('s', { holder: 'w' })
     const mixed = mirrorWith(line[0]!, line[1]!, writer).keys.get('s')!
     expect(said(mixed, line[0]!.token)).toEqual([
-      'b goes on holding it.',
-      'w is next in line, and waits on.',
+      'b keeps holding it.',
+      'w is next in the queue and keeps waiting.',
     ])
     const both = mirrorWith(line[0]!, line[1]!).keys.get('s')!
-    expect(said(both, line[0]!.token)).toEqual(['b goes on holding it.', 'Nobody waits.'])
+    expect(said(both, line[0]!.token)).toEqual(['b keeps holding it.', 'Nobody waits.'])
   })
 
   it('to a session and to a term is called what it is', () => {
@@ -77,7 +79,7 @@ describe('what can be done', () => {
     ]
     const term = takeKey(mirrorWith(...line).keys.get('election/boss/line')!)!
     expect(term).toMatchObject({ title: 'End the term of n in boss', button: 'End its term' })
-    expect(term.consequences[1]).toContain('m is next in line and leads')
+    expect(term.consequences[1]).toContain('m is next in the queue and leads')
   })
 
   it('says when it would do nothing any more', () => {

@@ -35,7 +35,7 @@ describeInBrowser('the first lease, step by step', () => {
     await scene.token('root', 'all:')
     const token = await scene.token('ann', ...rights)
     visit = await Visit.open(browser, scene.url)
-    await visit.page.getByLabel('Token').fill(token)
+    await visit.page.getByLabel('Access token').fill(token)
     await visit.page.getByRole('button', { name: 'Sign in' }).click()
     await visit.live()
     return { page: visit.page, token }
@@ -105,7 +105,7 @@ describeInBrowser('the first lease, step by step', () => {
   it('has no commands for one who may claim nothing', async () => {
     const { page } = await signedIn('read,watch:')
     await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
-    await page.getByText(/may look here, and claim nothing/).waitFor()
+    await page.getByText(/may not claim any key that this page shows/).waitFor()
     expect(await page.locator('.command').count()).toBe(0)
   })
 
@@ -119,9 +119,9 @@ describeInBrowser('the first lease, step by step', () => {
     await scene.lease('demo:ada', ['pool/demo-gpu/definition'], { ttl: Infinity })
     const page = await begin()
     const remains = page.locator('.demo-control')
-    await remains.getByRole('heading', { name: 'A demo was here' }).waitFor()
-    expect(await remains.textContent()).not.toContain('is a fleet in this server')
-    await remains.getByRole('button', { name: 'Clear it away' }).click()
+    await remains.getByRole('heading', { name: 'A demo was not removed' }).waitFor()
+    expect(await remains.textContent()).not.toContain('a fleet in this server')
+    await remains.getByRole('button', { name: 'Remove it' }).click()
     await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
   })
 })

@@ -45,7 +45,7 @@ describeInBrowser('the dashboard, live', () => {
   }
 
   const signIn = async (page: Page, token: string) => {
-    await page.getByLabel('Token').fill(token)
+    await page.getByLabel('Access token').fill(token)
     await page.getByRole('button', { name: 'Sign in' }).click()
   }
 
@@ -65,7 +65,7 @@ describeInBrowser('the dashboard, live', () => {
     visit!.expected.push(BROKEN)
     await server.end('SIGKILL')
     // By the end of the connection, and not only when answers are late.
-    const alert = page.getByRole('alert').getByText('has not been heard of')
+    const alert = page.getByRole('alert').getByText('No contact with the server')
     await alert.waitFor({ timeout: 8000 })
     await page.getByText('not connected').waitFor()
     await page.getByRole('treeitem', { name: /before/ }).waitFor()
@@ -120,7 +120,7 @@ describeInBrowser('the dashboard, live', () => {
     visit!.expected.push(/ERR_FAILED|Failed to load/)
     await page.route('**/dashboard/actions', (route) => route.abort())
     await page.getByRole('dialog').getByRole('button', { name: 'End it now' }).click()
-    const said = 'It is not known whether it was done: the server did not answer'
+    const said = 'The outcome is unknown: the server did not answer'
     await page.getByRole('alert').getByText(said).waitFor()
     expect(await page.getByText(/Not done|Failed to fetch/).count()).toBe(0)
   })
@@ -136,7 +136,7 @@ describeInBrowser('the dashboard, live', () => {
     const memory = page.locator('.tile', { hasText: 'Memory' }).locator('b')
     await memory.getByText('MiB').waitFor()
     await page.getByRole('button', { name: 'sign out' }).click()
-    await page.getByLabel('Token').waitFor()
+    await page.getByLabel('Access token').waitFor()
     await page.waitForTimeout(300)
     expect(await page.locator('.problem').count()).toBe(0)
     await signIn(page, part)
@@ -170,11 +170,11 @@ describeInBrowser('the dashboard, live', () => {
     const token = await one.token('ann', 'all:')
     await one.token('bob', 'all:')
     const page = await begin(one.url)
-    await page.getByRole('heading', { name: 'This server wants to know who looks' }).waitFor()
+    await page.getByRole('heading', { name: 'Sign in to this server' }).waitFor()
     expect(await visit!.complaints()).toEqual([])
     visit!.expected.push(/401/)
     await signIn(page, 'lh_ann_wrong')
-    await page.getByRole('alert').getByText('this token is not known here').waitFor()
+    await page.getByRole('alert').getByText('unknown access token').waitFor()
     await signIn(page, token)
     await visit!.live()
     await page.reload()
@@ -185,12 +185,12 @@ describeInBrowser('the dashboard, live', () => {
     expect(kept).not.toContain(token.slice(7))
     expect(kept).not.toContain('lh_')
     await page.getByRole('button', { name: 'sign out' }).click()
-    await page.getByLabel('Token').waitFor()
+    await page.getByLabel('Access token').waitFor()
     await signIn(page, token)
     await visit!.live()
     visit!.expected.push(BROKEN)
     await one.server.access.tokens.revoke('ann', 'bob')
-    await page.getByText('its token was revoked').waitFor()
+    await page.getByText('its access token was revoked').waitFor()
   })
 
   it('shows those who may see a part that part, and only buttons that they may use', async () => {

@@ -47,7 +47,7 @@ describe('what needs attention', () => {
     const mirror = mirrorWith(instance('i', { report: { status: 'critical', count: 1 } }))
     const concerns = concernsOf({ ...nothing, mirror, storageError: 'the disk is full' })
     expect(concerns.map(({ kind, level }) => [kind, level])).toEqual([
-      ['trouble', 'bad'],
+      ['storage', 'bad'],
       ['service', 'bad'],
     ])
   })
@@ -62,7 +62,7 @@ describe('what needs attention', () => {
     expect(concerns.map(({ kind }) => kind)).toEqual(['lag', 'service', 'lapsed'])
     expect(concerns[1]!.title).toBe('embedder: 1 of 2 healthy')
     expect(concerns[1]!.detail).toBe('ill of h is critical: no memory')
-    expect(concerns[2]!.detail).toContain('3 s ago; lost in 5 s')
+    expect(concerns[2]!.detail).toContain('3 s ago without a heartbeat; lost in 5 s')
     expect(concernsOf({ ...nothing, mirror, lapsed, now: 9001 }).map((it) => it.kind)).toEqual([
       'service',
     ])

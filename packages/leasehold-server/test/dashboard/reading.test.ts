@@ -152,7 +152,7 @@ describeInBrowser('the dashboard, read closely', () => {
     it('shows only keys on which somebody waits, from the number of those who do', async () => {
       const page = await begin()
       await page.locator('.tiles').getByRole('link', { name: 'Waiting' }).click()
-      const found = page.getByRole('listbox', { name: 'Keys that were found' })
+      const found = page.getByRole('listbox', { name: 'Found keys' })
       await found.getByText('jobs/nightly').waitFor()
       expect(await found.getByText('jobs/weekly').count()).toBe(0)
       await found.getByText('jobs/nightly').click()

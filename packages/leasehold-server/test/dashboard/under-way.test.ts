@@ -32,7 +32,7 @@ describeInBrowser('the dashboard while something is under way', () => {
   }
 
   const signIn = async (token: string) => {
-    await page.getByLabel('Token').fill(token)
+    await page.getByLabel('Access token').fill(token)
     await page.getByRole('button', { name: 'Sign in' }).click()
   }
 
@@ -62,7 +62,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await expect.poll(() => page.evaluate(beyond), { timeout: 20_000 }).toBe(0)
     await page.unroute('**/dashboard/session')
     await page.getByRole('button', { name: 'sign out' }).click()
-    await page.getByLabel('Token').waitFor()
+    await page.getByLabel('Access token').waitFor()
   })
 
   it('says what became of an act that was left while it was under way, also where it failed', async () => {
@@ -80,10 +80,10 @@ describeInBrowser('the dashboard while something is under way', () => {
     await page.getByRole('button', { name: 'End it now…' }).click()
     await dialog.getByLabel('Reason').fill('slow')
     await dialog.getByRole('button', { name: 'End it now' }).click()
-    await dialog.getByText('Under way').waitFor()
+    await dialog.getByText('Working…').waitFor()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     gate.open()
-    const said = /^End the lease of ada: It is not known whether it was done/
+    const said = /^End the lease of ada: The outcome is unknown/
     await page.getByText(said).waitFor({ timeout: 20_000 })
   })
 
@@ -96,7 +96,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await signIn(token)
     await page.getByRole('button', { name: 'sign out' }).click()
     const alert = page.getByRole('alert')
-    await page.getByLabel('Token').or(alert).waitFor()
+    await page.getByLabel('Access token').or(alert).waitFor()
     expect(await alert.count()).toBe(0)
     gate.open()
     await signIn(token)
@@ -117,12 +117,12 @@ describeInBrowser('the dashboard while something is under way', () => {
     const views = ['Leases', 'Services', 'Elections', 'Pools', 'Sessions']
     for (const view of views) {
       await visit.to(view)
-      await page.getByText('Not read yet').first().waitFor()
+      await page.getByText('Loading…').first().waitFor()
     }
     for (const id of [lease, free]) {
       await page.evaluate((hash) => location.assign(hash), `#/leases/${id}`)
       await page.locator('.detail').waitFor()
-      expect(await page.getByText('is over').count()).toBe(0)
+      expect(await page.getByText('has ended').count()).toBe(0)
     }
     gate.open()
     await page.locator('.detail').getByText('Last heartbeat').waitFor()
@@ -142,7 +142,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await visit.live()
     await expect.poll(() => spark.getAttribute('aria-label'), { timeout: 20_000 }).toContain('to 4')
     await page.getByRole('button', { name: 'sign out' }).click()
-    await page.getByLabel('Token').waitFor()
+    await page.getByLabel('Access token').waitFor()
     await signIn(part)
     await visit.live()
     const own = 'from 1 to 1 in'

@@ -69,10 +69,10 @@ describeInBrowser('the dashboard in a browser', () => {
       await page.keyboard.press('/')
       await page.keyboard.type('nightly')
       await page.getByText('1 match').waitFor()
-      await page.getByRole('listbox', { name: 'Keys that were found' }).focus()
+      await page.getByRole('listbox', { name: 'Found keys' }).focus()
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'jobs/nightly' }).waitFor()
-      const queue = page.getByRole('list', { name: 'Those who wait, in order' })
+      const queue = page.getByRole('list', { name: 'The queue, in order' })
       await expect
         .poll(() => queue.getByRole('listitem').allInnerTexts())
         .toEqual([expect.stringMatching(/^1\s+bo/), expect.stringMatching(/^2\s+cy/)])
@@ -150,7 +150,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await visit.to('Elections')
       const panel = page.locator('.panel', { hasText: 'scheduler' })
       await panel.getByRole('img', { name: /^Terms of scheduler/ }).waitFor()
-      await expect.poll(() => panel.getByText('Candidates in line 2').count()).toBe(1)
+      await expect.poll(() => panel.getByText('Waiting candidates 2').count()).toBe(1)
       await panel.getByText(':9000').first().waitFor()
     })
 
@@ -235,9 +235,9 @@ describeInBrowser('the dashboard in a browser', () => {
       for (const [view, words] of [
         ['Keys', 'No key is claimed'],
         ['Services', 'No instance is registered'],
-        ['Elections', 'Nobody campaigns'],
+        ['Elections', 'No elections'],
         ['Pools', 'No pool is defined'],
-        ['Sessions', 'Nobody is logged in'],
+        ['Sessions', 'No sessions'],
       ] as const) {
         await visit.to(view)
         await visit.page.getByText(words).waitFor()
@@ -250,7 +250,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await visit.live()
       const { page } = visit
       await page.getByRole('button', { name: 'Try it' }).click()
-      await page.getByText('A demo runs in this server').waitFor()
+      await page.getByText('A demo is running in this server').waitFor()
       await visit.to('Services')
       await page.getByRole('heading', { name: /demo-embedder demo/ }).waitFor()
       await visit.to('Pools')

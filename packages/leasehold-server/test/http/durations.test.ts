@@ -38,7 +38,7 @@ describe('how long a request waits', () => {
 
   it('is not at all if it does not say so, and at most as long as one may', () => {
     expect([waiting(), waiting('1s'), waiting('2000')]).toEqual([0, 1000, 2000])
-    expect(() => waiting('2001')).toThrowError(/^wait is "2001": one request waits at most 2s/)
+    expect(() => waiting('2001')).toThrowError(/^wait is "2001"; the maximum is 2s/)
     expect(() => waiting('soon')).toThrowError(/^wait is "soon"/)
   })
 })

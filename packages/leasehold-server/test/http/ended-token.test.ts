@@ -111,7 +111,7 @@ describe('when an access token ends', () => {
     const waiting = scene.ask('POST /v1/locks/k?ttl=1h&wait=20s', undefined, ann)
     await scene.claims('k', 2)
     changes.revoke = async (request) => {
-      if ('lease' in request.target && request.why === 'token revoked') {
+      if ('lease' in request.target && request.why === 'access token revoked') {
         return store.revoke(request)
       }
       throw new LeaseholdError('storage-failed', 'the disk is away')

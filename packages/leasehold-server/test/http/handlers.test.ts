@@ -152,7 +152,7 @@ describe('a lock that did not come in time', () => {
     const problem = problemOf(outcome.error)
     expect(problem).toMatchObject({
       code: 'timeout',
-      detail: '"k" did not come in time; wait longer',
+      detail: '"k" was not free in time; wait longer',
     })
     expect(problem).not.toHaveProperty('holder')
   })

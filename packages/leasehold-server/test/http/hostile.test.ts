@@ -76,7 +76,7 @@ describe('requests that are wrong in form', () => {
   it('are refused for a body where none is taken, which would be passed over', async () => {
     const { status, body } = await scene.ask('POST /v1/locks/bodied', { ttl: '5s' })
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
-    expect(body.detail).toMatch(/takes no body.*into the query, \?ttl=…&wait=…$/)
+    expect(body.detail).toMatch(/takes no body.*use the query, \?ttl=…&wait=…$/)
     expect((await scene.store.read({ key: 'bodied' })).count).toBe(0)
     expect((await scene.ask('POST /v1/locks/bodied', {})).status).toBe(201)
   })

@@ -46,7 +46,7 @@ describe('what is given back in the name of a principal', () => {
       await lock.release()
       expect([released, (await inner.read({ key: 'k' })).count]).toEqual([[name], 0])
       released.length = 0
-      principal.ended = 'its token was revoked'
+      principal.ended = 'its access token was revoked'
     }
   })
 })

@@ -77,9 +77,9 @@ describe('what is not there', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff')
     expect(body).toEqual({
       type: '/docs#not-found',
-      title: 'There is nothing here.',
+      title: 'The path does not exist.',
       status: 404,
-      detail: `there is no ${name}: see /docs`,
+      detail: `${name} does not exist; see /docs`,
       code: 'not-found',
       outcome: 'refused',
     })

@@ -125,7 +125,7 @@ describe('requests with one Idempotency-Key', () => {
       const gate = new Gate()
       const { ask, asked, principal } = scene(() => gate.opened)
       const first = ask()
-      if (how === 'ended') principal.ended = 'its token was revoked'
+      if (how === 'ended') principal.ended = 'its access token was revoked'
       const other = ask({}, how === 'another' ? { principal: everybody() } : {})
       await Promise.resolve()
       expect(asked).toHaveLength(1)
@@ -188,7 +188,7 @@ describe('what a request asks for', () => {
     const { ask, asked } = scene(async () => 'done')
     await ask({}, body({ list: [1, 2] })).answer
     await expect(ask({}, body(given)).answer).rejects.toThrowError(
-      `Idempotency-Key "k1" first came with another ${names}: `,
+      `Idempotency-Key "k1" was first used with a different ${names}: `,
     )
     expect(asked).toHaveLength(1)
   })
@@ -222,7 +222,7 @@ describe('a claim that was withdrawn because nobody waited for it', () => {
 
   it('is not claimed anew for ever', async () => {
     const { ask, asked } = scene(() => Promise.reject(new Withdrawn()))
-    await expect(ask().answer).rejects.toThrowError(/broken off 1000 times: use another key/)
+    await expect(ask().answer).rejects.toThrowError(/abandoned 1000 times: use another key/)
     await expect(ask().answer).rejects.toBeInstanceOf(KeyReused)
     expect(asked).toHaveLength(1002)
   })

@@ -133,7 +133,7 @@ describe('a request that waits', () => {
     const { clock, ask } = await queue()
     const { asked, abort, principal } = ask(10_000)
     await clock.advance(0)
-    principal.ended = 'its token was revoked'
+    principal.ended = 'its access token was revoked'
     abort.abort(new Error('gone'))
     await clock.advance(0)
     const refusal = {

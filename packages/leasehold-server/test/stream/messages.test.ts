@@ -21,9 +21,9 @@ describe('a frame', () => {
   ])('is an array of messages: %s', (text) => expect(parse(text)).toEqual(JSON.parse(text)))
 
   it.each([
-    ['{"a":1}', /no array of messages/],
-    ['5', /no array of messages/],
-    ['[[1],2]', /is no message/],
+    ['{"a":1}', /not an array of messages/],
+    ['5', /not an array of messages/],
+    ['[[1],2]', /is not a message/],
     ['[[1]', /not JSON/],
     ['["', /not JSON/],
     ['["\\', /not JSON/],
@@ -47,7 +47,7 @@ describe('a frame', () => {
   it('is nested eight deep at most, with arrays and objects, side by side as many as fit', () => {
     const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
     expect(parse(deep(8))).toHaveLength(1)
-    expect(() => parse(deep(9))).toThrowError(/nested more than 8/)
+    expect(() => parse(deep(9))).toThrowError(/more than 8 levels/)
     expect(parse(`[[${'{"a":'.repeat(6)}1${'}'.repeat(6)}]]`)).toHaveLength(1)
     expect(() => parse(`[[${'{"a":'.repeat(7)}1${'}'.repeat(7)}]]`)).toThrowError(/nested/)
     const wide = `[[${Array.from({ length: 9 }, () => '{}').join(',')}]]`

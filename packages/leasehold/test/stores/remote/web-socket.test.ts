@@ -69,8 +69,8 @@ describe('a WebSocket that is being opened', () => {
       'it has expired',
     ],
     [{ 'www-authenticate': 'Bearer error_description=""' }, ''],
-    [{ 'www-authenticate': 'Bearer' }, 'the server wants a token'],
-    [{}, 'the server wants a token'],
+    [{ 'www-authenticate': 'Bearer' }, 'the server requires an access token'],
+    [{}, 'the server requires an access token'],
   ])('says why the server rejects it: %j', async (headers, why) => {
     server.answer = (_request, socket) => {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
