@@ -13,7 +13,7 @@ import {
   systemRandom,
 } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
-import { Access, type Audit, noAudit } from './access/index.ts'
+import { Access, type AccessOptions, type Audit, noAudit } from './access/index.ts'
 import { serveDashboard } from './dashboard/index.ts'
 import { type HealthCheckLeader, startHealthCheckLeader } from './health-check-leader.ts'
 import {
@@ -104,19 +104,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
   const log = options.logger ?? pino({ level: 'silent' })
   const stream = { ...DEFAULT_STREAM, ...options.stream }
-  const {
-    audit = noAudit,
-    secretsKey,
-    openWithoutAccessTokens = options.openWithoutTokens,
-  } = options
-  const access = await Access.open({
-    store,
-    limits,
-    audit,
-    clock,
-    secretsKey,
-    openWithoutAccessTokens,
-  })
+  const access = await Access.open(accessOptionsOf(options, store, limits, clock))
   const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
   const http = { ...DEFAULT_HTTP, ...options.http }
   const api = new HttpApi({ access, clock, random, log, options: http })
@@ -166,6 +154,16 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
     await close()
     throw error
   }
+}
+
+function accessOptionsOf(
+  { audit = noAudit, secretsKey, openWithoutAccessTokens, openWithoutTokens }: ServerOptions,
+  store: LeaseStore,
+  limits: Limits,
+  clock: Clock,
+): AccessOptions {
+  const isOpen = openWithoutAccessTokens ?? openWithoutTokens
+  return { store, limits, audit, clock, secretsKey, openWithoutAccessTokens: isOpen }
 }
 
 type Upgrade = [request: IncomingMessage, socket: Duplex, head: Buffer]

@@ -65,10 +65,10 @@ describe('a client that does not speak the protocol', () => {
     ['no JSON', 'hello', 'a frame is not JSON'],
     ['no array', '{}', 'not an array of messages'],
     ['messages that are none', '[5]', '5 is not a message'],
-    ['messages without an id', '[["claim"]]', 'no message'],
+    ['messages without an id', '[["claim"]]', 'not a message'],
     ['no operation', '[[1]]', 'unknown operation undefined'],
     ['an operation that is none', `[[1,"${'x'.repeat(500)}"]]`, 'unknown operation "xxx'],
-    ['too many messages', JSON.stringify(Array(101).fill([1, 'read', {}])), 'at most 100'],
+    ['too many messages', JSON.stringify(Array(101).fill([1, 'read', {}])), 'the maximum is 100'],
     ['a tie where nothing is tied', '[[1,"tie",[]]]', 'not tied'],
   ])('is disconnected for %s, and told why', async (_name, frame, why) => {
     const socket = await greet()

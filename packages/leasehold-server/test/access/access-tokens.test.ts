@@ -40,7 +40,7 @@ describe('a token', () => {
       other.create({ name: 'bob', rights, certificate: 'c' }),
     ])
     await clock.advance(10)
-    expect(() => access.admit({ certificate: 'c' })).toThrowError(/"ann" and for "bob"/)
+    expect(() => access.admit({ certificate: 'c' })).toThrowError(/both "ann" and "bob"/)
   })
 
   it('is changed for those inside when its entry is changed', async () => {
@@ -128,8 +128,8 @@ describe('the book of tokens', () => {
     [{ quota: { leases: '1' } }, /0 or more/],
     [{ quota: { leases: Number.NaN } }, /0 or more/],
     [{ quota: { flights: 1 } }, /unknown/],
-    [{ expiresAt: 1_000_000 }, /run out already/],
-    [{ expiresAt: Number.NaN }, /run out already/],
+    [{ expiresAt: 1_000_000 }, /already have expired/],
+    [{ expiresAt: Number.NaN }, /already have expired/],
   ])('refuses a token that makes no sense: %j', async (wrong, message) => {
     const { book, clock } = await scene()
     expect(clock.now()).toBe(1_000_000)
@@ -169,8 +169,8 @@ describe('the book of tokens', () => {
       expect(() => book.byToken(wrong)).toThrowError(refused('unauthenticated'))
     }
     expect(() => book.byToken(undefined)).toThrowError(/requires an access token/)
-    expect(() => book.byToken(`lh_ann_${'A'.repeat(43)}`)).toThrowError(/not known/)
-    expect(() => book.byToken(`lh_bob_${'A'.repeat(43)}`)).toThrowError(/not known/)
+    expect(() => book.byToken(`lh_ann_${'A'.repeat(43)}`)).toThrowError(/unknown access token/)
+    expect(() => book.byToken(`lh_bob_${'A'.repeat(43)}`)).toThrowError(/unknown access token/)
   })
 
   it('ends tokens when their time has come, the next one first, however long that takes', async () => {
@@ -183,14 +183,14 @@ describe('the book of tokens', () => {
     await clock.advance(999)
     expect(changes).toEqual([])
     await clock.advance(1)
-    expect(changes).toMatchObject([{ name: 'soon', ended: expect.stringContaining('run out') }])
+    expect(changes).toMatchObject([{ name: 'soon', ended: expect.stringContaining('expired') }])
     expect(() => book.byCertificate('s')).toThrowError(/has expired/)
     await clock.advance(long - 1001)
     expect(book.byCertificate('l').name).toBe('late')
     await clock.advance(1)
     expect(changes).toMatchObject([{ name: 'soon' }, { name: 'late' }])
     expect(() => book.byCertificate('l')).toThrowError(refused('unauthenticated'))
-    // One that has run out does not stand in the way of the next one for its certificate.
+    // One that has expired does not stand in the way of the next one for its certificate.
     const other = { name: 'l2', rights: RIGHTS, certificate: 'l' }
     await expect(book.create(other)).rejects.toThrowError(/already belongs to "late"/)
   })
@@ -220,7 +220,7 @@ describe('the book of tokens', () => {
     expect([book.byCertificate('c').name, second.byCertificate('c').name]).toEqual([
       ...['young', 'young'],
     ])
-    expect(() => book.byCertificate('d')).toThrowError(/nobody here/)
+    expect(() => book.byCertificate('d')).toThrowError(/no access token has the certificate/)
   })
 
   it('tells of what has changed, and of nothing else', async () => {

@@ -262,7 +262,9 @@ describe('a watch', () => {
     expect([jobs.notices.at(-1)?.type, one.notices.at(-1)?.type]).toEqual(['events', 'standing'])
     ann.principal.ended = 'its access token was revoked'
     expect(() => hear(ann.store, { prefix: 'jobs/' })).toThrowError(refused('unauthenticated'))
-    expect(() => ann.store.watch({ lease: own.lease }, () => {})).toThrowError(/"ann": its token/)
+    expect(() => ann.store.watch({ lease: own.lease }, () => {})).toThrowError(
+      /"ann": its access token/,
+    )
   })
 
   it('of all keys shows the server’s own only while its watcher may see them', async () => {

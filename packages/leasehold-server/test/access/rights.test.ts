@@ -98,8 +98,8 @@ describe('a right', () => {
 
   it.each([
     ['claim', 'has no colon'],
-    ['fly:jobs/', 'has the verb "fly"'],
-    [':jobs/', 'has the verb ""'],
+    ['fly:jobs/', 'has the unknown verb "fly"'],
+    [':jobs/', 'has the unknown verb ""'],
     ['', 'has no colon'],
   ])('is refused where it is none: %j', (text, what) => {
     expect(() => parseRight(text)).toThrowError(what)

@@ -169,7 +169,7 @@ describe('the command line', () => {
       expect((await run(command, '--help')).stdout).toMatch(/123 {2}the lease was lost.*\n.*124/)
     }
     for (const command of ['ls', 'get', 'revoke', 'doctor', 'top']) {
-      expect((await run(command, '--help')).stdout).toMatch(/3 {2}there is no such thing/)
+      expect((await run(command, '--help')).stdout).toMatch(/3 {2}not found/)
     }
   })
 

@@ -87,7 +87,7 @@ describeInBrowser('the first lease, step by step', () => {
 
   it('has commands for a key that one may claim, with the variable of the command line', async () => {
     const { page, token } = await signedIn('claim,read,watch:jobs/')
-    await page.getByText('Nothing is held yet of what you may see').waitFor()
+    await page.getByText('Nothing that you may see is held yet').waitFor()
     await page.getByText('LEASEHOLD_ACCESS_TOKEN', { exact: true }).waitFor()
     const [take, keep, give] = await page.locator('.command pre').allInnerTexts()
     expect(take).toContain('/v1/locks/jobs/')

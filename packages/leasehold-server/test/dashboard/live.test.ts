@@ -96,7 +96,7 @@ describeInBrowser('the dashboard, live', () => {
     await server.end('SIGKILL')
     await page.getByText('not connected').waitFor()
     const dialog = page.getByRole('dialog')
-    await dialog.getByRole('alert').getByText('the server is away').waitFor()
+    await dialog.getByRole('alert').getByText('the server cannot be reached').waitFor()
     expect(await dialog.getByRole('button', { name: 'Break it' }).isDisabled()).toBe(true)
     await page.keyboard.press('Escape')
     const before = await heard.textContent()

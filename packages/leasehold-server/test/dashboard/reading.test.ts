@@ -65,7 +65,7 @@ describeInBrowser('the dashboard, read closely', () => {
       await page.getByLabel('Filter events').fill('pia')
       await soon(() => events.getByRole('option').count()).toBe(1)
       await page.getByRole('button', { name: 'claimed' }).click()
-      await page.getByText('Nothing of this kind').waitFor()
+      await page.getByText('No such events').waitFor()
       await page.getByRole('button', { name: 'claimed' }).click()
       await scene.lease('pia', ['paused/3'])
       await page.waitForTimeout(300)

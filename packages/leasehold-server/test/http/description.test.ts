@@ -89,8 +89,8 @@ describe('the description for people', () => {
 
   it('shows an example of a parameter, if there is one', () => {
     const text = part('takePermit', '</section>')
-    expect(text).toContain('<td>Which will do. <code>memory >= 40</code></td>')
-    expect(text).toContain('<td>How many, all or none. 1 if not given.</td>')
+    expect(text).toContain('<td>A condition on the resources. <code>memory >= 40</code></td>')
+    expect(text).toContain('<td>How many resources, all or none. Default: 1.</td>')
   })
 
   it('explains every problem with its status, where the problem itself points to', () => {

@@ -32,7 +32,7 @@ describe('a page of another origin', () => {
   it('is named in the refusal by the first 100 characters of its origin', async () => {
     const origin = `http://${'e'.repeat(93)}`
     const { body } = await scene.ask('POST /v1/locks/o', undefined, { origin: `${origin}.example` })
-    expect(body.detail).toContain(`a page of ${origin} may`)
+    expect(body.detail).toContain(`a page of the origin ${origin} may`)
   })
 
   it('is offered no CORS, and one of our own may', async () => {

@@ -67,7 +67,7 @@ describe('a repeated request', () => {
     const { revision } = await scene.store.read({ key: 'x' })
     const two = await scene.ask(second, other, once('else'))
     expect(two).toMatchObject({ status: 422, body: { code: 'key-reused', outcome: 'refused' } })
-    expect(two.body.detail).toContain(`another ${name}: repeat`)
+    expect(two.body.detail).toContain(`different ${name}: repeat`)
     expect((await scene.store.read({ key: 'x' })).revision).toBe(revision)
     const again = await scene.ask(first, body, once('else'))
     expect(again).toMatchObject({ status: 201, body: one.body })

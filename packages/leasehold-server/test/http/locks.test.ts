@@ -208,7 +208,7 @@ describe('a lock over HTTP', () => {
     ['ttl=soon', /ttl is "soon": give milliseconds/],
     ['ttl=s30', /ttl is "s30": give milliseconds/],
     ['ttl=1ms', /minimum/],
-    ['wait=1h', /waits at most 300s/],
+    ['wait=1h', /the maximum is 300s/],
     ['limit=0', /limit must be >= 1/],
     ['mode=any', /exclusive, shared/],
     ['ttl=1s&ttl=2s', /ttl/],

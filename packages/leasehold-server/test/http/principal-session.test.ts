@@ -9,7 +9,7 @@ import { DEFAULT_HTTP } from '../../src/http/options.ts'
 import { PrincipalSession } from '../../src/http/principal-session.ts'
 import { changedStore } from '../changed-store.ts'
 
-/** An session, and by whom keys were released in its name. */
+/** A principal session, and who released keys in its name. */
 async function scene() {
   const clock = new TestClock()
   const inner = memoryStore({ clock })

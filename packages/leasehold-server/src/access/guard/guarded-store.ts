@@ -171,10 +171,10 @@ export class GuardedStore implements LeaseStore {
       ...entry,
       lease: given.get(entry.lease) ?? entry.lease,
     })
-    const told = lost.map((entry) =>
+    const visible = lost.map((entry) =>
       hidden.has(entry.lease) ? { ...entry, end: withoutReason(entry.end) } : entry,
     )
-    return { lost: told.map(named), capped: capped.map(named) }
+    return { lost: visible.map(named), capped: capped.map(named) }
   }
 
   async revoke(request: RevokeRequest): Promise<Revoked> {

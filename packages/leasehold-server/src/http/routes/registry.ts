@@ -243,22 +243,24 @@ interface KeepQuery extends InstanceNews {
 async function keep(call: Call): Promise<unknown> {
   const { store, params, query } = call
   const { lease, status, note, load, maintenance }: KeepQuery = query as never
-  const isNews = status !== undefined || load !== undefined || maintenance !== undefined
-  if (!isNews && note !== undefined) {
+  const isReport = status !== undefined || load !== undefined || maintenance !== undefined
+  if (!isReport && note !== undefined) {
     throw invalid(
       `note is ${show(note)}, but ${show(params['instance'])} reports no status: use both`,
     )
   }
   const { key, ttl, claim } = await registration(call)
   const remaining = await renewed(store, lease, ttl)
-  if (isNews) {
-    const news = {
+  if (isReport) {
+    const report = {
       status,
       note,
       load,
       maintenance: maintenance === 'off' ? false : maintenance,
     } as const
-    const value = await call.leasehold(async ({ registry }) => registry.amended(claim.value, news))
+    const value = await call.leasehold(async ({ registry }) =>
+      registry.amended(claim.value, report),
+    )
     await store.update({ lease, key, token: claim.token, value })
   }
   return { lease, remaining }
