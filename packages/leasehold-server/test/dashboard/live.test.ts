@@ -306,7 +306,7 @@ describeInBrowser('the dashboard, live', () => {
     const detail = page.locator('.detail')
     const facts = detail.locator('.facts > div', { hasText: 'Ends with' })
     await facts.getByRole('link', { name: 'machine m-1 of ada' }).waitFor()
-    await detail.getByRole('link', { name: 'All that ada has' }).click()
+    await detail.getByRole('link', { name: 'All leases of ada' }).click()
     await page.getByRole('heading', { name: /^ada.*3 leases, 4 claims/ }).waitFor()
     const links = detail.locator('.branch-line a')
     await expect
