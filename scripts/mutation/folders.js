@@ -36,7 +36,7 @@ export const FOLDERS = {
       `${LIBRARY}/src/stores/file/{snapshot-reader,snapshot-writer}.ts`,
     ],
     tests: [
-      `${LIBRARY}/test/file/{file-store,forged,segment,manifest,checkpoints,segment-supply,durability,compaction}.test.ts`,
+      `${LIBRARY}/test/file/{file-store,forged,segment,manifest,log-writer,recovery,snapshot-file,checkpoints,segment-supply,durability,compaction}.test.ts`,
       `${LIBRARY}/test/file/{upgrade,open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
     ],
   },

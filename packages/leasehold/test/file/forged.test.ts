@@ -62,11 +62,14 @@ async function append(disk: MemoryDisk, forge: (changeSink: ChangeSink) => void)
   await supply.close()
 }
 
-/** Writes a snapshot of a kernel that says of itself what it wants. */
+/**
+ * Writes a snapshot of a kernel that says of itself what it wants. It is taken where the log ends, or
+ * so many frames later.
+ */
 async function snapshot(
   disk: MemoryDisk,
   kernel: Partial<Described>,
-  sliceSlots?: number,
+  { sliceSlots, ahead = 0 }: { sliceSlots?: number; ahead?: number } = {},
 ): Promise<void> {
   const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
   await recovered.opened?.file.close()
@@ -77,7 +80,7 @@ async function snapshot(
     number: 1,
     start: position,
     shift: 0,
-    logged: async () => position.sequence,
+    logged: async () => position.sequence + ahead,
     signal: new AbortController().signal,
     ...(sliceSlots && { sliceSlots }),
   })
@@ -204,10 +207,33 @@ describe('a snapshot with right checksums that no store can have written', () =>
 
   it('is refused if a slice has more slots than a slice can have', async () => {
     const disk = await crashed()
-    await snapshot(disk, { slots: 2000 }, 2000)
+    await snapshot(disk, { slots: 2000 }, { sliceSlots: 2000 })
     expect(await refusal(disk)).toContain(
       'a slice has the slots 0 to 1999, but must begin with slot 0 and have at most 1024',
     )
+  })
+
+  it('is refused if it was taken when the log was longer', async () => {
+    const disk = await crashed()
+    const now = disk.copy()
+    await snapshot(now, {})
+    await (await open(now)).close()
+    await snapshot(disk, {}, { ahead: 1 })
+    await expect(open(disk)).rejects.toMatchObject({
+      code: 'storage-damaged',
+      message: expect.stringContaining('snapshot-00000001 was taken after frame'),
+    })
+    expect(disk.openFiles).toBe(0)
+  })
+
+  it('is refused if a lease is in none of its slices', async () => {
+    const disk = await crashed()
+    function* describeRetained(changeSink: ChangeSink) {
+      changeSink.granted(4, 1, lease(4))
+      yield
+    }
+    await snapshot(disk, { slots: 3, describeRetained })
+    expect(await refusal(disk)).toContain('slot 1 is in none of the slices')
   })
 
   it('is read if it covers slots that have no lease', async () => {

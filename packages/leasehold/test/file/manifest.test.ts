@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { KIND, putFrame, readFrame } from '../../src/stores/file/frame.ts'
 import { type Manifest, ManifestFile } from '../../src/stores/file/manifest.ts'
 import { MemoryDisk } from './memory-disk.ts'
 
@@ -85,6 +86,19 @@ describe('the manifest', () => {
       const copy = disk.copy()
       bytesOf(copy).fill(0, from, from + BLOCK)
       await expect(read(copy), `zeros from ${from}`).rejects.toThrow(damaged)
+    }
+  })
+
+  it('has parts of one frame each, which another kind of frame cannot stand in for', async () => {
+    const disk = await make([SECOND])
+    for (const [slot, generation] of [2, 1].entries()) {
+      const copy = disk.copy()
+      const { header, payload } = readFrame(bytesOf(copy), slot * BLOCK, 0, KIND.manifest)!
+      const { last, time, sequence, index } = header
+      expect([last, time, sequence, index]).toEqual([true, 0, generation, 0])
+      const forged = { ...header, kind: KIND.segment }
+      putFrame(bytesOf(copy), slot * BLOCK, 0, forged, Buffer.from(payload), 0)
+      await expect(read(copy), `part ${slot}`).rejects.toThrow(damaged)
     }
   })
 

@@ -94,6 +94,7 @@ export class MemoryDisk implements Disk {
       size: async () => bytes.length,
       read: async (position, length) => {
         this.fault.reading?.(name)
+        if (position < 0) throw new RangeError(`${name} has no byte ${position}`)
         return Buffer.from(bytes.subarray(position, position + length))
       },
       write: async (data, position) => write(data, position),

@@ -16,7 +16,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { copyFolder, type FileStoreOptions, fileStore } from '../../src/stores/file/index.ts'
 import { contents } from './harness.ts'
-import { MemoryDisk } from './memory-disk.ts'
 
 describe('opening a folder', () => {
   let root: string
@@ -135,22 +134,5 @@ describe('opening a folder', () => {
       await make(path)
       await expect(fileStore(root)).rejects.toThrow(`${path} is ${what}`)
     })
-  })
-})
-
-describe('what a process that died has written', () => {
-  it('is made durable before the manifest rests on it', async () => {
-    const disk = new MemoryDisk()
-    const died = await fileStore('memory', { disk })
-    await died.grant({ holder: 'h', ttl: 60_000 })
-    const left = disk.copy()
-    const done: string[] = []
-    left.fault.syncing = (name) => done.push(`sync ${name}`)
-    left.fault.writing = (name) => done.push(`write ${name}`)
-    const store = await fileStore('memory', { disk: left })
-    const before = done.slice(0, done.indexOf('write manifest'))
-    expect(before).toEqual(expect.arrayContaining(['sync manifest', 'sync log-00000001', 'sync .']))
-    await store.close()
-    await died.close()
   })
 })

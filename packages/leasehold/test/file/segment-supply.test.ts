@@ -123,6 +123,17 @@ describe('a segment that is wanted', () => {
     expect(tries()).toBe(3)
   })
 
+  it('is made although one before it failed a moment ago, if that could be made since', async () => {
+    const { supply, fill, free, names } = begin(1)
+    fill()
+    await expect(supply.need(2)).rejects.toMatchObject({ code: 'ENOSPC' })
+    free()
+    await supply.need(2)
+    supply.want(3)
+    await rest()
+    expect(names()).toEqual(['log-00000002', 'log-00000003'])
+  })
+
   it('is wanted no more once the supply is closed', async () => {
     const { clock, supply, fill, tries, names } = begin(1)
     fill()

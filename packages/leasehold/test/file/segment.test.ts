@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isFull } from '../../src/stores/file/disk.ts'
+import { KIND, putFrame, readFrame } from '../../src/stores/file/frame.ts'
 import {
   checkFormat,
   checkSegmentBytes,
@@ -26,9 +27,10 @@ describe('the names of files', () => {
 
   it('are read in the order of their numbers, and others are left out', () => {
     const names = ['log-00000010', 'log-00000009', 'log-123456789', 'snapshot-00000003']
-    const others = ['log-1', 'my-log-00000001', 'log-00000001.tmp', 'log-0000000x', 'snapshot-3']
-    expect(segmentNumbers([...names, ...others])).toEqual([9, 10, 123_456_789])
-    expect(snapshotNumbers([...names, ...others])).toEqual([3])
+    const logs = ['log-1', 'my-log-00000001', 'log-00000001.tmp', 'log-0000000x']
+    const snapshots = ['snapshot-4', 'my-snapshot-00000004', 'snapshot-00000004.tmp']
+    expect(segmentNumbers([...names, ...logs, ...snapshots])).toEqual([9, 10, 123_456_789])
+    expect(snapshotNumbers([...names, ...logs, ...snapshots])).toEqual([3])
   })
 
   it('show what was never finished', () => {
@@ -57,20 +59,26 @@ describe('a segment', () => {
     expect(segmentRoom(4096)).toBe(4096 - SEGMENT_START - 32)
   })
 
-  it('is zeros behind its header, however large it is, and made durable step by step', async () => {
-    const disk = new MemoryDisk()
-    const bytes = (5 << 20) / 2
-    let syncs = 0
-    disk.fault.syncing = (name) => {
-      if (name === 'log-00000007.tmp') syncs++
-    }
-    await prepareSegment(disk, { storeId: 'store', number: 7, bytes })
-    const content = disk.files.get('log-00000007')!
-    expect(content).toHaveLength(bytes)
-    expect(content.subarray(SEGMENT_START).every((byte) => byte === 0)).toBe(true)
-    expect([...disk.files.keys()]).toEqual(['log-00000007'])
-    expect(syncs).toBe(3)
-  })
+  it.each([
+    [1 << 20, 1],
+    [2 << 20, 2],
+    [(5 << 20) / 2, 3],
+  ])(
+    'of %i bytes is zeros behind its header, and made durable in %i steps',
+    async (bytes, steps) => {
+      const disk = new MemoryDisk()
+      let syncs = 0
+      disk.fault.syncing = (name) => {
+        if (name === 'log-00000007.tmp') syncs++
+      }
+      await prepareSegment(disk, { storeId: 'store', number: 7, bytes })
+      const content = disk.files.get('log-00000007')!
+      expect(content).toHaveLength(bytes)
+      expect(content.subarray(SEGMENT_START).every((byte) => byte === 0)).toBe(true)
+      expect([...disk.files.keys()]).toEqual(['log-00000007'])
+      expect(syncs).toBe(steps)
+    },
+  )
 
   it('that cannot be made leaves nothing', async () => {
     const disk = new MemoryDisk()
@@ -91,8 +99,50 @@ describe('a segment', () => {
     expect(await readSegmentInfo(file, 7, undefined)).toEqual(info)
     await expect(readSegmentInfo(file, 8, 'store')).rejects.toThrow('says that it is log-00000007')
     await expect(readSegmentInfo(file, 7, 'other')).rejects.toThrow('belongs to the store store')
-    await file.write(Buffer.alloc(1), 4096)
-    await expect(readSegmentInfo(file, 7, 'store')).rejects.toThrow('4097 bytes instead of 4096')
+  })
+
+  it.each([
+    [4097, 4096],
+    [4000, 4000],
+  ])('of %i bytes instead of 4096 is refused, with byte %i as the place', async (size, place) => {
+    const disk = new MemoryDisk()
+    await prepareSegment(disk, { storeId: 'store', number: 7, bytes: 4096 })
+    const bytes = Buffer.alloc(size)
+    disk.files.get('log-00000007')!.copy(bytes)
+    disk.files.set('log-00000007', bytes)
+    const refused = readSegmentInfo(await disk.open('log-00000007'), 7, 'store')
+    await expect(refused).rejects.toThrow(`damaged at byte ${place}: it has ${size} bytes`)
+  })
+
+  it('is refused if any bit of its header is wrong, or all of it is zeros', async () => {
+    const disk = new MemoryDisk()
+    await prepareSegment(disk, { storeId: 'store', number: 7, bytes: 4096 })
+    const whole = Buffer.from(disk.files.get('log-00000007')!)
+    const bytes = disk.files.get('log-00000007')!
+    const file = await disk.open('log-00000007')
+    const damaged = { code: 'storage-damaged', message: expect.stringContaining('at byte 0: ') }
+    const used = 32 + whole.readUIntLE(4, 3)
+    expect(used).toBeGreaterThan(32)
+    for (let at = 0; at < used; at++) {
+      bytes[at]! ^= 1 << (at % 8)
+      await expect(readSegmentInfo(file, 7, 'store'), `byte ${at}`).rejects.toMatchObject(damaged)
+      whole.copy(bytes)
+    }
+    bytes.fill(0, 0, SEGMENT_START)
+    await expect(readSegmentInfo(file, 7, 'store')).rejects.toMatchObject(damaged)
+  })
+
+  it('has a header of one frame, which another kind of file cannot stand in for', async () => {
+    const disk = new MemoryDisk()
+    await prepareSegment(disk, { storeId: 'store', number: 7, bytes: 4096 })
+    const bytes = disk.files.get('log-00000007')!
+    const frame = readFrame(bytes, 0, 0, KIND.segment)!
+    const { last, time, sequence, index } = frame.header
+    expect({ last, time, sequence, index }).toEqual({ last: true, time: 0, sequence: 0, index: 0 })
+    const payload = Buffer.from(frame.payload)
+    putFrame(bytes, 0, 0, { ...frame.header, kind: KIND.snapshot }, payload, 0)
+    const refused = readSegmentInfo(await disk.open('log-00000007'), 7, 'store')
+    await expect(refused).rejects.toMatchObject({ code: 'storage-damaged' })
   })
 
   it('is read if its format is known', () => {

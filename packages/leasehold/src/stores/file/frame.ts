@@ -143,6 +143,20 @@ export function readPayload(
   return plain
 }
 
+/** The frame at `at`, or nothing where it is not what was written, or not of this kind. */
+export function readFrame(
+  source: Buffer,
+  at: number,
+  seed: number,
+  kind?: Kind,
+): { header: Header; payload: Buffer } | undefined {
+  const header = readHeader(source, at, seed)
+  if (typeof header === 'string') return undefined
+  if (kind !== undefined && header.kind !== kind) return undefined
+  const payload = readPayload(source, at, header, seed)
+  return payload && { header, payload }
+}
+
 /** Whether a part of this frame was never written, which no writer leaves on purpose. */
 export function isTorn(source: Buffer, at: number, position: number, header: Header): boolean {
   const end = Math.min(at + HEADER_BYTES + header.length, source.length)

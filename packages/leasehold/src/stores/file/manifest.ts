@@ -2,7 +2,7 @@ import { ByteReader, ByteWriter } from '../../encoding/index.ts'
 import type { Revision } from '../../port/index.ts'
 import { damaged } from './damage.ts'
 import type { Disk, DiskFile } from './disk.ts'
-import { KIND, putFrame, readHeader, readPayload, SECTOR_BYTES } from './frame.ts'
+import { KIND, putFrame, readFrame, SECTOR_BYTES } from './frame.ts'
 import type { LogPosition } from './log-writer.ts'
 import { checkFormat, MANIFEST, putFormat, temporaryName } from './segment.ts'
 
@@ -120,13 +120,11 @@ function encode(manifest: Manifest, generation: number): Buffer {
 
 function decode(bytes: Buffer, slot: number): { generation: number; manifest: Manifest } {
   const at = slot * SLOT_BYTES
-  const header = readHeader(bytes, at, 0)
-  const whole = header !== 'zero' && header !== 'bad' && header.kind === KIND.manifest
-  const payload = whole ? readPayload(bytes, at, header, 0) : undefined
-  if (!whole || payload === undefined || header.sequence % SLOTS !== slot) {
+  const frame = readFrame(bytes, at, 0, KIND.manifest)
+  if (!frame || frame.header.sequence % SLOTS !== slot) {
     throw damaged(MANIFEST, at, 'it does not match its checksum')
   }
-  const reader = new ByteReader(payload)
+  const reader = new ByteReader(frame.payload)
   checkFormat(reader.integer(), MANIFEST)
   const storeId = reader.string()
   const state = STATES[reader.byte()]!
@@ -134,7 +132,7 @@ function decode(bytes: Buffer, slot: number): { generation: number; manifest: Ma
   const end = { segment: reader.integer(), offset: reader.integer(), sequence: reader.integer() }
   const [revision, ceiling] = [reader.integer(), reader.integer()]
   return {
-    generation: header.sequence,
+    generation: frame.header.sequence,
     manifest: { storeId, state, snapshot, end, revision, ceiling },
   }
 }

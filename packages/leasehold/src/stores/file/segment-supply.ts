@@ -54,7 +54,7 @@ export class SegmentSupply {
 
   /** Prepares it in the background, and tries again and again if that fails. */
   want(number: number): void {
-    if (this.#closed || this.#last >= number) return
+    if (this.#closed) return
     if (this.fault !== undefined && this.#clock.now() < this.#failedAt + PATIENCE_MS) return
     this.need(number).catch(() => {
       if (this.#closed || this.#timer) return

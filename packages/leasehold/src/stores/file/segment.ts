@@ -3,15 +3,7 @@ import { ByteReader, ByteWriter } from '../../encoding/index.ts'
 import { LeaseholdError } from '../../port/index.ts'
 import { damaged } from './damage.ts'
 import type { Disk, DiskFile } from './disk.ts'
-import {
-  ALIGNMENT,
-  extentOf,
-  HEADER_BYTES,
-  KIND,
-  putFrame,
-  readHeader,
-  readPayload,
-} from './frame.ts'
+import { ALIGNMENT, HEADER_BYTES, KIND, putFrame, readFrame } from './frame.ts'
 
 /**
  * A segment is a file of the log. It gets its full size, its zeros and its header under a temporary
@@ -131,15 +123,9 @@ function firstStep(info: SegmentInfo, size: number): Buffer {
 }
 
 function decodeInfo(bytes: Buffer, name: string) {
-  const header = readHeader(bytes, 0, 0)
-  if (header === 'zero' || header === 'bad' || header.kind !== KIND.segment) {
-    throw damaged(name, 0, 'its header does not match its checksum')
-  }
-  const payload = readPayload(bytes, 0, header, 0)
-  if (payload === undefined || extentOf(header.length) > SEGMENT_START) {
-    throw damaged(name, HEADER_BYTES, 'its header does not match its checksum')
-  }
-  const reader = new ByteReader(payload)
+  const frame = readFrame(bytes, 0, 0, KIND.segment)
+  if (!frame) throw damaged(name, 0, 'its header does not match its checksum')
+  const reader = new ByteReader(frame.payload)
   const format = checkFormat(reader.integer(), name)
   return { format, storeId: reader.string(), number: reader.integer(), bytes: reader.integer() }
 }

@@ -8,9 +8,9 @@ import {
   HEADER_BYTES,
   type Header,
   KIND,
+  type Kind,
   PAYLOAD_MAX,
-  readHeader,
-  readPayload,
+  readFrame,
 } from './frame.ts'
 import type { LogPosition } from './log-writer.ts'
 import { checkFormat, seedOf, snapshotName } from './segment.ts'
@@ -41,7 +41,7 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
   const file = await disk.open(name)
   try {
     const bytes = await file.size()
-    const head = await file.read(0, Math.min(bytes, 4096))
+    const head = await file.read(0, 4096)
     const { payload } = frameAt(head, 0, name, 0, 0, KIND.snapshot)
     const reader = new ByteReader(payload)
     const format = checkFormat(reader.integer(), name)
@@ -126,7 +126,9 @@ export async function readSnapshot(
 
 function tell(header: Header, group: Buffer, replay: Replay, stamps: Stamps): void {
   if (header.kind === KIND.memory) {
-    decodeRecords(group, replay, everything)
+    decodeRecords(group, replay, (_revision, slot) => {
+      throw new RangeError(`slot ${slot} is in none of the slices`)
+    })
   } else if (header.kind === KIND.slice) {
     const reader = new ByteReader(group)
     const stamp = reader.integer()
@@ -148,10 +150,6 @@ function tell(header: Header, group: Buffer, replay: Replay, stamps: Stamps): vo
   }
 }
 
-function everything(): boolean {
-  return true
-}
-
 /** All frames in order, each checked, of a file that may be far larger than what is read at once. */
 async function* frames(file: DiskFile, info: SnapshotInfo, name: string) {
   let window: Buffer = Buffer.alloc(0)
@@ -159,17 +157,17 @@ async function* frames(file: DiskFile, info: SnapshotInfo, name: string) {
   let at = 0
   for (let sequence = 0; at < info.bytes; sequence++) {
     if (at + extentOf(PAYLOAD_MAX) > base + window.length && base + window.length < info.bytes) {
-      window = await file.read(at, Math.min(READ_BYTES, info.bytes - at))
+      window = await file.read(at, READ_BYTES)
       base = at
     }
     const seed = sequence === 0 ? 0 : seedOf(info.storeId)
-    const frame = frameAt(window, at - base, name, at, seed, undefined)
+    const frame = frameAt(window, at - base, name, at, seed)
     if (frame.header.sequence !== sequence) {
       throw damaged(name, at, `frame ${frame.header.sequence} is where frame ${sequence} must be`)
     }
     yield { ...frame, at }
     at += extentOf(frame.header.length)
-    if (frame.header.kind === KIND.end && (at !== info.bytes || sequence !== info.frames)) {
+    if (frame.header.kind === KIND.end && sequence !== info.frames) {
       throw damaged(name, at, `it has ${sequence} frames instead of ${info.frames}`)
     }
   }
@@ -181,17 +179,11 @@ function frameAt(
   name: string,
   position: number,
   seed: number,
-  kind: number | undefined,
+  kind?: Kind,
 ): { header: Header; payload: Buffer } {
-  const header = readHeader(window, at, seed)
-  if (header === 'zero' || header === 'bad' || (kind !== undefined && header.kind !== kind)) {
-    throw damaged(
-      name,
-      position,
-      kind === KIND.end ? 'its end is missing' : 'a header does not match its checksum',
-    )
-  }
-  const payload = readPayload(window, at, header, seed)
-  if (payload === undefined) throw damaged(name, position, 'a frame does not match its checksum')
-  return { header, payload }
+  const frame = readFrame(window, at, seed, kind)
+  if (frame) return frame
+  const isEnd = kind === KIND.end
+  const why = isEnd ? 'its end is missing' : 'a frame does not match its checksum'
+  throw damaged(name, position, why)
 }

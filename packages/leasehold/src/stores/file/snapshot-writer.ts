@@ -100,7 +100,6 @@ class SnapshotWriter {
   readonly #seed: number
   readonly #encoder = new RecordEncoder()
   readonly #group = new ByteWriter()
-  #frames = Buffer.allocUnsafe(PAYLOAD_MAX)
   #sequence = 0
   #offset = 0
   #synced = 0
@@ -168,7 +167,7 @@ class SnapshotWriter {
       }
       await this.#breathe()
     }
-    if (this.#encoder.length > 0) await this.#put(KIND.memory, this.#encoder.take())
+    await this.#put(KIND.memory, this.#encoder.take())
   }
 
   async #writeEnd(): Promise<void> {
@@ -188,21 +187,22 @@ class SnapshotWriter {
     return new Promise((resolve) => this.#clock.defer(resolve))
   }
 
+  /** Writes a group; nothing if it is empty. */
   async #put(kind: Kind, head: Buffer, body?: Buffer, seed = this.#seed): Promise<void> {
     const payload = body ? Buffer.concat([head, body]) : head
-    const most = (Math.ceil(payload.length / PAYLOAD_MAX) || 1) * extentOf(PAYLOAD_MAX)
-    if (this.#frames.length < most) this.#frames = Buffer.allocUnsafe(most)
+    const pieces = Math.ceil(payload.length / PAYLOAD_MAX)
+    const frames = Buffer.allocUnsafe(pieces * extentOf(PAYLOAD_MAX))
     const time = this.#clock.now() - this.#options.shift
     let length = 0
-    for (let index = 0, cursor = 0; cursor < payload.length || index === 0; index++) {
+    for (let index = 0, cursor = 0; cursor < payload.length; index++) {
       const end = Math.min(cursor + PAYLOAD_MAX, payload.length)
       const last = end === payload.length
       const fields = { kind, last, time, sequence: this.#sequence++, index }
       const piece = payload.subarray(cursor, end)
-      length += putFrame(this.#frames, length, this.#offset + length, fields, piece, seed)
+      length += putFrame(frames, length, this.#offset + length, fields, piece, seed)
       cursor = end
     }
-    await this.#file.write(this.#frames.subarray(0, length), this.#offset)
+    await this.#file.write(frames.subarray(0, length), this.#offset)
     this.#offset += length
     if (this.#offset - this.#synced > SYNC_BYTES) {
       await this.#file.sync()
