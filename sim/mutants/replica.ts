@@ -20,8 +20,8 @@ function tested(name: string, test: NamedTest, ...edits: Change[]): Mutant {
 export const REPLICA: readonly Mutant[] = [
   planted('an expiry does not look at the position of the last renewal', [
     'replica/machine.js',
-    'this.#isMeant(slot, entry) && this.#renewedPosition.get(slot) <= entry.asOf',
-    'this.#isMeant(slot, entry)',
+    'this.#isSameLease(slot, entry) && this.#renewedPosition.get(slot) <= entry.asOf',
+    'this.#isSameLease(slot, entry)',
   ]),
   planted('a ttl counts from the time that the sender wrote', [
     'replica/log-follower.js',
@@ -42,7 +42,7 @@ export const REPLICA: readonly Mutant[] = [
     'a removed member comes back by a late copy of its first entry',
     {
       file: 'machine',
-      name: 'that was removed does not come back by a late copy of its first entry',
+      name: 'that was removed does not join again by a late copy of its first entry',
     },
     [
       'replica/member-table.ts',
@@ -125,7 +125,7 @@ export const REPLICA: readonly Mutant[] = [
 
   planted('a joining replica takes what it has not seen renewed for dead', [
     'replica/lease-timers.js',
-    'this.#told.set(slot, this.now + lease.ttl + lease.grace);',
+    'this.#promisedUntil.set(slot, this.now + lease.ttl + lease.grace);',
     'this.#renewed.set(slot, 0);\n            this.#deadlines.schedule(slot);',
   ]),
   tested(
@@ -137,18 +137,18 @@ export const REPLICA: readonly Mutant[] = [
     'A replica must be behind with a break, and its holder keep the key until the end.',
     planted('a replica does not wait for as long as a holder was told', [
       'replica/lease-timers.js',
-      'return Math.max(this.#endOfLife.get(slot), this.#told.get(slot));',
+      'return Math.max(this.#endOfLife.get(slot), this.#promisedUntil.get(slot));',
       'return this.#endOfLife.get(slot);',
     ]),
   ),
   tested(
     'a log that ends before what was applied is not noticed',
-    { file: 'lost-tail', name: 'is found by a read, though nobody writes' },
-    ['replica/replica.ts', 'lost: () => void this.#ahead(),', 'lost: () => {},'],
+    { file: 'lost-tail', name: 'is noticed by a read, even if no entry is written' },
+    ['replica/replica.ts', 'lost: () => void this.#logEndsEarly(),', 'lost: () => {},'],
   ),
   tested(
     'after a lost tail a call is sent again while its entry may still be applied',
-    { file: 'lost-tail', name: 'is not sent again if its entry comes late, before the new epoch' },
+    { file: 'lost-tail', name: 'is not resent if its entry arrives late, before the new epoch' },
     [
       'replica/replica.ts',
       'this.#own.rename()',
@@ -159,17 +159,17 @@ export const REPLICA: readonly Mutant[] = [
     'after a lost tail a call is sent again that may have been applied',
     {
       file: 'lost-tail',
-      name: 'is not sent again if it may have been applied before the new epoch',
+      name: 'is not resent if it may have been applied before the new epoch',
     },
     [
       'replica/own-entries.ts',
-      'return isOther || position < batch.asOf ? undefined : forgotten()',
+      'return isOther || position < batch.asOf ? undefined : memberForgotten()',
       'return undefined',
     ],
   ),
   tested(
     'a snapshot is saved of entries that the log has lost',
-    { file: 'lost-tail', name: 'is not sent again if its entry comes late, before the new epoch' },
+    { file: 'lost-tail', name: 'is not resent if its entry arrives late, before the new epoch' },
     ['replica/snapshots.ts', 'if (loads !== this.#loads) return', ''],
   ),
   tested(

@@ -8,7 +8,7 @@ import {
   type Position,
   type Snapshot,
 } from '../log/index.ts'
-import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
+import { type Clock, isLeaseholdError, LeaseholdError, withTimeout } from '../port/index.ts'
 import type { FaultOf } from './faults.ts'
 import { Feed } from './feed.ts'
 import type { LogSettings } from './options.ts'
@@ -118,16 +118,13 @@ class EngineLog implements Log {
   }
 }
 
-/** The answer, or a rejection with `unknown-outcome` if it takes too long. Keeps the process running. */
+/** The answer, or a rejection with `unknown-outcome` after this time. Keeps the process running. */
 export function inTime<Answer>(
   answer: Promise<Answer>,
   clock: Clock,
   ms: number,
-  late: string,
+  message: string,
 ): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const fail = () => reject(new LeaseholdError('unknown-outcome', late))
-    const timer = clock.timer(clock.now() + ms, fail, true)
-    answer.then(resolve, reject).finally(() => timer.cancel())
-  })
+  const late = () => new LeaseholdError('unknown-outcome', message)
+  return withTimeout(clock, clock.now() + ms, answer, late)
 }

@@ -4,42 +4,43 @@ import { type Disagreement, outvoted } from './faults.ts'
 import type { Applied } from './machine.ts'
 import type { MemberTable } from './member-table.ts'
 
-/** Each replica waits for so long for the others to say what they have. */
+/** How long a replica waits for the votes of the others. */
 const DISPUTE_MS = 2000
 
 export interface AgreementOptions {
   readonly clock: Clock
   readonly members: () => MemberTable
-  /** Another replica has another state: this one must write an entry, and answer nobody. */
-  readonly doubted: () => void
-  /** This replica is right. */
+  /** Another replica has a different state: this one must write an entry and stop answering. */
+  readonly disagreed: () => void
+  /** The vote is over: this replica is right. */
   readonly settled: () => void
-  /** This replica is wrong, or nobody knows. */
+  /** The vote is over: this replica is wrong, or there was a tie. */
   readonly outvoted: (error: LeaseholdError) => void
 }
 
 /**
  * Finds out which replica is wrong if two that read the same log have different states.
  *
- * No replica can tell by itself. So each that sees a disagreement stops answering, writes an entry,
- * and counts the entries of the others: each says by its checksum whether its author agrees. Once
- * states differ their checksums differ for good, so an entry counts if its author had applied as much
- * as the author of the one that began this. The replica goes on if most members agree with it, and
- * stops if most do not. If too few speak in time, those that spoke decide, and a tie stops both.
+ * No replica can tell alone, so they vote. A replica that sees a disagreement stops answering,
+ * writes an entry, and counts the entries of the others: the checksum in an entry is its author's
+ * vote. Once states differ, their checksums stay different. So an entry counts as a vote if its author
+ * had applied at least as much as the author of the entry that started the dispute. The replica
+ * continues if most members agree with it, and stops if most do not. If too few vote in time, the
+ * votes that arrived decide, and a tie stops both sides.
  *
- * Nobody applies an entry of a replica that disagrees. So what a wrong one proposes has no effect
- * on those that are right.
+ * A replica does not apply an entry whose author disagrees with it. So a wrong replica's proposals
+ * have no effect on the right ones.
  */
 export class Agreement {
   readonly #options: AgreementOptions
   #dispute: Disagreement | undefined
   readonly #votes = new Map<string, boolean>()
-  /** Members that were found to be wrong. */
+  /** Members that lost an earlier vote. */
   readonly #wrong = new Set<string>()
-  /** Answers that wait until it is clear that this replica is right. */
-  #held: (() => void)[] = []
-  #certain: Promise<void> | undefined
-  #beCertain = (): void => {}
+  /** Answers that are held back until the vote shows that this replica is right. */
+  #heldAnswers: (() => void)[] = []
+  #decided: Promise<void> | undefined
+  #markDecided = (): void => {}
 
   constructor(options: AgreementOptions) {
     this.#options = options
@@ -49,19 +50,19 @@ export class Agreement {
     return this.#dispute !== undefined
   }
 
-  /** What is told to watches waits for this. */
-  get certain(): Promise<void> | undefined {
-    return this.#certain
+  /** Watches are not notified before this is fulfilled. */
+  get decided(): Promise<void> | undefined {
+    return this.#decided
   }
 
-  /** Gives an answer, when it is clear that it is right. */
-  tell(answer: () => void): void {
-    if (this.#dispute) this.#held.push(answer)
+  /** Gives an answer now, or after the vote if one is open. */
+  whenDecided(answer: () => void): void {
+    if (this.#dispute) this.#heldAnswers.push(answer)
     else answer()
   }
 
-  /** An entry of another member was compared with the state here. */
-  compared({ member, asOf, checksum }: Entry, applied: Applied): void {
+  /** Counts the vote in another member's entry, which was compared with the state here. */
+  compare({ member, asOf, checksum }: Entry, applied: Applied): void {
     if (applied.outcome === 'disputed') {
       this.#differs({ position: asOf, member, own: applied.checksum, theirs: checksum })
     } else if (applied.outcome === 'applied' && this.#dispute) {
@@ -69,29 +70,29 @@ export class Agreement {
     }
   }
 
-  /** Looks whether it can be decided. `isOver`: nobody is waited for any longer. */
-  judge(isOver: boolean): void {
+  /** Decides the vote if possible. `isTimeUp`: do not wait for more votes. */
+  decide(isTimeUp: boolean): void {
     if (!this.#dispute) return
     let differ = 0
     for (const agrees of this.#votes.values()) if (!agrees) differ++
     const agree = 1 + this.#votes.size - differ
-    const half = isOver ? (agree + differ) / 2 : this.#options.members().size / 2
+    const half = isTimeUp ? (agree + differ) / 2 : this.#options.members().size / 2
     if (agree > half) {
       for (const [member, agrees] of this.#votes) if (!agrees) this.#wrong.add(member)
       this.reset()
       this.#options.settled()
-    } else if (isOver || differ > half) {
+    } else if (isTimeUp || differ > half) {
       this.#options.outvoted(outvoted(this.#dispute, agree, differ))
     }
   }
 
-  /** There is nothing to decide any more. */
+  /** Ends the dispute and gives the answers that were held back. */
   reset(): void {
     this.#dispute = undefined
     this.#votes.clear()
-    this.#certain = undefined
-    this.#beCertain()
-    for (const answer of this.#held.splice(0)) answer()
+    this.#decided = undefined
+    this.#markDecided()
+    for (const answer of this.#heldAnswers.splice(0)) answer()
   }
 
   #differs(disagreement: Disagreement): void {
@@ -99,15 +100,15 @@ export class Agreement {
     this.#votes.set(disagreement.member, false)
     if (this.#dispute) return
     this.#dispute = disagreement
-    this.#certain = new Promise((resolve) => {
-      this.#beCertain = resolve
+    this.#decided = new Promise((resolve) => {
+      this.#markDecided = resolve
     })
-    const { clock, doubted } = this.#options
-    clock.timer(clock.now() + DISPUTE_MS, () => this.#end(disagreement), true)
-    doubted()
+    const { clock, disagreed } = this.#options
+    clock.timer(clock.now() + DISPUTE_MS, () => this.#timeUp(disagreement), true)
+    disagreed()
   }
 
-  #end(disagreement: Disagreement): void {
-    if (this.#dispute === disagreement) this.judge(true)
+  #timeUp(disagreement: Disagreement): void {
+    if (this.#dispute === disagreement) this.decide(true)
   }
 }

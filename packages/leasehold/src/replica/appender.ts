@@ -3,28 +3,28 @@ import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
 import { isFinal } from './faults.ts'
 import { type Batch, failAll } from './own-entries.ts'
 
-/** After an append that failed, the next attempt waits for so long, and each time twice as long. */
+/** The wait after a failed append. It doubles each time, up to the maximum. */
 const RETRY_MS = 20
 const RETRY_MAX_MS = 1000
 
-/** How an append ended. Neither is there if it is not known, or if it does not matter any more. */
+/** How an append ended. Both fields are missing if the outcome is unknown or no longer matters. */
 export interface Appended {
   readonly position?: Position
-  /** It is not in the log, or nobody can know. */
+  /** The entry is not in the log, or its outcome cannot be known. */
   readonly refusal?: LeaseholdError
 }
 
 /**
- * Appends one entry at a time. An append whose outcome is unknown is repeated with the same bytes,
- * until it is acknowledged or was seen in the log: a second copy does nothing.
+ * Appends one entry at a time. If the outcome of an append is unknown, it repeats the append with the
+ * same bytes until the log acknowledges it or the entry is seen in the log. A second copy does nothing.
  */
 export class Appender {
   readonly #log: Log
   readonly #clock: Clock
   #closed = false
   isBusy = false
-  /** Why the latest attempt failed; `undefined` if it did not. */
-  trouble: unknown
+  /** Why the latest attempt failed; `undefined` if it succeeded. */
+  lastError: unknown
 
   constructor(log: Log, clock: Clock) {
     this.#log = log
@@ -45,16 +45,16 @@ export class Appender {
   }
 
   async #append(batch: Batch): Promise<Appended> {
-    let mayBeThere = false
+    let mayBeAppended = false
     for (let wait = RETRY_MS; !this.#closed && !batch.isOver; ) {
       try {
         const position = await this.#log.append(batch.bytes)
-        this.trouble = undefined
+        this.lastError = undefined
         return { position }
       } catch (error) {
-        this.trouble = error
-        if (isFinal(error)) return { refusal: refuse(batch, error, mayBeThere) }
-        mayBeThere ||= !isLeaseholdError(error, 'timeout')
+        this.lastError = error
+        if (isFinal(error)) return { refusal: refuse(batch, error, mayBeAppended) }
+        mayBeAppended ||= !isLeaseholdError(error, 'timeout')
         await this.#pause(wait)
         wait = Math.min(2 * wait, RETRY_MAX_MS)
       }
@@ -69,13 +69,13 @@ export class Appender {
   }
 }
 
-function refuse(batch: Batch, error: LeaseholdError, mayBeThere: boolean): LeaseholdError {
+function refuse(batch: Batch, error: LeaseholdError, mayBeAppended: boolean): LeaseholdError {
   batch.isOver = true
   const unknown = new LeaseholdError(
     'unknown-outcome',
-    `${error.message}; an earlier attempt may have been carried out, or may be yet`,
+    `${error.message}. An earlier attempt may have been carried out, or may still be`,
   )
-  const told = mayBeThere ? unknown : error
-  failAll(batch, told)
-  return told
+  const failure = mayBeAppended ? unknown : error
+  failAll(batch, failure)
+  return failure
 }

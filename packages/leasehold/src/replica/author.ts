@@ -2,35 +2,35 @@ import { type EncodedCommands, encodeEntry } from './entry.ts'
 import type { Machine } from './machine.ts'
 import type { Batch } from './own-entries.ts'
 
-/** An entry, without the calls that it carries. */
+/** An encoded entry, without its calls. */
 type Written = Omit<Batch, 'calls' | 'renewals' | 'isOver'>
 
-/** Writes the entries of one replica: under which name, and with which numbers. */
+/** Writes the entries of one replica. Knows its member name, and numbers the entries. */
 export class Author {
-  /** The member that the replica is, or wants to become. */
+  /** The name under which the replica is a member, or joins. */
   member = ''
   readonly #time: () => number
   #sequence = 0
 
-  /** `time` is that of the log. */
+  /** `time` returns the time of the log. */
   constructor(time: () => number) {
     this.#time = time
   }
 
-  /** Begins again under another name. */
+  /** Starts numbering again, under another name. */
   rename(member: string): void {
     this.member = member
     this.#sequence = 0
   }
 
-  /** The next entry, which says what its author has applied so far. */
+  /** The next entry. It states what its author has applied so far. */
   write(machine: Machine, commands: EncodedCommands): Written {
     const read = { asOf: machine.position, history: machine.history.value }
     const own = { member: this.member, sequence: ++this.#sequence, ...read }
     const bytes = encodeEntry({
       ...own,
-      epoch: machine.isFounded ? machine.epoch : this.member,
-      revision: machine.isFounded ? machine.kernel.revision : 0,
+      epoch: machine.isInitialized ? machine.epoch : this.member,
+      revision: machine.isInitialized ? machine.kernel.revision : 0,
       checksum: machine.checksum.value,
       time: this.#time(),
       commands,

@@ -1,22 +1,22 @@
 import type { Refused } from '../kernel/index.ts'
 import { type Clock, LeaseholdError, type LeaseId, type Timer } from '../port/index.ts'
-import { because } from './faults.ts'
+import { causeSuffix } from './faults.ts'
 
 const NO_LEASES: readonly LeaseId[] = []
 
-/** A call of which the answer comes when the log has carried it out. */
+/** A call whose answer comes when its entry has been applied. */
 export class Call {
-  /** When its caller stops waiting. */
+  /** When its caller stops waiting for it. */
   readonly deadline: number
   readonly promise: Promise<unknown>
-  /** The leases that it renews. Empty if it has a command, or only reads. */
+  /** The leases that it renews. Empty if it has a command or only reads. */
   readonly renews: readonly LeaseId[]
-  /** Where `CallQueue` has its command, and how many bytes that has: 0 if it only reads. */
+  /** Where its command starts in the buffer of `CallQueue`, and its size: 0 if it only reads. */
   start = 0
   size = 0
-  /** The place of its command in the entry that it was sent with. */
+  /** The index of its command in its entry. */
   at = 0
-  /** It may be in the log. */
+  /** Its entry may be in the log. */
   isSent = false
   isSettled = false
   readonly #settled: (call: Call) => void
@@ -33,7 +33,7 @@ export class Call {
     })
   }
 
-  /** What the kernel has answered, which may be a refusal. */
+  /** Settles the call with the kernel's answer, which may be a refusal. */
   answer(answer: unknown): void {
     this.#settle()
     const { outcome, refusal } = (answer ?? {}) as Partial<Refused>
@@ -52,72 +52,72 @@ export class Call {
   }
 }
 
-/** Ends the wait of calls when their time is over. All wait for equally long, so they end in order. */
+/** Fails calls that take too long. All have the same timeout, so they end in order. */
 export class CallDeadlines {
   readonly #clock: Clock
   readonly #timeout: number
-  readonly #trouble: () => unknown
+  readonly #lastError: () => unknown
   readonly #waiting = new Set<Call>()
   #timer: Timer | undefined
 
-  /** `trouble` says what is wrong with the log at present, if anything is known to be. */
-  constructor(clock: Clock, timeout: number, trouble: () => unknown) {
+  /** `lastError` returns what is wrong with the log at present, if that is known. */
+  constructor(clock: Clock, timeout: number, lastError: () => unknown) {
     this.#clock = clock
     this.#timeout = timeout
-    this.#trouble = trouble
+    this.#lastError = lastError
   }
 
   begin(renews: readonly LeaseId[] = NO_LEASES): Call {
     const deadline = this.#clock.now() + this.#timeout
-    const call = new Call(renews, deadline, this.#over)
+    const call = new Call(renews, deadline, this.#settled)
     this.#waiting.add(call)
-    this.#arm()
+    this.#startTimer()
     return call
   }
 
-  /** Ends all waiting at once. */
+  /** Fails all calls at once. */
   fail(error: (call: Call) => LeaseholdError): void {
     this.#timer?.cancel()
     for (const call of [...this.#waiting]) call.fail(error(call))
   }
 
-  /** The timer keeps the process running, so there is none while no call waits. */
-  readonly #over = (call: Call): void => {
+  /** The timer keeps the process running, so it is cancelled when no call waits. */
+  readonly #settled = (call: Call): void => {
     this.#waiting.delete(call)
     if (this.#waiting.size > 0) return
     this.#timer?.cancel()
     this.#timer = undefined
   }
 
-  #arm(): void {
+  #startTimer(): void {
     if (this.#timer) return
     const [first] = this.#waiting
     if (first === undefined) return
-    this.#timer = this.#clock.timer(first.deadline, () => this.#look(), true)
+    this.#timer = this.#clock.timer(first.deadline, () => this.#failExpired(), true)
   }
 
-  #look(): void {
+  #failExpired(): void {
     this.#timer = undefined
     const now = this.#clock.now()
     for (const call of this.#waiting) {
       if (call.deadline > now) break
-      call.fail(this.#late(call))
+      call.fail(this.#timeoutError(call))
     }
-    this.#arm()
+    this.#startTimer()
   }
 
-  #late({ isSent }: Call): LeaseholdError {
-    const cause = this.#trouble()
-    const why = because(cause)
+  #timeoutError({ isSent }: Call): LeaseholdError {
+    const cause = this.#lastError()
+    const why = causeSuffix(cause)
     return isSent
       ? new LeaseholdError(
           'unknown-outcome',
-          `the log did not answer within ${this.#timeout} ms${why}: it may have been carried out, or may be yet. Read, or repeat it with its request id`,
+          `the log did not answer within ${this.#timeout} ms${why}. The call may have been carried out, or may still be: read, or repeat it with its request id`,
           { cause },
         )
       : new LeaseholdError(
           'timeout',
-          `the log could not be reached for ${this.#timeout} ms${why}: nothing was sent. Check the engine, and try again`,
+          `the log could not be reached for ${this.#timeout} ms${why}. Nothing was sent: check the engine and try again`,
           { cause },
         )
   }

@@ -6,35 +6,35 @@ import { tooLarge } from './faults.ts'
 import type { Machine } from './machine.ts'
 import type { Batch } from './own-entries.ts'
 
-/** So many leases are ended or renewed by one command at most. */
+/** The most leases that one command ends or renews. */
 const SLOTS_MAX = 50_000
-/** A slot takes no more bytes: the distance from the one before, and the length of a run. */
+/** The most bytes of a slot: the distance from the previous one, and the length of a run. */
 const SLOT_BYTES = 6
-/** The rest of a life takes no more: a slot, and a number. */
+/** The most bytes of a remaining life: a slot and a number. */
 const LIFE_BYTES = SLOT_BYTES + 9
-/** Nor does the id of a lease: it is two numbers. */
+/** The most bytes of a lease id, which is two numbers. */
 const ID_BYTES = 32
 
-/** What goes into the next entry. The commands are to be copied before the next call of the queue. */
+/** The content of the next entry. Copy the commands before you use the queue again. */
 export interface Taken extends Pick<Batch, 'calls' | 'renewals'> {
   readonly commands: EncodedCommands
 }
 
-/** The calls that wait to be sent. All that fit go into one entry. */
+/** The calls that wait to be sent. As many as fit go into one entry. */
 export class CallQueue {
-  /** The bytes of an entry that commands may take. */
+  /** How many bytes of an entry its commands may take. */
   readonly room: number
-  /** Those that renewals may take, and those that ends of leases may: the others are for calls. */
+  /** How many of these renewals may take, and ends of leases as many: the rest is for calls. */
   readonly roomForRenewals: number
   readonly #coalesce: number
   #calls: Call[] = []
-  /** The commands of these calls. */
+  /** The encoded commands of these calls. */
   #commands = new ByteWriter()
   #renewals: Call[] = []
   #renewNotBefore = 0
 
-  /** So many leases at most can be renewed by one call. */
-  get renewMost(): number {
+  /** The most leases that one call can renew. */
+  get renewMax(): number {
     return Math.max(1, Math.floor(this.roomForRenewals / ID_BYTES))
   }
 
@@ -48,7 +48,7 @@ export class CallQueue {
     return this.#calls.length === 0
   }
 
-  /** When renewals are sent next; infinite if none are waiting. */
+  /** When renewals are sent next; `Infinity` if none wait. */
   get renewAt(): number {
     return this.#renewals.length > 0 ? this.#renewNotBefore : Infinity
   }
@@ -66,12 +66,12 @@ export class CallQueue {
     }
   }
 
-  /** Renewals wait for others to go with them, until `renewAt`. */
+  /** Adds a renewal. It waits until `renewAt`, so that one entry carries many. */
   addRenewal(call: Call): void {
     this.#renewals.push(call)
   }
 
-  /** These were sent in entries that never will be applied. */
+  /** Takes back the calls of entries that will never be applied. */
   putBack(batches: readonly Batch[]): void {
     const calls = batches.flatMap((batch) => batch.calls)
     const renewals = batches.flatMap((batch) => batch.renewals)
@@ -85,7 +85,7 @@ export class CallQueue {
     this.#renewals = [...renewals, ...this.#renewals]
   }
 
-  /** Copies the commands of these calls, which are one after the other in `bytes`. */
+  /** Copies the commands of these calls, which follow each other in `bytes`. */
   #copy(calls: readonly Call[], bytes: Uint8Array): void {
     let start = this.#commands.length
     this.#commands.bytes(bytes)
@@ -95,16 +95,16 @@ export class CallQueue {
     }
   }
 
-  /** Takes what the next entry has room for: what this replica has to say itself comes first. */
-  take(machine: Machine, say: readonly Command[], now: number): Taken {
+  /** Takes what fits into the next entry. The replica's own proposals come first. */
+  take(machine: Machine, proposals: readonly Command[], now: number): Taken {
     const own: Command[] = []
-    const most = Math.min(SLOTS_MAX, Math.floor(this.roomForRenewals / SLOT_BYTES))
-    const due = machine.timers.due(now, most)
-    for (const over of ['life', 'ttl'] as const) {
-      const slots = due.filter((slot) => machine.timers.isAtEndOfLife(slot) === (over === 'life'))
-      if (slots.length > 0) own.push({ do: 'expire', slots, over })
+    const max = Math.min(SLOTS_MAX, Math.floor(this.roomForRenewals / SLOT_BYTES))
+    const due = machine.timers.due(now, max)
+    for (const cause of ['life', 'ttl'] as const) {
+      const slots = due.filter((slot) => machine.timers.isAtEndOfLife(slot) === (cause === 'life'))
+      if (slots.length > 0) own.push({ do: 'expire', slots, cause })
     }
-    own.push(...say)
+    own.push(...proposals)
     const renewals: Call[] = []
     if (now >= this.#renewNotBefore) {
       const renew = this.#takeRenewals(machine, renewals, now)
@@ -114,7 +114,7 @@ export class CallQueue {
     return { ...this.#takeCalls(encodeCommands(own)), renewals }
   }
 
-  /** Adds the calls that there is room for to these commands. */
+  /** Adds as many calls to these commands as fit. */
   #takeCalls(own: EncodedCommands): Pick<Taken, 'commands' | 'calls'> {
     const calls: Call[] = []
     const parts = [...own.parts]
@@ -122,7 +122,7 @@ export class CallQueue {
     let { count } = own
     let room = parts.reduce((rest, { length }) => rest - length, this.room)
     let taken = 0
-    // Where the commands begin and end that are not in a part yet. Mostly all are one part.
+    // The range of commands that is not in a part yet. Usually there is one part.
     let [from, to] = [0, 0]
     for (; taken < this.#calls.length; taken++) {
       const call = this.#calls[taken]!
@@ -147,7 +147,7 @@ export class CallQueue {
     return { commands: { count, parts }, calls }
   }
 
-  /** Forgets the commands that were taken, if others wait still. */
+  /** Drops the commands that were taken and keeps those that still wait. */
   #repack(bytes: Uint8Array): void {
     this.#commands = new ByteWriter()
     for (const call of this.#calls) {
@@ -155,7 +155,7 @@ export class CallQueue {
     }
   }
 
-  /** All that are waiting and have room, as one command. */
+  /** As many waiting renewals as fit, in one command. */
   #takeRenewals({ kernel, timers }: Machine, taken: Call[], now: number): Command | undefined {
     const slots = new Set<number>()
     const ids: LeaseId[] = []

@@ -1,10 +1,9 @@
 import type { Log, Position } from '../log/index.ts'
-import { type Clock, LeaseholdError } from '../port/index.ts'
-import { because, isFinal } from './faults.ts'
-import { within } from './within.ts'
+import { type Clock, LeaseholdError, withTimeout } from '../port/index.ts'
+import { causeSuffix, isFinal, noAnswer } from './faults.ts'
 
-/** After the log could not be asked, it is asked again after so long. */
-const AGAIN_MS = 50
+/** The wait before the log is asked again after a failure. */
+const RETRY_MS = 50
 
 interface Waiter {
   readonly position: Position
@@ -16,13 +15,13 @@ export interface CatchUpOptions {
   readonly log: Log
   readonly clock: Clock
   readonly timeout: number
-  /** What is wrong with following the log at present, if anything is known to be. */
-  readonly trouble: () => unknown
-  /** The log ends before what was applied: it may have lost entries. */
-  readonly onBehind: () => void
+  /** Why following the log fails at present, if that is known. */
+  readonly lastError: () => unknown
+  /** The log ends before the last applied entry: it may have lost entries. */
+  readonly onLogBehind: () => void
 }
 
-/** Lets reads wait until the replica has applied what the log had when they were asked for. */
+/** Lets a read wait until the replica has applied everything that was in the log when it began. */
 export class CatchUp {
   readonly #options: CatchUpOptions
   #position: Position = 0
@@ -36,16 +35,16 @@ export class CatchUp {
     this.#options = options
   }
 
-  /** Fulfilled when everything has been applied that was acknowledged to anybody before this call. */
+  /** Fulfilled when every entry that was acknowledged before this call has been applied. */
   caughtUp(): Promise<void> {
     if (this.#current === undefined) {
-      this.#current = this.#ask().finally(() => {
+      this.#current = this.#catchUp().finally(() => {
         this.#current = undefined
       })
       return this.#current
     }
-    // The question that is under way may have been answered before this call: all later ones share
-    // the next.
+    // The log may have answered the current request before this call, so it cannot be shared. All
+    // later calls share the next request.
     this.#next ??= this.#current
       .catch(() => {})
       .then(() => {
@@ -61,7 +60,7 @@ export class CatchUp {
     this.#release()
   }
 
-  /** What has been applied may be wrong: nobody is answered until `resume`. */
+  /** The applied state may be wrong: all calls wait until `resume`. */
   pause(): void {
     this.#isPaused = true
   }
@@ -71,7 +70,7 @@ export class CatchUp {
     this.#release()
   }
 
-  /** Nothing will be applied any more. */
+  /** No more entries will be applied: fails all calls. */
   fail(error: LeaseholdError): void {
     this.#failure = error
     for (const { reject } of this.#waiters.splice(0)) reject(error)
@@ -84,7 +83,7 @@ export class CatchUp {
     for (const { resolve } of ready) resolve()
   }
 
-  async #ask(): Promise<void> {
+  async #catchUp(): Promise<void> {
     const { clock, timeout } = this.#options
     const deadline = clock.now() + timeout
     const position = await this.#tail(deadline)
@@ -95,36 +94,36 @@ export class CatchUp {
       this.#waiters.push(waiter)
       clock.timer(deadline, () => {
         this.#waiters = this.#waiters.filter((each) => each !== waiter)
-        reject(this.#late('followed', this.#options.trouble()))
+        reject(this.#timeoutError('follow', this.#options.lastError()))
       })
     })
   }
 
-  /** Asks until the log answers. A refusal is final: asking again would not help. */
+  /** Asks the log for its tail until it answers. Does not repeat a permanent refusal. */
   async #tail(deadline: number): Promise<Position> {
-    const { log, clock, onBehind } = this.#options
+    const { log, clock, onLogBehind } = this.#options
     for (;;) {
       const applied = this.#position
-      let trouble: unknown
+      let lastError: unknown
       try {
-        const tail = await within(clock, deadline, log.tail())
+        const tail = await withTimeout(clock, deadline, log.tail(), noAnswer)
         if (tail >= applied || this.#position < applied) return tail
-        onBehind()
-        trouble = new Error(`it ends at ${tail}, and ${applied} was read before`)
+        onLogBehind()
+        lastError = new Error(`it ends at ${tail}, but ${applied} was read before`)
       } catch (error) {
         if (isFinal(error)) throw error
-        trouble = error
+        lastError = error
       }
       if (this.#failure) throw this.#failure
-      if (clock.now() + AGAIN_MS >= deadline) throw this.#late('reached', trouble)
+      if (clock.now() + RETRY_MS >= deadline) throw this.#timeoutError('reach', lastError)
       await new Promise<void>((resolve) => {
-        clock.timer(clock.now() + AGAIN_MS, resolve, true)
+        clock.timer(clock.now() + RETRY_MS, resolve, true)
       })
     }
   }
 
-  #late(what: string, cause: unknown): LeaseholdError {
-    const message = `the log could not be ${what} for ${this.#options.timeout} ms${because(cause)}: nothing was read. Check the engine, and try again`
+  #timeoutError(action: string, cause: unknown): LeaseholdError {
+    const message = `could not ${action} the log for ${this.#options.timeout} ms${causeSuffix(cause)}: nothing was read. Check the engine and try again`
     return new LeaseholdError('timeout', message, { cause })
   }
 }

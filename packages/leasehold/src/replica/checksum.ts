@@ -3,9 +3,9 @@ import type { End, Key, Revision, Time, Token } from '../port/index.ts'
 import { Hash } from './hash.ts'
 
 /**
- * A running checksum of everything that changes a replica's state: what the kernel did, which leases
- * were renewed, which members were removed. Replicas that applied the same entries have the same
- * one; if they have not, one of them is wrong.
+ * A running checksum of everything that changes a replica's state: the changes of the kernel, the
+ * renewals, the removals of members. Replicas that applied the same entries have the same checksum.
+ * If their checksums differ, one of them is wrong.
  */
 export class Checksum {
   readonly #hash = new Hash()
@@ -21,15 +21,15 @@ export class Checksum {
 
   granted(revision: Revision, slot: number, lease: GrantedLease): void {
     this.#begin(1, revision, slot)
-    this.#hash.text(lease.holder)
+    this.#hash.string(lease.holder)
     this.#hash.number(lease.ttl)
     this.#hash.number(lease.grace)
     this.#hash.number(lease.at)
     this.#hash.number(lease.endOfLife)
     this.#hash.number(lease.parent)
     for (const [name, value] of Object.entries(lease.labels ?? {})) {
-      this.#hash.text(name)
-      this.#hash.text(value)
+      this.#hash.string(name)
+      this.#hash.string(value)
     }
   }
 
@@ -48,13 +48,13 @@ export class Checksum {
 
   claimed(revision: Revision, slot: number, claim: GrantedClaim): void {
     this.#begin(4, revision, slot)
-    this.#hash.text(claim.key)
+    this.#hash.string(claim.key)
     this.#hash.number(claim.token)
     this.#hash.number(claim.at)
     this.#hash.number(claim.heldSince)
     this.#hash.number(claim.limit)
-    this.#hash.text(claim.mode)
-    this.#hash.text(claim.value ?? '')
+    this.#hash.string(claim.mode)
+    this.#hash.string(claim.value ?? '')
   }
 
   updated(
@@ -67,22 +67,22 @@ export class Checksum {
   ): void {
     this.#begin(5, revision, slot)
     this.#hash.number(at)
-    this.#hash.text(key)
+    this.#hash.string(key)
     this.#hash.number(token)
-    this.#hash.text(value ?? '')
+    this.#hash.string(value ?? '')
   }
 
   released(revision: Revision, slot: number, at: Time, key: Key, token: Token, end: End): void {
     this.#begin(6, revision, slot)
     this.#hash.number(at)
-    this.#hash.text(key)
+    this.#hash.string(key)
     this.#hash.number(token)
     this.#end(end)
   }
 
   answered(request: string): void {
     this.#hash.mix(7)
-    this.#hash.text(request)
+    this.#hash.string(request)
   }
 
   renewed(slot: number, position: number, lifeLeft: number): void {
@@ -92,10 +92,10 @@ export class Checksum {
     this.#hash.number(lifeLeft)
   }
 
-  /** The answer to a command: what it says of others, such as a key that is busy, is in their state. */
+  /** The outcome of a command. Other details, such as who holds a busy key, are in the state. */
   carriedOut(outcome: string): void {
     this.#hash.mix(9)
-    this.#hash.text(outcome)
+    this.#hash.string(outcome)
   }
 
   #begin(kind: number, revision: Revision, slot: number): void {
@@ -105,8 +105,8 @@ export class Checksum {
   }
 
   #end({ reason, by = '', why = '' }: End): void {
-    this.#hash.text(reason)
-    this.#hash.text(by)
-    this.#hash.text(why)
+    this.#hash.string(reason)
+    this.#hash.string(by)
+    this.#hash.string(why)
   }
 }

@@ -1,4 +1,4 @@
-/** A column of numbers, one for each slot. */
+/** One number for each slot. */
 export class Column {
   #numbers = new Float64Array(64)
 
@@ -6,7 +6,7 @@ export class Column {
     return this.#numbers[slot] ?? 0
   }
 
-  /** What it is at this moment, while it goes on. */
+  /** A copy, which later changes do not affect. */
   copy(): Column {
     const copy = new Column()
     copy.#numbers = this.#numbers.slice()

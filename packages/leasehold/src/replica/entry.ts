@@ -15,23 +15,23 @@ import type {
 } from '../port/index.ts'
 import { checkFormat } from './faults.ts'
 
-/** What a member asks of all replicas. The order in which the log has them is the order in time. */
+/** What a member asks of all replicas. They carry out commands in the order of the log. */
 export type Command =
-  /** Begins a log. Only the first one counts. Tokens are above a number, and the rules have a version. */
+  /** Starts a log; only the first one counts. Sets its limits, first token and version of the rules. */
   | {
-      readonly do: 'found'
+      readonly do: 'initialize'
       readonly limits: Limits
       readonly above: Revision
       readonly semantics: number
     }
-  /** Its author becomes a member, which knows the rules up to this version. */
+  /** The author becomes a member. It knows the rules up to this version. */
   | { readonly do: 'join'; readonly semantics: number }
-  /** The log has lost entries: tokens go on above this number, and all members join again. */
+  /** The log has lost entries: tokens continue above this number, and all members join again. */
   | { readonly do: 'recover'; readonly above: Revision }
-  /** From here on the rules of this version apply, if all members know them. */
+  /** From here on this version of the rules applies, if all members know it. */
   | { readonly do: 'upgrade'; readonly semantics: number }
   | { readonly do: 'leave' }
-  /** These members were not heard of for so long that they are taken for dead. */
+  /** Removes these members, because they wrote nothing for too long. */
   | { readonly do: 'expel'; readonly members: readonly string[] }
   | { readonly do: 'grant'; readonly request: GrantRequest }
   | { readonly do: 'claim'; readonly request: ClaimRequest }
@@ -39,9 +39,9 @@ export type Command =
   | { readonly do: 'update'; readonly request: UpdateRequest }
   | { readonly do: 'revoke'; readonly request: RevokeRequest }
   /**
-   * The leases in these slots, which rise, and those that their member does not know (yet). `lives`
-   * has each slot whose lease has a limited life, and how many milliseconds are left of it by the
-   * member's own count.
+   * Renews the leases in these slots, in ascending order, and by id those that the member does not
+   * know (yet). `lives` has the slots of leases with a limited life, and how many milliseconds are left
+   * by the member's own count.
    */
   | {
       readonly do: 'renew'
@@ -49,47 +49,58 @@ export type Command =
       readonly lives: ReadonlyMap<number, number>
       readonly ids: readonly LeaseId[]
     }
-  /** The time of the leases in these slots is over, unless they were renewed after `Entry.asOf`. */
-  | { readonly do: 'expire'; readonly slots: readonly number[]; readonly over: ExpiryCause }
+  /** Ends the leases in these slots, unless they were renewed after `Entry.asOf`. */
+  | { readonly do: 'expire'; readonly slots: readonly number[]; readonly cause: ExpiryCause }
 
-/** What one member appends at a time: everything that its callers asked for since the last one. */
+/** One append of a member: everything that its callers asked for since the previous one. */
 export interface Entry {
-  /** The history that it belongs to. An entry of another one is ignored. */
+  /** The epoch that it belongs to. Entries of another epoch are ignored. */
   readonly epoch: string
   readonly member: string
-  /** Counts the entries of this member, so that a second copy is known. */
+  /** Counts the entries of this member, so that a second copy is recognized. */
   readonly sequence: number
-  /** The last position that the member had applied when it wrote this, and what was so there. */
+  /** The last position that the member had applied when it wrote this, and its state there. */
   readonly asOf: Position
   readonly history: number
   readonly revision: Revision
   /** The member's checksum as of that position. */
   readonly checksum: number
-  /** The time of the log, in milliseconds, as the member reckons it. */
+  /** The time of the log, in milliseconds, as the member estimates it. */
   readonly time: number
   readonly commands: readonly Command[]
 }
 
-/** Commands in bytes: how many, and the bytes of all in a row, in one part or several. */
+/** Encoded commands: their count, and their bytes one after the other, in one or more parts. */
 export interface EncodedCommands {
   readonly count: number
   readonly parts: readonly Uint8Array[]
 }
 
-/** An entry whose commands are in bytes already. */
+/** An entry whose commands are already encoded. */
 export type EntryParts = Omit<Entry, 'commands'> & { readonly commands: EncodedCommands }
 
-/** Every entry begins with these two letters, and with the format of the rest. */
+/** Every entry begins with these two letters and the format of the rest. */
 const [FIRST, SECOND] = [0x4c, 0x48]
 const FORMAT = 1
 
-/** In the log: never change the place of one, only add. */
+/** The index is stored in the log: never change the order, only add. */
 const KINDS = [
-  ...['found', 'join', 'leave', 'expel', 'grant', 'claim', 'release', 'update', 'revoke', 'renew'],
+  ...[
+    'initialize',
+    'join',
+    'leave',
+    'expel',
+    'grant',
+    'claim',
+    'release',
+    'update',
+    'revoke',
+    'renew',
+  ],
   ...['expire', 'recover', 'upgrade'],
 ] as readonly Command['do'][]
 
-/** No entry has more bytes beside its commands. */
+/** The most bytes of an entry without its commands. */
 export const HEADER_BYTES = 512
 
 export function encodeEntry(entry: EntryParts): Uint8Array {
@@ -135,7 +146,7 @@ export function encodeCommands(commands: readonly Command[]): EncodedCommands {
 export function putCommand(bytes: ByteWriter, command: Command): void {
   bytes.byte(KINDS.indexOf(command.do))
   switch (command.do) {
-    case 'found':
+    case 'initialize':
       bytes.string(JSON.stringify(command.limits))
       bytes.integer(command.above)
       bytes.integer(command.semantics)
@@ -179,7 +190,7 @@ export function putCommand(bytes: ByteWriter, command: Command): void {
       putList(bytes, command.ids, (id) => bytes.string(id))
       break
     case 'expire':
-      bytes.byte(command.over === 'life' ? 1 : 0)
+      bytes.byte(command.cause === 'life' ? 1 : 0)
       putSlots(bytes, command.slots)
   }
 }
@@ -188,7 +199,7 @@ function takeCommand(bytes: ByteReader): Command {
   const kind = bytes.byte()
   const what = KINDS[kind]
   switch (what) {
-    case 'found': {
+    case 'initialize': {
       const limits = JSON.parse(bytes.string()) as Limits
       return { do: what, limits, above: bytes.integer(), semantics: bytes.integer() }
     }
@@ -226,7 +237,7 @@ function takeCommand(bytes: ByteReader): Command {
       return { do: what, slots, lives, ids: list(bytes, () => bytes.string()) }
     }
     case 'expire':
-      return { do: what, over: bytes.byte() === 1 ? 'life' : 'ttl', slots: takeSlots(bytes) }
+      return { do: what, cause: bytes.byte() === 1 ? 'life' : 'ttl', slots: takeSlots(bytes) }
     default:
       throw new RangeError(`a command has the unknown kind ${kind}`)
   }
@@ -241,7 +252,7 @@ function putGrant(bytes: ByteWriter, request: GrantRequest): void {
   bytes.optionalString(request.parent)
   putLabels(bytes, request.labels)
   bytes.byte(request.ifFree ? 1 : 0)
-  // None at all is not the same as an empty list, which is refused.
+  // No list is not the same as an empty list, which is refused.
   bytes.byte(request.claims ? 1 : 0)
   if (request.claims) putList(bytes, request.claims, (spec) => putSpec(bytes, spec))
 }
@@ -292,7 +303,7 @@ function putRevoke(bytes: ByteWriter, { request, target, by, why, after }: Revok
   const kind = TARGETS.find((each) => named[each] !== undefined)!
   bytes.byte(TARGETS.indexOf(kind))
   bytes.string(named[kind]!)
-  // Tokens begin with 1.
+  // Tokens start at 1, so 0 means none.
   bytes.integer(('token' in target && target.token) || 0)
   bytes.optionalString(by)
   bytes.optionalString(why)
@@ -311,16 +322,16 @@ function takeRevoke(bytes: ByteReader): RevokeRequest {
 }
 
 /**
- * Slots that rise, as runs: the distance to the next run and its length. The leases of one process
- * are often side by side, and then a hundred thousand of them take a few bytes.
+ * Ascending slots as runs: the distance to the next run, and its length. The leases of one process
+ * are often adjacent, and then a hundred thousand of them take a few bytes.
  */
 function putSlots(bytes: ByteWriter, slots: readonly number[]): void {
   const runs: number[] = []
   let next = 0
   for (let at = 0; at < slots.length; ) {
     const first = slots[at]!
-    // Written all the same, nobody could read the log any more.
-    if (first < next) throw new Error(`slot ${first} comes after slot ${next - 1}: slots must rise`)
+    // If such slots were written, no replica could read the log.
+    if (first < next) throw new Error(`slot ${first} comes after slot ${next - 1}: sort the slots`)
     let end = at + 1
     while (end < slots.length && slots[end] === first + end - at) end++
     runs.push(first - next, end - at)

@@ -1,4 +1,4 @@
-/** A 32-bit hash of numbers and strings, one after the other. */
+/** A running 32-bit hash of numbers, strings and bytes. */
 export class Hash {
   #value = 0
 
@@ -11,13 +11,13 @@ export class Hash {
     this.#value = value
   }
 
-  /** A step of the 32-bit FNV-1a hash, and a rotation that lets high bits matter to low ones. */
+  /** A step of the 32-bit FNV-1a hash, and a rotation so that high bits affect low ones. */
   mix(word: number): void {
     const hash = Math.imul(this.#value ^ word, 0x01000193)
     this.#value = (hash << 13) | (hash >>> 19)
   }
 
-  /** Any number: its whole part in two halves, and its fraction. */
+  /** Mixes in any number: its integer part in two halves, and its fraction. */
   number(value: number): void {
     const whole = Math.floor(value)
     this.mix(whole | 0)
@@ -25,12 +25,12 @@ export class Hash {
     if (whole !== value) this.mix(((value - whole) * 4_294_967_296) | 0)
   }
 
-  text(text: string): void {
-    this.mix(text.length)
-    for (let at = 0; at < text.length; at++) this.mix(text.charCodeAt(at))
+  string(value: string): void {
+    this.mix(value.length)
+    for (let at = 0; at < value.length; at++) this.mix(value.charCodeAt(at))
   }
 
-  /** Four at a time. */
+  /** Mixes in four bytes at a time. */
   bytes(bytes: Uint8Array): void {
     const { length } = bytes
     const whole = length - (length % 4)

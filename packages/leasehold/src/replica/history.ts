@@ -3,27 +3,27 @@ import type { Position } from '../log/index.ts'
 import type { Entry } from './entry.ts'
 import { Hash } from './hash.ts'
 
-/** So many of the latest entries are known. A member that is further behind writes its entry again. */
-const KEPT = 1024
+/** How many of the latest entries are kept. A member that is further behind writes its entry again. */
+const MARKS_MAX = 1024
 
-/** What was so when the entry at a position had been applied. */
+/** The hashes of a replica right after it applied the entry at one position. */
 export interface Mark {
-  /** A hash of all entries up to this one: two replicas with the same hash have read the same log. */
+  /** A hash of all entries up to this one. Replicas with the same hash have read the same log. */
   readonly history: number
-  /** The checksum of the state: two replicas with the same history must have the same one. */
+  /** The checksum of the state. Replicas with the same history must have the same checksum. */
   readonly checksum: number
 }
 
 /**
- * Which entries a replica has applied, as one hash, and what that hash was at the latest positions.
+ * One hash of all entries that a replica has applied, and its value at the latest positions.
  *
- * Every entry names a position and the hash that its author had there. If the hash here was another
- * one, the author has read a log that had other entries: the log has lost its tail since, and the
- * author or this replica still has what was lost. Positions alone would not show that, because the
- * engine may give the lost ones out again.
+ * Every entry names a position and its author's hash at that position. If this replica's hash there
+ * differs, the author has read other entries: the log has lost its tail, and either the author or this
+ * replica still has the lost part. Positions alone would not show this, because the engine may assign
+ * the lost positions again.
  *
- * All of it is part of the state, and of snapshots: whether an entry counts must not depend on
- * when a replica has joined.
+ * The history is part of the state and of snapshots, because whether an entry counts must not depend
+ * on when a replica joined.
  */
 export class History {
   readonly #hash = new Hash()
@@ -34,7 +34,7 @@ export class History {
     return this.#hash.value
   }
 
-  /** The first position that is known still; 0 if there is none. */
+  /** The first position that is still kept; 0 if there is none. */
   get oldest(): Position {
     return this.#oldest
   }
@@ -43,17 +43,17 @@ export class History {
     return this.#marks.get(position)
   }
 
-  /** An entry was read; `undefined` if it is not one of ours. `checksum` is that of the state after it. */
+  /** Adds an entry; `undefined` if Leasehold did not write it. `checksum` is of the state after it. */
   add(position: Position, entry: Entry | undefined, checksum: number): void {
     this.#hash.number(position)
     if (entry) {
-      this.#hash.text(entry.member)
+      this.#hash.string(entry.member)
       this.#hash.number(entry.sequence)
       this.#hash.number(entry.asOf)
     }
     this.#marks.set(position, { history: this.#hash.value, checksum })
     if (this.#oldest === 0) this.#oldest = position
-    if (this.#marks.size <= KEPT) return
+    if (this.#marks.size <= MARKS_MAX) return
     const [oldest, next] = this.#marks.keys()
     this.#marks.delete(oldest!)
     this.#oldest = next!

@@ -8,99 +8,99 @@ import {
 import type { End, Revision, Time } from '../port/index.ts'
 import { Column } from './column.ts'
 
-/** A lease whose end was proposed is looked at again after so long, if it is still there. */
-const AGAIN_MS = 1000
+/** The wait before the end of a lease is proposed again, if the lease still exists. */
+const PROPOSE_AGAIN_MS = 1000
 
 /**
- * When the time of each lease is over on this replica's own clock, counted from when this replica
- * applied its grant or its last renewal.
+ * When each lease expires on this replica's own clock, counted from when this replica applied the
+ * grant or the last renewal.
  *
- * That is safe: the holder counts from before it sent the renewal, and this replica from after it was
- * in the log. So when the ttl has passed here it has passed there, if clocks run at the same rate;
- * nobody needs to know what another clock shows. All this decides is when to propose an end. What
- * decides whether the lease ends is in the log: that no renewal is between what the proposer had
- * applied and its proposal.
+ * This is safe. The holder counts from before it sent the renewal, and this replica from after the
+ * renewal was in the log. So a ttl that has passed here has passed for the holder, if both clocks run
+ * at the same rate; clocks are never compared. The timers only decide when to propose an end. The log
+ * decides whether the lease ends: it ends only if there is no renewal between the last entry that the
+ * proposer had applied and its proposal.
  *
  * A maximum life and the period of a break are counted in the same way, from when this replica applied
- * the grant or the break. A holder learns from the answer to a renewal how much is left of them. The
- * replica that answers writes that into the renewal, and every other one waits for as long.
+ * the grant or the break. The answer to a renewal tells the holder how much is left. The replica that
+ * answers writes that into the renewal, and all other replicas wait for as long.
  */
 export class LeaseTimers implements DeadlineSource {
-  /** When the entry is applied that is being applied, on this clock. */
+  /** The time on this clock at which the current entry is applied. */
   now = 0
   readonly checkAt = new Column()
-  /** How many leases there are, and a slot that all are below. */
+  /** The number of leases, and the first slot above all of them. */
   count = 0
   end = 0
   readonly #deadlines = new LazyDeadlines(this)
   readonly #born = new Column()
-  /** The ttl and the grace together. */
+  /** The ttl plus the grace. */
   readonly #span = new Column()
   readonly #renewed = new Column()
-  /** The end of its life on this clock; infinite if it has none. */
+  /** The end of its life on this clock; `Infinity` if it has no limit. */
   readonly #endOfLife = new Column()
-  /** What its holder was told with the last renewal may last until this, also if its life does not. */
-  readonly #told = new Column()
-  /** Its end was proposed, and is not proposed again before this; 0 if it was not. */
-  readonly #again = new Column()
+  /** Until when the holder may rely on the answer to its last renewal, even if its life ends before. */
+  readonly #promisedUntil = new Column()
+  /** Its end was proposed and is not proposed again before this time; 0 if it was not proposed. */
+  readonly #proposeAgainAt = new Column()
 
-  /** How many times are kept, also of leases that have ended. */
+  /** The number of deadlines in the queue, including those of ended leases. */
   get size(): number {
     return this.#deadlines.size
   }
 
-  /** No lease is due before this, on this clock. */
+  /** No lease is due before this time, on this clock. */
   get next(): number {
     return this.#deadlines.next
   }
 
   /**
-   * The lease in this slot was renewed, by a member that counts so much left of its life; infinite if
-   * it knew of no limit. The holder was told no more, so this replica waits for as long. And it
-   * learns from it: if it has joined late, its own count is too late, and no count is ever too early.
+   * The lease in this slot was renewed by a member that counts this much left of its life; `Infinity`
+   * if there is no limit. The holder was promised no more, so this replica waits for as long. It also
+   * adopts a lower count: a replica that joined late counts too much, and no replica counts too little.
    */
   renewed(slot: number, lifeLeft: number): void {
     const span = this.#span.get(slot)
     this.#renewed.set(slot, this.now)
-    this.#told.set(slot, this.now + Math.min(lifeLeft, span))
+    this.#promisedUntil.set(slot, this.now + Math.min(lifeLeft, span))
     this.#endOfLife.set(slot, Math.min(this.#endOfLife.get(slot), this.now + lifeLeft))
-    if (this.#again.get(slot) === 0 && lifeLeft >= span) return
-    this.#again.set(slot, 0)
+    if (this.#proposeAgainAt.get(slot) === 0 && lifeLeft >= span) return
+    this.#proposeAgainAt.set(slot, 0)
     this.#deadlines.schedule(slot)
   }
 
   /**
-   * Learns of all leases of a kernel at once. Each has its full ttl from now on, and all that is known
-   * to be left of its life: late, never early.
+   * Adds all leases of a kernel. Each gets its full ttl from now on, and the rest of its life as far as
+   * it is known: late, never early.
    */
-  learn(kernel: Kernel, lifeLeft: (slot: number) => number): void {
+  restore(kernel: Kernel, lifeLeft: (slot: number) => number): void {
     const granted = (_: Revision, slot: number, lease: GrantedLease): void => {
       this.#add(slot, lease, lifeLeft(slot))
-      this.#told.set(slot, this.now + lease.ttl + lease.grace)
+      this.#promisedUntil.set(slot, this.now + lease.ttl + lease.grace)
     }
     kernel.describe(0, kernel.slots, { ...DISCARD_CHANGES, granted })
   }
 
-  /** How much is left of the life of this lease, by this replica's count; infinite if it has no limit. */
+  /** How much is left of the life of this lease, by this replica's count; `Infinity` if no limit. */
   lifeLeft(slot: number, now: number): number {
     return Math.max(0, this.#endOfLife.get(slot) - now)
   }
 
-  /** The same at this moment, if it is what ends the lease unless it is renewed; or else infinite. */
+  /** The same for the current entry, if its life ends before its ttl; otherwise `Infinity`. */
   remaining(slot: number): number {
     const left = this.lifeLeft(slot, this.now)
     return left <= this.#span.get(slot) ? left : Infinity
   }
 
-  /** The leases that are due, at most so many. Each is given again later if it is still there. */
-  due(now: number, most: number): number[] {
+  /** Up to `max` leases that are due. Each is returned again later if it still exists. */
+  due(now: number, max: number): number[] {
     const due: number[] = []
-    while (due.length < most) {
+    while (due.length < max) {
       const slot = this.#deadlines.nextDue(now)
       if (slot === undefined) break
       if (slot < 0) continue
       due.push(slot)
-      this.#again.set(slot, now + AGAIN_MS)
+      this.#proposeAgainAt.set(slot, now + PROPOSE_AGAIN_MS)
       this.#deadlines.schedule(slot)
     }
     return due.sort((one, other) => one - other)
@@ -116,16 +116,16 @@ export class LeaseTimers implements DeadlineSource {
     this.end = Math.max(this.end, slot + 1)
     this.#span.set(slot, lease.ttl + lease.grace)
     this.#renewed.set(slot, this.now)
-    this.#again.set(slot, 0)
+    this.#proposeAgainAt.set(slot, 0)
     this.#endOfLife.set(slot, this.now + lifeLeft)
-    this.#told.set(slot, 0)
+    this.#promisedUntil.set(slot, 0)
     this.#deadlines.schedule(slot)
   }
 
   capped(_revision: Revision, slot: number, at: Time, endOfLife: Time): void {
     this.#endOfLife.set(slot, this.now + (endOfLife - at))
-    // What its holder was told before does not keep it: a break may be shorter than that.
-    this.#told.set(slot, 0)
+    // An earlier promise to the holder no longer counts: a break may be shorter.
+    this.#promisedUntil.set(slot, 0)
     this.#deadlines.schedule(slot)
   }
 
@@ -134,7 +134,7 @@ export class LeaseTimers implements DeadlineSource {
     this.count--
   }
 
-  /** Whether its maximum life or a break comes before its ttl is over. */
+  /** Whether its maximum life or a break ends it before its ttl does. */
   isAtEndOfLife(slot: number): boolean {
     return this.#lifeEnds(slot) <= this.#renewed.get(slot) + this.#span.get(slot)
   }
@@ -142,11 +142,11 @@ export class LeaseTimers implements DeadlineSource {
   deadline(slot: number): number {
     if (this.#born.get(slot) === 0) return Infinity
     const deadline = this.#renewed.get(slot) + this.#span.get(slot)
-    return Math.max(Math.min(deadline, this.#lifeEnds(slot)), this.#again.get(slot))
+    return Math.max(Math.min(deadline, this.#lifeEnds(slot)), this.#proposeAgainAt.get(slot))
   }
 
-  /** When its life is over here, and for its holder too. */
+  /** When its life is over both here and for its holder. */
   #lifeEnds(slot: number): number {
-    return Math.max(this.#endOfLife.get(slot), this.#told.get(slot))
+    return Math.max(this.#endOfLife.get(slot), this.#promisedUntil.get(slot))
   }
 }

@@ -1,20 +1,20 @@
 import type { Time } from '../port/index.ts'
 
 /**
- * Reckons the time of the log. It went on at the rate of this replica's own clock since the latest
- * time that was seen in an entry; the time between writing an entry and applying it is not lost,
- * because only an entry that is ahead of the reckoning moves it. No clock of two machines is compared:
- * the time of the log begins with the clock of whoever founded it, and is there to be shown.
+ * Estimates the time of the log: the latest time seen in an entry, plus what has passed since on this
+ * replica's own clock. Only an entry that is ahead of the estimate changes it, so the delay between
+ * writing and applying an entry is not lost. Clocks of two machines are never compared: the time of
+ * the log starts with the clock of the process that created it, and is only for display.
  */
 export class LogClock {
-  #ahead = -Infinity
+  #offset = -Infinity
 
   /** An entry with this time was applied at `now`. */
-  seen(time: Time, now: number): void {
-    this.#ahead = Math.max(this.#ahead, time - now)
+  observe(time: Time, now: number): void {
+    this.#offset = Math.max(this.#offset, time - now)
   }
 
   at(now: number): Time {
-    return this.#ahead === -Infinity ? now : now + this.#ahead
+    return this.#offset === -Infinity ? now : now + this.#offset
   }
 }

@@ -1,5 +1,5 @@
 import type { FollowEnd, Following, Log, LogEntry, Position } from '../log/index.ts'
-import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
+import { type Clock, isLeaseholdError, LeaseholdError, withTimeout } from '../port/index.ts'
 import { Outbox } from '../runner/index.ts'
 import { decodeEntry, type Entry } from './entry.ts'
 import {
@@ -8,54 +8,54 @@ import {
   foreignLog,
   incompleteLog,
   isFinal,
+  noAnswer,
   unreachable,
 } from './faults.ts'
 import { LogClock } from './log-clock.ts'
 import { type Applied, Machine } from './machine.ts'
-import { within } from './within.ts'
 
-/** After following was interrupted it begins again after so long, and each time after twice as long. */
-const AGAIN_MS = 50
-const AGAIN_MAX_MS = 1000
-/** So often a snapshot may turn out to be too old. */
-const VAIN_MAX = 5
+/** The wait before following again after an interruption. It doubles each time, up to the maximum. */
+const RETRY_MS = 50
+const RETRY_MAX_MS = 1000
+/** How many times in a row a loaded snapshot may be too old. */
+const RELOADS_MAX = 5
 
 export interface LogFollowerOptions {
   readonly log: Log
   readonly clock: Clock
-  /** How long opening waits for an engine that does not answer, in milliseconds. */
+  /** How long `open` waits for an engine that does not answer, in milliseconds. */
   readonly timeout: number
   /** The latest version of the lease rules that this process knows. */
   readonly semantics: number
-  /** What is told to watches waits for this. */
-  readonly certain: () => Promise<void> | undefined
-  /** What became of an entry. */
+  /** Watches are not notified before this is fulfilled. */
+  readonly decided: () => Promise<void> | undefined
+  /** An entry was read, with this outcome. */
   readonly applied: (entry: Entry, applied: Applied, bytes: number) => void
-  /** All entries that came together were applied. */
-  readonly settled: () => void
-  /** The state was read anew from a snapshot, in place of what it was before. */
+  /** All entries of one delivery were applied. */
+  readonly batchApplied: () => void
+  /** The state was loaded again from a snapshot and replaces the previous machine. */
   readonly reloaded: (before: Machine) => void
-  /** The log ends before what was applied. */
+  /** The log ends before the last applied entry. */
   readonly lost: () => void
-  /** Nothing can be applied any more. */
+  /** No more entries can be applied. */
   readonly stopped: (error: LeaseholdError) => void
 }
 
-/** Keeps a machine up to date with its log: loads the snapshot, follows, and begins again if need be. */
+/** Keeps a machine up to date with its log: loads the snapshot, follows the log, restarts if needed. */
 export class LogFollower {
   machine!: Machine
   outbox!: Outbox
   readonly clock = new LogClock()
-  /** Why following was interrupted; `undefined` if it was not. */
-  trouble: unknown
+  /** Why following was interrupted; `undefined` if it works. */
+  lastError: unknown
   readonly #options: LogFollowerOptions
   #following: Following | undefined
-  #wait = AGAIN_MS
-  /** How often it began again in vain: what it needs next was trimmed. */
-  #vain = 0
+  #backoff = RETRY_MS
+  /** How many times in a row the entries after the loaded snapshot were already trimmed. */
+  #reloads = 0
   #isLoading = false
   #isClosed = false
-  /** The position of the snapshot that the machine began with. */
+  /** The position of the snapshot that was loaded; 0 if there was none. */
   loaded: Position = 0
 
   constructor(options: LogFollowerOptions) {
@@ -66,13 +66,13 @@ export class LogFollower {
     return this.#isLoading
   }
 
-  /** Begins with the newest snapshot, or with nothing if there is none. */
+  /** Loads the newest snapshot, if there is one, and starts to follow. */
   async open(): Promise<void> {
     const { clock, timeout } = this.#options
     const deadline = clock.now() + timeout
     await this.#loadUntil(deadline, (error) => {
       if (isFinal(error)) throw error
-      if (clock.now() + this.#wait >= deadline) throw unreachable(timeout, error)
+      if (clock.now() + this.#backoff >= deadline) throw unreachable(timeout, error)
     })
     this.follow()
   }
@@ -85,7 +85,7 @@ export class LogFollower {
     })
   }
 
-  /** Begins again with the snapshot. What was applied is forgotten. */
+  /** Drops the state and starts again from the snapshot. */
   async reload(): Promise<void> {
     if (this.#isLoading || this.#isClosed) return
     this.#isLoading = true
@@ -93,8 +93,8 @@ export class LogFollower {
     const { machine, outbox } = this
     try {
       await this.#loadUntil(Infinity, (error) => {
-        this.trouble = error
-        if (isLeaseholdError(error) && REFUSED.includes(error.code)) throw error
+        this.lastError = error
+        if (isLeaseholdError(error) && PERMANENT.includes(error.code)) throw error
       })
     } catch (error) {
       this.#options.stopped(error as LeaseholdError)
@@ -102,8 +102,8 @@ export class LogFollower {
     }
     if (this.#isClosed) return
     this.#isLoading = false
-    const message = 'the replica had to load a snapshot: read again, and watch from there'
-    if (machine.isFounded) outbox.close(new LeaseholdError('unknown-outcome', message))
+    const message = 'the replica loaded a snapshot: read again, and watch from that revision'
+    if (machine.isInitialized) outbox.close(new LeaseholdError('unknown-outcome', message))
     this.#options.reloaded(machine)
     this.follow()
   }
@@ -111,10 +111,10 @@ export class LogFollower {
   close(error: LeaseholdError): void {
     this.#isClosed = true
     this.#following?.close()
-    if (this.machine?.isFounded) this.outbox.close(error)
+    if (this.machine?.isInitialized) this.outbox.close(error)
   }
 
-  /** Loads, again and again until it succeeds. `failed` may throw to give up. */
+  /** Loads until it succeeds. `failed` may throw to give up. */
   async #loadUntil(deadline: number, failed: (error: unknown) => void): Promise<void> {
     while (!this.#isClosed) {
       try {
@@ -128,9 +128,9 @@ export class LogFollower {
   }
 
   async #load(deadline: number): Promise<void> {
-    const { log, clock, certain, semantics } = this.#options
-    const snapshot = await within(clock, deadline, log.loadSnapshot())
-    const outbox = new Outbox(certain)
+    const { log, clock, decided, semantics } = this.#options
+    const snapshot = await withTimeout(clock, deadline, log.loadSnapshot(), noAnswer)
+    const outbox = new Outbox(decided)
     const machine = new Machine(outbox, semantics)
     if (snapshot) {
       const now = clock.now()
@@ -139,7 +139,7 @@ export class LogFollower {
       } catch (error) {
         throw isLeaseholdError(error) ? error : damagedSnapshot(snapshot.position, error)
       }
-      this.clock.seen(machine.time, now)
+      this.clock.observe(machine.time, now)
       outbox.attach(machine.kernel)
     }
     this.loaded = snapshot?.position ?? 0
@@ -150,7 +150,7 @@ export class LogFollower {
   #ended(end: FollowEnd): void {
     if (this.#isClosed) return
     if (end.cause === 'interrupted') {
-      this.trouble = end.error
+      this.lastError = end.error
       void this.#pause().then(() => {
         if (!this.#isClosed && !this.#isLoading) this.follow()
       })
@@ -159,50 +159,55 @@ export class LogFollower {
   }
 
   #trimmed(): void {
-    // A snapshot may be replaced, and what is before the new one trimmed, while it is loaded.
-    if (++this.#vain > VAIN_MAX) this.#options.stopped(incompleteLog(this.machine.position))
-    else if (this.#vain === 1) void this.reload()
+    // While a snapshot loads, another may replace it and the log be trimmed up to the new one.
+    if (++this.#reloads > RELOADS_MAX) this.#options.stopped(incompleteLog(this.machine.position))
+    else if (this.#reloads === 1) void this.reload()
     else void this.#pause().then(() => this.reload())
   }
 
   #pause(): Promise<void> {
     const { clock } = this.#options
-    const wait = this.#wait
-    this.#wait = Math.min(2 * wait, AGAIN_MAX_MS)
+    const wait = this.#backoff
+    this.#backoff = Math.min(2 * wait, RETRY_MAX_MS)
     return new Promise((resolve) => {
       clock.timer(clock.now() + wait, resolve, true)
     })
   }
 
   #applyAll(entries: readonly LogEntry[]): void {
-    const { clock, applied, settled, stopped } = this.#options
+    const { clock, applied, batchApplied, stopped } = this.#options
     const { machine } = this
     const now = clock.now()
-    this.trouble = undefined
-    this.#wait = AGAIN_MS
-    this.#vain = 0
+    this.lastError = undefined
+    this.#backoff = RETRY_MS
+    this.#reloads = 0
     for (const { position, bytes } of entries) {
       let entry: Entry | undefined
       let outcome: Applied
       try {
         entry = decodeEntry(bytes)
-        const wasFounded = machine.isFounded
-        if (!entry && !wasFounded) throw foreignLog(position, bytes)
+        const wasInitialized = machine.isInitialized
+        if (!entry && !wasInitialized) throw foreignLog(position, bytes)
         outcome = machine.apply(entry, position, now)
-        if (!wasFounded && machine.isFounded) this.outbox.attach(machine.kernel)
+        if (!wasInitialized && machine.isInitialized) this.outbox.attach(machine.kernel)
       } catch (error) {
         stopped(isLeaseholdError(error) ? error : damagedEntry(position, error))
         return
       }
       if (!entry) continue
-      if (outcome.outcome === 'applied') this.clock.seen(entry.time, now)
+      if (outcome.outcome === 'applied') this.clock.observe(entry.time, now)
       applied(entry, outcome, bytes.length)
-      // What became of the entry may have ended this: the log is read anew, or nobody reads it.
+      // The callback may have started a reload, or closed this follower.
       if (this.#isLoading || this.#isClosed) return
     }
-    settled()
+    batchApplied()
   }
 }
 
-/** What a reload cannot be repeated for. */
-const REFUSED: readonly string[] = ['storage-damaged', 'unsupported', 'invalid-argument', 'closed']
+/** Errors for which a reload is not repeated. */
+const PERMANENT: readonly string[] = [
+  'storage-damaged',
+  'unsupported',
+  'invalid-argument',
+  'closed',
+]

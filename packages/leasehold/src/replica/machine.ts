@@ -31,22 +31,22 @@ import { type MachineCopy, readSnapshot } from './snapshot-format.ts'
 /** The version of the lease rules that this code follows. */
 export const SEMANTICS = 1
 
-/** What became of an entry. All but `applied` leave the leases as they were. */
+/** The outcome of an entry. Only `applied` changes leases. */
 export type Applied =
-  /** It was applied, and these are the answers to its commands. */
+  /** It was applied, with these answers to its commands. */
   | { readonly outcome: 'applied'; readonly answers: readonly unknown[] }
   /** It was applied before: this is a second copy. */
   | { readonly outcome: 'repeated' }
-  /** It belongs to another epoch, or to a process that is no member, and never will be applied. */
+  /** It belongs to another epoch, or its author is not a member. It will never be applied. */
   | { readonly outcome: 'ignored' }
-  /** Its author was too far behind when it was appended: its author has to write it again. */
+  /** Its author was too far behind when it was appended, and must write it again. */
   | { readonly outcome: 'stale' }
-  /** Its author has read entries that are not in this log, or not any more. */
+  /** Its author has read entries that are not in this log, or no longer. */
   | { readonly outcome: 'diverged' }
-  /** Its author has read the same log, and had another state: this was the checksum here. */
+  /** Its author has read the same log but has another state. `checksum` is this replica's. */
   | { readonly outcome: 'disputed'; readonly checksum: number }
 
-/** So many epochs back, late entries are known to be late. */
+/** How many earlier epochs are kept, to recognize their late entries. */
 const EPOCHS_KEPT = 64
 
 const REPEATED: Applied = { outcome: 'repeated' }
@@ -55,10 +55,9 @@ const STALE: Applied = { outcome: 'stale' }
 const DIVERGED: Applied = { outcome: 'diverged' }
 
 /**
- * What every replica is: a kernel, and the members of the log. It changes only by entries of the log,
- * in their order, and so is the same everywhere at the same position. The one thing in it that is
- * not the same everywhere is `timers`, which says when to propose that a lease has ended; nothing
- * that is applied depends on it.
+ * The replicated state machine: a kernel, and the members of the log. Only entries of the log change
+ * it, in their order, so it is the same in every replica at the same position. The exception is
+ * `timers`, which decides when to propose the end of a lease; nothing that is applied depends on it.
  */
 export class Machine {
   readonly timers = new LeaseTimers()
@@ -66,22 +65,22 @@ export class Machine {
   readonly checksum = new Checksum()
   readonly history = new History()
   position: Position = 0
-  /** The time of the log: it never goes back, and stands still while nobody writes. */
+  /** The time of the log. It never goes back, and stands still while no entry is written. */
   time: Time = 0
-  /** Changes when the log has lost entries; empty until it has begun. */
+  /** Changes when the log has lost entries; empty before the first entry. */
   epoch = ''
   /** All tokens of this epoch are above this revision. */
   floor: Revision = 0
-  /** The version of the lease rules that applies. */
+  /** The version of the lease rules that applies now. */
   semantics = 0
-  /** The epochs before: their entries may still come, late. */
+  /** Earlier epochs, whose entries may still arrive late. */
   #epochs: string[] = []
   readonly #supports: number
   readonly #noticeSink: NoticeSink
   #kernel: Kernel | undefined
   /** The position at which each lease was granted or last renewed. */
   readonly #renewedPosition = new Column()
-  /** How much was left of the life of each lease when an entry last said so; infinite if no limit. */
+  /** How much of each lease's life was left by the last entry that stated it; `Infinity` if no limit. */
   readonly #lifeLeft = new Column()
   /** The position of the entry that is being applied. */
   #applying: Position = 0
@@ -92,25 +91,25 @@ export class Machine {
   }
 
   get kernel(): Kernel {
-    if (this.#kernel === undefined) throw new Error('the log has no beginning yet')
+    if (this.#kernel === undefined) throw new Error('the log has no first entry yet')
     return this.#kernel
   }
 
-  get isFounded(): boolean {
+  get isInitialized(): boolean {
     return this.#kernel !== undefined
   }
 
-  /** Where in the log the lease in this slot was granted or last renewed. */
+  /** The position at which the lease in this slot was granted or last renewed. */
   renewedPosition(slot: number): Position {
     return this.#renewedPosition.get(slot)
   }
 
-  /** How much was left of the life of the lease in this slot when an entry last said so. */
+  /** How much of the life of the lease in this slot was left by the last entry that stated it. */
   lifeLeft(slot: number): number {
     return this.#lifeLeft.get(slot)
   }
 
-  /** Everything as it is now, to be written while the machine goes on. */
+  /** A copy that can be written out while the machine continues. */
   copy(): MachineCopy {
     const bytes = new ByteWriter()
     bytes.string(this.epoch)
@@ -132,7 +131,7 @@ export class Machine {
     }
   }
 
-  /** Becomes what a snapshot says, which was taken at this position. Every lease has its full ttl. */
+  /** Loads a snapshot that was taken at this position. Every lease gets its full ttl. */
   restore(chunks: readonly Uint8Array[], position: Position, now: number): void {
     readSnapshot(chunks, {
       head: (bytes) => {
@@ -140,9 +139,9 @@ export class Machine {
         this.#epochs = JSON.parse(bytes.string()) as string[]
         const limits = JSON.parse(bytes.string()) as Limits
         this.time = bytes.float()
-        this.#found(epoch, limits, bytes.integer())
+        this.#initialize(epoch, limits, bytes.integer())
         this.floor = bytes.integer()
-        this.#follow(bytes.integer())
+        this.#useSemantics(bytes.integer())
         this.checksum.value = bytes.integer()
         this.members.take(bytes, now)
         this.history.take(bytes)
@@ -154,13 +153,13 @@ export class Machine {
       },
     })
     this.timers.now = now
-    this.timers.learn(this.kernel, (slot) => this.lifeLeft(slot))
+    this.timers.restore(this.kernel, (slot) => this.lifeLeft(slot))
     this.position = position
   }
 
   /**
-   * Applies the entry at this position; `undefined` is one that is not ours. `now` is the time on
-   * this replica's own clock. Throws `unsupported` if this process does not know the rules.
+   * Applies the entry at this position; `undefined` is one that Leasehold did not write. `now` is the
+   * time on this replica's own clock. Throws `unsupported` if this process does not know the rules.
    */
   apply(entry: Entry | undefined, position: Position, now: number): Applied {
     const applied = entry ? this.#apply(entry, position, now) : IGNORED
@@ -171,21 +170,21 @@ export class Machine {
 
   #apply(entry: Entry, position: Position, now: number): Applied {
     const [first] = entry.commands
-    const founds = first?.do === 'found' && !this.isFounded
-    if (founds) {
-      this.#follow(first.semantics)
-      this.#found(entry.epoch, first.limits, first.above)
+    const initializes = first?.do === 'initialize' && !this.isInitialized
+    if (initializes) {
+      this.#useSemantics(first.semantics)
+      this.#initialize(entry.epoch, first.limits, first.above)
     }
     if (entry.epoch !== this.epoch) {
-      // Two processes may begin a log at the same time. The second one sees that, and joins.
-      const isHarmless = first?.do === 'found' || this.#epochs.includes(entry.epoch)
+      // Two processes may start a log at the same time. The second one notices, and joins.
+      const isHarmless = first?.do === 'initialize' || this.#epochs.includes(entry.epoch)
       return isHarmless ? IGNORED : DIVERGED
     }
     if (this.members.isRepeated(entry)) return REPEATED
-    const objection = founds ? undefined : this.#objection(entry, position)
+    const objection = initializes ? undefined : this.#objection(entry, position)
     if (objection) return objection
     if (!this.members.admits(entry)) return IGNORED
-    this.members.heard(entry, position, now)
+    this.members.seen(entry, position, now)
     this.time = Math.max(this.time, entry.time)
     this.#applying = position
     this.timers.now = now
@@ -197,9 +196,8 @@ export class Machine {
   }
 
   /**
-   * An entry counts only if its author had read the beginning of this very log and had the same state.
-   * Otherwise its proposals would be about leases of another history: it has not seen renewals that
-   * this log has.
+   * An entry counts only if its author had read this log up to there and had the same state.
+   * Otherwise its proposals would be about another history, without renewals that this log has.
    */
   #objection(entry: Entry, position: Position): Applied | undefined {
     const { asOf, history, checksum } = entry
@@ -234,24 +232,24 @@ export class Machine {
       case 'recover':
         return this.#recover(command.above, entry.member, position)
       case 'upgrade':
-        if (command.semantics <= this.members.semantics) this.#follow(command.semantics)
+        if (command.semantics <= this.members.semantics) this.#useSemantics(command.semantics)
         return undefined
-      case 'found':
+      case 'initialize':
       case 'join':
         return undefined
     }
   }
 
-  /** From here on these rules apply. */
-  #follow(semantics: number): void {
+  /** Applies this version of the rules from here on. */
+  #useSemantics(semantics: number): void {
     checkSemantics(semantics, this.#supports)
     this.semantics = Math.max(this.semantics, semantics)
   }
 
   /**
-   * The log has lost entries that somebody had seen. Their tokens are not given again. Renewals may be
-   * among them, so every lease has its full ttl from here on. What was sent before is not applied,
-   * because its author may have seen what is lost: all join again.
+   * The log has lost entries that a replica had applied. Their tokens are not given again. Renewals may
+   * be among them, so every lease gets its full ttl from here on. Entries that were sent before are not
+   * applied, because their authors may have seen lost entries: all members join again.
    */
   #recover(above: Revision, member: string, position: Position): undefined {
     this.#epochs = [...this.#epochs, this.epoch].slice(-EPOCHS_KEPT)
@@ -266,10 +264,10 @@ export class Machine {
     return undefined
   }
 
-  #found(epoch: string, limits: Limits, revision: Revision): void {
+  #initialize(epoch: string, limits: Limits, revision: Revision): void {
     this.epoch = epoch
     this.floor = revision
-    const changeSink = new MachineJournal(this.timers, this.checksum, {
+    const changeSink = new MachineChangeSink(this.timers, this.checksum, {
       granted: (slot, lifeLeft) => {
         this.#renewedPosition.set(slot, this.#applying)
         this.#lifeLeft.set(slot, lifeLeft)
@@ -280,7 +278,7 @@ export class Machine {
     this.#kernel = new Kernel({ limits, revision, changeSink, noticeSink, expiry: 'commanded' })
   }
 
-  /** What the entry that was applied last has to say of leases that it has renewed. */
+  /** The answer for leases that the last applied entry renewed. */
   renewed(ids: readonly LeaseId[]): Renewed | Refused {
     const { bySlot } = this.kernel
     const answer = this.kernel.renew(ids, this.time)
@@ -296,7 +294,7 @@ export class Machine {
 
   #renew({ slots, lives, ids }: Extract<Command, { do: 'renew' }>, entry: Entry): undefined {
     for (const slot of slots) {
-      if (this.#isMeant(slot, entry)) this.#renewIn(slot, lives.get(slot) ?? Infinity)
+      if (this.#isSameLease(slot, entry)) this.#renewIn(slot, lives.get(slot) ?? Infinity)
     }
     for (const id of ids) {
       const slot = this.kernel.bySlot.slotOf(id)
@@ -305,9 +303,9 @@ export class Machine {
     return undefined
   }
 
-  /** `lifeLeft`: how much is left of its life, as whoever renews it has counted. */
+  /** `lifeLeft`: how much is left of its life, by the count of the member that renews it. */
   #renewIn(slot: number, lifeLeft: number): void {
-    // Its life is over, and its holder is told so: nothing was renewed that could keep it.
+    // Its life is over, and the answer says so: do not renew it.
     if (lifeLeft === 0) return
     this.kernel.bySlot.renew(slot, this.time)
     this.#renewedPosition.set(slot, this.#applying)
@@ -316,48 +314,48 @@ export class Machine {
     this.checksum.renewed(slot, this.#applying, this.#lifeLeft.get(slot))
   }
 
-  /** Ends each lease that was not renewed after what its proposer had applied. */
-  #expire({ slots, over }: Extract<Command, { do: 'expire' }>, entry: Entry): undefined {
+  /** Ends each lease that was not renewed after the last entry that the proposer had applied. */
+  #expire({ slots, cause }: Extract<Command, { do: 'expire' }>, entry: Entry): undefined {
     const due = slots.filter(
-      (slot) => this.#isMeant(slot, entry) && this.#renewedPosition.get(slot) <= entry.asOf,
+      (slot) => this.#isSameLease(slot, entry) && this.#renewedPosition.get(slot) <= entry.asOf,
     )
-    this.kernel.bySlot.expire(due, this.time, over)
+    this.kernel.bySlot.expire(due, this.time, cause)
     return undefined
   }
 
-  /** The lease that its member saw in this slot is there still: any other one was granted later. */
-  #isMeant(slot: number, { revision }: Entry): boolean {
+  /** Whether the slot still has the lease that the member saw: another one would be younger. */
+  #isSameLease(slot: number, { revision }: Entry): boolean {
     const born = this.kernel.bySlot.born(slot)
     return born !== 0 && born <= revision
   }
 }
 
-/** What the machine keeps of a lease beside the kernel. */
-interface Kept {
+/** Receives what the machine keeps of a lease in addition to the kernel. */
+interface LeaseRecords {
   granted(slot: number, lifeLeft: number): void
   capped(slot: number, lifeLeft: number): void
 }
 
-/** Tells the timers and the checksum of each change. */
-class MachineJournal implements ChangeSink {
+/** Passes each change to the timers and the checksum. */
+class MachineChangeSink implements ChangeSink {
   readonly #timers: LeaseTimers
   readonly #checksum: Checksum
-  readonly #kept: Kept
+  readonly #records: LeaseRecords
 
-  constructor(timers: LeaseTimers, checksum: Checksum, kept: Kept) {
+  constructor(timers: LeaseTimers, checksum: Checksum, records: LeaseRecords) {
     this.#timers = timers
     this.#checksum = checksum
-    this.#kept = kept
+    this.#records = records
   }
 
   granted(revision: Revision, slot: number, lease: GrantedLease): void {
-    this.#kept.granted(slot, lease.endOfLife - lease.at)
+    this.#records.granted(slot, lease.endOfLife - lease.at)
     this.#timers.granted(revision, slot, lease)
     this.#checksum.granted(revision, slot, lease)
   }
 
   capped(revision: Revision, slot: number, at: Time, endOfLife: Time, end: End): void {
-    this.#kept.capped(slot, endOfLife - at)
+    this.#records.capped(slot, endOfLife - at)
     this.#timers.capped(revision, slot, at, endOfLife)
     this.#checksum.capped(revision, slot, at, endOfLife, end)
   }

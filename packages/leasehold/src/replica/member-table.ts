@@ -3,19 +3,19 @@ import type { Position } from '../log/index.ts'
 import type { Command, Entry } from './entry.ts'
 
 export interface Member {
-  /** The number of its last entry that was applied. */
+  /** The number of its last applied entry. */
   sequence: number
   /** The position of that entry. */
   position: Position
-  /** When this replica applied it, on its own clock. */
-  heardAt: number
+  /** When this replica applied that entry, on its own clock. */
+  seenAt: number
   /** The latest version of the lease rules that it knows. */
   semantics: number
 }
 
 /**
- * The processes that write to a log. Each has a number for every entry, so that an entry which was
- * appended twice, because nobody knew whether the first attempt had succeeded, counts once.
+ * The processes that write to a log. Each numbers its entries, so that an entry counts once even if
+ * its author appended it twice because the outcome of the first attempt was unknown.
  */
 export class MemberTable {
   readonly #members = new Map<string, Member>()
@@ -30,14 +30,14 @@ export class MemberTable {
     return this.#members.has(id)
   }
 
-  /** The place of a member among the others, from 0 on: who acts first if any of them could. */
+  /** The index of a member among all, from 0: the first one acts if any of them could. */
   rank(id: string): number {
     let rank = 0
     for (const each of this.#members.keys()) if (each < id) rank++
     return rank
   }
 
-  /** The number of the last entry of this member that was applied; 0 if it is none. */
+  /** The number of this member's last applied entry; 0 if it is not a member. */
   sequenceOf(id: string): number {
     return this.#members.get(id)?.sequence ?? 0
   }
@@ -53,18 +53,18 @@ export class MemberTable {
     }
   }
 
-  /** Reads what `put` wrote. All count as heard of now. */
+  /** Reads what `put` wrote. All members count as seen now. */
   take(bytes: ByteReader, now: number): void {
     this.#removedAt = bytes.integer()
     for (let left = bytes.integer(); left > 0; left--) {
       const [id, sequence, position] = [bytes.string(), bytes.integer(), bytes.integer()]
-      this.#members.set(id, { sequence, position, heardAt: now, semantics: bytes.integer() })
+      this.#members.set(id, { sequence, position, seenAt: now, semantics: bytes.integer() })
     }
   }
 
   /**
-   * What this member has to say about the members: of whom nothing was heard since this time, on its
-   * clock; and, if it is the first, that all know newer lease rules than those that apply.
+   * What this member proposes about the members: to remove those that wrote nothing since this time,
+   * on its clock; and, if it is the first, to use newer lease rules if all members know them.
    */
   proposals(member: string, since: number, semantics: number): Command[] {
     const proposals: Command[] = []
@@ -77,32 +77,32 @@ export class MemberTable {
     return proposals
   }
 
-  /** Those of whom nothing was heard since this time, on this replica's clock. */
+  /** The members that wrote nothing since this time, on this replica's clock. */
   silentSince(time: number): string[] {
     const silent: string[] = []
-    for (const [id, { heardAt }] of this.#members) if (heardAt <= time) silent.push(id)
+    for (const [id, { seenAt }] of this.#members) if (seenAt <= time) silent.push(id)
     return silent
   }
 
-  /** Whether this entry was applied already. */
+  /** Whether this entry was already applied. */
   isRepeated({ member, sequence }: Entry): boolean {
     return sequence <= this.sequenceOf(member)
   }
 
   /**
-   * Whether its author may write this entry. Those that were removed are not known any more, and a
-   * late copy of their first entry must not let them in again: the numbers that they have used are
-   * forgotten. So a process joins only if it has seen the last removal.
+   * Whether its author may write this entry. The table forgets a removed member and its entry numbers,
+   * so a late copy of its first entry must not let it in again. Therefore a process may join only if
+   * it has seen the last removal.
    */
   admits(entry: Entry): boolean {
     if (this.#members.has(entry.member)) return true
     return entry.asOf >= this.#removedAt && joining(entry) !== undefined
   }
 
-  heard(entry: Entry, position: Position, now: number): void {
+  seen(entry: Entry, position: Position, now: number): void {
     const { member, sequence } = entry
     const semantics = joining(entry)?.semantics ?? this.#members.get(member)?.semantics ?? 0
-    this.#members.set(member, { sequence, position, heardAt: now, semantics })
+    this.#members.set(member, { sequence, position, seenAt: now, semantics })
   }
 
   /** The latest version of the lease rules that all members know. */
@@ -112,7 +112,7 @@ export class MemberTable {
     return least
   }
 
-  /** Removes those who wrote nothing after this position. */
+  /** Removes those of these members that wrote nothing after `asOf`. */
   expel(ids: readonly string[], asOf: Position, position: Position): undefined {
     const silent = ids.filter((id) => (this.#members.get(id)?.position ?? Infinity) <= asOf)
     return this.remove(silent, position)
@@ -123,7 +123,7 @@ export class MemberTable {
     return undefined
   }
 
-  /** All others have to join again. */
+  /** Removes all other members: they must join again. */
   removeAllBut(member: string, position: Position): void {
     this.remove(
       [...this.#members.keys()].filter((id) => id !== member),

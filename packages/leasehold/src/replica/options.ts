@@ -5,17 +5,17 @@ export interface ReplicaOptions {
   readonly log: Log
   readonly clock: Clock
   readonly random: Random
-  /** Those of a log that has begun are in the log; these are for one that has not. */
+  /** The limits of a new log. An existing log keeps its own. */
   readonly limits: Limits
   /** How long a call waits for its answer, in milliseconds. */
   readonly timeout: number
-  /** Renewals wait for so long for others to go with them, in milliseconds. */
+  /** How long renewals wait so that one entry carries many, in milliseconds. */
   readonly coalesce: number
-  /** So many bytes of entries make a snapshot worth while. */
+  /** Save a snapshot after so many bytes of entries. */
   readonly snapshotBytes: number
-  /** A member of which nothing is heard for so long is taken for dead, in milliseconds. */
+  /** A member that writes nothing for so many milliseconds is removed. */
   readonly memberTtl: number
-  /** Tokens go on above this number, if they are not there yet. */
+  /** New tokens are above this number. */
   readonly tokensAbove: Revision
   /** The latest version of the lease rules that this process knows. */
   readonly semantics?: number

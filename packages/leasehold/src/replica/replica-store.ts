@@ -46,29 +46,29 @@ import { Replica } from './replica.ts'
 export interface ReplicaStoreOptions {
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
-  /** The limits of a log that begins with this store. One that has begun keeps its own. */
+  /** The limits of a new log. An existing log keeps its own. */
   readonly limits?: Partial<Limits> | undefined
   /** How long a call waits for its answer, in milliseconds; 10,000 if not given. */
   readonly timeout?: number | undefined
-  /** Renewals wait up to so many milliseconds for others to go with them; 50 if not given. */
+  /** How long renewals wait so that one entry carries many, in milliseconds; 50 if not given. */
   readonly coalesce?: number | undefined
-  /** So many bytes of entries make a snapshot worth while; 4 MiB if not given. */
+  /** A snapshot is saved after so many bytes of entries; 4 MiB if not given. */
   readonly snapshotBytes?: number | undefined
   /**
-   * A member of which nothing is heard for so many milliseconds is taken for dead and removed; 30,000
-   * if not given. If it lives, it joins again and sends again what was not applied.
+   * A member that writes nothing for so many milliseconds is removed; 30,000 if not given. If it is
+   * alive, it joins again and resends what was not applied.
    */
   readonly memberTtl?: number | undefined
   /**
-   * Tokens go on above this number, if they are not there yet: for a log that was restored from a
-   * backup while no replica was running. A replica that was running finds out by itself.
+   * New tokens are above this number. Use it after a log was restored from a backup while no replica
+   * was running. A running replica notices a restore by itself.
    */
   readonly tokensAbove?: Token | undefined
 }
 
 const CLOSED = 'the store is closed: open it again'
 
-/** Opens a store on a log: this process runs the kernel, and so does every other one that does this. */
+/** Opens a store on a log. Every process that does this runs the kernel on the entries of the log. */
 export async function replicaStore(
   log: Log,
   options: ReplicaStoreOptions = {},
@@ -88,7 +88,7 @@ export async function replicaStore(
   return new ReplicaStore(replica, log)
 }
 
-/** Leaves room for a lifetime of tokens: they are safe integers. */
+/** Tokens are safe integers. This maximum leaves enough of them above it. */
 const TOKENS_ABOVE_MAX = Number.MAX_SAFE_INTEGER - 2 ** 40
 
 function checkedTokensAbove(token: Token): Token {
@@ -101,12 +101,12 @@ function checkedTokensAbove(token: Token): Token {
 class ReplicaStore implements LeaseStore {
   readonly guarantees: Guarantees
   readonly #replica: Replica
-  /** The limits of the log as they were last seen: while it is read anew, there are none. */
-  #known!: Limits
+  /** The last known limits of the log: during a reload the machine has none. */
+  #lastLimits!: Limits
   #closing: Promise<void> | undefined
-  /** How many watches have not begun yet. `#begun` is fulfilled when all that were opened have. */
-  #beginning = 0
-  #begun: Promise<unknown> = Promise.resolve()
+  /** How many watches are being opened. `#watchesOpened` is fulfilled when all of them are open. */
+  #openingWatches = 0
+  #watchesOpened: Promise<unknown> = Promise.resolve()
 
   constructor(replica: Replica, log: Log) {
     this.#replica = replica
@@ -115,8 +115,8 @@ class ReplicaStore implements LeaseStore {
 
   get #limits(): Limits {
     const { machine } = this.#replica
-    if (machine.isFounded) this.#known = machine.kernel.limits
-    return this.#known
+    if (machine.isInitialized) this.#lastLimits = machine.kernel.limits
+    return this.#lastLimits
   }
 
   grant(request: GrantRequest): Promise<Granted | Busy> {
@@ -141,10 +141,10 @@ class ReplicaStore implements LeaseStore {
 
   async renew(leases: readonly LeaseId[]): Promise<Renewed> {
     this.#check(checkRenew(leases, this.#limits))
-    const { renewMost } = this.#replica
+    const { renewMax } = this.#replica
     const calls: Promise<unknown>[] = []
-    for (let at = 0; at < leases.length || at === 0; at += renewMost) {
-      calls.push(this.#replica.renew(leases.slice(at, at + renewMost)))
+    for (let at = 0; at < leases.length || at === 0; at += renewMax) {
+      calls.push(this.#replica.renew(leases.slice(at, at + renewMax)))
     }
     const parts = (await Promise.all(calls)) as Renewed[]
     if (parts.length === 1) return parts[0]!
@@ -172,9 +172,11 @@ class ReplicaStore implements LeaseStore {
         if (!isClosed) observer({ type: 'interrupted', error: error as LeaseholdError })
       },
     )
-    this.#beginning++
-    // A chain: each call waits for one promise, however many watches are beginning.
-    this.#begun = Promise.all([this.#begun, beginning]).then(() => this.#beginning--)
+    this.#openingWatches++
+    // A chain: each call waits for one promise, however many watches are being opened.
+    this.#watchesOpened = Promise.all([this.#watchesOpened, beginning]).then(
+      () => this.#openingWatches--,
+    )
     return {
       close: () => {
         isClosed = true
@@ -198,8 +200,8 @@ class ReplicaStore implements LeaseStore {
     const refusal = this.#refusal(complaint)
     if (refusal) return Promise.reject(refusal)
     const propose = () => this.#replica.propose(command) as Promise<A>
-    // A watch sees what its caller does after it: changes wait for watches that are just beginning.
-    return this.#beginning > 0 ? this.#begun.then(propose) : propose()
+    // A watch must report what its caller does next, so changes wait until it is open.
+    return this.#openingWatches > 0 ? this.#watchesOpened.then(propose) : propose()
   }
 
   #check(complaint: Complaint): void {

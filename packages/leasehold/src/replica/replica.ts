@@ -1,32 +1,32 @@
 import { type Clock, LeaseholdError, type LeaseId, type Revision } from '../port/index.ts'
 import type { Outbox } from '../runner/index.ts'
 import { Agreement } from './agreement.ts'
-import { Alarm } from './alarm.ts'
 import { Appender } from './appender.ts'
 import { Author } from './author.ts'
 import { CallDeadlines } from './call-deadlines.ts'
 import { CallQueue } from './call-queue.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Command, type Entry, encodeCommands, HEADER_BYTES } from './entry.ts'
-import { mayBeDone, notRead } from './faults.ts'
+import { outcomeUnknown, readFailed } from './faults.ts'
 import { LogFollower } from './log-follower.ts'
 import { LostTail } from './lost-tail.ts'
 import { type Applied, type Machine, SEMANTICS } from './machine.ts'
 import type { ReplicaOptions } from './options.ts'
 import { type Batch, OwnEntries } from './own-entries.ts'
+import { ResettableTimer } from './resettable-timer.ts'
 import { Snapshots } from './snapshots.ts'
 
-/** Members propose that a lease has ended one after the other, so that mostly the first one does. */
+/** Members propose the end of a lease at different times, so that usually only the first one does. */
 const STAGGER_MS = 10
 const STAGGER_MAX = 5
-/** A process that may not write tries again after so long to become a member. */
+/** The wait before a process that the log refused tries to join again. */
 const JOIN_AGAIN_MS = 1000
 
 type State = 'joining' | 'member' | 'closed'
 
 /**
- * Runs the machine behind a log: follows the log and applies what is in it, appends what callers
- * ask for, and gives them their answers when their own entries have been applied.
+ * Runs the machine on a log: applies the entries of the log, appends the commands of callers, and
+ * answers the callers when their own entries have been applied.
  */
 export class Replica {
   readonly #options: ReplicaOptions
@@ -40,14 +40,14 @@ export class Replica {
   readonly #catchUp: CatchUp
   readonly #agreement: Agreement
   readonly #lost: LostTail
-  readonly #alarm: Alarm
+  readonly #timer: ResettableTimer
   readonly #author: Author
   #state: State = 'joining'
   #pumping = false
-  /** The log is made longer, until it ends behind its snapshot: nothing else is sent meanwhile. */
-  #isPassing = false
-  /** When it must write something, so that the others do not take it for dead. */
-  #beatAt = -Infinity
+  /** The replica is appending empty entries until the log reaches its snapshot. Nothing else is sent. */
+  #isExtendingLog = false
+  /** When it must write an entry, so that the others do not remove it. */
+  #heartbeatAt = -Infinity
   #fault: LeaseholdError | undefined
   #joined: { resolve(): void; reject(error: unknown): void } | undefined
 
@@ -57,37 +57,37 @@ export class Replica {
     this.#clock = clock
     this.#follower = new LogFollower({
       ...{ log, clock, timeout, semantics: options.semantics ?? SEMANTICS },
-      certain: () => this.#agreement.certain,
+      decided: () => this.#agreement.decided,
       applied: (entry, applied, bytes) => this.#applied(entry, applied, bytes),
-      settled: () => this.#settled(),
+      batchApplied: () => this.#batchApplied(),
       reloaded: (before) => this.#reloaded(before),
-      lost: () => void this.#ahead(),
+      lost: () => void this.#logEndsEarly(),
       stopped: (error) => this.#stop(error),
     })
     this.#appender = new Appender(log, clock)
-    this.#deadlines = new CallDeadlines(clock, timeout, () => this.#appender.trouble)
+    this.#deadlines = new CallDeadlines(clock, timeout, () => this.#appender.lastError)
     this.#snapshots = new Snapshots(log, clock, options.snapshotBytes)
     this.#catchUp = new CatchUp({
       ...{ log, clock, timeout },
-      trouble: () => this.#follower.trouble,
-      onBehind: () => {
+      lastError: () => this.#follower.lastError,
+      onLogBehind: () => {
         if (!this.#follower.isLoading) this.#follower.follow()
       },
     })
     this.#agreement = new Agreement({
       clock,
       members: () => this.machine.members,
-      doubted: () => {
+      disagreed: () => {
         this.#catchUp.pause()
-        this.#beatAt = -Infinity
+        this.#heartbeatAt = -Infinity
         this.#pumpSoon()
       },
       settled: () => this.#catchUp.resume(),
       outvoted: (error) => this.#stop(error),
     })
     this.#lost = new LostTail(clock, options.tokensAbove)
-    // After a stall, what has arrived meanwhile is applied first: a renewal may be in it.
-    this.#alarm = new Alarm(clock, () => this.#pumpSoon())
+    // After a stall, apply what has arrived first: it may contain a renewal.
+    this.#timer = new ResettableTimer(clock, () => this.#pumpSoon())
     this.#calls = new CallQueue(log.promises.entryBytes - HEADER_BYTES, options.coalesce)
     this.#author = new Author(() => this.#follower.clock.at(clock.now()))
   }
@@ -104,12 +104,12 @@ export class Replica {
     return this.#author.member
   }
 
-  /** Catches up with the log and joins it. */
+  /** Catches up with the log and joins as a member. */
   async open(): Promise<void> {
     const joined = new Promise<void>((resolve, reject) => {
       this.#joined = { resolve, reject }
     })
-    // Whatever fails first is what the caller hears.
+    // The caller gets the first failure.
     joined.catch(() => {})
     try {
       await this.#follower.open()
@@ -125,33 +125,33 @@ export class Replica {
     }
   }
 
-  /** Has a command carried out. Fulfilled with the kernel's answer, or rejected with its refusal. */
+  /** Sends a command. Fulfilled with the kernel's answer, or rejected with its refusal. */
   propose(command: Command): Promise<unknown> {
     return this.#fault ? Promise.reject(this.#fault) : this.#call(command)
   }
 
-  /** Renews leases, together with all others that are to be renewed about now. */
+  /** Renews leases, in one entry with all other renewals of about the same time. */
   renew(ids: readonly LeaseId[]): Promise<unknown> {
     if (this.#fault) return Promise.reject(this.#fault)
     const call = this.#deadlines.begin(ids)
     this.#calls.addRenewal(call)
     if (this.#clock.now() >= this.#calls.renewAt) this.#pumpSoon()
-    else this.#arm()
+    else this.#setTimer()
     return call.promise
   }
 
-  /** So many leases at most can be renewed by one call, whatever their ids. */
-  get renewMost(): number {
-    return this.#calls.renewMost
+  /** The most leases that one call can renew, whatever their ids. */
+  get renewMax(): number {
+    return this.#calls.renewMax
   }
 
-  /** Fulfilled when everything has been applied that was acknowledged to anybody before this call. */
+  /** Fulfilled when every entry that was acknowledged before this call has been applied. */
   async caughtUp(): Promise<void> {
     if (this.#fault) throw this.#fault
     if (!this.#options.log.promises.tailMayBeOld) return this.#catchUp.caughtUp()
     // A call without a command: when its entry has been applied, everything before it has.
     await this.#call().catch((error: unknown) => {
-      throw notRead(error)
+      throw readFailed(error)
     })
   }
 
@@ -161,13 +161,13 @@ export class Replica {
     this.#state = 'closed'
     this.#fault ??= error
     this.#joined?.reject(error)
-    this.#deadlines.fail((call) => (call.isSent ? mayBeDone(error) : error))
+    this.#deadlines.fail((call) => (call.isSent ? outcomeUnknown(error) : error))
     this.#catchUp.fail(error)
-    this.#alarm.cancel()
+    this.#timer.cancel()
     this.#appender.close()
     this.#follower.close(error)
     if (isMember) {
-      // So that nobody waits until it is taken for dead. If it fails, that is what happens.
+      // If this fails, the others remove the member after its ttl.
       const entry = this.#author.write(this.machine, encodeCommands([{ do: 'leave' }])).bytes
       await this.#options.log.append(entry).catch(() => {})
     }
@@ -182,62 +182,62 @@ export class Replica {
   }
 
   #applied(entry: Entry, applied: Applied, bytes: number): void {
-    this.#snapshots.grown(bytes)
-    this.#lost.check(this.machine)
-    // What is in the snapshot of the epoch before may be lost.
-    if (entry.commands[0]?.do === 'recover') this.#snapshots.soon()
+    this.#snapshots.countBytes(bytes)
+    this.#lost.forgetIfHandled(this.machine)
+    // The snapshot of the previous epoch may contain lost entries.
+    if (entry.commands[0]?.do === 'recover') this.#snapshots.requestSoon()
     const isOwn = entry.member === this.#member
     if (applied.outcome === 'diverged') {
-      // Before it is a member, all that this replica has is from the log itself, and so is right.
+      // Before it is a member, everything that this replica has is from this log.
       if (this.#state === 'member') this.#lostTail(entry.revision)
-      else this.#lost.found(this.machine, entry.revision)
-    } else if (!isOwn) this.#agreement.compared(entry, applied)
+      else this.#lost.record(this.machine, entry.revision)
+    } else if (!isOwn) this.#agreement.compare(entry, applied)
     if (isOwn) this.#ownApplied(entry.sequence, applied)
     else if (applied.outcome === 'applied') this.#own.applied(entry)
   }
 
-  #settled(): void {
+  #batchApplied(): void {
     const { machine } = this
-    if (machine.isFounded) this.outbox.changed()
-    this.#stayMember()
-    this.#agreement.judge(false)
+    if (machine.isInitialized) this.outbox.changed()
+    this.#rejoinIfRemoved()
+    this.#agreement.decide(false)
     this.#catchUp.applied(machine.position)
     if (this.#state === 'member' && !this.#agreement.isOpen) {
-      this.#snapshots.consider(machine, machine.members.rank(this.#member))
+      this.#snapshots.saveIfDue(machine, machine.members.rank(this.#member))
     }
-    this.#arm()
+    this.#setTimer()
   }
 
-  /** Something is wrong with the log, or with this replica: it serves nobody any more. */
+  /** The log or this replica is damaged: it stops answering. */
   #stop(error: LeaseholdError): void {
     this.#joined?.reject(error)
     void this.close(error)
   }
 
-  /** Entries are gone that this replica, or the author of an entry, has applied: reads all anew. */
+  /** The log lost entries that this replica, or the author of an entry, has applied: reload. */
   #lostTail(revision: Revision): void {
     if (this.#state === 'closed' || this.#follower.isLoading) return
-    this.#lost.found(this.machine, revision)
+    this.#lost.record(this.machine, revision)
     this.#catchUp.pause()
     void this.#follower.reload()
   }
 
-  /** The log ends before what was applied. */
-  async #ahead(): Promise<void> {
+  /** The log ends before the last applied entry. */
+  async #logEndsEarly(): Promise<void> {
     if (this.#state === 'member' || this.machine.position > this.#follower.loaded) {
       this.#lostTail(0)
       return
     }
-    // It ends before the snapshot even: positions must pass it, or nobody would read what comes.
-    this.#lost.found(this.machine, 0)
-    if (this.#isPassing) return
-    this.#isPassing = true
-    await this.#lost.pass(
+    // It even ends before the snapshot. Positions must pass it, or no replica would read new entries.
+    this.#lost.record(this.machine, 0)
+    if (this.#isExtendingLog) return
+    this.#isExtendingLog = true
+    await this.#lost.extendLog(
       this.#options.log,
       this.machine.position,
       this.#author.write(this.machine, encodeCommands([])).bytes,
     )
-    this.#isPassing = false
+    this.#isExtendingLog = false
     if (this.#state === 'closed' || this.#follower.isLoading) return
     this.#joinAgain()
     this.#follower.follow()
@@ -250,17 +250,16 @@ export class Replica {
     this.#lost.compare(before, machine)
     this.#own.loaded(machine)
     if (this.#lost.isLost || this.#state === 'joining') this.#joinAgain()
-    else this.#stayMember()
+    else this.#rejoinIfRemoved()
     this.#catchUp.applied(machine.position)
     if (this.#state === 'member') this.#catchUp.resume()
-    this.#arm()
+    this.#setTimer()
   }
 
   #ownApplied(sequence: number, applied: Applied): void {
     if (applied.outcome === 'repeated') return
     if (applied.outcome !== 'applied') {
-      // Somebody else founded the log, a member was removed that it had not seen, or it was too
-      // late: once more.
+      // Another process created the log, a removal came in between, or the entry was too late: repeat.
       if (this.#state === 'joining') this.#joinAgain()
       else this.#sendAgain(sequence)
       return
@@ -279,21 +278,21 @@ export class Replica {
 
   #answer({ calls, renewals }: Batch, answers: readonly unknown[]): void {
     const renewed = renewals.map((call) => this.machine.renewed(call.renews))
-    this.#agreement.tell(() => {
+    this.#agreement.whenDecided(() => {
       for (const call of calls) call.answer(answers[call.at])
       for (const [at, call] of renewals.entries()) call.answer(renewed[at])
     })
   }
 
-  /** The entry will never be applied: its calls go into another one. */
+  /** The entry will never be applied: its calls go into another entry. */
   #sendAgain(sequence: number): void {
     const batch = this.#own.take(sequence)
     if (batch) this.#calls.putBack([batch])
     this.#pumpSoon()
   }
 
-  /** Joins again under another name, if others have taken this one for dead. */
-  #stayMember(): void {
+  /** Joins again under another name, if the others have removed this member. */
+  #rejoinIfRemoved(): void {
     if (this.#state !== 'member' || this.machine.members.has(this.#member)) return
     this.#joinAgain()
     this.#calls.putBack(this.#own.takeEarlier())
@@ -319,16 +318,16 @@ export class Replica {
     })
   }
 
-  /** Appends what there is to append, if nothing is under way. */
+  /** Appends the next entry, if there is one and no append is under way. */
   #pump(): void {
-    if (this.#appender.isBusy || this.#isPassing) return
+    if (this.#appender.isBusy || this.#isExtendingLog) return
     if (this.#state === 'closed' || this.#follower.isLoading) return
     const batch = this.#state === 'joining' ? this.#joiningBatch() : this.#nextBatch()
     if (batch === undefined) {
-      this.#arm()
+      this.#setTimer()
       return
     }
-    this.#beatAt = this.#clock.now() + this.#options.memberTtl / 3
+    this.#heartbeatAt = this.#clock.now() + this.#options.memberTtl / 3
     this.#own.add(batch)
     void this.#append(batch)
   }
@@ -345,8 +344,8 @@ export class Replica {
         return
       }
     } else if (position !== undefined && position <= this.machine.position && !batch.isOver) {
-      // Something else was at this position when this replica was there.
-      if (this.machine === machine) void this.#ahead()
+      // This replica has already applied another entry at this position.
+      if (this.machine === machine) void this.#logEndsEarly()
       return
     }
     this.#pump()
@@ -356,9 +355,10 @@ export class Replica {
     if (!this.#own.isEmpty) return undefined
     const { machine } = this
     const { limits, semantics = SEMANTICS } = this.#options
-    const above = this.#lost.above(machine)
+    const above = this.#lost.tokensAbove(machine)
     const commands: Command[] = [{ do: 'join', semantics }]
-    if (!machine.isFounded) commands.unshift({ do: 'found', limits, above: above ?? 0, semantics })
+    if (!machine.isInitialized)
+      commands.unshift({ do: 'initialize', limits, above: above ?? 0, semantics })
     else if (above !== undefined) commands.unshift({ do: 'recover', above })
     return {
       ...this.#author.write(machine, encodeCommands(commands)),
@@ -372,19 +372,19 @@ export class Replica {
     const now = this.#clock.now()
     const { machine } = this
     const since = now - this.#options.memberTtl
-    const say = machine.members.proposals(this.#member, since, machine.semantics)
-    const { commands, calls, renewals } = this.#calls.take(machine, say, now)
-    // Proposals about members alone wait for a heartbeat: a replica that is behind would repeat them.
-    const isNews = commands.count > say.length || calls.length > 0
-    if (!isNews && now < this.#beatAt) return undefined
+    const proposals = machine.members.proposals(this.#member, since, machine.semantics)
+    const { commands, calls, renewals } = this.#calls.take(machine, proposals, now)
+    // Proposals about members wait for other work or a heartbeat: otherwise a late replica repeats them.
+    const hasWork = commands.count > proposals.length || calls.length > 0
+    if (!hasWork && now < this.#heartbeatAt) return undefined
     return { ...this.#author.write(machine, commands), calls, renewals, isOver: false }
   }
 
-  /** Sets the timer for the next lease or heartbeat that is due. */
-  #arm(): void {
+  /** Sets the timer to the next lease, heartbeat or renewal that is due. */
+  #setTimer(): void {
     if (this.#state !== 'member') return
     const stagger = Math.min(this.machine.members.rank(this.#member), STAGGER_MAX) * STAGGER_MS
     const end = this.machine.timers.next + stagger
-    this.#alarm.set(Math.min(end, this.#beatAt, this.#calls.renewAt))
+    this.#timer.set(Math.min(end, this.#heartbeatAt, this.#calls.renewAt))
   }
 }

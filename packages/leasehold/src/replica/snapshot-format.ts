@@ -15,20 +15,20 @@ import type { Column } from './column.ts'
 import { checkFormat } from './faults.ts'
 import { Hash } from './hash.ts'
 
-/** Every snapshot begins with these two letters, and with the format of the rest. */
+/** Every snapshot begins with these two letters and the format of the rest. */
 const [FIRST, SECOND] = [0x4c, 0x53]
 const FORMAT = 1
 
-/** What a block of a snapshot holds. In the log: never change what one means, only add. */
+/** The kinds of blocks. They are stored: never change a number, only add. */
 const [END, HEAD, RENEWALS, LEASES, ANSWERS, ENDS, TENURES, IDLE] = [
   0, 1, 2, 3, 4, 5, 6, 7,
 ] as const
 
-/** About a millisecond's work. */
+/** The size of one block: about a millisecond's work. */
 const SLOTS = 512
 const ITEMS = 1024
 
-/** A machine as it was at one position. */
+/** A copy of a machine at one position. */
 export interface MachineCopy {
   readonly position: Position
   readonly head: Uint8Array
@@ -38,8 +38,8 @@ export interface MachineCopy {
 }
 
 /**
- * The bytes of a snapshot, a block at a time: a kind, a length, and what it holds. Whoever takes them
- * may do other things between two blocks. The last one has a hash of all others.
+ * The bytes of a snapshot, one block at a time: a kind, a length, and the content. The caller may do
+ * other work between two blocks. The last block has a hash of all others.
  */
 export function* snapshotBlocks(copy: MachineCopy): Generator<Uint8Array> {
   const hash = new Hash()
@@ -68,23 +68,23 @@ export function* snapshotBlocks(copy: MachineCopy): Generator<Uint8Array> {
 }
 
 export interface SnapshotTarget {
-  /** Makes the kernel that the rest is put into, and says the time of the log. */
+  /** Creates the kernel that the rest is loaded into, and returns the time of the log. */
   head(bytes: ByteReader): { readonly kernel: Kernel; readonly time: number }
   /**
-   * Where in the log the lease in this slot was granted or last renewed, and how much was left of its
-   * life when an entry last said so.
+   * Receives the position at which the lease in this slot was granted or last renewed, and how much of
+   * its life was left according to the last entry that stated it.
    */
   renewed(slot: number, position: Position, lifeLeft: number): void
 }
 
-/** Reads what `snapshotBlocks` gave. Throws `unsupported`, or another error if it is damaged. */
+/** Reads what `snapshotBlocks` wrote. Throws `unsupported`, or another error if it is damaged. */
 export function readSnapshot(chunks: readonly Uint8Array[], target: SnapshotTarget): void {
   const whole = Buffer.concat(chunks)
-  if (whole[0] !== FIRST || whole[1] !== SECOND) throw new Error('it is no snapshot of Leasehold')
+  if (whole[0] !== FIRST || whole[1] !== SECOND) throw new Error('Leasehold did not write it')
   checkFormat('the snapshot', whole[2]!, FORMAT)
   const blocks = blocksOf(whole)
   const head = blocks.find(({ kind }) => kind === HEAD)
-  if (!head) throw new Error('it has no beginning')
+  if (!head) throw new Error('it has no head block')
   const { kernel, time } = target.head(new ByteReader(head.body))
   const times: [slot: number, time: number][] = []
   const replay = kernel.replay()
@@ -99,7 +99,7 @@ export function readSnapshot(chunks: readonly Uint8Array[], target: SnapshotTarg
   const idle: [Key, boolean][] = []
   for (const { kind, body } of blocks) {
     const bytes = new ByteReader(body)
-    while (!bytes.done && kind >= ANSWERS) takeMemory(kind, bytes, kernel, idle)
+    while (!bytes.done && kind >= ANSWERS) takeRetained(kind, bytes, kernel, idle)
   }
   kernel.retained.setIdleKeys(idle)
 }
@@ -109,7 +109,7 @@ interface Block {
   readonly body: Buffer
 }
 
-/** Checks the hash before anything is believed. */
+/** Checks the hash before anything is used. */
 function blocksOf(whole: Buffer): Block[] {
   const bytes = new ByteReader(whole)
   const hash = new Hash()
@@ -125,7 +125,7 @@ function blocksOf(whole: Buffer): Block[] {
     if (kind === END) {
       const expected = new ByteReader(body).integer()
       if (hash.value === expected) return blocks
-      throw new Error(`its checksum is ${hash.value}, and should be ${expected}`)
+      throw new Error(`its checksum is ${hash.value}, but should be ${expected}`)
     }
     bytes.skip(length)
     hash.bytes(whole.subarray(start, bytes.position))
@@ -202,7 +202,7 @@ function putIdle(bytes: ByteWriter, [key, isUsed]: readonly [Key, boolean]): voi
   bytes.byte(isUsed ? 1 : 0)
 }
 
-function takeMemory(
+function takeRetained(
   kind: number,
   bytes: ByteReader,
   { retained }: Kernel,
@@ -231,7 +231,7 @@ function* inBlocks<T>(
   if (bytes.length > 0) yield blockOf(kind, bytes.view())
 }
 
-/** A copy: the writer of the body goes on writing. */
+/** Makes a copy, because the writer of the body reuses its buffer. */
 function blockOf(kind: number, body: Uint8Array): Uint8Array {
   const bytes = new ByteWriter(16)
   bytes.byte(kind)

@@ -3,49 +3,49 @@ import type { Clock } from '../port/index.ts'
 import type { Machine } from './machine.ts'
 import { snapshotBlocks } from './snapshot-format.ts'
 
-/** Keeps the log short: saves a snapshot when it has grown enough, and trims what is before. */
+/** Keeps the log short: saves a snapshot when the log has grown enough, and trims old entries. */
 export class Snapshots {
   readonly #log: Log
   readonly #clock: Clock
-  readonly #every: number
-  /** Bytes of entries since the last snapshot that this replica knows of. */
+  readonly #minBytes: number
+  /** Bytes of entries since the last known snapshot. */
   #bytes = 0
   /** The position of the last snapshot, and its size. */
   #last: Position = 0
   #size = 0
   #saving = false
-  /** How often the replica began with a snapshot. */
+  /** How many times the replica loaded a snapshot. */
   #loads = 0
 
-  /** So many bytes of entries make a snapshot worth while; or as many as it has itself, if more. */
-  constructor(log: Log, clock: Clock, every: number) {
+  /** A snapshot is saved after `minBytes` of entries, or after its own size if that is more. */
+  constructor(log: Log, clock: Clock, minBytes: number) {
     this.#log = log
     this.#clock = clock
-    this.#every = every
+    this.#minBytes = minBytes
   }
 
-  /** The replica began with the snapshot of this position. */
+  /** The replica loaded the snapshot of this position. */
   loaded(position: Position): void {
     this.#last = position
     this.#bytes = 0
     this.#loads++
   }
 
-  grown(bytes: number): void {
+  countBytes(bytes: number): void {
     this.#bytes += bytes
   }
 
-  /** A snapshot is worth while now. */
-  soon(): void {
-    this.#bytes = Math.max(this.#bytes, this.#every, this.#size)
+  /** Makes a snapshot due now. */
+  requestSoon(): void {
+    this.#bytes = Math.max(this.#bytes, this.#minBytes, this.#size)
   }
 
-  /** To be called when entries were applied. The first member saves a snapshot, or else the next. */
-  consider(machine: Machine, rank: number): void {
-    if (this.#saving || this.#bytes < Math.max(this.#every, this.#size) * (1 + rank)) return
+  /** Call it after entries were applied. The first member saves first; the others wait longer. */
+  saveIfDue(machine: Machine, rank: number): void {
+    if (this.#saving || this.#bytes < Math.max(this.#minBytes, this.#size) * (1 + rank)) return
     this.#saving = true
     this.#bytes = 0
-    // The log is as good as before if it fails, only longer, and the next snapshot comes.
+    // A failure does no harm: the log stays longer until the next snapshot.
     this.#save(machine)
       .catch(() => {})
       .finally(() => {
@@ -62,30 +62,30 @@ export class Snapshots {
       chunks.add(block)
       await new Promise<void>((resolve) => this.#clock.defer(resolve))
     }
-    // It may be of entries that the log has lost.
+    // After a reload the copy may contain entries that the log has lost.
     if (loads !== this.#loads) return
     await this.#log.saveSnapshot({ position, chunks: chunks.all() })
     const before = this.#last
     this.#last = position
     this.#size = chunks.size
-    // Not up to this one: a replica that is a little behind need not begin again.
+    // Trim only to the previous snapshot, so that a replica that is slightly behind need not reload.
     if (before > 0) await this.#log.trim(before)
   }
 }
 
-/** Bytes in pieces that each fit into an entry. */
+/** Splits bytes into chunks that each fit into an entry. */
 class Chunks {
-  readonly #most: number
+  readonly #max: number
   readonly #full: Uint8Array[] = []
   #last = Buffer.alloc(0)
   #used = 0
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(max: number) {
+    this.#max = max
   }
 
   get size(): number {
-    return this.#full.length * this.#most + this.#used
+    return this.#full.length * this.#max + this.#used
   }
 
   add(bytes: Uint8Array): void {
@@ -103,12 +103,12 @@ class Chunks {
   }
 
   #grow(needed: number): void {
-    if (this.#used === this.#most) {
+    if (this.#used === this.#max) {
       this.#full.push(this.#last)
       this.#last = Buffer.alloc(0)
       this.#used = 0
     }
-    const size = Math.min(this.#most, Math.max(2 * this.#used, this.#used + needed, 4096))
+    const size = Math.min(this.#max, Math.max(2 * this.#used, this.#used + needed, 4096))
     const grown = Buffer.allocUnsafe(size)
     grown.set(this.#last)
     this.#last = grown

@@ -16,13 +16,13 @@ async function openAll(count: number) {
 const grant = (replica: Replica) =>
   replica.propose({ do: 'grant', request: { holder: 'h', ttl: 60_000 } })
 
-/** Changes a replica's state behind the back of the log, as faulty memory would. */
+/** Changes a replica's state without the log, as faulty memory would. */
 function corrupt({ machine }: Replica): void {
   machine.kernel.grant({ holder: 'nobody', ttl: 1000 }, machine.time)
 }
 
 describe('a replica whose state differs from that of the others', () => {
-  it('stops and says why, and the others go on', async () => {
+  it('stops and says why, and the others continue', async () => {
     const { clock, replicas } = await openAll(3)
     const [wrong, ...right] = replicas as [Replica, Replica, Replica]
     corrupt(wrong)
@@ -39,7 +39,7 @@ describe('a replica whose state differs from that of the others', () => {
     }
   })
 
-  it('answers nobody while it is not known who is right', async () => {
+  it('answers no call before the vote has decided which replica is right', async () => {
     const { clock, replicas } = await openAll(2)
     const [wrong, right] = replicas as [Replica, Replica]
     corrupt(wrong)
@@ -63,7 +63,7 @@ describe('a replica whose state differs from that of the others', () => {
     await expect(read).rejects.toMatchObject({ code: 'storage-damaged' })
   })
 
-  it('does not have its proposals carried out by the others', async () => {
+  it('proposes entries that the others do not apply', async () => {
     const { clock, replicas } = await openAll(3)
     const [wrong, ...right] = replicas as [Replica, Replica, Replica]
     corrupt(wrong)

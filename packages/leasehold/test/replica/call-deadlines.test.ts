@@ -18,7 +18,7 @@ function countingClock() {
   return { clock, keeping }
 }
 
-it('keeps the process running while a call waits, and no longer', async () => {
+it('keeps the process running only while a call waits', async () => {
   const { clock, keeping } = countingClock()
   const deadlines = new CallDeadlines(clock, 10_000, () => undefined)
   const [one, two] = [deadlines.begin([]), deadlines.begin([])]

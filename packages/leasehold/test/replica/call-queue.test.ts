@@ -13,8 +13,8 @@ const release = (token: number): Command => ({
 describe('the calls that wait to be sent', () => {
   const machine = new Machine({ holds() {}, removed() {}, capped() {}, gone() {} })
   const state = { asOf: 0, history: 0, revision: 0, checksum: 0, time: 0 }
-  const found = { do: 'found', limits: DEFAULT_LIMITS, above: 0, semantics: 1 } as const
-  machine.apply({ epoch: 'e', member: 'm', sequence: 1, ...state, commands: [found] }, 1, 0)
+  const initialize = { do: 'initialize', limits: DEFAULT_LIMITS, above: 0, semantics: 1 } as const
+  machine.apply({ epoch: 'e', member: 'm', sequence: 1, ...state, commands: [initialize] }, 1, 0)
   let deadlines: CallDeadlines
   let queue: CallQueue
 
@@ -41,7 +41,7 @@ describe('the calls that wait to be sent', () => {
     return commands.map((each) => (each.do === 'release' ? each.request.token : 0))
   }
 
-  it('go in order, as many as there is room for', () => {
+  it('are sent in order, as many as fit', () => {
     for (let token = 1; token <= 7; token++) add(release(token))
     expect(next()).toEqual([1, 2, 3])
     add(release(8))
@@ -49,7 +49,7 @@ describe('the calls that wait to be sent', () => {
     expect(queue.isEmpty).toBe(true)
   })
 
-  it('leave out those that are settled, and know their places', () => {
+  it('leave out settled calls, and know the index of their commands', () => {
     const calls = [add(release(1)), add(release(2)), add(), add(release(3))]
     calls[1]!.fail(new Error('too late'))
     const taken = queue.take(machine, [{ do: 'leave' }], 0)
@@ -62,7 +62,7 @@ describe('the calls that wait to be sent', () => {
     ])
   })
 
-  it('are sent again before the others if their entry is not applied', () => {
+  it('are sent again before newer ones if their entry is not applied', () => {
     for (const token of [1, 2]) add(release(token))
     const taken = queue.take(machine, [], 0)
     const { calls, renewals } = taken
@@ -73,7 +73,7 @@ describe('the calls that wait to be sent', () => {
     expect(next()).toEqual([1, 2, 3])
   })
 
-  it('refuse a command that no entry has room for, and go on without it', async () => {
+  it('refuse a command that fits into no entry, and send the others', async () => {
     add(release(1))
     const call = add({
       do: 'release',

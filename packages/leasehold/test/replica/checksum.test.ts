@@ -19,7 +19,7 @@ const claimed = (different: object): Told => {
   return (checksum) => checksum.claimed(7, 3, { ...CLAIM, ...different })
 }
 
-/** All that a checksum is told, and the same with one field changed at a time. */
+/** Everything that a checksum receives, and the same with one field changed at a time. */
 const CASES: Record<string, readonly Told[]> = {
   granted: [
     granted({}),

@@ -9,13 +9,13 @@ import {
 } from '../../src/testing/index.ts'
 import { openReplicas } from './open-replicas.ts'
 
-/** A small history: the room for a large one takes longer to make than a sequence to run. */
+/** A small history: allocating a large one takes longer than running a sequence. */
 const limits = { history: 256 }
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
 
 describe('replicas, given random commands', () => {
-  it('do to the millisecond what the kernel does', async () => {
+  it('do exactly what the kernel does, at the same millisecond', async () => {
     const open = () => openReplicas(1, limits)
     await fc.assert(
       fc.asyncProperty(sequences, (commands) =>

@@ -29,7 +29,7 @@ describe('a replica whose appends fail', () => {
     },
   )
 
-  it('says that the outcome is unknown if it is not answered in time, and goes on', async () => {
+  it('reports an unknown outcome if the log does not answer in time, and continues', async () => {
     const { clock, log, store } = await open()
     log.faults.push(...Array<AppendFault>(100).fill('lost'))
     const call = hold(store, 'a')
@@ -43,14 +43,14 @@ describe('a replica whose appends fail', () => {
   })
 })
 
-describe('an entry that comes too late', () => {
+describe('an entry that arrives too late', () => {
   it('is written again, and each of its calls is carried out once', async () => {
     const { shared, clock, log, store } = await open()
     const other = await open(shared, clock)
     log.faults.push(...Array<AppendFault>(50).fill('lost'))
     const call = hold(store, 'late')
     await clock.advance(100)
-    // So much that nobody knows any more what was so when the entry was written.
+    // So many entries that no replica still has the mark of the position where it was written.
     for (let at = 0; at < 1100; at++) await hold(other.store, `key-${at}`)
     log.faults.length = 0
     await clock.advance(2000)
@@ -61,8 +61,8 @@ describe('an entry that comes too late', () => {
   })
 })
 
-describe('a replica that is cut off from its log', () => {
-  it('goes on where it was when it reaches it again', async () => {
+describe('a replica that is disconnected from its log', () => {
+  it('continues where it was when it is connected again', async () => {
     const { shared, clock, log, store } = await open()
     const other = await open(shared, clock)
     await hold(store, 'a')
@@ -75,11 +75,11 @@ describe('a replica that is cut off from its log', () => {
     await other.store.close()
   })
 
-  it('is a member again after it was taken for dead, and loses no call', async () => {
+  it('joins again after it was removed, and loses no call', async () => {
     const { shared, clock, log, store } = await open()
     const other = await open(shared, clock)
     await hold(store, 'a')
-    // Nothing of it reaches the log for longer than a member may be silent.
+    // None of its entries reaches the log for longer than memberTtl.
     log.faults.push(...Array<AppendFault>(40).fill('lost'))
     for (let passed = 0; passed < 36; passed++) await clock.advance(1000)
     log.faults.length = 0
@@ -91,7 +91,7 @@ describe('a replica that is cut off from its log', () => {
     await other.store.close()
   })
 
-  it('begins again with a snapshot if what it has not seen was trimmed', async () => {
+  it('loads a snapshot if the entries that it has not seen were trimmed', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
     const { log, store } = await open(shared, clock)
@@ -106,7 +106,7 @@ describe('a replica that is cut off from its log', () => {
     await writer.close()
   })
 
-  it('does not send again what may have been applied before it was removed and the log trimmed', async () => {
+  it('does not resend a call that may have been applied before its removal and a trim', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
     const options = { clock, coalesce: 0, snapshotBytes: 1000, memberTtl: 3000, timeout: 60_000 }
@@ -118,7 +118,7 @@ describe('a replica that is cut off from its log', () => {
     log.faults.push('answer lost', ...Array<'lost'>(100).fill('lost'))
     const call = hold(store, 'mine')
     const settled = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
-    // The writer removes it, and trims the log until nobody can see what became of its entry.
+    // The writer removes it, and trims the log until the outcome of its entry cannot be known.
     await clock.advance(4000)
     for (let at = 0; at < 60; at++) await hold(writer, `key-${at}`)
     log.isCut = false
@@ -132,7 +132,7 @@ describe('a replica that is cut off from its log', () => {
 })
 
 describe('replicas that open at the same time', () => {
-  it('found one log together', async () => {
+  it('create one log together', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
     const opened = await Promise.all([1, 2, 3].map(() => open(shared, clock)))
@@ -143,7 +143,7 @@ describe('replicas that open at the same time', () => {
     for (const { store } of opened) await store.close()
   })
 
-  it('are told why, if the log takes nothing from them', async () => {
+  it('fail with the reason if the log accepts nothing', async () => {
     const log = new FaultyLog(new MemoryLog({ entryBytes: 8 }).open())
     await expect(replicaStore(log, { clock: new TestClock() })).rejects.toMatchObject({
       code: 'limit-exceeded',
@@ -151,8 +151,8 @@ describe('replicas that open at the same time', () => {
   })
 })
 
-describe('a reading', () => {
-  it('ends when the log cannot be followed for too long, and when the store is closed', async () => {
+describe('a read', () => {
+  it('fails if the log cannot be followed for too long, and when the store is closed', async () => {
     const { shared, clock, log, store } = await open()
     const other = await open(shared, clock)
     log.isCut = true
@@ -170,7 +170,7 @@ describe('a reading', () => {
 })
 
 describe('the last replica', () => {
-  it('ends what others held who died, when it has counted a full ttl itself', async () => {
+  it('ends the leases of crashed holders after it has counted a full ttl itself', async () => {
     const { shared, clock, store } = await open()
     const { lease } = (await store.grant({ holder: 'h', ttl: 1000 })) as { lease: string }
     await clock.advance(900)
@@ -196,7 +196,7 @@ describe('a log that refuses', () => {
     },
   )
 
-  it('does not end a replica that has to join again', async () => {
+  it('does not stop a replica that has to join again', async () => {
     const { shared, clock, log, store } = await open()
     const other = await open(shared, clock)
     log.faults.push(...Array<AppendFault>(40).fill('lost'))
@@ -208,7 +208,7 @@ describe('a log that refuses', () => {
     await other.store.close()
   })
 
-  it('is not taken for one that did nothing, if an earlier attempt may have been carried out', async () => {
+  it('leaves the outcome unknown if an earlier attempt may have been carried out', async () => {
     const { clock, log, store } = await open()
     log.isCut = true
     log.interrupt()
@@ -226,7 +226,7 @@ describe('an engine that cannot be reached', () => {
   it.each([
     ['fails', new Error('connect ECONNREFUSED'), 'ECONNREFUSED'],
     ['never answers', 'never answered' as const, 'could not be read for 5000 ms'],
-  ])('lets opening end in time, and says why (%s)', async (_how, reads, why) => {
+  ])('lets open fail in time, with the reason (%s)', async (_how, reads, why) => {
     const clock = new TestClock()
     const log = shared()
     log.reads = reads
@@ -239,7 +239,7 @@ describe('an engine that cannot be reached', () => {
     await refused
   })
 
-  it('lets opening go on when it comes back', async () => {
+  it('lets open succeed when it is reachable again', async () => {
     const clock = new TestClock()
     const log = shared()
     log.reads = new Error('connect ECONNREFUSED')
@@ -250,14 +250,14 @@ describe('an engine that cannot be reached', () => {
     await (await opening).close()
   })
 
-  it('refuses opening at once, if it refuses for good', async () => {
+  it('lets open fail at once if the refusal is permanent', async () => {
     const log = shared()
     log.reads = new LeaseholdError('unauthenticated', 'who are you?')
     const opening = replicaStore(log, { clock: new TestClock(), timeout: 5000 })
     await expect(opening).rejects.toMatchObject({ code: 'unauthenticated' })
   })
 
-  it('lets reads end in time, and go on when it comes back', async () => {
+  it('lets reads fail in time, and succeed when it is reachable again', async () => {
     const { clock, log, store } = await open()
     await hold(store, 'a')
     for (const reads of [new Error('connect ECONNREFUSED'), 'never answered' as const]) {
@@ -277,7 +277,7 @@ describe('an engine that cannot be reached', () => {
     await store.close()
   })
 
-  it('names its trouble to a caller that has waited in vain', async () => {
+  it('gives its last error to a caller whose call timed out', async () => {
     const { clock, log, store } = await open()
     log.faults.push(...Array<AppendFault>(100).fill('lost'))
     const call = expect(hold(store, 'a')).rejects.toThrow('(the connection broke)')
@@ -288,7 +288,7 @@ describe('an engine that cannot be reached', () => {
 })
 
 describe('renewals', () => {
-  it('that do not fit into one entry go into the next, in time', async () => {
+  it('that do not fit into one entry go into the next one, in time', async () => {
     const clock = new TestClock()
     const shared = new MemoryLog({ entryBytes: 4096 })
     const store = await replicaStore(shared.open(), { clock, coalesce: 50 })
@@ -310,7 +310,7 @@ describe('renewals', () => {
 })
 
 describe('an entry', () => {
-  it('is split if a tick has more than fits into one', async () => {
+  it('is split if the calls of one tick do not fit into it', async () => {
     const clock = new TestClock()
     const shared = new MemoryLog({ entryBytes: 4096 })
     const store = await replicaStore(shared.open(), { clock, coalesce: 0 })
@@ -329,7 +329,7 @@ describe('an entry', () => {
     await store.close()
   })
 
-  it('that is too large by itself is refused, with both sizes', async () => {
+  it('is refused if one call is too large for it, with both sizes', async () => {
     const clock = new TestClock()
     const store = await replicaStore(new MemoryLog({ entryBytes: 2048 }).open(), { clock })
     const value = 'x'.repeat(3000)

@@ -8,22 +8,22 @@ import type {
 } from '../../src/log/index.ts'
 import { ERRORS, type ErrorCode, LeaseholdError } from '../../src/port/index.ts'
 
-/** What goes wrong with the next appends, one after the other. */
+/** What goes wrong with the next append. */
 export type AppendFault = 'lost' | 'answer lost' | 'late' | 'twice' | ErrorCode
 
-/** A log whose appends fail as they are told to, and whose followers can be interrupted. */
+/** A log whose appends fail as configured, and whose followers can be interrupted. */
 export class FaultyLog implements Log {
   promises: LogPromises
   readonly faults: AppendFault[] = []
-  /** Whoever follows is interrupted at once. */
+  /** Interrupts every new follower at once. */
   isCut = false
-  /** Reading the tail and the snapshot fails with this, or is never answered. */
+  /** Reads of the tail and the snapshot fail with this error, or are never answered. */
   reads: Error | 'never answered' | undefined
-  /** What `tail` answers, as a server does that was replaced and does not know it. */
+  /** What `tail` returns, like a replaced server that does not know it yet. */
   oldTail: Position | undefined
   /** How many entries were appended here. */
   appended = 0
-  /** Appends that are still on their way. */
+  /** Appends that have not reached the log yet. */
   readonly #late: Uint8Array[] = []
   #held: (() => void)[] | undefined
   readonly #log: Log
@@ -48,7 +48,7 @@ export class FaultyLog implements Log {
     return position
   }
 
-  /** Appends that were late reach the log now. */
+  /** Lets late appends reach the log now. */
   async arrive(): Promise<void> {
     for (const entry of this.#late.splice(0)) await this.#log.append(entry)
   }
@@ -75,7 +75,7 @@ export class FaultyLog implements Log {
     }
   }
 
-  /** Keeps back what followers are to get, until `release`. */
+  /** Holds entries back from followers until `release`. */
   hold(): void {
     this.#held = []
   }
@@ -86,7 +86,7 @@ export class FaultyLog implements Log {
     for (const deliver of held) deliver()
   }
 
-  /** Ends all followers, as when the engine cannot be reached. */
+  /** Interrupts all followers, as if the engine were unreachable. */
   interrupt(): void {
     for (const { follower, following } of this.#followers) {
       following.close()

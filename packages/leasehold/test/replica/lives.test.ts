@@ -4,7 +4,7 @@ import { replicaStore } from '../../src/replica/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
 describe('the period of a break', () => {
-  /** An old member and one that has joined 5 s after the last entry, so that it cannot know the time. */
+  /** An old member, and one that joined 5 s after the last entry and so cannot know the time. */
   async function openLate() {
     const shared = new MemoryLog()
     const clock = new TestClock()
@@ -16,7 +16,7 @@ describe('the period of a break', () => {
     return { clock, old, late, lease, close }
   }
 
-  it('is not cut short by a replica that knows the time better than the one that began it', async () => {
+  it('is not cut short by a replica that knows the time better than the one that wrote it', async () => {
     const { clock, old, late, lease, close } = await openLate()
     await late.revoke({ target: { lease }, after: 3000 })
     expect(await old.renew([lease])).toMatchObject({ lost: [], capped: [{ remaining: 3000 }] })
@@ -27,7 +27,7 @@ describe('the period of a break', () => {
     await close()
   })
 
-  it('does not begin anew with each replica that renews the lease', async () => {
+  it('does not start again with each replica that renews the lease', async () => {
     const { clock, old, late, lease, close } = await openLate()
     await late.revoke({ target: { lease }, after: 3000 })
     for (let passed = 0; passed < 3000; passed += 500) {
@@ -50,10 +50,10 @@ describe('the period of a break', () => {
     await old.revoke({ target: { lease }, after: 10_000 })
     await clock.advance(5000)
     const late = await replicaStore(shared.open(), { clock, coalesce: 0 })
-    // 5 s are left. To the late one it is the time of the first break, and 7 s are less than 10 s.
+    // 5 s are left. For the late replica it is the time of the first break, and 7 s are less than 10 s.
     await late.revoke({ target: { lease }, after: 7000 })
     expect((await old.renew([lease])).capped).toMatchObject([{ remaining: 7000 }])
-    // The time of the log has jumped by 5 s, so 6 s seem to be more than is left: it does not count.
+    // The time of the log has jumped by 5 s, so 6 s seem to be more than is left: the break is ignored.
     await old.revoke({ target: { lease }, after: 6000 })
     await clock.advance(6900)
     expect((await old.renew([lease])).lost).toEqual([])
@@ -72,7 +72,7 @@ describe('the period of a break', () => {
     await old.renew([lease])
     await clock.advance(1000)
     const late = await replicaStore(shared.open(), { clock, coalesce: 0 })
-    // 9 s are left. It does not know how long ago the renewal was: late, never early.
+    // 9 s are left. It does not know how long ago the renewal was: it counts late, never early.
     expect((await late.renew([lease])).capped).toMatchObject([{ remaining: 10_000 }])
     await clock.advance(10_100)
     expect((await late.renew([lease])).lost).toHaveLength(1)
@@ -91,10 +91,10 @@ describe('the time of a log', () => {
     await store.renew([lease])
     await before.advance(10_000)
     await store.close()
-    // An hour later, by a clock that was set forward by a year besides.
+    // An hour later, with a clock that was also set forward by a year.
     const after = new TestClock(1_000_000 + 3_600_000 + 365 * 86_400_000)
     const late = await replicaStore(shared.open(), { clock: after, coalesce: 0 })
-    // 40 s of its 100 s were over with the last renewal, and that is what it counts from.
+    // At the last renewal 40 s of its 100 s were over: it counts from there.
     const renewed = await late.renew([lease])
     expect(renewed).toMatchObject({ lost: [], capped: [{ remaining: 60_000 }] })
     await after.advance(30_000)
@@ -104,7 +104,7 @@ describe('the time of a log', () => {
     await late.close()
   })
 
-  it('does not go back either, if the next replica has a clock that was set back', async () => {
+  it('does not go back if the clock of the next replica was set back', async () => {
     const shared = new MemoryLog()
     const store = await replicaStore(shared.open(), { clock: new TestClock(9e9), coalesce: 0 })
     await store.grant({ holder: 'h', ttl: 60_000 })

@@ -11,7 +11,7 @@ const limits = { history: 64 }
 function world() {
   const shared = new MemoryLog()
   const clock = new TestClock()
-  // Names that rise: of two replicas, the one that joined first also saves snapshots first.
+  // Ascending names: the replica that joined first also saves snapshots first.
   let names = 0
   const random = { ...systemRandom, id: () => `${++names}`.padStart(22, '0') }
   const open = async (options: ReplicaStoreOptions = {}) => {
@@ -29,7 +29,7 @@ const keysOf = async (store: LeaseStore) =>
   (await store.read({ prefix: '' })).keys.map(({ key }) => key)
 
 describe('a log that has lost its tail', () => {
-  it('gives no token again, and keeps what it has', async () => {
+  it('gives no token twice, and keeps its other leases', async () => {
     const { shared, clock, open, tail } = world()
     const { store } = await open()
     await hold(store, 'kept')
@@ -45,7 +45,7 @@ describe('a log that has lost its tail', () => {
     await store.close()
   })
 
-  it('is found by a read, though nobody writes', async () => {
+  it('is noticed by a read, even if no entry is written', async () => {
     const { shared, clock, open, tail } = world()
     const { store } = await open()
     const position = await tail()
@@ -57,7 +57,7 @@ describe('a log that has lost its tail', () => {
     await store.close()
   })
 
-  it('ends a replica if it has lost its beginning too, and every later call says why', async () => {
+  it('stops a replica if its first entries are lost too, and every later call says why', async () => {
     const { shared, clock, open, tail } = world()
     const { store } = await open()
     const position = await tail()
@@ -65,7 +65,7 @@ describe('a log that has lost its tail', () => {
     await shared.open().trim(position)
     shared.loseAfter(position)
     const damaged = { code: 'storage-damaged', message: expect.stringContaining('no snapshot') }
-    // It was sent before the loss was found, so nobody knows.
+    // It was sent before the loss was noticed, so its outcome is unknown.
     const during = expect(hold(store, 'during')).rejects.toMatchObject({
       ...{ code: 'unknown-outcome', message: expect.stringContaining('no snapshot') },
     })
@@ -77,7 +77,7 @@ describe('a log that has lost its tail', () => {
     await store.close()
   })
 
-  it('is found by all replicas, and they agree again', async () => {
+  it('is noticed by all replicas, and they agree again', async () => {
     const { shared, clock, open, tail } = world()
     const [one, two, three] = [await open(), await open(), await open()]
     await hold(one.store, 'kept')
@@ -99,7 +99,7 @@ describe('a log that has lost its tail', () => {
     for (const { store } of [one, two, three]) await store.close()
   })
 
-  it('is found though its positions were given out again', async () => {
+  it('is noticed even if the lost positions were assigned again', async () => {
     const { shared, clock, open, tail } = world()
     const [ahead, behind] = [await open(), await open()]
     await hold(ahead.store, 'kept')
@@ -137,7 +137,7 @@ describe('a log that has lost its tail', () => {
     await store.close()
   })
 
-  it('may have been begun anew by another process meanwhile', async () => {
+  it('may have been created again by another process', async () => {
     const { shared, clock, open } = world()
     const { log, store } = await open()
     const lost = await hold(store, 'lost')
@@ -176,7 +176,7 @@ describe('a log that has lost its tail', () => {
     await other.store.close()
   })
 
-  it('is given up if its snapshot is gone and the entries before it, too', async () => {
+  it('is refused if both its snapshot and the entries before it are gone', async () => {
     const { shared, clock, open, tail } = world()
     const { store } = await open({ snapshotBytes: 500 })
     for (let at = 0; at < 20; at++) {
@@ -192,7 +192,7 @@ describe('a log that has lost its tail', () => {
     await refused
   })
 
-  it('does not trouble those who come later', async () => {
+  it('does not affect replicas that join later', async () => {
     const { shared, clock, open, tail } = world()
     const { store } = await open()
     const position = await tail()
@@ -235,7 +235,7 @@ describe('a log that has lost its tail', () => {
     await other.store.close()
   })
 
-  it('lets no watch go on from a revision that may have been another', async () => {
+  it('does not let a watch resume from a revision of the lost part', async () => {
     const { shared, clock, open, tail } = world()
     const { store } = await open()
     await hold(store, 'kept')
@@ -245,10 +245,10 @@ describe('a log that has lost its tail', () => {
     const call = hold(store, 'new')
     await clock.advance(1000)
     await call
-    const told: Notice[] = []
-    store.watch({ prefix: '', from: revision }, (notice) => told.push(notice))
+    const notices: Notice[] = []
+    store.watch({ prefix: '', from: revision }, (notice) => notices.push(notice))
     await clock.advance(0)
-    expect(told).toMatchObject([{ type: 'compacted' }])
+    expect(notices).toMatchObject([{ type: 'compacted' }])
     await store.close()
   })
 })
@@ -256,7 +256,7 @@ describe('a log that has lost its tail', () => {
 describe('a call without a request id, when the log loses its tail', () => {
   const options = { snapshotBytes: 500, timeout: 60_000 }
 
-  it('is not sent again if it may have been applied before the new epoch', async () => {
+  it('is not resent if it may have been applied before the new epoch', async () => {
     const { shared, clock, open, tail } = world()
     const [away, other] = [await open(options), await open(options)]
     away.log.isCut = true
@@ -270,7 +270,7 @@ describe('a call without a request id, when the log loses its tail', () => {
     const next = hold(other.store, 'new')
     await clock.advance(1000)
     await next
-    // So many that what the other one has not read is trimmed.
+    // So many entries that those which the other one has not read are trimmed.
     for (let at = 0; at < 60; at++) await hold(other.store, `key-${at}`)
     away.log.isCut = false
     away.log.faults.splice(0)
@@ -280,7 +280,7 @@ describe('a call without a request id, when the log loses its tail', () => {
     await Promise.all([away.store.close(), other.store.close()])
   })
 
-  it('is not sent again if its entry comes late, before the new epoch', async () => {
+  it('is not resent if its entry arrives late, before the new epoch', async () => {
     const { shared, clock, open, tail } = world()
     const [late, other] = [await open(options), await open(options)]
     await clock.advance(0)
@@ -305,7 +305,7 @@ describe('a call without a request id, when the log loses its tail', () => {
 })
 
 describe('a log that was restored while no replica was running', () => {
-  it('goes on above the tokens that its operator names', async () => {
+  it('continues above the tokens that its operator names', async () => {
     const { clock, open } = world()
     const { store } = await open()
     await hold(store, 'a')
@@ -317,13 +317,13 @@ describe('a log that was restored while no replica was running', () => {
     await other.store.close()
   })
 
-  it('refuses a number that is none', async () => {
+  it('refuses an invalid number', async () => {
     const { open } = world()
     await expect(open({ tokensAbove: -1 })).rejects.toMatchObject({ code: 'invalid-argument' })
   })
 })
 
-describe('replicas on a log that loses its tail again and again', () => {
+describe('replicas on a log that loses its tail repeatedly', () => {
   it('never give a token of a key twice, and agree in the end', async () => {
     const steps = fc.array(
       fc.record({ by: fc.nat(2), key: fc.nat(1), lose: fc.nat(12), pass: fc.nat(400) }),

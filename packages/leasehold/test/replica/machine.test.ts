@@ -6,19 +6,19 @@ import { Machine } from '../../src/replica/machine.ts'
 const NOBODY = { holds() {}, removed() {}, capped() {}, gone() {} }
 const limits = { ...DEFAULT_LIMITS, history: 16 }
 const GRANT: Command = { do: 'grant', request: { holder: 'h', ttl: 1000, claims: [{ key: 'k' }] } }
-/** A renewal of the lease in slot 0, whose member counts so much left of its life. */
+/** A renewal of the lease in slot 0 by a member that counts this much left of its life. */
 const renew = (lifeLeft = Infinity): Command => ({
   ...{ do: 'renew', slots: [0], ids: [] },
   lives: new Map(lifeLeft === Infinity ? [] : [[0, lifeLeft]]),
 })
 const JOIN: Command = { do: 'join', semantics: 1 }
-const FOUND: Command = { do: 'found', limits, above: 0, semantics: 1 }
+const INITIALIZE: Command = { do: 'initialize', limits, above: 0, semantics: 1 }
 
 let machine: Machine
 let position: number
 let sequences: Map<string, number>
 
-/** An entry of a member that has applied everything, with what is different about it. */
+/** An entry of a member that has applied everything, with these differences. */
 function entry(
   member: string,
   commands: readonly Command[],
@@ -26,7 +26,7 @@ function entry(
 ): Entry {
   const sequence = (sequences.get(member) ?? 0) + 1
   sequences.set(member, sequence)
-  const revision = machine.isFounded ? machine.kernel.revision : 0
+  const revision = machine.isInitialized ? machine.kernel.revision : 0
   const { epoch, position: asOf, history, checksum } = machine
   const own = { epoch: epoch || 'e', member, sequence, asOf, revision, time: 1000 }
   return { ...own, history: history.value, checksum: checksum.value, commands, ...different }
@@ -40,11 +40,11 @@ beforeEach(() => {
   machine = new Machine(NOBODY)
   position = 0
   sequences = new Map()
-  apply(entry('a', [FOUND, JOIN]))
+  apply(entry('a', [INITIALIZE, JOIN]))
 })
 
 describe('an entry', () => {
-  it('counts once, however often it is in the log', () => {
+  it('counts once, however many copies are in the log', () => {
     const one = entry('a', [GRANT])
     expect(apply(one)).toMatchObject({ outcome: 'applied', answers: [{ outcome: 'granted' }] })
     expect(apply(one)).toEqual({ outcome: 'repeated' })
@@ -53,7 +53,7 @@ describe('an entry', () => {
     expect(leases()).toBe(1)
   })
 
-  it('is ignored if it is of an earlier epoch, or of nobody who has joined', () => {
+  it('is ignored if it is of an earlier epoch, or if its author has not joined', () => {
     apply(entry('a', [{ do: 'recover', above: 10 }]))
     expect(apply(entry('a', [GRANT], { epoch: 'e' }))).toEqual({ outcome: 'ignored' })
     expect(apply(entry('b', [GRANT]))).toEqual({ outcome: 'ignored' })
@@ -62,13 +62,13 @@ describe('an entry', () => {
     expect(leases()).toBe(1)
   })
 
-  it('founds only a log that has no beginning', () => {
-    const second = entry('b', [FOUND, JOIN], { epoch: 'other' })
+  it('initializes only an empty log', () => {
+    const second = entry('b', [INITIALIZE, JOIN], { epoch: 'other' })
     expect(apply(second)).toEqual({ outcome: 'ignored' })
     expect(machine.epoch).toBe('e')
   })
 
-  it('shows by its checksum that its member has another state', () => {
+  it('shows by its checksum that its author has another state', () => {
     apply(entry('a', [GRANT]))
     const wrong = machine.checksum.value ^ 1
     const checksum = machine.checksum.value
@@ -90,7 +90,7 @@ describe('an entry whose author has read another log', () => {
     expect(leases()).toBe(0)
   })
 
-  it('is not applied if nobody knows any more what was so at its position', () => {
+  it('is not applied if the mark of its position is no longer kept', () => {
     const late = entry('a', [GRANT])
     join('b')
     for (let count = 0; count < 1030; count++) apply(entry('b', []))
@@ -100,7 +100,7 @@ describe('an entry whose author has read another log', () => {
 })
 
 describe('a recovery', () => {
-  it('raises revisions, begins an epoch, and lets all others join again', () => {
+  it('raises revisions, starts an epoch, and makes all others join again', () => {
     join('b')
     apply(entry('a', [GRANT]))
     apply(entry('b', [{ do: 'recover', above: 500 }]))
@@ -120,9 +120,9 @@ describe('a recovery', () => {
 })
 
 describe('the version of the lease rules', () => {
-  it('changes when every member knows the new one, not before', () => {
+  it('changes only when every member knows the new one', () => {
     machine = new Machine(NOBODY, 2)
-    apply(entry('x', [FOUND, { do: 'join', semantics: 2 }]))
+    apply(entry('x', [INITIALIZE, { do: 'join', semantics: 2 }]))
     join('old')
     apply(entry('x', [{ do: 'upgrade', semantics: 2 }]))
     expect(machine.semantics).toBe(1)
@@ -134,13 +134,13 @@ describe('the version of the lease rules', () => {
 
   it('stops a process that does not know it', () => {
     machine = new Machine(NOBODY, 1)
-    const newer: Command = { ...FOUND, semantics: 2 } as Command
+    const newer: Command = { ...INITIALIZE, semantics: 2 } as Command
     expect(() => apply(entry('x', [newer, JOIN]))).toThrow('update this process')
   })
 })
 
 describe('a member', () => {
-  it('that was removed does not come back by a late copy of its first entry', () => {
+  it('that was removed does not join again by a late copy of its first entry', () => {
     const first = entry('b', [JOIN])
     const second = entry('b', [GRANT])
     apply(first)
@@ -169,38 +169,38 @@ describe('a member', () => {
 })
 
 describe('a proposal that a lease has ended', () => {
-  it('ends it, with all that it holds', () => {
+  it('ends the lease and its claims', () => {
     apply(entry('a', [GRANT]))
-    apply(entry('a', [{ do: 'expire', slots: [0], over: 'ttl' }]))
+    apply(entry('a', [{ do: 'expire', slots: [0], cause: 'ttl' }]))
     expect(leases()).toBe(0)
   })
 
-  it('is void if the lease was renewed after what its proposer had applied', () => {
+  it('has no effect if the lease was renewed after the last entry that the proposer had applied', () => {
     join('b')
     apply(entry('a', [GRANT]))
-    const proposal = entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }])
+    const proposal = entry('b', [{ do: 'expire', slots: [0], cause: 'ttl' }])
     apply(entry('a', [renew()]))
     apply(proposal)
     expect(leases()).toBe(1)
-    apply(entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }]))
+    apply(entry('b', [{ do: 'expire', slots: [0], cause: 'ttl' }]))
     expect(leases()).toBe(0)
   })
 
-  it('is void if another lease has the slot by now', () => {
+  it('has no effect if another lease has the slot now', () => {
     join('b')
     apply(entry('a', [GRANT]))
-    const proposal = entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }])
+    const proposal = entry('b', [{ do: 'expire', slots: [0], cause: 'ttl' }])
     apply(entry('a', [{ do: 'revoke', request: { target: { lease: '0.1' } } }, GRANT]))
     expect(machine.kernel.bySlot.born(0)).toBeGreaterThan(1)
     apply(proposal)
     expect(leases()).toBe(1)
   })
 
-  it('is not put off by a renewal of a lease whose life is over', () => {
+  it('is not delayed by a renewal of a lease whose life is over', () => {
     join('b')
     const request = { holder: 'h', ttl: 400, maxLife: 500 }
     apply(entry('a', [{ do: 'grant', request }], { time: 1000 }))
-    const proposal = entry('b', [{ do: 'expire', slots: [0], over: 'ttl' }], { time: 1500 })
+    const proposal = entry('b', [{ do: 'expire', slots: [0], cause: 'ttl' }], { time: 1500 })
     apply(entry('a', [renew(0)], { time: 1500 }))
     expect(leases()).toBe(1)
     apply(proposal)
@@ -209,7 +209,7 @@ describe('a proposal that a lease has ended', () => {
 })
 
 describe('a renewal', () => {
-  it('of a slot that another lease has by now renews nothing', () => {
+  it('of a slot that another lease has now renews nothing', () => {
     join('b')
     apply(entry('a', [GRANT]))
     const late = entry('b', [renew()], { time: 3000 })

@@ -6,8 +6,8 @@ import { Replica } from '../../src/replica/replica.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
 /**
- * Several replicas on one log in memory, all on one clock that is moved. Snapshots are taken and the
- * log is trimmed again and again.
+ * Several replicas on one log in memory, all on one test clock. They save snapshots and trim the log
+ * often.
  */
 export async function openReplicas(count: number, limits: Partial<Limits>) {
   const log = new MemoryLog()
@@ -27,7 +27,7 @@ export async function openReplicas(count: number, limits: Partial<Limits>) {
   }
 }
 
-/** A replica without a store around it. `semantics`: the lease rules that it knows. */
+/** A replica without a store. `semantics`: the version of the lease rules that it knows. */
 export async function openReplica(shared: MemoryLog, clock: TestClock, semantics = SEMANTICS) {
   const replica = new Replica({
     ...{ log: shared.open(), clock, random: systemRandom },

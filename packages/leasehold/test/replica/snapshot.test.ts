@@ -11,7 +11,7 @@ import { type Command, commandSequences, randomRuns, TestClock } from '../../src
 const limits = { history: 256 }
 const NOBODY = { holds() {}, removed() {}, capped() {}, gone() {} }
 
-/** The entries of a log, as whoever follows from its beginning sees them. */
+/** The entries of a log, as a follower from position 0 receives them. */
 async function entriesOf(log: Log): Promise<{ position: number; bytes: Uint8Array }[]> {
   const tail = await log.tail()
   return new Promise((resolve) => {
@@ -28,14 +28,14 @@ async function entriesOf(log: Log): Promise<{ position: number; bytes: Uint8Arra
   })
 }
 
-/** Everything that a machine has, and in which order it will forget. */
+/** The whole state of a machine, and the order in which it will forget. */
 function stateOf(machine: Machine): unknown[] {
   const { kernel, members, time, epoch, position, floor, semantics, history, checksum } = machine
   const state: unknown[] = [kernel.revision, time, epoch, position, floor, semantics, members.size]
   const keep =
     (what: string) =>
-    (...told: unknown[]) => {
-      state.push([what, ...told])
+    (...values: unknown[]) => {
+      state.push([what, ...values])
     }
   const changeSink = {
     ...{ granted: keep('granted'), capped: keep('capped'), ended: keep('ended') },
@@ -58,11 +58,11 @@ function stateOf(machine: Machine): unknown[] {
   return state
 }
 
-/** What a watch from this revision is told. */
+/** The events that a watch from this revision receives. */
 function eventsAfter({ kernel: { events } }: Machine, revision: number): unknown[] {
-  const told: unknown[] = []
-  for (let at = events.after(revision); at < events.next; at++) told.push(events.event(at))
-  return told
+  const received: unknown[] = []
+  for (let at = events.after(revision); at < events.next; at++) received.push(events.event(at))
+  return received
 }
 
 const restart = (machine: Machine): Machine => {
@@ -71,11 +71,11 @@ const restart = (machine: Machine): Machine => {
   return again
 }
 
-/** So small that much is forgotten. */
+/** Small limits, so that much is forgotten. */
 const tiny = { history: 8, historyPerKey: 3, idleKeys: 3, requests: 4, ended: 3, events: 64 }
 
 describe('a machine', () => {
-  it('is the same by whatever route it came to a position', async () => {
+  it('is the same at a position, whether by entries or by a snapshot', async () => {
     const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
     const routes = fc.array(fc.nat(40), { minLength: 1, maxLength: 5 })
     await fc.assert(
@@ -102,7 +102,7 @@ describe('a machine', () => {
     )
   }, 60_000)
 
-  it('is written as it was, though it goes on meanwhile', async () => {
+  it('is saved as it was, even if it changes while it is written', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
     const store = await replicaStore(shared.open(), { clock, limits: tiny, coalesce: 0 })
@@ -157,13 +157,13 @@ describe('a snapshot', () => {
     })
   }
 
-  it('has pieces that fit into entries', async () => {
+  it('has chunks that fit into entries', async () => {
     const snapshot = await chunks()
     expect(snapshot.chunks.length).toBeGreaterThan(1)
     for (const { length } of snapshot.chunks) expect(length).toBeLessThanOrEqual(2000)
   })
 
-  it('is not believed if any byte of it has changed, or some are missing', async () => {
+  it('is refused if any byte has changed or is missing', async () => {
     const { position, chunks: parts } = await chunks()
     const whole = Buffer.concat(parts)
     const clock = new TestClock()
@@ -187,8 +187,8 @@ describe('a snapshot', () => {
   })
 })
 
-describe('a replica that comes late', () => {
-  it('begins with a snapshot, and has what the others have', async () => {
+describe('a replica that joins late', () => {
+  it('loads a snapshot, and then has the same state as the others', async () => {
     const log = new MemoryLog()
     const clock = new TestClock()
     const options = { clock, limits, coalesce: 0, snapshotBytes: 1000 }

@@ -16,11 +16,11 @@ describe('the timers of a replica', () => {
     expect(timers.due(2199, 10)).toEqual([0])
   })
 
-  it('wait for as long as a holder was told that it may live', () => {
+  it('wait as long as the life that a holder was promised', () => {
     const timers = new LeaseTimers()
     timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 600 })
     timers.now = 400
-    // The member that renewed it has applied the grant later, so it told more than is left here.
+    // The member that renewed it applied the grant later, so it promised more than is left here.
     timers.renewed(0, 300)
     expect(timers.due(699, 10)).toEqual([])
     expect(timers.due(700, 10)).toEqual([0])
@@ -36,7 +36,7 @@ describe('the timers of a replica', () => {
     expect(timers.isAtEndOfLife(0)).toBe(true)
   })
 
-  it('learn from a member that has counted for longer', () => {
+  it('adopt the count of a member that has counted for longer', () => {
     const timers = new LeaseTimers()
     timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 10_000 })
     timers.now = 400
@@ -54,7 +54,7 @@ describe('the timers of a replica', () => {
     expect([timers.isAtEndOfLife(0), timers.isAtEndOfLife(1)]).toEqual([false, true])
   })
 
-  it('give a lease again that was proposed and is still there, but not at once', () => {
+  it('return a proposed lease again if it still exists, but not at once', () => {
     const timers = new LeaseTimers()
     timers.granted(1, 0, { ...LEASE, ttl: 10, grace: 0, endOfLife: Infinity })
     timers.granted(2, 1, { ...LEASE, born: 2, ttl: 10, grace: 0, endOfLife: Infinity })
@@ -66,7 +66,7 @@ describe('the timers of a replica', () => {
 })
 
 describe('the timers of many leases with one deadline', () => {
-  it('give each once, though most end meanwhile', () => {
+  it('return each lease once, even if most end in between', () => {
     const timers = new LeaseTimers()
     for (let slot = 0; slot < 5000; slot++) {
       timers.granted(slot + 1, slot, {
@@ -80,7 +80,7 @@ describe('the timers of many leases with one deadline', () => {
     const next = timers.due(10, 5000)
     expect(next).toHaveLength(1000)
     expect(new Set([...first, ...next]).size).toBe(5000)
-    // Grants make it plan anew: what was proposed is still not proposed at once.
+    // Grants make it schedule again: a proposed lease is still not proposed again at once.
     for (const slot of next) timers.ended(7000, slot, 10, { reason: 'expired' })
     for (const slot of next) {
       const long = { ttl: 9000, grace: 0, endOfLife: Infinity }
@@ -102,7 +102,7 @@ describe('the timers of many leases with one deadline', () => {
 })
 
 describe('the timers of many short leases', () => {
-  it('do not keep those that have ended until their time', () => {
+  it('do not keep ended leases until their deadline', () => {
     const timers = new LeaseTimers()
     for (let born = 1; born <= 10_000; born++) {
       timers.granted(born, 0, { ...LEASE, born, ttl: 3_600_000, grace: 0, endOfLife: Infinity })
@@ -114,15 +114,15 @@ describe('the timers of many short leases', () => {
   })
 })
 
-describe('the time of the log, as a replica reckons it', () => {
-  it('begins with its own clock, and follows whoever is ahead', () => {
+describe('the time of the log, as a replica estimates it', () => {
+  it('starts with its own clock, and follows entries that are ahead', () => {
     const clock = new LogClock()
     expect(clock.at(5)).toBe(5)
-    clock.seen(1000, 10)
+    clock.observe(1000, 10)
     expect(clock.at(15)).toBe(1005)
-    clock.seen(1001, 20)
+    clock.observe(1001, 20)
     expect(clock.at(20)).toBe(1010)
-    clock.seen(2000, 30)
+    clock.observe(2000, 30)
     expect(clock.at(31)).toBe(2001)
   })
 })

@@ -24,7 +24,7 @@ describe('a log that this version cannot read', () => {
     await expect(open(shared)).rejects.toThrow('has format 9')
   })
 
-  it('stops a replica that runs, too', async () => {
+  it('also stops a running replica', async () => {
     const shared = new MemoryLog()
     const store = await open(shared)
     await shared.open().append(Uint8Array.of(0x4c, 0x48, 9, 1, 2, 3))
@@ -41,7 +41,7 @@ describe('a log that this version cannot read', () => {
     await expect(open(shared)).rejects.toThrow(`position ${position} `)
   })
 
-  it('is read on if something else wrote an entry between ours', async () => {
+  it('is still read if something else wrote an entry between ours', async () => {
     const shared = new MemoryLog()
     const store = await open(shared)
     await shared.open().append(new TextEncoder().encode('hello'))
@@ -57,7 +57,7 @@ describe('a process that knows other lease rules', () => {
   const openWith = (shared: MemoryLog, semantics: number) => openReplica(shared, clock, semantics)
   const closed = new LeaseholdError('closed', 'the test is over')
 
-  it('is refused if it is too old, and told what to do', async () => {
+  it('is refused if it is too old, with what to do', async () => {
     const shared = new MemoryLog()
     const newer = await openWith(shared, 2)
     const opening = openWith(shared, 1)
@@ -66,7 +66,7 @@ describe('a process that knows other lease rules', () => {
     await newer.close(closed)
   })
 
-  it('changes nothing until the last old process has gone', async () => {
+  it('changes nothing until the last old process has left', async () => {
     const shared = new MemoryLog()
     const old = await openWith(shared, 1)
     const newer = await openWith(shared, 2)

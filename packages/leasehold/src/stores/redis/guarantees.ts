@@ -1,10 +1,9 @@
-import { formatDuration, type Guarantees, LeaseholdError } from '../../port/index.ts'
+import { formatDuration, type Guarantees, LeaseholdError, withTimeout } from '../../port/index.ts'
 import type { Connection } from './client.ts'
 import { SAFETY_MS } from './deadlines.ts'
 import { faultOf } from './faults.ts'
 import type { Settings } from './options.ts'
 import { scriptOf } from './scripts/index.ts'
-import { withTimeout } from './with-timeout.ts'
 
 /** The settings of Redis that affect the guarantees. */
 export interface Facts {
@@ -22,16 +21,10 @@ export async function inspect(
 ): Promise<Facts> {
   const { clock, timeout } = settings
   const key = `{${settings.namespace}}:meta`
-  const asked = withTimeout(
-    connection.run(ABOUT, key, []),
-    clock,
-    timeout,
-    () =>
-      new LeaseholdError(
-        'timeout',
-        `Redis did not answer within ${formatDuration(timeout)}: is it running, and is the client connected?`,
-      ),
-  )
+  const message = `Redis did not answer within ${formatDuration(timeout)}: is it running, and is the client connected?`
+  const late = () => new LeaseholdError('timeout', message)
+  const deadline = clock.now() + timeout
+  const asked = withTimeout(clock, deadline, connection.run(ABOUT, key, []), late, false)
   const info = await asked.catch((error: unknown) => {
     throw faultOf(error)
   })

@@ -1,12 +1,13 @@
-import type {
-  Clock,
-  LeaseholdError,
-  LeaseId,
-  Observer,
-  Random,
-  Revision,
-  Token,
-  Watch,
+import {
+  type Clock,
+  type LeaseholdError,
+  type LeaseId,
+  type Observer,
+  type Random,
+  type Revision,
+  type Token,
+  type Watch,
+  withTimeout,
 } from '../../port/index.ts'
 import { news, stand } from './answers.ts'
 import type { Calls } from './calls.ts'
@@ -16,7 +17,6 @@ import { faultOf, unknown } from './faults.ts'
 import { escaped } from './fields.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import { PrefixWatch } from './prefix-watch.ts'
-import { withTimeout } from './with-timeout.ts'
 
 /** How long the second connection is kept without watches: there may soon be a new one. */
 const LINGER_MS = 500
@@ -151,13 +151,17 @@ export class Watches {
     })
     const listener = this.#listener
     const late = () => unknown('no second connection to Redis could be made in time')
-    await withTimeout(listener.opened, this.#clock, this.#timeout, late).catch((error: unknown) => {
+    await this.#inTime(listener.opened, late).catch((error: unknown) => {
       if (this.#listener === listener) this.#hangUp()
       throw error
     })
-    await withTimeout(listener.subscribe(channel), this.#clock, this.#timeout, () =>
+    await this.#inTime(listener.subscribe(channel), () =>
       unknown('Redis did not accept the subscription in time'),
     )
+  }
+
+  #inTime(done: Promise<unknown>, late: () => LeaseholdError): Promise<unknown> {
+    return withTimeout(this.#clock, this.#clock.now() + this.#timeout, done, late, false)
   }
 
   #leave(channel: string, isEmpty: boolean): void {

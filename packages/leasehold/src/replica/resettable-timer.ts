@@ -1,15 +1,15 @@
 import type { Clock, Timer } from '../port/index.ts'
 
-/** One timer that is set again and again. */
-export class Alarm {
+/** One timer that can be set to another time. */
+export class ResettableTimer {
   readonly #clock: Clock
-  readonly #ring: () => void
+  readonly #expired: () => void
   #timer: Timer | undefined
   #time = Infinity
 
-  constructor(clock: Clock, ring: () => void) {
+  constructor(clock: Clock, expired: () => void) {
     this.#clock = clock
-    this.#ring = ring
+    this.#expired = expired
   }
 
   set(time: number): void {
@@ -18,7 +18,7 @@ export class Alarm {
     this.#time = time
     this.#timer = this.#clock.timer(time, () => {
       this.#timer = undefined
-      this.#ring()
+      this.#expired()
     })
   }
 

@@ -5,7 +5,7 @@ import { replicaStore } from '../../src/replica/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyLog } from './faulty-log.ts'
 
-/** A replica whose engine answers from a server that was replaced: old, and nothing new is pushed. */
+/** A replica whose engine answers from a replaced server: its tail is old, and it pushes nothing new. */
 async function openBehind(clock: TestClock) {
   const shared = new MemoryLog()
   const log = new FaultyLog(shared.open())
@@ -19,7 +19,7 @@ async function openBehind(clock: TestClock) {
 const hold = (store: LeaseStore, key: string) =>
   store.grant({ holder: 'h', ttl: 60_000, claims: [{ key }] })
 
-it('a read sees what was acknowledged before it, though the tail is an old one', async () => {
+it('a read sees everything that was acknowledged before it, even if the tail is old', async () => {
   const clock = new TestClock()
   const { log, store, other } = await openBehind(clock)
   log.hold()
@@ -43,7 +43,7 @@ it('a read sees what was acknowledged before it, though the tail is an old one',
   await other.close()
 })
 
-it('reads of one moment share one entry', async () => {
+it('reads at the same time share one entry', async () => {
   const clock = new TestClock()
   const { log, store, other } = await openBehind(clock)
   const before = log.appended
@@ -53,7 +53,7 @@ it('reads of one moment share one entry', async () => {
   await other.close()
 })
 
-it('a watch begins with what was acknowledged before it', async () => {
+it('a watch starts after everything that was acknowledged before it', async () => {
   const clock = new TestClock()
   const { log, store, other } = await openBehind(clock)
   log.hold()
@@ -69,7 +69,7 @@ it('a watch begins with what was acknowledged before it', async () => {
   await other.close()
 })
 
-it('says that nothing was read if the log takes no entry', async () => {
+it('says that nothing was read if the log accepts no entry', async () => {
   const clock = new TestClock()
   const { log, store, other } = await openBehind(clock)
   log.faults.push(...Array<'lost'>(100).fill('lost'))

@@ -4,7 +4,7 @@ import type { Notice } from '../../src/port/index.ts'
 import { replicaStore } from '../../src/replica/index.ts'
 import { FaultyLog } from './faulty-log.ts'
 
-/** A log that says where it ends only when it is let. */
+/** A log whose `tail` answers only when the test allows it. */
 class SlowTailLog extends FaultyLog {
   isSlow = false
   readonly asked: (() => void)[] = []
@@ -26,10 +26,10 @@ async function open() {
 }
 
 describe('a watch on a replica', () => {
-  it('tells of what its caller does after it, though it is slow to begin', async () => {
+  it('reports what its caller does after opening it, even if it opens slowly', async () => {
     const { log, store, asked } = await open()
     const notices: Notice[] = []
-    const heard = new Promise<void>((resolve) => {
+    const received = new Promise<void>((resolve) => {
       store.watch({ prefix: 'k' }, (notice) => {
         notices.push(notice)
         if (notice.type === 'events') resolve()
@@ -37,11 +37,11 @@ describe('a watch on a replica', () => {
     })
     const granted = store.grant({ holder: 'h', ttl: 1000, claims: [{ key: 'k1' }] })
     await asked(1)
-    // The grant is in no entry yet, or the watch would begin behind it.
+    // The grant is in no entry yet: otherwise the watch would start after it.
     for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
     log.asked[0]!()
     await granted
-    await heard
+    await received
     expect(notices).toMatchObject([
       { type: 'watching' },
       { type: 'events', events: [{ type: 'claimed', key: 'k1' }] },
@@ -49,7 +49,7 @@ describe('a watch on a replica', () => {
     await store.close()
   })
 
-  it('does not hold up what its caller did before it', async () => {
+  it('does not delay what its caller did before opening it', async () => {
     const { log, store, asked } = await open()
     store.watch({ prefix: 'k' }, () => {})
     const granted = store.grant({ holder: 'h', ttl: 1000 })
@@ -58,7 +58,7 @@ describe('a watch on a replica', () => {
     await asked(1)
     log.asked[0]!()
     await expect(granted).resolves.toMatchObject({ outcome: 'granted' })
-    // It has neither begun nor been given up.
+    // The watch has neither opened nor failed.
     expect(later).toEqual([])
     await asked(2)
     log.asked[1]!()
