@@ -11,12 +11,12 @@ export interface Address {
 
 const FORM = /^([a-z]+):\/\/(?:([^:@]*)(?::(.*))?@)?([^/?@]+)(?:\/([^?]*))?$/
 
-/** `scheme://user:password@host:port,host:port/path`; `URL` knows one host only. */
+/** Parses `scheme://user:password@host:port,host:port/path`; `URL` allows one host only. */
 export function addressOf(url: string): Address {
   const [, scheme, user, password, hosts, path] = FORM.exec(url) ?? []
   if (scheme === undefined || hosts === undefined) {
     const form = 'scheme://user:password@host:port,host:port/path'
-    throw invalid(`store ${show(withoutPassword(url))} is no address: write ${form}`)
+    throw invalid(`store ${show(withoutPassword(url))} is not an address: write ${form}`)
   }
   return {
     scheme,

@@ -15,18 +15,18 @@ import type { LogSettings } from './options.ts'
 import { type SnapshotParts, Snapshots } from './snapshots.ts'
 
 /**
- * What the folder of an engine brings: a log, without what all logs do alike. Any method may reject
- * with the error of the engine's client; `faultOf` says what it means.
+ * What each engine implements: a log without the parts that all logs share. Any method may reject
+ * with an error of the engine's client; `faultOf` converts it.
  */
 export interface LogEngine extends Pick<Log, 'promises' | 'append' | 'tail' | 'trim'> {
-  /** Where the parts of snapshots are. */
+  /** Where the parts of snapshots are stored. */
   readonly parts: SnapshotParts
-  /** Starts to deliver to the feed. A rejection ends it as interrupted. */
+  /** Starts to deliver to the feed. A rejection ends the feed as interrupted. */
   follow(feed: Feed): Promise<void>
   close?(): void
 }
 
-/** Opens an engine's log. If that fails nothing has happened, and the error says so. */
+/** Opens an engine's log. If that fails, nothing was changed, so the error is never unknown-outcome. */
 export async function openLog(
   engine: string,
   { clock, timeout, random }: LogSettings,
@@ -44,7 +44,7 @@ export async function openLog(
   }
 }
 
-/** Checks entries, ends every call in time, and closes followers with the log. */
+/** Checks entries, limits the time of every call, and closes followers with the log. */
 class EngineLog implements Log {
   readonly promises: LogPromises
   readonly #engine: LogEngine
@@ -74,7 +74,7 @@ class EngineLog implements Log {
     const feed = new Feed(after, follower, this.#faultOf)
     this.#feeds.add(feed)
     feed.onClose(() => this.#feeds.delete(feed))
-    // In a later microtask: the follower must not be called before this method has returned.
+    // In a later microtask, because the follower must not be called before this method returns.
     const start = async () => {
       await undefined
       if (feed.isOpen) await this.#engine.follow(feed)
@@ -109,7 +109,7 @@ class EngineLog implements Log {
   async #call<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     if (!this.#isOpen) throw closedError()
     const { engine, timeout } = this.promises
-    const late = `${engine} did not answer within ${timeout} ms: it may have been done, or may be yet`
+    const late = `${engine} did not answer within ${timeout} ms: the call may have been carried out, or may still be`
     try {
       return await inTime(work(), this.#clock, timeout, late)
     } catch (error) {

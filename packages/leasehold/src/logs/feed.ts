@@ -2,7 +2,7 @@ import type { FollowEnd, Follower, Following, LogEntry, Position } from '../log/
 import { isLeaseholdError } from '../port/index.ts'
 import type { FaultOf } from './faults.ts'
 
-/** One open follower, as an engine sees it: entries go in, and what it holds open ends with it. */
+/** One open follower, as an engine sees it. It receives entries, and closes its resources at the end. */
 export class Feed implements Following {
   readonly #follower: Follower
   readonly #faultOf: FaultOf
@@ -16,7 +16,7 @@ export class Feed implements Following {
     this.#faultOf = faultOf
   }
 
-  /** The position of the last entry that the follower has. */
+  /** The position of the last entry that was delivered. */
   get after(): Position {
     return this.#after
   }
@@ -31,14 +31,14 @@ export class Feed implements Following {
     this.#follower.entries(entries)
   }
 
-  /** Whether the log has what comes next: entries after `trimmed`, up to `tail`. If not, it ends. */
+  /** Ends the feed, and returns false, if its next entry is not between `trimmed` and `tail`. */
   continuesIn(trimmed: Position, tail: Position): boolean {
     if (this.#after > tail) this.end({ cause: 'ahead', tail })
     else if (this.#after < trimmed) this.end({ cause: 'trimmed' })
     return this.#isOpen
   }
 
-  /** An error may be that of the engine's client. */
+  /** Ends the feed with an error, which may be one of the engine's client. */
   interrupt(error: unknown): void {
     const fault = isLeaseholdError(error) ? error : this.#faultOf(error)
     this.end({ cause: 'interrupted', error: fault })

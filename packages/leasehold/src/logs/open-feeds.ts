@@ -2,7 +2,7 @@ import type { Position } from '../log/index.ts'
 import type { Feed } from './feed.ts'
 import type { Poller } from './poller.ts'
 
-/** The feeds of a log that is read by polling: they get the entries of this process without a read. */
+/** The feeds of a polled log. They get the entries that this process appends without a read. */
 export class OpenFeeds {
   readonly #pollers = new Map<Feed, Poller>()
 
@@ -14,7 +14,7 @@ export class OpenFeeds {
 
   /** This process has appended an entry, right after the one at `before`. */
   appended(before: Position, position: Position, entry: Uint8Array): void {
-    // The caller may write to its buffer again.
+    // The caller may reuse its buffer.
     const bytes = new Uint8Array(entry)
     for (const [feed, poller] of this.#pollers) {
       if (feed.after === before) feed.deliver([{ position, bytes }])
@@ -22,7 +22,7 @@ export class OpenFeeds {
     }
   }
 
-  /** An append failed: its entry may be in the log all the same. */
+  /** An append failed, but its entry may be in the log: read it. */
   wake(): void {
     for (const poller of this.#pollers.values()) poller.wake()
   }

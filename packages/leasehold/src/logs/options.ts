@@ -31,7 +31,7 @@ export function logSettings({ timeout, clock, random }: LogOptions): LogSettings
   }
 }
 
-/** A name that an engine takes as it is. */
+/** Checks a name that is passed to the engine unchanged. */
 export function checkName(what: string, name: unknown, allowed: RegExp, words: string): string {
   if (typeof name === 'string' && allowed.test(name)) return name
   throw invalid(`${what} is ${show(name)}: it must be ${words}`)

@@ -5,23 +5,23 @@ import type { Feed } from './feed.ts'
 
 export interface PollerOptions {
   readonly clock: Clock
-  /** How often to read though nobody asked for it, in milliseconds. */
+  /** How often to read without being woken, in milliseconds. */
   readonly poll: number
   /** No read may take longer. */
   readonly timeout: number
 }
 
-/** Reads for a feed when it is woken, and from time to time in any case, one read at a time. */
+/** Reads for a feed when it is woken, and at least every `poll`; one read at a time. */
 export class Poller {
   readonly #feed: Feed
   readonly #options: PollerOptions
   readonly #read: () => Promise<boolean>
   #isReading = false
-  /** A read is wanted if the follower does not have this position; `Infinity` if in any case. */
+  /** Read if the follower does not have this position; `Infinity`: read in any case. */
   #wanted: Position = 0
   #timer: Timer | undefined
 
-  /** `read` delivers what there is, or ends the feed. It returns whether there may be more. */
+  /** `read` delivers new entries or ends the feed. It returns whether there may be more. */
   constructor(feed: Feed, options: PollerOptions, read: () => Promise<boolean>) {
     this.#feed = feed
     this.#options = options
@@ -29,7 +29,7 @@ export class Poller {
     feed.onClose(() => this.#timer?.cancel())
   }
 
-  /** Reads now, or once more if it is just reading, unless the follower then has `position`. */
+  /** Reads now, or again after the current read, unless the follower then has `position`. */
   wake(position: Position = Infinity): void {
     this.#wanted = Math.max(this.#wanted, position)
     if (this.#isReading || !this.#isWanted) return

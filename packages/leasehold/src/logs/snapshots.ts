@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import type { Position, Snapshot } from '../log/index.ts'
 import { LeaseholdError, type Random } from '../port/index.ts'
 
-/** Where an engine keeps the parts of snapshots: names of letters, digits, `_`, `-` and dots. */
+/** Where an engine stores the parts of snapshots. Names have letters, digits, `_`, `-` and dots. */
 export interface SnapshotParts {
   names(): Promise<readonly string[]>
   put(name: string, bytes: Uint8Array): Promise<unknown>
   get(name: string): Promise<Uint8Array | undefined>
-  /** Does nothing if it is not there. */
+  /** Does nothing if the part does not exist. */
   remove(name: string): Promise<unknown>
 }
 
@@ -16,13 +16,13 @@ interface Manifest {
   readonly chunks: readonly string[]
 }
 
-/** The name of a manifest is its position and this. */
+/** A manifest is named by its position and this suffix. */
 const MANIFEST = 'manifest'
 
 /**
- * Snapshots in parts. The chunks are put first, under names that nobody else uses, then a manifest
- * that names them. The manifest with the highest position counts, so a newer snapshot replaces an
- * older one however several processes save at once. All names begin with the position.
+ * Stores snapshots in parts. First come the chunks, under unique names, then a manifest that lists
+ * them. The manifest with the highest position counts, so a newer snapshot replaces an older one even
+ * if several processes save at once. All names begin with the position.
  */
 export class Snapshots {
   readonly #parts: SnapshotParts
@@ -52,9 +52,9 @@ export class Snapshots {
     for (let position = newest(await this.#parts.names()); position >= 0; ) {
       const snapshot = await this.#read(position)
       if (typeof snapshot !== 'string') return snapshot
-      // A newer one may have replaced it meanwhile.
+      // A newer one may have replaced it.
       const names = await this.#parts.names()
-      if (names.includes(snapshot)) throw notYetThere(snapshot)
+      if (names.includes(snapshot)) throw partNotFound(snapshot)
       const next = newest(names)
       if (next === position) throw damaged(position, 'a part of it is missing')
       position = next
@@ -75,10 +75,10 @@ export class Snapshots {
       chunks.push(chunk)
     }
     if (digestOf({ position, chunks }) === digest) return { position, chunks }
-    throw damaged(position, 'its bytes are not those that were saved')
+    throw damaged(position, 'its bytes differ from those that were saved')
   }
 
-  /** Everything of older snapshots, also what a process left that died while it saved. */
+  /** Removes all parts of older snapshots, including those of a process that crashed while saving. */
   async #removeOlder(): Promise<void> {
     const names = await this.#parts.names()
     const last = newest(names)
@@ -86,7 +86,7 @@ export class Snapshots {
   }
 }
 
-/** The position of the newest whole snapshot, or -1. */
+/** The position of the newest complete snapshot, or -1. */
 function newest(names: readonly string[]): Position {
   const manifests = names.filter((name) => name.endsWith(`.${MANIFEST}`))
   return Math.max(-1, ...manifests.map(positionOf))
@@ -117,8 +117,8 @@ function damaged(position: Position, why: string): LeaseholdError {
   )
 }
 
-/** A server that is behind was asked for a part that is in the list: nothing is damaged. */
-function notYetThere(name: string): LeaseholdError {
-  const message = `the part ${name} of a snapshot is listed, and was not found: the server that was asked is behind. Load it again`
+/** A listed part was read from a server that is behind: nothing is damaged. */
+function partNotFound(name: string): LeaseholdError {
+  const message = `the part ${name} of a snapshot is listed but was not found: the server that answered is behind. Load it again`
   return new LeaseholdError('unknown-outcome', message)
 }

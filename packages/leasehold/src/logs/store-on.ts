@@ -3,7 +3,7 @@ import type { LeaseStore } from '../port/index.ts'
 import { type ReplicaStoreOptions, replicaStore } from '../replica/index.ts'
 import type { LogOptions } from './options.ts'
 
-/** The options of a store on a log, beside those of the log: `timeout` is of both. */
+/** The options of a store on a log, in addition to those of the log. Both share `timeout`. */
 export type StoreOptions = Omit<ReplicaStoreOptions, 'timeout'>
 
 /** A store on a log: this process runs a replica of the kernel. */

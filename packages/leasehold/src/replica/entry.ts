@@ -85,19 +85,8 @@ const FORMAT = 1
 
 /** The index is stored in the log: never change the order, only add. */
 const KINDS = [
-  ...[
-    'initialize',
-    'join',
-    'leave',
-    'expel',
-    'grant',
-    'claim',
-    'release',
-    'update',
-    'revoke',
-    'renew',
-  ],
-  ...['expire', 'recover', 'upgrade'],
+  ...['initialize', 'join', 'leave', 'expel', 'grant', 'claim', 'release', 'update', 'revoke'],
+  ...['renew', 'expire', 'recover', 'upgrade'],
 ] as readonly Command['do'][]
 
 /** The most bytes of an entry without its commands. */

@@ -88,9 +88,7 @@ export function memberForgotten(): LeaseholdError {
   )
 }
 
-export function noAnswer(): Error {
-  return new Error('no answer')
-}
+export const noAnswer = () => new Error('no answer')
 
 export function unreachable(timeout: number, cause: unknown): LeaseholdError {
   return new LeaseholdError(

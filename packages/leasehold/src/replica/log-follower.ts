@@ -94,7 +94,7 @@ export class LogFollower {
     try {
       await this.#loadUntil(Infinity, (error) => {
         this.lastError = error
-        if (isLeaseholdError(error) && PERMANENT.includes(error.code)) throw error
+        if (isLeaseholdError(error) && FATAL.includes(error.code)) throw error
       })
     } catch (error) {
       this.#options.stopped(error as LeaseholdError)
@@ -205,9 +205,4 @@ export class LogFollower {
 }
 
 /** Errors for which a reload is not repeated. */
-const PERMANENT: readonly string[] = [
-  'storage-damaged',
-  'unsupported',
-  'invalid-argument',
-  'closed',
-]
+const FATAL: readonly string[] = ['storage-damaged', 'unsupported', 'invalid-argument', 'closed']

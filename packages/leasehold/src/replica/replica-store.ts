@@ -104,9 +104,9 @@ class ReplicaStore implements LeaseStore {
   /** The last known limits of the log: during a reload the machine has none. */
   #lastLimits!: Limits
   #closing: Promise<void> | undefined
-  /** How many watches are being opened. `#watchesOpened` is fulfilled when all of them are open. */
-  #openingWatches = 0
-  #watchesOpened: Promise<unknown> = Promise.resolve()
+  /** How many watches are being opened. `#allOpen` is fulfilled when all of them are open. */
+  #opening = 0
+  #allOpen: Promise<unknown> = Promise.resolve()
 
   constructor(replica: Replica, log: Log) {
     this.#replica = replica
@@ -164,7 +164,7 @@ class ReplicaStore implements LeaseStore {
     this.#check(checkWatch(target, observer, this.#limits))
     let watch: Watch | undefined
     let isClosed = false
-    const beginning = this.#replica.caughtUp().then(
+    const opening = this.#replica.caughtUp().then(
       () => {
         if (!isClosed) watch = this.#begin(target, observer)
       },
@@ -172,11 +172,9 @@ class ReplicaStore implements LeaseStore {
         if (!isClosed) observer({ type: 'interrupted', error: error as LeaseholdError })
       },
     )
-    this.#openingWatches++
+    this.#opening++
     // A chain: each call waits for one promise, however many watches are being opened.
-    this.#watchesOpened = Promise.all([this.#watchesOpened, beginning]).then(
-      () => this.#openingWatches--,
-    )
+    this.#allOpen = Promise.all([this.#allOpen, opening]).then(() => this.#opening--)
     return {
       close: () => {
         isClosed = true
@@ -201,7 +199,7 @@ class ReplicaStore implements LeaseStore {
     if (refusal) return Promise.reject(refusal)
     const propose = () => this.#replica.propose(command) as Promise<A>
     // A watch must report what its caller does next, so changes wait until it is open.
-    return this.#openingWatches > 0 ? this.#watchesOpened.then(propose) : propose()
+    return this.#opening > 0 ? this.#allOpen.then(propose) : propose()
   }
 
   #check(complaint: Complaint): void {

@@ -8,20 +8,19 @@ export interface Request {
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array
-  /** Statuses that are an answer and no error. */
+  /** Statuses that are returned instead of thrown. */
   readonly accept?: readonly number[]
 }
 
 export interface ContainerOptions {
   readonly clock: Clock
-  /** A request that takes longer is given up, in milliseconds. */
+  /** A request that takes longer is aborted, in milliseconds. */
   readonly timeout: number
 }
 
 /**
- * The blobs of one container, by plain requests. A shared access signature is part of the address
- * and needs nothing else; a key of the account signs each request. Both are what an operator has at
- * hand, and neither needs a package.
+ * The blobs of one container, by plain HTTP requests. A shared access signature is part of the
+ * address; a key of the account signs each request. Operators have both, and neither needs a package.
  */
 export class Container {
   readonly #url: URL
@@ -41,7 +40,7 @@ export class Container {
     this.#url.password = ''
     this.#url.pathname = this.#url.pathname.replace(/\/$/, '')
     this.#key = secret ? Buffer.from(secret, 'base64') : undefined
-    // Azurite has the account in the path, the service in the name of the host.
+    // Azurite has the account in the path, Azure in the host name.
     const [, first, second] = this.#url.pathname.split('/')
     this.#account = second === undefined ? this.#url.hostname.split('.')[0]! : first!
     this.#options = options
@@ -52,7 +51,7 @@ export class Container {
     return this.#key !== undefined
   }
 
-  /** Asks for a blob, or for the container itself if the name is empty. */
+  /** Sends a request for a blob, or for the container if the name is empty. */
   async ask(name: string, { accept = [], ...request }: Request): Promise<Response> {
     const { method = 'GET', query = {}, body } = request
     const url = new URL(this.#url)
@@ -71,8 +70,8 @@ export class Container {
     const response = await this.#fetch(url, { method, headers, body: sent as Buffer | null })
     if (response.ok || accept.includes(response.status)) return response
     const code = response.headers.get('x-ms-error-code') ?? ''
-    const text = code || (await response.text()).slice(0, 200)
-    throw Object.assign(new Error(`${method} ${name}: ${response.status} ${text}`), {
+    const details = code || (await response.text()).slice(0, 200)
+    throw Object.assign(new Error(`${method} ${name}: ${response.status} ${details}`), {
       code: code || `${response.status}`,
     })
   }
@@ -89,7 +88,7 @@ export class Container {
     }
   }
 
-  /** The blobs whose names begin with `folder`, by the rest of their names. */
+  /** Access to the blobs whose names begin with `folder`, by the rest of their names. */
   folder(folder: string) {
     const put = { method: 'PUT', headers: { 'x-ms-blob-type': 'BlockBlob' } } as const
     return {
@@ -104,7 +103,7 @@ export class Container {
     }
   }
 
-  /** A request that nobody waits for any more is given up. */
+  /** Aborts the request after the timeout. */
   async #fetch(url: URL, request: RequestInit): Promise<Response> {
     const { clock, timeout } = this.#options
     const controller = new AbortController()
@@ -116,9 +115,9 @@ export class Container {
     }
   }
 
-  /** What the service calls Shared Key: a digest of the method, some headers, and the address. */
+  /** Azure's Shared Key signature: a digest of the method, some headers, and the address. */
   #sign(method: string, url: URL, headers: Record<string, string>, length: string): string {
-    const ours = Object.entries(headers)
+    const signed = Object.entries(headers)
       .filter(([name]) => name.startsWith('x-ms-'))
       .sort(([one], [other]) => (one < other ? -1 : 1))
       .map(([name, value]) => `${name}:${value}\n`)
@@ -126,8 +125,8 @@ export class Container {
     const resource = [`/${this.#account}${url.pathname}`, ...query.map((pair) => pair.join(':'))]
     const { 'if-none-match': unless = '', range = '' } = headers
     const fixed = [method, '', '', length, '', '', '', '', '', unless, '', range]
-    const text = `${fixed.join('\n')}\n${ours.join('')}${resource.join('\n')}`
-    const digest = createHmac('sha256', this.#key!).update(text).digest('base64')
+    const content = `${fixed.join('\n')}\n${signed.join('')}${resource.join('\n')}`
+    const digest = createHmac('sha256', this.#key!).update(content).digest('base64')
     return `SharedKey ${this.#account}:${digest}`
   }
 }

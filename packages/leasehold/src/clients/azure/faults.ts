@@ -1,16 +1,16 @@
 import type { ErrorCode } from '../../port/index.ts'
 
-/** What the refusals of Azure mean, by the name of their code. */
+/** What Azure's error codes mean. */
 export const FAULTS: readonly (readonly [mark: RegExp, code: ErrorCode, meaning: string])[] = [
   [
     /AuthenticationFailed|InvalidAuthenticationInfo|NoAuthentication/,
     'unauthenticated',
-    'Azure does not accept the key or the signature: check it, and that it has not expired',
+    'Azure does not accept the key or the signature: check that it is right and has not expired',
   ],
   [
     /Authorization|InsufficientAccountPermissions|AccountIsDisabled|ReadOnly/i,
     'forbidden',
-    'the signature does not allow this: it needs read, add, create, write, delete and list',
+    'the signature does not allow this: it needs the rights read, add, create, write, delete and list',
   ],
   [
     /ContainerNotFound|ContainerBeingDeleted/,
@@ -26,6 +26,6 @@ export const FAULTS: readonly (readonly [mark: RegExp, code: ErrorCode, meaning:
   [
     /InvalidBlobType/,
     'unsupported',
-    'a blob of the log belongs to something else: use another prefix',
+    'something else uses a blob with this prefix: use another prefix',
   ],
 ]

@@ -7,10 +7,10 @@ export interface ChannelOptions {
   /** Addresses with `http:` or `https:`, one for each member of the service. */
   readonly endpoints: readonly string[]
   readonly tls: SecureContextOptions | undefined
-  /** How long a call may take in all, in milliseconds. */
+  /** How long a call may take in total, in milliseconds. */
   readonly timeout: number
-  /** How long a call waits for one member, in milliseconds. */
-  readonly patience: number
+  /** How long a call waits for one member before it tries the next, in milliseconds. */
+  readonly memberTimeout: number
   readonly clock: Clock
 }
 
@@ -18,13 +18,13 @@ type Headers = Readonly<Record<string, string>>
 
 export interface Stream {
   write(message: Buffer): void
-  /** Ends the stream; `ended` is not called any more. */
+  /** Ends the stream without a call of `ended`. */
   close(): void
-  /** Ends the stream as if the member had: `ended` is called. */
+  /** Ends the stream as if the member had failed: `ended` is called. */
   fail(error: Error): void
 }
 
-/** The service answered with a status other than 0, the number in `code`. */
+/** The service answered with a gRPC status other than 0, which is in `code`. */
 export class GrpcError extends Error {
   readonly code: number
 
@@ -34,7 +34,7 @@ export class GrpcError extends Error {
   }
 }
 
-/** These say that a member cannot serve now. All other codes are about the call itself. */
+/** The codes of a member that cannot serve now. All other codes are about the call itself. */
 const MEMBER_FAILED = [4, 14]
 const WINDOW_BYTES = 16 << 20
 const SESSION = {
@@ -43,8 +43,8 @@ const SESSION = {
 }
 
 /**
- * A gRPC client on Node's own HTTP/2. All calls go to one member until that fails; the next call
- * goes to the next member. An open channel does not keep the process running; a call does.
+ * A gRPC client on `node:http2`. All calls go to one member until it fails; the next call goes to the
+ * next member. An open channel does not keep the process running; a call does.
  */
 export class Channel {
   readonly #options: ChannelOptions
@@ -68,10 +68,10 @@ export class Channel {
     headers: Headers,
     kind: 'change' | 'read' | 'long',
   ): Promise<Message> {
-    const { endpoints, timeout, patience, clock } = this.#options
+    const { endpoints, timeout, memberTimeout, clock } = this.#options
     const deadline = clock.now() + timeout
     for (let tries = 1; ; tries++) {
-      const wait = Math.min(kind === 'long' ? timeout : patience, deadline - clock.now())
+      const wait = Math.min(kind === 'long' ? timeout : memberTimeout, deadline - clock.now())
       try {
         return await this.#send(method, request, headers, wait)
       } catch (error) {
@@ -87,12 +87,12 @@ export class Channel {
     method: string,
     request: Buffer,
     headers: Headers,
-    heard: (message: Message) => void,
+    received: (message: Message) => void,
     ended: (error: Error) => void,
   ): Stream {
     const { session, stream } = this.#open(method, headers)
     let isOpen = true
-    receive(stream, heard, (error) => {
+    receive(stream, received, (error) => {
       if (!isOpen) return
       if (error) this.#leave(session)
       ended(error ?? new Error('the service ended the stream'))
@@ -108,7 +108,7 @@ export class Channel {
     }
   }
 
-  /** Calls under way are rejected, and streams end. */
+  /** Rejects open calls and ends streams. */
   close(): void {
     this.#closed = true
     this.#session?.destroy()
@@ -120,7 +120,7 @@ export class Channel {
       const { session, stream } = this.#open(method, headers)
       let answer: Message | undefined
       const late = () => stream.destroy(new Error(`no answer within ${Math.round(wait)} ms`))
-      // After a stall of this process, an answer that has arrived meanwhile is read first.
+      // After a stall of this process, read an answer that has already arrived first.
       const timer = clock.timer(clock.now() + wait, () => clock.defer(late), true)
       const keep = (message: Message) => {
         answer = message
@@ -145,7 +145,7 @@ export class Channel {
       this.#session ?? connect(endpoints[this.#member % endpoints.length]!, { ...tls, ...SESSION })
     if (this.#session === undefined) {
       this.#session = session
-      // Each stream hears of it too.
+      // Each stream gets the error too.
       session.on('error', () => {})
       session.on('goaway', () => this.#leave(session))
       session.on('close', () => this.#leave(session))
@@ -171,7 +171,7 @@ export class Channel {
   }
 }
 
-/** Puts gRPC's five bytes before a message: not compressed, and its length. */
+/** Puts gRPC's five-byte header before a message: not compressed, and its length. */
 function framed(message: Buffer): Buffer {
   const frame = Buffer.alloc(5 + message.length)
   frame.writeUInt32BE(message.length, 1)
@@ -179,10 +179,10 @@ function framed(message: Buffer): Buffer {
   return frame
 }
 
-/** Calls `heard` for each message, and then `ended` once, without an error if the status was 0. */
+/** Calls `received` for each message, and then `ended` once, without an error if the status was 0. */
 function receive(
   stream: ClientHttp2Stream,
-  heard: (message: Message) => void,
+  received: (message: Message) => void,
   ended: (error: Error | undefined) => void,
 ): void {
   let chunks: Buffer[] = []
@@ -200,7 +200,7 @@ function receive(
     else if (code !== undefined) {
       end(new GrpcError(Number(code), decodeURIComponent(String(headers['grpc-message'] ?? ''))))
     } else if (headers[':status'] !== undefined && headers[':status'] !== 200) {
-      end(new GrpcError(12, `HTTP status ${headers[':status']}: this is no gRPC service`))
+      end(new GrpcError(12, `HTTP status ${headers[':status']}: this is not a gRPC service`))
     }
   }
   stream.on('response', status)
@@ -213,7 +213,7 @@ function receive(
       chunks = [bytes.subarray(length)]
       size -= length
       try {
-        if (!isOver) heard(new Message(bytes.subarray(5, length)))
+        if (!isOver) received(new Message(bytes.subarray(5, length)))
       } catch (error) {
         stream.destroy(error as Error)
       }
@@ -225,7 +225,7 @@ function receive(
   stream.on('close', () => end(failure ?? new Error('the connection was closed')))
 }
 
-/** The length of the first message with its frame; more than there is if it is not known yet. */
+/** The length of the first message with its header; more than `size` if it is not known yet. */
 function lengthOf(chunks: readonly Buffer[], size: number): number {
   if (size < 5) return 5
   const start = chunks[0]!.length >= 5 ? chunks[0]! : Buffer.concat(chunks)

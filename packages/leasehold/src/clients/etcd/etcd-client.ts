@@ -4,14 +4,14 @@ import { encode, type Message } from './protobuf.ts'
 import { faultOf, isStaleLogin } from './refusals.ts'
 
 export interface EtcdClientOptions extends ChannelOptions {
-  /** For an etcd with authentication. */
+  /** The user, if etcd has authentication enabled. */
   readonly auth: { readonly username: string; readonly password: string } | undefined
 }
 
 export interface KeyValue {
   readonly key: string
   readonly value: Buffer
-  /** The revision at which it was put. */
+  /** The revision of its last put. */
   readonly revision: number
 }
 
@@ -25,17 +25,17 @@ export interface Txn {
 export interface Watch {
   /** The keys to watch: from the first, up to and not including the second. */
   readonly range: readonly [start: string, end: string]
-  /** The first revision to tell of. */
+  /** The first revision to report. */
   readonly from: number
-  heard(puts: readonly KeyValue[]): void
+  received(puts: readonly KeyValue[]): void
   ended(error: unknown): void
 }
 
-/** Asks the member for an answer on a stream that has nothing to tell. */
+/** Asks the member for an answer on an idle stream. */
 const PROGRESS = encode({ 3: '' })
 
 /**
- * The few calls of etcd that a log needs. Everything is rejected with a `LeaseholdError` that tells
+ * The few calls of etcd that a log needs. All rejections are a `LeaseholdError` that distinguishes
  * `refused` from `unknown`.
  */
 export class EtcdClient {
@@ -44,18 +44,19 @@ export class EtcdClient {
   #token: Promise<string> | undefined
 
   constructor(options: EtcdClientOptions) {
-    const { endpoints, patience, timeout } = options
-    // With one member there is no other to turn to.
-    this.#options = { ...options, patience: endpoints.length > 1 ? patience : timeout }
+    const { endpoints, timeout } = options
+    // With one member there is no next one to try.
+    const memberTimeout = endpoints.length > 1 ? options.memberTimeout : timeout
+    this.#options = { ...options, memberTimeout }
     this.#channel = new Channel(this.#options)
   }
 
-  /** Reads at one revision that has everything that was acknowledged before. */
+  /** Reads at one revision that includes everything that was acknowledged before. */
   read(ops: readonly Op[]): Promise<Txn> {
     return this.#txn(encode({ 2: ops }), 'read')
   }
 
-  /** The same for an answer that may be large: it may take the whole timeout. */
+  /** Like `read`, for a large answer: it may take the whole timeout. */
   readLong(ops: readonly Op[]): Promise<Txn> {
     return this.#txn(encode({ 2: ops }), 'long')
   }
@@ -65,26 +66,26 @@ export class EtcdClient {
     return this.#txn(encode({ 1: conditions, 2: ops }), 'change')
   }
 
-  /** Tells of each key that is put into a range. A member that falls silent ends the watch. */
-  async watch({ range, from, heard, ended }: Watch): Promise<{ close(): void }> {
-    const { clock, patience, endpoints } = this.#options
+  /** Reports each put in a range. The watch ends if the member stops answering. */
+  async watch({ range, from, received, ended }: Watch): Promise<{ close(): void }> {
+    const { clock, memberTimeout, endpoints } = this.#options
     const request = encode({ 1: encode({ 1: range[0], 2: range[1], 3: from, 5: 1 }) })
     const headers = await this.#headers()
     let isAlive = true
-    const hear = (answer: Message) => {
+    const receive = (answer: Message) => {
       isAlive = true
       if (answer.number(4) !== 0) throw new Error(`etcd ended the watch: ${answer.bytes(6)}`)
       const puts = answer.messages(11).map((event) => keyValue(event.message(2)))
-      if (puts.length > 0) heard(puts)
+      if (puts.length > 0) received(puts)
     }
     const fail = (error: Error) => {
       timer.cancel()
       ended(faultOf(error, endpoints))
     }
-    const stream = this.#channel.stream(WATCH, request, headers, hear, fail)
-    const wait = () => clock.timer(clock.now() + patience, () => clock.defer(check))
+    const stream = this.#channel.stream(WATCH, request, headers, receive, fail)
+    const wait = () => clock.timer(clock.now() + memberTimeout, () => clock.defer(check))
     const check = () => {
-      if (!isAlive) return stream.fail(new Error(`silent for ${patience} ms`))
+      if (!isAlive) return stream.fail(new Error(`no answer for ${memberTimeout} ms`))
       isAlive = false
       stream.write(PROGRESS)
       timer = wait()
@@ -116,7 +117,7 @@ export class EtcdClient {
     }
   }
 
-  /** A member without a leader refuses what has `hasleader` at once, instead of waiting for one. */
+  /** With `hasleader`, a member without a leader refuses a call at once instead of waiting. */
   async #headers(): Promise<Readonly<Record<string, string>>> {
     const { auth } = this.#options
     if (auth === undefined) return { hasleader: 'true' }

@@ -11,7 +11,7 @@ export function get(key: string): Op {
   return encode({ 1: encode({ 1: key }) })
 }
 
-/** All keys from `key` up to, and not including, `end`, without their values. */
+/** All keys from `key` up to but not including `end`, without their values. */
 export function keysOf(key: string, end: string): Op {
   return encode({ 1: encode({ 1: key, 2: end, 8: 1 }) })
 }
@@ -21,7 +21,7 @@ export function putAfter(key: string, end: string, revision: number, limit: numb
   return encode({ 1: encode({ 1: key, 2: end, 3: limit, 5: 1, 6: 3, 10: revision + 1 }) })
 }
 
-/** The first key by name of a range that was put after a revision, without its value. */
+/** The first key of a range, by name, that was put after a revision, without its value. */
 export function firstPutAfter(key: string, end: string, revision: number): Op {
   return encode({ 1: encode({ 1: key, 2: end, 3: 1, 5: 1, 8: 1, 10: revision + 1 }) })
 }
@@ -30,7 +30,7 @@ export function deleteRange(key: string, end: string): Op {
   return encode({ 3: encode({ 1: key, 2: end }) })
 }
 
-/** The condition that a key was last put at this revision; 0 is for a key that does not exist. */
+/** The condition that a key was last put at this revision; 0 means that it does not exist. */
 export function isPutAt(key: string, revision: number): Op {
   return encode({ 2: 2, 3: key, 6: revision })
 }

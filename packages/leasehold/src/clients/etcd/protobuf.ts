@@ -2,7 +2,7 @@
 export type Value = number | string | Uint8Array
 export type Fields = Readonly<Record<number, Value | readonly Value[]>>
 
-/** A message from its fields by number. A list repeats its field. */
+/** Encodes a message from its fields by number. A list repeats its field. */
 export function encode(fields: Fields): Buffer {
   const parts: Uint8Array[] = []
   for (const [number, values] of Object.entries(fields)) {
@@ -26,7 +26,7 @@ function varints(...values: number[]): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
-/** A message that was received. A field that is not in it has the value 0, or no bytes. */
+/** A received message. A missing field has the value 0, or no bytes. */
 export class Message {
   readonly #bytes: Buffer
   readonly #fields: { readonly number: number; readonly value: number | Buffer }[] = []

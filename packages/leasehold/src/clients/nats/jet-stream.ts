@@ -1,6 +1,6 @@
 import { invalid, show } from '../../port/index.ts'
 
-/** What is asked of a NATS client: a connection of `@nats-io/transport-node`, or of `nats` 2. */
+/** The methods that a NATS client needs: a connection of `@nats-io/transport-node`, or of `nats` 2. */
 export interface NatsClient {
   request(subject: string, payload: Uint8Array, options: { timeout: number }): Promise<NatsMessage>
   publish(subject: string, payload?: Uint8Array): void
@@ -8,7 +8,7 @@ export interface NatsClient {
     subject: string,
     options: { callback: (error: Error | null, message: NatsMessage) => void },
   ): { unsubscribe(): void }
-  /** What the server said of itself when it was connected to. */
+  /** What the server sent about itself when the client connected. */
   readonly info?: ServerInfo | undefined
 }
 
@@ -25,14 +25,14 @@ export interface NatsMessage {
     | undefined
 }
 
-/** JetStream by its JSON requests, so that a plain connection of any client library is enough. */
+/** Uses JetStream by its JSON requests, so that a plain connection of any client library is enough. */
 export class JetStream {
   readonly client: NatsClient
   readonly #timeout: number
 
   constructor(client: NatsClient, timeout: number) {
     if (typeof client?.request !== 'function' || typeof client.subscribe !== 'function') {
-      throw invalid(`client is ${show(client)}: give what connect(…) of a NATS client returns`)
+      throw invalid(`client is ${show(client)}: use what connect(…) of a NATS client returns`)
     }
     this.client = client
     this.#timeout = timeout
@@ -42,7 +42,7 @@ export class JetStream {
     return this.#send(`$JS.API.${call}`, Buffer.from(JSON.stringify(request)))
   }
 
-  /** As `ask`, with `undefined` for an error of this number. */
+  /** Like `ask`, but returns `undefined` for this error code. */
   askUnless<Answer>(code: number, call: string, request?: object): Promise<Answer | undefined> {
     return this.ask<Answer>(call, request).catch((error: unknown) => {
       if ((error as { code?: unknown }).code !== code) throw error
@@ -50,7 +50,7 @@ export class JetStream {
     })
   }
 
-  /** Publishes to a subject of a stream, and returns the sequence number that it got. */
+  /** Publishes to a subject of a stream, and returns the sequence number of the message. */
   async publish(subject: string, payload: Uint8Array): Promise<number> {
     return (await this.#send<{ seq: number }>(subject, payload)).seq
   }

@@ -14,7 +14,7 @@ export interface Socket {
   unref?(): unknown
 }
 
-/** The scheme `digest` takes `user:password` as credentials. */
+/** The scheme `digest` has `user:password` as credentials. */
 export interface Auth {
   readonly scheme: string
   readonly credentials: string
@@ -24,7 +24,7 @@ export interface ConnectionOptions {
   readonly socket: Socket
   readonly auth: Auth | undefined
   readonly clock: Clock
-  /** A server that says nothing for so many milliseconds has failed; may be changed later. */
+  /** A server that sends nothing for so many milliseconds has failed; can be changed later. */
   readonly silence: number
   created(path: string): void
   /** Called once, when the connection cannot be used any more. */
@@ -35,7 +35,7 @@ const XID = { event: -1, ping: -2, auth: -4 } as const
 const TYPE = { ping: 11, auth: 100, close: -11 } as const
 const CREATED = 1
 const XID_MAX = 0x7fff_ffff
-/** The server forgets a session that was left without a word after so long. */
+/** The server removes a session after so long without contact. */
 const SESSION_MS = 10_000
 
 interface Call {
@@ -46,8 +46,8 @@ interface Call {
 }
 
 /**
- * One connection to one server. Requests are answered in the order in which they were sent. When it
- * breaks, all that were not answered are rejected: they may have been carried out.
+ * One connection to one server. The server answers requests in the order in which they were sent. When
+ * the connection breaks, all open requests are rejected: they may have been carried out.
  */
 export class Connection {
   readonly #options: ConnectionOptions
@@ -60,7 +60,7 @@ export class Connection {
   #calls: Call[] = []
   #xid = 0
   #isUp = false
-  #heardAt: number
+  #receivedAt: number
   #timer: Timer
   #failure: Error | undefined
 
@@ -69,7 +69,7 @@ export class Connection {
     const { socket, clock, silence } = options
     this.silence = silence
     this.#socket = socket
-    this.#heardAt = clock.now()
+    this.#receivedAt = clock.now()
     this.ready = new Promise((resolve, reject) => {
       this.#isReady = resolve
       socket.on('close', () => {
@@ -79,14 +79,14 @@ export class Connection {
     })
     this.ready.catch(() => {})
     socket.setNoDelay?.()
-    // No session to continue; the last zxid that was seen is 0, or a restored server would refuse.
+    // Starts a new session. The last seen zxid is 0: a restored server would refuse a higher one.
     const session = [...ZERO, Buffer.alloc(16), { flag: false }]
     socket.on('connect', () =>
       socket.write(packet({ int: 0 }, ...ZERO, { int: SESSION_MS }, ...session)),
     )
-    socket.on('data', (bytes) => this.#hear(bytes))
+    socket.on('data', (bytes) => this.#receive(bytes))
     socket.on('error', (error) => this.fail(error))
-    this.#timer = this.#beat()
+    this.#timer = this.#schedulePing()
   }
 
   call<Answer>(request: Request<Answer>): Promise<Answer> {
@@ -100,7 +100,7 @@ export class Connection {
     })
   }
 
-  /** Ends the session, so that the server need not wait for it to expire. */
+  /** Ends the session, so that the server need not wait until it expires. */
   close(): void {
     if (this.#isUp) this.#socket.write(packet({ int: this.#xid + 1 }, { int: TYPE.close }))
     this.fail(new Error('the client was closed'))
@@ -115,8 +115,8 @@ export class Connection {
     this.#options.closed(error)
   }
 
-  #hear(bytes: Buffer): void {
-    this.#heardAt = this.#options.clock.now()
+  #receive(bytes: Buffer): void {
+    this.#receivedAt = this.#options.clock.now()
     let rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
     try {
       while (rest.length >= 4 && rest.length >= 4 + rest.readInt32BE(0)) {
@@ -124,7 +124,7 @@ export class Connection {
         const reader = new JuteReader(rest.subarray(4, end))
         rest = rest.subarray(end)
         if (this.#isUp) this.#packet(reader)
-        else this.#welcome(reader)
+        else this.#sessionAccepted(reader)
       }
     } catch (error) {
       this.fail(error as Error)
@@ -132,7 +132,7 @@ export class Connection {
     this.#rest = rest
   }
 
-  #welcome(reader: JuteReader): void {
+  #sessionAccepted(reader: JuteReader): void {
     reader.int()
     if (reader.int() <= 0) throw new Error('the server did not accept a session')
     this.#isUp = true
@@ -152,14 +152,14 @@ export class Connection {
     if (xid === XID.event) {
       const type = reader.int()
       reader.int()
-      if (type === CREATED) this.#options.created(reader.text())
+      if (type === CREATED) this.#options.created(reader.string())
     } else if (xid === XID.auth && code !== 0) throw new KeeperFault(code)
     else if (xid > 0) this.#answer(xid, code, reader)
   }
 
   #answer(xid: number, code: number, reader: JuteReader): void {
     const call = this.#calls.shift()
-    if (call?.xid !== xid) throw new Error('the server answered what was not asked')
+    if (call?.xid !== xid) throw new Error('the server answered a request that was not sent')
     if (this.#calls.length === 0) this.#socket.unref?.()
     try {
       if (code !== 0) throw new KeeperFault(code)
@@ -169,18 +169,18 @@ export class Connection {
     }
   }
 
-  /** Sends a ping regularly, and leaves a server that has been silent for too long. */
-  #beat(): Timer {
+  /** Sends a ping regularly, and fails if the server has sent nothing for too long. */
+  #schedulePing(): Timer {
     const { clock } = this.#options
     return clock.timer(clock.now() + this.silence / 3, () =>
-      // After a stall, what has arrived meanwhile is read first.
+      // After a stall, read what has already arrived first.
       clock.defer(() => {
         if (this.#failure) return
-        if (clock.now() - this.#heardAt > this.silence) {
-          return this.fail(new Error(`the server was silent for ${this.silence} ms`))
+        if (clock.now() - this.#receivedAt > this.silence) {
+          return this.fail(new Error(`the server sent nothing for ${this.silence} ms`))
         }
         if (this.#isUp) this.#socket.write(packet({ int: XID.ping }, { int: TYPE.ping }))
-        this.#timer = this.#beat()
+        this.#timer = this.#schedulePing()
       }),
     )
   }

@@ -1,12 +1,12 @@
 import type { ErrorCode } from '../../port/index.ts'
 import { CODE } from './requests.ts'
 
-/** What the refusals of ZooKeeper mean, by the text of their code. */
+/** What ZooKeeper's error codes mean. */
 export const FAULTS: readonly (readonly [mark: RegExp, code: ErrorCode, meaning: string])[] = [
   [
     new RegExp(` ${CODE.noAuth}: `),
     'forbidden',
-    'ZooKeeper forbids access to these nodes: set auth as they were created with',
+    'ZooKeeper forbids access to these nodes: set the auth with which they were created',
   ],
   [
     new RegExp(` ${CODE.authFailed}: `),
@@ -21,6 +21,6 @@ export const FAULTS: readonly (readonly [mark: RegExp, code: ErrorCode, meaning:
   [
     /connection was closed|ECONNRESET|EPIPE/,
     'unknown-outcome',
-    'ZooKeeper closed the connection: it may have been done. If only large entries fail, set entryBytes below jute.maxbuffer of all servers',
+    'ZooKeeper closed the connection: the call may have been carried out. If only large entries fail, set entryBytes below jute.maxbuffer of all servers',
   ],
 ]

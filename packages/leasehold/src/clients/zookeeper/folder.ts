@@ -1,7 +1,7 @@
 import { CODE, create, getChildren, getData, remove } from './requests.ts'
 import type { ZookeeperClient } from './zookeeper-client.ts'
 
-/** The children of a node by their names. Each is put once, and never changed. */
+/** Access to the children of a node by name. Each is put once and never changed. */
 export function folderAt(client: ZookeeperClient, path: string) {
   return {
     names: () => client.call(getChildren(path)),

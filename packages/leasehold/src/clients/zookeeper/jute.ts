@@ -1,7 +1,7 @@
 /** Jute, the encoding of ZooKeeper's protocol: big-endian numbers, and bytes after their length. */
 export type Field = { readonly int: number } | { readonly flag: boolean } | string | Uint8Array
 
-/** A packet: its fields one after the other, behind their length. */
+/** Encodes a packet: the length, then its fields one after the other. */
 export function packet(...fields: readonly Field[]): Buffer {
   const parts = fields.flatMap(encode)
   const length = parts.reduce((sum, part) => sum + part.length, 0)
@@ -46,7 +46,7 @@ export class JuteReader {
     return this.#bytes.subarray(this.#at - length, this.#at)
   }
 
-  text(): string {
+  string(): string {
     return this.bytes().toString()
   }
 

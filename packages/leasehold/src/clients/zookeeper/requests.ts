@@ -1,6 +1,6 @@
 import type { Field, JuteReader } from './jute.ts'
 
-/** ZooKeeper's codes of refusals, as far as a log tells them apart. */
+/** ZooKeeper's error codes, as far as a log distinguishes them. */
 export const CODE = {
   noNode: -101,
   noAuth: -102,
@@ -11,7 +11,7 @@ export const CODE = {
   quotaExceeded: -125,
 } as const
 
-/** ZooKeeper carried out the request and refused it. */
+/** ZooKeeper refused the request. */
 export class KeeperFault extends Error {
   readonly code: number
 
@@ -43,12 +43,12 @@ export interface NodeData {
   readonly stat: Stat
 }
 
-/** Who may use the nodes that are created: everyone, or whoever is authenticated as the creator. */
+/** Who may use created nodes: everyone, or clients with the same authentication as the creator. */
 export type Access = 'everyone' | 'creator'
 
 const ALL_RIGHTS = 31
 
-/** Creates a node that stays. A sequential one gets the number of creations before it as its end. */
+/** Creates a persistent node. A sequential name ends with the number of earlier creations. */
 export function create(
   path: string,
   data: Uint8Array,
@@ -58,10 +58,10 @@ export function create(
   const [scheme, id] = access === 'creator' ? ['auth', ''] : ['world', 'anyone']
   const acl: Field[] = [{ int: 1 }, { int: ALL_RIGHTS }, scheme!, id!]
   const fields = [path, data, ...acl, { int: sequential ? 2 : 0 }]
-  return { type: 1, fields, read: (reader) => reader.text() }
+  return { type: 1, fields, read: (reader) => reader.string() }
 }
 
-/** `version` -1 is any. */
+/** `version` -1 matches any version. */
 export function remove(path: string, version = -1): Request<void> {
   return { type: 2, fields: [path, { int: version }], read: () => undefined }
 }
@@ -80,22 +80,22 @@ export function setData(path: string, data: Uint8Array, version = -1): Request<S
 }
 
 export function getChildren(path: string): Request<string[]> {
-  const read = (reader: JuteReader) => Array.from({ length: reader.int() }, () => reader.text())
+  const read = (reader: JuteReader) => Array.from({ length: reader.int() }, () => reader.string())
   return { type: 8, fields: [path, { flag: false }], read }
 }
 
-/** In a transaction: the node must be there. */
+/** A condition in a transaction: the node must exist. */
 export function check(path: string): Request<void> {
   return { type: 13, fields: [path, { int: -1 }], read: () => undefined }
 }
 
-/** A transaction: all requests are carried out, or none. */
+/** A transaction: ZooKeeper carries out all requests or none. */
 export function multi(requests: readonly Request<unknown>[]): Request<void> {
   const fields = requests.flatMap(({ type, fields }) => [...header(type, false), ...fields])
   return { type: 14, fields: [...fields, ...header(-1, true)], read: readMulti }
 }
 
-/** Tells of everything that happens below a path until the connection ends. From 3.6 on. */
+/** Watches everything below a path until the connection ends. ZooKeeper 3.6 or later. */
 export function addWatch(path: string): Request<void> {
   return { type: 106, fields: [path, { int: 1 }], read: () => undefined }
 }
@@ -104,7 +104,7 @@ function header(type: number, isLast: boolean): Field[] {
   return [{ int: type }, { flag: isLast }, { int: -1 }]
 }
 
-/** Only the first answer counts: it is an error in all of them if the transaction failed. */
+/** Reads up to the first success or error: if the transaction failed, all parts have an error. */
 function readMulti(reader: JuteReader): void {
   for (;;) {
     const type = reader.int()
@@ -112,7 +112,7 @@ function readMulti(reader: JuteReader): void {
     reader.int()
     if (type !== -1) return
     const code = reader.int()
-    // Parts before the one that failed say 0.
+    // Parts before the one that failed have code 0.
     if (code !== 0) throw new KeeperFault(code)
   }
 }
@@ -124,6 +124,6 @@ function readStat(reader: JuteReader): Stat {
   reader.skip(16)
   const children = reader.int()
   reader.skip(8)
-  // The number that ZooKeeper shows counts creations and deletions.
+  // ZooKeeper's number of changes counts creations and deletions.
   return { version, created: (changes + children) / 2 }
 }

@@ -14,35 +14,35 @@ import {
 } from './requests.ts'
 import { type Server, serversOf } from './servers.ts'
 
-/** Begins to connect to a server. */
+/** Starts a connection to a server. */
 export type Connect = (server: Server) => Socket
 
-/** Where the ensemble is, and how it is connected to. */
+/** Where the ensemble is, and how to connect to it. */
 export interface EnsembleOptions {
   /** Such as `'zk1:2181,zk2:2181,zk3:2181'`. Tried one after the other. */
   readonly servers: string | readonly Server[]
-  /** How a connection is made, for TLS: `({ host, port }) => tls.connect({ host, port, ca })`. */
+  /** Makes a connection. For TLS: `({ host, port }) => tls.connect({ host, port, ca })`. */
   readonly connect?: Connect | undefined
-  /** With it, only whoever is authenticated in the same way can use the nodes that are created. */
+  /** If given, only clients with the same authentication can use the nodes that are created. */
   readonly auth?: Auth | undefined
 }
 
 export interface ZookeeperClientOptions extends EnsembleOptions {
-  /** How long a connection is tried for, in milliseconds. */
+  /** How long to try to connect, in milliseconds. */
   readonly timeout: number
   readonly clock: Clock
 }
 
-/** How long one server may take to accept a connection: in each round so much longer. */
+/** How long one server may take to accept a connection; this much longer in each round. */
 const CONNECT_MS = 1000
-/** If there are others, a server that says nothing for so many milliseconds has failed. */
+/** If there are others, a server that sends nothing for so long has failed. */
 const SILENCE_MS = 2000
-/** So many nodes are removed in one transaction. */
+/** How many nodes one transaction removes. */
 const DELETES = 500
 /** The pause after all servers were tried. */
 const REST_MS = 50
 
-/** What a watch is told. */
+/** Receives the events of a watch. */
 export interface Listener {
   created(path: string): void
   /** The last call: the connection was lost. */
@@ -50,11 +50,10 @@ export interface Listener {
 }
 
 /**
- * A ZooKeeper client for what needs neither sessions nor ephemeral nodes: a new connection is a new
- * session. Calls go to one server until that fails; later ones go to the next. A call that was sent
- * is never sent again.
+ * A ZooKeeper client without ephemeral nodes and without sessions that outlive a connection. Calls go
+ * to one server until it fails; later calls go to the next. A call that was sent is never sent again.
  *
- * The client libraries for Node have no persistent watches, and do not notice a frozen server.
+ * The client libraries for Node have no persistent watches and do not notice a frozen server.
  */
 export class ZookeeperClient {
   readonly access: Access
@@ -72,7 +71,7 @@ export class ZookeeperClient {
     this.access = options.auth ? 'creator' : 'everyone'
   }
 
-  /** Requests that are made in one turn go to one server, and are carried out in their order. */
+  /** Requests of one turn of the event loop go to one server, which carries them out in order. */
   async call<Answer>(request: Request<Answer>): Promise<Answer> {
     const connection = await this.#connected()
     return connection.call(request)
@@ -88,12 +87,12 @@ export class ZookeeperClient {
     }
   }
 
-  /** Creates an empty node unless it is there. */
+  /** Creates an empty node if it does not exist. */
   async ensure(path: string): Promise<void> {
     await this.unless(create(path, new Uint8Array(0), this.access), CODE.nodeExists)
   }
 
-  /** Creates a node and all those above it, unless they are there. */
+  /** Creates a node and its parents if they do not exist. */
   async ensurePath(path: string): Promise<void> {
     const names = path.split('/')
     for (let depth = 2; depth <= names.length; depth++) {
@@ -101,7 +100,7 @@ export class ZookeeperClient {
     }
   }
 
-  /** Removes the children of a node that `isOld` is true for. Others may do so at the same time. */
+  /** Removes the children for which `isOld` is true. Other clients may do so at the same time. */
   async removeChildren(path: string, isOld: (child: string) => boolean): Promise<void> {
     const names = (await this.unless(getChildren(path), CODE.noNode)) ?? []
     const old = names.map((name) => `${path}/${name}`).filter(isOld)
@@ -111,7 +110,7 @@ export class ZookeeperClient {
     }
   }
 
-  /** Removes a node with all its children, also with those that are created meanwhile. */
+  /** Removes a node with all its children, including those that are created during the removal. */
   async removeWhole(path: string): Promise<void> {
     for (;;) {
       await this.removeChildren(path, () => true)
@@ -125,7 +124,7 @@ export class ZookeeperClient {
     }
   }
 
-  /** Tells of nodes that are created below a path from now on, until the connection is lost. */
+  /** Reports nodes that are created below a path from now on, until the connection is lost. */
   async watch(path: string, listener: Listener): Promise<void> {
     const connection = await this.#connected()
     this.#listeners.set(listener, path)
@@ -153,7 +152,7 @@ export class ZookeeperClient {
     return this.#connection
   }
 
-  /** Asks each server in turn, again and again until the timeout. */
+  /** Tries each server in turn until the timeout. */
   async #connect(): Promise<Connection> {
     const { clock, timeout } = this.#options
     const servers = this.#servers

@@ -10,9 +10,9 @@ import { Blobs } from './blobs.ts'
 import { type AzureLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
 
 /**
- * A log in append blobs of Azure Blob Storage. The address names the container, such as
- * `https://account.blob.core.windows.net/container`, with a shared access signature behind it if no
- * `key` is given. As in the address of a server it may begin with `azure+`, and have the key as its
+ * Opens a log in append blobs of Azure Blob Storage. The address names the container, such as
+ * `https://account.blob.core.windows.net/container`, followed by a shared access signature if no
+ * `key` is given. As in `--store` of a server, it may begin with `azure+` and have the key as its
  * password.
  */
 export async function azureLog(address: string, options: AzureLogOptions = {}): Promise<Log> {
@@ -27,7 +27,7 @@ export async function azureLog(address: string, options: AzureLogOptions = {}): 
   })
 }
 
-/** A store on such a log: this process runs a replica of the kernel. */
+/** Opens a store on such a log: this process runs a replica of the kernel. */
 export function azureStore(
   address: string,
   options: AzureLogOptions & StoreOptions = {},
@@ -53,7 +53,7 @@ async function engineOf(container: Container, settings: Settings): Promise<LogEn
       const poller = new Poller(feed, settings, async () => {
         const found = await blobs.read(feed.after)
         if (typeof found !== 'string') {
-          // Meanwhile this process may have appended some, and delivered them by itself.
+          // This process may have appended and delivered some of them during the read.
           feed.deliver(found.filter(({ position }) => position > feed.after))
           return found.length > 0
         }

@@ -4,17 +4,17 @@ import type { Settings } from './options.ts'
 
 /** A position is the number of the blob times this, plus the end of the entry within the blob. */
 const SPAN = 2 ** 32
-/** A blob with so many bytes is followed by the next. */
+/** After so many bytes the next blob is used. */
 const BLOB_BYTES = 2 ** 30
-/** Before each entry: its length. */
+/** The bytes before each entry: its length. */
 const FRAME = 4
-/** A read takes at most so many bytes, which is more than the largest entry. */
+/** The most bytes of one read, which is more than the largest entry. */
 const READ_BYTES = 8 << 20
 
 /**
  * The append blobs of a log: `<prefix>/log/<number>`. Each entry is one block. Azure orders the blocks
- * and answers with the offset of each. A blob is sealed before the next one is begun, so nobody
- * can append to it any more, and positions only increase.
+ * and returns the offset of each. A blob is sealed before the next one is created, so that no process
+ * can append to it any more and positions only increase.
  */
 export class Blobs {
   readonly #container: Container
@@ -36,7 +36,7 @@ export class Blobs {
     return numbers[0] ?? 1
   }
 
-  /** Returns the position, and the position that the log had before. */
+  /** Returns the position of the entry, and the position of the one before it. */
   async append(entry: Uint8Array): Promise<{ position: Position; start: Position }> {
     const body = new Uint8Array(FRAME + entry.length)
     new DataView(body.buffer).setUint32(0, entry.length)
@@ -60,7 +60,7 @@ export class Blobs {
     }
   }
 
-  /** The position of the last entry, of the newest blob that has one; 0 if there never was one. */
+  /** The position of the last entry; 0 if the log never had one. */
   async tail(): Promise<Position> {
     while ((await this.#state(this.#number))?.isSealed !== false) await this.#next(this.#number)
     for (let number = this.#number; ; number--) {
@@ -70,7 +70,7 @@ export class Blobs {
     }
   }
 
-  /** The next entries after a position; what is not there any more, or not yet, if there are none. */
+  /** The next entries after a position. `missing`: the blob was deleted; `short`: it ends before. */
   async read(after: Position): Promise<readonly LogEntry[] | 'missing' | 'short'> {
     let [number, offset] = after === 0 ? [1, 0] : [Math.floor(after / SPAN), after % SPAN]
     for (;;) {
@@ -84,7 +84,7 @@ export class Blobs {
     }
   }
 
-  /** Whole blobs only. */
+  /** Deletes whole blobs only. */
   async trim(through: Position): Promise<void> {
     const kept = Math.min(Math.floor(through / SPAN), this.#number)
     for (const number of await this.#numbers()) {
@@ -110,7 +110,7 @@ export class Blobs {
     return entries
   }
 
-  /** Seals a blob, and goes on to the next. */
+  /** Seals a blob and creates the next. */
   async #next(number: number): Promise<void> {
     const accept = [404, 409]
     await this.#container.ask(this.#name(number), {

@@ -5,11 +5,11 @@ import { checkName, type LogOptions, type LogSettings, logSettings } from '../op
 export interface AzureLogOptions extends LogOptions {
   /** A key of the account. Not needed if the address has a shared access signature. */
   readonly key?: string | undefined
-  /** All blobs of the log begin with this and a slash. `leasehold` if not given. */
+  /** The names of all blobs begin with this and a slash. `leasehold` if not given. */
   readonly prefix?: string | undefined
   /** How often a follower asks for entries of other processes; 100 ms if not given. */
   readonly poll?: Duration | undefined
-  /** A blob with so many blocks is followed by the next. 45,000 if not given; Azure allows 50,000. */
+  /** After so many blocks the next blob is used. 45,000 if not given; Azure allows 50,000. */
   readonly blocks?: number | undefined
 }
 
@@ -26,7 +26,7 @@ export function settingsOf(options: AzureLogOptions): Settings {
   return { ...logSettings(options), prefix, poll, blocks }
 }
 
-/** The largest block is 4 MiB, with its frame. */
+/** Azure's largest block is 4 MiB. */
 export const ENTRY_BYTES = 1 << 20
 
 export function promisesOf({ timeout, poll }: Settings): LogPromises {
@@ -37,9 +37,9 @@ export function promisesOf({ timeout, poll }: Settings): LogPromises {
     entryBytes: ENTRY_BYTES,
     timeout,
     notes: [
-      'An entry is acknowledged when Azure Storage has it, in as many copies as the redundancy of the account says.',
+      'An entry is acknowledged when Azure Storage has stored it, in as many copies as the redundancy of the account defines.',
       'A failover of the account to another region may lose the last entries. Replicas of the kernel notice.',
-      `Nothing is pushed: each process asks every ${poll} ms for entries of the others, and is billed for it.`,
+      `Azure does not push: each process polls every ${poll} ms for entries of the others, and Azure bills each request.`,
     ],
   }
 }

@@ -17,8 +17,8 @@ import { followEtcd } from './follow-etcd.ts'
 import { type Names, namesUnder } from './names.ts'
 
 /**
- * A log in etcd, from 3.4 on: a key for each entry, in the order of their revisions. It does not
- * need etcd's history, so an operator may compact it at any time.
+ * A log in etcd 3.4 or later: one key per entry, ordered by revision. It does not need etcd's
+ * history, so an operator may compact it at any time.
  */
 export class EtcdLog implements LogEngine {
   readonly promises: LogPromises
@@ -30,7 +30,7 @@ export class EtcdLog implements LogEngine {
   /** The highest position that this process has seen. */
   #seen: Position = 0
 
-  /** `id` makes the names of this process unlike those of all others. */
+  /** `id` makes the keys of this process unique. */
   constructor(client: EtcdClient, prefix: string, id: string, promises: LogPromises) {
     this.#client = client
     this.#names = namesUnder(prefix)
@@ -65,11 +65,11 @@ export class EtcdLog implements LogEngine {
     const [[tail], [before], [late]] = results as [KeyValue[], KeyValue[], KeyValue[]]
     const most = Math.min(through, tail?.revision ?? 0)
     if (most <= Number(before?.value ?? 0)) return
-    // Names are in order, positions almost: an entry may have been put later than its name says.
-    // Those from there on stay until the next trim.
+    // Keys are ordered by base, and so by position, with exceptions: an entry may have been put much
+    // later than its base. It and the entries after it stay until the next trim.
     const stop = late?.key ?? end
-    // The conditions fail if another process trims now, or if such an entry has come since. Then
-    // the next trim deletes them.
+    // The conditions fail if another process trims at the same time, or if such an entry was put
+    // since the read. Then the next trim deletes the entries.
     await this.#client.change(
       [put(trimmed, `${most}`), deleteRange(start, stop)],
       [isPutAt(trimmed, before?.revision ?? 0), nonePutAfter(start, stop, most)],

@@ -3,10 +3,10 @@ import type { Position } from '../../log/index.ts'
 import type { Feed } from '../feed.ts'
 import type { Names } from './names.ts'
 
-/** So many entries are read at a time. */
+/** How many entries one read returns. */
 const PAGE = 2000
 
-/** Reads what is in the log, and then watches from the revision of the last reading. */
+/** Reads the entries in the log, and then watches from the revision of the last read. */
 export async function followEtcd(
   client: EtcdClient,
   { last, trimmed, entries }: Names,
@@ -32,6 +32,6 @@ export async function followEtcd(
   }
   if (!feed.isOpen) return
   const ended = (error: unknown) => feed.interrupt(error)
-  const watch = await client.watch({ range: entries, from: next, heard: deliver, ended })
+  const watch = await client.watch({ range: entries, from: next, received: deliver, ended })
   feed.onClose(() => watch.close())
 }

@@ -5,7 +5,7 @@ export type Range = readonly [start: string, end: string]
 /**
  * The keys of one log:
  *
- * - `entry/BASE/ID`: an entry. Its position is the revision that put it, and is higher than `BASE`.
+ * - `entry/BASE/ID`: an entry. Its position is the revision of its put, which is higher than `BASE`.
  * - `last`: put together with each entry, so its revision is the tail.
  * - `trimmed`: the position through which entries were deleted.
  * - `part/NAME`: a part of a snapshot.
@@ -28,7 +28,7 @@ export function namesUnder(prefix: string) {
 
 export type Names = ReturnType<typeof namesUnder>
 
-/** With so many digits that names sort as the numbers in them. */
+/** Pads a number, so that names sort like their numbers. */
 function ordered(number: number): string {
   return `${number}`.padStart(16, '0')
 }

@@ -10,21 +10,23 @@ import { type StoreOptions, storeOn } from '../store-on.ts'
 import { EtcdLog } from './etcd-log.ts'
 
 export interface EtcdLogOptions extends LogOptions {
-  /** The members: `'10.0.0.1:2379'`, `'https://etcd-1:2379'`. One is used until it fails. */
+  /** The members: `'10.0.0.1:2379'`, `'https://etcd-1:2379'`. One is used until it fails, then the next. */
   readonly endpoints: string | readonly string[]
   /** Certificates for `https:`, as `node:tls` takes them. */
   readonly tls?: SecureContextOptions | undefined
-  /** For an etcd with authentication. */
+  /** The user, if etcd has authentication enabled. */
   readonly auth?: { readonly username: string; readonly password: string } | undefined
-  /** All keys of this log begin with it; `'leasehold/'` if not given. */
+  /** All keys of this log begin with this; `'leasehold/'` if not given. */
   readonly prefix?: string | undefined
-  /** How long a call waits for one of several members. 1.5 s if not given. */
+  /** How long a call waits for one of several members before it tries the next. 1.5 s if not given. */
+  readonly memberTimeout?: Duration | undefined
+  /** @deprecated Use `memberTimeout`. */
   readonly patience?: Duration | undefined
   /** The largest entry, in bytes: below etcd's `--max-request-bytes`. 1 MiB if not given. */
   readonly entryBytes?: number | undefined
 }
 
-/** The options in `etcd://user:password@host:2379,host:2379/prefix`; `etcds:` is with TLS. */
+/** Parses `etcd://user:password@host:2379,host:2379/prefix`; `etcds:` uses TLS. */
 export function etcdAddress(url: string): EtcdLogOptions {
   const { scheme, hosts, user, password, path } = addressOf(url)
   const protocol = scheme === 'etcds' ? 'https' : 'http'
@@ -35,15 +37,16 @@ export function etcdAddress(url: string): EtcdLogOptions {
   }
 }
 
-/** Opens a log in etcd. Fulfilled when etcd has answered. */
+/** Opens a log in etcd. Fulfilled after a first answer of etcd. */
 export async function etcdLog(options: EtcdLogOptions): Promise<Log> {
   const settings = logSettings(options)
   const { timeout, clock, random } = settings
   const { tls, auth, prefix = 'leasehold/', patience = 1500, entryBytes = 1 << 20 } = options
+  const { memberTimeout = patience } = options
   checkName('prefix', prefix, /^[^\p{Cc}\p{Cs}]+$/u, 'a string without control characters')
   const client = new EtcdClient({
     ...{ endpoints: endpointsOf(options.endpoints), tls, auth, timeout, clock },
-    patience: Math.min(positive(patience, 'patience'), timeout),
+    memberTimeout: Math.min(positive(memberTimeout, 'memberTimeout'), timeout),
   })
   const log = new EtcdLog(client, prefix, random.id(), {
     engine: 'etcd',
@@ -53,7 +56,7 @@ export async function etcdLog(options: EtcdLogOptions): Promise<Log> {
     timeout,
     notes: [
       'An acknowledged change is on the disks of a majority of the members.',
-      'etcd keeps the space of old entries until it is compacted: set --auto-compaction-retention.',
+      'etcd does not free the space of old entries until it is compacted: set --auto-compaction-retention.',
     ],
   })
   const open = async () => {
@@ -68,7 +71,7 @@ export async function etcdLog(options: EtcdLogOptions): Promise<Log> {
 
 export type EtcdStoreOptions = EtcdLogOptions & StoreOptions
 
-/** A store on such a log: this process runs a replica of the kernel. */
+/** Opens a store on such a log: this process runs a replica of the kernel. */
 export function etcdStore(options: EtcdStoreOptions): Promise<LeaseStore> {
   return storeOn(etcdLog(options), options)
 }
@@ -83,6 +86,6 @@ function endpointsOf(given: string | readonly string[]): readonly string[] {
   return list.map((each) => {
     const endpoint = String(each).trim().replace(/\/$/, '')
     if (ENDPOINT.test(endpoint)) return /^http/.test(endpoint) ? endpoint : `http://${endpoint}`
-    throw invalid(`endpoint ${show(each)} is no address: write 'host:2379' or 'https://host:2379'`)
+    throw invalid(`endpoint ${show(each)} is invalid: write 'host:2379' or 'https://host:2379'`)
   })
 }

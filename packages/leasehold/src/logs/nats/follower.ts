@@ -4,7 +4,7 @@ import { LeaseholdError, type Timer } from '../../port/index.ts'
 import type { Feed } from '../feed.ts'
 import type { LogSettings } from '../options.ts'
 
-/** An idle consumer says that it is there so often; after three times that it is taken for dead. */
+/** How often an idle consumer sends a heartbeat. After three times as long it counts as lost. */
 const HEARTBEAT_MS = 1000
 const NS = 1_000_000
 
@@ -20,9 +20,9 @@ const CONSUMER = {
 }
 
 /**
- * Delivers a stream to a feed, from an ephemeral consumer that pushes and wants no acknowledgement.
- * The consumer counts what it sends. A number that is missing was lost on the way: interrupted. A
- * number of the stream that is missing was purged: trimmed.
+ * Delivers a stream to a feed, by an ephemeral push consumer without acknowledgements. The consumer
+ * numbers its messages. If one of its numbers is missing, a message was lost: interrupted. If a number
+ * of the stream is missing, it was purged: trimmed.
  */
 export async function followStream(
   jetStream: JetStream,
@@ -56,7 +56,7 @@ export async function followStream(
     if (Number(headers.get('Nats-Last-Consumer')) !== consumed) lost()
     else if (Number(headers.get('Nats-Last-Stream')) > read) end({ cause: 'trimmed' })
   }
-  const hear = ({ data, reply, headers }: NatsMessage) => {
+  const receive = ({ data, reply, headers }: NatsMessage) => {
     if (!feed.isOpen) return
     expectHeartbeat()
     if (headers?.code === 100) control(headers, reply)
@@ -66,11 +66,11 @@ export async function followStream(
     if (position !== read + 1) return end({ cause: 'trimmed' })
     consumed = count
     read = position
-    // All that one packet brought go together.
+    // Deliver all messages of one packet together.
     if (batch.push({ position, bytes: data }) === 1) queueMicrotask(flush)
   }
 
-  const callback = (_error: Error | null, message: NatsMessage) => hear(message)
+  const callback = (_error: Error | null, message: NatsMessage) => receive(message)
   const subscription = jetStream.client.subscribe(inbox, { callback })
   feed.onClose(() => {
     subscription.unsubscribe()
@@ -83,9 +83,9 @@ export async function followStream(
 }
 
 /**
- * Those of a message in the stream and in the consumer:
+ * The numbers of a message in the stream and in the consumer:
  * $JS.ACK.<stream>.<consumer>.<tries>.<number in the stream>.<number in the consumer>.…, with a domain
- * and an account in front if there are more than nine parts.
+ * and an account before the stream if there are more than nine parts.
  */
 function numbersIn(reply: string): [position: number, count: number] {
   const parts = reply.split('.')

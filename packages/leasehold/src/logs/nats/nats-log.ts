@@ -8,14 +8,14 @@ import { followStream } from './follower.ts'
 import { type NatsLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
 import { checkLeads, ensureStream, partsIn, type StreamInfo } from './streams.ts'
 
-/** A log in a JetStream stream, which is created if it does not exist. The client stays the caller's. */
+/** Opens a log in a JetStream stream, and creates it if needed. Closing the log keeps the client open. */
 export async function natsLog(client: NatsClient, options: NatsLogOptions = {}): Promise<Log> {
   const settings = settingsOf(options)
   const jetStream = new JetStream(client, settings.timeout)
   return openLog('NATS', settings, faultBy(FAULTS, 'NATS'), () => engineOf(jetStream, settings))
 }
 
-/** A store on such a log: this process runs a replica of the kernel. */
+/** Opens a store on such a log: this process runs a replica of the kernel. */
 export function natsStore(
   client: NatsClient,
   options: NatsLogOptions & StoreOptions = {},
@@ -34,7 +34,7 @@ async function engineOf(jetStream: JetStream, settings: Settings): Promise<LogEn
     parts: partsIn(jetStream, snapshots),
     append: (entry) => jetStream.publish(`${name}.log`, entry),
     async follow(feed) {
-      // A stream that was deleted is made again: it ends before everything that was in it.
+      // Creates a deleted stream again. It then ends before all positions of the old one.
       const found = await open()
       const { first_seq, last_seq } = found.state
       if (feed.after > last_seq) checkLeads(found)

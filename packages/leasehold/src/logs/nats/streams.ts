@@ -4,7 +4,7 @@ import type { SnapshotParts } from '../snapshots.ts'
 
 const STREAM_NOT_FOUND = 10_059
 const MESSAGE_NOT_FOUND = 10_037
-/** A leader that has not heard from a majority for so long may have been replaced. */
+/** A leader that has no contact with a majority for so long may have been replaced. */
 const CONTACT_NS = 3_000_000_000
 
 export interface StreamInfo {
@@ -17,7 +17,7 @@ export interface StreamInfo {
   readonly cluster?: { readonly replicas?: readonly { readonly active: number }[] }
 }
 
-/** The stream, created if it is missing. One that could drop entries by itself is refused. */
+/** Creates the stream if it is missing. Refuses a stream that could drop entries by itself. */
 export async function ensureStream(
   jetStream: JetStream,
   name: string,
@@ -32,27 +32,27 @@ export async function ensureStream(
   for (const [setting, value] of Object.entries(wanted)) {
     const found = String(info.config[setting])
     if (found === String(value)) continue
-    const wrong = `the stream ${name} has ${setting} '${found}', and a log needs '${value}'`
+    const wrong = `the stream ${name} has ${setting} '${found}', but a log needs '${value}'`
     throw new LeaseholdError('unsupported', `${wrong}: use another name, or change the stream`)
   }
   return info
 }
 
-/** Refuses to believe a server that says it leads, but hears from too few others to know. */
+/** Refuses an answer of a leader that has contact with too few others, and may have been replaced. */
 export function checkLeads({ cluster }: StreamInfo): void {
   const others = cluster?.replicas ?? []
-  const heard = others.filter(({ active }) => active < CONTACT_NS).length
-  if (2 * (heard + 1) > others.length + 1) return
-  const message = `the leader of the stream hears from ${heard} of ${others.length} others`
+  const active = others.filter((server) => server.active < CONTACT_NS).length
+  if (2 * (active + 1) > others.length + 1) return
+  const message = `the leader of the stream has contact with ${active} of ${others.length} other servers`
   throw new LeaseholdError('unknown-outcome', `${message}: it may have been replaced`)
 }
 
-/** The parts of snapshots, each under a subject of its own in this stream. */
+/** The parts of snapshots, each under its own subject in this stream. */
 export function partsIn(jetStream: JetStream, stream: string): SnapshotParts {
   return {
     names: async () => {
-      // A list that has this message is not that of a server that was replaced. It is removed with
-      // the parts of older snapshots.
+      // If the list includes this message, it is not from a replaced server. The message is removed
+      // with the parts of older snapshots.
       const mark = await jetStream.publish(`${stream}.0.read`, new Uint8Array())
       const request = { subjects_filter: `${stream}.>` }
       const { state } = await jetStream.ask<StreamInfo>(`STREAM.INFO.${stream}`, request)

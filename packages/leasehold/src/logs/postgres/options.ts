@@ -5,21 +5,21 @@ import { settingsOf as storeSettingsOf } from '../../stores/postgres/options.ts'
 import type { LogOptions, LogSettings } from '../options.ts'
 
 export interface PostgresLogOptions extends LogOptions {
-  /** The schema that the log has for itself. `leasehold_log` if not given. */
+  /** The schema, which only this log uses. `leasehold_log` if not given. */
   readonly schema?: string | undefined
   /**
-   * How a follower learns of new entries. True, if not given: by LISTEN, on a connection of the
-   * client's. Another client: by LISTEN on one of its connections, if the first goes through a pooler.
-   * False: the follower asks every `poll`.
+   * How a follower learns of new entries. True (the default): by LISTEN on a connection of the client.
+   * Another client: by LISTEN on a connection of that client; use it if the first one goes through a
+   * pooler. False: the follower polls.
    */
   readonly listen?: boolean | PostgresClient | undefined
-  /** How often to ask for entries that nobody notified of: 1 s with LISTEN, 50 ms without. */
+  /** How often a follower polls: 1 s with LISTEN, 50 ms without. */
   readonly poll?: Duration | undefined
 }
 
 export interface Settings extends LogSettings {
   readonly connection: Connection
-  /** Where to listen; `undefined` for nowhere. */
+  /** The connection that listens; `undefined` if the log is polled. */
   readonly listener: Connection | undefined
   readonly schema: string
   readonly poll: number
@@ -41,10 +41,10 @@ export function promisesOf({ timeout, listener, poll }: Settings): LogPromises {
     timeout,
     notes: [
       'Every entry is committed with synchronous_commit on before it is acknowledged.',
-      'A failover to a standby that is not synchronous (synchronous_standby_names) loses what had not reached it. Replicas of the kernel notice, and go on with tokens above all that they have seen.',
+      'A failover to a standby that is not synchronous (synchronous_standby_names) loses entries that had not reached it. Replicas of the kernel notice, and continue with tokens above all that they have seen.',
       'Entries are committed one after the other, and each carries many calls.',
       ...(listener === undefined
-        ? [`Nothing is pushed: an entry is seen up to ${poll} ms later.`]
+        ? [`The log is polled: an entry is seen up to ${poll} ms later.`]
         : []),
     ],
   }

@@ -8,8 +8,8 @@ import { type PostgresLogOptions, promisesOf, type Settings, settingsOf } from '
 import { Tables } from './tables.ts'
 
 /**
- * A log in a table of PostgreSQL, for `replicaStore`, reached by the caller's own client: a `Pool` of
- * `pg`, or the `sql` of postgres.js. Creates its schema if it is missing.
+ * Opens a log in a table of PostgreSQL, for `replicaStore`, with the caller's client: a `Pool` of `pg`,
+ * or the `sql` of postgres.js. Creates its schema if it is missing.
  */
 export async function postgresLog(
   client: PostgresClient,
@@ -22,7 +22,7 @@ export async function postgresLog(
 async function engineOf(settings: Settings): Promise<LogEngine> {
   const tables = new Tables(settings)
   await tables.open()
-  // Each epoch has feeds of its own: a position of one means nothing in another.
+  // Each epoch has its own feeds, because positions of different epochs are unrelated.
   let log = { epoch: (await tables.read(0)).epoch, feeds: new OpenFeeds() }
   return {
     promises: promisesOf(settings),
@@ -45,7 +45,7 @@ async function engineOf(settings: Settings): Promise<LogEngine> {
       await tables.open()
       const page = await tables.read(feed.after)
       if (page.epoch !== epoch || log !== before) {
-        // If another follower has found a new epoch meanwhile, a late answer does not bring back the old.
+        // If another follower has found a new epoch in between, do not restore the old one.
         if (log === before) log = { epoch: page.epoch, feeds: new OpenFeeds() }
         feed.end({ cause: 'ahead', tail: page.last })
       } else if (feed.continuesIn(page.trimmed, page.last)) {

@@ -4,9 +4,9 @@ import { refuseOther, schemaLock } from '../../stores/postgres/migrate.ts'
 import type { SnapshotParts } from '../snapshots.ts'
 import type { Settings } from './options.ts'
 
-/** What one read finds. */
+/** The result of one read. */
 export interface Page {
-  /** Another epoch is another log. */
+  /** A different epoch is a different log. */
   readonly epoch: string
   readonly last: Position
   readonly trimmed: Position
@@ -14,12 +14,12 @@ export interface Page {
 }
 
 /**
- * The statements on the tables of one log. Each append updates the one row of `head` first and so
- * waits for the append before it to be committed: positions become visible in order, without gaps.
+ * The statements on the tables of one log. Each append first updates the only row of `head`, and so
+ * waits until the previous append is committed: positions become visible in order, without gaps.
  */
 export class Tables {
   readonly channel: string
-  /** Who appends, in notifications: a process does not read what it appended itself. */
+  /** Identifies this process in notifications: it does not read what it appended itself. */
   readonly sender: string
   readonly #settings: Settings
   readonly #schema: string
@@ -31,7 +31,7 @@ export class Tables {
     this.sender = settings.random.id()
   }
 
-  /** Creates what is missing. A log whose head was lost gets another epoch. */
+  /** Creates the tables that are missing. A log whose head was lost gets a new epoch. */
   async open(): Promise<void> {
     const { connection, random } = this.#settings
     const s = this.#schema
@@ -55,7 +55,7 @@ export class Tables {
     )
   }
 
-  /** Appends to the log of this epoch, and to no other. */
+  /** Appends only if the log still has this epoch. */
   async append(entry: Uint8Array, epoch: string): Promise<Position> {
     const s = this.#schema
     const [row] = await this.#rows(
@@ -63,12 +63,12 @@ export class Tables {
           when current_setting('synchronous_commit') in ('off', 'local') then 'on'
           else current_setting('synchronous_commit') end, true)),
         head as (update ${s}.head set last = last + 1 from synced where epoch = $2::text returning last),
-        told as (select last, pg_notify('${this.channel}', last || ' ' || $3::text) from head)
-        insert into ${s}.entry select last, $1 from told returning position`,
+        notified as (select last, pg_notify('${this.channel}', last || ' ' || $3::text) from head)
+        insert into ${s}.entry select last, $1 from notified returning position`,
       [entry, epoch, this.sender],
       'append',
     )
-    if (row === undefined) throw new Error('the log is gone, or was made anew')
+    if (row === undefined) throw new Error('the log was deleted, or deleted and created again')
     return Number(row['position'])
   }
 
@@ -82,7 +82,7 @@ export class Tables {
       [`${after}`],
       'read',
     )
-    if (rows.length === 0) throw new Error('the head of the log is gone')
+    if (rows.length === 0) throw new Error('the head row of the log was deleted')
     const [{ epoch, last, trimmed }] = rows as [Rows[0]]
     const entries = rows
       .filter(({ position }) => position !== null)
@@ -118,10 +118,10 @@ export class Tables {
     }
   }
 
-  /** A name lets the statement be prepared once, which only a direct connection can. */
-  #rows(text: string, values: Value[] = [], name?: string): Promise<Rows> {
+  /** A named statement is prepared once, which works only on a direct connection. */
+  #rows(sql: string, values: Value[] = [], name?: string): Promise<Rows> {
     const { connection, listener } = this.#settings
     const isDirect = name !== undefined && listener === connection
-    return connection.rows(text, values, isDirect ? `${this.#schema}.${name}` : undefined)
+    return connection.rows(sql, values, isDirect ? `${this.#schema}.${name}` : undefined)
   }
 }

@@ -8,25 +8,25 @@ export function commandsOf(client: RedisClient, replicas: number) {
   if (send) return { send, wait, duplicate: () => duplicate(client) }
   throw new LeaseholdError(
     'unsupported',
-    'the log form needs a client with one connection: give one of ioredis, or of createClient() of redis',
+    'the log form needs a client with one connection: use ioredis, or createClient() of redis',
   )
 }
 
 export type Commands = ReturnType<typeof commandsOf>
 export type SecondConnection = Awaited<ReturnType<Commands['duplicate']>>
 
-/** What is asked of a connection of `redis`; one of ioredis connects by itself and has no `destroy`. */
+/** The methods of a `redis` connection. One of ioredis connects by itself and has no `destroy`. */
 interface Duplicate {
-  on(event: string, hear: () => void): unknown
+  on(event: string, listener: () => void): unknown
   connect(): Promise<unknown>
   destroy?(): unknown
   disconnect(): unknown
 }
 
-/** Opens a connection of its own, for calls that block. */
+/** Opens a second connection, for calls that block. */
 async function duplicate(client: RedisClient) {
   const second = client.duplicate() as unknown as RedisClient & Duplicate
-  // Nobody listening to it would end the process. What it means is found by calls that fail.
+  // Without a listener an error would end the process. Failing calls report the error.
   second.on('error', () => {})
   if (second.destroy) await second.connect()
   const { send, wait } = connectionOf(second)

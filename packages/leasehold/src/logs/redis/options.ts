@@ -13,15 +13,15 @@ export interface RedisLogOptions extends LogOptions {
   /** The keys of the log begin with this in braces, so that a cluster keeps them in one slot. */
   readonly namespace?: string | undefined
   /**
-   * An entry is acknowledged when so many replicas have it. If they do not say so `within` a time (1 s
-   * if not given) the outcome of the append is unknown.
+   * An entry is acknowledged when so many replicas have it. If they do not confirm it `within` this
+   * time (1 s if not given), the outcome of the append is unknown.
    */
   readonly replicas?: number | undefined
   readonly within?: Duration | undefined
 }
 
 /**
- * Opens a log in a stream of Redis 7 or Valkey, for `replicaStore`. The client is the caller's. Each
+ * Opens a log in a stream of Redis 7 or Valkey, for `replicaStore`, with the caller's client. Each
  * follower opens a connection by `duplicate()`.
  */
 export async function redisLog(client: RedisClient, options: RedisLogOptions = {}): Promise<Log> {
@@ -46,18 +46,18 @@ function promisesOf(
     engine: 'redis',
     durability: isSynced ? 'disk' : 'process',
     failoverLoses: true,
-    // A master that was replaced still answers reads, but its replicas confirm nothing to it.
+    // A replaced master still answers reads, but no replica confirms its entries.
     tailMayBeOld: replicas > 0,
     entryBytes: 1 << 20,
     timeout,
     notes: [
       isSynced
-        ? 'Redis has every entry on its disk before it answers (appendfsync always).'
+        ? 'Redis writes every entry to its disk before it answers (appendfsync always).'
         : `Redis may lose the last entries in a crash (appendonly ${appends ? 'yes' : 'no'}, appendfsync ${fsync}): set appendonly yes and appendfsync always.`,
       replicas > 0
         ? `An entry is acknowledged when ${replicas} replicas have it: a failover to one of them loses nothing. Redis chooses the replica. A read appends an entry and waits for them, too.`
-        : 'A failover to a replica loses what had not reached it. While a replaced master still answers, reads through it are old.',
-      'Replicas of the kernel notice a log that lost its end and go on with tokens above all that they have seen.',
+        : 'A failover to a replica loses entries that had not reached it. While a replaced master still answers, reads through it are old.',
+      'Replicas of the kernel notice if the log lost its end, and continue with tokens above all that they have seen.',
     ],
   }
 }

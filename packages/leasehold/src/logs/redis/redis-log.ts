@@ -8,7 +8,7 @@ import type { SnapshotParts } from '../snapshots.ts'
 import type { Commands, SecondConnection } from './client.ts'
 import { CREATE, LAST } from './scripts.ts'
 
-/** A read waits for so long. Then the follower checks that the stream is still the same. */
+/** How long a read blocks. Then the follower checks that the stream is still the same. */
 const BLOCK_MS = 1000
 
 /** The end of the stream: which stream it is, and the position of its last entry. */
@@ -17,7 +17,7 @@ interface End {
   readonly tail: Position
 }
 
-/** A log in a stream. All its keys share a hash slot, as a cluster wants it. */
+/** A log in a stream. All its keys share a hash slot, as a cluster requires. */
 export class RedisLog implements LogEngine {
   readonly promises: LogPromises
   readonly parts: SnapshotParts
@@ -49,7 +49,7 @@ export class RedisLog implements LogEngine {
   }
 
   async follow(feed: Feed): Promise<void> {
-    // A lost stream is made again, under another epoch: it ends before everything that was in it.
+    // Creates a lost stream again, with a new epoch. It then ends before all positions of the old one.
     const { epoch, tail } = await this.#ensure()
     const isOther = epoch !== this.#epoch
     this.#epoch = epoch
@@ -64,7 +64,7 @@ export class RedisLog implements LogEngine {
   async tail(): Promise<Position> {
     const end = await this.#end()
     if (end?.epoch === this.#epoch) return end.tail
-    throw new LeaseholdError('unknown-outcome', 'the stream was lost, or made anew: follow again')
+    throw new LeaseholdError('unknown-outcome', 'the stream was lost or replaced: follow again')
   }
 
   async trim(through: Position): Promise<void> {
@@ -72,7 +72,7 @@ export class RedisLog implements LogEngine {
     await this.#commands.send('XTRIM', this.#key, 'MINID', '=', `${this.#epoch}-${least}`)
   }
 
-  /** Reads the stream on a connection of its own, until the feed is closed. */
+  /** Reads the stream on the second connection, until the feed is closed. */
   async #run(feed: Feed, epoch: string, { send, wait }: SecondConnection): Promise<void> {
     const { clock, timeout, replicas } = this.#settings
     const late = `Redis did not answer within ${timeout} ms: follow again`
@@ -82,11 +82,11 @@ export class RedisLog implements LogEngine {
       const entries = await read(block)
       const [next] = entries
       if (next && replicas > 0) {
-        // Nobody may act on what a failover would lose. A connection waits for what it wrote itself.
+        // No replica may act on what a failover could lose. WAIT covers writes of this connection only.
         await inTime(send('SET', `${this.#key}:read`, ''), clock, timeout, late)
         await this.#replicated(wait)
       }
-      // Positions have no gaps: what is missing was trimmed.
+      // Positions have no gaps, so a missing entry was trimmed.
       if (next && next.position > feed.after + 1) feed.end({ cause: 'trimmed' })
       else feed.deliver(entries)
       if (next) continue
@@ -98,14 +98,14 @@ export class RedisLog implements LogEngine {
     }
   }
 
-  /** Fulfilled when enough replicas have what was written before. */
+  /** Fulfilled when enough replicas have all earlier writes of this connection. */
   async #replicated(wait: Commands['wait']): Promise<void> {
     const { replicas, within, clock, timeout } = this.#settings
     if (replicas === 0) return
-    const late = `Redis did not answer within ${timeout} ms: it may have been done`
+    const late = `Redis did not answer within ${timeout} ms: the entry may be in the log`
     const count = await inTime(wait!(replicas, within), clock, within + timeout, late)
     if (count >= replicas) return
-    const few = `it is in Redis, but only ${count} of ${replicas} replicas had it within`
+    const few = `the entry is in Redis, but only ${count} of ${replicas} replicas confirmed it within`
     const message = `${few} ${formatDuration(within)}: a failover might lose it`
     throw new LeaseholdError('unknown-outcome', message)
   }
@@ -115,11 +115,11 @@ export class RedisLog implements LogEngine {
     const id = String(await this.#commands.send('EVAL', LAST, '1', this.#key))
     if (id === 'none') return undefined
     if (/^\d+-\d+$/.test(id)) return endOf(id)
-    const message = `the key ${this.#key} is a ${id} of something else: use another namespace`
+    const message = `the key ${this.#key} is a ${id}, not a stream: something else uses it. Use another namespace`
     throw new LeaseholdError('unsupported', message)
   }
 
-  /** The next entries of this epoch, by a connection. Waits for them if `block` is not 0. */
+  /** The next entries of this epoch, read on this connection. Blocks if `block` is not 0. */
   async #read(send: Send, epoch: string, after: Position, block: number): Promise<LogEntry[]> {
     const waits = block > 0 ? ['BLOCK', `${block}`] : []
     const from = ['STREAMS', this.#key, `${epoch}-${after}`]

@@ -1,7 +1,7 @@
 /**
  * Creates the stream if it is missing. Entries have the ids `<epoch>-<position>`. A stream that was
- * lost begins again with a higher epoch, so nobody takes the new one for the old. It begins behind
- * the newest snapshot, if there is one. A namespace in which `redisStore` keeps its leases is refused.
+ * lost starts again with a higher epoch, so that no process mistakes it for the old one. It starts
+ * after the newest snapshot, if there is one. A namespace with leases of `redisStore` is refused.
  */
 export const CREATE = `#!lua
 if redis.call('EXISTS', KEYS[1]) == 1 then return end
@@ -19,7 +19,7 @@ end
 redis.call('SET', KEYS[2], string.format('%.0f', epoch))
 redis.call('XADD', KEYS[1], string.format('%.0f-%.0f', epoch, position), 'leasehold', '1')`
 
-/** The last id, or the type of the key if it is no stream. By itself XINFO would send two entries. */
+/** The last id, or the type of the key if it is not a stream. XINFO alone would return two entries. */
 export const LAST = `#!lua flags=no-writes
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'stream' then return kind end

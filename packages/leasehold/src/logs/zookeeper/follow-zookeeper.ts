@@ -4,7 +4,7 @@ import type { AppendedEntries } from '../appended-entries.ts'
 import type { Feed } from '../feed.ts'
 import { pathOf, positionAt } from './segments.ts'
 
-/** So many entries are read at a time. */
+/** How many entries are read at a time. */
 const PAGE = 64
 
 export interface FollowedLog {
@@ -15,8 +15,8 @@ export interface FollowedLog {
 }
 
 /**
- * Hears of each new entry by a watch on the whole log, and reads the entries by their names, in
- * order. Nothing is listed.
+ * Learns of each new entry by a watch on the whole log, and reads the entries by their names, in
+ * order. It lists no children.
  */
 export async function followZookeeper(log: FollowedLog, feed: Feed): Promise<void> {
   const { client, path, own } = log
@@ -40,7 +40,7 @@ export async function followZookeeper(log: FollowedLog, feed: Feed): Promise<voi
     isReading = false
   }
   const failed = (error: unknown) => {
-    // Entries have no gaps, so one that is missing was trimmed.
+    // Entries have no gaps, so a missing one was trimmed.
     if (zk.isFault(error, zk.CODE.noNode)) feed.end({ cause: 'trimmed' })
     else feed.interrupt(error)
   }
@@ -49,7 +49,7 @@ export async function followZookeeper(log: FollowedLog, feed: Feed): Promise<voi
       const position = positionAt(path, node) ?? 0
       if (position <= tail) return
       tail = position
-      // After the answer to an append that came with it: then the entry need not be read.
+      // Wait for the answer to our own append, which may be in the same packet: it saves the read.
       client.defer(() => read().catch(failed))
     },
     ended: failed,

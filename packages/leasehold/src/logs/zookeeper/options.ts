@@ -9,7 +9,7 @@ import { type StoreOptions, storeOn } from '../store-on.ts'
 import { ZookeeperLog } from './zookeeper-log.ts'
 
 export interface ZookeeperLogOptions extends LogOptions, EnsembleOptions {
-  /** The node under which everything is kept; `/leasehold` if not given. */
+  /** The node that contains everything; `/leasehold` if not given. */
   readonly root?: string | undefined
   /** The largest entry, in bytes: below `jute.maxbuffer` of all servers. 1,000,000 if not given. */
   readonly entryBytes?: number | undefined
@@ -17,14 +17,14 @@ export interface ZookeeperLogOptions extends LogOptions, EnsembleOptions {
 
 const faultOf = faultBy(FAULTS, 'ZooKeeper')
 
-/** The options in `zookeeper://user:password@host:2181,host:2181/root`. */
+/** Parses `zookeeper://user:password@host:2181,host:2181/root`. */
 export function zookeeperAddress(url: string): ZookeeperLogOptions {
   const { hosts, user, password = '', path } = addressOf(url)
   const auth = user ? { scheme: 'digest', credentials: `${user}:${password}` } : undefined
   return { servers: hosts.join(','), auth, root: path === '' ? undefined : `/${path}` }
 }
 
-/** Opens a log in ZooKeeper. Fulfilled when the ensemble has answered. */
+/** Opens a log in ZooKeeper. Fulfilled after a first answer of the ensemble. */
 export async function zookeeperLog(options: ZookeeperLogOptions): Promise<Log> {
   const settings = logSettings(options)
   const { entryBytes = 1_000_000, root = '/leasehold' } = options
@@ -47,7 +47,7 @@ export async function zookeeperLog(options: ZookeeperLogOptions): Promise<Log> {
 
 export type ZookeeperStoreOptions = ZookeeperLogOptions & StoreOptions
 
-/** A store on such a log: this process runs a replica of the kernel. */
+/** Opens a store on such a log: this process runs a replica of the kernel. */
 export function zookeeperStore(options: ZookeeperStoreOptions): Promise<LeaseStore> {
   return storeOn(zookeeperLog(options), options)
 }

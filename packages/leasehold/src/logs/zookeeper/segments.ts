@@ -1,18 +1,18 @@
 import type { Position } from '../../log/index.ts'
 
-/** So many entries are in a segment. */
+/** The number of entries in a segment. */
 export const SEGMENT = 4096
 
 /**
- * Entries are sequential nodes in segments. ZooKeeper numbers the nodes of a parent without gaps, so
- * the position of an entry gives its path, and the path its position. A segment that has its number
- * of entries is full: what is created in it later is not in the log.
+ * The path of an entry. Entries are sequential nodes in segments. ZooKeeper numbers the nodes of a
+ * parent without gaps, so the position determines the path, and the path the position. Nodes that are
+ * created in a full segment are not in the log.
  */
 export function pathOf(log: string, position: Position): string {
   return `${segmentPath(log, segmentOf(position))}/${digits((position - 1) % SEGMENT)}`
 }
 
-/** `undefined` for what is not an entry, or came after the segment was full. */
+/** `undefined` if it is not an entry, or was created after the segment was full. */
 export function positionAt(log: string, path: string): Position | undefined {
   const [segment, number] = path.slice(log.length + 1).split('/')
   if (number === undefined || Number(number) >= SEGMENT) return undefined

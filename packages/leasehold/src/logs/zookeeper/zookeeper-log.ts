@@ -11,12 +11,12 @@ const NOTHING = new Uint8Array(0)
 const NODES = ['tail', 'trimmed', 'parts', 'log']
 
 /**
- * A log in ZooKeeper, from 3.6 on. The nodes under its root:
+ * A log in ZooKeeper 3.6 or later. The nodes under its root:
  *
  * - `log/SEGMENT/NUMBER`: the entries, see `segments.ts`.
- * - `tail`: set before the end of the log or a snapshot is read. A majority has to agree to that, so
- *   the server that answers has everything that was acknowledged before. `sync` does not promise so
- *   much.
+ * - `tail`: written before the end of the log or a snapshot is read. A majority must agree to the
+ *   write, so the server that answers has everything that was acknowledged before. `sync` does not
+ *   promise that.
  * - `trimmed`: the position through which entries were deleted.
  * - `parts/NAME`: the parts of snapshots.
  */
@@ -27,7 +27,7 @@ export class ZookeeperLog implements LogEngine {
   readonly #root: string
   readonly #log: string
   readonly #own = new AppendedEntries()
-  /** The last segment that is known. */
+  /** The last known segment. */
   #segment = 0
 
   constructor(client: zk.ZookeeperClient, root: string, promises: LogPromises) {
@@ -59,7 +59,7 @@ export class ZookeeperLog implements LogEngine {
         this.#own.add(position, entry)
         return position
       }
-      // The segment is full, or others have filled and trimmed it.
+      // The segment is full, or others have already filled and trimmed it.
       if (made) await this.#nextSegment(segment)
       await this.#findSegment()
     }
@@ -79,9 +79,9 @@ export class ZookeeperLog implements LogEngine {
     const most = Math.min(through, tail)
     if (most <= trimmed) return
     const marker = zk.setData(`${this.#root}/trimmed`, Buffer.from(`${most}`), version)
-    // If another process trims now, the next trim deletes what that one does not.
+    // If another process trims at the same time, the next trim deletes the rest.
     if ((await this.#client.unless(marker, zk.CODE.badVersion)) === undefined) return
-    // In order: a process that sees a segment knows that the next one was not deleted.
+    // Delete in order: if a process sees a segment, the next one was not deleted.
     for (const segment of await this.#segments()) {
       const path = segmentPath(this.#log, segment)
       const isOver = most >= (segment + 1) * SEGMENT && segment < this.#segment
@@ -113,7 +113,7 @@ export class ZookeeperLog implements LogEngine {
     }
   }
 
-  /** Whatever is read after this on the same connection has all that was acknowledged before it. */
+  /** Later reads on the same connection see everything that was acknowledged before this. */
   #bringUpToDate(): Promise<unknown> {
     return this.#client.call(zk.setData(`${this.#root}/tail`, NOTHING))
   }
@@ -128,14 +128,14 @@ export class ZookeeperLog implements LogEngine {
       const last = (await this.#segments()).at(-1)
       this.#segment = last ?? 0
       if (last !== undefined) return
-      // Once only: the parent has its first version once.
+      // The parent has version 0 only once, so the first segment is created only once.
       const first = zk.create(segmentPath(this.#log, 0), NOTHING, this.#client.access)
       const once = zk.multi([zk.setData(this.#log, NOTHING, 0), first])
       await this.#client.unless(once, zk.CODE.badVersion)
     }
   }
 
-  /** A segment is created only while the one before it is there: so it was not deleted before. */
+  /** Creates a segment only while the previous one exists, so a deleted one is not created again. */
   async #nextSegment(full: number): Promise<void> {
     const next = zk.create(segmentPath(this.#log, full + 1), NOTHING, this.#client.access)
     const both = zk.multi([zk.check(segmentPath(this.#log, full)), next])

@@ -177,7 +177,7 @@ describeWith(ETCD, 'the etcd log on three members', () => {
       const frozen = (leader + 1) % 3
       const { endpoints } = cluster
       const order = [endpoints[frozen]!, ...endpoints.filter((_, at) => at !== frozen)]
-      const log = await open(order, { patience: 500 })
+      const log = await open(order, { memberTimeout: 500 })
       await log.append(Buffer.from('a'))
       const follower = followed(log, 0)
       await follower.count(1)
