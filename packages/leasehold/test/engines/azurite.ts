@@ -3,7 +3,7 @@ import type { EngineSpec } from './engine.ts'
 
 const require = createRequire(import.meta.url)
 
-/** Azurite, which does what the blob service of Azure does. It saves to its disk every few seconds. */
+/** Azurite, an emulator of Azure's blob service. It saves to its disk every few seconds. */
 export const AZURITE: EngineSpec = {
   name: 'azurite',
   program: process.execPath,
@@ -16,7 +16,7 @@ export const AZURITE: EngineSpec = {
   ready: /successfully listen/,
 }
 
-/** The key of the account that every Azurite has. */
+/** The public account key of every Azurite. */
 export const AZURITE_KEY =
   'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 

@@ -7,38 +7,38 @@ import { basename, delimiter, join } from 'node:path'
 import { describe, it } from 'vitest'
 
 /**
- * Real servers for tests. Each test file starts its own, on a free port of the loopback address, with
- * its data in a temporary folder; kills and restarts it as it likes; and stops it at the end.
- * `scripts/engines.sh` installs them.
+ * Real servers for tests. Each test file starts its own server on a free loopback port, with its data
+ * in a temporary folder. The test may kill and restart it, and stops it at the end.
+ * `scripts/engines.sh` installs the servers.
  */
 export interface EngineSpec {
   readonly name: string
-  /** The program to start; `undefined` where it is not on this machine. */
+  /** The program to start; `undefined` if it is not on this machine. */
   readonly program: string | undefined
-  /** What scripts/go-engines.sh builds it with. A machine without that need not have it. */
+  /** The tool with which scripts/go-engines.sh builds it. A machine without the tool need not have it. */
   readonly builtWith?: 'go'
-  /** The system's user to run it as, for a program that refuses to be run by root. */
+  /** The system user that runs it, for a program that refuses to run as root. */
   readonly user?: string
-  /** Its children do its work. */
+  /** Its child processes do its work. */
   readonly forks?: true
-  /** Makes the data that it starts with. */
+  /** Creates the data that it starts with. */
   readonly prepare?: (folder: string, user: User) => void
   readonly args: (folder: string, port: number) => readonly string[]
-  /** A line of its output that says that it is ready. */
+  /** Matches its output when it is ready. */
   readonly ready: RegExp
 }
 
-/** As `spawn` wants it; empty for the user who runs the tests. */
+/** For `spawn`; empty for the user who runs the tests. */
 export interface User {
   readonly uid?: number
   readonly gid?: number
 }
 
-/** How long a start may take, on a machine that is busy with something else. */
+/** How long a start may take on a busy machine. */
 const START_MS = 60_000
 const TAKEN = /address already in use/i
 
-/** Whoever runs the tests may be killed: the engine then ends with them, where the system can do that. */
+/** If the test process is killed, the system also kills the engine, if it has `setpriv`. */
 const setpriv = findProgram('setpriv')
 const WITH_US = setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL']
 
@@ -59,7 +59,7 @@ export class Engine {
     process.once('exit', this.#lastResort)
   }
 
-  /** A new one, started. */
+  /** Creates and starts an engine. */
   static async start(spec: EngineSpec): Promise<Engine> {
     const engine = new Engine(spec)
     try {
@@ -72,7 +72,7 @@ export class Engine {
     }
   }
 
-  /** Ends it without letting it tidy up: `SIGKILL`, or what this engine knows as a crash. */
+  /** Ends it without a clean shutdown: `SIGKILL`, or the signal that this engine treats as a crash. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#process
     this.#process = undefined
@@ -87,7 +87,7 @@ export class Engine {
     this.#process?.kill(signal)
   }
 
-  /** Stops it in its tracks, with the children that do its work, and returns when all stand still. */
+  /** Freezes it and its child processes, and returns when all are stopped. */
   async freeze(): Promise<void> {
     for (const pid of this.#pids()) {
       signalTo(pid, 'SIGSTOP')
@@ -101,8 +101,8 @@ export class Engine {
 
   /** Starts it again, on the same port with the same data. */
   async restart(): Promise<void> {
-    const said = await this.#run()
-    if (said !== undefined) throw new Error(`${this.#spec.name} does not start:\n${said}`)
+    const output = await this.#run()
+    if (output !== undefined) throw new Error(`${this.#spec.name} does not start:\n${output}`)
   }
 
   async stop(): Promise<void> {
@@ -118,19 +118,19 @@ export class Engine {
     return [pid, ...children.split(' ').filter(Boolean).map(Number)]
   }
 
-  /** Between finding a free port and taking it somebody else may have taken it. */
+  /** Tries several ports, because another process may take a free port first. */
   async #startOnFreePort(): Promise<void> {
-    let said: string | undefined
+    let output: string | undefined
     for (let attempt = 0; attempt < 5; attempt++) {
       this.port = await freePort()
-      said = await this.#run()
-      if (said === undefined) return
-      if (!TAKEN.test(said)) break
+      output = await this.#run()
+      if (output === undefined) return
+      if (!TAKEN.test(output)) break
     }
-    throw new Error(`${this.#spec.name} does not start:\n${said}`)
+    throw new Error(`${this.#spec.name} does not start:\n${output}`)
   }
 
-  /** Fulfilled when it is ready, or with what it said before it ended. */
+  /** Fulfilled when it is ready, or with its output if it ended before. */
   #run(): Promise<string | undefined> {
     const { program, args, ready } = this.#spec
     const command = [...WITH_US, program!, ...args(this.folder, this.port)]
@@ -141,18 +141,18 @@ export class Engine {
     })
     this.#process = child
     return new Promise((resolve, reject) => {
-      let said = ''
+      let output = ''
       const late = setTimeout(() => child.kill('SIGKILL'), START_MS)
-      const hear = (text: Buffer) => {
-        said += text
-        if (!ready.test(said)) return
+      const receive = (bytes: Buffer) => {
+        output += bytes
+        if (!ready.test(output)) return
         clearTimeout(late)
         resolve(undefined)
       }
-      child.stdout!.on('data', hear)
-      child.stderr!.on('data', hear)
+      child.stdout!.on('data', receive)
+      child.stderr!.on('data', receive)
       child.once('error', reject)
-      child.once('exit', () => resolve(said))
+      child.once('exit', () => resolve(output))
       child.once('exit', () => clearTimeout(late))
       late.unref()
       child.unref()
@@ -161,8 +161,8 @@ export class Engine {
 }
 
 /**
- * A group of tests that need an engine. Where it is missing they are left out, which is printed with
- * the reason; continuous integration must have it, so there that is a failure.
+ * A group of tests that need an engine. If it is missing, the tests are skipped and the reason is
+ * printed. In continuous integration a missing engine is a failure.
  */
 export function describeWith(spec: EngineSpec, name: string, tests: () => void): void {
   if (spec.program !== undefined) {
@@ -170,11 +170,11 @@ export function describeWith(spec: EngineSpec, name: string, tests: () => void):
     return
   }
   const { builtWith } = spec
-  const canBeHad = builtWith === undefined || findProgram(builtWith) !== undefined
-  const reason = canBeHad
+  const canInstall = builtWith === undefined || findProgram(builtWith) !== undefined
+  const reason = canInstall
     ? `${spec.name} is not on this machine: scripts/engines.sh installs it`
     : `${spec.name} is built with ${builtWith}, which is not on this machine`
-  if (process.env['CI'] === 'true' && canBeHad) {
+  if (process.env['CI'] === 'true' && canInstall) {
     describe(name, () => {
       it('has its engine', () => {
         throw new Error(reason)
@@ -182,31 +182,31 @@ export function describeWith(spec: EngineSpec, name: string, tests: () => void):
     })
     return
   }
-  console.warn(`left out: ${name}, because ${reason}`)
+  console.warn(`skipped: ${name}, because ${reason}`)
   describe.skipIf(spec.program === undefined)(`${name} (${reason})`, tests)
 }
 
-/** The first of these folders, or of those where programs usually are, that has the program. */
+/** Finds a program in these folders, or in those of PATH. */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
   const usual = (process.env['PATH'] ?? '').split(delimiter)
   return [...folders, ...usual].map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
-/** The program that scripts/go-engines.sh has built, the newest if there are several. */
+/** The newest program of this name that scripts/go-engines.sh has built. */
 export function findBuilt(name: string): string | undefined {
   const caches = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
   const folder = process.env['LEASEHOLD_ENGINES'] ?? join(caches, 'leasehold', 'engines')
   return foldersIn(folder).find((path) => basename(path).startsWith(`${name}-`))
 }
 
-/** What is in a folder, the last by name first; nothing if it is not there. */
+/** The content of a folder, in descending order; empty if the folder does not exist. */
 export function foldersIn(folder: string): string[] {
   if (!existsSync(folder)) return []
   const names = readdirSync(folder).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
   return names.map((name) => join(folder, name))
 }
 
-/** A child may end at any moment. */
+/** Sends a signal to a process, which may have ended. */
 function signalTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
@@ -215,13 +215,13 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Whether it is neither stopped nor ended. */
+/** Whether a process is neither stopped nor ended. */
 function runs(pid: number): boolean {
   const file = `/proc/${pid}/stat`
   return existsSync(file) && !/\) [TZX] /.test(readFileSync(file, 'utf8'))
 }
 
-/** Only root can be, and need be, another user. */
+/** Only root can, and needs to, run it as another user. */
 function userOf({ user }: EngineSpec): User {
   if (user === undefined || process.getuid?.() !== 0) return {}
   const id = (flag: string) => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }))

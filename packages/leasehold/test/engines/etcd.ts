@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { TcpProxy } from '../faults/tcp-proxy.ts'
 import { Engine, type EngineSpec, findBuilt, findProgram, freePort } from './engine.ts'
 
-/** One of several, or of one: `peers` are the addresses that they are known to each other by. */
+/** One member of a cluster: `peers` are the addresses that the members use for each other. */
 function member(
   at: number,
   listens: string,
@@ -26,7 +26,7 @@ function member(
   }
 }
 
-/** One etcd by itself. Nobody joins it: the address that it tells others is never used. */
+/** A single etcd. No member joins it, so its peer address is never used. */
 const alone = (program: string | undefined) =>
   member(0, 'http://127.0.0.1:0', ['http://127.0.0.1:1'], program)
 export const ETCD: EngineSpec = alone(findProgram('etcd'))
@@ -39,12 +39,12 @@ export const NEWER_ETCD: EngineSpec = {
 }
 
 /**
- * Three of them, as they are run in earnest. They speak to each other through lines that can be cut,
- * and are spoken to by clients through others.
+ * Three members, as in production. They reach each other through proxies that can be cut, and clients
+ * reach them through other proxies.
  */
 export class EtcdCluster {
   readonly members: readonly Engine[]
-  /** The lines to each member, for the others and for clients. */
+  /** The proxies to each member, for the other members and for clients. */
   readonly peerLines: readonly TcpProxy[]
   readonly lines: readonly TcpProxy[]
 
@@ -76,12 +76,12 @@ export class EtcdCluster {
     return new EtcdCluster(members, peerLines, lines)
   }
 
-  /** Where clients find the members, each through its line. */
+  /** The addresses for clients, each through its proxy. */
   get endpoints(): string[] {
     return this.lines.map(({ port }) => `127.0.0.1:${port}`)
   }
 
-  /** The number of the member that leads, as soon as one does. */
+  /** The number of the leader, as soon as there is one. */
   async leader(): Promise<number> {
     for (;;) {
       for (const [at, { port }] of this.members.entries()) {
@@ -102,7 +102,7 @@ export class EtcdCluster {
   }
 }
 
-/** A call that the store has no use for, to one member, by its gateway for HTTP. */
+/** A call to one member by its HTTP gateway, for what the store does not need. */
 export async function etcdCall(
   port: number,
   path: string,
@@ -118,7 +118,7 @@ export async function etcdCall(
   return answer.json()
 }
 
-/** Forgets all revisions before this one. */
+/** Compacts all revisions before this one. */
 export async function compactEtcd(port: number, revision: number): Promise<void> {
   await etcdCall(port, 'kv/compaction', { revision, physical: true })
 }

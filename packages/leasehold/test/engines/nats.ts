@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { TcpProxy } from '../faults/tcp-proxy.ts'
 import { Engine, type EngineSpec, findBuilt, findProgram, freePort } from './engine.ts'
 
-/** A NATS server with JetStream on files, by itself or as one of a cluster; `more` is configuration. */
+/** A NATS server with JetStream on files, alone or in a cluster; `more` is configuration. */
 export function natsServer(more: readonly string[] = []): EngineSpec {
   return {
     name: 'nats',
@@ -32,30 +32,30 @@ export const NEWER_NATS: EngineSpec = {
   builtWith: 'go',
 }
 
-/** What is asked for a leader: a client of the cluster. */
+/** A client of the cluster, which is asked for the leader. */
 interface Asked {
   request(subject: string): Promise<{ json<T>(): T }>
 }
 
-/** How one server reaches another one. */
+/** The proxy by which one server reaches another. */
 interface Line {
   readonly from: number
   readonly to: number
   readonly proxy: TcpProxy
 }
 
-/** All lines of one server, from and to the others. */
+/** All proxies of one server, from and to the others. */
 interface PeerLines {
   cut(): void
   heal(): void
 }
 
-/** They know each other by configuration. What they tell of each other must not lead around the lines. */
+/** Servers know each other by configuration. They must not advertise addresses that bypass the proxies. */
 const NOWHERE = '127.0.0.1:1'
 
 /**
- * Three servers, as they run in production. Between two of them are several connections, and either
- * may have opened each. So each has a line of its own to each other one, and both can be cut.
+ * Three servers, as in production. Two servers have several connections, and either may have opened
+ * each of them. So each server has its own proxy to each other one, and both can be cut.
  */
 export class NatsCluster {
   readonly members: readonly Engine[]
@@ -108,7 +108,7 @@ export class NatsCluster {
     return this.members.map(({ port }) => `127.0.0.1:${port}`)
   }
 
-  /** The server that leads a stream, as soon as one does. */
+  /** The leader of a stream, as soon as there is one. */
   async leader(client: Asked, stream: string): Promise<Engine> {
     for (;;) {
       const info = await client.request(`$JS.API.STREAM.INFO.${stream}`).catch(() => undefined)

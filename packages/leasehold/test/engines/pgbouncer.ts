@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { type EngineSpec, findProgram } from './engine.ts'
 
 /**
- * A pooler that gives a connection to PostgreSQL for a transaction at a time: what belongs to a
- * session (LISTEN, prepared statements, settings) does not last through it.
+ * A pooler that assigns a PostgreSQL connection for one transaction at a time. So session state
+ * (LISTEN, prepared statements, settings) does not survive a transaction.
  */
 export function pgbouncer(postgresPort: number): EngineSpec {
   return {

@@ -7,7 +7,7 @@ const program = findProgram(
   foldersIn('/usr/lib/postgresql').map((folder) => join(folder, 'bin')),
 )
 
-/** PostgreSQL with its default settings, in which a commit is on the disk before it is answered. */
+/** PostgreSQL with its default settings: a commit is on the disk before it is answered. */
 export const POSTGRES: EngineSpec = {
   name: 'postgres',
   program,
@@ -36,7 +36,7 @@ export const POSTGRES_UNSYNCED: EngineSpec = {
   args: (folder, port) => [...POSTGRES.args(folder, port), '-c', 'fsync=off'],
 }
 
-/** Its kind of crash: every process ends at once, nothing is tidied, and the log is replayed. */
+/** PostgreSQL's crash: all processes end at once without cleanup, and the next start replays the WAL. */
 export const POSTGRES_CRASH: NodeJS.Signals = 'SIGQUIT'
 
 export function postgresUrl(port: number): string {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type EngineSpec, findProgram } from './engine.ts'
 
-/** Redis as it must be set up to be relied upon: on the disk before it answers, and nothing evicted. */
+/** Redis with safe settings: it writes to the disk before it answers, and evicts nothing. */
 export const REDIS: EngineSpec = {
   name: 'redis',
   program: findProgram('redis-server'),
@@ -15,7 +15,7 @@ export const REDIS: EngineSpec = {
   ready: /ready to accept connections/i,
 }
 
-/** One that copies another. */
+/** A replica of another Redis. */
 export function redisReplica(masterPort: number): EngineSpec {
   const args: EngineSpec['args'] = (folder, port) => [
     ...REDIS.args(folder, port),
@@ -24,7 +24,7 @@ export function redisReplica(masterPort: number): EngineSpec {
   return { ...REDIS, name: 'redis-replica', args }
 }
 
-/** What notices that a master is gone, and puts a replica in its place. The master's name is `main`. */
+/** Sentinel: notices that a master is down and promotes a replica. The master's name is `main`. */
 export function redisSentinel(masterPort: number): EngineSpec {
   const settings = [
     `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
@@ -43,7 +43,7 @@ export function redisSentinel(masterPort: number): EngineSpec {
   }
 }
 
-/** A cluster of one, which has all slots once it was given them. */
+/** A cluster of one server. Its slots must be assigned after the start. */
 export const REDIS_CLUSTER: EngineSpec = {
   ...REDIS,
   name: 'redis-cluster',

@@ -9,10 +9,10 @@ const JARS = ['zookeeper', 'slf4j-log4j12', 'log4j-1.2'].map(
 )
 const isThere = JARS.every((jar) => existsSync(jar))
 
-/** Its tick is short, so that sessions may be: half a second is the shortest. */
+/** A short tick allows short sessions: half a second is the minimum. */
 const TICK_MS = 250
 
-/** Says when it leads or follows, or listens by itself, and nothing else. */
+/** Logs only when the server leads, follows, or listens alone. */
 const LOGGING = [
   'log4j.rootLogger=ERROR, CONSOLE',
   'log4j.logger.org.apache.zookeeper.server.quorum.QuorumPeer=INFO',
@@ -22,7 +22,7 @@ const LOGGING = [
   'log4j.appender.CONSOLE.layout.ConversionPattern=%m%n',
 ]
 
-/** One of an ensemble, where `peers` are the ports that they speak to each other by; or one alone. */
+/** One server of an ensemble, whose servers reach each other by the ports in `peers`; or one alone. */
 function member(id: number, peers: readonly (readonly [number, number])[]): EngineSpec {
   return {
     name: 'zookeeper',
@@ -49,7 +49,7 @@ function member(id: number, peers: readonly (readonly [number, number])[]): Engi
       return [
         ...[
           '-Xmx128m',
-          // It keeps the last so many transactions in memory, 500 of them if not told otherwise.
+          // How many of the last transactions it keeps in memory; 500 by default.
           '-Dzookeeper.commitLogCount=50',
           '-XX:+UseSerialGC',
           '-XX:TieredStopAtLevel=1',
@@ -63,10 +63,10 @@ function member(id: number, peers: readonly (readonly [number, number])[]): Engi
   }
 }
 
-/** One by itself. */
+/** A single server. */
 export const ZOOKEEPER: EngineSpec = member(1, [])
 
-/** Three of them, as they are run in earnest. */
+/** Three servers, as in production. */
 export class Ensemble {
   readonly members: readonly Engine[]
 
@@ -92,7 +92,7 @@ export class Ensemble {
     return this.members.map(({ port }) => `127.0.0.1:${port}`).join(',')
   }
 
-  /** The one that leads, as soon as one does. */
+  /** The leader, as soon as there is one. */
   async leader(): Promise<Engine> {
     for (;;) {
       const roles = await Promise.all(this.members.map(({ port }) => ask(port, 'srvr')))
@@ -107,7 +107,7 @@ export class Ensemble {
   }
 }
 
-/** ZooKeeper's commands of four letters. Nothing is said by one that is down or frozen. */
+/** Sends a four-letter command. The answer is empty if the server is down or frozen. */
 async function ask(port: number, word: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' })
   socket.setTimeout(1000, () => socket.destroy())
