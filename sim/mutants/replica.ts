@@ -125,7 +125,7 @@ export const REPLICA: readonly Mutant[] = [
 
   planted('a joining replica takes what it has not seen renewed for dead', [
     'replica/lease-timers.js',
-    'this.#promisedUntil.set(slot, this.now + lease.ttl + lease.grace);',
+    'this.#promisedUntil.set(slot, this.now + boundOf(lease.ttl + lease.grace, lifeLeft(slot)));',
     'this.#renewed.set(slot, 0);\n            this.#deadlines.schedule(slot);',
   ]),
   tested(
@@ -171,6 +171,11 @@ export const REPLICA: readonly Mutant[] = [
     'a snapshot is saved of entries that the log has lost',
     { file: 'lost-tail', name: 'is not resent if its entry arrives late, before the new epoch' },
     ['replica/snapshots.ts', 'if (loads !== this.#loads) return', ''],
+  ),
+  tested(
+    'a lease without a ttl outlives its maximum life',
+    { file: 'lives', name: 'ends with its maximum life, though every replica has joined since' },
+    ['replica/lease-timers.ts', 'return span === Infinity ? lifeAtMost : span', 'return span'],
   ),
   tested(
     'the checksum leaves out a field',

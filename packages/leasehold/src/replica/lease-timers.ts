@@ -56,13 +56,14 @@ export class LeaseTimers implements DeadlineSource {
 
   /**
    * The lease in this slot was renewed by a member that counts this much left of its life; `Infinity`
-   * if there is no limit. The holder was promised no more, so this replica waits for as long. It also
-   * adopts a lower count: a replica that joined late counts too much, and no replica counts too little.
+   * if there is no limit. `lifeAtMost` is what the log says of it. The holder was promised no more, so
+   * this replica waits for as long. It also adopts a lower count: a replica that joined late counts too
+   * much, and no replica counts too little.
    */
-  renewed(slot: number, lifeLeft: number): void {
+  renewed(slot: number, lifeLeft: number, lifeAtMost: number): void {
     const span = this.#span.get(slot)
     this.#renewed.set(slot, this.now)
-    this.#promisedUntil.set(slot, this.now + Math.min(lifeLeft, span))
+    this.#promisedUntil.set(slot, this.now + Math.min(lifeLeft, boundOf(span, lifeAtMost)))
     this.#endOfLife.set(slot, Math.min(this.#endOfLife.get(slot), this.now + lifeLeft))
     if (this.#proposeAgainAt.get(slot) === 0 && lifeLeft >= span) return
     this.#proposeAgainAt.set(slot, 0)
@@ -76,7 +77,7 @@ export class LeaseTimers implements DeadlineSource {
   restore(kernel: Kernel, lifeLeft: (slot: number) => number): void {
     const granted = (_: Revision, slot: number, lease: GrantedLease): void => {
       this.#add(slot, lease, lifeLeft(slot))
-      this.#promisedUntil.set(slot, this.now + lease.ttl + lease.grace)
+      this.#promisedUntil.set(slot, this.now + boundOf(lease.ttl + lease.grace, lifeLeft(slot)))
     }
     kernel.describe(0, kernel.slots, { ...DISCARD_CHANGES, granted })
   }
@@ -149,4 +150,9 @@ export class LeaseTimers implements DeadlineSource {
   #lifeEnds(slot: number): number {
     return Math.max(this.#endOfLife.get(slot), this.#promisedUntil.get(slot))
   }
+}
+
+/** How long its holder may continue without a renewal. A lease without a ttl may still have a life. */
+function boundOf(span: number, lifeAtMost: number): number {
+  return span === Infinity ? lifeAtMost : span
 }

@@ -310,7 +310,7 @@ export class Machine {
     this.kernel.bySlot.renew(slot, this.time)
     this.#renewedPosition.set(slot, this.#applying)
     this.#lifeLeft.set(slot, Math.min(this.#lifeLeft.get(slot), lifeLeft))
-    this.timers.renewed(slot, lifeLeft)
+    this.timers.renewed(slot, lifeLeft, this.#lifeLeft.get(slot))
     this.checksum.renewed(slot, this.#applying, this.#lifeLeft.get(slot))
   }
 

@@ -80,6 +80,48 @@ describe('the period of a break', () => {
   })
 })
 
+describe('a lease that needs no renewal', () => {
+  const grant = { holder: 'h', ttl: Infinity, maxLife: 5000 }
+
+  it('ends with its maximum life, though every replica has joined since', async () => {
+    const shared = new MemoryLog()
+    const clock = new TestClock()
+    const options = { clock, coalesce: 0, snapshotBytes: 400 }
+    const old = await replicaStore(shared.open(), options)
+    const { lease } = (await old.grant(grant)) as { lease: string }
+    const position = await shared.open().tail()
+    for (let at = 0; at < 20; at++) {
+      await old.grant({ holder: 'h', ttl: 60_000 })
+      await clock.settle()
+    }
+    expect((await shared.open().loadSnapshot())!.position).toBeGreaterThan(position)
+    const late = await replicaStore(shared.open(), options)
+    await old.close()
+    await clock.advance(4900)
+    expect((await late.read({ lease })).lease).toBeDefined()
+    await clock.advance(200)
+    expect((await late.read({ lease })).lease).toBeUndefined()
+    await late.close()
+  })
+
+  it('ends with it after a lost tail, too', async () => {
+    const shared = new MemoryLog()
+    const clock = new TestClock()
+    const store = await replicaStore(shared.open(), { clock, coalesce: 0 })
+    const { lease } = (await store.grant(grant)) as { lease: string }
+    const position = await shared.open().tail()
+    await store.grant({ holder: 'h', ttl: 60_000 })
+    shared.loseAfter(position)
+    const next = store.grant({ holder: 'h', ttl: 60_000 })
+    await clock.advance(1000)
+    await next
+    expect((await store.read({ lease })).lease).toBeDefined()
+    await clock.advance(5100)
+    expect((await store.read({ lease })).lease).toBeUndefined()
+    await store.close()
+  })
+})
+
 describe('the time of a log', () => {
   it('stands still while no replica runs, whatever the wall clock says', async () => {
     const shared = new MemoryLog()

@@ -11,7 +11,7 @@ describe('the timers of a replica', () => {
     timers.granted(1, 0, { ...LEASE, ttl: 1000, grace: 50, endOfLife: Infinity })
     expect(timers.due(1149, 10)).toEqual([])
     timers.now = 1149
-    timers.renewed(0, Infinity)
+    timers.renewed(0, Infinity, Infinity)
     expect(timers.due(2198, 10)).toEqual([])
     expect(timers.due(2199, 10)).toEqual([0])
   })
@@ -21,7 +21,7 @@ describe('the timers of a replica', () => {
     timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 600 })
     timers.now = 400
     // The member that renewed it applied the grant later, so it promised more than is left here.
-    timers.renewed(0, 300)
+    timers.renewed(0, 300, 300)
     expect(timers.due(699, 10)).toEqual([])
     expect(timers.due(700, 10)).toEqual([0])
   })
@@ -30,7 +30,7 @@ describe('the timers of a replica', () => {
     const timers = new LeaseTimers()
     timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 600 })
     timers.now = 400
-    timers.renewed(0, Infinity)
+    timers.renewed(0, Infinity, Infinity)
     expect(timers.due(899, 10)).toEqual([])
     expect(timers.due(900, 10)).toEqual([0])
     expect(timers.isAtEndOfLife(0)).toBe(true)
@@ -40,7 +40,7 @@ describe('the timers of a replica', () => {
     const timers = new LeaseTimers()
     timers.granted(1, 0, { ...LEASE, ttl: 500, grace: 0, endOfLife: 10_000 })
     timers.now = 400
-    timers.renewed(0, 300)
+    timers.renewed(0, 300, 300)
     expect(timers.remaining(0)).toBe(300)
     expect(timers.due(699, 10)).toEqual([])
     expect(timers.due(700, 10)).toEqual([0])
@@ -95,7 +95,7 @@ describe('the timers of many leases with one deadline', () => {
     timers.granted(1, 0, { ...LEASE, ttl: 10, grace: 0, endOfLife: Infinity })
     expect(timers.due(10, 10)).toEqual([0])
     timers.now = 11
-    timers.renewed(0, Infinity)
+    timers.renewed(0, Infinity, Infinity)
     expect(timers.due(20, 10)).toEqual([])
     expect(timers.due(21, 10)).toEqual([0])
   })
