@@ -114,14 +114,22 @@ describe('settings', () => {
       margin: undefined,
       callTimeout: 5000,
       jitter: 0.1,
-      token: undefined,
+      accessToken: undefined,
     })
   })
 
   it('are taken as they are given, their bounds included', () => {
     const holder = 'x'.repeat(256)
-    const given = { holder, drift: 0.5, jitter: 0, margin: 0, callTimeout: 1, token: 'secret' }
+    const given = {
+      holder,
+      drift: 0.5,
+      jitter: 0,
+      margin: 0,
+      callTimeout: 1,
+      accessToken: 'secret',
+    }
     expect(settingsOf(given)).toMatchObject(given)
+    expect(settingsOf({ token: 'old spelling' })).toMatchObject({ accessToken: 'old spelling' })
     expect(settingsOf({ drift: 0, jitter: 0.5 })).toMatchObject({ drift: 0, jitter: 0.5 })
   })
 

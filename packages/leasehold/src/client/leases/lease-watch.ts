@@ -31,6 +31,8 @@ export class LeaseWatch implements TimerTask {
   #isClosed = false
   #failures = 0
   readonly #early = new Map<Token, EarlyNotice>()
+  /** Tokens released since the watch was opened, until its first notice, which may list them. */
+  #released: Set<Token> | undefined = undefined
 
   constructor(core: ClientCore, lease: KeptLease) {
     this.#core = core
@@ -40,6 +42,7 @@ export class LeaseWatch implements TimerTask {
   open(): void {
     if (this.#isClosed) return
     this.#watch?.close()
+    this.#released = new Set()
     try {
       const watch = this.#core.store.watch({ lease: this.#lease.id }, (notice) => {
         if (this.#watch === watch) this.#onNotice(notice)
@@ -61,6 +64,11 @@ export class LeaseWatch implements TimerTask {
     this.#watch = undefined
     this.#core.timers.drop(this)
     this.#early.clear()
+  }
+
+  /** A release of this claim is on its way. */
+  released(token: Token): void {
+    this.#released?.add(token)
   }
 
   /** What notices already said of a claim that has just been answered. */
@@ -117,6 +125,8 @@ export class LeaseWatch implements TimerTask {
   /** The store lists all claims of the lease as of a revision. */
   #onStanding(revision: number, claims: readonly OwnClaim[]): void {
     const lease = this.#lease
+    const released = this.#released
+    this.#released = undefined
     const standing = new Map<Token, { keys: Key[]; holds: boolean }>()
     for (const { key, token, holds } of claims) {
       const entry = standing.get(token)
@@ -130,7 +140,7 @@ export class LeaseWatch implements TimerTask {
       lease.claimRemoved(entry.claimToken, undefined, undefined)
     }
     for (const [token, { keys, holds }] of standing) {
-      if (lease.holds.has(token)) continue
+      if (lease.holds.has(token) || released?.has(token)) continue
       const acquisition = lease.waiting.get(token)
       if (acquisition !== undefined) {
         if (holds) acquisition.onTurn()

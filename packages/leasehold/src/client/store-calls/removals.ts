@@ -34,6 +34,7 @@ export class ReleaseCall extends StoreCall<Changed, void> {
     super(core)
     this.#lease = lease
     this.#request = { lease: lease.id, keys, token }
+    lease.watch.released(token)
   }
 
   get pointless(): boolean {
