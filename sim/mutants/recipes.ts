@@ -20,7 +20,7 @@ export const IN_RECIPES: readonly Mutant[] = [
     mutant(
       'a candidate gives up after the first failure',
       'recipes/election/election.js',
-      'await this.#rest(restAfter(failures++, this.#client.random), until, signal, error);',
+      'await this.#rest(backoff(failures++, this.#client.random), until, signal, error);',
       'throw error;',
     ),
   ),

@@ -4,19 +4,19 @@ import { type Mutant, mutant, rare } from './mutant.js'
 export const STREAM: readonly Mutant[] = [
   mutant(
     'a tied lease outlives its connection',
-    'server/stream/ties.js',
+    'server/stream/tied-leases.js',
     'for (const lease of this.#release(bond))\n            this.#revoke(lease);',
     'this.#release(bond);',
   ),
   mutant(
     'linger is ignored',
-    'server/stream/ties.js',
+    'server/stream/tied-leases.js',
     'if (saidGoodbye || bond.linger === 0 || isEmpty)',
     'if (true)',
   ),
   mutant(
     'who comes back within the linger loses all the same',
-    'server/stream/ties.js',
+    'server/stream/tied-leases.js',
     'bond.timer?.cancel();\n        bond.linger = linger;',
     'bond.linger = linger;',
   ),
@@ -25,8 +25,8 @@ export const STREAM: readonly Mutant[] = [
     mutant(
       'an old stream takes the ties of the new one along',
       'server/stream/connection.js',
-      'if (this.#bond === undefined || !wasNewest)',
-      'if (this.#bond === undefined)',
+      'if (this.#tiedClient === undefined || !wasNewest)',
+      'if (this.#tiedClient === undefined)',
     ),
   ),
   mutant(
