@@ -1,5 +1,5 @@
 import type { EventLog } from '../kernel/index.ts'
-import type { Event, Notice, Observer, Watch } from '../port/index.ts'
+import { callObserver, type Event, type Notice, type Observer, type Watch } from '../port/index.ts'
 
 /** One watch. After `close` it gets no notice. */
 export class Watcher implements Watch {
@@ -15,12 +15,7 @@ export class Watcher implements Watch {
   notify(notice: Notice): void {
     if (!this.#open) return
     if (isLast(notice)) this.close()
-    try {
-      this.#observer(notice)
-    } catch (error) {
-      // The other watches must still be notified, but the error should not disappear.
-      process.emitWarning(error instanceof Error ? error : new Error(String(error)))
-    }
+    callObserver(this.#observer, notice)
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { importFaults, serverImportFaults } from './import-rules.ts'
 import { filesUnder, readSource } from './source-files.ts'
@@ -9,6 +10,42 @@ describe('imports', () => {
   it('point downwards only, through the doors, to no package', () => {
     expect(sources.length).toBeGreaterThan(50)
     expect(sources.flatMap((file) => importFaults(file, SRC))).toEqual([])
+  })
+})
+
+/** The chains of imports in the built code that lead back to where they began. Types are gone there. */
+function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const cycles: string[] = []
+  const done = new Set<string>()
+  const visit = (file: string, chain: readonly string[]) => {
+    if (chain.includes(file)) cycles.push([...chain.slice(chain.indexOf(file)), file].join(' → '))
+    else if (!done.has(file)) {
+      for (const next of imports.get(file) ?? []) visit(next, [...chain, file])
+      done.add(file)
+    }
+  }
+  for (const file of imports.keys()) visit(file, [])
+  return cycles
+}
+
+describe('imports of the built code', () => {
+  it('form no cycle', () => {
+    const built = filesUnder('packages/leasehold/dist', /\.js$/)
+    const imports = built.map(({ path, text }) => {
+      const found = text.matchAll(/^(?:import|export)\b[^;]*?'(\.[^']+)';/gm)
+      return [path, [...found].map(([, to]) => posix.join(posix.dirname(path), to!))] as const
+    })
+    expect(built.length).toBeGreaterThan(50)
+    expect(cyclesOf(new Map(imports))).toEqual([])
+  })
+
+  it('are found to form one', () => {
+    const imports = new Map([
+      ['a', ['b', 'c']],
+      ['b', ['c']],
+      ['c', ['b']],
+    ])
+    expect(cyclesOf(imports)).toEqual(['b → c → b'])
   })
 })
 

@@ -1,18 +1,5 @@
 import { type Clock, LeaseholdError, type Timer } from '../../port/index.ts'
 
-/** The answer, or a rejection if it has not arrived by the deadline. Keeps the process running. */
-export function answerBy<Answer>(
-  clock: Clock,
-  deadline: number,
-  answer: Promise<Answer>,
-  late: () => LeaseholdError,
-): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.timer(deadline, () => reject(late()), true)
-    answer.then(resolve, reject).finally(() => timer.cancel())
-  })
-}
-
 /** A call that must be settled by its deadline. */
 export interface Due {
   readonly deadline: number

@@ -1,5 +1,5 @@
-import type { Clock } from '../../port/index.ts'
-import { answerBy, unanswered } from './call-deadlines.ts'
+import { type Clock, withTimeout } from '../../port/index.ts'
+import { unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
 import { faultOf, isConflict, isLost } from './faults.ts'
 import type { Settings } from './options.ts'
@@ -66,7 +66,7 @@ export class Database {
     answer: Promise<Answer>,
     deadline = this.#clock.now() + this.#timeout,
   ): Promise<Answer> {
-    return answerBy(this.#clock, deadline, answer, () => {
+    return withTimeout(this.#clock, deadline, answer, () => {
       this.onFailure()
       return unanswered(this.#timeout)
     })

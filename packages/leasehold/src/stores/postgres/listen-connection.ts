@@ -1,5 +1,11 @@
-import { type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
-import { answerBy, unanswered } from './call-deadlines.ts'
+import {
+  type Clock,
+  LeaseholdError,
+  type Random,
+  type Timer,
+  withTimeout,
+} from '../../port/index.ts'
+import { unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
 import type { Database } from './database.ts'
 import { faultOf } from './faults.ts'
@@ -89,7 +95,7 @@ export class ListenConnection {
     this.#listening ??= this.#begin().finally(() => {
       this.#listening = undefined
     })
-    return answerBy(clock, clock.now() + timeout, this.#listening, () => unanswered(timeout))
+    return withTimeout(clock, clock.now() + timeout, this.#listening, () => unanswered(timeout))
   }
 
   async #begin(): Promise<void> {

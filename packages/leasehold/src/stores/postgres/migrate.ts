@@ -1,5 +1,5 @@
-import { LeaseholdError } from '../../port/index.ts'
-import { answerBy, unanswered } from './call-deadlines.ts'
+import { LeaseholdError, withTimeout } from '../../port/index.ts'
+import { unanswered } from './call-deadlines.ts'
 import type { Connection } from './client.ts'
 import { faultOf, OTHER_FORM } from './faults.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, schemaOf } from './options.ts'
@@ -78,7 +78,7 @@ export async function prepareSchema(given: Settings): Promise<readonly string[]>
 /** A connection on which no statement takes forever: a database may accept it and never answer. */
 function impatient({ connection, clock, timeout }: Settings): Connection {
   const within = <Answer>(ms: number, answer: Promise<Answer>) =>
-    answerBy(clock, clock.now() + ms, answer, () => unanswered(ms))
+    withTimeout(clock, clock.now() + ms, answer, () => unanswered(ms))
   return {
     ...connection,
     ask: (text, values, name) => within(timeout, connection.ask(text, values, name)),

@@ -1,4 +1,5 @@
 import {
+  callObserver,
   type End,
   LeaseholdError,
   type Notice,
@@ -54,12 +55,7 @@ abstract class Watcher implements Watch {
     if (!this.#open) return
     const { type } = notice
     if (type === 'gone' || type === 'compacted' || type === 'interrupted') this.close()
-    try {
-      this.#observer(notice)
-    } catch (error) {
-      // The other watches must still be notified, but the error should not disappear.
-      process.emitWarning(error instanceof Error ? error : new Error(String(error)))
-    }
+    callObserver(this.#observer, notice)
   }
 }
 

@@ -1,4 +1,10 @@
-import type { LeaseholdError, Notice, Observer, Watch } from '../../port/index.ts'
+import {
+  callObserver,
+  type LeaseholdError,
+  type Notice,
+  type Observer,
+  type Watch,
+} from '../../port/index.ts'
 
 /** One watch. After its end it gets no notice. */
 export class OpenWatch implements Watch {
@@ -29,11 +35,6 @@ export class OpenWatch implements Watch {
     if (!this.#open) return
     const { type } = notice
     if (type === 'gone' || type === 'compacted' || type === 'interrupted') this.close()
-    try {
-      this.#observer(notice)
-    } catch (error) {
-      // The other watches must still be notified, but the error should not disappear.
-      process.emitWarning(error instanceof Error ? error : new Error(String(error)))
-    }
+    callObserver(this.#observer, notice)
   }
 }

@@ -1,5 +1,5 @@
 import type { SecureContextOptions } from 'node:tls'
-import { type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
+import { backoff, type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
 import { errorFrom } from './answers.ts'
 import {
   CLOSE,
@@ -11,8 +11,8 @@ import {
 } from './protocol.ts'
 import type { WebSocketEvents, WebSocketOptions } from './web-socket.ts'
 
-const REST_MIN_MS = 20
-const REST_MAX_MS = 2000
+const RETRY_MIN_MS = 20
+const RETRY_MAX_MS = 2000
 /** A stream that was open for this long was good: the next failure starts a new backoff. */
 const GOOD_MS = 1000
 /** More than a server queues for one client. A larger message could not be a string at all. */
@@ -173,13 +173,9 @@ export class ServerConnection {
     }
     this.#state = 'connecting'
     if (wasUp && clock.now() - this.#upSince >= GOOD_MS) this.#failures = 0
-    this.#timer = clock.timer(clock.now() + this.#rest(), () => this.connect(), !this.#everUp)
+    const wait = backoff(this.#failures++, this.#options.random, RETRY_MIN_MS, RETRY_MAX_MS)
+    this.#timer = clock.timer(clock.now() + wait, () => this.connect(), !this.#everUp)
     if (wasUp) this.#events.down()
-  }
-
-  #rest(): number {
-    const longest = Math.min(REST_MIN_MS * 2 ** this.#failures++, REST_MAX_MS)
-    return longest * (0.5 + 0.5 * this.#options.random.next())
   }
 }
 

@@ -1,5 +1,6 @@
 import {
   type Clock,
+  callObserver,
   LeaseholdError,
   type Notice,
   type Observer,
@@ -69,7 +70,7 @@ export class Watches {
     } else if (type === 'gone' || type === 'compacted' || type === 'interrupted') {
       this.#watches.delete(id)
     }
-    tell(watch.observer, notice)
+    callObserver(watch.observer, notice)
   }
 
   up(): void {
@@ -111,17 +112,9 @@ export class Watches {
 
   #interrupt(concerns: (watch: OpenWatch) => boolean, error: LeaseholdError): void {
     for (const watch of [...this.#watches.values()].filter(concerns)) {
-      if (this.#watches.delete(watch.id)) tell(watch.observer, { type: 'interrupted', error })
+      if (this.#watches.delete(watch.id))
+        callObserver(watch.observer, { type: 'interrupted', error })
     }
-  }
-}
-
-/** The other watches must still be notified, but the error should not disappear. */
-function tell(observer: Observer, notice: Notice): void {
-  try {
-    observer(notice)
-  } catch (error) {
-    process.emitWarning(error instanceof Error ? error : new Error(String(error)))
   }
 }
 
