@@ -12,7 +12,7 @@ export function faultBy(rules: readonly FaultRule[], engine: string): FaultOf {
     const description = message || String(code ?? error)
     const rule = rules.find(([mark]) => mark.test(`${name} ${code}: ${message}`))
     if (rule) return new LeaseholdError(rule[1], `${rule[2]} (${description})`, { cause: error })
-    const unknown = `${engine} failed (${description}): the call may have been carried out`
+    const unknown = `${engine} gave no answer (${description}): the call may have been carried out`
     return new LeaseholdError('unknown-outcome', unknown, { cause: error })
   }
 }
