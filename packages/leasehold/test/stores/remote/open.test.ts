@@ -40,7 +40,7 @@ describe('a store that is being opened', () => {
     ['nonsense', {}, /^server "nonsense"/],
     ['ftp://h', {}, /^server "ftp:/],
     ['xhttp://h', {}, /^server "xhttp:/],
-    ['http://h', { token: 'a\nb' }, /^token /],
+    ['http://h', { accessToken: 'a\nb' }, /^accessToken /],
     ['http://h', { headers: { 'a b': 'c' } }, /^header "a b" /],
     ['http://h', { headers: { a: 'b\r\nc' } }, /^header "a" /],
     ['http://h', { headers: { a: undefined as never } }, /^header "a" /],
