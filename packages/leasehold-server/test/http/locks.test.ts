@@ -1,4 +1,5 @@
 import { memoryStore } from 'leasehold/memory'
+import { TestClock } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { changedStore, Gate } from '../changed-store.ts'
 import { closed, Scene, until } from './scene.ts'
@@ -138,19 +139,15 @@ describe('a lock over HTTP', () => {
   })
 
   it('keeps the lease of one who waits longer than its ttl', async () => {
-    const first = await take('patient')
-    const waiting = scene.ask('POST /v1/locks/patient?ttl=60ms&wait=20s')
-    await scene.claims('patient', 2)
-    const { claims } = await scene.store.read({ key: 'patient' })
-    const { lease } = claims[1]!
-    const before = (await scene.store.read({ lease })).lease!.renewedAt
-    // Renewed many times its ttl later, told by the store's own clock.
-    for (let renewedAt = before; renewedAt < before + 200; ) {
-      renewedAt = (await scene.store.read({ lease })).lease!.renewedAt
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-    await scene.ask(`DELETE /v1/locks/patient?lease=${first.lease}`)
+    const clock = new TestClock()
+    const own = await Scene.open({ clock, store: memoryStore({ clock }) })
+    const first = (await own.ask('POST /v1/locks/k?ttl=1h')).body
+    const waiting = own.ask('POST /v1/locks/k?ttl=6s&wait=5m')
+    await own.claims('k', 2)
+    for (let second = 0; second < 60; second++) await clock.advance(1000)
+    await own.ask(`DELETE /v1/locks/k?lease=${first.lease}`)
     expect((await waiting).status).toBe(201)
+    await own.close()
   })
 
   it('leaves no claim of one whose connection breaks while it waits', async () => {
