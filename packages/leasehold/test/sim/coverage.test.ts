@@ -12,7 +12,8 @@ const CLIENT = 'packages/leasehold/src/client'
 
 /** What no actor uses, and why. */
 const EXEMPT: Readonly<Record<string, string>> = {
-  'open.token': 'It is for the address of a server, and a world has none.',
+  'open.accessToken': 'It is for the address of a server, and a world has none.',
+  'open.token': 'The old spelling of accessToken.',
   'open.logger': 'It decides nothing.',
   'open.telemetry': 'It decides nothing.',
 }
@@ -54,11 +55,11 @@ function wanted(): string[] {
     ...named('watch.', PORT, 'WatchTarget'),
     ...kindsOf(PORT, 'export type Notice', /type: '([\w-]+)'/g).map((kind) => `notice.${kind}`),
     ...named('open.', `${CLIENT}/settings.ts`, 'ClientOptions'),
-    ...named('leasehold.lock.', `${CLIENT}/timing.ts`, 'TimingOptions'),
-    ...named('leasehold.lock.', `${CLIENT}/client.ts`, 'HoldOptions'),
+    ...named('leasehold.lock.', `${CLIENT}/leases/timings.ts`, 'TimingOptions'),
+    ...named('leasehold.lock.', `${CLIENT}/acquire/lease-sources.ts`, 'HoldOptions'),
     ...named('leasehold.lock.', 'packages/leasehold/src/recipes/lock.ts', 'LockOptions'),
-    ...named('hold.', `${CLIENT}/hold.ts`, 'Hold'),
-    ...kindsOf(`${CLIENT}/timing.ts`, 'export const STRATEGIES', /^ {2}(\w+): \{ ttl/gm)
+    ...named('hold.', `${CLIENT}/leases/hold.ts`, 'Hold'),
+    ...kindsOf(`${CLIENT}/leases/timings.ts`, 'export const STRATEGIES', /^ {2}(\w+): \{ ttl/gm)
       .filter((kind) => kind !== 'lock')
       .map((kind) => `leasehold.lock.strategy=${kind}`),
     ...['lock', 'tryLock', 'withLock', 'reclaim', 'close'].map((method) => `leasehold.${method}`),

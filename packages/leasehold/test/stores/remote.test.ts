@@ -45,11 +45,11 @@ describe('the credentials and headers of a store', () => {
     )
 
   it.each([['secret\n'], ['sécret — long']])(
-    'are checked: a token of %j is refused by name, and not shown',
-    async (token) => {
-      const { code, message } = (await refused({ token }))!
+    'are checked: an access token of %j is refused by name, and not shown',
+    async (accessToken) => {
+      const { code, message } = (await refused({ accessToken }))!
       expect(code).toBe('invalid-argument')
-      expect(message).toMatch(/^token /)
+      expect(message).toMatch(/^accessToken /)
       expect(message).not.toContain('cret')
     },
   )

@@ -68,7 +68,7 @@ for (const [spec, name, startOn] of ENGINES) {
         await server.end('SIGTERM')
       }
       await expect(Served.on(`${address}&form=table`)).rejects.toThrowError(
-        'form in the address of the store is "table": write native or log',
+        'form in the store address is "table": use native or log',
       )
     }, 120_000)
   })

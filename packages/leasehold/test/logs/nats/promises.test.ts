@@ -23,7 +23,7 @@ describe('what the NATS log promises of a failover', () => {
     (version) => {
       const { failoverLoses, notes } = promised(version)
       expect(failoverLoses).toBe(true)
-      expect(notes.join()).toMatch(`NATS ${version}: a server that led`)
+      expect(notes.join()).toMatch(`NATS ${version}: a leader that froze`)
       expect(notes.join()).toContain('Use NATS 2.12 or later')
     },
   )
