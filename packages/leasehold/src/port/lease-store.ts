@@ -430,6 +430,10 @@ export interface OwnClaim {
   readonly holds: boolean
 }
 
+/**
+ * What a watch reports. A store may leave out what a later notice of a lease watch overtakes: that a
+ * claim held, if it was removed; a deadline that was replaced; and everything before `gone`.
+ */
 export type Notice =
   /** The first notice of a prefix watch: it will report everything after this revision. */
   | { readonly type: 'watching'; readonly revision: Revision }

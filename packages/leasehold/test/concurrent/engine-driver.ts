@@ -8,7 +8,7 @@ const PATIENCE_MS = 8000
 export class EngineDriver implements Driver {
   readonly stores: readonly LeaseStore[]
   readonly prefix: string
-  readonly rules: Rules = { inOrder: 'none', times: 'none', holdsMayBeMissed: true }
+  readonly rules: Rules = { inOrder: 'none', times: 'none', overtakenMayBeMissed: true }
 
   constructor(stores: readonly LeaseStore[], prefix: string) {
     this.stores = stores

@@ -81,6 +81,28 @@ async function lostGrants(isLate: boolean): Promise<History> {
   return history
 }
 
+/** A lease is given a final deadline, then another one, and is ended. Its watch gets all notices. */
+async function watchedEnd(): Promise<{ readonly history: History; readonly watch: Entry }> {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const history = new History()
+  const grant = history.begin(0, { method: 'grant', argument: grantOf(0) }, clock.now())
+  const answer = await store.grant(grantOf(0))
+  if (answer.outcome !== 'granted') throw new Error('the key is free')
+  history.end(grant, { is: 'answered', answer })
+  const target = { lease: answer.lease }
+  const watch = history.begin(0, { method: 'watch', argument: target }, clock.now())
+  store.watch(target, (notice) => history.receive(watch, notice))
+  for (const after of [30_000, 20_000, 0]) {
+    const revocation = { target, after }
+    const entry = history.begin(0, { method: 'revoke', argument: revocation }, clock.now())
+    history.end(entry, { is: 'answered', answer: await store.revoke(revocation) })
+  }
+  await clock.advance(1)
+  await store.close()
+  return { history, watch }
+}
+
 function grantOf(at: number) {
   return { holder: `holder ${at}`, ttl: 60_000, claims: [{ key: 'a' }] }
 }
@@ -106,5 +128,37 @@ describe('the judge of concurrent calls', () => {
   it('does not carry out an unanswered call after a moment without calls in flight', async () => {
     const history = await lostGrants(true)
     expect(() => judge(history, rules)).toThrow('no order of the calls explains')
+  })
+
+  describe('of a watch that reports only what still counts', () => {
+    const lenient: Rules = { ...rules, overtakenMayBeMissed: true }
+
+    it('accepts a missing deadline that was replaced', async () => {
+      const { history, watch } = await watchedEnd()
+      expect(watch.received.map(({ type }) => type)).toEqual([
+        'standing',
+        'capped',
+        'capped',
+        'gone',
+      ])
+      watch.received.splice(1, 1)
+      expect(() => judge(history, lenient)).not.toThrow()
+      expect(() => judge(history, rules)).toThrow('but the model reports')
+    })
+
+    it('accepts that nothing was reported before the end', async () => {
+      const { history, watch } = await watchedEnd()
+      watch.received.splice(1, 2)
+      expect(() => judge(history, lenient)).not.toThrow()
+      expect(() => judge(history, rules)).toThrow('but the model reports')
+    })
+
+    it('does not accept a missing end, or a missing last deadline without the end', async () => {
+      const { history, watch } = await watchedEnd()
+      watch.received.pop()
+      expect(() => judge(history, lenient)).toThrow('it did not get [{"type":"gone"')
+      watch.received.pop()
+      expect(() => judge(history, lenient)).toThrow('it did not get [{"type":"capped"')
+    })
   })
 })

@@ -5,10 +5,11 @@ import { byToken, type NameMatcher } from './name-matcher.ts'
 
 export interface NoticeRules {
   /**
-   * A watch on a lease need not report that a claim held if the claim was removed before it could be
-   * reported.
+   * A watch on a lease need not report what no longer counts when it could be reported: that a claim
+   * held, if it was removed; a final deadline, if another one replaced it; anything, if the lease has
+   * ended.
    */
-  readonly holdsMayBeMissed?: boolean | undefined
+  readonly overtakenMayBeMissed?: boolean | undefined
 }
 
 /** What is wrong with the notices of a watch: one too many, or one missing; `undefined` if nothing. */
@@ -83,7 +84,7 @@ function differenceOf(
 ): string | undefined {
   let at = 0
   for (const group of found) {
-    while (rules.holdsMayBeMissed && isMissed(group, wanted[at], matcher)) at++
+    while (rules.overtakenMayBeMissed && isOvertaken(wanted[at], group, matcher)) at++
     const difference = matcher.difference(group, wanted[at] ?? [])
     if (difference !== undefined) {
       return `it got ${JSON.stringify(group)} but the model reports ${JSON.stringify(wanted[at])}: ${difference}`
@@ -92,17 +93,18 @@ function differenceOf(
   }
   const missing = wanted
     .slice(at)
-    .filter(([first]) => !(rules.holdsMayBeMissed && (first as Notice).type === 'holds'))
+    .filter(([first]) => !(rules.overtakenMayBeMissed && (first as Notice).type === 'holds'))
   if (!mustBeAll || missing.length === 0) return undefined
   return `it did not get ${JSON.stringify(missing[0])}`
 }
 
-/** The notice that a claim holds was left out, and another was sent. */
-function isMissed(
-  found: readonly Item[],
+/** The wanted notice was left out, and the found one says why that does not matter. */
+function isOvertaken(
   wanted: readonly Item[] | undefined,
+  found: readonly Item[],
   matcher: NameMatcher,
-) {
-  if (wanted === undefined || (wanted[0] as Notice).type !== 'holds') return false
-  return matcher.difference(found, wanted) !== undefined
+): boolean {
+  if (wanted === undefined || matcher.difference(found, wanted) === undefined) return false
+  const [{ type: missed }, { type: later }] = [wanted[0] as Notice, found[0] as Notice]
+  return missed === 'holds' || later === 'gone' || (missed === 'capped' && later === 'capped')
 }
