@@ -14,15 +14,17 @@ import { Served } from './served.ts'
 /** Starts an engine, and returns the address of a store there without its form. */
 type Start = (start: (spec: EngineSpec) => Promise<Engine>) => Promise<string>
 
-const ENGINES: readonly [EngineSpec, string, Start][] = [
+const ENGINES: readonly [EngineSpec, string, 'log' | 'native', Start][] = [
   [
     REDIS,
     'Redis',
+    'native',
     async (start) => `redis://127.0.0.1:${(await start(REDIS)).port}/0?namespace=one`,
   ],
   [
     REDIS,
     'Redis by Sentinel',
+    'native',
     async (start) => {
       const sentinel = await start(redisSentinel((await start(REDIS)).port))
       return `redis+sentinel://127.0.0.1:${sentinel.port}/main?namespace=one`
@@ -31,11 +33,12 @@ const ENGINES: readonly [EngineSpec, string, Start][] = [
   [
     POSTGRES_UNSYNCED,
     'PostgreSQL',
+    'log',
     async (start) => `${postgresUrl((await start(POSTGRES_UNSYNCED)).port)}?schema=one`,
   ],
 ]
 
-for (const [spec, name, startOn] of ENGINES) {
+for (const [spec, name, defaultForm, startOn] of ENGINES) {
   describeWith(spec, `a server on ${name}`, () => {
     const engines: Engine[] = []
     let server: Served | undefined
@@ -44,7 +47,7 @@ for (const [spec, name, startOn] of ENGINES) {
       for (const engine of engines) await engine.stop()
     })
 
-    it('serves the form that its address names, and refuses another', async () => {
+    it('serves the form that its address names, or the default, and refuses the other', async () => {
       const address = await startOn(async (wanted) => {
         const engine = await Engine.start(wanted)
         engines.push(engine)
@@ -67,6 +70,13 @@ for (const [spec, name, startOn] of ENGINES) {
         )
         await server.end('SIGTERM')
       }
+      const withoutSettings = address.replace(/\?.*/, '')
+      server = await Served.on(withoutSettings)
+      await server.end('SIGTERM')
+      const other = defaultForm === 'log' ? 'native' : 'log'
+      await expect(Served.on(`${withoutSettings}?form=${other}`)).rejects.toThrowError(
+        new RegExp(`leasehold.* holds a \\w+ of \\w+, form=${defaultForm}`),
+      )
       await expect(Served.on(`${address}&form=table`)).rejects.toThrowError(
         'form in the store address is "table": use native or log',
       )
