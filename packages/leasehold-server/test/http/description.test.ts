@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { docsPage } from '../../src/http/openapi/docs-page.ts'
 import { openApi } from '../../src/http/openapi/open-api.ts'
 import { STATUS } from '../../src/http/problem.ts'
 import { ROUTES } from '../../src/http/routes/index.ts'
@@ -42,6 +43,12 @@ describe('the description for people', () => {
     )
     expect(page.headers.get('x-content-type-options')).toBe('nosniff')
     expect(page.headers.get('referrer-policy')).toBe('no-referrer')
+  })
+
+  it('shows characters that mean something in HTML as they are', () => {
+    const [route] = ROUTES
+    const shown = docsPage([{ ...route!, title: 'a < b & "c"' }], '1')
+    expect(shown).toContain('<p>a &lt; b &amp; &quot;c&quot;.')
   })
 
   /** The text of the element with this id, up to the next one of its kind. */

@@ -207,6 +207,22 @@ describe('a claim that waits', () => {
 })
 
 describe('without an Idempotency-Key', () => {
+  it('a lock that was waited for is lost if its key is revoked before the answer', async () => {
+    const { clock, inner, take } = scene({
+      renew: async (leases) => {
+        const answer = await inner.renew(leases)
+        await inner.revoke({ target: { key: 'k' } })
+        return answer
+      },
+    })
+    const held = await lease(inner, ['k'])
+    const { outcome, done } = take('k', { wait: '10s' })
+    await clock.advance(0)
+    await inner.revoke({ target: { lease: held.lease } })
+    await done
+    expect(outcome.error).toMatchObject({ code: 'lost' })
+  })
+
   it('a lease and its claims are answered with what the store said, which nobody could change', async () => {
     const { inner, handle, claim } = scene()
     const body = { ttl: '30s', claims: [{ key: 'a' }] }

@@ -46,6 +46,14 @@ describe('a recipe over HTTP', () => {
     })
   }
 
+  it('defines a pool for a caller with rights to that pool only, in its name', async () => {
+    const token = await scene.token('owner', `${VERBS.join(',')}:pool/mine/`)
+    const headers = { authorization: `Bearer ${token}` }
+    expect((await scene.ask('PUT /v1/pools/mine', POOL, headers)).status).toBe(200)
+    const { claims } = await scene.store.read({ key: 'pool/mine/definition' })
+    expect(claims).toMatchObject([{ holder: 'owner' }])
+  })
+
   for (const verb of VERBS) {
     it(`answers a caller that lacks the right to ${verb}, and at once`, async () => {
       const rights = VERBS.filter((each) => each !== verb).join(',')

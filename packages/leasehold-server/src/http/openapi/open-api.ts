@@ -81,14 +81,7 @@ const REPEATS = {
 
 function parameter(where: 'path' | 'query', name: string, part: Parameter): unknown {
   const { schema, about, required = false, example } = part
-  return {
-    name,
-    in: where,
-    required,
-    description: about,
-    schema,
-    ...(example !== undefined && { example }),
-  }
+  return { name, in: where, required, description: about, schema, example }
 }
 
 function problems(statuses: readonly number[]): Record<string, unknown> {
