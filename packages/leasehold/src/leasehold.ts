@@ -34,22 +34,22 @@ import {
 export type LeaseholdOptions = ClientOptions
 
 /**
- * The front door: a client on a store, and the recipes on that client.
+ * The main class: a client on a store, and the recipes on that client.
  *
- * What is held through one `Leasehold` is kept alive by it until it is released, lost, or the
- * `Leasehold` is closed. None of this keeps the process running; only a pending wait does.
+ * A `Leasehold` keeps everything that it holds alive, until it is released or lost, or the
+ * `Leasehold` is closed. This does not keep the process running; only a pending wait does.
  */
 export class Leasehold implements AsyncDisposable {
-  /** Services and their instances: registering them, finding them, choosing one. */
+  /** Services and their instances: register, find and choose them. */
   readonly registry: Registry
-  /** What was learnt of how long each kind of work is held: `ttl: 'adaptive'`, explained. */
+  /** What was learnt about how long each kind of work holds its lease, for `ttl: 'adaptive'`. */
   readonly adaptive: Adaptive
   readonly #client: Client
   readonly #pools: Pools
 
   private constructor(client: Client) {
     this.#client = client
-    // Loaded when somebody checks: others do not pay for what goes over the network.
+    // Loaded on the first check, so that other users do not load network code.
     this.registry = new Registry(client, async (settings) => {
       const { networkProbe } = await import('./probes/index.ts')
       return networkProbe(settings)
@@ -59,15 +59,15 @@ export class Leasehold implements AsyncDisposable {
   }
 
   /**
-   * Opens `'memory:'` (a store of its own in this process), `'file:./data'` (a durable store in a
-   * folder), or takes a store that was opened before. A store opened here is closed by `close`; one
-   * that was handed in is not.
+   * Opens a store by its URL, such as `'memory:'` (in this process) or `'file:./data'` (durable, in
+   * a folder), or uses a store object. `close` closes a store that was opened here, but not a store
+   * object.
    */
   static async open(
     urlOrStore: string | URL | LeaseStore,
     options: LeaseholdOptions = {},
   ): Promise<Leasehold> {
-    // Wrong options are refused before a store is opened that nobody would close.
+    // Check the options first: otherwise nobody would close the store.
     const settings = settingsOf(options)
     if (typeof urlOrStore === 'string' || urlOrStore instanceof URL) {
       const store = await openStore(String(urlOrStore), settings)
@@ -77,42 +77,41 @@ export class Leasehold implements AsyncDisposable {
     throw invalid(`store is ${show(urlOrStore)}: give 'memory:', 'file:./folder' or a store object`)
   }
 
-  /** Who this is to others. */
+  /** The name of this holder, as others see it. */
   get holder(): string {
     return this.#client.holder
   }
 
-  /** What the store promises. */
   get guarantees(): Guarantees {
     return this.#client.guarantees
   }
 
-  /** Listens to `leased`, `renewed`, `lapsed`, `recovered`, `lost`; answers with how to end it. */
+  /** Listens to `leased`, `renewed`, `lapsed`, `recovered` or `lost`. Returns how to stop it. */
   on<Name extends keyof ClientEvents>(
     name: Name,
-    listener: (news: ClientEvents[Name]) => void,
+    listener: (event: ClientEvents[Name]) => void,
   ): () => void {
     return this.#client.on(name, listener)
   }
 
-  /** Waits in line, first in first out, until the lock is held. Several keys: all or none. */
+  /** Waits in the queue, first in first out, until the lock is held. Several keys: all or none. */
   lock(keys: Key | readonly Key[], options?: Learning<LockOptions>): Promise<Lock> {
     if (options?.ttl === 'adaptive') return this.#lockAdaptive(keys, options)
     return lock(this.#client, keys, options as LockOptions)
   }
 
-  /** Takes the lock if it is free now; otherwise tells who has it. */
+  /** Takes the lock if it is free now; otherwise returns the current holder. */
   tryLock(keys: Key | readonly Key[], options?: Learning<LockOptions>): Promise<LockTry> {
     if (options?.ttl === 'adaptive') return this.#tryLockAdaptive(keys, options)
     return tryLock(this.#client, keys, options as LockOptions)
   }
 
-  /** Takes back a lock that was lost, if nobody else has held its keys meanwhile. */
+  /** Takes a lost lock back, if nobody else has held its keys meanwhile. */
   reclaim(lost: Lock, options?: LockOptions): Promise<LockTry> {
     return reclaim(this.#client, lost, options)
   }
 
-  /** Does some work under the lock. Work that outlived the lock fails with `lost`. */
+  /** Runs `work` while it holds the lock. Fails with `lost` if the lock ended before the work. */
   withLock<Result>(
     keys: Key | readonly Key[],
     work: (lock: Lock) => Promise<Result> | Result,
@@ -137,19 +136,19 @@ export class Leasehold implements AsyncDisposable {
   }
 
   /**
-   * Resources shared fairly by tenants. The definition is published in the store with the first use,
-   * so that one process gives it and the others need not.
+   * Resources that tenants share fairly. The first use publishes the definition in the store, so
+   * only one process must give it.
    */
   pool(name: string, definition?: PoolDefinition): Pool {
     return this.#pools.get(name, definition)
   }
 
-  /** A cache that all processes share, in which one of them loads what is missing. */
+  /** A cache that all processes share. One of them loads a missing value. */
   cache<Value = unknown>(name: string, options?: CacheOptions): Cache<Value> {
     return new Cache<Value>(this.#client, name, options)
   }
 
-  /** Sessions: data that lives while it is used. `main` where no name is given. */
+  /** Sessions: data that lives while it is used. The name is `main` if not given. */
   sessions<Data = unknown>(name?: string, options?: SessionsOptions): Sessions<Data> {
     return new Sessions<Data>(this.#client, name, options)
   }
@@ -161,14 +160,14 @@ export class Leasehold implements AsyncDisposable {
     return sessionStore(this.#client, options)
   }
 
-  /** Stands for election, leads, or follows who does: one leader at a time under this name. */
+  /** An election: one leader at a time under this name. Campaign, lead, or follow the leader. */
   election(name: string, options?: ElectionOptions): Election {
     return new Election(this.#client, name, options)
   }
 
-  /** Gives back all that is held, ends all waits, and closes the store that was opened here. */
+  /** Releases everything, ends all waits, and closes the store if it was opened here. */
   close(): Promise<void> {
-    // What is held is given up at once, unless something that was learnt is to be written first.
+    // Release at once, unless learnt values must be written first.
     if (!this.adaptive.unwritten) return this.#client.close()
     return this.adaptive.flush().then(() => this.#client.close())
   }

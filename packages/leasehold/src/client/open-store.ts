@@ -2,14 +2,14 @@ import { fileURLToPath } from 'node:url'
 import { LeaseholdError, type LeaseStore, show, withoutPassword } from '../port/index.ts'
 import type { Settings } from './settings.ts'
 
-/** Stores that need a client of the caller's, so that an address alone does not open them. */
+/** Stores that need a client object of the caller, so a URL alone cannot open them. */
 const ENGINES = ['redis', 'postgres', 'nats']
 
 /**
- * The store that a URL names: `memory:` for a new one in this process, `file:./data` for the one in
- * a folder, `http://host:7420` for the one of a server, `etcd://host:2379/prefix` and
- * `zookeeper://host:2181/root` for those on an engine, `azure+https://account:key@host/container` for
- * one on Azure. A store is loaded when it is first needed.
+ * Opens the store that a URL names: `memory:` a new one in this process, `file:./data` one in a
+ * folder, `http://host:7420` one on a server, `etcd://host:2379/prefix` and
+ * `zookeeper://host:2181/root` one on an engine, `azure+https://account:key@host/container` one on
+ * Azure. The code of a store is loaded on first use.
  */
 export async function openStore(
   url: string,
@@ -50,7 +50,7 @@ export async function openStore(
   if (engine !== undefined) {
     throw invalid(
       url,
-      `give the store itself, ${engine}Store(…) of 'leasehold/${engine}', with a client of your own`,
+      `give a store object: ${engine}Store(…) of 'leasehold/${engine}', with your own client`,
     )
   }
   throw invalid(url, "write 'memory:', 'file:./folder', 'http://host:7420', or give a store object")

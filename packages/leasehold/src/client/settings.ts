@@ -13,29 +13,29 @@ import { checkLogger, type Logger, type Telemetry } from './events/index.ts'
 import type { Caution } from './leases/index.ts'
 
 export interface ClientOptions {
-  /** Who holds, for people and logs. The host's name, the process id and a random part if not given. */
+  /** The holder's name for people and logs. Host name, process id and a random part by default. */
   readonly holder?: string | undefined
   /**
-   * By how much, as a part, the store's clock may run faster than this machine's: 0.01 (one in a
-   * hundred) if not given. Real clocks stay within 0.0005; the rest is for virtual machines. Where
-   * the true drift is greater, two holders can overlap, and only the token keeps them apart.
+   * How much faster the store's clock may run than this machine's, as a fraction; 0.01 if not
+   * given. Real clocks stay within 0.0005; the rest is for virtual machines. If the true drift is
+   * greater, two holders can overlap, and only the fencing token separates them.
    */
   readonly drift?: number | undefined
-  /** How much sooner than it must the client stops believing. 50 ms or 5 % of the ttl if not given. */
+  /** How early the client stops relying on a lease. 50 ms or 5 % of the ttl if not given. */
   readonly margin?: Duration | undefined
   /** For a server's URL: the access token that `leasehold access-token create` printed. */
   readonly accessToken?: string | undefined
   /** @deprecated Use `accessToken`. */
   readonly token?: string | undefined
-  /** How long one call of the store may take before it is sent again or given up. 5 s if not given. */
+  /** The timeout of one call to the store, which is then repeated or fails. 5 s if not given. */
   readonly callTimeout?: Duration | undefined
-  /** By how much, as a part, renewals come earlier by chance, to spread the load. 0.1 if not given. */
+  /** How much earlier renewals come at random, as a fraction, to spread load. 0.1 if not given. */
   readonly jitter?: number | undefined
-  /** Where to write what happens: pino, or anything of its shape. Nothing is written if not given. */
+  /** The logger for events: pino, or anything of its shape. No log if not given. */
   readonly logger?: Logger | undefined
-  /** What measures: `openTelemetry(api)`. Nothing is measured if not given. */
+  /** The telemetry: `openTelemetry(api)`. No measurements if not given. */
   readonly telemetry?: Telemetry | undefined
-  /** Time and chance, for tests. The machine's if not given. */
+  /** Time and randomness, for tests. The machine's if not given. */
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
 }
@@ -62,10 +62,10 @@ export function settingsOf(options: ClientOptions): Settings {
   const { margin, callTimeout, clock = systemClock, random = systemRandom } = options
   return {
     holder: holderOf(options.holder, random),
-    drift: partOf('drift', options.drift, 0.01),
+    drift: fractionOf('drift', options.drift, 0.01),
     margin: margin === undefined ? undefined : finite('margin', margin),
     callTimeout: callTimeout === undefined ? 5000 : positive('callTimeout', callTimeout),
-    jitter: partOf('jitter', options.jitter, 0.1),
+    jitter: fractionOf('jitter', options.jitter, 0.1),
     accessToken,
     logger,
     telemetry,
@@ -78,11 +78,11 @@ function holderOf(holder: string | undefined, random: Random): string {
   if (holder === undefined) return `${hostname()}:${process.pid}:${random.id().slice(0, 8)}`
   if (typeof holder === 'string' && holder.length > 0 && holder.length <= HOLDER_MAX) return holder
   throw invalid(
-    `holder is ${show(holder)}: it must be a text of 1 to ${HOLDER_MAX} characters that says who this is`,
+    `holder is ${show(holder)}: it must be a string of 1 to ${HOLDER_MAX} characters that names this holder`,
   )
 }
 
-function partOf(name: string, value: number | undefined, otherwise: number): number {
+function fractionOf(name: string, value: number | undefined, otherwise: number): number {
   if (value === undefined) return otherwise
   if (typeof value === 'number' && value >= 0 && value <= 0.5) return value
   throw invalid(
@@ -93,7 +93,7 @@ function partOf(name: string, value: number | undefined, otherwise: number): num
 function finite(name: string, value: Duration): number {
   const ms = milliseconds(value, name)
   if (ms < Infinity) return ms
-  throw invalid(`${name} is infinite: give a finite one, such as '50ms'`)
+  throw invalid(`${name} is infinite: give a finite duration, such as '50ms'`)
 }
 
 function positive(name: string, value: Duration): number {

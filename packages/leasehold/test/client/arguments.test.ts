@@ -10,7 +10,7 @@ const control = String.fromCharCode(1)
 
 /** What is wrong, the key and options, the code, and what the message names. */
 const wrongLocks: [string, Anything, Anything, string, RegExp][] = [
-  ['a ttl of 0', 'k', { ttl: 0 }, 'invalid-argument', /ttl is 0ms.*shortest.*10ms/],
+  ['a ttl of 0', 'k', { ttl: 0 }, 'invalid-argument', /ttl is 0ms; the minimum.*10ms/],
   ['a ttl that is not a number', 'k', { ttl: Number.NaN }, 'invalid-argument', /ttl is NaN.*'30s'/],
   ['a negative ttl', 'k', { ttl: -5 }, 'invalid-argument', /ttl is -5.*at least 0/],
   ['a text that is no duration', 'k', { ttl: 'soon' }, 'invalid-argument', /ttl is "soon".*'30s'/],

@@ -92,7 +92,7 @@ describe('the store that a URL names', () => {
   )
 
   it.each(['rediss://host', 'postgresql://host'])('%s is known by its beginning', async (url) => {
-    expect(await refusalOf(url)).toMatch(/with a client of your own/)
+    expect(await refusalOf(url)).toMatch(/with your own client/)
   })
 
   it.each([

@@ -119,7 +119,9 @@ describe.skipIf(obstacle !== undefined)(`a folder that containers share ${obstac
       const command = `mount -t ramfs none "$1" && printf %s '${text}' > "$1/owner-before" && exec "$2" --import tsx "$3" "$1"`
       const node = [process.execPath, CHILD]
       const { said } = await start('--mount', 'sh', '-c', command, 'sh', folder, ...node)
-      expect(said).toMatch(/^storage-locked: .*cannot be seen from here.*delete .*owner-before/)
+      expect(said).toMatch(
+        /^storage-locked: .*cannot see whether that one still runs.*delete .*owner-before/,
+      )
     }
   })
 })

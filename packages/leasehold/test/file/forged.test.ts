@@ -182,7 +182,7 @@ describe('a frame with right checksums that no store can have written', () => {
   it.each<[string, Partial<FrameFields>, string]>([
     ['has the number of another', { sequence: 40 }, 'frame 40 is where frame'],
     ['has a place in the middle of a group', { index: 1 }, 'is where frame'],
-    ['is of a kind that no log has', { kind: KIND.slice }, 'a frame of the unknown kind 5'],
+    ['is of a kind that no log has', { kind: KIND.slice }, 'a frame has the unknown kind 5'],
   ])('is refused if it %s', async (_, change, message) => {
     const disk = await crashed()
     await put(disk, change)

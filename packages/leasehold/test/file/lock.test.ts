@@ -100,7 +100,7 @@ describe('the owner of a folder', () => {
 
   it('is not taken for dead if its file says nothing', async () => {
     writeFileSync(join(folder, 'owner-nobody'), 'nonsense')
-    await expect(fileStore(folder, options)).rejects.toThrow('does not say by which')
+    await expect(fileStore(folder, options)).rejects.toThrow('does not say which')
   })
 
   it.each([
@@ -112,7 +112,7 @@ describe('the owner of a folder', () => {
     make(path)
     const refused = fileStore(folder, options)
     await expect(refused).rejects.toMatchObject({ code: 'storage-locked' })
-    await expect(refused).rejects.toThrow(`${path} does not say by which`)
+    await expect(refused).rejects.toThrow(`${path} does not say which`)
     expect(left()).toEqual(['owner-strange'])
   })
 

@@ -113,8 +113,16 @@ describe('an owner', () => {
 describe('an opener that finds an owner', () => {
   it.each([
     ['with the start of a running process', {}, ': a folder has one owner at a time'],
-    ['on a machine that cannot be told', { boot: '', host: 'far' }, 'on far, and whether'],
-    ['in another container', { pidNamespace: 'pid:[1]', host: 'near' }, 'on near, and whether'],
+    [
+      'on a machine that cannot be told',
+      { boot: '', host: 'far' },
+      'on far, and this process cannot see whether',
+    ],
+    [
+      'in another container',
+      { pidNamespace: 'pid:[1]', host: 'near' },
+      'on near, and this process cannot see whether',
+    ],
     ['whose socket is gone, but not its process', { socket: '1' }, 'is owned by process'],
   ])('%s is refused', async (_, differences, message) => {
     write('owner-other', { ...(await describeSelf()), ...differences })
@@ -167,7 +175,7 @@ describe('an opener that finds an owner', () => {
     async (text) => {
       writeFileSync(join(folder, 'owner-other'), text)
       const file = join(folder, 'owner-other')
-      await expect(lock()).rejects.toThrow(locked(`but ${file} does not say by which`))
+      await expect(lock()).rejects.toThrow(locked(`but ${file} does not say which`))
       expect(names()).toEqual(['owner-other'])
     },
   )

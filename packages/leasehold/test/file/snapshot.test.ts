@@ -48,7 +48,7 @@ async function open(disk: MemoryDisk, clock: BusyClock) {
     revision: () => kernel.revision,
     shift,
     onCommit() {},
-    letGo: () => supply.close(),
+    closeFiles: () => supply.close(),
   })
   return { kernel, durability, log, storeId, shift }
 }

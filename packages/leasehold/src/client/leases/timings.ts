@@ -8,29 +8,29 @@ import {
 } from '../../port/index.ts'
 
 /**
- * When a lease is renewed: `automatic` by the heartbeat, `activity` when its holder says that it is
- * in use (`touch`), `explicit` when its holder asks (`renew`), or `never`.
+ * When a lease is renewed: `automatic` by the heartbeat, `activity` when its holder uses it
+ * (`touch`), `explicit` when its holder asks (`renew`), or `never`.
  */
 export type Renewal = 'automatic' | 'activity' | 'explicit' | 'never'
 
 export interface Strategy {
   readonly ttl: number
   readonly renewal: Renewal
-  /** The part of the ttl after which it is renewed; for `activity` the least between two renewals. */
+  /** The fraction of the ttl between two renewals; for `activity` the minimum between two. */
   readonly part: number
 }
 
-/** The strategies there are. A ttl given with one replaces the strategy's own. */
+/** The strategies. A ttl option replaces the ttl of the strategy. */
 export const STRATEGIES = {
-  /** A critical section: half of the ttl is left for retries when a renewal fails. */
+  /** A critical section: half of the ttl is left for retries if a renewal fails. */
   lock: { ttl: 30_000, renewal: 'automatic', part: 1 / 2 },
-  /** A leader: a short ttl, so that a dead one is soon replaced, and more tries within it. */
+  /** A leader: a short ttl replaces a dead leader soon, and allows more tries within it. */
   election: { ttl: 10_000, renewal: 'automatic', part: 1 / 3 },
-  /** A user's or an agent's session: it lives for as long as it is used. */
+  /** A session of a user or an agent: it lives while it is used. */
   session: { ttl: 20 * 60_000, renewal: 'activity', part: 1 / 20 },
-  /** Something put aside for somebody: it ends unless they ask for more. */
+  /** A reservation for somebody: it ends unless they extend it. */
   reservation: { ttl: 60 * 60_000, renewal: 'explicit', part: 1 },
-  /** The right to fill a cache: it just runs out. */
+  /** The right to fill a cache: it simply expires. */
   cache: { ttl: 10 * 60_000, renewal: 'never', part: 1 },
 } as const satisfies Record<string, Strategy>
 
@@ -39,19 +39,19 @@ export type StrategyName = keyof typeof STRATEGIES
 export interface TimingOptions {
   /** `lock` if not given. */
   readonly strategy?: StrategyName | undefined
-  /** How long it is held without a renewal. The strategy's if not given. */
+  /** How long it is held without a renewal. The strategy's ttl if not given. */
   readonly ttl?: Duration | undefined
-  /** How much longer nobody else can hold it; a renewal in that time recovers it. 0 if not given. */
+  /** Extra time in which nobody else can hold it and a renewal recovers it. 0 if not given. */
   readonly grace?: Duration | undefined
-  /** How long after one renewal the next is sent. For strategies that renew automatically. */
+  /** The time from one renewal to the next, for strategies that renew automatically. */
   readonly renewEvery?: Duration | undefined
-  /** How long it may be held in all, counted from when it is first held. No limit if not given. */
+  /** The maximum time from the first hold to the end. No limit if not given. */
   readonly maxHold?: Duration | undefined
 }
 
-/** How little a client trusts its clock: see `Timing`. */
+/** How much a client distrusts its clock: see `Timing`. */
 export interface Caution {
-  /** By how much, as a part, the store's clock may run faster than ours. */
+  /** How much faster the store's clock may run than ours, as a fraction. */
   readonly drift: number
   /** An absolute margin in milliseconds; `undefined` for the default. */
   readonly margin: number | undefined
@@ -60,30 +60,30 @@ export interface Caution {
 /**
  * The times of a lease, all in milliseconds.
  *
- * The store ends a lease no sooner than `ttl + grace` after it carried out the last renewal, on its
- * own clock. The holder counts from when it *sent* that renewal, which was earlier, on a clock that
- * may run slower than the store's by the part `drift`, and stops `margin` sooner. So it always
- * stops first, and offsets between clocks and slow answers do not matter.
+ * The store ends a lease at the earliest `ttl + grace` after it performed the last renewal, on its
+ * own clock. The holder counts from the moment it *sent* that renewal, which was earlier. Its clock
+ * may run slower than the store's by the fraction `drift`, and it stops `margin` earlier. So the
+ * holder always stops first. Clock offsets and slow answers do not matter.
  */
 export interface Timing {
   readonly ttl: number
   readonly grace: number
   readonly maxHold: number
   readonly renewal: Renewal
-  /** From one renewal to the next; `Infinity` where none is sent by itself. */
+  /** From one renewal to the next; `Infinity` if none is sent automatically. */
   readonly every: number
   readonly rate: number
   readonly margin: number
-  /** For how long after a renewal was sent the holder believes that it holds. */
+  /** How long after it sent a renewal the holder relies on the lease. */
   readonly believed: number
-  /** For how long after a renewal was sent nobody else can hold. */
+  /** How long after the holder sent a renewal nobody else can hold. */
   readonly kept: number
 }
 
 const MARGIN_MAX_MS = 50
-const MARGIN_PART = 0.05
+const MARGIN_FRACTION = 0.05
 
-/** The timing that the options ask for. Refuses, naming the values, what could not work. */
+/** The timing for these options. Refuses impossible ones and names their values. */
 export function timingOf(options: TimingOptions, caution: Caution, guarantees: Guarantees): Timing {
   const strategy = strategyOf(options.strategy)
   const maxHold =
@@ -91,14 +91,14 @@ export function timingOf(options: TimingOptions, caution: Caution, guarantees: G
   const ttl = ttlOf(options, strategy, maxHold, guarantees)
   const grace = options.grace === undefined ? 0 : milliseconds(options.grace, 'grace')
   if (grace === Infinity) {
-    throw invalid(`grace is infinite: give a finite one, or an infinite ttl to hold for ever`)
+    throw invalid(`grace is infinite: give a finite grace, or an infinite ttl to hold forever`)
   }
   const rate = 1 - caution.drift
-  const margin = caution.margin ?? Math.min(MARGIN_MAX_MS, ttl * MARGIN_PART)
+  const margin = caution.margin ?? Math.min(MARGIN_MAX_MS, ttl * MARGIN_FRACTION)
   const believed = ttl * rate - margin
   if (!(believed > 0)) {
     throw invalid(
-      `margin ${formatDuration(margin)} and drift ${caution.drift} leave nothing of ttl ${formatDuration(ttl)}: make the ttl longer or the margin shorter`,
+      `margin ${formatDuration(margin)} and drift ${caution.drift} leave nothing of ttl ${formatDuration(ttl)}: use a longer ttl or a shorter margin`,
     )
   }
   const every = everyOf(options, strategy, ttl, believed)
@@ -123,24 +123,24 @@ function ttlOf(
   const { min, max } = guarantees.ttl
   if (maxHold < min) {
     throw invalid(
-      `maxHold is ${formatDuration(maxHold)}: the shortest that this store can keep is ${formatDuration(min)}`,
+      `maxHold is ${formatDuration(maxHold)}; the minimum of this store is ${formatDuration(min)}. Use a longer maxHold`,
     )
   }
   if (options.ttl === undefined) return Math.min(Math.max(strategy.ttl, min), max, maxHold)
   const ttl = milliseconds(options.ttl, 'ttl')
   if (ttl < min) {
     throw invalid(
-      `ttl is ${formatDuration(ttl)}: the shortest that this store can keep is ${formatDuration(min)}`,
+      `ttl is ${formatDuration(ttl)}; the minimum of this store is ${formatDuration(min)}. Use a longer ttl`,
     )
   }
   if (ttl > max && ttl < Infinity) {
     throw invalid(
-      `ttl is ${formatDuration(ttl)}: the longest that this store can keep is ${formatDuration(max)}, or 'infinite'`,
+      `ttl is ${formatDuration(ttl)}; the maximum of this store is ${formatDuration(max)}. Use a shorter ttl, or 'infinite'`,
     )
   }
   if (ttl > maxHold) {
     throw invalid(
-      `ttl ${formatDuration(ttl)} is longer than maxHold ${formatDuration(maxHold)}: make the ttl at most as long`,
+      `ttl ${formatDuration(ttl)} is longer than maxHold ${formatDuration(maxHold)}: use a shorter ttl or a longer maxHold`,
     )
   }
   return ttl
@@ -155,13 +155,13 @@ function everyOf(
   if (strategy.renewal !== 'automatic') {
     if (options.renewEvery === undefined) return ttl * strategy.part
     throw invalid(
-      `renewEvery is ${show(options.renewEvery)}, but strategy '${options.strategy}' is not renewed by itself: leave it out, or take the strategy 'lock'`,
+      `renewEvery is ${show(options.renewEvery)}, but strategy '${options.strategy}' is not renewed automatically: leave it out, or use the strategy 'lock'`,
     )
   }
   if (options.renewEvery === undefined) return ttl * strategy.part
   const every = milliseconds(options.renewEvery, 'renewEvery')
   if (every > 0 && every < believed) return every
   throw invalid(
-    `renewEvery ${formatDuration(every)} must be more than 0 and less than ttl ${formatDuration(ttl)} less its safety margin (${formatDuration(believed)}): a third or a half of the ttl leaves time for retries`,
+    `renewEvery ${formatDuration(every)} must be more than 0 and less than ttl ${formatDuration(ttl)} less its safety margin (${formatDuration(believed)}): use a third or a half of the ttl, which leaves time for retries`,
   )
 }

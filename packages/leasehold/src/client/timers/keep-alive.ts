@@ -3,8 +3,8 @@ import type { Clock, Timer } from '../../port/index.ts'
 const DAY_MS = 86_400_000
 
 /**
- * Keeps the process running while somebody waits. Heartbeats and deadlines never do: a program
- * that has nothing left to do but to hold a lock should end, and its leases with it.
+ * Keeps the process running while a caller waits. Heartbeats and deadlines do not: a program that
+ * only holds a lock should end, and its leases with it.
  */
 export class KeepAlive {
   readonly #clock: Clock
@@ -25,7 +25,7 @@ export class KeepAlive {
     this.#timer = undefined
   }
 
-  /** Until the promise is settled. */
+  /** Keeps the process running until the promise is settled. */
   during(promise: Promise<unknown>): void {
     this.enter()
     const leave = () => this.leave()

@@ -5,24 +5,24 @@ import { type Manifest, ManifestFile } from './manifest.ts'
 import { type Recovered, removeOutdated } from './recovery.ts'
 import { prepareSegment, segmentName, segmentNumbers } from './segment.ts'
 
-/** Work that is older than this is covered by the manifest, if the disk keeps up. */
+/** The manifest covers everything that is older than this, if the disk is fast enough. */
 const EVERY_MS = 1000
 /**
- * How many revisions are reserved ahead. After a crash the store skips what is left of them, so it
- * must be small enough that restarts cannot outrun `epochOf` of the server, which counts 2048 for a
- * millisecond: no process can crash and start again within 32 ms for long.
+ * How many revisions are reserved ahead. After a crash the store skips the unused ones. So this
+ * must be small enough that restarts cannot overtake `epochOf` of the server, which counts 2048 per
+ * millisecond: no process can crash and start again every 32 ms for long.
  */
 export const RESERVED = 65_536
 
 /**
- * Keeps the manifest up to date while a store is open: how far the log is durable, which snapshot
- * is there, and which revisions may have been given. The manifest is written beside the commits,
- * not in them; a commit waits for it only if all reserved revisions are used up.
+ * Updates the manifest while a store is open: how far the log is durable, which snapshot exists,
+ * and which revisions may have been given. The manifest is written beside the commits. A commit
+ * waits for it only if all reserved revisions are used.
  */
 export class Checkpoints {
   readonly #file: ManifestFile
   readonly #clock: Clock
-  /** What the file holds durably. */
+  /** The manifest that is durable in the file. */
   #manifest: Manifest
   #snapshot: number
   #end: LogPosition
@@ -48,7 +48,7 @@ export class Checkpoints {
     }
   }
 
-  /** The log is durable up to `end`, and has every change up to `revision`. */
+  /** The log is durable up to `end` and contains every change up to `revision`. */
   committed(end: LogPosition, revision: Revision): void {
     this.#end = end
     this.#revision = Math.max(this.#revision, revision)
@@ -57,13 +57,13 @@ export class Checkpoints {
     else if (end.sequence > this.#manifest.end.sequence) this.#arm()
   }
 
-  /** Fulfilled when the manifest names this snapshot: from then on older files may be removed. */
+  /** Fulfilled when the manifest names this snapshot. After that, older files may be removed. */
   async snapshotTaken(number: number): Promise<void> {
     this.#snapshot = number
     while (this.#manifest.snapshot < number) await this.#write()
   }
 
-  /** `last` says where the log ends, if everything was written. */
+  /** `last` is the end of the log, if everything was written. */
   async close(last: { readonly end: LogPosition; readonly revision: Revision } | undefined) {
     this.#closed = true
     this.#timer?.cancel()
@@ -94,12 +94,12 @@ export class Checkpoints {
     })
   }
 
-  /** A failure is no loss: the manifest before it stands, and the next commit tries again. */
+  /** Ignores failures: the previous manifest stays valid, and the next commit tries again. */
   #writeSoon(): void {
     if (!this.#closed) this.#write().catch(() => this.#arm())
   }
 
-  /** Writes what is known now; joins a write that is under way, which may know less. */
+  /** Writes the current values. Joins a write in progress, which may have older values. */
   #write(): Promise<void> {
     this.#writing ??= this.#writeNow().finally(() => {
       this.#writing = undefined
@@ -123,8 +123,8 @@ export class Checkpoints {
 }
 
 /**
- * Says in the manifest that the store is open and goes on from this revision, and only then removes
- * what the newest snapshot has made superfluous.
+ * Marks the store as open from this revision in the manifest. Only then removes the files that the
+ * newest snapshot replaces.
  */
 export async function beginCheckpoints(
   disk: Disk,
@@ -155,8 +155,8 @@ export async function beginCheckpoints(
 }
 
 /**
- * A folder without a manifest opens only if none of its files has a format that asks for one. So the
- * segments that are ready and empty make way for one in the new format.
+ * A folder without a manifest opens only if none of its files has a format that requires one. So a
+ * segment in the new format replaces the prepared, empty segments.
  */
 async function upgrade(disk: Disk, { storeId, end }: Recovered, bytes: number): Promise<void> {
   const { segment } = end.position
@@ -166,7 +166,7 @@ async function upgrade(disk: Disk, { storeId, end }: Recovered, bytes: number): 
   try {
     await prepareSegment(disk, { storeId, number: segment + 1, bytes })
   } catch (error) {
-    // On a full disk the store opens all the same, and prepares it when there is space.
+    // On a full disk the store opens anyway and prepares the segment when there is space.
     if (!isFull(error)) throw error
   }
 }

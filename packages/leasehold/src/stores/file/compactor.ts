@@ -7,17 +7,16 @@ import { removeOutdated } from './recovery.ts'
 import type { SegmentSupply } from './segment-supply.ts'
 import { type Described, writeSnapshot } from './snapshot-writer.ts'
 
-/** After a snapshot that failed, the next is not tried before this. */
+/** How long to wait after a failed snapshot before the next try. */
 const RETRY_MS = 5000
 
 export interface CompactorOptions {
   readonly storeId: string
-  /** So much log makes a snapshot worth while; or twice the last snapshot, if that is more. */
+  /** Log growth that triggers a snapshot; or twice the last snapshot, if that is more. */
   readonly snapshotBytes: number
   readonly shift: number
 }
 
-/** What is known of the last snapshot. */
 export interface LastSnapshot {
   readonly number: number
   readonly bytes: number
@@ -27,7 +26,7 @@ export interface LastSnapshot {
   readonly logBytes: number
 }
 
-/** Keeps the log short: writes a snapshot when it has grown enough, and removes what is before. */
+/** Writes a snapshot when the log has grown enough, then removes the older files. */
 export class Compactor {
   readonly #disk: Disk
   readonly #clock: Clock
@@ -38,7 +37,7 @@ export class Compactor {
   readonly #checkpoints: Checkpoints
   readonly #options: CompactorOptions
   #last: LastSnapshot
-  /** What `log.written` was where the last snapshot began, had it always been counted. */
+  /** `log.written` at the start of the last snapshot; negative if that was before this writer. */
   #base: number
   #running: Promise<void> | undefined
   #notBefore = 0
@@ -65,23 +64,23 @@ export class Compactor {
     this.#last = last
     this.#base = log.written - last.logBytes
     this.#options = options
-    // On a full disk a snapshot may be what makes space: it removes the log before it.
-    supply.onFault = () => this.#relieve()
+    // On a full disk a snapshot may free space, because it allows the removal of older log files.
+    supply.onFault = () => this.#freeSpace()
   }
 
-  /** To be called when the log has grown. */
+  /** Call this when the log has grown. */
   consider(): void {
     const grown = this.#log.written - this.#base
     if (grown > Math.max(this.#options.snapshotBytes, 2 * this.#last.bytes)) this.#begin()
   }
 
-  /** Gives up what is under way: the log has everything. */
+  /** Abandons a snapshot in progress: the log contains everything. */
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#running
   }
 
-  #relieve(): void {
+  #freeSpace(): void {
     if (this.#log.position.segment > this.#last.segment) this.#begin()
   }
 
@@ -93,7 +92,7 @@ export class Compactor {
         this.#supply.want(this.#log.position.segment + 1)
       },
       () => {
-        // The log is as good as before, only longer. Most likely there was no space.
+        // The log is still complete, only longer. The most likely cause is a full disk.
         this.#running = undefined
         this.#notBefore = this.#clock.now() + RETRY_MS
       },

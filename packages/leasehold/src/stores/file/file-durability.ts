@@ -14,34 +14,34 @@ import type { SegmentSupply } from './segment-supply.ts'
 
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5000
-/** How often the time is written down, where a lease's life has an end and nothing else is written. */
+/** How often the time is written if a lease has a maximum life and nothing else is written. */
 const TIME_EVERY_MS = 30_000
-/** More than this told but not written yet, and what would add to it is refused. */
+/** If more bytes than this wait to be written, calls that would add to them are refused. */
 const BACKLOG_MAX = 64 << 20
-/** On a full disk the last of the log is kept for what frees something. */
+/** On a full disk, this much of the log is reserved for calls that free something. */
 const RESERVE_MAX = 4 << 20
-/** One release, or the end of one family of leases, is hardly ever more than this. */
+/** One release, or the end of one family of leases, hardly ever needs more than this. */
 const SHRINK_ROOM = 1024
 
 /**
- * Group commit. What the journal is told while a write is under way goes into the next one, all of
- * it at once; there is never more than one under way. The next is not begun at once when one ends,
- * but after those who waited for it have had their turn, so that what they do next comes along.
+ * Group commit. The changes that arrive during a write go together into the next write; there is
+ * never more than one write at a time. The next write does not start at once when one ends. First
+ * the callers that waited for it run, so that their next changes are included.
  */
 export class FileDurability implements Durability {
   readonly changeSink: RecordEncoder
   readonly #clock: Clock
-  // Set by `start`. Before it nothing is told and nothing is asked.
+  // Set by `start`. Nothing is called before it.
   #log!: LogWriter
   #supply!: SegmentSupply
   #checkpoints!: Checkpoints
   #revision!: () => Revision
   #clockTimer!: Timer
   #onCommit!: () => void
-  #letGo!: (isComplete: boolean) => Promise<void>
-  /** The revision up to which the write under way has every change. */
+  #closeFiles!: (isComplete: boolean) => Promise<void>
+  /** The write in progress contains every change up to this revision. */
   #writingUpTo: Revision = 0
-  /** Those who wait for the write under way, and for the one after it. */
+  /** The callers that wait for the write in progress, and for the one after it. */
   #current: Waiters | undefined
   #next: Waiters | undefined
   #writing = false
@@ -56,25 +56,25 @@ export class FileDurability implements Durability {
     this.changeSink = new RecordEncoder(() => this.#schedule())
   }
 
-  /** Gives it the log to write to, once that has been read. */
+  /** Sets the log to write to, after the log was read. */
   start(parts: {
     readonly log: LogWriter
     readonly supply: SegmentSupply
     readonly checkpoints: Checkpoints
-    /** The revision of the last change that the journal was told. */
+    /** The revision of the last change that the sink received. */
     readonly revision: () => Revision
     readonly shift: number
     /** Called after each write. */
     readonly onCommit: () => void
-    /** Called when it is closed: `isComplete` if everything was written. */
-    readonly letGo: (isComplete: boolean) => Promise<void>
+    /** Called on close; `isComplete` if everything was written. */
+    readonly closeFiles: (isComplete: boolean) => Promise<void>
   }): void {
     this.#log = parts.log
     this.#supply = parts.supply
     this.#checkpoints = parts.checkpoints
     this.#revision = parts.revision
     this.#onCommit = parts.onCommit
-    this.#letGo = parts.letGo
+    this.#closeFiles = parts.closeFiles
     this.changeSink.shift = parts.shift
     this.#keepTime()
   }
@@ -90,7 +90,7 @@ export class FileDurability implements Durability {
     if (kind === 'grow' && this.changeSink.length > BACKLOG_MAX) {
       return {
         code: 'limit-exceeded',
-        message: `${this.changeSink.length} bytes wait to be written, and at most ${BACKLOG_MAX} may: the disk is too slow for this load, try again later`,
+        message: `${this.changeSink.length} bytes wait to be written; the maximum is ${BACKLOG_MAX}. The disk is too slow for this load: try again later`,
       }
     }
     const supply = this.#supply
@@ -98,7 +98,7 @@ export class FileDurability implements Durability {
     const room = this.#log.room - this.changeSink.length
     const needed = kind === 'shrink' ? SHRINK_ROOM : Math.min(supply.bytes / 2, RESERVE_MAX)
     if (room >= needed) return undefined
-    // Space may have come back a moment ago: whoever asks next should not have to wait a second.
+    // The disk may have space again: do not make the next caller wait a second for the retry.
     supply.want(supply.last + 1)
     return isFull(supply.fault) ? full() : failed(supply.fault)
   }
@@ -113,7 +113,7 @@ export class FileDurability implements Durability {
     return this.#current.promise
   }
 
-  /** Fulfilled, however often writing fails before, when all that was told so far is durable. */
+  /** Fulfilled when every change so far is durable, however many writes fail before that. */
   async eventually(signal: AbortSignal): Promise<void> {
     let stop = () => {}
     const aborted = new Promise<boolean>((resolve) => {
@@ -146,7 +146,7 @@ export class FileDurability implements Durability {
       if (this.changeSink.hasFiniteLives) await this.#writeTime()
       isComplete = true
     } finally {
-      await this.#letGo(isComplete)
+      await this.#closeFiles(isComplete)
     }
   }
 
@@ -188,7 +188,7 @@ export class FileDurability implements Durability {
     this.#onCommit()
   }
 
-  /** The bytes stay where they are, to be written again; those who wait are told. */
+  /** Keeps the bytes for the next try and rejects the calls that wait. */
   #failed(cause: unknown): void {
     this.#failure = cause
     const waiters = [this.#current, this.#next]
@@ -205,7 +205,7 @@ export class FileDurability implements Durability {
     }
   }
 
-  /** Tries again what failed, if it is not being tried. */
+  /** Tries the failed write again, unless a try is in progress. */
   #retry(): void {
     if (this.#timer === undefined) return
     this.#timer.cancel()
@@ -217,7 +217,7 @@ export class FileDurability implements Durability {
     return this.#clock.now() - this.changeSink.shift
   }
 
-  /** Writes the time down now and then, so that a crash does not prolong a lease's life by much. */
+  /** Writes the time regularly, so that a crash does not extend a lease's maximum life by much. */
   #keepTime(): void {
     this.#clockTimer = this.#clock.timer(this.#clock.now() + TIME_EVERY_MS, () => {
       const idle = this.#clock.now() - this.#writtenAt >= TIME_EVERY_MS / 2
@@ -245,7 +245,7 @@ class Waiters {
       this.fulfil = resolve
       this.reject = reject
     })
-    // Whoever asked may have lost interest: that is no unhandled rejection.
+    // Nobody may be waiting any more: that is no unhandled rejection.
     this.promise.catch(() => {})
   }
 }
@@ -254,7 +254,7 @@ function full(): Refusal {
   return {
     code: 'storage-full',
     message:
-      'the disk has no space for the log to grow: free some, and the store goes on by itself. Nothing that was answered is lost, and what is there can be read and released',
+      'the disk has no space for the log to grow: free some space, and the store continues by itself. No confirmed change is lost; reads and releases still work',
   }
 }
 
@@ -262,6 +262,6 @@ function failed(cause: unknown): Refusal {
   const what = cause instanceof Error ? cause.message : String(cause)
   return {
     code: 'storage-failed',
-    message: `writing to the log failed (${what}): the store keeps trying, and refuses changes until it succeeds`,
+    message: `writing to the log failed (${what}): the store keeps trying, and refuses changes until a write succeeds`,
   }
 }

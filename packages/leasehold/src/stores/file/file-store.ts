@@ -27,20 +27,20 @@ export interface FileStoreOptions {
   readonly limits?: Partial<Limits> | undefined
   readonly clock?: Clock | undefined
   readonly random?: Random | undefined
-  /** The size of a file of the log, in bytes; 16 MiB if not given. Two of them are always there. */
+  /** The size of one log file in bytes; 16 MiB if not given. The store always keeps two of them. */
   readonly segmentBytes?: number | undefined
   /**
-   * A snapshot is written when the log has grown by this many bytes since the last one, or by twice
-   * that one's size, whichever is more; 64 MiB if not given.
+   * The store writes a snapshot when the log has grown by this many bytes since the last one, or by
+   * twice the size of the last one, whichever is more; 64 MiB if not given.
    */
   readonly snapshotBytes?: number | undefined
   /**
-   * Tokens go on above this number, if they are not there yet: for a folder that was restored from a
-   * copy, which does not know of the tokens that were given after the copy. It is durable when the
-   * store is open, and need not be given again.
+   * New tokens are above this number. Use it for a folder that was restored from a backup, because
+   * a backup does not know the tokens that were given after it. The store remembers it: give it
+   * once.
    */
   readonly tokensAbove?: Token | undefined
-  /** The disk to use instead of the folder: for tests. */
+  /** Replaces the folder, for tests. */
   readonly disk?: Disk | undefined
 }
 
@@ -48,13 +48,13 @@ const SEGMENT_BYTES = 16 << 20
 const SNAPSHOT_BYTES = 64 << 20
 
 /**
- * A store in a folder, which is made if it is not there. What it answers is durable: it survives a
- * crash of the process and of the machine. One process at a time owns the folder; another that
- * opens it is refused with `storage-locked`. Files that are not what was written are refused with
+ * A store in a folder, which is created if it does not exist. Its answers are durable: they survive
+ * a crash of the process and of the machine. One process at a time owns the folder; another process
+ * that opens it gets `storage-locked`. Files that differ from what was written are refused with
  * `storage-damaged`.
  *
- * Renewals are not written. Instead, opening the store gives every lease its full ttl, and the end
- * of a lease's life is put off by the time for which the store was closed.
+ * Renewals are not written. Instead, opening the store gives every lease its full ttl again, and
+ * extends the maximum life of a lease by the time for which the store was closed.
  */
 export function fileStore(folder: string, options: FileStoreOptions = {}): Promise<LeaseStore> {
   return openFolder(folder, options, false)
@@ -82,18 +82,18 @@ async function openFolder(
     return await open(disk, lock, { ...options, clock, random, segmentBytes, isCopy })
   } catch (error) {
     await lock?.release().catch(() => {})
-    throw explained(disk.folder, error)
+    throw openError(disk.folder, error)
   }
 }
 
-/** What the disk says, as one of our own errors. */
-function explained(folder: string, error: unknown): LeaseholdError {
+/** Turns an error of the disk into one of ours. */
+function openError(folder: string, error: unknown): LeaseholdError {
   if (error instanceof LeaseholdError) return error
   const what = error instanceof Error ? error.message : String(error)
   const code = isFull(error) ? 'storage-full' : 'storage-failed'
   return new LeaseholdError(
     code,
-    `${folder} could not be opened (${what}): see to the disk and open it again; nothing in it was lost by this`,
+    `${folder} could not be opened (${what}). Nothing in it was lost. Fix the disk and open the store again`,
     { cause: error },
   )
 }
@@ -102,11 +102,11 @@ function checkSnapshotBytes(bytes: number | undefined): void {
   if (bytes === undefined || (typeof bytes === 'number' && bytes >= 0)) return
   throw new LeaseholdError(
     'invalid-argument',
-    `snapshotBytes is ${bytes}: it must be a number of bytes from 0 on`,
+    `snapshotBytes is ${bytes}: it must be a number of bytes, 0 or more`,
   )
 }
 
-/** Leaves room for a lifetime of tokens: they are safe integers. */
+/** Leaves 2 ** 40 tokens for the life of the store, because tokens are safe integers. */
 const TOKENS_ABOVE_MAX = Number.MAX_SAFE_INTEGER - 2 ** 40
 
 function checkTokensAbove(token: Token | undefined): void {
@@ -119,7 +119,7 @@ function checkTokensAbove(token: Token | undefined): void {
 }
 
 interface OpenOptions extends FileStoreOptions {
-  /** The folder was just copied from a store that may be in use: its end is where the copy ends. */
+  /** The folder is a fresh copy of a store that may be in use: the copy ends where its log ends. */
   readonly isCopy: boolean
   readonly clock: Clock
   readonly random: Random
@@ -144,8 +144,7 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
       throw error
     },
   )
-  // Not before there is nothing left to wait for: from now on a lease can be renewed, so from now
-  // on its full ttl counts.
+  // The full ttl of a lease counts from now on, because only from now on can the lease be renewed.
   const now = clock.now()
   const shift = lastTime === -Infinity ? 0 : now - lastTime
   kernel.finishReplay(now, now - shift)
@@ -164,7 +163,7 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
     revision: () => kernel.revision,
     shift,
     onCommit: () => compactor.consider(),
-    letGo: async (isComplete) => {
+    closeFiles: async (isComplete) => {
       try {
         await Promise.all([compactor.close(), supply.close()])
         await log.close()
@@ -180,7 +179,7 @@ async function open(disk: Disk, lock: Lock, options: OpenOptions): Promise<Lease
   return runner
 }
 
-/** Opens the log where it ends, to be written to. */
+/** Opens the log for writing, at its end. */
 async function openLog(disk: Disk, clock: Clock, recovered: Recovered, segmentBytes: number) {
   const { storeId, end } = recovered
   const lastSegment = segmentNumbers(await disk.list()).at(-1)!
@@ -191,8 +190,8 @@ async function openLog(disk: Disk, clock: Clock, recovered: Recovered, segmentBy
 }
 
 /**
- * The revision to go on from. After a crash it is above all that can have been given, so that no
- * token is given twice even if the end of the log was lost and nothing shows it.
+ * The revision to continue from. After a crash it is above every revision that can have been given.
+ * So no token is given twice, even if the end of the log was lost without a trace.
  */
 function nextRevision(found: Revision, { opened }: Recovered, options: OpenOptions): Revision {
   const { tokensAbove = 0, isCopy } = options
@@ -223,12 +222,12 @@ function fileGuarantees(limits: Limits): Guarantees {
     requestsRemembered: limits.requests,
     eventsKept: limits.events,
     notes: [
-      'An answer is given when it is on the disk, if the disk keeps what it says it has kept.',
+      'The store answers when the change is on the disk, provided that the disk keeps what it confirms.',
       'Opening the store gives every lease its full ttl again.',
       'After a crash a lease with a maximum life may live up to 30 seconds longer.',
       'After a crash tokens skip up to 65,537 numbers.',
-      'After a crash the loss of what was written in the last second before it cannot be noticed; tokens do not repeat.',
-      'A folder that is restored from a copy repeats the tokens that were given after the copy, unless it is opened with tokensAbove, as leasehold restore does.',
+      'After a crash the store cannot notice the loss of what was written in the last second before it; tokens do not repeat.',
+      'A folder that is restored from a backup repeats the tokens that were given after the backup, unless it is opened with tokensAbove, as leasehold restore does.',
       'One process owns the folder at a time. Do not share it between machines over a network.',
     ],
   }

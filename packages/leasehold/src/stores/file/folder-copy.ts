@@ -6,29 +6,30 @@ import { FILE_MODE, listFiles, makeFolder } from './node-files.ts'
 import { MANIFEST, segmentName, segmentNumbers, snapshotName, snapshotNumbers } from './segment.ts'
 
 const ATTEMPTS = 10
-/** What the machine copies at once, and what a write can be seen to be half done in. */
+/** The unit of copying. The system may show a write half done only within such a page. */
 const PAGE = 4096
 
 type Between = (() => Promise<void>) | undefined
 
 /**
- * Copies the store in a folder to another one, which must be empty or not there, and opens the copy
- * to see that it is whole. The store may be in use meanwhile. Answers with the revision of the copy.
+ * Copies the store in a folder to another folder, which must be empty or missing. Then opens the
+ * copy, to check that it is whole. The store may be in use meanwhile. Returns the revision of the
+ * copy.
  *
- * Why the copy of a log that grows is the log of a moment. A log is written front to back, one write
- * at a time, and is never changed where it has been written. So it is copied back to front: the last
- * segment first, and of each segment the last page first. Whatever a page has, all before it was
- * written before, and is still there when it is copied later. The copy therefore ends where the
- * log ended when the page of its end was copied; what was being written there at that moment is left
- * out when the copy is opened, like what a crash leaves behind. (A page of it that was caught in
- * the middle cannot be told from damage: then the copy is made again.)
+ * Why the copy of a growing log is the log of one moment: the log is written front to back, one
+ * write at a time, and written bytes never change. So it is copied back to front: the last segment
+ * first, and in each segment the last page first. Everything before a copied page was written
+ * earlier, and is still there when it is copied later. So the copy ends where the log ended when
+ * its last page was copied. A write that was in progress at that moment is dropped when the copy is
+ * opened, as after a crash. (A page that was copied in the middle of a write looks like damage:
+ * then the copy is made again.)
  *
- * The manifest comes first: what it says is durable is in the log that is copied after it. The
- * snapshot comes before the log. When it had its name the log had all that it needs; and when it, or
- * a segment, is gone before it was copied, a newer snapshot has taken its place: the copy begins
- * anew.
+ * The manifest is copied first: everything that it calls durable is in the log that is copied
+ * later. The snapshot is copied before the log: when the snapshot got its name, the log contained
+ * all that it needs. If the snapshot or a segment disappears before it is copied, a newer snapshot
+ * has replaced it, and the copy starts again.
  *
- * `between` is awaited after each page that is copied: for tests.
+ * Tests use `between`, which runs after each copied page.
  */
 export async function copyFolder(
   from: string,
@@ -39,7 +40,7 @@ export async function copyFolder(
   if ((await readdir(to)).length > 0) {
     throw new LeaseholdError(
       'invalid-argument',
-      `${show(to)} is not empty: name a folder that is, or one that is not there yet`,
+      `${show(to)} is not empty: name an empty folder, or one that does not exist yet`,
     )
   }
   for (let attempt = 1; ; attempt++) {
@@ -105,14 +106,14 @@ async function copyPages(
   for (let at = Math.floor((size - 1) / PAGE) * PAGE; at >= 0; at -= PAGE) {
     const { bytesRead } = await source.read(page, 0, PAGE, at)
     const bytes = page.subarray(0, bytesRead)
-    // What was never written stays a hole: most of a segment may be.
+    // Leave unwritten parts as holes: they may be most of a segment.
     if (bytes.some((byte) => byte !== 0)) await target.write(bytes, 0, bytesRead, at)
     await between?.()
   }
   await target.sync()
 }
 
-/** Opens it, which refuses what is not whole and wipes what was not finished. */
+/** Opens the copy. This refuses a damaged copy and removes an unfinished write. */
 async function revisionOf(folder: string): Promise<Revision> {
   const store = await openCopy(folder)
   try {

@@ -1,24 +1,23 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * Frames: how bytes lie in a file so that damage is always noticed, and is never confused with
- * what the failure of the power leaves of the last write.
+ * Frames: the layout of bytes in a file. It reveals all damage, and separates damage from a last
+ * write that a power failure interrupted.
  *
- * A frame is a header and a payload, each with a checksum. What belongs together is a *group* of
- * one frame or more, the last of which says so; a group of which a part is missing never was.
+ * A frame is a header and a payload, each with a checksum. Frames that belong together form a
+ * *group*; the last one is marked. A group with a missing part counts as never written.
  *
- * A disk writes sectors of 512 bytes: after a failure of the power each is the new one or the old
- * one, and the old ones are zeros, because files are filled with zeros before they are used. So
- * that this can be told from damage:
- * - Frames begin at multiples of 32 bytes and a header has 32 bytes, so that it lies in one sector
- *   and is there as a whole or not at all. A header that is neither right nor zero is damage.
- * - No sector of a payload is ever written as zeros: where the payload has such, its bytes are
- *   masked. A payload whose checksum is wrong and that has a sector of zeros was torn; one that
- *   has none is damaged.
+ * A disk writes sectors of 512 bytes. After a power failure each sector is the new one or the old
+ * one. The old ones are zeros, because files are filled with zeros before use. To separate this
+ * from damage:
+ * - Frames begin at multiples of 32 bytes and a header has 32 bytes. So a header lies in one sector
+ *   and is there completely or not at all. A header that is neither right nor zero is damage.
+ * - No sector of a payload is ever written as zeros: if it would be, the payload is masked. A
+ *   payload with a wrong checksum was torn if it has a sector of zeros, and is damaged otherwise.
  *
  *     0  magic (3 bytes), mask      16  sequence (6 bytes)
  *     4  length (3 bytes), kind     22  index in its group
- *     8  time                       24  checksum of the payload, as it lies in the file
+ *     8  time                       24  checksum of the payload, as it is in the file
  *                                   28  checksum of the header up to here
  */
 export const ALIGNMENT = 32
@@ -26,26 +25,26 @@ export const HEADER_BYTES = 32
 export const SECTOR_BYTES = 512
 
 /**
- * Short enough that among the 256 masks there is always one that leaves no sector as zeros: each
- * of the at most 130 sectors rules out one.
+ * Short enough that one of the 256 masks always leaves no sector as zeros: each of the at most 130
+ * sectors excludes one mask.
  */
 export const PAYLOAD_MAX = 64 * 1024
 
 export type Kind = (typeof KIND)[keyof typeof KIND]
 
-/** In files: never change what one of them means, only add. */
+/** Stored in files: never change the meaning of a number, only add numbers. */
 export const KIND = {
   /** The first frame of a segment of the log. */
   segment: 1,
   /** Records of the log. */
   records: 2,
-  /** The log goes on in the next segment. */
+  /** The log continues in the next segment. */
   roll: 3,
   /** The first frame of a snapshot. */
   snapshot: 4,
   /** The leases of a range of slots, in a snapshot. */
   slice: 5,
-  /** What a kernel remembers besides leases, in a snapshot. */
+  /** What a kernel keeps besides leases, in a snapshot. */
   memory: 6,
   /** The last frame of a snapshot. */
   end: 7,
@@ -67,15 +66,15 @@ export interface Header {
 
 export type FrameFields = Pick<Header, 'kind' | 'last' | 'time' | 'sequence' | 'index'>
 
-/** How much of a file a frame with a payload of this length takes. */
+/** The number of bytes in a file for a frame with a payload of this length. */
 export function extentOf(length: number): number {
   return Math.ceil((HEADER_BYTES + length) / ALIGNMENT) * ALIGNMENT
 }
 
 /**
- * Writes a frame to `target` at `at`, where it will lie in its file at the same place modulo the
- * size of a sector. `seed` is part of the checksums: the store's own, so that neither another
- * store's frame nor a value that looks like one can pass for one of this store.
+ * Writes a frame to `target` at `at`. Its `position` in the file decides where sectors begin.
+ * `seed` differs between stores and is part of the checksums: neither a frame of another store nor
+ * a value that looks like a frame passes for a frame of this store.
  */
 export function putFrame(
   target: Buffer,
@@ -104,7 +103,7 @@ export function putFrame(
   return extent
 }
 
-/** The header at `at`; `zero` where nothing was written, `bad` where it is not what was written. */
+/** The header at `at`; `zero` if nothing was written there, `bad` if it is not what was written. */
 export function readHeader(source: Buffer, at: number, seed: number): Header | 'zero' | 'bad' {
   if (at + HEADER_BYTES > source.length) return 'bad'
   if (source.readUIntLE(at, 3) !== MAGIC) {
@@ -124,7 +123,7 @@ export function readHeader(source: Buffer, at: number, seed: number): Header | '
   }
 }
 
-/** The payload of the frame at `at`, or nothing where it is not what was written. */
+/** The payload of the frame at `at`; `undefined` if it is not what was written. */
 export function readPayload(
   source: Buffer,
   at: number,
@@ -143,7 +142,7 @@ export function readPayload(
   return plain
 }
 
-/** The frame at `at`, or nothing where it is not what was written, or not of this kind. */
+/** The frame at `at`; `undefined` if it is not what was written, or not of this kind. */
 export function readFrame(
   source: Buffer,
   at: number,
@@ -157,7 +156,7 @@ export function readFrame(
   return payload && { header, payload }
 }
 
-/** Whether a part of this frame was never written, which no writer leaves on purpose. */
+/** Whether a sector of this frame was never written. No writer leaves one out on purpose. */
 export function isTorn(source: Buffer, at: number, position: number, header: Header): boolean {
   const end = Math.min(at + HEADER_BYTES + header.length, source.length)
   for (const [from, to] of sectorsAfterFirst(at, position, end)) {
@@ -166,7 +165,7 @@ export function isTorn(source: Buffer, at: number, position: number, header: Hea
   return false
 }
 
-/** A group's place among groups: the sequence of its first frame. */
+/** The place of a group among the groups: the sequence of its first frame. */
 export function groupOf(header: Header): number {
   return header.sequence - header.index
 }
@@ -184,7 +183,7 @@ const LAST = 0x80
 const INDEX_MAX = 0xffff
 const ZEROS = Buffer.alloc(64 * 1024)
 
-/** The parts of a frame's sectors that hold payload, but for the first, which has the header. */
+/** The parts of a frame's sectors that contain payload, except the first, which has the header. */
 function* sectorsAfterFirst(at: number, position: number, end: number) {
   let from = at + SECTOR_BYTES - (position % SECTOR_BYTES)
   for (; from < end; from += SECTOR_BYTES) {

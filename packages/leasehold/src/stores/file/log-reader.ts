@@ -13,16 +13,16 @@ import {
 import type { LogPosition } from './log-writer.ts'
 import { readSegmentInfo, SEGMENT_START, seedOf, segmentName } from './segment.ts'
 
-/** What the log holds, read to its end. */
+/** The result of reading the log to its end. */
 export interface LogEnd {
   readonly storeId: string
-  /** Where the next group goes. */
+  /** The position of the next group. */
   readonly position: LogPosition
-  /** The time of the last group, if there was any. */
+  /** The time of the last group; `undefined` if there is none. */
   readonly time: number | undefined
-  /** How many bytes of groups were read. */
+  /** The number of bytes in the groups that were read. */
   readonly bytes: number
-  /** What remains of a group that was never finished: to be wiped, in this order. */
+  /** The remains of an unfinished group, to be wiped in this order. */
   readonly remains: readonly Remains[]
 }
 
@@ -32,21 +32,21 @@ export interface Remains {
   readonly to: number
 }
 
-/** Where in the first segment the log begins, where there is no snapshot to say so. */
+/** The start of the log if there is no snapshot that names it. */
 export const LOG_BEGIN: LogPosition = { segment: 1, offset: SEGMENT_START, sequence: 1 }
 
 /**
- * Reads the groups of the log in order, checking every frame.
+ * Reads the groups of the log in order and checks every frame.
  *
- * The log ends where nothing was written any more. What may lie at its end without being damage is
- * the group that was being written when the power failed, or the process died: nobody was told of
- * it, and it is left out. It can be known by this, and anything else is refused:
+ * The log ends where zeros begin. Its end may contain the remains of a group that was being written
+ * when the power failed or the process died. Nobody got an answer for that group, so it is dropped.
+ * These rules identify such remains; everything else is refused:
  *
- * - One group is written at a time, and only when the one before is durable. So no frame of any
- *   other group can follow: one that does shows that what is missing here was once durable.
- * - A part that is missing is missing by whole sectors, which are zeros: see `frame.ts`.
- * - A segment is left only when its last frame says so and is durable, and the next one was there
- *   before: so a segment that is missing is missed.
+ * - One group is written at a time, and only when the previous one is durable. So no frame of
+ *   another group can follow. If one does, what is missing here was once durable.
+ * - A missing part consists of whole sectors of zeros: see `frame.ts`.
+ * - The writer leaves a segment only when the frame that says so is durable and the next segment
+ *   exists. So a missing segment is always noticed.
  */
 export class LogReader {
   readonly #disk: Disk
@@ -58,7 +58,7 @@ export class LogReader {
   #sequence = 0
   #time: number | undefined
   #bytes = 0
-  /** The frames of a group whose last frame has not come yet, and the places they begin in. */
+  /** The frames of a group whose last frame was not read yet, and their positions. */
   #parts: Buffer[] = []
   #begun: LogPosition[] = []
   #count = 0
@@ -90,7 +90,7 @@ export class LogReader {
     }
   }
 
-  /** Reads frames up to the end of the log, or to where it goes on in the next segment. */
+  /** Reads frames up to the end of the log, or to the frame that leads to the next segment. */
   #scan(
     segment: number,
     bytes: Buffer,
@@ -123,7 +123,7 @@ export class LogReader {
       this.#bytes += extentOf(header.length)
       if (header.kind === KIND.roll) return 'rolls'
       if (header.kind !== KIND.records) {
-        throw damaged(name, offset, `a frame of the unknown kind ${header.kind}`)
+        throw damaged(name, offset, `a frame has the unknown kind ${header.kind}`)
       }
       this.#parts.push(payload)
       if (header.last) this.#group(name, offset, header.time)
@@ -143,7 +143,7 @@ export class LogReader {
     this.#count = 0
   }
 
-  /** Where the last byte of an unfinished write ends; throws if a later group shows up. */
+  /** The end of the last byte of an unfinished write; throws if a later group appears. */
   #tail(name: string, bytes: Buffer, offset: number): number {
     const group = this.#begun[0]?.sequence ?? this.#sequence
     let garbage = offset
@@ -158,7 +158,7 @@ export class LogReader {
           throw damaged(
             name,
             offset,
-            `frame ${this.#sequence} is not there, but frame ${header.sequence} follows at byte ${cell}`,
+            `frame ${this.#sequence} is missing, but frame ${header.sequence} follows at byte ${cell}`,
           )
         }
       }
@@ -166,7 +166,7 @@ export class LogReader {
     return garbage
   }
 
-  /** Segments that are ready for later hold nothing yet. */
+  /** Segments that were prepared for later must be empty. */
   async #checkUnused(from: number): Promise<void> {
     for (let segment = from; segment <= this.#lastSegment; segment++) {
       await this.#withSegment(segment, (bytes) => {
@@ -183,7 +183,7 @@ export class LogReader {
   #finish(segment: number, offset: number, garbage: number): LogEnd {
     const remains: Remains[] = []
     if (garbage > offset) remains.push({ segment, from: offset, to: garbage })
-    // The later part goes first: were the earlier one gone, the later would look like damage.
+    // The later part goes first: without the earlier part, the later one would look like damage.
     for (const part of this.#begun.toReversed()) {
       const last = remains.at(-1)
       if (last?.segment === part.segment) {
@@ -205,7 +205,7 @@ export class LogReader {
   async #withSegment<T>(segment: number, use: (bytes: Buffer) => T): Promise<T> {
     const name = segmentName(segment)
     if (!this.#segments.has(segment)) {
-      throw missing(name, `the log goes on in it${this.#lastSegment > segment ? ' and after' : ''}`)
+      throw missing(name, `the log needs it${this.#lastSegment > segment ? ' and continues' : ''}`)
     }
     const file = await this.#disk.open(name)
     try {
@@ -219,7 +219,7 @@ export class LogReader {
   }
 }
 
-/** Makes the log end where it is read to end. Durable when fulfilled. */
+/** Overwrites the remains with zeros, so that the log ends before them. Durable when fulfilled. */
 export async function wipe(disk: Disk, remains: readonly Remains[]): Promise<void> {
   for (const { segment, from, to } of remains) {
     const file = await disk.open(segmentName(segment))

@@ -3,22 +3,22 @@ import { extentOf, HEADER_BYTES, KIND, type Kind, PAYLOAD_MAX, putFrame } from '
 import { SEGMENT_START, seedOf, segmentName, segmentRoom } from './segment.ts'
 import type { SegmentSupply } from './segment-supply.ts'
 
-/** A place in the log: at `offset` of a segment is, or will be, the frame with this sequence. */
+/** A position in the log: the frame with this sequence is, or will be, at `offset` of a segment. */
 export interface LogPosition {
   readonly segment: number
   readonly offset: number
   readonly sequence: number
 }
 
-/** One write holds at most so much, so that a huge group needs no second copy of itself. */
+/** The maximum size of one write, so that a huge group needs no second copy of itself. */
 const WRITE_MAX = 1 << 20
-/** Less room than this at the end of a segment is left empty rather than begin a group there. */
+/** If the end of a segment has less room than this, it stays empty instead of beginning a group. */
 const PIECE_MIN = 1024
 
 /**
- * Writes groups to the log, one after the other. A group may be larger than a segment: it is one
- * run of bytes, cut into frames wherever a frame or a segment is full, and counts only when its
- * last frame is there.
+ * Writes groups to the log, one after the other. A group may be larger than a segment. It is one
+ * run of bytes, cut into frames wherever a frame or a segment is full. It counts only when its last
+ * frame is written.
  */
 export class LogWriter {
   readonly #disk: Disk
@@ -36,7 +36,7 @@ export class LogWriter {
   #time = 0
   #cursor = 0
   #index = 0
-  /** The write that is under way, or that failed and is to be made again just as it was. */
+  /** The write in progress, or a failed write that must be repeated with the same bytes. */
   #write = Buffer.allocUnsafe(4096)
   #writeLength = 0
   #rolls = false
@@ -61,24 +61,24 @@ export class LogWriter {
     supply.want(position.segment + 1)
   }
 
-  /** Where the group under way begins; where there is none, where the next one will. */
+  /** The start of the group in progress, or else of the next group. */
   get position(): LogPosition {
     return this.#payload ? this.#start : this.#here()
   }
 
-  /** How many bytes were written to the log since this writer was made. */
+  /** The number of bytes that this writer has written. */
   get written(): number {
     return this.#written
   }
 
-  /** How many bytes fit into the segments that are there. */
+  /** The number of bytes that still fit into the existing segments. */
   get room(): number {
     const rest = this.#bytes - HEADER_BYTES - this.#offset
     const ready = this.#supply.last - this.#segment
-    return rest + ready * segmentRoom(this.#supply.bytes) - this.#ungrouped()
+    return rest + ready * segmentRoom(this.#supply.bytes) - this.#unwritten()
   }
 
-  /** Takes a group on. Its bytes must stay as they are until `finish` is fulfilled. */
+  /** Starts a group. Its bytes must not change until `finish` is fulfilled. */
   begin(payload: Uint8Array, time: number): void {
     this.#start = this.#here()
     this.#payload = payload
@@ -88,8 +88,8 @@ export class LogWriter {
   }
 
   /**
-   * Fulfilled when the group is durable. Rejected when a write, or the preparation of a segment,
-   * failed; calling it again goes on with the very same bytes at the same place.
+   * Fulfilled when the group is durable. Rejected if a write, or the preparation of a segment,
+   * failed; the next call continues with the same bytes at the same place.
    */
   async finish(): Promise<void> {
     while (this.#payload) {
@@ -116,11 +116,11 @@ export class LogWriter {
     return { segment: this.#segment, offset: this.#offset, sequence: this.#sequence }
   }
 
-  #ungrouped(): number {
+  #unwritten(): number {
     return this.#payload ? extentOf(this.#payload.length - this.#cursor) + this.#writeLength : 0
   }
 
-  /** How long a payload may be in the segment, behind what is already in the write. */
+  /** The maximum length of a payload in this segment, after what is already in the write. */
   #capacity(): number {
     return this.#bytes - 2 * HEADER_BYTES - this.#offset - this.#writeLength
   }
@@ -130,7 +130,7 @@ export class LogWriter {
     return this.#capacity() < rest
   }
 
-  /** Puts frames into the write until the group, the segment or the write is full. */
+  /** Puts frames into the write until the group ends, or the segment or the write is full. */
   #fill(): void {
     const payload = this.#payload!
     for (;;) {
@@ -185,7 +185,7 @@ export class LogWriter {
     this.#offset = SEGMENT_START
     this.#rolls = false
     this.#supply.want(next + 1)
-    // All that was written to it is durable, so that nothing can be lost by closing it badly.
+    // Everything in it is durable, so a failure to close it loses nothing.
     await old.close().catch(() => {})
   }
 }

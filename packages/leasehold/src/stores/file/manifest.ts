@@ -7,37 +7,37 @@ import type { LogPosition } from './log-writer.ts'
 import { checkFormat, MANIFEST, putFormat, temporaryName } from './segment.ts'
 
 /**
- * What a folder must hold. The log alone cannot say this: its end is where zeros begin, and zeros are
- * also what a lost part of a file reads as.
+ * What a folder must contain. The log alone cannot say this: it ends where zeros begin, and a lost
+ * part of a file also reads as zeros.
  */
 export interface Manifest {
   readonly storeId: string
   /**
-   * `new`: nothing was answered yet, the log may be missing. `open`: a process works on the folder, or
+   * `new`: nothing was answered yet, the log may be missing. `open`: a process uses the folder, or
    * crashed. `closed`: the log ends exactly at `end`.
    */
   readonly state: State
-  /** The number of the snapshot that must be there, unless a newer one is; 0 for none. */
+  /** The number of the snapshot that must exist, unless a newer one does; 0 for none. */
   readonly snapshot: number
-  /** The log was durable up to here when this was written. */
+  /** The log was durable up to here when this manifest was written. */
   readonly end: LogPosition
   /** The revision at that time. */
   readonly revision: Revision
-  /** No revision above this one was answered. */
+  /** The store has answered with no revision above this one. */
   readonly ceiling: Revision
 }
 
 const STATES = ['new', 'open', 'closed'] as const
 type State = (typeof STATES)[number]
 
-/** Each slot has a block of its own, so that writing one cannot touch the other. */
+/** Each slot has its own block, so that writing one cannot touch the other. */
 const SLOT_BYTES = 4096
 const SLOTS = 2
 
 /**
- * The file of the manifest. It has two slots of one sector, which are written in turn: a sector is
- * written as a whole or not at all, so a crash leaves the last manifest or the one before. Hence a
- * slot that does not match its checksum is damage.
+ * The file of the manifest. It has two slots of one sector, which are written in turn. A sector is
+ * written completely or not at all, so a crash leaves the last manifest or the one before. A slot
+ * with a wrong checksum is damage.
  */
 export class ManifestFile {
   readonly #file: DiskFile
@@ -72,8 +72,9 @@ export class ManifestFile {
         throw damaged(MANIFEST, size, `it has ${size} bytes instead of ${SLOTS * SLOT_BYTES}`)
       }
       const bytes = await file.read(0, size)
-      // A process that died may have left the last one readable and not durable. The next is written
-      // over the other, so without this a power failure could leave two that are not neighbours.
+      // A dead process may have left the newer slot readable but not durable. The next write goes
+      // to the other slot. Without this sync, a power failure could leave two slots that are not
+      // neighbours.
       await file.sync()
       const [first, second] = [decode(bytes, 0), decode(bytes, 1)]
       const distance = Math.abs(first.generation - second.generation)
@@ -88,7 +89,7 @@ export class ManifestFile {
     }
   }
 
-  /** Durable when fulfilled. Where it is rejected, the next write goes to the same slot. */
+  /** Durable when fulfilled. If it is rejected, the next write goes to the same slot. */
   async write(manifest: Manifest): Promise<void> {
     const generation = this.#generation + 1
     const position = (generation % SLOTS) * SLOT_BYTES

@@ -10,25 +10,25 @@ import { lockFolder } from './node-lock.ts'
 const openFile = promisify(open)
 const closeFile = promisify(close)
 const statFile = promisify(fstat)
-/** The function is looked up for each call, so that a test can see that it is called. */
+/** Looks the function up for each call, so that a test can count the calls. */
 const syncFile = promisify((descriptor: number, done: (error: Error | null) => void) =>
   fsync(descriptor, done),
 )
 const syncData = promisify(fdatasync)
 
 /**
- * On Linux a write with O_DSYNC is durable when it returns, and takes one trip to the thread pool
- * instead of two. Elsewhere the flag is missing or, on macOS, does not reach past the drive's
- * cache, and a write is followed by a sync.
+ * On Linux a write with O_DSYNC is durable when it returns, with one trip to the thread pool
+ * instead of two. Other systems lack the flag; on macOS it does not flush the cache of the drive.
+ * There, a sync follows the write.
  */
 const SYNCHRONOUS = process.platform === 'linux' ? constants.O_DSYNC : 0
 
-/** A folder of the machine's file system. Made if it is not there. */
+/** A folder of the file system. It is created if it does not exist. */
 export async function nodeDisk(folder: string, clock: Clock, random: Random): Promise<Disk> {
   if (typeof folder !== 'string' || folder === '') {
     throw new LeaseholdError(
       'invalid-argument',
-      `folder is ${show(folder)}: give the path of a folder to keep the store in`,
+      `folder is ${show(folder)}: give the path of a folder for the store`,
     )
   }
   try {
@@ -37,7 +37,7 @@ export async function nodeDisk(folder: string, clock: Clock, random: Random): Pr
   } catch (error) {
     throw new LeaseholdError(
       'invalid-argument',
-      `folder ${show(folder)} cannot be used (${(error as Error).message}): give one that this process may make or write to`,
+      `folder ${show(folder)} cannot be used (${(error as Error).message}): give one that this process may create or write to`,
       { cause: error },
     )
   }
@@ -87,7 +87,7 @@ class NodeDisk implements Disk {
   }
 
   async sync(): Promise<void> {
-    // Windows cannot open a folder, and has no need to: its names are durable with the files.
+    // Windows cannot open a folder and does not need to: it makes names durable with the files.
     if (process.platform === 'win32') return
     const descriptor = await openFile(this.folder, 'r')
     try {

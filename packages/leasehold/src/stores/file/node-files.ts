@@ -4,34 +4,34 @@ import { dirname, join, resolve } from 'node:path'
 import { LeaseholdError } from '../../port/index.ts'
 import { MANIFEST, segmentNumbers } from './segment.ts'
 
-/** Only the user that a store runs as can read what is in it. */
+/** Only the user of the process can read the files of a store. */
 export const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 
-/** The files that are the store's own; a folder may hold others. */
+/** The names of the store's own files; a folder may contain other files. */
 const OWN = /^((log|snapshot)-\d{8,}|manifest)(\.tmp)?$/
 
 export async function makeFolder(folder: string): Promise<void> {
-  // A parent that is missing is not the store's own: it gets the usual permissions.
+  // A missing parent does not belong to the store, so it gets the usual permissions.
   await mkdir(dirname(resolve(folder)), { recursive: true })
   await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
 }
 
-/** The names in the folder. What has the name of a store's file and is something else is refused. */
+/** The names in the folder. Refuses an entry that has the name of a store's file but is no file. */
 export async function listFiles(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   for (const entry of entries) {
     if (!OWN.test(entry.name) || entry.isFile()) continue
     throw new LeaseholdError(
       'storage-damaged',
-      `${join(folder, entry.name)} is ${kindOf(entry)}, where a store has a file. Nothing was changed. Move it away and open the store again`,
+      `${join(folder, entry.name)} is ${kindOf(entry)}, but must be a file. Nothing was changed. Move it away and open the store again`,
     )
   }
   return entries.map(({ name }) => name)
 }
 
-/** Whether the folder has any file of a store. */
+/** Whether the folder contains any file of a store. */
 export async function holdsStore(folder: string): Promise<boolean> {
   return (await readdir(folder)).some((name) => OWN.test(name))
 }
@@ -45,8 +45,8 @@ function kindOf(entry: Dirent): string {
 }
 
 /**
- * Takes from others the permissions that earlier versions gave them. The folder itself is tightened
- * only where an earlier version made the store: after that its permissions are the operator's.
+ * Removes the permissions that earlier versions gave to other users. The folder itself changes only
+ * if such a version created the store: after that its permissions are the operator's choice.
  */
 export async function tighten(folder: string): Promise<void> {
   if (process.platform === 'win32') return
@@ -61,7 +61,7 @@ async function restrict(path: string, mode: number): Promise<void> {
   try {
     if (((await lstat(path)).mode & OTHERS) !== 0) await chmod(path, mode)
   } catch (error) {
-    // Another user's file that this one may write to: its permissions are that user's to change.
+    // Only the owner of a file can change its permissions.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'EPERM' && code !== 'ENOENT') throw error
   }

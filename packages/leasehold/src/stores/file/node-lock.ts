@@ -6,32 +6,31 @@ import { isFull, type Lock } from './disk.ts'
 import { FILE_MODE } from './node-files.ts'
 import { isLocal, OwnerSocket, probeSocket } from './node-socket.ts'
 
-/** Who owns a folder. What a system cannot tell is empty. */
+/** The owner of a folder. A field is empty if the system cannot tell it. */
 interface Owner {
   readonly pid: number
-  /** When the process started, since a process id is given again. */
+  /** When the process started, because systems reuse process ids. */
   readonly started: string
   readonly host: string
-  /** Names the time since the machine was switched on. */
+  /** Identifies the boot of the machine. */
   readonly boot: string
-  /** Process ids mean something only within it. */
+  /** A process id has a meaning only within its namespace. */
   readonly pidNamespace: string
-  /** The inode of its socket: see `node-socket.ts`. None where it has no socket that proves anything. */
+  /** The inode of its socket (`node-socket.ts`). Missing without a socket that proves anything. */
   readonly socket?: string | undefined
-  /** Whether it owns the folder, or only asks for it. */
+  /** Whether it owns the folder, or only requests it. */
   readonly owns: boolean
 }
 
-/** What a process knows of itself and of the folder. */
 interface Self extends Owner {
   readonly isLocal: boolean
 }
 
 interface Found {
   readonly file: string
-  /** Nothing where the file does not say. */
+  /** `undefined` if the file does not say. */
   readonly owner: Owner | undefined
-  /** `unknown` where it cannot be told from here: it must be taken to live. */
+  /** `unknown` if this process cannot tell: then it must assume that the owner lives. */
   readonly life: Life
 }
 
@@ -47,22 +46,22 @@ const WAIT_MAX_MS = 500
 /**
  * Makes this process the owner of the folder.
  *
- * Node has no file locks, so this is a protocol on files, and this is why no two can own a folder:
- * every opener first puts down a file with a name of its own, whole from the first moment (it is
- * renamed into place), and only then lists the files of the others. Of two openers the one whose
- * listing began later finds the file of the other, which was put down before that one's listing
- * began. Whoever finds the file of a living process takes its own away and does not own the folder.
+ * Node has no file locks, so this is a protocol on files. Every opener first creates a file with a
+ * unique name, complete from the start because it is renamed into place. Only then it lists the
+ * files of the others. So no two openers can own the folder: the one that lists later finds the
+ * file of the other. An opener that finds the file of a living process removes its own and gives
+ * up.
  *
- * A dead owner's file is in nobody's way: it is ignored and, once the folder is owned, removed.
- * Names are never used twice, so removing it cannot take away the file of a living one. (With one
- * name for all, between judging a file dead and removing it another opener may have replaced it.)
+ * The file of a dead owner blocks nobody: openers ignore it, and the new owner removes it. Names
+ * are never reused, so this cannot remove the file of a living process. (If all used one name,
+ * another opener could replace the file between the check and the removal.)
  *
- * Whether another lives is asked of the kernel, through a socket that each opener listens on before
- * it puts its file down (`node-socket.ts`). Where that is not possible, the process id decides.
+ * An opener asks the kernel whether another one lives, through a socket that each opener listens on
+ * before it creates its file (`node-socket.ts`). If that is impossible, the process id decides.
  *
- * Whoever finds one that says it owns the folder gives up at once. Of those who only ask, come at
- * once and find each other, the one whose name comes first leaves its file where it is and looks
- * again, and the others step back, each time for longer: so the first one finds itself alone.
+ * An opener that finds an owner gives up at once. If several that only request the folder find each
+ * other, the one with the first name keeps its file and looks again. The others remove theirs and
+ * wait, longer each time. So the first one finds itself alone.
  */
 export async function lockFolder(folder: string, clock: Clock, random: Random): Promise<Lock> {
   const self = await describeSelf(folder)
@@ -71,7 +70,7 @@ export async function lockFolder(folder: string, clock: Clock, random: Random): 
   let socket: OwnerSocket | 'unsupported' | 'gone' = self.isLocal ? 'gone' : 'unsupported'
   let wait = WAIT_MS
   let found: Found | undefined
-  let isDown = false
+  let isWritten = false
   let owned = false
   const release = async () => {
     await rm(path, { force: true })
@@ -83,23 +82,24 @@ export async function lockFolder(folder: string, clock: Clock, random: Random): 
       if (socket === 'gone') socket = await OwnerSocket.bind(folder, socketName(name))
       if (socket === 'gone') continue
       const proof = typeof socket === 'object' ? { socket: socket.inode } : {}
-      isDown ||= await putDown(path, { ...self, ...proof })
-      if (!isDown) continue
+      isWritten ||= await writeOwner(path, { ...self, ...proof })
+      if (!isWritten) continue
       const others = await readOthers(folder, name, self)
       const living = others.filter(({ life }) => life !== 'dead')
       if (living.length === 0) {
-        owned = await putDown(path, { ...self, ...proof, owns: true })
+        owned = await writeOwner(path, { ...self, ...proof, owns: true })
         if (!owned) continue
-        await tidy(folder, name, others)
+        await removeDead(folder, name, others)
         return { release }
       }
-      // One that does not say that it only asks must be taken for an owner.
+      // If a file does not say that its process only requests the folder, assume that it is the
+      // owner.
       const owner = living.find((other) => other.owner?.owns !== false)
       found = owner ?? living[0]
       if (owner) break
       if (living.some(({ file }) => file < name)) {
         await rm(path, { force: true })
-        isDown = false
+        isWritten = false
         wait = Math.min(2 * wait, WAIT_MAX_MS)
       }
     }
@@ -109,8 +109,8 @@ export async function lockFolder(folder: string, clock: Clock, random: Random): 
   throw locked(folder, found, self)
 }
 
-/** Whether it is down; not where one who had just become the owner tidied the unfinished file away. */
-async function putDown(path: string, { isLocal: _, ...owner }: Self): Promise<boolean> {
+/** Returns false if a process that had just become the owner removed the unfinished file. */
+async function writeOwner(path: string, { isLocal: _, ...owner }: Self): Promise<boolean> {
   const temporary = `${path}.tmp`
   try {
     await writeFile(temporary, `${JSON.stringify(owner)}\n`, { mode: FILE_MODE })
@@ -122,14 +122,14 @@ async function putDown(path: string, { isLocal: _, ...owner }: Self): Promise<bo
     if (!isFull(error)) throw error
     throw new LeaseholdError(
       'storage-full',
-      `${path} cannot be written: there is no space left. Free some and open the store again; nothing in it is lost`,
+      `${path} cannot be written: the disk is full. Nothing in the store is lost. Free some space and open it again`,
       { cause: error },
     )
   }
 }
 
-/** Removes what dead owners left, and what was never put down whole. */
-async function tidy(folder: string, own: string, dead: readonly Found[]): Promise<void> {
+/** Removes the files of dead owners, and files that were never finished. */
+async function removeDead(folder: string, own: string, dead: readonly Found[]): Promise<void> {
   for (const { file } of dead) {
     await rm(join(folder, file), { force: true })
     await rm(join(folder, socketName(file)), { force: true })
@@ -154,13 +154,13 @@ async function readOthers(folder: string, own: string, self: Self): Promise<Foun
     if (file === own || !NAME.test(file)) continue
     try {
       const path = join(folder, file)
-      // Reading a fifo would wait for somebody to write to it.
+      // Reading a fifo would wait until another process writes to it.
       const isFile = (await lstat(path)).isFile()
       const owner = isFile ? parseOwner(await readFile(path, 'utf8')) : undefined
       const life = owner ? await lifeOf(owner, self, folder, file) : 'unknown'
       others.push({ file, owner, life })
     } catch (error) {
-      // It was taken away between the listing and the reading: it owns nothing.
+      // It was removed between the listing and the reading, so it owns nothing.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     }
   }
@@ -169,7 +169,8 @@ async function readOthers(folder: string, own: string, self: Self): Promise<Foun
 
 async function lifeOf(owner: Owner, self: Self, folder: string, file: string): Promise<Life> {
   if (owner.boot !== self.boot) {
-    // A local disk is mounted by one boot at a time. Over a network the other may be running.
+    // A local disk is mounted by one boot at a time. Over a network, the other machine may be
+    // running.
     return self.isLocal && owner.boot !== '' && self.boot !== '' ? 'dead' : 'unknown'
   }
   if (isElsewhere(owner, self)) return 'unknown'
@@ -181,7 +182,7 @@ async function lifeOf(owner: Owner, self: Self, folder: string, file: string): P
   return (await startOf(owner.pid)) === owner.started ? 'alive' : 'dead'
 }
 
-/** Whether it is on another machine, as far as the names say: where a system cannot name its boot. */
+/** Whether it is on another host, for systems that cannot name their boot. */
 function isElsewhere(owner: Owner, self: Self): boolean {
   return owner.boot === '' && owner.host !== self.host
 }
@@ -198,14 +199,15 @@ async function describeSelf(folder: string): Promise<Self> {
   }
 }
 
-/** When a process started; `undefined` where there is none, empty where the system cannot say. */
+/** When a process started; `undefined` if it does not run, empty if the system cannot say. */
 async function startOf(pid: number): Promise<string | undefined> {
   if (process.platform === 'linux') {
     const stat = await readOr(`/proc/${pid}/stat`)
     if (stat === '') return isRunning(pid) ? '' : undefined
-    // The name of the program, in brackets, may itself hold brackets and spaces.
+    // The name of the program, in brackets, may itself contain brackets and spaces.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A zombie has ended, if it is the last of its threads: another may still be writing.
+    // A zombie has ended only if it is the last of its threads: another thread may still be
+    // writing.
     if ((fields[0] === 'Z' || fields[0] === 'X') && Number(fields[17]) <= 1) return undefined
     return fields[19] ?? ''
   }
@@ -221,9 +223,9 @@ function isRunning(pid: number): boolean {
   }
 }
 
-function parseOwner(text: string): Owner | undefined {
+function parseOwner(json: string): Owner | undefined {
   try {
-    const owner = JSON.parse(text) as Owner
+    const owner = JSON.parse(json) as Owner
     return Number.isInteger(owner.pid) && owner.pid > 0 ? owner : undefined
   } catch {
     return undefined
@@ -239,7 +241,7 @@ function locked(folder: string, found: Found | undefined, self: Self): Leasehold
   if (!found?.owner) {
     return new LeaseholdError(
       'storage-locked',
-      `${folder} may be owned by another process, but ${file} does not say by which: delete it if no process uses the folder`,
+      `${folder} may be owned by another process, but ${file} does not say which. Delete that file if no process uses the folder`,
     )
   }
   const { owner, life } = found
@@ -254,7 +256,7 @@ function locked(folder: string, found: Found | undefined, self: Self): Leasehold
     'storage-locked',
     life === 'alive'
       ? `${folder} is owned by process ${owner.pid}${where}: a folder has one owner at a time. Stop that process, open its store over the network, or use another folder`
-      : `${folder} is owned by process ${owner.pid}${where}, and whether that still runs cannot be seen from here. If it is certainly gone, delete ${file}`,
+      : `${folder} is owned by process ${owner.pid}${where}, and this process cannot see whether that one still runs. If it has certainly ended, delete ${file}`,
   )
 }
 

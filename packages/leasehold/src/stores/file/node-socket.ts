@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { FILE_MODE } from './node-files.ts'
 
 /**
- * File systems of this machine's own kernel. On these alone does every process of the machine that
- * has the folder, from whichever container, reach the same socket; and a boot that has mounted one
- * has taken it over from the boot before.
+ * File systems of this machine's own kernel. Only on these does every process of the machine, in
+ * any container, reach the same socket. And only on these does a mount prove that the previous boot
+ * has ended.
  */
 const LOCAL = new Set([
   0xef53, // ext2, ext3, ext4
@@ -26,15 +26,15 @@ export async function isLocal(folder: string): Promise<boolean> {
 }
 
 /**
- * A socket with a name in the folder, that this process listens on. The kernel closes it when the
- * process has ended, after the last of its writes: from then on connecting to it is refused.
- * So it proves the life or death of an owner to every process on the machine, also where process
- * ids mean nothing, in another container.
+ * A socket in the folder that this process listens on. The kernel closes it when the process has
+ * ended, after its last write; from then on connections are refused. So it proves to every process
+ * on the machine whether the owner lives, even in another container, where process ids mean
+ * nothing.
  */
 export class OwnerSocket {
   readonly #server: Server
   readonly #path: string
-  /** Tells it from another file of the same name. */
+  /** Distinguishes it from another file with the same name. */
   readonly inode: string
 
   private constructor(server: Server, path: string, inode: string) {
@@ -44,15 +44,15 @@ export class OwnerSocket {
   }
 
   /**
-   * `unsupported` where the file system has no sockets; `gone` where another process that has just
-   * become the owner took the unfinished socket away.
+   * `unsupported` if the file system has no sockets. `gone` if another process, which had just
+   * become the owner, removed the unfinished socket.
    */
   static async bind(folder: string, name: string): Promise<OwnerSocket | 'unsupported' | 'gone'> {
     const path = join(folder, name)
     const temporary = `${path}.tmp`
     const server = createServer((connection) => connection.destroy())
     try {
-      // It gets its name only when it listens: until then connecting to it would be refused.
+      // Rename it only when it listens: until then connections would be refused.
       await inFolder(folder, (base) => listen(server, join(base, `${name}.tmp`)))
     } catch {
       server.close()
@@ -78,10 +78,7 @@ export class OwnerSocket {
   }
 }
 
-/**
- * Whether a process listens on the socket with this name. `unknown` where that cannot be told: it is
- * not there, or is not the socket with this inode.
- */
+/** Whether a process listens on this socket. `unknown` if it is missing or has another inode. */
 export async function probeSocket(
   folder: string,
   name: string,
@@ -90,14 +87,14 @@ export async function probeSocket(
   try {
     const stat = await lstat(join(folder, name), { bigint: true })
     if (!stat.isSocket() || (inode !== undefined && String(stat.ino) !== inode)) return 'unknown'
-    await inFolder(folder, (base) => reach(join(base, name)))
+    await inFolder(folder, (base) => tryConnect(join(base, name)))
     return 'alive'
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? 'dead' : 'unknown'
   }
 }
 
-/** The path of a socket has at most 107 bytes, that of a folder more: so the folder goes by number. */
+/** The path of a socket has at most 107 bytes, but folder paths are longer: so use a descriptor. */
 async function inFolder<T>(folder: string, use: (base: string) => Promise<T>): Promise<T> {
   const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
@@ -110,12 +107,12 @@ async function inFolder<T>(folder: string, use: (base: string) => Promise<T>): P
 function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    // Otherwise, in a worker of a cluster, the primary would listen and outlive it.
+    // Without `exclusive`, the primary of a cluster would listen for its worker, and outlive it.
     server.listen({ path, exclusive: true }, resolve)
   })
 }
 
-function reach(path: string): Promise<void> {
+function tryConnect(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const connection = connect(path)
     connection.once('error', reject)

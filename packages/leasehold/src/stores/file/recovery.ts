@@ -18,7 +18,7 @@ import {
 } from './segment.ts'
 import { readSnapshot, readSnapshotInfo, type SnapshotInfo, Stamps } from './snapshot-reader.ts'
 
-/** What recovery asks of a kernel. */
+/** What recovery needs of a kernel. */
 export interface Recovering {
   replay(): Replay
   startEvents(revision: Revision): void
@@ -28,9 +28,9 @@ export interface Recovered {
   readonly storeId: string
   readonly end: LogEnd
   readonly snapshot: SnapshotInfo | undefined
-  /** The last time that the log knows of; -Infinity where it knows none. */
+  /** The last time in the log; -Infinity if there is none. */
   readonly lastTime: number
-  /** Nothing if the folder was written by a version that had no manifest. */
+  /** `undefined` if a version without manifests wrote the folder. */
   readonly opened: OpenedManifest | undefined
 }
 
@@ -40,8 +40,8 @@ export interface OpenedManifest {
 }
 
 /**
- * Rebuilds a kernel from the folder: the newest snapshot, then the log from where it began. The
- * kernel has yet to be settled. What the manifest says must be there, and is not, is refused.
+ * Rebuilds a kernel from the folder: from the newest snapshot, then from the log since its start.
+ * The caller must finish the replay. Refuses a folder that lacks what the manifest names.
  * `makeKernel` is called once, with the revision to start after.
  */
 export async function recover<K extends Recovering>(
@@ -124,7 +124,7 @@ function refuseWithoutManifest(name: string, format: number): void {
   throw missing(MANIFEST, `${name} belongs to a store that has one`)
 }
 
-/** The newest snapshot; refused if the manifest knows of a newer one. */
+/** The newest snapshot; refused if the manifest names a newer one. */
 async function findSnapshot(
   disk: Disk,
   names: readonly string[],
@@ -172,7 +172,7 @@ async function readLog(
   return end
 }
 
-/** The log must reach what the manifest knows to be durable, and end there if the store was closed. */
+/** The log must reach the durable end in the manifest, and end there if the store was closed. */
 function checkEnd({ position, remains }: LogEnd, { state, end }: Manifest): void {
   const name = segmentName(position.segment)
   const last = position.sequence - 1
@@ -188,14 +188,14 @@ function checkEnd({ position, remains }: LogEnd, { state, end }: Manifest): void
     throw damaged(
       name,
       position.offset,
-      `the log goes on after frame ${end.sequence - 1}, with which the store was closed: ${MANIFEST} is an older copy`,
+      `the log continues after frame ${end.sequence - 1}, with which the store was closed: ${MANIFEST} is an older copy`,
     )
   }
 }
 
 /**
- * What a process that died wrote last can be read and not be durable: the end of the log, and the
- * name of a snapshot. From now on answers and the manifest rest on it, so it must outlast the power.
+ * The last writes of a dead process may be readable but not durable: the end of the log, and the
+ * name of a snapshot. Answers and the manifest depend on them from now on, so make them durable.
  */
 async function makeDurable(disk: Disk, segments: readonly number[]): Promise<void> {
   for (const number of segments) {
@@ -209,7 +209,7 @@ async function makeDurable(disk: Disk, segments: readonly number[]): Promise<voi
   await disk.sync()
 }
 
-/** What was read must be something that a store can have written. */
+/** Refuses contents that no store can have written. */
 function checkReplay(replay: Replay, { position }: LogEnd): void {
   try {
     replay.check()
@@ -218,7 +218,7 @@ function checkReplay(replay: Replay, { position }: LogEnd): void {
   }
 }
 
-/** Removes what a snapshot has made superfluous. Its order does not matter: none of it is read. */
+/** Removes the files that a snapshot replaces. The order does not matter: none of them is read. */
 export async function removeOutdated(
   disk: Disk,
   names: readonly string[],

@@ -3,12 +3,12 @@ import type { Disk } from './disk.ts'
 import { prepareSegment } from './segment.ts'
 
 const RETRY_MS = 1000
-/** Those who ask for it while the disk is full do not have it tried more often than this. */
-const PATIENCE_MS = 100
+/** The minimum time between two tries on a full disk, however many callers ask. */
+const RETRY_MS_MIN = 100
 
 /**
- * Prepares the segment after the current one while there is still room in that, so that no commit
- * waits for it and a full disk is known of long before the log has nowhere to go.
+ * Prepares the next segment while the current one still has room. So no commit waits for it, and a
+ * full disk is noticed long before the log has no room left.
  */
 export class SegmentSupply {
   readonly #disk: Disk
@@ -20,12 +20,12 @@ export class SegmentSupply {
   #timer: Timer | undefined
   #closed = false
   #failedAt = 0
-  /** Why the last try failed; nothing once one has succeeded. */
+  /** Why the last try failed; `undefined` after a success. */
   fault: unknown
-  /** Called when a try has failed, after those that wait for it were told. */
+  /** Called when a try has failed, after the waiting calls were rejected. */
   onFault: () => void = () => {}
 
-  /** `last` is the number of the last segment there is. */
+  /** `last` is the number of the last existing segment. */
   constructor(disk: Disk, clock: Clock, storeId: string, bytes: number, last: number) {
     this.#disk = disk
     this.#clock = clock
@@ -34,7 +34,6 @@ export class SegmentSupply {
     this.#last = last
   }
 
-  /** The size of the segments that it prepares. */
   get bytes(): number {
     return this.#bytes
   }
@@ -44,7 +43,7 @@ export class SegmentSupply {
     return this.#last
   }
 
-  /** Fulfilled when the segment with this number is there; rejected if it could not be made. */
+  /** Fulfilled when the segment with this number exists; rejected if its preparation failed. */
   async need(number: number): Promise<void> {
     while (this.#last < number) {
       this.#preparing ??= this.#prepare()
@@ -52,10 +51,10 @@ export class SegmentSupply {
     }
   }
 
-  /** Prepares it in the background, and tries again and again if that fails. */
+  /** Prepares it in the background, with retries. */
   want(number: number): void {
     if (this.#closed) return
-    if (this.fault !== undefined && this.#clock.now() < this.#failedAt + PATIENCE_MS) return
+    if (this.fault !== undefined && this.#clock.now() < this.#failedAt + RETRY_MS_MIN) return
     this.need(number).catch(() => {
       if (this.#closed || this.#timer) return
       this.#timer = this.#clock.timer(this.#clock.now() + RETRY_MS, () => {

@@ -7,7 +7,7 @@ import { ALIGNMENT, HEADER_BYTES, KIND, putFrame, readFrame } from './frame.ts'
 
 /**
  * A segment is a file of the log. It gets its full size, its zeros and its header under a temporary
- * name, so that one with a name of its own is always whole, and writing within it needs no space.
+ * name. So a segment with a final name is always whole, and writing to it needs no more space.
  */
 export interface SegmentInfo {
   readonly storeId: string
@@ -15,17 +15,17 @@ export interface SegmentInfo {
   readonly bytes: number
 }
 
-/** Where the frames of a segment begin: after its header. */
+/** The offset of the first frame, after the header. */
 export const SEGMENT_START = 128
 export const SEGMENT_BYTES_MIN = 4096
 export const SEGMENT_BYTES_MAX = 1 << 30
 
-/** Since format 2 a folder has a manifest: one without it is damaged, unless all in it has format 1. */
+/** A folder without a manifest is damaged, unless all its files have format 1. */
 const FORMAT = 2
 const FORMAT_MIN = 1
 export const FORMAT_WITH_MANIFEST = 2
 const TEMPORARY = '.tmp'
-/** Zeros are written, and made durable, in steps of this, so that commits need not wait long. */
+/** Zeros are written and made durable in steps of this size, so that commits do not wait long. */
 const STEP = Buffer.alloc(1 << 20)
 
 export function segmentName(number: number): string {
@@ -47,7 +47,7 @@ export function snapshotNumbers(names: readonly string[]): number[] {
 
 export const MANIFEST = 'manifest'
 
-/** What a crash may have left half made. */
+/** Whether a crash may have left this file unfinished. */
 export function isTemporary(name: string): boolean {
   return /^((log|snapshot)-\d+|manifest)\.tmp$/.test(name)
 }
@@ -56,12 +56,12 @@ export function temporaryName(name: string): string {
   return name + TEMPORARY
 }
 
-/** What every frame of the store is checked with. */
+/** Part of the checksums of every frame of the store. */
 export function seedOf(storeId: string): number {
   return crc32(storeId)
 }
 
-/** How many bytes of payload and headers fit into a segment, the frame that ends it apart. */
+/** How many bytes fit into a segment, without the frame that ends it. */
 export function segmentRoom(bytes: number): number {
   return bytes - SEGMENT_START - HEADER_BYTES
 }
@@ -83,13 +83,13 @@ export async function prepareSegment(disk: Disk, info: SegmentInfo): Promise<voi
     await disk.rename(temporary, name)
     await disk.sync()
   } catch (error) {
-    // Half a segment must not fill the space that a release could need; it is not missed.
+    // Half a segment must not use space that a release could need.
     await disk.remove(temporary).catch(() => {})
     throw error
   }
 }
 
-/** Checks that the segment is whole, and says what it is. */
+/** Checks that the segment is whole and returns its header. */
 export async function readSegmentInfo(
   file: DiskFile,
   number: number,
@@ -134,7 +134,7 @@ export function checkFormat(format: number, name: string): number {
   if (format >= FORMAT_MIN && format <= FORMAT) return format
   throw new LeaseholdError(
     'unsupported',
-    `${name} is written in format ${format}, and this version reads formats ${FORMAT_MIN} to ${FORMAT}: open it with the version that wrote it`,
+    `${name} has format ${format}, but this version reads formats ${FORMAT_MIN} to ${FORMAT}: open it with the version that wrote it`,
   )
 }
 

@@ -16,16 +16,16 @@ import type { LogPosition } from './log-writer.ts'
 import { checkFormat, seedOf, snapshotName } from './segment.ts'
 import { SLICE_SLOTS } from './snapshot-writer.ts'
 
-/** What a snapshot says of itself, before its leases are read. */
+/** The header and the end of a snapshot. */
 export interface SnapshotInfo {
   readonly format: number
   readonly number: number
   readonly storeId: string
   readonly bytes: number
   readonly start: LogPosition
-  /** The revision as of which its last slice was described. */
+  /** The revision at which its last slice was described. */
   readonly stamp: Revision
-  /** The log must reach at least up to the frame before this one. */
+  /** The log must reach at least the frame before this one. */
   readonly logged: number
   readonly frames: number
   readonly time: number
@@ -35,7 +35,7 @@ export interface SnapshotInfo {
 const END_LENGTH = 24
 const READ_BYTES = 4 << 20
 
-/** Reads the header and the end of a snapshot: it is whole only if both are there. */
+/** Reads the header and the end of a snapshot. It is whole only if both exist. */
 export async function readSnapshotInfo(disk: Disk, number: number): Promise<SnapshotInfo> {
   const name = snapshotName(number)
   const file = await disk.open(name)
@@ -46,9 +46,9 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
     const reader = new ByteReader(payload)
     const format = checkFormat(reader.integer(), name)
     const storeId = reader.string()
-    const told = reader.integer()
-    if (told !== number) {
-      throw damaged(name, 0, `its header says that it is ${snapshotName(told)}`)
+    const found = reader.integer()
+    if (found !== number) {
+      throw damaged(name, 0, `its header says that it is ${snapshotName(found)}`)
     }
     const start = {
       segment: reader.integer(),
@@ -68,7 +68,7 @@ export async function readSnapshotInfo(disk: Disk, number: number): Promise<Snap
   }
 }
 
-/** As of which revision the snapshot described each slot. */
+/** The revision at which the snapshot described each slot. */
 export class Stamps {
   readonly #ends: number[] = []
   readonly #stamps: Revision[] = []
@@ -96,7 +96,7 @@ export class Stamps {
   }
 }
 
-/** Tells a journal what a snapshot holds. */
+/** Replays a snapshot into a kernel. */
 export async function readSnapshot(
   disk: Disk,
   info: SnapshotInfo,
@@ -113,7 +113,7 @@ export async function readSnapshot(
       const group = parts.length === 1 ? payload : Buffer.concat(parts)
       parts = []
       try {
-        tell(header, group, replay, stamps)
+        replayGroup(header, group, replay, stamps)
       } catch (error) {
         throw contradictory(name, at, error)
       }
@@ -124,7 +124,7 @@ export async function readSnapshot(
   return stamps
 }
 
-function tell(header: Header, group: Buffer, replay: Replay, stamps: Stamps): void {
+function replayGroup(header: Header, group: Buffer, replay: Replay, stamps: Stamps): void {
   if (header.kind === KIND.memory) {
     decodeRecords(group, replay, (_revision, slot) => {
       throw new RangeError(`slot ${slot} is in none of the slices`)
@@ -150,7 +150,7 @@ function tell(header: Header, group: Buffer, replay: Replay, stamps: Stamps): vo
   }
 }
 
-/** All frames in order, each checked, of a file that may be far larger than what is read at once. */
+/** All frames in order, each checked. The file may be much larger than one read. */
 async function* frames(file: DiskFile, info: SnapshotInfo, name: string) {
   let window: Buffer = Buffer.alloc(0)
   let base = 0

@@ -6,7 +6,7 @@ import { extentOf, KIND, type Kind, PAYLOAD_MAX, putFrame } from './frame.ts'
 import type { LogPosition } from './log-writer.ts'
 import { putFormat, seedOf, snapshotName, temporaryName } from './segment.ts'
 
-/** What a snapshot asks of a kernel. */
+/** What a snapshot needs of a kernel. */
 export interface Described {
   readonly revision: Revision
   readonly slots: number
@@ -17,54 +17,53 @@ export interface Described {
 export interface SnapshotOptions {
   readonly storeId: string
   readonly number: number
-  /** Where the log stands as the snapshot begins, or before. */
+  /** A position of the log at or before the start of the snapshot. */
   readonly start: LogPosition
   readonly shift: number
-  /** Fulfilled, with the sequence after it, when all that was told so far is durable in the log. */
+  /** Fulfilled when every change so far is durable in the log, with the sequence after them. */
   readonly logged: () => Promise<number>
   readonly signal: AbortSignal
-  /** How many slots a slice has at most. */
   readonly sliceSlots?: number
 }
 
-/** A slice is closed when it has so many slots or so many bytes: about a millisecond's work. */
+/** A slice ends at this many slots or bytes: about one millisecond of work. */
 export const SLICE_SLOTS = 1024
 const SLICE_BYTES = 128 * 1024
-/** Slots are described a few at a time, so that leases with much to tell close a slice early. */
+/** Slots are described a few at a time, so that leases with much data end a slice early. */
 const STEP_SLOTS = 32
-/** Written so much, it is made durable, lest all at the end make commits wait for it. */
+/** The file is synced each time after this many bytes: one sync at the end would delay commits. */
 const SYNC_BYTES = 4 << 20
 
 /**
- * Writes a snapshot of a kernel while the kernel goes on: one slice of slots after the other, each
- * with the revision that the kernel had when it was described, its *stamp*.
+ * Writes a snapshot of a kernel while the kernel continues: one slice of slots after the other.
+ * Each slice has a *stamp*: the revision of the kernel when the slice was described.
  *
- * Why a snapshot and the log from its start give the state that was, although no two slices are of
- * the same moment. Every record is about the lease in one slot, and a slice holds all that is known
- * of the leases in its slots as of its stamp T. From the log a record of revision r is skipped if
- * r <= T, since the slice has its effect, and told if r > T. So each slot, by itself, is told
- * exactly what happened in it after T, on top of what it was at T. Slots past the last slice had
- * never been used when the log's part began, or all their records are in it; nothing is skipped.
+ * Why a snapshot and the log from its start restore the state, although no two slices describe the
+ * same moment: every record concerns the lease in one slot. A slice contains all that is known of
+ * the leases in its slots at its stamp T. When the log is read, a record of revision r is skipped
+ * if r <= T, because the slice contains its effect, and replayed if r > T. So each slot gets
+ * exactly what happened in it after T, on top of its state at T. Slots after the last slice were
+ * unused when the snapshot began, or all their records are in the log; none is skipped.
  *
- * What connects slots is made from them alone. The line on a key is its claims ordered by token,
- * whatever order they are told in, and who holds it is a function of the line. A child names its
- * parent's slot; between stamps that slot can be wrong for a time, and this is harmless:
+ * Connections between slots follow from the slots alone. The queue of a key is its claims ordered
+ * by token, in whatever order they are replayed, and its head is the holder. A child names its
+ * parent's slot. Between stamps that slot can be wrong for a time, which is harmless:
  * - The parent is in a later slice, or its grant is later in the log: the child waits for it.
- * - The parent had ended at revision r before its slice was described, the child's slice was
- *   described before r. The child ended in r as well and its slot's stamp is below r, so the log
- *   tells its end. Until then its parent's slot is empty, or has a lease that was granted after r.
- *   An end is told for every lease by itself, never concluded from a parent's, and the child's is
- *   told before any end of that later lease, whose revision is higher.
+ * - The parent ended at revision r before its slice was described, and the child's slice was
+ *   described before r. Then the child ended at r too. The stamp of its slot is below r, so the log
+ *   contains its end. Until then its parent's slot is empty, or has a lease that was granted after
+ *   r. The log contains the end of every lease by itself; none is inferred from a parent's. The
+ *   child's end comes before any end of that later lease, whose revision is higher.
  * - The child was granted and ended with its parent between the child's stamp and the parent's: the
- *   log tells both its grant and its end, and the parent's slot is as in the case before.
+ *   log contains its grant and its end, and the parent's slot is as in the previous case.
  *
- * What is remembered beside leases comes last, so that a tenure which ended before its slice was
- * described is in it; a tenure that is told here and again concluded from the log is one, known by
- * its key and token. An answer told twice is the same answer.
+ * What is kept besides leases comes last, so that it includes a tenure that ended before its slice
+ * was described. A tenure that is also inferred from the log is counted once, because its key and
+ * token identify it. A repeated answer is the same answer.
  *
- * The slices may hold changes that the log does not have yet. Were the snapshot taken up without
- * them, a revision could be there in one slot and not in another. So it gets its name only when
- * the log has everything up to the last stamp, and it notes how far that is.
+ * The slices may contain changes that the log does not contain yet. If such a snapshot were used, a
+ * revision could exist in one slot and be missing in another. So the snapshot gets its name only
+ * when the log contains everything up to the last stamp. It records how far that is.
  */
 export async function writeSnapshot(
   disk: Disk,
@@ -131,16 +130,16 @@ class SnapshotWriter {
     this.#group.integer(start.segment)
     this.#group.integer(start.offset)
     this.#group.integer(start.sequence)
-    // Its checksums cannot depend on what it is there to say.
+    // Its checksums cannot depend on the store's id, which it contains.
     await this.#put(KIND.snapshot, this.#group.view(), undefined, 0)
   }
 
   async #writeSlices(): Promise<void> {
-    // What is in use as the log's part begins must be covered, even if the kernel shrinks.
+    // Cover all slots that were in use at the start, even if the kernel shrinks.
     const least = this.#kernel.slots
     const { sliceSlots = SLICE_SLOTS } = this.#options
     for (let from = 0; from < Math.max(least, this.#kernel.slots); ) {
-      await this.#breathe()
+      await this.#yield()
       const end = Math.min(from + sliceSlots, Math.max(least, this.#kernel.slots))
       let to = from
       while (to < end && this.#encoder.length < SLICE_BYTES) {
@@ -156,7 +155,7 @@ class SnapshotWriter {
       await this.#put(KIND.slice, this.#group.view(), this.#encoder.take())
       from = to
     }
-    // Where there is no slot at all the stamp is that of now, as for an empty slice.
+    // If there are no slots, the stamp is the current revision, as for an empty slice.
     if (this.#sequence === 1) this.#stamp = this.#kernel.revision
   }
 
@@ -165,7 +164,7 @@ class SnapshotWriter {
       if (this.#encoder.length > SLICE_BYTES) {
         await this.#put(KIND.memory, this.#encoder.take())
       }
-      await this.#breathe()
+      await this.#yield()
     }
     await this.#put(KIND.memory, this.#encoder.take())
   }
@@ -181,13 +180,13 @@ class SnapshotWriter {
     await this.#file.sync()
   }
 
-  /** Lets everything else have its turn. */
-  #breathe(): Promise<void> {
+  /** Lets other work run. */
+  #yield(): Promise<void> {
     this.#options.signal.throwIfAborted()
     return new Promise((resolve) => this.#clock.defer(resolve))
   }
 
-  /** Writes a group; nothing if it is empty. */
+  /** Writes a group, unless it is empty. */
   async #put(kind: Kind, head: Buffer, body?: Buffer, seed = this.#seed): Promise<void> {
     const payload = body ? Buffer.concat([head, body]) : head
     const pieces = Math.ceil(payload.length / PAYLOAD_MAX)
