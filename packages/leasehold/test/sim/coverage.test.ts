@@ -3,8 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { runNode } from '../structure/commands.ts'
 import { ROOT, readSource } from '../structure/source-files.ts'
 
-/** Enough for the rarest, about one in 1,000: a watch that must read again. All others are frequent. */
-const SEEDS = 3200
+/**
+ * What is rarest shows in one seed of 1,000 or fewer: a watch that must read again. The first part has
+ * such a seed. If a change moves it, the other parts have another one.
+ */
+const [FIRST_SEED, PART, PARTS] = [2301, 200, 16]
 const PATIENCE_MS = 480_000
 
 const PORT = 'packages/leasehold/src/port/lease-store.ts'
@@ -66,20 +69,29 @@ function wanted(): string[] {
   ]
 }
 
+/** What the actors use in a part of the seeds. */
+async function usedIn(from: number): Promise<string[]> {
+  const program = join(ROOT, 'sim/dist/main.js')
+  const args = [program, '--coverage', '--from', String(from), '--seeds', String(PART)]
+  const { stdout, stderr } = await runNode(args, ROOT, PATIENCE_MS)
+  const last = stdout.trim().split('\n').at(-1) ?? ''
+  expect(last.startsWith('['), stderr).toBe(true)
+  return JSON.parse(last)
+}
+
 describe('the actors of the simulation', () => {
   it(
     'use every method and option of the port, of the client and of locks',
     async () => {
       const names = wanted()
-      // Where the sources are written otherwise this test must not become blind.
+      // If the sources are written in another way, this test must not become blind.
       expect(names.length).toBeGreaterThan(85)
-      const program = join(ROOT, 'sim/dist/main.js')
-      const args = [program, '--coverage', '--seeds', String(SEEDS)]
-      const { stdout, stderr } = await runNode(args, ROOT, PATIENCE_MS)
-      const last = stdout.trim().split('\n').at(-1) ?? ''
-      expect(last.startsWith('['), stderr).toBe(true)
-      const used = new Set<string>(JSON.parse(last))
-      expect(names.filter((name) => !used.has(name) && !(name in EXEMPT))).toEqual([])
+      const used = new Set<string>()
+      const missing = () => names.filter((name) => !used.has(name) && !(name in EXEMPT))
+      for (let part = 0; part < PARTS && missing().length > 0; part++) {
+        for (const name of await usedIn(FIRST_SEED + part * PART)) used.add(name)
+      }
+      expect(missing()).toEqual([])
       expect(Object.keys(EXEMPT).filter((name) => used.has(name) || !names.includes(name))).toEqual(
         [],
       )
