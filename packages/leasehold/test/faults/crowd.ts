@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { memoryFence } from '../../src/fence/index.ts'
 import type { LeaseStore } from '../../src/index.ts'
+import { childPrograms } from '../child-programs.ts'
 import type { History, Holding, Write } from './history.ts'
 
 /** What a module for `CrowdSpec.module` exports: opens the store in the process of a member, who has a number. */
@@ -205,8 +206,8 @@ export class Member {
 
   constructor(spec: MemberSpec, hear: (told: Told) => void) {
     this.name = spec.name
-    const child = fork(MEMBER, [JSON.stringify(spec)], {
-      execArgv: ['--import', 'tsx'],
+    const [program, module] = childPrograms(MEMBER, fileURLToPath(spec.module))
+    const child = fork(program!, [JSON.stringify({ ...spec, module })], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     this.#process = child

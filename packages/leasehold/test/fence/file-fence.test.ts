@@ -24,6 +24,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { formatRecord } from '../../src/fence/fence-record.ts'
 import { type FileFence, type FileFenceOptions, fileFence } from '../../src/fence/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
+import { childPrograms } from '../child-programs.ts'
 import { fallsIn, itIsAFence, type Try } from './fence-cases.ts'
 
 const CHILD = fileURLToPath(new URL('./file-fence-child.ts', import.meta.url))
@@ -113,7 +114,7 @@ describe('processes that share a fence in a folder', () => {
     const file = join(folder, `${name}.said`)
     // What was written to a file is there even if the writer dies at once.
     const output = openSync(file, 'w')
-    const args = ['--import', 'tsx', CHILD, join(folder, 'fence'), 'shared']
+    const args = [childPrograms(CHILD)[0]!, join(folder, 'fence'), 'shared']
     const child = spawn(process.execPath, args, { stdio: ['pipe', output, 'pipe'] })
     let complaint = ''
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {

@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { fileStore } from '../../src/stores/file/index.ts'
+import { childPrograms } from '../child-programs.ts'
 import { CrashModel } from './crash-model.ts'
 import { CRASH_OPTIONS, type Line } from './crash-options.ts'
 
@@ -29,7 +30,7 @@ async function live(folder: string, life: string): Promise<Line[]> {
   const file = `${folder}.said`
   // What was written to a file is there even if the writer dies at once; and it never has to wait.
   const output = openSync(file, 'w+')
-  const child = spawn(process.execPath, ['--import', 'tsx', CHILD, folder, life], {
+  const child = spawn(process.execPath, [childPrograms(CHILD)[0]!, folder, life], {
     stdio: ['pipe', output, 'pipe'],
   })
   let complaint = ''
