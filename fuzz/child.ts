@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Failure } from './failure.ts'
 
-/** What a child says of one input, or of the time since it was last asked. */
+/** What a child reports about one input, or about the time since its last report. */
 export interface Report {
-  /** Parts of the code that ran for the first time. */
+  /** The number of parts of the code that ran for the first time. */
   readonly fresh: number
   /** The longest turn of its event loop, in milliseconds of processor time. */
   readonly pause: number
@@ -22,15 +22,15 @@ export interface ChildOptions {
   readonly more?: readonly string[]
 }
 
-/** Two gigabytes are never needed; without a limit a leak would take the machine's. */
+/** A limit, because a leak would otherwise take all memory of the machine. */
 const HEAP_MB = 768
 const ANSWER_MS = 10_000
 /** A busy machine may take long to start a process. */
 const START_MS = 120_000
 
-/** A process that runs what is fuzzed, so that its crash is a finding and not the end. */
+/** A process that runs the fuzzed code, so that a crash is a finding and does not end the run. */
 export class Child {
-  /** What it said when it was ready. */
+  /** Its message when it was ready. */
   ready: Readonly<Record<string, unknown>> = {}
   readonly #process: ChildProcess
   #errors = ''
@@ -64,12 +64,12 @@ export class Child {
     return child
   }
 
-  /** How it ended, if it did without being asked to. */
+  /** How it ended, if nobody stopped it. */
   get died(): Failure | undefined {
     return this.#died
   }
 
-  /** Sends a message and gives the answer; a failure if there is none. */
+  /** Sends a message and returns the answer; a failure if there is none. */
   async ask(message: object): Promise<Report> {
     if (this.#died) return { fresh: 0, pause: 0, rss: 0, failure: this.#died }
     this.#process.send(message, () => {})
@@ -87,8 +87,8 @@ export class Child {
     await gone
   }
 
-  /** The next message, or the failure that there is none. */
-  #next(patience: number): Promise<Record<string, unknown>> {
+  /** The next message; a failure if none arrives. */
+  #next(timeoutMs: number): Promise<Record<string, unknown>> {
     return new Promise((resolve) => {
       const finish = (answer: Record<string, unknown>) => {
         clearTimeout(timer)
@@ -97,10 +97,10 @@ export class Child {
         resolve(answer)
       }
       const timer = setTimeout(() => {
-        const detail = `no answer for ${patience} ms`
+        const detail = `no answer for ${timeoutMs} ms`
         this.#died = { kind: 'hang', detail }
         finish({ ...this.#died })
-      }, patience)
+      }, timeoutMs)
       this.#wake = () => finish({ ...(this.#died ?? { kind: 'crash', detail: 'it was stopped' }) })
       this.#process.once('message', finish as never)
     })
@@ -113,7 +113,7 @@ function crashOf(code: number | null, signal: string | null, errors: string): Fa
     .split('\n')
     .filter((line) => /\S/.test(line) && !/^\s+\^|^Node\.js/.test(line))
   const first = lines.findIndex((line) => /Error|FATAL/.test(line))
-  const said = lines.slice(Math.max(0, first), Math.max(0, first) + 4).join('\n')
+  const excerpt = lines.slice(Math.max(0, first), Math.max(0, first) + 4).join('\n')
   const how = code === null ? `signal ${signal}` : `exit code ${code}`
-  return { kind: isMemory ? 'memory' : 'crash', detail: `${said}\n(${how})` }
+  return { kind: isMemory ? 'memory' : 'crash', detail: `${excerpt}\n(${how})` }
 }

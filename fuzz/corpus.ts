@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Inputs are small, since they describe what is large. */
+/** Inputs are small, because they only describe large data. */
 const KEPT_BYTES_MAX = 20_000
 
-/** The inputs of one target, in a folder: those that are committed, and those that runs add. */
+/** The inputs of one target, in a folder: the committed ones, and those that runs add. */
 export class Corpus<Input> {
   readonly #folder: string
   readonly #target: string
@@ -15,18 +15,18 @@ export class Corpus<Input> {
     this.#target = target
   }
 
-  /** The committed inputs, and those that earlier runs on this machine have found. */
+  /** The committed inputs, and those that earlier runs on this machine found. */
   read(): Input[] {
     return [...this.#readFolder('corpus'), ...this.#readFolder('found')]
   }
 
-  /** Keeps an input that reached something new, for the next run. */
+  /** Keeps an input that reached new code, for the next run. */
   keep(input: Input): void {
-    const text = JSON.stringify(input)
-    if (text.length <= KEPT_BYTES_MAX) this.#write('found', text)
+    const json = JSON.stringify(input)
+    if (json.length <= KEPT_BYTES_MAX) this.#write('found', json)
   }
 
-  /** Saves an input that failed, and says where. */
+  /** Saves an input that failed and returns its path. */
   saveFailure(input: Input): string {
     return this.#write('failures', JSON.stringify(input))
   }
@@ -38,14 +38,14 @@ export class Corpus<Input> {
     return files.sort().map((file) => readInput<Input>(join(folder, file)))
   }
 
-  #write(name: string, text: string): string {
+  #write(name: string, json: string): string {
     const folder = join(this.#folder, name, this.#target)
     mkdirSync(folder, { recursive: true })
     const file = join(
       folder,
-      `${createHash('sha256').update(text).digest('hex').slice(0, 12)}.json`,
+      `${createHash('sha256').update(json).digest('hex').slice(0, 12)}.json`,
     )
-    writeFileSync(file, `${text}\n`)
+    writeFileSync(file, `${json}\n`)
     return file
   }
 }

@@ -3,8 +3,8 @@ import { type InspectorNotification, type Profiler, Session } from 'node:inspect
 export type { InspectorNotification }
 
 /**
- * Which parts of Leasehold have run, as V8 counts them. A part that runs for the first time, or for
- * the first time about twice, four or eight times in one input, is new.
+ * The parts of Leasehold that have run, as V8 counts them. A part is new if it runs for the first
+ * time, or for the first time about twice, four or eight times in one input.
  */
 export class Coverage {
   readonly #session = new Session()
@@ -16,7 +16,7 @@ export class Coverage {
     this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
   }
 
-  /** How much ran since the last call that never ran before. */
+  /** The number of new parts since the last call. */
   takeNew(): number {
     let fresh = 0
     this.#session.post('Profiler.takePreciseCoverage', (error, taken) => {

@@ -1,18 +1,17 @@
-/** Which data is damaged: a short log, one in many segments, one with a snapshot. */
+/** The data to damage: a short log, a log in many segments, a log with a snapshot. */
 export const TEMPLATES = ['log', 'segments', 'snapshot'] as const
 export type Template = (typeof TEMPLATES)[number]
 
-/** How bytes are changed. */
 export const WAYS = ['zero', 'ones', 'flip', 'set', 'remove', 'insert', 'repeat'] as const
 export type Way = (typeof WAYS)[number]
 
 export const SPECIAL_KINDS = ['fifo', 'folder', 'link', 'dead-link', 'file', 'unreadable'] as const
 
 /**
- * One damage. Places are taken modulo what there is, so that every number means something.
+ * One damage. Positions are taken modulo the size, so that every number is valid.
  * - `bytes`: changes bytes of a file, as a disk or a copy may.
- * - `payload`: changes what a frame holds and makes its checksums right again.
- * - `special`: puts something else under a name, if the folder is a real one.
+ * - `payload`: changes the payload of a frame and corrects its checksums.
+ * - `special`: replaces a name by something else than a file, in a real folder.
  */
 export type Edit =
   | {

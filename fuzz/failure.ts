@@ -1,4 +1,3 @@
-/** What counts as a failure. */
 export type FailureKind =
   | 'crash'
   | 'hang'
@@ -15,7 +14,7 @@ export interface Failure {
   readonly detail: string
 }
 
-/** The same for two failures that have the same cause, as far as their words tell. */
+/** Equal for two failures with the same cause, as far as their messages show. */
 export function signatureOf({ kind, detail }: Failure): string {
   if (kind === 'pause' || kind === 'hang' || kind === 'memory') return kind
   return `${kind} ${detail
@@ -24,7 +23,7 @@ export function signatureOf({ kind, detail }: Failure): string {
     .slice(0, 160)}`
 }
 
-/** A reply must not tell how the program is built. */
+/** Whether a reply reveals how the program is built. */
 export function showsStack(text: string): boolean {
   return /\n\s+at |\\n\s+at [\w.<]|node:internal|\/node_modules\/|\/dist\/\w/.test(text)
 }

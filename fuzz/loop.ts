@@ -5,26 +5,26 @@ import { type Failure, signatureOf } from './failure.ts'
 import { Random } from './random.ts'
 import type { Runner, Target } from './target.ts'
 
-/** A server that does nothing else for so long makes its clients wait. */
+/** A server that is busy for this long makes its clients wait. */
 export const PAUSE_MS = 100
-/** A pause counts if it comes again each time. */
+/** A pause counts only if it repeats each time. */
 const CONFIRMATIONS = 3
 const CORPUS_MAX = 1000
-/** After so many different failures, more would tell nothing new. */
+/** After this many different failures, more would add nothing. */
 const FAILURES_MAX = 30
 
 export interface Summary {
   readonly target: string
   readonly inputs: number
-  /** Inputs that reached something new, and how many parts of the code were reached. */
+  /** Inputs that reached new code, and the number of parts of the code that were reached. */
   readonly corpus: number
   readonly covered: number
   readonly failures: number
   readonly longestPause: number
 }
 
-/** Feeds a target with inputs until the time is over. Inputs that reach new code are bred from. */
-export class Fuzzing<Input> {
+/** Runs inputs on a target until the time is over. Changes inputs that reach new code further. */
+export class FuzzRun<Input> {
   readonly #target: Target<Input>
   readonly #stored: Corpus<Input>
   readonly #random: Random
@@ -37,7 +37,7 @@ export class Fuzzing<Input> {
   #reached = 0
   #longestPause = 0
 
-  /** `folder` holds the corpus, and what is found and fails. */
+  /** `folder` contains the corpus, the found inputs and the failures. */
   constructor(target: Target<Input>, seed: number, folder: string) {
     this.#target = target
     this.#stored = new Corpus(folder, target.name)
@@ -52,7 +52,7 @@ export class Fuzzing<Input> {
       for (const input of this.#stored.read()) await this.#try(input, true)
       while (performance.now() < end && this.#known.size < FAILURES_MAX) {
         const isNew = this.#corpus.length === 0 || random.oneIn(8)
-        await this.#try(isNew ? this.#target.generate(random) : this.#bred(), false)
+        await this.#try(isNew ? this.#target.generate(random) : this.#changed(), false)
       }
     } finally {
       await this.#runner?.stop()
@@ -68,7 +68,7 @@ export class Fuzzing<Input> {
     }
   }
 
-  /** Runs one input that failed before, a few times. Whether it still fails. */
+  /** Runs one input that failed before a few times. Returns whether it still fails. */
   async replay(input: Input): Promise<boolean> {
     try {
       this.#runner = await this.#target.start(false)
@@ -80,8 +80,8 @@ export class Fuzzing<Input> {
     return this.#known.size > 0
   }
 
-  /** The newest inputs are bred from more often: they have just reached something new. */
-  #bred(): Input {
+  /** A changed input, mostly one of the newest, because these have just reached new code. */
+  #changed(): Input {
     const random = this.#random
     const corpus = this.#corpus
     const newest = corpus.length - random.size(corpus.length)
@@ -109,10 +109,7 @@ export class Fuzzing<Input> {
     if (!isSeed) this.#stored.keep(input)
   }
 
-  /**
-   * What takes long is measured again without coverage, which makes the code slower. The shortest
-   * pause of a few counts.
-   */
+  /** Repeats slow inputs without coverage, which slows the code. The shortest pause counts. */
   async #confirmed(input: Input, { failure, pause }: Report): Promise<Failure | undefined> {
     const isSlow = failure?.kind === 'hang' || failure?.kind === 'lost-lock' || pause > PAUSE_MS
     if (!isSlow) {
@@ -129,7 +126,7 @@ export class Fuzzing<Input> {
     }
     this.#longestPause = Math.max(this.#longestPause, shortest)
     if (shortest <= PAUSE_MS) return undefined
-    return { kind: 'pause', detail: `nothing else was done for ${Math.round(shortest)} ms` }
+    return { kind: 'pause', detail: `the event loop was busy for ${Math.round(shortest)} ms` }
   }
 
   #failed(input: Input, failure: Failure): void {
@@ -137,8 +134,8 @@ export class Fuzzing<Input> {
     if (this.#known.has(signature)) return
     this.#known.add(signature)
     const file = relative(process.cwd(), this.#stored.saveFailure(input))
-    const text = JSON.stringify(input)
-    const shown = text.length > 500 ? `${text.slice(0, 500)}… (${text.length} characters)` : text
+    const json = JSON.stringify(input)
+    const shown = json.length > 500 ? `${json.slice(0, 500)}… (${json.length} characters)` : json
     process.stdout.write(
       `\n${this.#target.name}: ${failure.kind}: ${failure.detail}\n` +
         `  input:  ${shown}\n` +

@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readInput } from './corpus.ts'
-import { Fuzzing, type Summary } from './loop.ts'
+import { FuzzRun, type Summary } from './loop.ts'
 import { TARGETS } from './targets/index.ts'
 
 const DEFAULT_MINUTES = 1
-/** The folder `fuzz`, seen from what was built. */
+/** The folder `fuzz`; this file runs from `fuzz/dist`. */
 const FOLDER = fileURLToPath(new URL('../', import.meta.url))
 
 const { values, positionals } = parseArgs({
@@ -22,18 +22,18 @@ const seed = Number(values.seed)
 const unknown = positionals.find((name) => !TARGETS.some((target) => target.name === name))
 if (unknown !== undefined || !(minutes > 0) || !Number.isSafeInteger(seed)) {
   const names = TARGETS.map(({ name }) => name).join(', ')
-  process.stderr.write(`fuzz [${names}] [--minutes N] [--seed N] [--replay file]\n`)
+  process.stderr.write(`usage: fuzz [${names}] [--minutes N] [--seed N] [--replay FILE]\n`)
   process.exit(2)
 }
 if (values.replay !== undefined) {
-  const fails = await new Fuzzing(chosen[0]!, seed, FOLDER).replay(readInput(values.replay))
-  process.stdout.write(fails ? 'it fails\n' : 'it does not fail\n')
+  const fails = await new FuzzRun(chosen[0]!, seed, FOLDER).replay(readInput(values.replay))
+  process.stdout.write(fails ? 'The input fails.\n' : 'The input does not fail.\n')
   process.exit(fails ? 1 : 0)
 }
 process.stdout.write(`seed ${seed}, ${minutes} minutes for ${chosen.length} targets\n`)
 const summaries: Summary[] = []
 for (const target of chosen) {
-  const summary = await new Fuzzing(target, seed, FOLDER).run((minutes * 60_000) / chosen.length)
+  const summary = await new FuzzRun(target, seed, FOLDER).run((minutes * 60_000) / chosen.length)
   summaries.push(summary)
   process.stdout.write(`${row(summary)}\n`)
 }

@@ -3,7 +3,7 @@ import type { Text } from './text.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
-/** Values that programs often take for something else. */
+/** Values that programs often misinterpret. */
 const HOSTILE: readonly Json[] = [
   null,
   true,
@@ -49,13 +49,13 @@ export function hostile(random: Random): Json {
   return structuredClone(random.pick(HOSTILE))
 }
 
-/** The same, as a string. */
+/** A hostile value as a string. */
 export function hostileText(random: Random): string {
   const value = hostile(random)
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** One change somewhere in a value; `like` makes values that fit the place more often. */
+/** Changes a value in one place. `like` makes a value that fits the place. */
 export function mutateJson(value: Json, random: Random, like: () => Json): Json {
   if (random.oneIn(6)) return random.oneIn(2) ? hostile(random) : like()
   if (Array.isArray(value) && value.length > 0) return mutateArray(value, random, like)
@@ -117,7 +117,7 @@ function mutateNumber(value: number, random: Random): Json {
   return random.pick([value + 1, value - 1, -value, value * 2, value + 0.5, value * 1e9, 0, null])
 }
 
-/** Changes of characters, of which some are no longer what the grammar allows. */
+/** Changes characters; the result may break the grammar. */
 export function mutateString(text: string, random: Random): string {
   const at = random.below(text.length + 1)
   const end = Math.min(text.length, at + random.size(16))
@@ -159,7 +159,6 @@ const PIECES = [
   '😀',
 ]
 
-/** Changes of bytes. */
 export function mutateBytes(bytes: Buffer, random: Random): Buffer {
   const copy = Buffer.from(bytes)
   const at = random.below(copy.length + 1)
@@ -190,7 +189,7 @@ export function mutateBytes(bytes: Buffer, random: Random): Buffer {
   }
 }
 
-/** Makes a text huge, deep or many: what parsers and loops are slow with. */
+/** Makes a string huge, deep or repeated, which is slow for parsers and loops. */
 export function amplify(text: string, random: Random): Text {
   const times = random.size(20_000)
   switch (random.below(5)) {

@@ -5,8 +5,8 @@ const TICK_MS = 10
 /**
  * The longest time for which this process kept its event loop busy.
  *
- * On a machine that others load, a process waits for a core. That is not a pause of ours: so what
- * counts is the processor time that the main thread used in one turn, and not the time of the clock.
+ * On a loaded machine a process waits for a core, which is not a pause of ours. So this counts the
+ * processor time that the main thread used in one turn, not the time of the clock.
  */
 export class PauseMeter {
   #longest = 0
@@ -19,7 +19,7 @@ export class PauseMeter {
     this.#timer.unref()
   }
 
-  /** Milliseconds, since the last call. */
+  /** The longest pause since the last call, in milliseconds. */
   take(): number {
     this.#tick()
     const longest = this.#longest
@@ -27,7 +27,7 @@ export class PauseMeter {
     return longest
   }
 
-  /** What was done since the last turn is not counted: it was not what is measured. */
+  /** Ignores the work since the last turn: it is not what is measured. */
   skip(): void {
     this.#clock = performance.now()
     this.#used = processorTime()
@@ -42,7 +42,7 @@ export class PauseMeter {
   }
 }
 
-/** Of the main thread, in milliseconds; of the whole process where the system does not tell. */
+/** Processor time in milliseconds: of the main thread, or else of the whole process. */
 function processorTime(): number {
   try {
     return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ', 1)[0]) / 1e6

@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** From 0 up to 1, without 1. */
+  /** A number from 0 up to, but not including, 1. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let bits = this.#state
@@ -15,12 +15,12 @@ export class Random {
     return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** An integer from 0 up to `limit`, without it. */
+  /** An integer from 0 up to, but not including, `limit`. */
   below(limit: number): number {
     return Math.floor(this.next() * limit)
   }
 
-  /** True once in `times`. */
+  /** True once in `times` on average. */
   oneIn(times: number): boolean {
     return this.below(times) === 0
   }
@@ -29,7 +29,7 @@ export class Random {
     return list[this.below(list.length)]!
   }
 
-  /** Small mostly, and now and then large. */
+  /** Mostly small, sometimes large. */
   size(limit: number): number {
     return Math.floor(limit ** this.next())
   }

@@ -1,14 +1,14 @@
 import type { Report } from './child.ts'
 import type { Random } from './random.ts'
 
-/** Something that takes inputs from outside, and is given bad ones. */
+/** Code that takes input from outside. */
 export interface Target<Input> {
   readonly name: string
-  /** Starts what is fuzzed; `coverage` guides, without it pauses are measured. */
+  /** Starts the fuzzed code: with coverage to guide the run, without it to measure pauses. */
   start(coverage: boolean): Promise<Runner<Input>>
-  /** An input by the grammar. */
+  /** An input that follows the grammar. */
   generate(random: Random): Input
-  /** An input that differs from one, and may take parts of another. */
+  /** A changed copy of `input`, which may contain parts of `other`. */
   mutate(input: Input, other: Input, random: Random): Input
 }
 

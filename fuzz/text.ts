@@ -1,4 +1,4 @@
-/** A long string is described, not written out, so that inputs stay small. */
+/** A description of a long string, so that inputs stay small. */
 export interface Repeated {
   readonly before?: string
   readonly repeat: string
@@ -8,7 +8,7 @@ export interface Repeated {
 
 export type Text = string | Repeated
 
-/** No input is larger: the server's own limit of a frame, and a little more. */
+/** The maximum size of an input: the server's limit for a frame, and a little more. */
 export const TEXT_MAX = 33 << 20
 
 export function expand(text: Text): string {

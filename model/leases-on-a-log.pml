@@ -30,7 +30,7 @@
 #define CRASHES 1
 #endif
 #ifndef EXPELS
-#define EXPELS 0     /* times that a replica takes the other one for dead, rightly or not */
+#define EXPELS 0     /* times that a replica assumes that the other one is dead, rightly or not */
 #endif
 
 #ifndef SLOTS
@@ -82,7 +82,7 @@ typedef Replica {
   byte next;                /* the sequence number of its next entry */
   bool busy;                /* `sent` is not applied yet */
   Entry sent;
-  mtype wanted;             /* what to do once it is a member again: its holder still waits */
+  mtype wanted;             /* what to do when it is a member again: its holder still waits */
   byte wantedLease;
 }
 
@@ -96,13 +96,13 @@ byte tail, written, resends, crashes, expels, names;
 
 /* Holders. */
 byte asked[2];       /* requests made so far */
-byte holds[2];       /* the lease that it was told it has, or 0 */
+byte holds[2];       /* the lease that it was granted, or 0 */
 byte age[2];         /* ticks on its clock since it first sent the request that gave it this time */
 byte sentAge[2];     /* ticks on its clock since it first sent the request that is open */
 bool waits[2];       /* a request is open */
 byte sinceMiss[2];   /* ticks since its clock missed one */
 
-byte grantedAt[5];   /* the position at which each lease was granted: to check, nobody reads it */
+byte grantedAt[5];   /* the position at which each lease was granted: only for the checks */
 
 hidden byte i, h, lease;
 hidden byte isNext;
@@ -155,7 +155,7 @@ inline done(r) {
 }
 
 inline forget() {
-  /* Clears scratch variables, so that they do not tell states apart. */
+  /* Clears scratch variables, so that they do not distinguish states. */
   i = 0; h = 0; lease = 0; isNext = false
 }
 
@@ -201,7 +201,7 @@ inline started(r) {
   /* The lease was granted or renewed here: this replica counts its ttl from now on. */
   R.renewedAt = R.applied + 1;
 #ifdef COUNT_FROM_STAMP
-  /* The time on the sender's clock says nothing about this one. */
+  /* The sender's clock says nothing about the clock of this replica. */
   R.since = TTL
 #else
   R.since = 0
@@ -290,7 +290,7 @@ inline apply(r) {
 }
 
 inline rejoin(r) {
-  /* What it sent under the old name never counts any more: it is sent again under the new one. */
+  /* Entries under the old name no longer count: they are sent again under the new one. */
   if
   :: R.busy && (R.sent.kind == acquire || R.sent.kind == renew || R.sent.kind == release) ->
      R.wanted = R.sent.kind; R.wantedLease = R.sent.lease
@@ -320,7 +320,7 @@ inline crash(r) {
 #endif
   R.wanted = 0; R.wantedLease = 0; R.name = NO_NAME;
   done(r);
-  /* The holder hears nothing of what it had asked, and keeps what it believes. */
+  /* The holder gets no answer to its request, and keeps its belief. */
   waits[r] = false; sentAge[r] = 0;
   forget()
 }
@@ -362,7 +362,7 @@ inline arrive(at) {
   log[tail].ended = copy[at].entry.ended;
   tail++;
 #ifdef ANSWER_BEFORE_APPLY
-  /* The append is acknowledged, and the replica answers by what it knows now. */
+  /* The append is acknowledged, and the replica answers with its current state. */
   if
   :: waits[at / SLOTS] && copy[at].entry.kind == acquire && replica[at / SLOTS].owner == 0 ->
      holds[at / SLOTS] = copy[at].entry.lease;
@@ -433,7 +433,7 @@ inline sendWanted(r) {
   forget()
 }
 
-/* When each step may be taken, by the replica r or by its holder. */
+/* When the replica r or its holder may take each step. */
 #define IS_IDLE(r) (!replica[r].busy && replica[r].isMember[replica[r].name] && replica[r].wanted == 0 && ROOM(r))
 #define IS_PAST(at) (!copy[at].used || copy[at].entry.asOf > 0)
 #define IS_LATE(at) (tail <= at || log[at].asOf > 0)
@@ -483,13 +483,13 @@ endOfTrace:
   :: d_step { copy[5].used && tail < LENGTH -> arrive(5) }
 #endif
   EITHER(MAY_APPLY, apply)
-  /* It does not know what became of its append. */
+  /* The outcome of its append is unknown. */
   EITHER(MAY_SEND_AGAIN, sendAgain)
   EITHER(MAY_ASK, ask)
   EITHER(MAY_RENEW, renewHeld)
   EITHER(MAY_RENEW, releaseHeld)
   EITHER(MAY_PROPOSE, proposeExpiry)
-  /* It takes the other one for dead. Nothing depends on whether that is true. */
+  /* It assumes that the other one is dead. Nothing depends on whether that is true. */
   EITHER(MAY_EXPEL, expelOther)
   EITHER(MAY_JOIN, rejoin)
   EITHER(MAY_SEND_WANTED, sendWanted)

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Debian's Chromium; `undefined` where it is not on this machine. */
+/** Debian's Chromium; `undefined` if it is not installed. */
 export function findBrowser() {
   const folders = (process.env.PATH ?? '').split(delimiter)
   return folders.map((folder) => join(folder, 'chromium')).find((path) => existsSync(path))
 }
 
-/** Without a sandbox, which root cannot have, and without a word to anybody outside. */
+/** No sandbox, because root cannot have one, and no connections to the outside. */
 export const BROWSER_ARGS = [
   '--headless',
   '--no-sandbox',

@@ -1,5 +1,5 @@
-// Makes the page of the server from packages/leasehold-server/dashboard: one script and one style, named
-// after their content so that browsers may keep them, each compressed beforehand.
+// Builds the server's page from packages/leasehold-server/dashboard: one script and one style, each
+// named after a hash of its content, so that browsers may cache it, and compressed in advance.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -13,7 +13,10 @@ const PAGE = join(SERVER, 'dashboard')
 const OUT = join(SERVER, 'dist/dashboard/page')
 const LIBRARY = join(ROOT, 'packages/leasehold/src')
 
-/** The client of the stream is the library's own; a browser has other sockets, clocks and chance. */
+/**
+ * The page uses the library's stream client, but browsers have other sockets, clocks and
+ * randomness.
+ */
 const IN_A_BROWSER = {
   'client/open-store.ts': 'live/browser-stores.ts',
   'port/system-clock.ts': 'live/browser-clock.ts',
@@ -52,10 +55,10 @@ const { outputFiles } = await build({
   plugins: [forBrowsers],
 })
 
-const text = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).contents
-const script = text('.js')
+const contentOf = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).contents
+const script = contentOf('.js')
 if (/["']node:/.test(new TextDecoder().decode(script))) {
-  throw new Error('the page imports a module of Node: look what it uses of the library')
+  throw new Error('the page imports a module of Node: check its imports from the library')
 }
 
 rmSync(OUT, { recursive: true, force: true })
@@ -63,14 +66,14 @@ mkdirSync(OUT, { recursive: true })
 
 const names = {
   __SCRIPT__: put('app', 'js', script),
-  __STYLE__: put('app', 'css', text('.css')),
+  __STYLE__: put('app', 'css', contentOf('.css')),
   __ICON__: put('icon', 'svg', readFileSync(join(PAGE, 'icon.svg'))),
 }
 const page = readFileSync(join(PAGE, 'index.html'), 'utf8')
 const whole = page.replace(/__[A-Z]+__/g, (name) => names[name])
 write('index.html', Buffer.from(whole))
 
-/** Writes a file under a name that tells its content, and answers with the name. */
+/** Writes a file under a name with a hash of its content. Returns the name. */
 function put(name, ending, content) {
   const hash = createHash('sha256').update(content).digest('base64url').slice(0, 10)
   return write(`${name}-${hash}.${ending}`, content)

@@ -27,7 +27,7 @@ is_there() {
     zookeeper) [ -e /usr/share/java/zookeeper.jar ] && command -v java > /dev/null ;;
     nats) command -v nats-server > /dev/null || [ -x /usr/sbin/nats-server ] ;;
     chromium | spin | gcc) command -v "$1" > /dev/null ;;
-    *) echo "engines: there is no engine called $1, only ${all[*]}" >&2; exit 2 ;;
+    *) echo "engines: $1 is no engine: use one of ${all[*]}" >&2; exit 2 ;;
   esac
 }
 

@@ -1,10 +1,11 @@
 /**
- * Prints the walk of one `lock()` on a `file:` store, as JSON: the functions from `Leasehold.lock` to
- * the lock, in their order. It runs the built code, so build first.
+ * Prints the call path of one `lock()` on a `file:` store, as JSON: the functions from
+ * `Leasehold.lock` to the lock, in order. It runs the built code, so build first.
  *
- * The walk is on the stack at three moments: when the kernel gets the request, when the bytes go to
- * the disk, and when the hold is made. A breakpoint whose condition notes the stack, and is never
- * true, sits at each of the three. Also printed: how many functions of the client side were entered.
+ * The path is on the stack at three moments: when the kernel gets the request, when the bytes go to
+ * the disk, and when the hold is created. Each has a breakpoint with a condition that records the
+ * stack and is never true. The output also counts the functions of the client side that were
+ * entered.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { Session } from 'node:inspector/promises'
@@ -27,11 +28,11 @@ await session.post('Profiler.enable')
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
 const { Leasehold } = await import(new URL('index.js', DIST).href)
 
-/** Locks once on a new store, with something to do right before and right after. */
+/** Locks once on a new store, and runs `before` and `after` around it. */
 async function lockOnce(before, after) {
   const folder = await mkdtemp(join(tmpdir(), 'lock-walk-'))
   const leasehold = await Leasehold.open(`file:${folder}`)
-  // The store writes its manifest after a while, which is no part of the walk.
+  // The store writes its manifest after a second, which is no part of the path.
   await new Promise((resolve) => setTimeout(resolve, 1200))
   await before()
   await leasehold.lock('reports')
@@ -54,7 +55,7 @@ for (const { url, scriptId, functions } of scripts) {
   const text = await readFile(fileURLToPath(url), 'utf8')
   for (const { functionName, ranges } of functions) {
     const [{ count, startOffset, endOffset }] = ranges
-    // The first is the module itself; those in angle brackets set the fields of a class.
+    // Skip the module itself, and the initializers of class fields, which are in angle brackets.
     if (count === 0 || startOffset === 0 || functionName.startsWith('<')) continue
     entered.push({ file, functionName })
     if (!MOMENTS.some(([at, name]) => at === file && name === functionName)) continue

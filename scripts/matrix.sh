@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests with other releases of Node. The releases come from the package registry into a
-# temporary folder, so that nothing needs to be installed on the machine. It leaves out long tests that
-# only compute, and so give the same on any release: simulated worlds, models of the kernel, simulated
+# temporary folder, so that nothing needs to be installed on the machine. Leaves out long tests that
+# only compute and give the same result on any release: simulations, models of the kernel, simulated
 # workloads.
 #
 #   scripts/matrix.sh          Node 22 and 24
@@ -28,7 +28,7 @@ for release in "${releases[@]}"; do
     *) echo "matrix: asked for Node $release and got $found" >&2; exit 1 ;;
   esac
   echo "matrix: tests with Node $found"
-  # The tests start processes of their own, by name and by the path of the one that runs them.
+  # The tests start Node processes, by name and by the path of the current one.
   PATH="$bin:$PATH" "$bin/node" node_modules/vitest/vitest.mjs run \
     --exclude '**/test/sim/**' --exclude '**/test/kernel-model/**' --exclude '**/test/adaptive/**' \
     --exclude '**/test/file/{crash,damage}.test.ts' --exclude '**/recipes/pool-fairness.test.ts'

@@ -1,6 +1,7 @@
 // Mutation testing: `npm run mutation -- <folder>`. Stryker changes the sources of one folder, one
-// place at a time, and runs the tests that concern them. A change that no test notices survives.
-// Fails if less than 85 % are noticed. What may survive, and why, is in mutation/explained.
+// place at a time, and runs the tests of that folder. A change that no test notices survives. Fails
+// if the tests notice less than 85 %. The files in mutation/explained list the changes that may
+// survive, and why.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -33,15 +34,15 @@ function readArguments() {
     return { ...values, folder: name, concurrency: Number(values.concurrency) }
   }
   const names = Object.keys(FOLDERS).join(', ')
-  console.error(`folder is ${name}: give one of ${names}, as in npm run mutation -- kernel`)
+  console.error(`folder is ${name}: use one of ${names}, as in npm run mutation -- kernel`)
   process.exit(2)
 }
 
-/** A few files at a time: what was finished is kept, and only what changed since is run again. */
+/** Runs a few files at a time. Keeps finished results and repeats only what changed since. */
 async function run(name) {
   const { sources, tests } = FOLDERS[name]
   process.env.MUTATION_TESTS = JSON.stringify(await filesOf(tests))
-  // Once is enough: the tests are the same for every batch.
+  // Once is enough, because all batches have the same tests.
   process.env.MUTATION_REPEAT = 'yes'
   const mutants = []
   for (const files of batches(await filesOf(sources))) {
@@ -52,12 +53,12 @@ async function run(name) {
   return mutants
 }
 
-/** Each run starts with all tests without a mutant, which is much for a small file. */
+/** Groups the files, because each run starts with all tests without a mutant. */
 function batches(files) {
   const all = []
   let lines = Infinity
   for (const file of files) {
-    // What only exports again has nothing to change.
+    // A file that only re-exports has nothing to change.
     if (file.endsWith('/index.ts') || (only !== undefined && !file.endsWith(only))) continue
     const length = readFileSync(file, 'utf8').split('\n').length
     if (lines + length > BATCH_LINES) {
@@ -70,7 +71,7 @@ function batches(files) {
   return all
 }
 
-/** In the order of the patterns, and of the names in the braces of one. */
+/** The files in the order of the patterns, and of the names in their braces. */
 async function filesOf(patterns) {
   const files = []
   for (const pattern of patterns.flatMap(alternatives)) files.push(...(await glob(pattern)).sort())
@@ -103,7 +104,7 @@ async function runFiles(name, files) {
     incrementalFile,
     force,
     concurrency,
-    // The runner ends what is idle or endless by itself: this is for what it cannot see.
+    // The runner itself ends tests that are idle or endless: this is for what it cannot see.
     timeoutMS: 30_000,
     timeoutFactor: 1.5,
     dryRunTimeoutMinutes: 10,
@@ -122,8 +123,8 @@ async function runFiles(name, files) {
 }
 
 /**
- * Which tests concern a constant of a module is not known, so a new test would not have it tried
- * again: what survived there is tried by every run.
+ * Forgets surviving mutants of module constants. Stryker does not know which tests concern them, so
+ * it would not try them again after a new test.
  */
 function forgetConstants(file) {
   if (!existsSync(file)) return
@@ -144,12 +145,12 @@ function report(name, mutants) {
   const score = counted === 0 ? 100 : (killed / counted) * 100
   for (const mutant of survived) console.log(describe(mutant))
   for (const entry of stale)
-    console.log(`explained, but it does not survive: ${JSON.stringify(entry)}`)
+    console.log(`explained, but does not survive: ${JSON.stringify(entry)}`)
   const summary = {
     folder: name,
     mutants: judged.length,
     killed,
-    // Of these: on a busy machine a slow test looks like one that does not end.
+    // Part of `killed`: on a busy machine a slow test looks like an endless one.
     timedOut: judged.filter(({ status }) => status === 'Timeout').length,
     survived: survived.length,
     explained: explained.size,
@@ -163,11 +164,12 @@ function report(name, mutants) {
   if (only === undefined) {
     writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(summary, null, 2)}\n`)
   }
-  if (score < SCORE_MIN) console.log(`the score is below ${SCORE_MIN} %: write tests that notice`)
+  if (score < SCORE_MIN)
+    console.log(`the score is below ${SCORE_MIN} %: write tests that notice the survivors`)
   return score >= SCORE_MIN
 }
 
-/** The survivors that the folder's file explains, and what it explains though it does not survive. */
+/** Returns the survivors with an explanation, and the explanations without a survivor. */
 function explain(name, escaped) {
   const file = join(ROOT, `scripts/mutation/explained/${name}.json`)
   const entries = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
@@ -180,7 +182,7 @@ function explain(name, escaped) {
   return { explained, stale }
 }
 
-/** By the words of the line and not by its number, which every change above it moves. */
+/** Compares the code of the line, not its number, which every change above it moves. */
 function matches({ file, code, mutator, replacement }, mutant) {
   return (
     pathOf(mutant).endsWith(file) &&

@@ -1,5 +1,5 @@
-# To be sourced. `retry <what> <command...>` runs a command that may fail for a temporary reason, such
-# as a busy registry, up to four times with growing pauses, and then gives up.
+# Source this file. `retry <name> <command...>` runs a command that may fail for a temporary reason,
+# such as a busy registry. It tries up to four times with growing pauses.
 retry() {
   local what=$1 pause=5 attempt
   shift

@@ -10,10 +10,10 @@ import { chromium } from 'playwright-core'
 import { BROWSER_ARGS, findBrowser } from './browser.js'
 
 const FOLDER = join(fileURLToPath(new URL('..', import.meta.url)), 'docs/images')
-/** How long the fleet plays before it is looked at: somebody has died by then, and somebody has led. */
+/** How long the demo runs before the screenshots: long enough for a crash and a new leader. */
 const PLAY_MS = Number(process.env.PLAY_MS ?? 75_000)
 const VIEWS = ['overview', 'keys', 'leases', 'services', 'elections', 'pools', 'sessions']
-/** Those that the documents show; others are taken by their names, such as `dark` or `wall-overview`. */
+/** The screenshots in the documents; others need their names, such as `dark` or `wall-overview`. */
 const DOCUMENTED = [
   'empty-overview',
   'light-',
@@ -33,7 +33,7 @@ const browser = await chromium.launch({ executablePath, args: BROWSER_ARGS })
 try {
   await shoot('empty', { colorScheme: 'light', width: 1280, height: 860 }, ['overview'])
   await fetch(`${server.url}/dashboard/demo`, { method: 'PUT' })
-  // A page is open meanwhile, so that there is a past to plot.
+  // Keep a page open meanwhile, so that the charts have data.
   const watching = await browser.newPage()
   await watching.goto(server.url)
   await pause(PLAY_MS)
@@ -62,9 +62,9 @@ async function shoot(name, { colorScheme, width, height }, views) {
   await context.close()
 }
 
-/** Chooses what has something to show. */
+/** Selects an entry with something to show. */
 async function choose(page, view) {
-  // By its address: lines move while the fleet works.
+  // Use the address: rows move while the demo runs.
   if (view === 'keys') {
     const key = encodeURIComponent('election/demo-scheduler/line')
     await page.goto(`${server.url}/#/keys/${key}`)

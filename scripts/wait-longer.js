@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** As long as `expect.poll` waits: see vitest.config.ts. `vi.waitFor` has no setting of its own. */
+/** The timeout of `expect.poll` in vitest.config.ts. `vi.waitFor` has no setting of its own. */
 const WAIT_MS = 30_000
 
 const { waitFor } = vi

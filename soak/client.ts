@@ -5,8 +5,8 @@ import { answerSamples } from './sample.ts'
 import { pause, Tally, WORK_NAMES } from './work.ts'
 
 /**
- * A process that uses every recipe, one after the other. A `steady` one lives as long as the soak,
- * and opens and closes a second client all the time; a `brief` one works for a few seconds.
+ * A process that uses every recipe, one after the other. A `steady` process lives as long as the
+ * soak, and opens and closes a second client repeatedly. A `brief` one works for a few seconds.
  */
 const [, , kind, url, fenceFolder] = process.argv
 const STEADY_PAUSE_MS = 100
@@ -32,7 +32,7 @@ async function open(): Promise<Leasehold & { end(): Promise<void> }> {
   return Object.assign(leasehold, { end })
 }
 
-/** One who comes, does some work with everything and goes. */
+/** Opens a client, does some work with it, and closes it. */
 function visit(works: number): Promise<void> {
   return tally.attempt('visit', async () => {
     const leasehold = await open()

@@ -20,7 +20,7 @@ const SAMPLE_MIN_MS = 5000
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '30' } } })
 const minutes = Number(values.minutes)
 if (!(minutes >= 1)) {
-  process.stderr.write(`minutes is ${values.minutes}: it must be 1 or more\n`)
+  process.stderr.write(`minutes is ${values.minutes}: use a number of 1 or more\n`)
   process.exit(2)
 }
 const folder = mkdtempSync(join(tmpdir(), 'leasehold-soak-'))
@@ -69,7 +69,7 @@ async function soak(): Promise<boolean> {
   return verdicts.every(({ isPlateau }) => isPlateau)
 }
 
-/** Processes that come, and go by themselves or are killed. */
+/** Starts processes that end by themselves or are killed. */
 async function churn(url: string, end: number): Promise<void> {
   for (let count = 0; performance.now() < end - BRIEF_EVERY_MS; count++) {
     const child = start('client', ['brief', url, fences])
@@ -147,7 +147,7 @@ function sizeOf(path: string): number {
   try {
     return statSync(path).size
   } catch {
-    // It was compacted away since the folder was listed.
+    // It was removed since the folder was listed.
     return 0
   }
 }
@@ -158,7 +158,7 @@ async function countsOf(store: LeaseStore): Promise<{ leases: number; keys: numb
   return { leases: leases.length, keys: keys.length }
 }
 
-/** How many leases there are of each ttl, and how many keys with each beginning. */
+/** The number of leases by ttl, and of keys by their first parts. */
 async function leftBehind(store: LeaseStore): Promise<string> {
   const { leases } = await store.read({ leases: true })
   const { keys } = await store.read({ prefix: '' })
@@ -167,11 +167,11 @@ async function leftBehind(store: LeaseStore): Promise<string> {
   return `leases at the end, by ttl: ${ttls}\nkeys at the end: ${names}`
 }
 
-function counted(texts: readonly string[]): string {
+function counted(values: readonly string[]): string {
   const counts = new Map<string, number>()
-  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
   const sorted = [...counts].sort(([, one], [, other]) => other - one).slice(0, 8)
-  return sorted.map(([text, count]) => `${text} × ${count}`).join(', ')
+  return sorted.map(([value, count]) => `${value} × ${count}`).join(', ')
 }
 
 function progress(taken: Sample): void {

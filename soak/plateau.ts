@@ -1,9 +1,9 @@
-/** A number that must not grow for ever, and how much it may rise from noise. */
+/** A number that must not keep growing, and the growth that noise may cause. */
 export interface Measure {
   readonly name: string
   readonly unit: string
-  /** The growth over the judged time that is allowed: a part of the mean, or so much, the larger. */
-  readonly part: number
+  /** The allowed growth: this fraction of the mean, or `atLeast`, whichever is larger. */
+  readonly fraction: number
   readonly atLeast: number
 }
 
@@ -12,16 +12,15 @@ export interface Verdict {
   readonly first: number
   readonly mean: number
   readonly last: number
-  /** What a straight line through the last two thirds rises by, from their beginning to their end. */
+  /** The rise of a straight line through the last two thirds of the values. */
   readonly growth: number
   readonly allowed: number
   readonly isPlateau: boolean
 }
 
-/** The first third of the time is for filling up. */
+/** The first third of the time is for warming up. */
 const WARM_UP = 1 / 3
 
-/** Judges values that were taken at these times. */
 export function judge(
   measure: Measure,
   times: readonly number[],
@@ -32,7 +31,7 @@ export function judge(
   const y = values.slice(from)
   const mean = y.reduce((sum, value) => sum + value, 0) / y.length
   const growth = slope(x, y) * (x.at(-1)! - x[0]!)
-  const allowed = Math.max(measure.part * mean, measure.atLeast)
+  const allowed = Math.max(measure.fraction * mean, measure.atLeast)
   return {
     measure,
     first: y[0]!,
@@ -44,7 +43,7 @@ export function judge(
   }
 }
 
-/** Of the straight line with the least squares. */
+/** The slope of the least-squares line. */
 function slope(x: readonly number[], y: readonly number[]): number {
   const meanX = x.reduce((sum, value) => sum + value, 0) / x.length
   const meanY = y.reduce((sum, value) => sum + value, 0) / y.length

@@ -1,14 +1,14 @@
 import { readdirSync } from 'node:fs'
 
-/** What a process uses, after a full garbage collection. */
+/** The resources of a process after a full garbage collection. */
 export interface ProcessSample {
   readonly rssMb: number
   readonly heapMb: number
-  /** Timers, sockets and requests that the event loop knows of. */
+  /** Timers, sockets and requests in the event loop. */
   readonly resources: number
   /** Open files and sockets. */
   readonly descriptors: number
-  /** Processor time since the process began, in seconds. */
+  /** Processor time since the start of the process, in seconds. */
   readonly cpu: number
 }
 
@@ -21,7 +21,7 @@ export function answerSamples(): void {
 }
 
 function sampleOf(): ProcessSample {
-  // What the first collection finds dead may hold what only the second can free.
+  // The second collection frees what only objects of the first one referred to.
   globalThis.gc!()
   globalThis.gc!()
   const { rss, heapUsed } = process.memoryUsage()

@@ -3,9 +3,9 @@ import { createServer } from 'leasehold-server'
 import { answerSamples } from './sample.ts'
 
 /**
- * A server on a file store in a folder. What the store remembers is bounded far lower than usual,
- * and its log is compacted far more often, so that all of it fills up in the first minutes and must
- * then stay as it is.
+ * A server on a file store in a folder. The limits are far lower than usual, and the log is
+ * compacted far more often. So everything fills up in the first minutes and must then stay
+ * constant.
  */
 const LIMITS = { requests: 2000, ended: 2000, history: 2000, events: 2048, idleKeys: 500 }
 

@@ -1,21 +1,21 @@
 import type { Leasehold } from 'leasehold'
 import type { Fence } from 'leasehold/fence'
 
-/** How long one piece of work may wait for its turn. */
+/** How long one task may wait for its turn. */
 const WAIT = '5s'
 
-export interface Surroundings {
+export interface WorkDependencies {
   readonly leasehold: Leasehold
   readonly fence: Fence
-  /** Where the health checks of what is registered go. */
+  /** The URL for the health checks of registered instances. */
   readonly checked: string
-  /** From 0 up to 1. */
+  /** A number from 0 up to, but not including, 1. */
   readonly random: () => number
 }
 
-type Work = (around: Surroundings) => Promise<void>
+type Work = (dependencies: WorkDependencies) => Promise<void>
 
-/** One piece of work with each recipe. Each gives back what it took, also if it fails. */
+/** One task for each recipe. Each releases what it took, even if it fails. */
 const WORKS: Readonly<Record<string, Work>> = {
   lock: async ({ leasehold, fence, random }) => {
     const key = `soak/lock/${Math.floor(random() * 5)}`
@@ -69,7 +69,7 @@ const WORKS: Readonly<Record<string, Work>> = {
     })
     await (await sessions.get(session.id))?.touch()
     await session.save({ count: 1 })
-    // Some are left to run out, as people leave theirs.
+    // Let some expire, as people leave theirs.
     if (random() < 0.7) await session.end()
   },
   cache: async ({ leasehold, random }) => {
@@ -80,7 +80,7 @@ const WORKS: Readonly<Record<string, Work>> = {
 
 export const WORK_NAMES = Object.keys(WORKS)
 
-/** What may go wrong where others compete, or a process is killed: it is counted and not a failure. */
+/** Errors that competition or a killed process may cause: they are counted, but are no failures. */
 const EXPECTED = new Set(['timeout', 'lost', 'lapsed', 'closed', 'aborted'])
 
 export class Tally {
@@ -88,8 +88,8 @@ export class Tally {
   missed = 0
   readonly errors = new Map<string, number>()
 
-  run(name: string, around: Surroundings): Promise<void> {
-    return this.attempt(name, () => WORKS[name]!(around))
+  run(name: string, dependencies: WorkDependencies): Promise<void> {
+    return this.attempt(name, () => WORKS[name]!(dependencies))
   }
 
   async attempt(name: string, work: () => Promise<void>): Promise<void> {
@@ -103,9 +103,9 @@ export class Tally {
     }
   }
 
-  #fail(text: string): void {
-    const said = text.slice(0, 200)
-    if (this.errors.size < 20) this.errors.set(said, (this.errors.get(said) ?? 0) + 1)
+  #fail(message: string): void {
+    const key = message.slice(0, 200)
+    if (this.errors.size < 20) this.errors.set(key, (this.errors.get(key) ?? 0) + 1)
   }
 }
 

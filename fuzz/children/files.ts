@@ -11,7 +11,7 @@ import { describe, Probe } from './probe.ts'
 import { editPayload } from './reframe.ts'
 import { LIMITS, type Made, makeTemplate, stateOf } from './templates.ts'
 
-/** Codes with which a store may refuse to be opened. */
+/** The codes with which opening a store may fail. */
 const REFUSALS = new Set([
   'storage-damaged',
   'storage-failed',
@@ -34,7 +34,7 @@ async function run({ template, edits }: FileInput): Promise<Failure | undefined>
   const { files, states } = made.get(template)!
   const damaged = new Map([...files].map(([name, bytes]) => [name, Buffer.from(bytes)]))
   for (const edit of edits) damage(damaged, edit)
-  // Before it is opened: a store that finds an empty folder fills it.
+  // Check this before opening: a store fills an empty folder.
   const hasData = damaged.size > 0
   const specials = edits.filter((edit) => edit.op === 'special')
   const folder = isReal ? writeFolder(damaged, specials) : 'memory'
@@ -56,7 +56,7 @@ async function run({ template, edits }: FileInput): Promise<Failure | undefined>
   }
 }
 
-/** The store; nothing where it is rightly refused; or a failure. */
+/** The store; `undefined` if the refusal is right; or a failure. */
 async function opened(
   folder: string,
   options: FileStoreOptions,
@@ -71,7 +71,10 @@ async function opened(
     return await Promise.race([fileStore(folder, options), late])
   } catch (error) {
     if (mustOpen)
-      return { kind: 'wrong-error', detail: `opened once, but not again: ${describe(error)}` }
+      return {
+        kind: 'wrong-error',
+        detail: `the store opened once, but not a second time: ${describe(error)}`,
+      }
     if (isLeaseholdError(error) && REFUSALS.has(error.code)) return undefined
     return { kind: 'wrong-error', detail: describe(error) }
   } finally {
@@ -84,8 +87,8 @@ function isStore(result: LeaseStore | Failure | undefined): result is LeaseStore
 }
 
 /**
- * What was damaged and is opened all the same must hold what it held. Only its last change may be
- * missing: that a write was torn by a power failure cannot be told from damage to it.
+ * A damaged store that opens must still contain what it contained. Only its last change may be
+ * missing, because damage to it looks like a write that a power failure interrupted.
  */
 async function lossOf(store: LeaseStore, states: Made['states']): Promise<Failure | undefined> {
   const state = await stateOf(store)
@@ -94,11 +97,11 @@ async function lossOf(store: LeaseStore, states: Made['states']): Promise<Failur
   await store.close()
   return {
     kind: 'silent-loss',
-    detail: `revision ${state.revision} of ${last}, and nobody was told`,
+    detail: `revision ${state.revision} of ${last} without an error`,
   }
 }
 
-/** A store that opens must work, whatever was in it. Refusals are an answer. */
+/** A store that opens must work, whatever it contains. A refusal is a valid answer. */
 async function use(store: LeaseStore): Promise<Failure | undefined> {
   try {
     await stateOf(store)
@@ -133,7 +136,7 @@ function damage(files: Map<string, Buffer>, edit: Edit): void {
   const bytes = files.get(name)!
   switch (edit.op) {
     case 'bytes': {
-      // Most of a segment is zeros that nobody has used yet.
+      // Most of a segment is unused zeros.
       const at = edit.at % (usedOf(bytes) + 64)
       const next = changed(bytes, edit.way, at, edit.length, edit.value)
       files.set(name, next)

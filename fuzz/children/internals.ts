@@ -1,4 +1,4 @@
-/** Parts of Leasehold that no package exports: what was built is loaded by its place. */
+/** Loads parts of Leasehold that no package exports, by their path in the build. */
 async function load<Module>(path: string): Promise<Module> {
   return (await import(new URL(`../../../packages/${path}`, import.meta.url).href)) as Module
 }

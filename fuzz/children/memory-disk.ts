@@ -1,6 +1,6 @@
 import type { Disk, DiskFile, Lock } from 'leasehold/file'
 
-/** A disk in memory, which is made of files that were damaged. */
+/** A disk in memory with damaged files. */
 export class MemoryDisk implements Disk {
   readonly folder = 'memory'
   readonly files: Map<string, Buffer>

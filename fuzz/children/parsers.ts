@@ -54,14 +54,14 @@ const PARSERS: Record<ParserInput['parser'], (text: string) => void> = {
       decodeRecords(Buffer.from(text, 'base64'), changeSink, () => true)
       changeSink.check()
     } catch (error) {
-      // What contradicts itself is refused with an error, which the store explains.
+      // Contradictory records are refused with an error, which the store explains.
       if (!(error instanceof TypeError)) return
       throw error
     }
   },
 }
 
-/** The socket refuses a larger frame before anybody parses it. */
+/** The socket refuses larger frames before they are parsed. */
 function frameOf(text: string): ReturnType<typeof parseFrame> {
   const bytes = Buffer.from(text)
   return bytes.length > DEFAULT_STREAM.frameBytes ? [] : parseFrame(bytes, DEFAULT_STREAM)

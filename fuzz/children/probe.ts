@@ -2,7 +2,7 @@ import { Coverage } from '../coverage.ts'
 import type { Failure } from '../failure.ts'
 import { PauseMeter } from '../pause-meter.ts'
 
-/** Answers the parent: what has run, how long the longest turn was, how much memory is used. */
+/** Reports to the parent: new coverage, the longest turn of the event loop, and the memory used. */
 export class Probe {
   readonly #coverage: Coverage | undefined
   readonly #meter = new PauseMeter()
@@ -13,7 +13,7 @@ export class Probe {
     this.#coverage.start()
   }
 
-  /** Says that the child is ready, with what the parent must know. */
+  /** Reports that the child is ready, with facts that the parent needs. */
   ready(facts: object): void {
     this.#coverage?.takeNew()
     this.#meter.skip()
@@ -29,7 +29,7 @@ export class Probe {
     this.#meter.skip()
   }
 
-  /** Runs each input that the parent sends, and reports. */
+  /** Runs each input that the parent sends and reports the result. */
   serve<Input>(run: (input: Input) => Promise<Failure | undefined>): void {
     process.on('message', ({ input }: { input: Input }) => {
       this.#meter.take()

@@ -13,7 +13,7 @@ interface Frame {
 
 type PayloadEdit = Extract<Edit, { op: 'payload' }>
 
-/** Changes the payload of one of all frames, and writes its file anew with right checksums. */
+/** Changes the payload of one frame and rewrites its file with right checksums. */
 export function editPayload(files: Map<string, Buffer>, edit: PayloadEdit): void {
   const names = [...files.keys()].filter((name) => /^(log|snapshot)-\d+$/.test(name)).sort()
   const all = names.map((name) => ({ name, frames: framesOf(name, files.get(name)!) }))
@@ -48,7 +48,7 @@ function framesOf(name: string, bytes: Buffer): Frame[] {
   return found
 }
 
-/** The first frame says which store this is: its format, then the name with its length. */
+/** The first frame names the store: its format, then the id with its length. */
 function seedIn(payload: Buffer): number {
   const length = payload[1] ?? 0
   return seedOf(payload.subarray(2, 2 + length).toString())

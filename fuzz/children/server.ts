@@ -2,7 +2,7 @@ import { memoryStore } from 'leasehold/memory'
 import { createServer } from 'leasehold-server'
 import { Probe } from './probe.ts'
 
-/** Two real servers: one that lets everybody in, and one that wants an access token. */
+/** Two real servers: an open one, and one that requires an access token. */
 const probe = new Probe()
 const open = await createServer({ store: memoryStore(), port: 0 })
 const guarded = await createServer({ store: memoryStore(), port: 0 })
@@ -13,7 +13,8 @@ const created = {
     name: 'powerless',
     rights: [{ verbs: ['read'], prefix: 'nothing/' }],
   }),
-  // What a recipe needs, but not all of it: one that waits for the rest waits forever.
+  // Has only some of the rights that a recipe needs: a request that waits for the rest waits
+  // forever.
   partial: await tokens.create({
     name: 'partial',
     rights: [

@@ -3,7 +3,7 @@ import type { LeaseStore } from 'leasehold/port'
 import type { Template } from '../edits.ts'
 import { MemoryDisk } from './memory-disk.ts'
 
-/** Files of a store that was closed, and what it held after each of its changes. */
+/** The files of a closed store, and its contents after each of its changes. */
 export interface Made {
   readonly files: ReadonlyMap<string, Buffer>
   readonly states: readonly State[]
@@ -58,7 +58,7 @@ async function grant(store: LeaseStore, holder: string, parent?: string): Promis
   return granted.lease
 }
 
-/** Who holds what, without times, which opening may change. */
+/** The holders and their keys, without times, which opening may change. */
 export async function stateOf(store: LeaseStore): Promise<State> {
   const { leases, revision } = await store.read({ leases: true })
   const { keys } = await store.read({ prefix: '' })

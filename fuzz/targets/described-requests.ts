@@ -1,8 +1,8 @@
-/** A request as the API describes itself. */
+/** A request in the description of the API. */
 export interface DescribedRequest {
   readonly method: string
   readonly path: string
-  /** The names in its query. */
+  /** The names of its query parameters. */
   readonly parameters: readonly string[]
   /** The example of its body, if it has one. */
   readonly body: unknown
@@ -17,7 +17,7 @@ interface Operation {
 
 let known: readonly DescribedRequest[] = []
 
-/** All of them, from the same table that the server serves and describes. */
+/** All requests, from the same table that the server serves and describes. */
 export function describedRequests(): readonly DescribedRequest[] {
   return known
 }
@@ -26,7 +26,7 @@ export interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-/** What the server says of itself when it starts. */
+/** Reads the requests from the description that the server sends when it starts. */
 export function learnRequests({ paths }: Description): void {
   known = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, { parameters = [], requestBody }]) => ({

@@ -5,7 +5,7 @@ import type { Runner, Target } from '../target.ts'
 
 const EDITS_MAX = 8
 
-/** What the log and the snapshots say is changed, with right checksums; on a disk in memory. */
+/** Changes the contents of the log and the snapshots, with right checksums, on a disk in memory. */
 export const logTarget: Target<FileInput> = {
   name: 'log',
   start: (coverage) => ChildRunner.start('files', coverage, ['memory']),
@@ -13,7 +13,7 @@ export const logTarget: Target<FileInput> = {
   mutate: (input, other, random) => mutate(input, other, random, 'payload'),
 }
 
-/** A real folder is damaged, and opened. */
+/** Damages a real folder and opens it. */
 export const folderTarget: Target<FileInput> = {
   name: 'folder',
   start: (coverage) => ChildRunner.start('files', coverage, ['folder']),
@@ -105,7 +105,7 @@ function mutate(
   }
 }
 
-/** The same damage, at another place or with another value. */
+/** The same damage at another place or with another value. */
 function nudged(old: Edit, random: Random): Edit {
   if (old.op !== 'bytes' && old.op !== 'payload') return old
   switch (random.below(5)) {
@@ -124,7 +124,6 @@ function nudged(old: Edit, random: Random): Edit {
   }
 }
 
-/** Sends each input to a child that runs it. */
 export class ChildRunner<Input> implements Runner<Input> {
   readonly #name: string
   readonly #coverage: boolean

@@ -21,7 +21,7 @@ export interface HttpRequest {
   readonly body?: Text
 }
 
-/** Requests on one connection, or bytes that may be none, in base64. */
+/** Requests on one connection, or arbitrary bytes in base64. */
 export interface HttpInput {
   readonly sender: Sender
   readonly requests?: readonly HttpRequest[]
@@ -52,7 +52,7 @@ export const httpTarget: Target<HttpInput> = {
   mutate,
 }
 
-/** One of the API's own requests, as its description shows it, with the places filled. */
+/** A request from the description of the API, with its parameters filled in. */
 function request(random: Random): HttpRequest {
   if (random.oneIn(8)) return { method: random.pick(METHODS), path: random.pick(MORE_PATHS) }
   const { method, path, parameters, body } = random.pick(describedRequests())
@@ -201,11 +201,12 @@ async function send(
   for (const made of input.requests ?? []) {
     if (made.body !== undefined && lengthOf(made.body) > 8 << 20) continue
     const filled = fill(made, known)
-    // Who waits for a lock, or sends less than it promised, is not answered: that is no hang.
-    const isPatient = /wait|events|watch/.test(filled.path) || (filled.headers?.length ?? 0) > 0
+    // A request that waits for a lock, or sends less than it announced, gets no answer: that is no
+    // hang.
+    const mayWait = /wait|events|watch/.test(filled.path) || (filled.headers?.length ?? 0) > 0
     const bytes = bytesOf(filled, authorization, url.host, true)
-    const reply = await exchange(url, [bytes], isPatient ? 100 : ANSWER_MS)
-    const failure = judge(reply, !isPatient)
+    const reply = await exchange(url, [bytes], mayWait ? 100 : ANSWER_MS)
+    const failure = judge(reply, !mayWait)
     if (failure) return failure
     known = learn(reply.text, known)
   }
@@ -236,8 +237,8 @@ interface Reply {
   readonly isLate: boolean
 }
 
-/** Sends bytes and reads until the server closes, enough has come, or it is late. */
-function exchange(url: URL, chunks: readonly Buffer[], patience: number): Promise<Reply> {
+/** Sends bytes and reads until the server closes, enough has arrived, or the timeout is over. */
+function exchange(url: URL, chunks: readonly Buffer[], timeoutMs: number): Promise<Reply> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname)
     const parts: Buffer[] = []
@@ -247,7 +248,7 @@ function exchange(url: URL, chunks: readonly Buffer[], patience: number): Promis
       socket.destroy()
       resolve({ text: Buffer.concat(parts).toString('latin1'), isLate })
     }
-    const timer = setTimeout(() => finish(true), patience)
+    const timer = setTimeout(() => finish(true), timeoutMs)
     socket.on('error', () => {})
     socket.on('close', () => finish(false))
     socket.on('data', (part) => {
@@ -263,7 +264,7 @@ function exchange(url: URL, chunks: readonly Buffer[], patience: number): Promis
 
 function judge({ text, isLate }: Reply, mustAnswer: boolean): Failure | undefined {
   const status = /^HTTP\/1\.1 (5\d\d)/m.exec(text)?.[1]
-  // 501 is a refusal: the store cannot do it.
+  // 501 is a refusal: the store does not support the request.
   if (status !== undefined && status !== '501') {
     return { kind: 'server-error', detail: text.slice(text.indexOf(`HTTP/1.1 ${status}`), 800) }
   }

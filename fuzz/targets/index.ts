@@ -4,7 +4,7 @@ import { httpTarget } from './http.ts'
 import { parsersTarget, recordsTarget } from './parsers.ts'
 import { streamTarget } from './stream.ts'
 
-/** All targets, each with inputs of its own kind. */
+/** All targets. Each has its own kind of input. */
 export const TARGETS = [
   streamTarget,
   httpTarget,

@@ -1,7 +1,7 @@
 import { hostile, type Json } from '../mutate.ts'
 import type { Random } from '../random.ts'
 
-/** Values by the grammar of the stream. One in ten is something else. */
+/** Values that follow the grammar of the stream. One in ten does not. */
 class Values {
   readonly random: Random
 
@@ -36,7 +36,7 @@ class Values {
   }
 }
 
-/** What follows the operation in a request. */
+/** The arguments after the operation in a request. */
 const ARGUMENTS: Readonly<Record<string, (values: Values) => Json[]>> = {
   grant: (values) => {
     const { random } = values
@@ -86,7 +86,6 @@ const ARGUMENTS: Readonly<Record<string, (values: Values) => Json[]>> = {
 
 const OPERATIONS = Object.keys(ARGUMENTS)
 
-/** One request. */
 export function message(random: Random): Json {
   const id = random.oneIn(12) ? hostile(random) : random.below(50)
   const operation = random.pick(OPERATIONS)

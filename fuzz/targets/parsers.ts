@@ -27,7 +27,7 @@ export interface ParserInput {
   readonly text: Text
 }
 
-/** What reads text that comes from outside: hello, requests, configuration, rights, durations. */
+/** The parsers of input from outside: hello, requests, configuration, rights, durations. */
 export const parsersTarget: Target<ParserInput> = {
   name: 'parsers',
   start: (coverage) => ChildRunner.start('parsers', coverage),
@@ -38,7 +38,7 @@ export const parsersTarget: Target<ParserInput> = {
   mutate,
 }
 
-/** What reads the records of the file store's log, without the frames around them. */
+/** The parser of the records in the file store's log, without the frames around them. */
 export const recordsTarget: Target<ParserInput> = {
   name: 'records',
   start: (coverage) => ChildRunner.start('parsers', coverage),
@@ -125,7 +125,7 @@ function mutate(input: ParserInput, other: ParserInput, random: Random): ParserI
         text: JSON.stringify(mutateJson(JSON.parse(text) as Json, random, () => hostile(random))),
       }
   } catch {
-    // It is no JSON any more, or never was.
+    // It is not JSON, or no longer.
   }
   return { ...input, text: mutateString(text, random).slice(0, 200_000) }
 }

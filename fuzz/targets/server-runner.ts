@@ -3,7 +3,7 @@ import type { Failure } from '../failure.ts'
 import type { Runner } from '../target.ts'
 import { type Description, learnRequests } from './described-requests.ts'
 
-/** Who sends: nobody known, to the open server; or with one of the tokens, or a wrong one. */
+/** Anonymous to the open server; to the other anonymous, or with a right or wrong access token. */
 export const SENDERS = ['open', 'none', 'wrong', 'powerless', 'partial', 'normal', 'admin'] as const
 export type Sender = (typeof SENDERS)[number]
 
@@ -12,11 +12,11 @@ export interface Place {
   readonly authorization: string | undefined
 }
 
-/** The servers start again after so many inputs, so that what inputs leave behind stays bounded. */
+/** The servers restart after this many inputs, which bounds what inputs leave behind. */
 const INPUTS_MAX = 3000
 const RSS_MAX = 700 << 20
 
-/** Two servers in a process, and an innocent client in another. */
+/** Two servers in one process, and a well-behaved client in another. */
 export class ServerRunner<Input> implements Runner<Input> {
   readonly #coverage: boolean
   readonly #send: (input: Input, place: (sender: Sender) => Place) => Promise<Failure | undefined>
@@ -32,7 +32,7 @@ export class ServerRunner<Input> implements Runner<Input> {
     this.#send = send
   }
 
-  /** Starts the servers before the first input is made: they say which requests there are. */
+  /** Starts the servers before the first input is made, because they describe the requests. */
   async prepared(): Promise<this> {
     await this.#started()
     return this

@@ -8,10 +8,10 @@ import { expand, lengthOf, type Text } from '../text.ts'
 import { message } from './messages.ts'
 import { type Place, SENDERS, type Sender, ServerRunner } from './server-runner.ts'
 
-/** A frame of text, of bytes, or bytes that are no WebSocket frame at all. */
+/** A text frame, a binary frame, or bytes that are no WebSocket frame. */
 type Frame = { readonly text: Text } | { readonly binary: string } | { readonly raw: string }
 
-/** One stream: who opens it, what it says first, and the frames that follow. */
+/** One stream: its sender, its first message, and the frames that follow. */
 export interface StreamInput {
   readonly sender: Sender
   readonly hello: 'none' | 'plain' | 'tied'
@@ -20,7 +20,7 @@ export interface StreamInput {
 
 const FRAMES_MAX = 12
 const ANSWER_MS = 10_000
-/** A request that the server answers after all that came before it. */
+/** The id of a request that the server answers after everything before it. */
 const LAST = 8_000_001
 
 export const streamTarget: Target<StreamInput> = {
@@ -94,7 +94,7 @@ function mutateFrame(frame: Frame, random: Random): Frame {
   }
 }
 
-/** Opens a stream, sends everything, and waits until the server has answered what came last. */
+/** Opens a stream, sends everything, and waits for the answer to the last request. */
 async function send(
   { sender, hello, frames }: StreamInput,
   placeOf: (sender: Sender) => Place,
@@ -102,41 +102,43 @@ async function send(
   const { url, authorization } = placeOf(sender)
   const address = `ws://${url.host}${STREAM_PATH}`
   const socket = new WebSocket(address, { headers: authorization ? { authorization } : {} })
-  const talk = new Talk(socket)
-  if (!(await talk.opened)) return undefined
-  const client = `fuzz-${process.hrtime.bigint()}`
+  const client = new StreamClient(socket)
+  if (!(await client.opened)) return undefined
+  const name = `fuzz-${process.hrtime.bigint()}`
   if (hello !== 'none') {
-    talk.send(
-      JSON.stringify([['hello', PROTOCOL, { client, ...(hello === 'tied' && { tied: 0 }) }]]),
+    client.send(
+      JSON.stringify([['hello', PROTOCOL, { client: name, ...(hello === 'tied' && { tied: 0 }) }]]),
     )
-    await talk.heard
+    await client.received
   }
   let bytes = 0
   let isRaw = false
   for (const frame of frames) {
     if ('text' in frame) bytes += lengthOf(frame.text)
-    if (bytes > 40 << 20 || talk.isOver) break
+    if (bytes > 40 << 20 || client.isOver) break
     if ('raw' in frame) {
       isRaw = true
-      talk.raw(Buffer.from(frame.raw, 'base64'))
-      // What is written later comes to the server as another piece.
-      await talk.pause()
-    } else if ('binary' in frame) talk.send(Buffer.from(frame.binary, 'base64'))
+      client.raw(Buffer.from(frame.raw, 'base64'))
+      // Send the rest as a separate packet.
+      await client.pause()
+    } else if ('binary' in frame) client.send(Buffer.from(frame.binary, 'base64'))
     else {
       const { text } = frame
-      talk.send(expand(text).replaceAll('$lease', talk.lease).replaceAll('"$token"', talk.token))
-      // What comes next may name what this one was granted.
-      if (frames.length > 1 && lengthOf(text) < 10_000) await talk.settle()
+      client.send(
+        expand(text).replaceAll('$lease', client.lease).replaceAll('"$token"', client.token),
+      )
+      // The next frame may name the lease that this one was granted.
+      if (frames.length > 1 && lengthOf(text) < 10_000) await client.settle()
     }
   }
-  if (hello === 'none' && frames.length === 0) return talk.end()
-  // Bytes that are no frame may leave the server waiting for the rest of it, as it should.
-  if (isRaw) await talk.settle()
-  else await talk.finish()
-  return talk.end()
+  if (hello === 'none' && frames.length === 0) return client.end()
+  // After an incomplete frame the server rightly waits for the rest.
+  if (isRaw) await client.settle()
+  else await client.finish()
+  return client.end()
 }
 
-class Talk {
+class StreamClient {
   readonly opened: Promise<boolean>
   lease = '1.1'
   token = '1'
@@ -153,15 +155,15 @@ class Talk {
       socket.once('close', () => resolve(false))
     })
     socket.on('error', () => {})
-    socket.on('message', (data) => this.#hear(String(data)))
+    socket.on('message', (data) => this.#receive(String(data)))
     socket.on('close', () => {
       this.isOver = true
       this.#wake()
     })
   }
 
-  /** The next message, or the end. */
-  get heard(): Promise<void> {
+  /** Fulfilled by the next message, or at the end. */
+  get received(): Promise<void> {
     if (this.isOver) return Promise.resolve()
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, 2000)
@@ -185,15 +187,16 @@ class Talk {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
 
-  /** Gives the server a moment to answer, not more. */
+  /** Gives the server a moment to answer. */
   async settle(): Promise<void> {
-    await Promise.race([this.heard, new Promise((resolve) => setTimeout(resolve, 5))])
+    await Promise.race([this.received, new Promise((resolve) => setTimeout(resolve, 5))])
   }
 
   async finish(): Promise<void> {
     this.send(JSON.stringify([[LAST, 'read', { key: 'fuzz/last' }]]))
     const deadline = performance.now() + ANSWER_MS
-    while (!this.isOver && !this.#isLastAnswered && performance.now() < deadline) await this.heard
+    while (!this.isOver && !this.#isLastAnswered && performance.now() < deadline)
+      await this.received
     if (this.isOver || this.#isLastAnswered) return
     this.#failure ??= { kind: 'hang', detail: `no answer for ${ANSWER_MS} ms` }
   }
@@ -203,7 +206,7 @@ class Talk {
     return this.#failure
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     const lease = /"lease":"([^"]+)"/.exec(text)
     if (lease) this.lease = lease[1]!
     const token = /"token":(\d+)/.exec(text)

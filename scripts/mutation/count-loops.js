@@ -1,6 +1,6 @@
 /**
- * Counts the rounds of every loop and the calls of every function, so that what a mutant made
- * endless ends with an error instead of holding up the process until it is killed.
+ * Counts loop iterations and function calls. Code that a mutant made endless then ends with an
+ * error, instead of blocking the process until it is killed.
  */
 export class LoopCount {
   count = 0
@@ -15,7 +15,7 @@ export class LoopCount {
 
   stop() {
     this.exceeded = true
-    throw new Error(`it does not end: ${this.count} rounds and calls`)
+    throw new Error(`endless: ${this.count} loop iterations and calls`)
   }
 }
 
@@ -30,7 +30,7 @@ const COUNTED = new Set([
 ])
 const CHECK = 'if (++loopCount__.count > loopCount__.limit) loopCount__.stop();'
 
-/** A plugin for vite that makes the loops and functions of our own files count in `globalThis.loopCount__`. */
+/** A Vite plugin: our loops and functions count in `globalThis.loopCount__`. */
 export const countLoops = {
   name: 'count-loops',
   enforce: 'post',
@@ -44,7 +44,8 @@ export const countLoops = {
     }
     if (edits.length === 0) return undefined
     let changed = code
-    // From the end on, so that what is before stays where it is; an inner end before an outer one.
+    // From the end backwards, so that earlier positions stay valid; an inner end before an outer
+    // one.
     for (const { at, text } of edits.sort((one, other) => other.at - one.at)) {
       changed = changed.slice(0, at) + text + changed.slice(at)
     }

@@ -1,12 +1,12 @@
 import { createRequire } from 'node:module'
 
-// Not an import: in the process of the mutants that would be this file.
+// Not an import: in the process of the mutants, that would resolve to this file.
 const { default: real } = createRequire(import.meta.url)('fast-check')
 
 /**
- * What the tests import as `fast-check` while mutants run. A mutant that survives costs every run of
- * every property, so there are fewer runs. The seed is fixed, so that a score can be repeated. The
- * first counterexample ends the test: nobody reads a shorter one.
+ * Replaces `fast-check` while mutants run. A surviving mutant costs every run of every property, so
+ * there are fewer runs. The seed is fixed, so that a score can be repeated. The first
+ * counterexample ends the test, because nobody reads a shorter one.
  */
 const RUNS_MAX = Number(process.env.MUTATION_PROPERTY_RUNS ?? 8)
 const SEED = 20_240

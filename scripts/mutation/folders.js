@@ -2,9 +2,9 @@ const LIBRARY = 'packages/leasehold'
 const SERVER = 'packages/leasehold-server'
 
 /**
- * Which sources a folder's name means, and which tests judge them: those that run in the process on
- * a clock that is moved, cheapest first. Tests that start processes or wait in real time are left
- * out: a mutant that survives runs them all.
+ * The sources and tests of each folder. The tests run in the process on a simulated clock, cheapest
+ * first. Tests that start processes or wait in real time are left out, because a surviving mutant
+ * runs all tests.
  */
 export const FOLDERS = {
   port: {
@@ -40,7 +40,7 @@ export const FOLDERS = {
       `${LIBRARY}/test/file/{upgrade,open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
     ],
   },
-  /** What the file store does to the file system of the machine, on which its tests work. */
+  /** The part of the file store that uses the file system; so do its tests. */
   disk: {
     sources: [`${LIBRARY}/src/stores/file/{node-*,folder-copy}.ts`],
     tests: [

@@ -3,8 +3,8 @@ import { declareValuePlugin, PluginKind } from '@stryker-mutator/api/plugin'
 const PROSE = /\S\s+\S/
 
 /**
- * A string with a space between words is a message for people. Tests check the code of an error and
- * not its words, so messages are not mutated. Codes, keys, names and separators are.
+ * A string with a space between words is a message for people. Tests check the code of an error,
+ * not its message, so messages are not mutated. Codes, keys, names and separators are.
  */
 function shouldIgnore(path) {
   const { node } = path

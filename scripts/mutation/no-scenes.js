@@ -1,2 +1,2 @@
-/** What the tests of recipes import as `other-scenes.ts` while mutants run: none of the slow stores. */
+/** Replaces `other-scenes.ts` in tests of recipes while mutants run: no slow stores. */
 export const OTHER_SCENES = []

@@ -1,7 +1,7 @@
-// A test runner for Stryker that runs the tests in its own process and keeps the modules loaded from
-// one mutant to the next. Stryker's runner for vitest starts a worker and loads every module again
-// for each mutant, which takes far longer than the tests do. The tests use vitest as usual: its
-// `expect`, and the functions of @vitest/runner that run a file.
+// A test runner for Stryker that runs the tests in its own process and keeps the modules loaded
+// between mutants. Stryker's runner for vitest starts a worker and loads every module again for
+// each mutant, which takes far longer than the tests. The tests use vitest as usual: its `expect`,
+// and the functions of @vitest/runner that run a file.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin'
@@ -15,18 +15,18 @@ import { createServer, createServerModuleRunner } from 'vite'
 import { countLoops, LoopCount } from './count-loops.js'
 import { resolveOptions } from './resolve-options.js'
 
-/** A test that does nothing for so many ticks waits for what does not come. */
+/** A test that is idle for this many ticks waits for something that never happens. */
 const TICK_MS = 100
 const IDLE_TICKS = 15
-/** A tick in which the event loop worked for less than this is idle: it is the tick itself. */
+/** A tick with less work than this is idle: it is the work of the tick itself. */
 const IDLE_MS = 5
-/** How much more than without a mutant a test may do, in rounds of loops and calls. */
+/** The limits of loop iterations and calls, relative to a run without a mutant. */
 const ROUNDS_MIN = 20_000
 const ROUNDS_MAX = 10_000_000
 const ROUNDS_FACTOR = 2
 const SETTLE_MS = 30
 
-/** In the sandbox. */
+/** A file in the sandbox with the costs of each test without a mutant. */
 const USUAL = 'usual.json'
 
 const loops = new LoopCount()
@@ -37,9 +37,9 @@ class TestRunner {
   #modules
   #startTests
   #getFn
-  /** What each test took without a mutant. Mutants run in other processes than the tests alone. */
+  /** The cost of each test without a mutant, which another process has measured. */
   #usual = new Map()
-  /** The tests in each suite, by what stands for the suite's hooks. */
+  /** The tests in each suite, by the id of the suite's hooks. */
   #suites = new Map()
   #loadedWithMutant = false
   #uncaught = []
@@ -53,7 +53,7 @@ class TestRunner {
     this.#files = JSON.parse(process.env.MUTATION_TESTS).map((file) => resolve(root, file))
     process.on('uncaughtException', (error) => this.#uncaught.push(error))
     process.on('unhandledRejection', (error) => this.#uncaught.push(error))
-    // What vitest reads when it is imported; usually its worker sets it.
+    // Vitest reads this on import; usually its worker sets it.
     globalThis.__vitest_worker__ = workerState()
     await import('vitest')
     const { startTests, getFn } = await import('@vitest/runner')
@@ -64,7 +64,7 @@ class TestRunner {
       root,
       ...resolveOptions(root),
       plugins: [countLoops],
-      // Node 20 does not know `await using`.
+      // Node 20 does not support `await using`.
       oxc: { target: 'node20' },
       server: { middlewareMode: true, watch: null, hmr: false, ws: false },
       optimizeDeps: { noDiscovery: true, include: [] },
@@ -88,7 +88,9 @@ class TestRunner {
     return { ...result, mutantCoverage }
   }
 
-  /** A test that fails when it runs again in the same process would notice every mutant but one. */
+  /**
+   * Finds a test that fails on its second run in one process: it would notice almost every mutant.
+   */
   async #failsAgain() {
     const { tests = [] } = await this.#run(this.#files)
     const failed = tests.find(({ status }) => status === TestStatus.Failed)
@@ -96,14 +98,14 @@ class TestRunner {
   }
 
   async mutantRun(options) {
-    // Not at the start: with several processes, the others start before one has run the tests alone.
+    // Not at the start: other processes start before the first one has finished the dry run.
     if (this.#usual.size === 0) this.#usual = new Map(JSON.parse(readFileSync(USUAL, 'utf8')))
     const result = await this.#runMutant(options)
     if (result.status !== 'survived' || this.#uncaught.length === 0) return result
-    // It may be the mutant before that threw late: only what happens twice counts.
+    // The previous mutant may have thrown late: only an error that occurs twice counts.
     const again = await this.#runMutant(options)
     if (again.status !== 'survived' || this.#uncaught.length === 0) return again
-    const failureMessage = `thrown outside of a test: ${this.#uncaught[0]}`
+    const failureMessage = `thrown outside a test: ${this.#uncaught[0]}`
     return { status: 'killed', killedBy: [], failureMessage, nrOfTests: again.nrOfTests }
   }
 
@@ -126,7 +128,7 @@ class TestRunner {
     return toMutantRunResult(determineHitLimitReached(hitCount, hitLimit) ?? result)
   }
 
-  /** Runs these files, or the wanted tests in them, until one fails. */
+  /** Runs these files, or the wanted tests in them, until one test fails. */
   async #run(files, mutant) {
     const tests = []
     for (const file of files) {
@@ -138,7 +140,7 @@ class TestRunner {
       const failure = failureOf(task)
       if (failure && !found.some(({ result }) => result.state === 'fail')) {
         if (!mutant) return { status: DryRunStatus.Error, errorMessage: failure.stack }
-        // It could not be loaded, or a hook failed: as if its first test had failed.
+        // If loading or a hook failed, count it as a failure of the first test.
         const id = mutant.wanted && [...mutant.wanted].find((each) => inFile(each, file))
         const status = TestStatus.Failed
         tests.push({
@@ -155,7 +157,7 @@ class TestRunner {
   }
 }
 
-/** What @vitest/runner asks of its surroundings, for one run of one file. */
+/** The interface that @vitest/runner needs, for one run of one file. */
 class FileRun {
   config = {
     root: process.cwd(),
@@ -167,7 +169,7 @@ class FileRun {
     retry: 0,
     tags: [],
   }
-  /** Which test did not end. */
+  /** The id of the test that did not end. */
   endless
   #modules
   #getFn
@@ -184,7 +186,7 @@ class FileRun {
     this.#mutant = mutant
   }
 
-  /** The file itself is always loaded again: its tests are declared anew. */
+  /** Always loads the file again, because its tests must be declared again. */
   async importFile(file) {
     const module = this.#modules.evaluatedModules.getModuleById(file)
     if (module) this.#modules.evaluatedModules.invalidateModule(module)
@@ -220,7 +222,7 @@ class FileRun {
   async runTask(test) {
     const fn = this.#getFn(test)
     const id = idOf(test)
-    if (this.#mutant) return this.#within(this.#usual.get(id), id, fn)
+    if (this.#mutant) return this.#withLimits(this.#usual.get(id), id, fn)
     loops.start(Infinity)
     const start = performance.now()
     await fn()
@@ -228,11 +230,11 @@ class FileRun {
   }
 
   /**
-   * Does not measure how long it takes, nor how much of the processor it uses: on a busy machine the
-   * process gets little of it, and everything takes long. A loop that has work counts as working,
-   * even while the process waits for its turn.
+   * Measures neither time nor processor use: on a busy machine the process gets little of the
+   * processor, and everything takes long. An event loop with work counts as active, even while the
+   * process waits for a core.
    */
-  async #within(usual, id, fn) {
+  async #withLimits(usual, id, fn) {
     let left = IDLE_TICKS + usual.ms / TICK_MS
     let loop = performance.eventLoopUtilization()
     let timer
@@ -252,10 +254,10 @@ class FileRun {
       clearInterval(timer)
       if (loops.exceeded) {
         this.endless = id
-        // Until the next test starts, every loop and every call fails: what still goes on ends.
+        // Until the next test starts, every loop and call fails, which ends remaining work.
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
       } else {
-        // Hooks run between two tests: the limit of the one before is not for them.
+        // The limit of the previous test does not apply to hooks, which run between tests.
         loops.start(ROUNDS_MAX)
       }
     }
@@ -280,14 +282,14 @@ function idOf(test) {
   return `${test.file.filepath}#${names.join(' ')}`
 }
 
-/** What the hooks of a suite run counts for all its tests: see `withHooks`. */
+/** The hooks of a suite count for all its tests: see `withHooks`. */
 function hooksOf(suite) {
   return `hooks of ${idOf(suite)}`
 }
 
 /**
- * What runs outside of a test would count as if it ran when the module is loaded, and its mutants
- * would be tried with every test. What the hooks of a suite run concerns the tests of the suite.
+ * Assigns the code that hooks run to the tests of their suite. Otherwise Stryker would treat it as
+ * code that runs on load, and try its mutants with every test.
  */
 function withHooks({ static: atLoad, perTest }, suites) {
   const all = { ...perTest }
@@ -311,13 +313,13 @@ function testsIn(task) {
   return task.type === 'test' ? [task] : task.tasks.flatMap(testsIn)
 }
 
-/** What went wrong outside of the tests: when the file was loaded, or in a hook of any suite. */
+/** The first error outside the tests: on load, or in a hook of any suite. */
 function failureOf(task) {
   if (task.type === 'test') return undefined
   return task.result?.errors?.[0] ?? task.tasks.map(failureOf).find(Boolean)
 }
 
-/** Leaves out the tests that are not wanted, and the hooks of suites of which none is. */
+/** Skips unwanted tests, and the hooks of suites without a wanted test. */
 function skipOthers(task, wanted) {
   if (task.type === 'test') {
     if (!wanted.has(idOf(task))) task.mode = 'skip'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Report } from '../../../../fuzz/child.ts'
 import { showsStack, signatureOf } from '../../../../fuzz/failure.ts'
-import { Fuzzing } from '../../../../fuzz/loop.ts'
+import { FuzzRun } from '../../../../fuzz/loop.ts'
 import { PauseMeter } from '../../../../fuzz/pause-meter.ts'
 import { Random } from '../../../../fuzz/random.ts'
 import type { Target } from '../../../../fuzz/target.ts'
@@ -41,7 +41,7 @@ describe('the fuzzer', () => {
   }
 
   const fuzz = (report: (input: number, coverage: boolean) => Report) =>
-    new Fuzzing(target(report), 1, folder).run(300)
+    new FuzzRun(target(report), 1, folder).run(300)
 
   it('breeds from inputs that reach new code, and so finds what chance would not', async () => {
     let highest = -1
@@ -78,8 +78,8 @@ describe('the fuzzer', () => {
   it('replays an input, and says whether it still fails', async () => {
     const report = (input: number): Report =>
       input === 7 ? { ...FINE, failure: { kind: 'crash', detail: 'seven' } } : FINE
-    expect(await new Fuzzing(target(report), 1, folder).replay(7)).toBe(true)
-    expect(await new Fuzzing(target(report), 1, folder).replay(8)).toBe(false)
+    expect(await new FuzzRun(target(report), 1, folder).replay(7)).toBe(true)
+    expect(await new FuzzRun(target(report), 1, folder).replay(8)).toBe(false)
   })
 
   it('tells failures apart by their words, not by their numbers', () => {
@@ -126,7 +126,7 @@ describe('the fuzzer', () => {
 })
 
 describe('a soak', () => {
-  const measure = { name: 'leases', unit: '', part: 0.05, atLeast: 5 }
+  const measure = { name: 'leases', unit: '', fraction: 0.05, atLeast: 5 }
   const times = Array.from({ length: 60 }, (_, index) => index)
   const judged = (value: (index: number) => number) => judge(measure, times, times.map(value))
 
