@@ -50,7 +50,7 @@ async function check(configuration: Configuration, ...switches: string[]): Promi
   try {
     const defined = [...CONFIGURATIONS[configuration], ...switches].map((each) => `-D${each}`)
     await run('spin', ...defined, '-a', MODEL)
-    await run('gcc', '-O2', '-w', '-DSAFETY', '-DCOLLAPSE', '-DMEMLIM=4000', '-o', 'check', 'pan.c')
+    await run('gcc', '-O1', '-w', '-DSAFETY', '-DMEMLIM=4000', '-o', 'check', 'pan.c')
     return await run('./check', '-m10000', '-w24')
   } finally {
     rmSync(folder, { recursive: true, force: true })
