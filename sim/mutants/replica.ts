@@ -118,8 +118,8 @@ export const REPLICA: readonly Mutant[] = [
     ],
     [
       'replica/appender.js',
-      'await this.#pause(wait);',
-      'await this.#pause(wait); batch.again?.();',
+      'await this.#pause(backoff(failures, this.#random, RETRY_MS, RETRY_MAX_MS));',
+      'await this.#pause(backoff(failures, this.#random, RETRY_MS, RETRY_MAX_MS)); batch.again?.();',
     ],
   ),
 

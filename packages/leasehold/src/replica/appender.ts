@@ -1,9 +1,15 @@
 import type { Log, Position } from '../log/index.ts'
-import { type Clock, isLeaseholdError, LeaseholdError } from '../port/index.ts'
+import {
+  backoff,
+  type Clock,
+  isLeaseholdError,
+  LeaseholdError,
+  type Random,
+} from '../port/index.ts'
 import { isFinal } from './faults.ts'
 import { type Batch, failAll } from './own-entries.ts'
 
-/** The wait after a failed append. It doubles each time, up to the maximum. */
+/** The wait after the first failed append, and the longest one. */
 const RETRY_MS = 20
 const RETRY_MAX_MS = 1000
 
@@ -21,14 +27,16 @@ export interface Appended {
 export class Appender {
   readonly #log: Log
   readonly #clock: Clock
+  readonly #random: Random
   #closed = false
   isBusy = false
   /** Why the latest attempt failed; `undefined` if it succeeded. */
   lastError: unknown
 
-  constructor(log: Log, clock: Clock) {
+  constructor(log: Log, clock: Clock, random: Random) {
     this.#log = log
     this.#clock = clock
+    this.#random = random
   }
 
   async append(batch: Batch): Promise<Appended> {
@@ -46,7 +54,7 @@ export class Appender {
 
   async #append(batch: Batch): Promise<Appended> {
     let mayBeAppended = false
-    for (let wait = RETRY_MS; !this.#closed && !batch.isOver; ) {
+    for (let failures = 0; !this.#closed && !batch.isOver; failures++) {
       try {
         const position = await this.#log.append(batch.bytes)
         this.lastError = undefined
@@ -55,8 +63,7 @@ export class Appender {
         this.lastError = error
         if (isFinal(error)) return { refusal: refuse(batch, error, mayBeAppended) }
         mayBeAppended ||= !isLeaseholdError(error, 'timeout')
-        await this.#pause(wait)
-        wait = Math.min(2 * wait, RETRY_MAX_MS)
+        await this.#pause(backoff(failures, this.#random, RETRY_MS, RETRY_MAX_MS))
       }
     }
     return {}

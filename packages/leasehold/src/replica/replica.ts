@@ -64,7 +64,7 @@ export class Replica {
       lost: () => void this.#logEndsEarly(),
       stopped: (error) => this.#stop(error),
     })
-    this.#appender = new Appender(log, clock)
+    this.#appender = new Appender(log, clock, options.random)
     this.#deadlines = new CallDeadlines(clock, timeout, () => this.#appender.lastError)
     this.#snapshots = new Snapshots(log, clock, options.snapshotBytes)
     this.#catchUp = new CatchUp({

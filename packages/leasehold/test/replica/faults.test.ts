@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryLog } from '../../src/log/index.ts'
-import { LeaseholdError, type LeaseStore } from '../../src/port/index.ts'
+import { LeaseholdError, type LeaseStore, systemRandom } from '../../src/port/index.ts'
 import { replicaStore } from '../../src/replica/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { type AppendFault, FaultyLog } from './faulty-log.ts'
 
+/** Waits between attempts are as long as they can be, in every run. */
+const random = { ...systemRandom, next: () => 1 }
+
 async function open(shared = new MemoryLog(), clock = new TestClock()) {
   const log = new FaultyLog(shared.open())
-  const store = await replicaStore(log, { clock, coalesce: 0, timeout: 5000 })
+  const store = await replicaStore(log, { clock, random, coalesce: 0, timeout: 5000 })
   return { shared, clock, log, store }
 }
 
@@ -109,7 +112,7 @@ describe('a replica that is disconnected from its log', () => {
   it('does not resend a call that may have been applied before its removal and a trim', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
-    const options = { clock, coalesce: 0, snapshotBytes: 1000, memberTtl: 3000, timeout: 60_000 }
+    const options = { clock, random, coalesce: 0, snapshotBytes: 1000, memberTtl: 3000, timeout: 60_000 }
     const log = new FaultyLog(shared.open())
     const store = await replicaStore(log, options)
     const writer = await replicaStore(shared.open(), options)
