@@ -112,7 +112,14 @@ describe('a replica that is disconnected from its log', () => {
   it('does not resend a call that may have been applied before its removal and a trim', async () => {
     const shared = new MemoryLog()
     const clock = new TestClock()
-    const options = { clock, random, coalesce: 0, snapshotBytes: 1000, memberTtl: 3000, timeout: 60_000 }
+    const options = {
+      clock,
+      random,
+      coalesce: 0,
+      snapshotBytes: 1000,
+      memberTtl: 3000,
+      timeout: 60_000,
+    }
     const log = new FaultyLog(shared.open())
     const store = await replicaStore(log, options)
     const writer = await replicaStore(shared.open(), options)
