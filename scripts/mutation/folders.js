@@ -50,7 +50,7 @@ export const FOLDERS = {
   client: {
     sources: [`${LIBRARY}/src/client/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/client/{acquire,calls,emitter,for-recipes,full-lease,hold,keep-alive,lease-watch,log-output,loss-reason,open-telemetry,prefix-watch,renewing,sends,store-call,timeouts,timer-queue,timing}.test.ts`,
+      `${LIBRARY}/test/client/{acquire,calls,emitter,for-recipes,full-lease,hold,keep-alive,lease-watch,log-output,loss-event,loss-reason,open-telemetry,prefix-watch,renewing,sends,store-call,timeouts,timer-queue,timing}.test.ts`,
       `${LIBRARY}/test/client/{closing,keeping,keeping-alive,loss,observing,sharing,unknown-outcomes,view,view-details,waiting}.test.ts`,
       `${LIBRARY}/test/client/{arguments,breaking,breaking-told,open-store,opening}.test.ts`,
       `${LIBRARY}/test/recipes/lock.test.ts`,

@@ -124,7 +124,7 @@ export class Client {
     for (const watch of [...core.prefixWatches]) watch.close()
     const leases = [...core.leases]
     for (const lease of leases) {
-      lease.abandon({ reason: 'closed', detail: 'the client was closed' })
+      lease.lose({ reason: 'closed', detail: 'the client was closed' })
     }
     core.timeouts.stop(closedError())
     core.closing.abort(closedError())

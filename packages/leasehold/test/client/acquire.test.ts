@@ -98,6 +98,16 @@ it.each([{ labels: { a: 'b' } }, { maxHold: '1m' } as const])(
   },
 )
 
+it('a hold that must not wait gets its answer, however slow, also if it has a signal', async () => {
+  const { clock, client, store, take } = open()
+  await take('taken')
+  store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
+  const options = { wait: 0, signal: new AbortController().signal }
+  const held = client.hold([{ key: 'k' }], options)
+  await clock.advance(100)
+  expect((await held).held).toBe(true)
+})
+
 it('a lease of its own that comes too late is ended, and nothing else is asked', async () => {
   const { clock, client, store, leases } = open()
   store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)

@@ -141,6 +141,7 @@ const wrongOpens: [string, Anything, Anything, string, RegExp][] = [
   ['an object that is no store', {}, {}, 'invalid-argument', /store is an object/],
   ['options that are none', 'memory:', null, 'invalid-argument', /options is null/],
   ['an empty holder', 'memory:', { holder: '' }, 'invalid-argument', /holder is "".*256/],
+  ['a holder that is no text', 'memory:', { holder: ['me'] }, 'invalid-argument', /holder is/],
   ['a holder that is too long', 'memory:', { holder: 'x'.repeat(257) }, 'invalid-argument', /256/],
   ['a negative drift', 'memory:', { drift: -0.1 }, 'invalid-argument', /drift is -0.1.*0 to 0.5/],
   ['a drift above a half', 'memory:', { drift: 0.6 }, 'invalid-argument', /drift is 0.6/],

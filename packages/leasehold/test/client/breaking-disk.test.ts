@@ -17,7 +17,7 @@ it('the history of a key on disk tells that its lease was broken, also after it 
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-breaking-'))
   let store = await fileStore(folder)
   const leasehold = await Leasehold.open(store, { holder: 'me' })
-  const lock = await leasehold.lock('k', { ttl: '200ms' })
+  const lock = await leasehold.lock('k', { ttl: '5s' })
   await store.revoke({
     target: { lease: lock.lease },
     by: 'ops',

@@ -29,6 +29,20 @@ describe('the holder of a lease that is broken', () => {
     expect(store.count('renew')).toBe(1)
   })
 
+  it('has lost it at that deadline, though its ttl and grace are longer and nobody answers', async () => {
+    const { clock, inner, store, leasehold } = await open()
+    const options = { strategy: 'reservation', ttl: '10s', grace: '10s' } as const
+    const lock = await leasehold.lock('k', options)
+    await clock.settle()
+    await inner.revoke({ target: { lease: lock.lease }, by: 'ops', after: 3000 })
+    await clock.settle()
+    store.freeze()
+    await clock.advance(2999)
+    expect(lock.state).toBe('held')
+    await clock.advance(1)
+    expect(lock.signal.reason).toMatchObject({ code: 'lost', reason: 'broken', by: 'ops' })
+  })
+
   it('is told once, although the answers to renewals tell its time a little earlier', async () => {
     const { clock, inner, store, leasehold } = await open()
     const broken: unknown[] = []

@@ -17,6 +17,21 @@ describe.each([
   ['in this process', true],
   ['elsewhere', false],
 ])('closing a client of a store %s', (_name, inProcess) => {
+  it('ends a call at once that was sent again and is not answered', async () => {
+    const { clock, store, leasehold } = await open(inProcess)
+    const lock = await leasehold.lock('k', { ttl: '1h' })
+    const error = new Error('broken')
+    store.fault = (call) => {
+      if (call !== 'update') return undefined
+      return store.count('update') === 1 ? { error } : { lost: 'request' }
+    }
+    const updated = lock.update('x').catch(({ code }) => code)
+    await clock.advance(100)
+    expect(store.count('update')).toBe(2)
+    await leasehold.close()
+    expect(await updated).toBe('lost')
+  })
+
   it('gives back what is held and tells its holders at once', async () => {
     const { clock, inner, leasehold, leases } = await open(inProcess)
     const locks = [

@@ -112,6 +112,33 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(hold.state).toBe('lost')
   })
 
+  it('is not released at the store if it was taken by force before, though its lease lives', async () => {
+    const { clock, inner, store, client, events } = open(inProcess)
+    await client.hold([{ key: 'other' }])
+    const hold = await client.hold([{ key: 'k' }])
+    await inner.revoke({ target: { key: 'k' } })
+    await clock.settle()
+    await hold.release()
+    expect([hold.state, store.count('release')]).toEqual(['lost', 0])
+    expect(events.map(([name]) => name)).not.toContain('released')
+  })
+
+  it('is lost together with all under its lease, whichever of them is asked first', async () => {
+    const { clock, inner, store, client } = open(inProcess)
+    const [one, other] = [await client.hold([{ key: 'a' }]), await client.hold([{ key: 'b' }])]
+    const seen: unknown[] = []
+    one.signal.addEventListener('abort', () => {
+      seen.push(other.state, other.signal.reason)
+      void other.release()
+    })
+    await inner.revoke({ target: { lease: one.lease }, by: 'ops' })
+    await clock.settle()
+    const lost = { code: 'lost', reason: 'revoked', by: 'ops' }
+    expect(seen).toMatchObject(['lost', { ...lost, message: expect.stringContaining('"b"') }])
+    expect(other.signal.reason).toBe(seen[1])
+    expect([other.state, store.count('release')]).toEqual(['lost', 0])
+  })
+
   it('is given back once, and whoever asks again waits for the same answer', async () => {
     const { clock, store, client } = open(inProcess)
     const hold = await client.hold([{ key: 'k' }])

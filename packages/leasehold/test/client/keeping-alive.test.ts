@@ -73,6 +73,25 @@ describe.each([true, false])('the process (a store in it: %s)', (inProcess) => {
 })
 
 describe('a store that answers slowly or not at all', () => {
+  it.each([
+    ['finds its key taken', 'taken'],
+    ['is refused', ''],
+  ])('keeps the process running for the next wait after an aborted try %s', async (_, key) => {
+    const { clock, store, leasehold, rival } = await open()
+    await rival.lock('taken')
+    store.fault = (call) => (call === 'grant' ? { back: 500 } : undefined)
+    const controller = new AbortController()
+    const aborted = caught(leasehold.tryLock(key, { signal: controller.signal }))
+    await clock.settle()
+    controller.abort()
+    expect(await aborted).toMatchObject({ code: 'aborted' })
+    await clock.advance(1000)
+    store.fault = () => undefined
+    void leasehold.lock('taken')
+    await clock.advance(100)
+    expect(clock.keeping).toBe(1)
+  })
+
   it('keeps the process running while a lease is asked for', async () => {
     const { clock, store, leasehold } = await open()
     store.fault = (call) => (call === 'grant' ? { back: 500 } : undefined)

@@ -311,6 +311,14 @@ describe('strategies', () => {
 })
 
 describe('events', () => {
+  it('are not written or warned of without a logger', async () => {
+    const { leasehold } = await open()
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    await (await leasehold.lock('k')).release()
+    expect(warn).not.toHaveBeenCalled()
+    warn.mockRestore()
+  })
+
   it('go on, and so do heartbeats, where a listener throws', async () => {
     const { clock, leasehold, events } = await open()
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)

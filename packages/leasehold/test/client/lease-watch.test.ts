@@ -93,6 +93,39 @@ describe('the watch of a lease', () => {
     expect(opened).toEqual([0])
   })
 
+  it('is not opened again when a claim fails after the lease has ended', async () => {
+    const { clock, inner, store, client, opened } = open(true)
+    const hold = await client.hold([{ key: 'k' }], { ttl: '1h' })
+    await clock.settle()
+    const claim = store.claim.bind(store)
+    store.claim = (request) =>
+      claim(request).then(() => Promise.reject(new LeaseholdError('unknown-outcome', 'broken')))
+    store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
+    const other = client.hold([{ key: 'other' }], { ttl: '1h' })
+    await clock.advance(50)
+    await inner.revoke({ target: { lease: hold.lease } })
+    await clock.advance(50)
+    // The claim is made again, under a lease that has a watch of its own.
+    expect((await other).lease).not.toBe(hold.lease)
+    await clock.advance(1000)
+    expect(opened).toEqual([0, 100])
+  })
+
+  it('is closed when the lease is lost, though the store still has it', async () => {
+    const { clock, inner, store, client } = open()
+    const events: string[] = []
+    for (const name of ['broken', 'lost'] as const) client.on(name, () => events.push(name))
+    const hold = await client.hold([{ key: 'k' }], { ttl: '10s' })
+    store.fault = (call) =>
+      call === 'renew' || call === 'revoke' ? { lost: 'request' } : undefined
+    await clock.advance(5000)
+    await inner.renew([hold.lease])
+    await clock.advance(5000)
+    await inner.revoke({ target: { lease: hold.lease }, after: 1000 })
+    await clock.settle()
+    expect(events).toEqual(['lost'])
+  })
+
   it('is closed when the lease has ended while it rested', async () => {
     const { clock, store, client, opened } = open()
     await client.hold([{ key: 'k' }], { ttl: '1h' })
@@ -116,6 +149,17 @@ describe('how things stand', () => {
     await clock.advance(1000)
     for (const hold of [first, second, pair]) expect(hold.held).toBe(true)
     expect(await Promise.all(['a', 'b', 'c', 'd'].map(claims))).toEqual([1, 1, 1, 1])
+  })
+
+  it('may list a claim that is being released, which is not released twice', async () => {
+    const { clock, store, client, keepBack, tell, claims } = open()
+    keepBack()
+    const hold = await client.hold([{ key: 'k' }])
+    await clock.settle()
+    await hold.release()
+    await tell()
+    await clock.advance(1000)
+    expect([store.count('release'), await claims('k')]).toEqual([1, 0])
   })
 
   it('shows that a claim was taken while the line was broken, whole or in part', async () => {

@@ -14,15 +14,18 @@ interface Span {
 function recorder() {
   const spans: Span[] = []
   const instruments = new Map<string, { kind: string; unit: string | undefined }>()
+  const descriptions = new Map<string, string | undefined>()
   const measured: Record<string, { value: number; attributes: unknown }[]> = {}
   const scopes: string[] = []
-  const instrument = (kind: string) => (name: string, options?: { unit?: string }) => {
-    instruments.set(name, { kind, unit: options?.unit })
-    measured[name] = []
-    const note = (value: number, attributes?: unknown) =>
-      void measured[name]!.push({ value, attributes })
-    return { add: note, record: note }
-  }
+  const instrument =
+    (kind: string) => (name: string, options?: { unit?: string; description?: string }) => {
+      descriptions.set(name, options?.description)
+      instruments.set(name, { kind, unit: options?.unit })
+      measured[name] = []
+      const note = (value: number, attributes?: unknown) =>
+        void measured[name]!.push({ value, attributes })
+      return { add: note, record: note }
+    }
   const api = {
     trace: {
       getTracer: (scope: string) => {
@@ -52,7 +55,7 @@ function recorder() {
     },
     context: { active: () => 'the active context' },
   }
-  return { api, spans, instruments, measured, scopes }
+  return { api, spans, instruments, descriptions, measured, scopes }
 }
 
 async function open() {
@@ -76,6 +79,25 @@ describe('telemetry', () => {
       'leasehold.recipe.events': { kind: 'counter', unit: undefined },
       'leasehold.holds': { kind: 'up-down', unit: undefined },
     })
+  })
+
+  it('describes each of its instruments', async () => {
+    const { descriptions } = await open()
+    expect([...descriptions.keys()]).toHaveLength(7)
+    for (const text of descriptions.values()) expect(text).toMatch(/^[A-Z]/)
+  })
+
+  it('does not count the loss of a claim that only waited', async () => {
+    const { clock, store, leasehold, measured } = await open()
+    await leasehold.lock('k')
+    const failed = leasehold.lock('k').catch(({ code }) => code)
+    await clock.settle()
+    const { claims } = await store.read({ key: 'k' })
+    await store.revoke({ target: { key: 'k', token: claims[1]!.token } })
+    await clock.settle()
+    expect(await failed).toBe('lost')
+    expect(measured['leasehold.losses']).toEqual([])
+    expect(measured['leasehold.holds']!.map(({ value }) => value)).toEqual([1])
   })
 
   it('follows a lock from asking to release', async () => {

@@ -52,10 +52,10 @@ describe('a lease is renewed', () => {
   })
 
   it('at other steps than the clients that drew another place', async () => {
-    const { clock, hold, sent } = open({}, [0.5])
+    const { clock, hold, sent } = open({}, [0.25])
     await hold({ ttl: 20_000 })
     await clock.advance(10_000)
-    expect(sent).toEqual([9728])
+    expect(sent).toEqual([9984])
   })
 
   it('earlier by chance, if there is jitter', async () => {
@@ -83,6 +83,67 @@ describe('a lease is renewed', () => {
     expect(sent.length).toBe(before)
   })
 
+  it('later by up to a third at random, while no renewal is answered', async () => {
+    const { clock, store, hold, sent } = open({}, [0, 1])
+    loseRenewals(store)
+    await hold({ ttl: 12_288 })
+    await clock.advance(7168)
+    // The second comes after a sixth of what is left. With a draw of 0 it would be an eighth.
+    expect(sent).toEqual([6144, 7168])
+  })
+
+  it('as often as before while no renewal is answered, although a claim begins to wait', async () => {
+    const { clock, inner, store, hold, sent } = open()
+    await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'taken' }] })
+    loseRenewals(store)
+    await hold({ ttl: 16_384 })
+    await clock.advance(8500)
+    hold({ ttl: 16_384 }, 'taken').catch(() => {})
+    await clock.advance(2000)
+    expect(sent).toEqual([8192, 9216, 10_112])
+  })
+
+  it('and the event names the lease and its ttl', async () => {
+    const { clock, client, hold } = open()
+    const renewed: unknown[] = []
+    client.on('renewed', (event) => renewed.push(event))
+    const { lease } = await hold({ ttl: 16_384 })
+    await clock.advance(8192)
+    expect(renewed).toEqual([{ lease, ttl: 16_384 }])
+  })
+
+  it('whatever was answered before: an older answer that comes later takes nothing back', async () => {
+    const { clock, store, hold } = open()
+    const delays = [3000, 0]
+    store.fault = (call) => (call === 'renew' ? { back: delays.shift() ?? 0 } : undefined)
+    const held = await hold({ strategy: 'reservation', ttl: 10_000 })
+    await clock.advance(1000)
+    const older = held.renew()
+    await clock.advance(1000)
+    await held.renew()
+    await clock.advance(2000)
+    await older
+    expect(held.remaining()).toBe(8000)
+  })
+
+  it('on its time although another lease has an infinite ttl', async () => {
+    const { clock, hold, sent } = open()
+    await hold({ ttl: 16_384 }, 'a')
+    await hold({ ttl: 'infinite' }, 'b')
+    await clock.advance(8192)
+    expect(sent).toEqual([8192])
+  })
+
+  it('not any more when an answer has said that a break ends it', async () => {
+    const { clock, inner, hold, sent } = open()
+    const held = await hold({ ttl: 16_384 })
+    await clock.settle()
+    await inner.revoke({ target: { lease: held.lease }, after: 12_000 })
+    await clock.advance(11_999)
+    // The client asks once how much time is left.
+    expect([held.held, sent]).toEqual([true, [0]])
+  })
+
   it('in vain if the store cannot be reached, and the loss has the last error as its cause', async () => {
     const { clock, store, hold } = open({ margin: 100 })
     const error = new Error('no route')
@@ -99,6 +160,17 @@ describe('a lease is renewed', () => {
     await hold({ strategy: 'cache', ttl: '1m' }, 'c')
     await hold({ strategy: 'session', ttl: '1m' }, 'd')
     await clock.advance(59_000)
+    expect(sent).toEqual([])
+  })
+
+  it('at its pace, not sooner because a claim under it has waited and holds', async () => {
+    const { clock, inner, client, sent } = open()
+    const granted = await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
+    const waiting = client.hold([{ key: 'k' }], { ttl: 16_384 })
+    await clock.advance(1000)
+    if (granted.outcome === 'granted') await inner.revoke({ target: { lease: granted.lease } })
+    await waiting
+    await clock.advance(1000)
     expect(sent).toEqual([])
   })
 
@@ -219,6 +291,14 @@ describe('a renewal by hand', () => {
     expect(held.remaining()).toBe(10_000)
   })
 
+  it('leaves the next one to its holder, also if it was asked for at once', async () => {
+    const { clock, hold, sent } = open()
+    const held = await hold({ strategy: 'reservation', ttl: 10_000 })
+    await held.renew()
+    await clock.advance(9999)
+    expect(sent).toEqual([0])
+  })
+
   it('fails with lost if the lease ends while it is waited for', async () => {
     const { clock, store, inner, hold } = open()
     const held = await hold({ strategy: 'reservation', ttl: 10_000 })
@@ -227,7 +307,9 @@ describe('a renewal by hand', () => {
     await clock.advance(100)
     await inner.revoke({ target: { lease: held.lease }, by: 'ops', why: 'drain' })
     await clock.settle()
-    expect(await failed).toMatchObject({ code: 'lost', reason: 'revoked', by: 'ops', why: 'drain' })
+    const error = await failed
+    expect(error).toMatchObject({ code: 'lost', reason: 'revoked', by: 'ops', why: 'drain' })
+    expect(error.message).toContain(`"${held.lease}" is held no more`)
   })
 
   it('fails with closed or lost if the client is closed while it is waited for', async () => {
@@ -253,6 +335,15 @@ describe('what a grace is for', () => {
     expect([held.state, events]).toEqual(['lapsed', ['leased', 'lapsed']])
     await clock.advance(1)
     expect([held.state, events]).toEqual(['lost', ['leased', 'lapsed', 'lost']])
+  })
+
+  it('the lease lapses when its ttl is over, also if nobody asks', async () => {
+    const { clock, hold, events } = open()
+    await hold({ strategy: 'reservation', ttl: 10_000, grace: 5000 })
+    await clock.advance(9999)
+    expect(events).toEqual(['leased'])
+    await clock.advance(1)
+    expect(events).toEqual(['leased', 'lapsed'])
   })
 
   it.each([

@@ -55,6 +55,17 @@ describe('a call that fails without a known outcome', () => {
     expect(times).toHaveLength(3)
   })
 
+  it('is sent again, also if it revokes a lease that nobody needs any more', async () => {
+    const { clock, inner, store, client } = open()
+    const hold = await client.hold([{ key: 'k' }], { labels: { a: 'b' } })
+    let faults = 1
+    store.fault = (call) => (call === 'revoke' && faults-- > 0 ? { error: BROKEN } : undefined)
+    await hold.release()
+    await clock.advance(50)
+    expect((await inner.read({ leases: true })).leases).toEqual([])
+    expect(store.count('revoke')).toBe(2)
+  })
+
   it('is answered by any of its sends', async () => {
     const { clock, store, client, sent } = open()
     let faults = 2

@@ -103,6 +103,17 @@ describe('a heartbeat', () => {
     expect(store.count('renew')).toBeLessThanOrEqual(1)
   })
 
+  it('sends nothing for a lease whose client was closed in the same turn', async () => {
+    const { clock, store, leasehold } = await open()
+    const lock = await leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
+    const renewed = lock.renew().catch((error) => error)
+    const closed = leasehold.close()
+    await clock.settle()
+    await closed
+    expect(store.count('renew')).toBe(0)
+    expect(await renewed).toMatchObject({ code: 'lost', reason: 'closed' })
+  })
+
   it('goes on if the store throws instead of answering', async () => {
     const { clock, inner, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '10s' })
@@ -248,6 +259,23 @@ describe('a lease', () => {
     expect((await tried).conflict?.holder).toBe('rival')
     expect(await late).toBe('timeout')
     expect(store.count('grant')).toBe(1)
+  })
+
+  it('is kept while claims under it are under way, whatever the watch reports between them', async () => {
+    const { leasehold, inner, clock, store } = await open()
+    const first = await leasehold.lock('other')
+    await first.release()
+    store.fault = (call) => (call === 'claim' ? { back: 80_000 } : undefined)
+    const waits = [leasehold.lock('a')]
+    await clock.advance(1000)
+    // A claim that nobody here knows: it may belong to the call that is under way.
+    await inner.claim({ lease: first.lease, claims: [{ key: 'unknown' }] })
+    store.interrupt()
+    await clock.advance(1000)
+    waits.push(leasehold.lock('b'))
+    await clock.advance(80_000)
+    const leases = (await Promise.all(waits)).map(({ lease }) => lease)
+    expect([leases, store.count('grant')]).toEqual([[first.lease, first.lease], 1])
   })
 
   it('is kept while a claim under it is under way, however long that takes', async () => {

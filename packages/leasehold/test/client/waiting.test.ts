@@ -149,6 +149,26 @@ describe.each([
     expect((await second).held).toBe(true)
   })
 
+  it('goes on while the lease has lapsed, although the answer says that it holds', async () => {
+    const { clock, store, leasehold } = await open(inProcess)
+    const options = { ttl: '1s', grace: '30s' } as const
+    await leasehold.lock('other', options)
+    await clock.settle()
+    store.fault = (call) => {
+      if (call === 'renew') return { lost: 'request' }
+      return call === 'claim' ? { back: 2000 } : undefined
+    }
+    let held: Lock | undefined
+    void leasehold.lock('k', options).then((lock) => {
+      held = lock
+    })
+    await clock.advance(3000)
+    expect(held).toBeUndefined()
+    store.fault = () => undefined
+    await clock.advance(10_000)
+    expect(held?.held).toBe(true)
+  })
+
   it('lets shared locks hold together, and an exclusive one alone', async () => {
     const { clock, leasehold } = await open(inProcess)
     const readers = await Promise.all([

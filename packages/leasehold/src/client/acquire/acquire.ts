@@ -182,7 +182,6 @@ export class Acquisition implements Timed {
 
   /** It is first in the queue of each of its keys. */
   onTurn(): void {
-    if (this.#isOver) return
     this.#isMyTurn = true
     // A lapsed lease may recover. Until then it must not be used, so it is not handed out.
     if (this.#lease!.currentState() === 'held') this.#hold(this.#lease!)

@@ -70,7 +70,7 @@ export class LeaseSource {
 
   onGranted(lease: KeptLease, answer: Granted, first: Acquisition | undefined): Outcome<Result> {
     this.#isGranting = false
-    if (this.#own === undefined) this.#lease = lease
+    this.#lease = lease
     this.#spare = undefined
     const outcome = first?.onClaimed(lease, answer)
     this.#admitQueue()

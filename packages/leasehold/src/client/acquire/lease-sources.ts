@@ -22,8 +22,6 @@ export interface HoldOptions extends TimingOptions {
 
 /** How many combinations of options are remembered: a program uses few. */
 const KNOWN_MAX = 8
-/** With so many timings, those that are not in use are forgotten. */
-const SHARED_MAX = 256
 
 /** Options that share a lease, as they were given. */
 interface Known extends Pick<HoldOptions, 'strategy' | 'ttl' | 'grace' | 'renewEvery'> {
@@ -71,7 +69,7 @@ export class LeaseSources {
     const name = `${timing.ttl}/${timing.grace}/${timing.every}`
     let source = this.#shared.get(name)
     if (source === undefined) {
-      if (this.#shared.size >= SHARED_MAX) this.#forgetIdle()
+      this.#forgetIdle()
       source = new LeaseSource(this.#core, timing)
       this.#shared.set(name, source)
     }

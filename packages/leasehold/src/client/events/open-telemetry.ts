@@ -75,7 +75,7 @@ class OpenTelemetry implements Telemetry {
   readonly #losses: Counter
   readonly #recipes: Counter
   readonly #open = new Map<string, Held>()
-  #now: () => number = () => 0
+  #now!: () => number
 
   constructor(api: OpenTelemetryApi) {
     this.#api = api

@@ -210,7 +210,7 @@ export class KeptHold implements Hold {
   }
 
   #lostError(): LeaseholdError {
-    return lostError(this.keys, this.claimToken, this.#loss!)
+    return lostError(this.keys, this.claimToken, (this.#loss ?? this.#lease.loss)!)
   }
 
   #notUsable(state: HoldState): LeaseholdError {

@@ -48,6 +48,8 @@ export class KeptLease implements TimerTask {
   readonly holds = new Map<Token, KeptHold>()
   readonly waiting = new Map<Token, Acquisition>()
   readonly watch: LeaseWatch
+  /** Why it was lost. */
+  loss: Loss | undefined = undefined
   readonly #core: ClientCore
   /** A lease that is not shared ends with the one claim that it was granted for. */
   readonly #isShared: boolean
@@ -99,7 +101,7 @@ export class KeptLease implements TimerTask {
 
   /** The state now, by the clock: right even if a stall has kept every timer from running. */
   currentState(): LeaseState {
-    if (this.#state !== 'lost') this.#check(this.#core.timers.now())
+    this.#check(this.#core.timers.now())
     return this.#state
   }
 
@@ -133,8 +135,7 @@ export class KeptLease implements TimerTask {
     this.#sentAt = sentAt
     const { every } = this.timing
     const wait = Math.max((this.#keptUntil - sentAt) / 6, every / 50, 1)
-    const again = sentAt + wait * (0.75 + 0.25 * this.#core.random.next())
-    this.#renewAt = again < this.#keptUntil ? again : Infinity
+    this.#renewAt = sentAt + wait * (0.75 + 0.25 * this.#core.random.next())
     this.#core.timers.schedule(this, this.#nextTime())
   }
 
@@ -144,7 +145,7 @@ export class KeptLease implements TimerTask {
     // deadline, as after a stall, nobody was told of a loss, and the answer proves there is none.
     if (this.#state === 'lost') return
     if (capped !== undefined) this.#cap(sentAt, capped.remaining, capped.end)
-    if (sentAt > this.#answeredAt) {
+    if (sentAt >= this.#answeredAt) {
       this.#answeredAt = sentAt
       this.#lastError = undefined
       this.#endsByCap = capped !== undefined
@@ -203,8 +204,7 @@ export class KeptLease implements TimerTask {
   /** `begunAt` is when its holder asked for it. */
   addHold(hold: KeptHold, begunAt: number): void {
     const token = hold.claimToken
-    this.#wasUsed = true
-    if (this.waiting.size > 0 && this.waiting.delete(token)) {
+    if (this.waiting.delete(token)) {
       // It came to hold after it had waited, so its time counts from now on.
       if (this.timing.renewal !== 'automatic') this.#core.heartbeat.add(this)
     }
@@ -217,7 +217,6 @@ export class KeptLease implements TimerTask {
 
   /** The claim waits in the queue. Until it holds, its lease is kept, whatever its strategy. */
   addWaiter(token: Token, acquisition: Acquisition): void {
-    this.#wasUsed = true
     this.waiting.set(token, acquisition)
     if (this.#renewAt < Infinity) return
     this.#renewAt = this.#planRenewal(this.#sentAt)
@@ -275,12 +274,18 @@ export class KeptLease implements TimerTask {
 
   /** The store says that the lease has ended. */
   endedByStore(end: End | undefined): void {
-    if (this.alive) this.#lose(lossBy(end, 'its lease'))
+    this.lose(lossBy(end, 'its lease'))
   }
 
   /** Gives up everything under the lease. What happens at the store is the caller's concern. */
-  abandon(loss: Loss): void {
-    if (this.alive) this.#lose(loss)
+  lose(loss: Loss): void {
+    if (!this.alive) return
+    const entries = [...this.holds.values(), ...this.waiting.values()]
+    this.loss = loss
+    this.#stop()
+    for (const entry of entries) entry.lose(loss)
+    this.#failRenewalWaits(lostError([this.id], 0, loss))
+    this.#emitLoss(entries, loss)
   }
 
   /** Ends a lease that has nothing under it. */
@@ -308,7 +313,7 @@ export class KeptLease implements TimerTask {
   /** No answer came until the last deadline: it is lost, before anyone else can hold. */
   #giveUp(): void {
     const loss = this.#lossByTime()
-    this.#lose(loss)
+    this.lose(loss)
     // A renewal may have arrived after all, and then the key would stay blocked for a whole ttl.
     if (loss.reason !== 'broken') revokeLease(this.#core, this.id, 'given up by its holder')
     // The same break, only sooner: the key is free, and its history says by whom and why.
@@ -329,17 +334,8 @@ export class KeptLease implements TimerTask {
     return { reason: 'unreachable', detail, cause: this.#lastError }
   }
 
-  #lose(loss: Loss): void {
-    const entries = [...this.holds.values(), ...this.waiting.values()]
-    this.#stop()
-    for (const entry of entries) entry.lose(loss)
-    this.#failRenewalWaits(lostError([this.id], 0, loss))
-    this.#emitLoss(entries, loss)
-  }
-
   #failRenewalWaits(error: LeaseholdError): void {
     for (const wait of this.#renewalWaits) wait.lost(error)
-    this.#renewalWaits = []
   }
 
   #stop(): void {

@@ -28,7 +28,6 @@ export class LeaseWatch implements TimerTask {
   readonly #core: ClientCore
   readonly #lease: KeptLease
   #watch: Watch | undefined = undefined
-  #isClosed = false
   #failures = 0
   readonly #early = new Map<Token, EarlyNotice>()
   /** Tokens released since the watch was opened, until its first notice, which may list them. */
@@ -40,14 +39,12 @@ export class LeaseWatch implements TimerTask {
   }
 
   open(): void {
-    if (this.#isClosed) return
+    if (!this.#lease.alive) return
     this.#watch?.close()
     this.#released = new Set()
     try {
-      const watch = this.#core.store.watch({ lease: this.#lease.id }, (notice) => {
-        if (this.#watch === watch) this.#onNotice(notice)
-      })
-      this.#watch = watch
+      const target = { lease: this.#lease.id }
+      this.#watch = this.#core.store.watch(target, (notice) => this.#onNotice(notice))
     } catch {
       this.#openLater()
     }
@@ -59,7 +56,6 @@ export class LeaseWatch implements TimerTask {
   }
 
   close(): void {
-    this.#isClosed = true
     this.#watch?.close()
     this.#watch = undefined
     this.#core.timers.drop(this)
@@ -73,7 +69,6 @@ export class LeaseWatch implements TimerTask {
 
   /** What notices already said of a claim that has just been answered. */
   takeEarly(token: Token): EarlyNotice | undefined {
-    if (this.#early.size === 0) return undefined
     const early = this.#early.get(token)
     this.#early.delete(token)
     return early

@@ -109,6 +109,5 @@ export function revokeLease(
 ): void {
   const { by, why } =
     typeof reason === 'string' ? { by: core.settings.holder, why: reason } : reason
-  const late = after === undefined ? undefined : { after }
-  void new RevokeCall(core, { target: { lease }, by, why, ...late }).start()
+  void new RevokeCall(core, { target: { lease }, by, why, after }).start()
 }

@@ -38,9 +38,7 @@ export abstract class StoreCall<Answer, Result = unknown> {
   abstract overdue(error: LeaseholdError): Outcome<Result>
 
   /** Whether to try again although the store refused it. */
-  insists(_error: LeaseholdError): boolean {
-    return false
-  }
+  insists?(error: LeaseholdError): boolean
 
   /** Sends it. The promise is the caller's: settled when it is answered, failed or overdue. */
   start(): Promise<Result> {
@@ -147,7 +145,7 @@ class Retries<Answer, Result> implements Timed {
   #onError(error: LeaseholdError, send: number): void {
     if (this.#isOver) return
     const isFinal =
-      error.outcome === 'unknown' ? !this.#call.repeatable : !this.#call.insists(error)
+      error.outcome === 'unknown' ? !this.#call.repeatable : !this.#call.insists?.(error)
     if (isFinal) this.#fail(error)
     // If an earlier send fails while a later one is under way, the later one tells more.
     else if (send === this.#sends && !this.#isWaiting) this.#sendLater(error)

@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000
 export class KeepAlive {
   readonly #clock: Clock
   #waits = 0
-  #timer: Timer | undefined
+  #timer!: Timer
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -20,9 +20,7 @@ export class KeepAlive {
   }
 
   leave(): void {
-    if (--this.#waits > 0) return
-    this.#timer?.cancel()
-    this.#timer = undefined
+    if (--this.#waits === 0) this.#timer.cancel()
   }
 
   /** Keeps the process running until the promise is settled. */

@@ -36,7 +36,6 @@ export class Timeouts {
   /** Sets a limit, and replaces the one before. `Infinity` is no limit. */
   add(timed: Timed, ms: number): void {
     this.remove(timed)
-    if (ms === Infinity) return
     let list = this.#lists.get(ms)
     if (list === undefined) {
       list = new TimeoutList(() => this.#lists.delete(ms))
