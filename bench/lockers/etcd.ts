@@ -12,7 +12,7 @@ export const openEtcd3: OpenLocker = async ({ port, ttl }) => {
     async (key) => {
       const lock = client.lock(key).ttl(seconds(ttl))
       await lock.acquire()
-      // The lease behind a lock is private, and yet the only one who is told of its loss.
+      // Reads the private lease of a lock, because only the lease reports the loss.
       let isLost = false
       lock.lease.on('lost', () => {
         isLost = true
@@ -23,7 +23,7 @@ export const openEtcd3: OpenLocker = async ({ port, ttl }) => {
   )
 }
 
-/** The election of etcd3, which waits in line. */
+/** The election of etcd3, which waits in a queue. */
 export const openEtcd3Election: OpenLocker = async ({ port, ttl }) => {
   const { Etcd3 } = await loadPeer('etcd3')
   const client = new Etcd3({ hosts: `http://127.0.0.1:${port}` })
@@ -41,12 +41,12 @@ export const openEtcd3Election: OpenLocker = async ({ port, ttl }) => {
   )
 }
 
-/** etcd's own Lock and Unlock over gRPC, with one lease for all that is locked here. */
+/** etcd's own Lock and Unlock over gRPC, with one lease for all locks. */
 export const openEtcdService: OpenLocker = async ({ port, ttl }) => {
   const client = new EtcdClient(port)
   const lease = await client.grant(seconds(ttl))
   const keepAlives = client.keepAlives()
-  // It must live while others have their turn.
+  // The lease must live while other runs have their turn.
   const heart = setInterval(() => void keepAlives.renew(lease), ttl / 3)
   return locker(
     async (key) => {

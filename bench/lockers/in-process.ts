@@ -1,4 +1,4 @@
-/** A mutex of this process alone, without a lease: what no lock service can be faster than. */
+/** A mutex in this process, without a lease: no lock service can be faster. */
 import { loadPeer } from '../engines/peer-library.js'
 import { type Locker, locker } from './locker.js'
 

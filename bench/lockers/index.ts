@@ -23,7 +23,7 @@ import { openZookeeper } from './zookeeper.js'
 
 export type { Held, Locker, LockerOptions, OpenLocker } from './locker.js'
 
-/** All who need an engine, by the names that the tables call them. */
+/** All lockers that need an engine, by their names in the tables. */
 export const LOCKERS = {
   'our server': openRemote,
   'our election': openElection,
@@ -57,7 +57,7 @@ export const REDIS_LIBRARIES: readonly LockerName[] = [
   'simple-redis-mutex',
 ]
 
-/** Of each engine, who is on it. */
+/** The lockers on each engine. */
 const ON: Readonly<Record<string, readonly string[]>> = {
   'our Redis store': REDIS_LIBRARIES,
   'our PostgreSQL store': ['advisory-lock'],
@@ -65,7 +65,7 @@ const ON: Readonly<Record<string, readonly string[]>> = {
   'our ZooKeeper store': ['ZooKeeper recipe'],
 }
 
-/** Whether a row compares like with like: a store of ours on an engine with others on that engine. */
+/** Whether a row compares a store of ours on an engine with others on the same engine. */
 export function onSameEngine({ name, peerName }: Pick<Row, 'name' | 'peerName'>): boolean {
   const store = Object.keys(ON).find((one) => name.endsWith(one))
   return store === undefined || peerName === undefined || ON[store]!.includes(peerName)

@@ -9,7 +9,7 @@ import { zookeeperStore } from 'leasehold/zookeeper'
 import pg from 'pg'
 import { type Locker, locker, type OpenLocker } from './locker.js'
 
-/** Our client, on any store; closes the store too, unless `end` says otherwise. */
+/** Our client on any store. It closes the store too, unless `end` does something else. */
 export async function clientLocker(
   store: LeaseStore,
   ttl: number,
@@ -46,11 +46,11 @@ async function electionLocker(store: LeaseStore, ttl: number): Promise<Locker> {
 export const openElection: OpenLocker = async ({ port, ttl }) =>
   electionLocker(await remoteStore(`http://127.0.0.1:${port}`), ttl)
 
-/** The same with leases that end when their connection is closed. */
+/** Through a server, with leases that end when their connection closes. */
 export const openTiedElection: OpenLocker = async ({ port, ttl }) =>
   electionLocker(await remoteStore(`http://127.0.0.1:${port}`, { tied: true }), ttl)
 
-/** Our library on an engine that others use too, without a server of ours. */
+/** Our library on an engine that others use too, without our server. */
 export const openOnRedis: OpenLocker = async ({ port, ttl }) => {
   const redis = new Redis({ port, maxRetriesPerRequest: null })
   redis.on('error', () => {})

@@ -1,4 +1,6 @@
-/** Advisory locks of PostgreSQL: they are in memory only, belong to a connection, and end with it. */
+/**
+ * PostgreSQL's advisory locks: they exist only in memory, belong to a connection, and end with it.
+ */
 import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
 
@@ -17,7 +19,7 @@ export const openAdvisoryLock: OpenLocker = async ({ port }) => {
   )
 }
 
-/** By hand, on connections that are kept; with more of them it is slower here, not faster. */
+/** Written by hand, on connections that stay open; more connections make it slower here. */
 export const openAdvisoryByHand: OpenLocker = async ({ port }) => {
   const { default: pg } = await loadPeer('pg')
   const pool = new pg.Pool({ connectionString: url(port), max: 16 })

@@ -1,4 +1,4 @@
-/** Libraries for locks on Redis, with their default settings but for how long they try: for ever. */
+/** Lock libraries on Redis, with their default settings, except that they try forever. */
 import { randomBytes } from 'node:crypto'
 import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
@@ -9,12 +9,12 @@ const DELETE_IF_MINE =
 async function ioredis(port: number) {
   const { Redis } = await loadPeer('ioredis')
   const redis = new Redis({ port, host: '127.0.0.1', maxRetriesPerRequest: null })
-  // A frozen or restarted engine is part of what is measured.
+  // The measurements include a frozen or restarted engine.
   redis.on('error', () => {})
   return redis
 }
 
-/** By hand: SET NX PX, and a script that deletes the key if it is still one's own. Does not wait. */
+/** By hand: SET NX PX, and a script that deletes the key if it is still ours. Does not wait. */
 export const openRaw: OpenLocker = async ({ port, ttl }) => {
   const redis = await ioredis(port)
   redis.defineCommand('unlock', { numberOfKeys: 1, lua: DELETE_IF_MINE })
@@ -67,14 +67,14 @@ export const openRedlock5: OpenLocker = async ({ port, ttl }) => {
   const redis = await ioredis(port)
   const redlock = new Redlock([redis])
   redlock.on('error', () => {})
-  // Only to get a lock is tried for ever: an extension that fails is given up as the library does.
+  // Only acquiring retries forever: a failed extension is given up, as in the library.
   const patient = { retryCount: -1 }
   return {
     lock: async (key) => {
       const lock = await redlock.acquire([key], ttl, patient)
       return { release: () => lock.release(), believes: () => lock.expiration > Date.now() }
     },
-    // What extends a lock by itself is `using` alone.
+    // Only `using` extends a lock automatically.
     keep: (key) =>
       new Promise((resolve, reject) => {
         let end = () => {}
@@ -135,7 +135,7 @@ export const openSimpleRedisMutex: OpenLocker = async ({ port, ttl }) => {
   return locker(
     async (key) => {
       const release = await lock(redis, key, { timeout: ttl })
-      // It tells nobody that a lock is over.
+      // It does not report that a lock has ended.
       return { release: () => release(), believes: () => true }
     },
     async () => redis.destroy(),

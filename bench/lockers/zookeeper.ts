@@ -1,6 +1,6 @@
 /**
- * The lock recipe of ZooKeeper's own manual by node-zookeeper-client: a sequential node of one's own
- * that goes with the session, and an eye on the one before it.
+ * The lock recipe of ZooKeeper's manual, with node-zookeeper-client: each waiter has a sequential
+ * node that ends with its session, and watches the node before its own.
  */
 import { loadPeer } from '../engines/peer-library.js'
 import { locker, type OpenLocker } from './locker.js'
@@ -26,7 +26,7 @@ export const openZookeeper: OpenLocker = async ({ port, ttl }) => {
   return locker(
     async (key) => {
       const folder = `/${key.replaceAll('/', '-')}`
-      // The folder of a lock is made once and stays, as in Curator.
+      // The parent node of a lock is created once and stays, as in Curator.
       if (!made.has(folder)) await makeFolder(client, folder)
       made.add(folder)
       const path = await called<string>((done) =>
@@ -46,7 +46,7 @@ async function makeFolder(client: Any, path: string): Promise<void> {
   })
 }
 
-/** Fulfilled when nobody is before this one. */
+/** Fulfilled when this node is the first. */
 async function turnOf(client: Any, folder: string, own: string): Promise<void> {
   for (;;) {
     const names = (await called<string[]>((done) => client.getChildren(folder, done))).sort()

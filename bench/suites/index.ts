@@ -1,5 +1,5 @@
 export interface Suite {
-  /** What it measures, for the page. */
+  /** What it measures, for the page of results. */
   readonly about: string
   /** The files of its folder, in the order in which they run. */
   readonly measurements: readonly string[]

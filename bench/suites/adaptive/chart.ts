@@ -15,7 +15,7 @@ const TTLS = [
   [600_000, '10 min'],
 ] as const
 
-/** One panel for each workload: what every fixed ttl costs, and what the adaptive one does. */
+/** One panel per workload: the cost of every fixed ttl, and of the adaptive one. */
 export function chart(comparisons: readonly Comparison[], single: number): string {
   const shown = comparisons.filter(hasRatio)
   const rows = Math.ceil((shown.length + 1) / COLUMNS)

@@ -1,23 +1,23 @@
 import { type Cost, FIXED, simulateAdaptive, simulateFixed, worksOf } from './cost.js'
 import type { Workload } from './workloads.js'
 
-/** One workload, played with each fixed ttl and with the adaptive one, once for each seed. */
+/** One workload, run with each fixed ttl and with the adaptive one, once per seed. */
 export interface Comparison {
   readonly workload: Workload
-  /** What each of `FIXED` costs, on average over the seeds. */
+  /** The mean cost of each of `FIXED` over the seeds. */
   readonly fixed: readonly Cost[]
   readonly rounds: readonly Round[]
 }
 
 export interface Round {
-  /** The fixed ttl that was the best for this very run, which only hindsight can tell. */
+  /** The best fixed ttl for this run, which is known only afterwards. */
   readonly best: Cost
   readonly bestTtl: number
   readonly adaptive: Cost
   readonly ttls: readonly number[]
 }
 
-/** None of these was looked at while the defaults were chosen: those were the seeds from 1 on. */
+/** These seeds did not influence the choice of the defaults, which used the seeds from 1. */
 export const FIRST_SEED = 1001
 
 export function compare(workload: Workload, seeds: number, holds: number): Comparison {
@@ -40,22 +40,22 @@ export function average(bills: readonly Cost[]): Cost {
   return { renewals: of('renewals'), blocked: of('blocked'), cost: of('cost') }
 }
 
-/** What the best fixed ttls cost, on average over the seeds. */
+/** The mean cost of the best fixed ttls over the seeds. */
 export function bestOf({ rounds }: Comparison): Cost {
   return average(rounds.map(({ best }) => best))
 }
 
-/** How many times as much a fixed ttl costs as those that hindsight would have chosen. */
+/** The cost of a fixed ttl, divided by the cost of the best ones for each run. */
 export function ratioOfFixed(comparison: Comparison, at: number): number {
   return comparison.fixed[at]!.cost / bestOf(comparison).cost
 }
 
-/** Where hindsight pays nothing, nothing is a multiple of it. */
+/** If the best ones cost nothing, there is no ratio. */
 export function hasRatio({ rounds }: Comparison): boolean {
   return rounds.every(({ best, adaptive }) => best.cost > adaptive.cost / 100)
 }
 
-/** Which of `FIXED` is the best if one must serve all workloads, each counting the same. */
+/** The best of `FIXED` for all workloads together, with equal weights. */
 export function bestSingle(comparisons: readonly Comparison[]): number {
   const compared = comparisons.filter(hasRatio)
   return cheapest(

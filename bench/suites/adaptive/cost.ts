@@ -2,14 +2,14 @@ import { AdaptiveTtl } from 'leasehold'
 import { SeededRandom } from 'leasehold/testing'
 import type { Work, Workload } from './workloads.js'
 
-/** The defaults of `AdaptiveTtl`, for whoever adds up what a run has cost. */
+/** The defaults of `AdaptiveTtl`, to compute the cost of a run. */
 export const MIN = 5000
 export const MAX = 600_000
 const RENEWAL_COST = 1
 const BLOCKED_COST = 10 / 1000
 const PART = 1 / 2
 
-/** What a run has cost, on average for each hold; `blocked` in milliseconds. */
+/** The mean cost of a run per hold; `blocked` is in milliseconds. */
 export interface Cost {
   readonly renewals: number
   readonly blocked: number
@@ -21,7 +21,7 @@ export function worksOf(workload: Workload, seed: number, holds: number): Work[]
   return Array.from({ length: holds }, (_, index) => workload.draw(random, index / holds))
 }
 
-/** One hold as it would really go: renewed until its work is done, or until its holder is dead. */
+/** One hold as in reality: renewed until its work is done, or until its holder is dead. */
 function simulate({ length, diesAfter }: Work, ttl: number) {
   const every = ttl * PART
   const died = diesAfter < length
@@ -47,7 +47,7 @@ export function simulateFixed(works: readonly Work[], ttl: number): Cost {
   return averageCost(renewals, blocked, works.length)
 }
 
-/** Begins without any knowledge, and learns what a store's history tells: when each hold ended. */
+/** Starts without knowledge, and learns from the history of a store: when each hold ended. */
 export function simulateAdaptive(
   works: readonly Work[],
 ): Cost & { readonly ttls: readonly number[] } {
@@ -66,7 +66,7 @@ export function simulateAdaptive(
   return { ...averageCost(renewals, blocked, works.length), ttls }
 }
 
-/** The fixed ttls that it is compared with: 5 % apart. */
+/** The fixed ttls for the comparison, 5 % apart. */
 export const FIXED: readonly number[] = Array.from(
   { length: Math.round(Math.log(MAX / MIN) / Math.log(1.05)) + 1 },
   (_, index, count = Math.round(Math.log(MAX / MIN) / Math.log(1.05))) =>

@@ -1,8 +1,7 @@
 /**
- * What the adaptive ttl costs against fixed ones, in simulation. Everything comes from seeds, so each
- * run gives the same figures. Writes the plot and the table of docs/adaptive-ttl.md.
- *
- * With an argument it runs only that many seeds, prints the rows and writes nothing.
+ * The cost of the adaptive ttl against fixed ones, in simulation. All randomness comes from seeds,
+ * so each run gives the same figures. Writes the chart and the table of docs/adaptive-ttl.md. With
+ * an argument it runs only that many seeds, prints the rows and writes nothing.
  */
 import { writeFileSync } from 'node:fs'
 import { atMost, type Row, row } from '../../measure/rows.js'
@@ -22,7 +21,7 @@ import { WORKLOADS } from './workloads.js'
 
 const SEEDS = 20
 const HOLDS = 1500
-/** The ttl of a lock for which none is given. */
+/** The default ttl of a lock. */
 const USUAL = 30_000
 
 const only = process.argv[2]

@@ -1,6 +1,6 @@
 import type { SeededRandom } from 'leasehold/testing'
 
-/** One piece of work: how long it takes, and after how long its holder dies, if it does before. */
+/** One task: how long it takes, and after how long its holder dies, if that is earlier. */
 export interface Work {
   readonly length: number
   readonly diesAfter: number
@@ -8,7 +8,7 @@ export interface Work {
 
 export interface Workload {
   readonly name: string
-  /** How long it takes and how often its holders die, for people. */
+  /** A description of the durations and deaths, for people. */
   readonly about: string
   /** `progress` goes from 0 to 1 over the run. */
   draw(random: SeededRandom, progress: number): Work
@@ -18,13 +18,13 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** Most are near the median; two thirds within a factor of `e^spread`. */
+/** Most are near the median; two thirds are within a factor of `e^spread`. */
 function around(random: SeededRandom, median: number, spread: number): number {
   const normal = Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next())
   return median * Math.exp(spread * normal)
 }
 
-/** Dies as likely in one moment as in another, after so long on average. */
+/** Dies at a constant rate, after this long on average. */
 function deathWithin(random: SeededRandom, average: number): number {
   return -Math.log(1 - random.next()) * average
 }

@@ -1,7 +1,7 @@
 /**
- * What it costs while 32 wait and nothing happens: commands that clients send, and processor time. A
- * command that a script calls is none. First the one is counted and then the other, because to hear of
- * each command costs Redis something.
+ * The cost of 32 waiters while nothing happens: commands from clients, and processor time. Commands
+ * within a script do not count. The two are measured one after the other, because monitoring
+ * commands costs Redis some time.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -37,7 +37,7 @@ async function candidate(
   return { name, run }
 }
 
-/** Redis tells of each command as it is done, and from where: those of a script from `lua`. */
+/** Redis reports each command and its origin; commands of a script come from `lua`. */
 async function redisCommands(port: number, ms: number): Promise<number> {
   const socket = connect(port, '127.0.0.1')
   socket.setEncoding('latin1').write('MONITOR\r\n')

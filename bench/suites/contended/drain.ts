@@ -1,6 +1,7 @@
 /**
- * How fast a key goes from hand to hand, and whether in the order in which they came. Retry settings
- * are the libraries' own. All waiters are in one process, which does no favour to those who poll.
+ * How fast a key passes from holder to holder, and whether in the order of arrival. The libraries
+ * keep their own retry settings. All waiters are in one process, which is a disadvantage for those
+ * that poll.
  */
 
 import { startEtcd, startPostgres, startRedis, startZookeeper } from '../../engines/start.js'

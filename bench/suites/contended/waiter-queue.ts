@@ -3,14 +3,14 @@ import { type Figure, measureCpu, type Peer } from '../../measure/compare.js'
 
 export const WAITERS = 32
 const HOLD_MS = 1
-/** Between two who come, so that it is known who came first. */
+/** The time between two arrivals, so that their order is known. */
 const BETWEEN_MS = 12
 
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** One key, which is held, and those who wait for it. */
+/** One held key, and its waiters. */
 export class WaiterQueue {
-  /** Who held it, in the order in which they did; each is named by when they came. */
+  /** The holders in order, each named by its arrival number. */
   readonly order: number[] = []
   readonly #first: Held
   readonly #all: Promise<void>[]
@@ -21,7 +21,7 @@ export class WaiterQueue {
     this.order = order
   }
 
-  /** The first of the lockers holds, the others have come to wait, one after the other. */
+  /** The first locker holds. The others have started to wait, one after the other. */
   static async form([holder, ...waiters]: readonly Locker[], key: string): Promise<WaiterQueue> {
     const first = await holder!.lock(key)
     const order: number[] = []
@@ -34,7 +34,7 @@ export class WaiterQueue {
     return new WaiterQueue(first, all, order)
   }
 
-  /** Lets go, and waits until everyone has held it: how openMany milliseconds that took. */
+  /** Releases the key and waits until every locker has held it. Returns the milliseconds. */
   async drain(): Promise<number> {
     const start = performance.now()
     await this.#first.release()
@@ -42,7 +42,7 @@ export class WaiterQueue {
     return performance.now() - start
   }
 
-  /** In how openMany of a hundred hand-overs it went to one who came before the one that had it. */
+  /** How many of a hundred hand-overs went to a waiter that arrived before the previous holder. */
   inversions(): number {
     const back = this.order.filter((number, at) => at > 0 && number < this.order[at - 1]!)
     return (back.length / (this.order.length - 1)) * 100
@@ -58,7 +58,7 @@ async function wait(waiter: Locker, key: string, held: () => void): Promise<void
 
 let keys = 0
 
-/** Those who wait in a queue of their own in each run; `queueFigures` are what a run gives. */
+/** The waiters, in a new queue for each run; `queueFigures` are the results of a run. */
 export function inQueue(name: string, lockers: readonly Locker[], pids: readonly number[]): Peer {
   const run = async () => {
     const queue = await WaiterQueue.form(lockers, `contended/${++keys}`)
@@ -76,7 +76,7 @@ export function queueFigures(what: string): readonly Figure[] {
   ]
 }
 
-/** So openMany of one kind, each with a connection of its own. */
+/** Several lockers of one kind, each with its own connection. */
 export function openMany(open: () => Promise<Locker>, count = WAITERS + 1): Promise<Locker[]> {
   return Promise.all(Array.from({ length: count }, open))
 }

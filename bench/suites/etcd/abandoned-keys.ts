@@ -1,4 +1,4 @@
-/** Run by itself: a process that takes keys, tells of each, and renews none. It waits to be killed. */
+/** A separate process that takes keys, reports each, and renews none. The parent kills it. */
 import { fileURLToPath } from 'node:url'
 import { etcdStore } from 'leasehold/etcd'
 import { EtcdClient } from '../../engines/etcd-client.js'
@@ -7,13 +7,13 @@ export const SAMPLES = 100
 const EVERY_MS = 10
 const TTL = 2000
 
-/** A key that is held, and when that ends, by `wallNow`. */
+/** A held key, and its end by `wallNow`. */
 export interface Held {
   readonly key: string
   readonly due: number
 }
 
-/** The same in all processes of the machine. */
+/** The same clock in all processes of the machine. */
 export const wallNow = () => performance.timeOrigin + performance.now()
 
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -31,7 +31,7 @@ async function openTheirs(port: string): Promise<(key: string) => Promise<number
   const client = new EtcdClient(Number(port))
   return async (key) => {
     const lease = await client.grant(TTL / 1000)
-    // The Lock service renews the lease once, so it counts from here.
+    // The Lock service renews the lease once, so count from here.
     const due = wallNow() + TTL
     await client.lock(key, lease)
     return due

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type Engine, freePort, startEngine } from '../../engines/start.js'
 
-/** An etcd of three members, as it is run in earnest: a change is on two disks before it is answered. */
+/** Three etcd members, as in production: a change is on two disks before the answer. */
 export async function startCluster(): Promise<readonly Engine[] | undefined> {
   const peers: string[] = []
   while (peers.length < 3) peers.push(`http://127.0.0.1:${await freePort()}`)

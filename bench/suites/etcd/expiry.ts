@@ -1,12 +1,10 @@
 /**
- * A process holds keys and is killed; another, which waits for them on a replica of its own, holds each
- * when its ttl is over: how late, beside many leases that live. Counted from when the holder sent its
- * grant, by the machine's clock, so the way there counts too. A ttl of 2 s, which is the least that
- * etcd has.
- *
- * The peer is etcd's own lease: the holder locks with the Lock service, and so does the one who waits.
- * Each has an etcd of its own. Our other leases are renewed all the time, theirs have a long ttl, which
- * spares etcd those renewals.
+ * A process holds keys and is killed. Another process waits for the keys on its own replica: how
+ * late does it hold each key after the ttl, beside many live leases? The time counts from the
+ * moment the holder sent its grant, on the machine's clock, so it includes the network. The ttl is
+ * 2 s, the minimum of etcd. The peer is etcd's own lease: holder and waiter use the Lock service.
+ * Each side has its own etcd. Our other leases are renewed all the time. Theirs have a long ttl,
+ * which saves etcd those renewals.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,7 +1,7 @@
 /**
- * 32 waiters for one key of etcd; each holds it for 1 ms in turn. Ours are clients of one store, and so
- * of one replica and one connection; those of the Lock service have a connection each. All are in one
- * process.
+ * 32 waiters for one key of etcd; each holds it for 1 ms in turn. Our waiters are clients of one
+ * store, so they share one replica and one connection. Waiters of the Lock service have one
+ * connection each. All are in one process.
  */
 import { etcdStore } from 'leasehold/etcd'
 import { startEtcd } from '../../engines/start.js'

@@ -1,4 +1,4 @@
-/** A process that joins a log in etcd, reads a key, and tells how many milliseconds that took. */
+/** A process that joins a log in etcd, reads a key, and reports how many milliseconds that took. */
 import { etcdStore } from 'leasehold/etcd'
 
 const [endpoints, key] = process.argv.slice(2) as [string, string]

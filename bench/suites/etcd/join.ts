@@ -1,6 +1,6 @@
 /**
- * A process joins a log in etcd that has many leases and a snapshot: how long until it serves its first
- * read. The process is new each time; its own start is not counted.
+ * A process joins a log in etcd that has many leases and a snapshot: how long until its first read?
+ * Each run uses a new process, whose start does not count.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const engine = await startEtcd()
 if (engine) {
   const endpoints = `127.0.0.1:${engine.port}`
   const log = await etcdLog({ endpoints, timeout: '60s' })
-  // So many leases are less than what a snapshot is taken after otherwise.
+  // This many leases would not trigger a snapshot by themselves.
   const store = await replicaStore(log, { timeout: 60_000, snapshotBytes: 1 << 20 })
   process.stderr.write('  join: filling\n')
   await fillOurs(store, { count: LEASES, ttl: 3_600_000, prefix: 'many/' })

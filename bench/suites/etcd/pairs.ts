@@ -1,14 +1,13 @@
 /**
- * Lock and unlock on etcd, against its own Lock service, and against the least that a lock in etcd
- * can be: a transaction that puts a key if it is free, and one that deletes it if it is still one's
- * own. Both are called over gRPC with messages written by hand. All of it is on the disk before it
- * is answered.
+ * Lock and unlock on etcd, against its own Lock service, and against the minimum for a lock in
+ * etcd: one transaction that puts a key if it is free, and one that deletes it if it is still ours.
+ * Both are called over gRPC with messages written by hand. Every change is on the disk before the
+ * answer.
  *
- * Ours puts everything that is asked for at a time into one entry of its log, so it gains with the
- * number of calls that are under way. With one under way it is two changes of etcd, as the others
- * are: the least is two puts. The Lock service is called with one lease for all keys, as our client
- * does it; and once with a lease for each lock, which is granted before it and revoked instead of
- * the unlock.
+ * Our store puts all concurrent calls into one entry of its log, so it gains with the number of
+ * calls in flight. With one call in flight it needs two changes of etcd, like the others: the
+ * minimum is two puts. The Lock service is called with one lease for all keys, like our client; and
+ * once with a lease per lock, which is granted before it and revoked instead of the unlock.
  */
 import { Leasehold } from 'leasehold'
 import { etcdStore } from 'leasehold/etcd'
@@ -38,7 +37,7 @@ if (engine) {
     await client.revoke(own)
   }
   const puts: Pair = async (key) => {
-    // Of a key that nobody locks.
+    // The pair of a key that nobody else locks.
     await client.put(`put/${key}`, lease)
     await client.put(`put/${key}`, lease)
   }

@@ -1,6 +1,6 @@
 /**
- * Many locks, each with a lease of its own, that one process keeps: how many entries a second that
- * puts into the log in etcd. Each entry is one change of etcd, so its revision counts them.
+ * One process keeps many locks, each with its own lease: how many entries per second does it add to
+ * the log in etcd? Each entry is one change of etcd, so etcd's revision counts them.
  */
 import { Leasehold, type Lock } from 'leasehold'
 import { etcdStore } from 'leasehold/etcd'
@@ -24,7 +24,7 @@ if (engine) {
   const locks: Lock[] = []
   process.stderr.write('  renewals: filling\n')
   await forEachConcurrently(LEASES, 2000, async (number) => {
-    // A label of its own makes it a lease of its own.
+    // A distinct label gives each lock its own lease.
     const options = { ttl: TTL, labels: { kept: 'true' } }
     locks.push(await leasehold.lock(`kept/${number}`, options))
   })

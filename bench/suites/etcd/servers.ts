@@ -1,7 +1,7 @@
 /**
  * Servers that share an etcd of three members: the same connections on one server, and spread over
- * three. Each server is a replica that applies all entries, and three write more and smaller entries
- * than one; on a machine with few processors that shows.
+ * three. Each server is a replica that applies all entries. Three servers write more and smaller
+ * entries than one, which shows on a machine with few processors.
  */
 import { Leasehold } from 'leasehold'
 import { remoteStore } from 'leasehold/remote'
@@ -21,7 +21,7 @@ interface Fleet {
   end(): Promise<void>
 }
 
-/** The connections of one run, and so many servers for them, on a log of their own. */
+/** The connections of one run, and this many servers for them, on a new log. */
 async function fleet(name: string, cluster: readonly Engine[], count: number): Promise<Fleet> {
   const members = cluster.map(({ port }) => `127.0.0.1:${port}`).join()
   const address = `etcd://${members}/servers-${count}/` as const

@@ -1,7 +1,7 @@
 /**
- * Many leases on a log in etcd with one deadline: how long after it all are gone, and what that does to
- * renewals of others meanwhile. The ends are read back from etcd's log before they count. etcd's own
- * leases end a thousand a second by design, so etcd is asked for the smaller storm only.
+ * Many leases on a log in etcd with one deadline: how long until all have ended, and how slow are
+ * the renewals of others meanwhile? An end counts when it was read back from etcd's log. etcd
+ * itself ends a thousand leases a second by design, so it gets only the smaller storm.
  */
 import { compareFigures } from '../../measure/compare.js'
 import { atMost, type Row } from '../../measure/rows.js'

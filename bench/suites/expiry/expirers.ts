@@ -10,27 +10,27 @@ import { startServer } from '../remote/processes.js'
 const PEXPIRE_IF_MINE =
   'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end'
 
-/** An engine as this suite uses it. What is granted here has one key each. */
+/** An engine as this suite uses it. Each lease here has one key. */
 export interface Expirer {
   readonly name: string
   /** Leases `${prefix}0`, `${prefix}1`, … */
   fill(prefix: string, count: number, ttl: Batch['ttl']): Promise<void>
-  /** How long before a deadline it must begin to fill, so that ten thousand can have the same. */
+  /** How long before a deadline to start filling, so that ten thousand leases can share it. */
   readonly lead: number
-  /** To how many milliseconds it rounds a ttl up. */
+  /** A ttl is rounded up to a multiple of this many milliseconds. */
   readonly step: number
   /** One lease that will not be renewed. */
   grant(key: string, ttl: number): Promise<void>
-  /** From now on told of each key that is gone. */
+  /** Calls back for each key that ends from now on. */
   watch(gone: (key: string) => void): Promise<void>
-  /** How many keys with this prefix there are still; at least one if there are any. */
+  /** The number of keys left with this prefix; at least one if there are any. */
   left(prefix: string): Promise<number>
-  /** Renews the lease of this number of the last `fill` of that prefix: whether it was there. */
+  /** Renews a lease of the last `fill` of that prefix. Returns whether it still existed. */
   renew(prefix: string, number: number): Promise<boolean>
   end(): Promise<void>
 }
 
-/** On the disk: each expiry is written before anybody hears of it. */
+/** On the disk: each expiry is written before anyone is notified. */
 export async function ourExpirer(): Promise<Expirer> {
   const server = await startServer('file')
   return expirerOf('our server', await remoteStore(server.url), server)
@@ -72,7 +72,7 @@ function expirerOf(name: string, store: LeaseStore, engine: { end(): Promise<voi
   }
 }
 
-/** On the disk too, and told of expired keys, which it is not unless it is asked. */
+/** On the disk too, with notifications of expired keys, which are off by default. */
 export async function redisExpirer(): Promise<Expirer | undefined> {
   const engine = await startRedis()
   if (!engine) return undefined
@@ -99,7 +99,7 @@ export async function redisExpirer(): Promise<Expirer | undefined> {
       await listener.psubscribe('__keyevent@0__:expired')
       listener.on('pmessage', (_pattern: string, _channel: string, key: string) => gone(key))
     },
-    // Those that were there before the last filling are renewed, and stay.
+    // The leases of earlier fills are renewed and stay.
     left: async () => (await redis.dbsize()) - before,
     renew: async (prefix, number) =>
       (await redis.extend(`${prefix}${number}`, 'bench', ttls.get(prefix))) === 1,

@@ -1,7 +1,7 @@
 /**
- * From a lease's deadline until those who watch have heard that its key is free, with so many other
- * leases alive. The deadline is counted from when the request was sent. A ttl of 2 s, which is the
- * least that etcd has. Whoever has not heard after 4 s is counted as 4 s.
+ * The time from a lease's deadline until the watchers were notified that its key is free, beside
+ * many live leases. The deadline counts from the moment the request was sent. The ttl is 2 s, the
+ * minimum of etcd. A watcher without a notification after 4 s counts as 4 s.
  */
 import { compareFigures, type Peer } from '../../measure/compare.js'
 import { percentile, type Row } from '../../measure/rows.js'
@@ -53,7 +53,7 @@ for (const others of [1000, 100_000]) {
     { name: `${name}: how late, counted up to 4 s, p50`, unit: 'ms', better: 'less' },
     { name: `${name}: how late, counted up to 4 s, worst of 50`, unit: 'ms', better: 'less' },
   ] as const
-  // They wait most of the time, so that they are no burden to each other.
+  // They mostly wait, so they do not disturb each other.
   rows.push(
     ...(await compareFigures({ name, figures, ours: ours!, peers, together: true, warmUp: false })),
   )

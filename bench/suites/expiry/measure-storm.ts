@@ -4,10 +4,10 @@ import type { Expirer } from './expirers.js'
 
 const OTHERS = 1000
 const OTHERS_TTL = 10_000
-/** So many renewals of others every few milliseconds, which is each once in a third of its ttl. */
+/** Renewals of other leases every few milliseconds; each lease is renewed three times per ttl. */
 const BEAT = 3
 const BEAT_MS = 10
-/** Renewals are watched from so long before the deadline to at least so long after it. */
+/** Renewals are measured from this long before the deadline until at least this long after it. */
 const WATCH_MS = 500
 
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -17,7 +17,7 @@ interface Beats {
   stop(): Promise<void>
 }
 
-/** Renews the others in turn; each is timed from when it should have been sent. */
+/** Renews the other leases in turn. The time counts from when a renewal was due. */
 function beat(expirer: Expirer, lost: Set<number>): Beats {
   const beats = { latencies: [] as number[], stop: async () => {} }
   let stopped = false
@@ -44,7 +44,7 @@ function beat(expirer: Expirer, lost: Set<number>): Beats {
   return beats
 }
 
-/** Leases that all end at one time, as far as the engine can; tells when the last of them does. */
+/** Leases that end at the same time, as far as the engine can. Returns when the last one ends. */
 async function fillStorm(expirer: Expirer, prefix: string, count: number): Promise<number> {
   const { step } = expirer
   const at = performance.now() + (expirer.lead * count) / 10_000
@@ -58,7 +58,7 @@ async function fillStorm(expirer: Expirer, prefix: string, count: number): Promi
   return last
 }
 
-/** So many leases that end at one time; `stormFigures` are what a run gives. */
+/** A number of leases that end at the same time; `stormFigures` are the results of a run. */
 export function stormOf(expirer: Expirer, count: number): Peer {
   let storms = 0
   const run = async () => {

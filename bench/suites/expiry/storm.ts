@@ -1,7 +1,7 @@
 /**
- * Many leases with one deadline: how long after it all are gone, and what that does to renewals of
- * others meanwhile. etcd ends a thousand a second by design, so it is asked for the smaller storm only;
- * its ttl is in whole seconds, and counted is from the last deadline.
+ * Many leases with one deadline: how long until all have ended, and how slow are the renewals of
+ * others meanwhile? etcd ends a thousand leases a second by design, so it gets only the smaller
+ * storm. Its ttl is in whole seconds, so the time counts from the last deadline.
  */
 import { compareFigures } from '../../measure/compare.js'
 import type { Row } from '../../measure/rows.js'

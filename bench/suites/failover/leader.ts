@@ -1,7 +1,7 @@
 /** A process that leads until it is killed. */
 import { LOCKERS, type LockerName } from '../../lockers/index.js'
 
-// Kept running by whoever started it, and not longer.
+// The parent's channel keeps it running.
 process.on('disconnect', () => process.exit())
 const [name, port, ttl, key] = process.argv.slice(2) as [LockerName, string, string, string]
 const locker = await LOCKERS[name]({ port: Number(port), ttl: Number(ttl) })

@@ -1,10 +1,9 @@
 /**
- * A leader in a process of its own is killed at different moments between two of its renewals, and the
- * next, which waits already, writes as soon as it leads. Only those who keep their leadership alive by
- * themselves can lead: not redlock 4, verrou and simple-redis-mutex.
- *
- * PostgreSQL's advisory lock belongs to a connection, as our tied lease does: both end when the system
- * closes it. The others wait until the ttl is over.
+ * A leader in its own process is killed at different moments between two of its renewals. The next
+ * leader, which already waits, writes as soon as it leads. Only libraries that keep their locks
+ * alive can lead: not redlock 4, verrou and simple-redis-mutex. PostgreSQL's advisory lock belongs
+ * to a connection, like our tied lease: both end when the system closes the connection. The others
+ * wait for the end of the ttl.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +33,7 @@ let keys = 0
 
 const failed = () => Promise.reject(new Error('a leader ended by itself'))
 
-/** Whoever lost its place in the line, on a machine that is too busy, comes again. */
+/** On an overloaded machine a waiter may lose its place in the queue: it starts again. */
 async function led(next: Locker, key: string): Promise<Held> {
   for (;;) {
     try {
@@ -95,7 +94,7 @@ const figure = {
 } as const
 const elections = [candidate('our election, tied', port), candidate('our election', port)]
 const rows = await compare({ ...figure, ours: elections })
-// Not with the others, or so many processes would be in each other's way.
+// Not together with the others: so many processes would disturb each other.
 if (onEngines.length > 0) rows.push(...(await compare({ ...figure, ours: onEngines })))
 await Promise.all([server, redis, postgres, etcd, zookeeper].map((one) => one?.end()))
 rmSync(folder, { recursive: true })

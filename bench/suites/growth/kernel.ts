@@ -1,6 +1,6 @@
 /**
- * The kernel, from a thousand leases to ten million, each beside one that has a thousand, in turns:
- * the machine's own speed changes more in a minute than the cost of most of this does.
+ * The kernel with a thousand to ten million leases. Each run alternates with a kernel that has a
+ * thousand, because the machine's speed varies more in a minute than most of these costs.
  */
 import { Kernel } from 'leasehold/kernel'
 import type { Run } from '../../measure/compare.js'
@@ -14,10 +14,9 @@ const RUN_MS = 100
 const BATCH = 100
 const NOW = 1000
 
-/** A kernel with leases, and what is done to it. */
 class Subject {
   readonly #kernel = new Kernel()
-  /** Of the first million all, and then one of nine: far more than fit into the processor. */
+  /** All of the first million, then every ninth: far more than the processor's caches can hold. */
   readonly #kept: string[] = []
   #beats: string[][] = []
   readonly #holder = this.#granted()
@@ -29,7 +28,7 @@ class Subject {
       const lease = this.#granted()
       if (this.#filled < 1_000_000 || this.#filled % 9 === 0) this.#kept.push(lease)
     }
-    // Heartbeats arrive in no order.
+    // Heartbeats arrive in random order.
     this.#beats = batches(shuffle(this.#kept), BATCH)
   }
 
@@ -60,7 +59,7 @@ class Subject {
   }
 }
 
-/** Microseconds of the processor for one, while it is done again and again; it waits for nothing. */
+/** Processor time of one operation in microseconds, over many repetitions without waits. */
 async function cost(act: (number: number) => void, each = 1): Promise<Run> {
   const used = process.cpuUsage()
   const start = performance.now()
@@ -79,7 +78,7 @@ const CURVES = {
 const [few, many] = [new Subject(), new Subject()]
 few.fill(FEW)
 many.fill(FEW)
-// What is measured first must not be what is compiled last.
+// Warm up first, because the first measurement would include the compilation.
 for (let time = 0; time < 10; time++) {
   for (const act of Object.values(CURVES)) await few[act]()
 }

@@ -10,7 +10,7 @@ export interface PointOptions {
   readonly peers?: readonly (Peer | undefined)[]
 }
 
-/** One point of a curve: what an operation costs beside so many leases, in microseconds. */
+/** One point of a curve: the cost of an operation in microseconds, beside this many leases. */
 export async function pointOf(options: PointOptions): Promise<Row[]> {
   const { curve, leases, ours, pids, peers = [] } = options
   const rows = await compare({
@@ -24,8 +24,8 @@ export async function pointOf(options: PointOptions): Promise<Row[]> {
 }
 
 /**
- * How many times dearer it is beside the most leases than beside the fewest, for each curve: by what
- * both cost in turns, where they were compared, else by what they cost one after the other.
+ * For each curve, the cost beside the most leases divided by the cost beside the fewest. Uses the
+ * measurements in turns if there are any, otherwise those one after the other.
  */
 export function growthOf(rows: readonly Row[], goals: Readonly<Record<string, Goal>> = {}): Row[] {
   const curves = [...new Set(rows.map(({ point }) => point!.curve))]

@@ -1,4 +1,4 @@
-/** Lock and unlock through a server, 64 at a time, beside many leases that live; and Redis the same. */
+/** Lock and unlock through a server, 64 at a time, beside many live leases; the same on Redis. */
 import { remoteStore } from 'leasehold/remote'
 import { fillOurs, fillRedis } from '../../engines/fill.js'
 import { loadPeer } from '../../engines/peer-library.js'
@@ -14,7 +14,7 @@ const SIZES = [1000, 10_000, 100_000, 1_000_000]
 const RUN_MS = 400
 const TTL = 3_600_000
 
-/** Microseconds for one pair, with 64 under way. */
+/** Microseconds for one pair, with 64 in flight. */
 function pairs(locker: Locker): () => Promise<Run> {
   const pair = pairOf(locker)
   return async () => {

@@ -1,6 +1,6 @@
 /**
- * What a lease with one key takes of the server's memory, by what the process has in use before and
- * after. etcd is given fewer, because it takes its time.
+ * The memory of a lease with one key, by the memory of the server's process before and after. etcd
+ * gets fewer leases, because filling it takes long.
  */
 import { remoteStore } from 'leasehold/remote'
 import { EtcdClient } from '../../engines/etcd-client.js'
@@ -15,7 +15,7 @@ const LEASES = 100_000
 const ETCD_LEASES = 20_000
 const TTL = 600_000
 
-/** Fills one that was just started, and ends it. */
+/** Fills a new engine and stops it. */
 async function bytes(
   engine: Pick<Engine, 'pid' | 'end'>,
   leases: number,
@@ -55,7 +55,7 @@ async function etcd(engine: Engine) {
   })
 }
 
-/** One for each round; `undefined` where there is no such engine here. */
+/** One value per round; `undefined` if the engine is not installed. */
 async function candidate(
   name: string,
   start: () => Promise<Engine | undefined>,

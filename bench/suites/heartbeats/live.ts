@@ -1,6 +1,7 @@
 /**
- * 100,000 leases alive, each renewed every 10 s, which is a third of 30 s: 10,000 renewals a second,
- * each a request of its own, a hundred every hundredth of a second. What share of a core that takes.
+ * 100,000 live leases, each renewed every 10 s, a third of 30 s: 10,000 renewals a second. Each is
+ * a separate request, a hundred of them every hundredth of a second. The result is the share of a
+ * core.
  */
 
 import { cpuTime } from '../../machine/process-usage.js'
@@ -21,7 +22,7 @@ function candidate({ name, pid, renew }: Renewer): Peer {
     const start = performance.now()
     await new Promise<void>((resolve) => {
       const beat = setInterval(() => {
-        // As many as are due by now, so that a late timer does not make it less.
+        // Send as many as are due, so that a late timer does not reduce the load.
         const due = first + ((performance.now() - start) / 1000) * PER_SECOND
         while (number < due) answers.push(renew(number++))
         if (performance.now() - start < RUN_MS) return

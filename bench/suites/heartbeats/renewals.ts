@@ -1,8 +1,8 @@
 /**
- * Renewals a second over one connection. As a call each, a thousand under way at a time; and a thousand
- * leases in a call, as our client sends them, which in Redis is a script of one's own and which etcd
- * does not have. Redis writes nothing to the disk here; ioredis puts the commands of one turn together,
- * as our client does.
+ * Renewals per second over one connection: one lease per call with a thousand calls in flight, and
+ * a thousand leases per call, as our client sends them. The latter is a hand-written script in
+ * Redis, and does not exist in etcd. Redis does not write to the disk here. ioredis sends the
+ * commands of one turn together, like our client.
  */
 import { compare } from '../../measure/compare.js'
 import { type Operation, throughput } from '../../measure/latency-and-throughput.js'

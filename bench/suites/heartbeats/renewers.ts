@@ -9,7 +9,7 @@ const TTL = 600_000
 const PEXPIRE_IF_MINE =
   'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end'
 
-/** Answers with how many of the keys were still ours. */
+/** Returns how many of the keys were still ours. */
 const PEXPIRE_ALL = `
 local done = 0
 for _, key in ipairs(KEYS) do
@@ -17,12 +17,12 @@ for _, key in ipairs(KEYS) do
 end
 return done`
 
-/** An engine with many leases alive, and how one of them is renewed: in a request of its own. */
+/** An engine with many live leases. Each renewal of one of them is a separate request. */
 export interface Renewer {
   readonly name: string
   readonly pid: number
   renew(number: number): Promise<unknown>
-  /** Many in one call, where there is such a call. */
+  /** Renews many in one call, if the engine can. */
   renewMany?(numbers: readonly number[]): Promise<unknown>
   end(): Promise<void>
 }
@@ -46,7 +46,7 @@ export async function ourRenewer(leases: number): Promise<Renewer> {
   }
 }
 
-/** In memory only, since it would write each renewal to the disk otherwise. */
+/** In memory only, because it would otherwise write each renewal to the disk. */
 export async function redisRenewer(leases: number): Promise<Renewer | undefined> {
   const engine = await startRedis(false)
   if (!engine) return undefined

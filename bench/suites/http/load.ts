@@ -2,15 +2,16 @@ import { connect, type Socket } from 'node:net'
 
 const CONNECTIONS = 64
 
-/** One request as it goes over the wire, without a body. */
+/** One request as bytes, without a body. */
 export function requestText(method: string, path: string): string {
   const length = method === 'GET' ? '' : 'content-length: 0\r\n'
   return `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${length}\r\n`
 }
 
 /**
- * Answers a second, with one request in flight on each of 64 connections. `next` gives the request
- * of a connection, from the answer before it; it must be cheap, since it shares the machine.
+ * Answers per second, with one request in flight on each of 64 connections. `next` makes the next
+ * request of a connection from the previous answer. It must be cheap, because it shares the
+ * machine.
  */
 export async function answersPerSecond(
   url: string,

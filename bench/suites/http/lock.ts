@@ -1,7 +1,7 @@
 /**
- * The HTTP API against an empty handler in the same framework, in one run, in many short turns, so
- * that what else the machine does meets all of them alike. Beside the rate, what each request costs
- * the server's process in processor time: that does not depend on who else is busy.
+ * The HTTP API against an empty handler in the same framework, in one run of many short turns, so
+ * that other load on the machine affects both equally. Besides the rate, it measures the processor
+ * time of the server per request, which does not depend on other load.
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -19,11 +19,11 @@ const { api, empty } = await new Promise<{ api: string; empty: string }>((resolv
   child.stdout!.once('data', (text) => resolve(JSON.parse(String(text))))
 })
 
-/** Counted up, so that no turn finds what an earlier one has left held. */
+/** Increases, so that no turn finds a lock that an earlier turn left behind. */
 let turn = 0
 const part = (answer: string, name: string) => new RegExp(`"${name}":"([^"]*)"`).exec(answer)?.[1]
 
-/** Takes a lock on a key of its own, and then asks for it again and again. */
+/** Locks a key and then requests it repeatedly. */
 const withLock = (method: string) => (at: number, answer: string) => {
   const lease = part(answer, 'lease')
   if (lease === undefined)
@@ -41,7 +41,7 @@ const LOADS: Record<string, (at: number, answer: string) => string> = {
 
 interface Turn {
   readonly rate: number
-  /** Microseconds of the server's processor time for each request. */
+  /** The server's processor time per request, in microseconds. */
   readonly cost: number
 }
 

@@ -4,7 +4,7 @@ import { atLeast, perSecond, rounds, row } from '../../measure/rows.js'
 
 const PAIRS = 1_000_000
 
-/** A kernel of its own for each number of keys, as a store that has only these. */
+/** A new kernel for each number of keys, like a store that has only these. */
 function measure(count: number): () => number {
   const kernel = new Kernel()
   const granted = kernel.grant({ holder: 'bench', ttl: Infinity }, 1000)

@@ -1,4 +1,4 @@
-/** Durable claims and releases, against what the disk itself can do. */
+/** Durable claims and releases, against the limit of the disk. */
 import {
   closeSync,
   constants,
@@ -15,7 +15,7 @@ import { atLeast, perSecondAsync, rounds, row } from '../../measure/rows.js'
 
 const IN_FLIGHT = 64
 const PAIRS = 30_000
-/** What a claim and a release take in the log, on average. */
+/** The mean size of a claim and a release in the log. */
 const PAIR_BYTES = 100
 const ROUNDS = 7
 
@@ -40,7 +40,7 @@ function pairs(): Promise<number> {
   )
 }
 
-/** The same changes in batches of 64, each made durable by one fdatasync, and nothing else done. */
+/** The same changes in batches of 64, each made durable by one fdatasync, without other work. */
 function raw(name: string, prepared: boolean): number {
   const bytes = Buffer.alloc((IN_FLIGHT * PAIR_BYTES) / 2, 1)
   const writes = Math.ceil((PAIRS * 2) / IN_FLIGHT)
@@ -67,7 +67,7 @@ await pairs()
 const ours: number[] = []
 const appended: number[] = []
 const overwritten: number[] = []
-// Interleaved, since a disk is faster at one time than at another.
+// Interleaved, because the speed of a disk varies over time.
 await rounds(ROUNDS, async () => {
   ours.push(await pairs())
   appended.push(raw('appended', false))

@@ -1,4 +1,4 @@
-/** How late an expiry is announced, with 100,000 leases alive and renewed. */
+/** How late an expiry is announced beside 100,000 leases that are alive and renewed. */
 import { memoryStore } from 'leasehold/memory'
 import { atMost, percentile, row } from '../../measure/rows.js'
 
@@ -22,7 +22,7 @@ store.watch({ prefix: 'lag/' }, (notice) => {
 let at = 0
 for (let i = 0; lags.length < SAMPLES; i++) {
   await new Promise((resolve) => setTimeout(resolve, 2))
-  // Everyone renews three times in a ttl, as a fleet does.
+  // Each lease is renewed three times per ttl, as by a fleet.
   for (let batch = 0; batch < 2; batch++, at = (at + 100) % ALIVE) {
     await store.renew(alive.slice(at, at + 100))
   }

@@ -1,4 +1,4 @@
-/** What a lease costs in memory, by what the process really takes. */
+/** The memory cost of a lease, by the memory of the whole process. */
 import { Kernel } from 'leasehold/kernel'
 import { atMost, row } from '../../measure/rows.js'
 

@@ -1,7 +1,7 @@
 /**
- * How fast the kernel renews, and what a million leases make of it. The limit is memory: whatever
- * holds a million leases must fetch the line of the one that is renewed, and with a thousand all lines
- * are in the processor already. So a bare array of as many rows is written to in the same order.
+ * How fast the kernel renews, with few and with a million leases. The limit is memory: with a
+ * million leases each renewal must fetch a cache line, while a thousand leases fit into the caches.
+ * So the bound writes to a bare array with as many rows, in the same order.
  */
 import { Kernel } from 'leasehold/kernel'
 import { atLeast, atMost, perSecond, roundsOf, row, versus } from '../../measure/rows.js'
@@ -19,7 +19,7 @@ function renewals(leases: number): () => number {
     const granted = kernel.grant({ holder: `agent-${i}`, ttl: 30_000 }, 1000)
     if (granted.outcome === 'granted') ids.push(granted.lease)
   }
-  // Heartbeats arrive in no order: a lease's neighbours in a batch are not its neighbours in memory.
+  // Heartbeats arrive in random order: neighbours in a batch are not neighbours in memory.
   const beats = batches(shuffle(ids), BATCH)
   return () =>
     perSecond(RENEWALS, () => {
@@ -36,7 +36,7 @@ function bare(count: number): () => number {
     perSecond(RENEWALS, () => {
       for (let done = 0; done < RENEWALS; done++) {
         const at = order[done % count]! * WIDTH
-        // What was read decides what is written, as in the kernel.
+        // The value read decides what is written, as in the kernel.
         table[at + 2] = table[at]! >= 0 ? done : 0
       }
     })

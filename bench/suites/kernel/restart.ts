@@ -1,4 +1,4 @@
-/** Opening a store with a million leases, and what its snapshots do to the event loop. */
+/** Opening a store with a million leases, and the pauses of the event loop during its snapshots. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ async function load(store: LeaseStore): Promise<void> {
   }
 }
 
-/** Changes so much that a snapshot is due and made, and measures how late a timer is meanwhile. */
+/** Makes enough changes for a snapshot, and measures how late a timer is meanwhile. */
 async function pausesWhileChanging(store: LeaseStore): Promise<number[]> {
   const pauses: number[] = []
   const granted = await store.grant({ holder: 'steady', ttl: 3_600_000 })

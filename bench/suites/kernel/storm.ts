@@ -1,16 +1,16 @@
-/** A million leases with one deadline, and what that does to the renewals of others. */
+/** A million leases with one deadline, and the delay of other renewals. */
 import { memoryStore } from 'leasehold/memory'
 import { atMost, percentile, row } from '../../measure/rows.js'
 
 const LEASES = 1_000_000
 const OTHERS = 1000
-/** More often than this could not be kept up even without a storm: each takes its time. */
+/** A shorter interval would be impossible even without a storm, because each renewal takes time. */
 const BEAT_MS = 5
 
 const store = memoryStore()
 const ttl = 20_000
 const start = performance.now()
-// One deadline for all: each is granted for what is left until then.
+// One deadline for all: each ttl is the time that is left until then.
 for (let i = 0; i < LEASES; i++) {
   void store.grant({ holder: 'storm', ttl: ttl - (performance.now() - start) })
   if (i % 10_000 === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -24,7 +24,7 @@ const left = async () => (await store.read({ leases: true, limit: 1 })).leases
 const latencies: number[] = []
 let lost = 0
 let ended = 0
-// A heartbeat of all the others every few milliseconds, timed from when it should have been sent.
+// Renews all other leases every few milliseconds. The time counts from when a renewal was due.
 let due = performance.now()
 while (ended === 0) {
   due += BEAT_MS

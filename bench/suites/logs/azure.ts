@@ -1,4 +1,4 @@
-/** Leases on a log in append blobs, against leases of blobs. Both are on Azurite, by plain requests. */
+/** Leases on a log in append blobs, against leases of blobs, both by plain requests to Azurite. */
 import { createHmac, randomUUID } from 'node:crypto'
 import { azureStore } from 'leasehold/azure'
 import { startAzurite } from '../../engines/start.js'
@@ -6,7 +6,7 @@ import type { Row } from '../../measure/rows.js'
 import { compareLog } from './compare-log.js'
 
 const ACCOUNT = 'devstoreaccount1'
-/** The key of the account that every Azurite has. */
+/** The public account key of every Azurite. */
 const KEY =
   'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 const PAIRS = 320
@@ -30,7 +30,7 @@ if (engine) {
     const url = `${host}/${ACCOUNT}${path}${query && `?${query}`}`
     const send = () => fetch(url, { method: 'PUT', headers, body: new Uint8Array() })
     const response = await send().catch((error: Error) => {
-      // Azurite closes connections that were not used for a while, also when one is just to be used.
+      // Azurite closes idle connections, even one that is about to be used.
       if ((error.cause as { code?: string } | undefined)?.code !== 'ECONNRESET') throw error
       return send()
     })

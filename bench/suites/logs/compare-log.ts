@@ -5,7 +5,7 @@ import type { Row } from '../../measure/rows.js'
 import { type Pair, pairsPerSecond } from '../server/pairs.js'
 
 export interface LogBench {
-  /** Of what engine. */
+  /** The name of the engine. */
   readonly engine: string
   readonly store: LeaseStore
   /** The engine's own way to lock and unlock. */
@@ -13,7 +13,7 @@ export interface LogBench {
   readonly rawName: string
   /** The processes of the engine. */
   readonly pids: readonly number[]
-  /** So many in flight, with so many pairs of ours and of theirs in a run, and the goal. */
+  /** The number in flight, the number of pairs per run of ours and of theirs, and the goal. */
   readonly runs: readonly (readonly [
     inFlight: number,
     ours: number,

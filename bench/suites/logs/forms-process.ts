@@ -1,4 +1,4 @@
-/** A process with a store of one form: each message makes it lock and unlock so many keys. */
+/** A process with a store of one form. On each message it locks and unlocks a number of keys. */
 import { pairsPerSecond } from '../server/pairs.js'
 import { type EngineName, FORMS, type FormName } from './open-form.js'
 

@@ -1,7 +1,7 @@
 /**
- * Both forms that we have on Redis and PostgreSQL: a log with a replica in each process, against the
- * native store, which lets the engine decide. It says which form suits: one process with much to do, or
- * several that write at once.
+ * Our two forms on Redis and PostgreSQL: a log with a replica in each process, against the native
+ * store, in which the engine decides. It shows which form suits one busy process, and which suits
+ * several that write at the same time.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** Leases on a JetStream log, against a key of NATS' own key-value store that is created and deleted. */
+/** Leases on a JetStream log, against creating and deleting a key in NATS' key-value store. */
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import { natsStore } from 'leasehold/nats'

@@ -1,4 +1,4 @@
-/** Leases on a log in a stream, against SET NX PX and a script that deletes the key if it is one's own. */
+/** Leases on a log in a stream, against SET NX PX and a script that deletes a key if it is ours. */
 import { Redis } from 'ioredis'
 import { redisLog } from 'leasehold/redis'
 import { replicaStore } from 'leasehold/replica'

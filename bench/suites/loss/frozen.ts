@@ -1,8 +1,8 @@
 /**
- * The store is frozen (SIGSTOP) for 8 s while a holder has a ttl of 2 s: how long the holder still
- * calls the lock its own. A store that only this holder cannot reach gives the lock to another after
- * the ttl, so whoever believes for longer shares it. verrou does not renew, and is asked itself
- * (`isExpired`); the others are told by their libraries.
+ * The store is frozen (SIGSTOP) for 8 s while a holder has a ttl of 2 s: how long does the holder
+ * still consider the lock its own? If only this holder cannot reach the store, the store gives the
+ * lock to another after the ttl. So a holder that believes longer shares the lock. verrou does not
+ * renew and is polled (`isExpired`); the other libraries notify.
  */
 
 import { type Engine, startEtcd, startRedis, startZookeeper } from '../../engines/start.js'
@@ -22,7 +22,7 @@ function candidate(name: LockerName, { port, pid }: { port: number; pid: number 
   const run = async () => {
     const locker = await LOCKERS[name]({ port, ttl: TTL })
     const held = await locker.keep(`loss-${++keys}`)
-    // Long enough that those who renew have done so.
+    // Long enough for at least one renewal.
     if (name !== 'verrou') await rest(TTL)
     const start = performance.now()
     process.kill(pid, 'SIGSTOP')
@@ -50,7 +50,7 @@ const rows = await compare({
   name: `a store frozen for ${FROZEN_MS / 1000} s: the holder believes for, counted up to ${GIVE_UP_MS / 1000} s`,
   unit: 'ms',
   better: 'less',
-  // The ttl is what the store gives away after.
+  // The store gives the lock away after the ttl.
   goal: atMost(TTL),
   ours: [
     candidate('our server', server),
@@ -69,5 +69,5 @@ const rows = await compare({
 })
 await Promise.all([server, ...engines].map((one) => one.end()))
 console.log(JSON.stringify(rows.filter(onSameEngine)))
-// A library that still waits for an answer must not keep this from ending.
+// Do not wait for a library that still waits for an answer.
 process.exit()

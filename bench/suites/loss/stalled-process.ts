@@ -1,10 +1,10 @@
 /**
- * A process that holds a lock, and whose event loop is blocked for longer than the ttl. Tells how long
- * after that it still believes, in milliseconds: 0 where the first statement knew.
+ * A process that holds a lock while its event loop is blocked for longer than the ttl. Reports how
+ * many milliseconds after that it still believes: 0 if the first statement knew.
  */
 import { LOCKERS, type LockerName } from '../../lockers/index.js'
 
-// Kept running by whoever started it, and not longer.
+// The parent's channel keeps it running.
 process.on('disconnect', () => process.exit())
 
 const GIVE_UP_MS = 5000

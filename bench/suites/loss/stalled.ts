@@ -1,6 +1,7 @@
 /**
- * The event loop of a holder with a ttl of 2 s is blocked for 3 s, as by a long computation: how long
- * after that the holder still calls the lock its own. On its first statement the ttl is over already.
+ * The event loop of a holder with a ttl of 2 s is blocked for 3 s, as by a long computation: how
+ * long after that does the holder still consider the lock its own? The ttl is already over at its
+ * first statement.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

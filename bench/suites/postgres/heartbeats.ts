@@ -1,6 +1,7 @@
 /**
- * Heartbeats of many leases, renewed in batches, and what they do to the table: on the page where they
- * are (HOT), it does not grow; with an index on the deadline, as a table of locks often has, it would.
+ * Heartbeats of many leases, renewed in batches, and their effect on the table. Updates within a
+ * page (HOT) do not make it grow. With an index on the deadline, which lock tables often have, it
+ * would grow.
  */
 import { startPostgres } from '../../engines/start.js'
 import { atLeast, atMost, type Row, row } from '../../measure/rows.js'

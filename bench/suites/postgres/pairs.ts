@@ -1,6 +1,6 @@
 /**
- * Lock and unlock on PostgreSQL, against the least that a lock in a table can be: an upsert and a
- * delete of one row by prepared statements. All of it is committed to the disk before it is answered.
+ * Lock and unlock on PostgreSQL, against the minimum for a lock in a table: an upsert and a delete
+ * of one row by prepared statements. Every change is committed to the disk before the answer.
  */
 
 import { startPostgres } from '../../engines/start.js'

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { type Engine, postgresUrl } from '../../engines/start.js'
 import type { Pair } from '../server/pairs.js'
 
-/** As many connections as make the raw statements fastest on the machines that we have seen. */
+/** The number of connections that makes raw statements fastest on the machines we have seen. */
 const CONNECTIONS = 16
 
 export interface PostgresSetup {
@@ -13,7 +13,7 @@ export interface PostgresSetup {
   end(): Promise<void>
 }
 
-/** A store on a pool, both of their own. */
+/** A new store on a new pool. */
 export async function openPostgres(engine: Engine): Promise<PostgresSetup> {
   const pool = poolOf(engine)
   const store = await postgresStore(pool, { timeout: '60s' })
@@ -49,8 +49,8 @@ export async function storePair(store: LeaseStore): Promise<Pair> {
 }
 
 /**
- * The least that a lock in a table can be: one row that is taken if it is free or has run out, and
- * deleted if it is still one's own. No token, no queue, no notice, no request that can be repeated.
+ * The minimum for a lock in a table: a row that is taken if it is free or expired, and deleted if
+ * it is still ours. No token, no queue, no notification, no repeatable requests.
  */
 export async function rawPair(pool: pg.Pool): Promise<Pair> {
   await pool.query(

@@ -1,7 +1,7 @@
 /**
- * 32 waiters for one key of Redis, each with connections of its own; each holds it for 1 ms in turn.
- * The bound is a token that goes from hand to hand by BLPOP: Redis gives it to who has waited longest,
- * with nothing in between, and it is lost with who holds it.
+ * 32 waiters for one key of Redis, each with its own connections; each holds it for 1 ms in turn.
+ * The bound is a token that passes on by BLPOP: Redis gives it directly to the longest waiter. If
+ * its holder dies, the token is lost.
  */
 import { Redis } from 'ioredis'
 import { startRedis } from '../../engines/start.js'

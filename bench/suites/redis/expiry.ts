@@ -1,7 +1,7 @@
 /**
- * From the deadline of a holder that has vanished until who waits for its key is told that it holds,
- * with 10,000 other leases alive, which are renewed by their own process meanwhile. The deadline is
- * counted from when the grant was sent, so what is shown is the most that it can have been.
+ * The time from the deadline of a vanished holder until the waiter is notified that it holds,
+ * beside 10,000 live leases that their own process renews. The deadline counts from the moment the
+ * grant was sent, so the result is an upper bound.
  */
 import { Redis } from 'ioredis'
 import type { Granted, LeaseStore } from 'leasehold/port'
@@ -17,7 +17,7 @@ const ROUNDS = 5
 
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Somebody holds a key and is never heard of again; somebody else waits: how late it gets it. */
+/** One holder vanishes with a key: how late does the next waiter get it? */
 async function sample(vanishing: LeaseStore, waiting: LeaseStore, key: string): Promise<number> {
   const claims = [{ key }]
   const heir = (await waiting.grant({ holder: 'heir', ttl: 60_000 })) as Granted

@@ -1,7 +1,7 @@
 /**
- * Lock and unlock on Redis, by our client on the store in it, against the libraries for locks on
- * Redis and against SET NX PX by hand. Both servers are asked by one process over one connection each.
- * What is unfair to us: none of the others gives a fencing token, a queue, a history or events.
+ * Lock and unlock on Redis by our client on its store, against lock libraries for Redis and SET NX
+ * PX by hand. One process uses one connection to each server. The comparison is unfair to us: none
+ * of the others gives a fencing token, a queue, a history or events.
  */
 import { startRedis } from '../../engines/start.js'
 import { LOCKERS } from '../../lockers/index.js'

@@ -1,4 +1,4 @@
-/** The bare limit: a process that gives every frame back, and does nothing else. */
+/** The limit: a process that only sends every frame back. */
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 

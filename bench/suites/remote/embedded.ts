@@ -1,4 +1,4 @@
-/** The same lock and unlock through a server, and by the library embedded in the process. */
+/** The same lock and unlock through a server, and with the library embedded in the process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Claims and releases over one connection, against frames of the same size that only come back. */
+/** Claims and releases over one connection, against echoed frames of the same size. */
 import type { LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { compare } from '../../measure/compare.js'
@@ -6,7 +6,7 @@ import { perSecondAsync, type Row } from '../../measure/rows.js'
 import { type Echo, startEcho, startServer } from './processes.js'
 
 const PAIRS = 40_000
-/** A claim and its release, as they travel. */
+/** A claim and its release, as sent. */
 const MESSAGE = '[1234567,"claim","0.1234567",["jobs/12/34"],0,"AbCdEfGhIjKlMnOpQrStUv-123456"]'
 
 let requests = 0

@@ -11,7 +11,7 @@ import { KILL_WITH_PARENT } from '../../machine/programs.js'
 const SERVER = new URL('../../../../packages/leasehold-server/bin/leasehold.js', import.meta.url)
 const ECHO = new URL('./echo.js', import.meta.url)
 
-/** A process of its own, until `end` is called, and where it listens. */
+/** A separate process until `end` is called, and its address. */
 export interface Started {
   readonly url: string
   readonly port: number
@@ -20,11 +20,11 @@ export interface Started {
 }
 
 export interface StartedServer extends Started {
-  /** Killed without a chance to tidy up, and started again with the same data at the same address. */
+  /** Kills the process without cleanup, and restarts it with the same data at the same address. */
   restart(): Promise<void>
 }
 
-/** A server on a store of its own, or on the engine at an address, which others may share. */
+/** A server on its own store, or on the engine at an address, which others may share. */
 export async function startServer(
   kind: 'file' | 'memory' | `${string}://${string}`,
 ): Promise<StartedServer> {
@@ -51,7 +51,7 @@ export async function startServer(
 
 /** The limit: sends frames to a process that sends them back. */
 export interface Echo {
-  /** Fulfilled when the frame has come back. */
+  /** Fulfilled when the frame has returned. */
   send(frame: string): Promise<void>
   end(): Promise<void>
 }

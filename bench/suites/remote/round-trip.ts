@@ -1,4 +1,4 @@
-/** One call after the other: how long each takes, against a frame that only comes back. */
+/** One call after the other: the time of each, against a frame that is only sent back. */
 import { remoteStore } from 'leasehold/remote'
 import { compare } from '../../measure/compare.js'
 import { medianLatency } from '../../measure/latency-and-throughput.js'

@@ -1,7 +1,8 @@
 /**
- * kill -9 and a start with the same data, until the first answer; all have what they acknowledged.
- * Ours and etcd give every lease its full ttl again. Redis lets the time run on while it is down, and
- * so ends leases whose holders had no chance to renew them. Ours includes the start of Node.
+ * kill -9 and a restart with the same data, until the first answer; no engine loses what it
+ * acknowledged. Our server and etcd give every lease its full ttl again. In Redis time continues
+ * while it is down, so leases end whose holders had no chance to renew. Our time includes the start
+ * of Node.
  */
 import { remoteStore } from 'leasehold/remote'
 import { EtcdClient } from '../../engines/etcd-client.js'
@@ -14,7 +15,7 @@ import { startServer } from '../remote/processes.js'
 
 const TTL = 3_600_000
 
-/** Asks until it is answered, and looks whether the first and the last lease are there. */
+/** Repeats a request until it is answered, and checks that the first and the last lease exist. */
 async function timed(
   restart: () => Promise<void>,
   isThere: (key: string) => Promise<boolean>,
@@ -97,7 +98,7 @@ for (const leases of [20_000, 100_000, 1_000_000]) {
   const name = `restart with ${leases.toLocaleString('en')} leases and keys`
   process.stderr.write(`  ${name}: filling\n`)
   const mine = await ours(leases)
-  // etcd takes its time to be filled, so it stands beside the smallest only.
+  // Filling etcd takes long, so it appears only beside the smallest number.
   const peers = [await redis(leases), leases === 20_000 ? await etcd(leases) : undefined]
   rows.push(
     ...(await compare({ name, unit: 'ms', better: 'less', ours: mine, peers, warmUp: false })),

@@ -1,6 +1,6 @@
 /**
- * 10,000 connected clients with a heartbeat each 5 s: what share of a core the server needs. Both
- * cannot be connected at once, so the bound is measured after ours, and compared as a whole.
+ * 10,000 connected clients with a heartbeat every 5 s: which share of a core does the server need?
+ * Both cannot be connected at once, so the bound is measured after ours, and compared as a whole.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ const ROUND_MS = 10_000
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 interface Load {
-  /** Shares of a core, round by round. */
+  /** Shares of a core per round. */
   readonly shares: readonly number[]
   readonly kibPerClient: number
 }

@@ -1,10 +1,8 @@
 /**
- * Durable lock and unlock through the server, against etcd's own Lock and Unlock over gRPC: one
- * connection each, with 64 in flight, on keys that nobody else wants and with one lease for all.
- *
- * What is unfair: etcd keeps its state by Raft, ready for further members, and its Lock makes
- * several requests of its own; it is Debian's etcd 3.4; and grpc-js costs the client more than our
- * stream does.
+ * Durable lock and unlock through the server, against etcd's own Lock and Unlock over gRPC. Each
+ * has one connection with 64 calls in flight, keys that nobody else wants, and one lease for all.
+ * This is unfair to etcd: it keeps its state by Raft, ready for more members, and its Lock makes
+ * several requests; it is Debian's etcd 3.4; and grpc-js costs the client more than our stream.
  */
 
 import { EtcdClient } from '../../engines/etcd-client.js'

@@ -1,7 +1,7 @@
 /**
- * From the deadline of a lease until the next waiter is notified, over the network, that it holds.
- * Counted from when the grant was sent plus its ttl, so that the way there is counted too; beside it,
- * how late a bare timer is in the process that measures.
+ * The time from the deadline of a lease until the next waiter is notified over the network that it
+ * holds. The deadline is the time of sending the grant plus the ttl, so the result includes the
+ * network. For comparison: how late a bare timer is in the measuring process.
  */
 import type { LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
@@ -13,7 +13,7 @@ const EVERY_MS = 4
 
 const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** One key that lapses: how late the next waiter is notified. */
+/** One key expires: how late is the next waiter notified? */
 async function lagOf(holder: LeaseStore, waiter: LeaseStore, next: string, number: number) {
   const key = `lag/${number}`
   const ttl = 1000 + (number % 97)
@@ -45,7 +45,7 @@ async function lags(holder: LeaseStore, waiter: LeaseStore): Promise<number[]> {
   return Promise.all(all)
 }
 
-/** How late timers of the same length are here, with nothing else to do. */
+/** How late timers of the same length are in an idle process. */
 async function timerLags(): Promise<number[]> {
   const all: Promise<number>[] = []
   for (let number = 0; number < SAMPLES; number++) {

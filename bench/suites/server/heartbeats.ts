@@ -1,7 +1,7 @@
 /**
- * Many clients in one process, each with a connection and a heartbeat of its own: a lease that it
- * renews, or with `echo` a frame as long as that, to a server that only sends it back. Says `ready`
- * when all are connected, and how many heartbeats failed when it is told to end.
+ * Many clients in one process, each with its own connection and heartbeat: the renewal of a lease,
+ * or with `echo` a frame of the same length that the server only sends back. Reports `ready` when
+ * all are connected, and the number of failed heartbeats at the end.
  */
 import { once } from 'node:events'
 import { remoteStore } from 'leasehold/remote'
@@ -40,7 +40,7 @@ while (beats.length < clients) {
   const some = Math.min(50, clients - beats.length)
   beats.push(...(await Promise.all(Array.from({ length: some }, kind === 'echo' ? echo : client))))
 }
-// Spread over the period, as those of clients that were not started together are.
+// Spread over the period, because real clients do not start together.
 for (const [number, beat] of beats.entries()) {
   setTimeout(() => setInterval(beat, period), (number / clients) * period)
 }

@@ -4,10 +4,10 @@ import { remoteStore } from 'leasehold/remote'
 import { perSecondAsync } from '../../measure/rows.js'
 import { startServer } from '../remote/processes.js'
 
-/** Does a lock and its unlock of a key that nobody else wants. */
+/** Locks and unlocks a key that nobody else wants. */
 export type Pair = (key: string) => Promise<void>
 
-/** Pairs a second, on distinct keys, with so many under way at a time. */
+/** Pairs per second on distinct keys, with this many in flight. */
 export function pairsPerSecond(pair: Pair, inFlight: number, pairs: number): Promise<number> {
   return perSecondAsync(pairs, () =>
     Promise.all(
@@ -21,7 +21,7 @@ export function pairsPerSecond(pair: Pair, inFlight: number, pairs: number): Pro
 export interface Ours {
   /** A claim and its release, with request ids, as our client sends them. */
   readonly store: Pair
-  /** The same through the client: `lock` and `release`. */
+  /** A pair through the client: `lock` and `release`. */
   readonly client: Pair
   /** The process of the server. */
   readonly pid: number

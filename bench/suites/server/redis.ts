@@ -1,8 +1,9 @@
 /**
  * Durable lock and unlock through the server, against the same on Redis by hand: SET NX PX, and a
- * script that deletes the key if it is still one's own. Both are on the disk before they answer, and
+ * script that deletes the key if it is still ours. Both write to the disk before they answer, and
  * each has one connection from one client process. Redis gives no fencing token, no queue and no
- * notice for it; ioredis is measured as it comes, and with its own batching of a turn's commands.
+ * notification. ioredis is measured with its defaults, and with its batching of the commands of a
+ * turn.
  */
 import { Redis } from 'ioredis'
 import { startRedis } from '../../engines/start.js'

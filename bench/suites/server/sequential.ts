@@ -1,4 +1,4 @@
-/** One durable lock after the other, against what it cannot do without: a sync and a round trip. */
+/** One durable lock after the other, against what it cannot avoid: a sync and a round trip. */
 import { remoteStore } from 'leasehold/remote'
 import { openDisk } from '../../machine/disk.js'
 import { compare } from '../../measure/compare.js'
@@ -6,7 +6,7 @@ import { medianLatency } from '../../measure/latency-and-throughput.js'
 import { startEcho, startServer } from '../remote/processes.js'
 
 const RUN_MS = 200
-/** A claim as it travels. */
+/** A claim, as sent. */
 const FRAME = '[[1234567,"claim","0.1234567",["jobs/12/34"],0,"AbCdEfGhIjKlMnOpQrStUv-123456"]]'
 
 const disk = openDisk()

@@ -1,7 +1,7 @@
 /**
- * Through a server that has every change on the disk before it answers: ours on a file, Redis with
- * `appendfsync always`, etcd and ZooKeeper as they always are. Raft and Zab make these two ready for
- * further members, which costs them something that we and Redis do not pay.
+ * Through a server that writes every change to the disk before it answers: ours on a file, Redis
+ * with `appendfsync always`, etcd and ZooKeeper by default. Raft and Zab make the latter two ready
+ * for more members, a cost that we and Redis do not have.
  */
 
 import { startEtcd, startRedis, startZookeeper } from '../../engines/start.js'

@@ -1,7 +1,7 @@
 /**
- * The library without any server, in memory and on the disk, against what runs in the process too,
- * and against Redis. That one goes over the loopback device and can be shared by processes, which the
- * embedded stores cannot; it is what most would use otherwise.
+ * The library without a server, in memory and on the disk, against other in-process locks and
+ * against Redis. Redis uses the loopback device and can be shared by processes, which embedded
+ * stores cannot. It is the usual alternative.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

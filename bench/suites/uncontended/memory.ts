@@ -1,14 +1,14 @@
 /**
- * Through a server that keeps its state in memory. PostgreSQL's advisory locks are in memory too, so
- * they stand here. What is unfair: all but simple-redis-mutex give no fencing token, none of them has
- * a queue, and most do not keep the lock alive.
+ * Through a server that keeps its state in memory. PostgreSQL's advisory locks are in memory too.
+ * The comparison is unfair to us: only simple-redis-mutex gives a fencing token, none has a queue,
+ * and most do not keep the lock alive.
  */
 import { startPostgres, startRedis } from '../../engines/start.js'
 import { LOCKERS, REDIS_LIBRARIES } from '../../lockers/index.js'
 import { startEcho, startServer } from '../remote/processes.js'
 import { comparePairs, entrantsOn } from './pairs.js'
 
-/** A claim as it travels. */
+/** A claim, as sent. */
 const FRAME = '[[1234567,"claim","0.1234567",["jobs/12/34"],0,"AbCdEfGhIjKlMnOpQrStUv-123456"]]'
 
 const server = await startServer('memory')

@@ -19,11 +19,11 @@ export interface Entrant {
 }
 
 export interface PairsOptions {
-  /** Of what kind these are: in memory, durable. */
+  /** The kind: in memory, durable. */
   readonly what: string
   readonly ours: Entrant
   readonly peers: readonly (Entrant | undefined)[]
-  /** What even the best lock cannot do without, once for each pair. */
+  /** The cost that no lock can avoid, once per pair. */
   readonly limit: { readonly name: string; readonly act: Operation } | undefined
 }
 
@@ -61,7 +61,7 @@ export async function comparePairs({ what, ours, peers, limit }: PairsOptions): 
   ]
 }
 
-/** Opens those whose engine there is. */
+/** Opens the lockers whose engine is installed. */
 export async function entrantsOn<Name extends string>(
   engine: { readonly port: number; readonly pid: number } | undefined,
   lockers: Readonly<Record<Name, (options: { port: number; ttl: number }) => Promise<Locker>>>,

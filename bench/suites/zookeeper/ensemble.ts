@@ -6,7 +6,7 @@ const JARS = ['zookeeper', 'slf4j-log4j12', 'log4j-1.2'].map(
   (name) => `/usr/share/java/${name}.jar`,
 )
 
-/** Says when it leads or follows, and nothing else. */
+/** Prints only when it leads or follows. */
 const LOGGING = [
   'log4j.rootLogger=ERROR, CONSOLE',
   'log4j.logger.org.apache.zookeeper.server.quorum.QuorumPeer=INFO',
@@ -15,7 +15,7 @@ const LOGGING = [
   'log4j.appender.CONSOLE.layout.ConversionPattern=%m%n',
 ]
 
-/** Three of them, as they are run in earnest; a change is on the disks of two before it is answered. */
+/** Three servers, as in production: a change is on two disks before the answer. */
 export async function startEnsemble(): Promise<readonly Engine[] | undefined> {
   const missing = JARS.find((jar) => !existsSync(jar))
   if (missing !== undefined) {

@@ -1,7 +1,7 @@
 /**
- * Lock and unlock on ZooKeeper, against the least that a lock in it can be: an ephemeral node that is
- * created and deleted, by node-zookeeper-client. All of it is on the disks of two of three before it
- * is answered.
+ * Lock and unlock on ZooKeeper, against the minimum for a lock in it: an ephemeral node that
+ * node-zookeeper-client creates and deletes. Every change is on the disks of two of three servers
+ * before the answer.
  */
 import { zookeeperStore } from 'leasehold/zookeeper'
 import type { Row } from '../../measure/rows.js'

@@ -12,8 +12,8 @@ export interface RawLock {
 }
 
 /**
- * The least that a lock in ZooKeeper can be: a node that is there or not. No token, no queue, no
- * notice, no request that can be repeated.
+ * The minimum for a lock in ZooKeeper: a node that exists or not. No token, no queue, no
+ * notification, no repeatable requests.
  */
 export async function openRaw(servers: string): Promise<RawLock> {
   const client = zookeeper.createClient(servers, { sessionTimeout: 10_000 })
