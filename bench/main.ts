@@ -89,7 +89,8 @@ function installEngines(): boolean {
 
 /** Each measurement has its own data folder, which is removed however the measurement ends. */
 function measure(suite: string, measurement: string): Row[] {
-  const file = fileURLToPath(new URL(`./suites/${suite}/${measurement}.js`, import.meta.url))
+  const path = `./suites/${SUITES[suite]!.group}/${suite}/${measurement}.js`
+  const file = fileURLToPath(new URL(path, import.meta.url))
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
   // Some engines run as another user, which must be able to enter the folder.
   chmodSync(folder, 0o711)

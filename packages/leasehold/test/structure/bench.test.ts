@@ -55,8 +55,8 @@ describe('a figure of a bench', () => {
 
 describe('the suites of a bench', () => {
   it('name only measurements that there are', () => {
-    const files = Object.entries(SUITES).flatMap(([suite, { measurements }]) =>
-      measurements.map((measurement) => join('bench/suites', suite, `${measurement}.ts`)),
+    const files = Object.entries(SUITES).flatMap(([suite, { group, measurements }]) =>
+      measurements.map((measurement) => join('bench/suites', group, suite, `${measurement}.ts`)),
     )
     expect(files.length).toBeGreaterThan(10)
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([])
