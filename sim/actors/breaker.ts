@@ -2,7 +2,7 @@ import type { LeaseStore, RevokeTarget } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
 import type { Harness } from '../harness.js'
 
-/** Looks at what others hold through the client, and takes it from them: at once, or with a period. */
+/** Reads through the client what others hold, and takes it from them: at once, or with a period. */
 export class Breaker {
   readonly node: SimNode
   readonly #harness: Harness
@@ -49,7 +49,7 @@ export class Breaker {
       { key },
       { prefix: key },
     ])
-    // A period that is longer than any lease lives must be as safe for the holder as an expiry is.
+    // A period longer than any lease lives must be as safe for the holder as an expiry.
     const after = 'lease' in target ? random.pick([undefined, 50, 700, 3500, 4500]) : undefined
     const why = `${this.node.name}'s reason ${this.#reasons++}`
     await this.#store.revoke({ target, by: this.node.name, why, after, request: random.id() })

@@ -7,8 +7,8 @@ import { PortUser } from './port-user.js'
 const KEYS = ['raw/a', 'raw/b']
 
 /**
- * Speaks the port directly, and not always well: repeats requests, releases what is not its own,
- * lets leases run out, reads in between.
+ * Calls the port directly, and not always correctly: repeats requests, releases claims of others,
+ * lets leases expire, and reads in between.
  */
 export class Caller extends PortUser {
   #lease: { readonly id: LeaseId; readonly ttl: number } | undefined
@@ -64,7 +64,7 @@ export class Caller extends PortUser {
   }
 
   #release(lease: { readonly id: LeaseId; readonly ttl: number }): void {
-    // Mostly its own latest; sometimes one that it gave back before, or that was never its own.
+    // Mostly its own latest claim; sometimes one that it has released, or one of another.
     const own = this.#mine.at(this.random.chance(0.7) ? -1 : this.random.integer(-3, -1))
     if (!own) return
     const token = this.random.chance(0.1) ? own.token + 1 : own.token

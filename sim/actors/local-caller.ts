@@ -6,9 +6,9 @@ import type { Harness } from '../harness.js'
 const TTL_MS = 1500
 
 /**
- * Calls the store of a server in the server's own process, without a request id. No network is in
- * between that could double a call, so each must be carried out once at most. It also reads there:
- * a server that is behind the log must not answer with what it has.
+ * Calls the store of a server in the server's own process, without a request id. No network can
+ * duplicate a call, so each call must be executed at most once. It also reads: a server that is
+ * behind the log must not answer with its old state.
  */
 export class LocalCaller {
   readonly #harness: Harness
@@ -38,7 +38,7 @@ export class LocalCaller {
     const { node, store } = this.#server
     if (!store || !node.running) return
     const key = `${ONCE}${node.name} ${++this.#calls}`
-    // What became of it is in the events of the log.
+    // The events of the log show the outcome.
     store.grant({ holder: node.name, ttl: TTL_MS, claims: [{ key }] }).catch(() => undefined)
     this.#read(store)
   }

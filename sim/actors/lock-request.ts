@@ -2,21 +2,21 @@ import type { LockOptions } from 'leasehold'
 import type { LeaseId } from 'leasehold/port'
 import type { SeededRandom } from 'leasehold/testing'
 
-/** Keys that one holds at a time, and one that many read and few write. */
+/** Keys with one holder at a time, and one that many read and few write. */
 export const LOCK_KEYS = ['job', 'report', 'doc', 'gpu']
 
-/** What a locker wants to hold, and how it asks for it. */
+/** The locks that a locker requests, and its options. */
 export interface LockRequest {
   readonly keys: readonly string[]
   readonly options: LockOptions
   readonly ttl: number
   readonly grace: number
   readonly way: 'lock' | 'try' | 'with'
-  /** It aborts after so many milliseconds. */
+  /** It aborts after this many milliseconds. */
   readonly abortAfter?: number | undefined
 }
 
-/** A lock with any of the options. Half of all requests are plain, as most locks are. */
+/** A lock with random options. Half of the requests have none, like most locks. */
 export function drawLockRequest(
   random: SeededRandom,
   plainKeys: number,

@@ -7,7 +7,7 @@ import type { Holding } from '../history.js'
 import { drawLockRequest, type LockRequest } from './lock-request.js'
 import type { Resource } from './resource.js'
 
-/** A user of the client: takes locks, works under them, sends fenced writes, gives them back. */
+/** A user of the client: takes locks, works under them, sends fenced writes, releases them. */
 export class Locker {
   readonly node: SimNode
   readonly #harness: Harness
@@ -15,13 +15,13 @@ export class Locker {
   readonly #random: SeededRandom
   readonly #loops: number
   readonly #holdings = new Set<Holding>()
-  /** Leases of its own that others may be put under. */
+  /** Its leases that may become parents of others. */
   #parents: LeaseId[] = []
   #leasehold: Leasehold | undefined
   #store: LeaseStore | undefined
   #stopping = false
 
-  /** It takes `loops` locks at a time, while faults happen. */
+  /** Takes `loops` locks at a time while faults happen. */
   constructor(harness: Harness, name: string, resource: Resource, loops: number) {
     this.#loops = loops
     this.#harness = harness
@@ -88,12 +88,12 @@ export class Locker {
     })
   }
 
-  /** Begins nothing new. */
+  /** Starts nothing new. */
   stop(): void {
     this.#stopping = true
   }
 
-  /** Takes a lock and gives it back, once; for when the system is whole. */
+  /** Takes and releases a lock once, for when the system is healthy. */
   async once(key: string, wait: number): Promise<number> {
     const begun = this.#harness.world.now
     const lock = await this.#leasehold!.lock(key, { ttl: 1000, wait })
@@ -102,7 +102,7 @@ export class Locker {
     return took
   }
 
-  /** Takes a lock and keeps it. Answers with its lease, and how it stands. */
+  /** Takes a lock and keeps it. Returns its lease and its state. */
   async take(key: string, ttl: number): Promise<{ lease: LeaseId; lost: () => boolean }> {
     const invoked = this.#harness.world.now
     const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
@@ -110,7 +110,7 @@ export class Locker {
     return { lease: lock.lease, lost: () => lock.state === 'lost' }
   }
 
-  /** Takes a lock and gives it back after a while, without waiting for the answer to that. */
+  /** Takes a lock and releases it after a while, without waiting for the answer. */
   async takeFor(key: string, ttl: number, ms: number): Promise<void> {
     const lock = await this.#leasehold!.lock(key, { ttl, wait: 4000 })
     await this.#rest(ms)
@@ -172,12 +172,12 @@ export class Locker {
     return leasehold.lock(which, { ...options, signal: controller.signal })
   }
 
-  /** Gives up all that it holds by closing its client, and begins isFullRead. */
+  /** Releases everything by closing its client, and starts again. */
   async #closeAndOpen(): Promise<void> {
     const leasehold = this.#leasehold!
     for (const holding of this.#holdings) holding.ended = this.#harness.world.now
     this.#holdings.clear()
-    // Nobody asks a closed client for anything, but all that was under way comes to its end.
+    // A closed client gets no new calls, but its pending calls end.
     await leasehold.close()
     await this.#store!.close()
     await this.#open()
@@ -194,7 +194,7 @@ export class Locker {
     hold: Hold,
   ): void {
     const { node, name } = this
-    // A lease may be over before its first user gets to look at it; then it was never believed.
+    // A lease may end before its first user looks at it; then nobody ever believed in it.
     if (!hold.held) return
     const { keys, options, ttl, grace, invoked } = about
     const holding: Holding = {
@@ -211,7 +211,7 @@ export class Locker {
     this.#harness.holds(holding)
   }
 
-  /** Works for a while, writing now and then, and gives the lock back, unless it is lost. */
+  /** Works for a while with some writes, and releases the lock unless it is lost. */
   async #use({ keys, options }: LockRequest, hold: Hold): Promise<void> {
     const random = this.#random
     const end = this.#harness.world.now + random.between(5, 1800)
@@ -232,7 +232,7 @@ export class Locker {
     else await hold.release().catch(() => undefined)
   }
 
-  /** What else can be done with a lock that is held. None of it may harm anybody. */
+  /** Other operations on a held lock. None of them may harm anybody. */
   #alsoUse(hold: Hold, { strategy }: LockOptions): void {
     const random = this.#random
     const dice = random.next()
@@ -252,7 +252,7 @@ export class Locker {
     }
   }
 
-  /** Whoever gives back an inner lock still has the outer one. */
+  /** After releasing an inner lock, the client still holds the outer one. */
   async #leaveInner(inner: Lock, outer: Hold): Promise<void> {
     const { state } = outer
     await inner.release().catch(() => undefined)
@@ -262,7 +262,7 @@ export class Locker {
     }
   }
 
-  /** Takes back what was lost, if nobody else has had it since. */
+  /** Takes a lost lock back, if nobody else has held it since. */
   async #reclaim(lost: Hold, options: LockOptions): Promise<void> {
     const invoked = this.#harness.world.now
     const { mode, limit } = options
@@ -274,7 +274,7 @@ export class Locker {
     await this.#use({ keys: lock.keys, options, ttl: 1000, grace: 0, way: 'lock' }, lock)
   }
 
-  /** It stopped its work because the lock was lost: it must not be told then that it is not. */
+  /** It stopped its work because the lock was lost: from then on the lock must stay lost. */
   async #lookAgain(hold: Hold): Promise<void> {
     await this.#rest(this.#random.between(10, 1000))
     if (hold.state !== 'lost') this.#harness.revived(this.name, hold.state)

@@ -3,12 +3,12 @@ import type { SimNode } from 'leasehold/testing'
 import type { Harness } from '../harness.js'
 
 const TTL_MS = 1500
-/** So many are renewed, the others all run out together. */
+/** This many are renewed; all others expire together. */
 const KEPT = 3
-/** How often they are renewed: until the others have run out, after a restart too. */
+/** How often they are renewed: until the others have expired, even after a restart. */
 const RENEWALS = 9
 
-/** Is granted leases all at once and lets most of them run out, while it renews the others. */
+/** Gets many leases at once, lets most of them expire, and renews the rest. */
 export class MassExpiry {
   readonly node: SimNode
   readonly #harness: Harness

@@ -2,7 +2,7 @@ import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
 import type { Harness } from '../harness.js'
 
-/** Makes leases with leases under them, and lets the whole family end by revoking, or by silence. */
+/** Creates families of leases and lets them end by revocation or expiry. */
 export class Parent {
   readonly node: SimNode
   readonly #harness: Harness

@@ -2,7 +2,7 @@ import type { LeaseStore } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
 import type { Harness } from '../harness.js'
 
-/** Uses the port directly, one step after the other. It can be killed, and is started again. */
+/** Uses the port directly, one step after the other. It can be killed and restarted. */
 export abstract class PortUser {
   readonly node: SimNode
   protected readonly harness: Harness
@@ -11,7 +11,7 @@ export abstract class PortUser {
   protected isStopping = false
   readonly #restMax: number
 
-  /** It rests for up to so many milliseconds between two steps, times the restFactor of the world. */
+  /** It pauses for up to this many milliseconds between steps, times the world's restFactor. */
   constructor(harness: Harness, name: string, restMax: number) {
     this.harness = harness
     this.node = harness.client(name)
@@ -19,7 +19,7 @@ export abstract class PortUser {
     this.#restMax = restMax
   }
 
-  /** What its process remembers is gone. */
+  /** Its process loses its memory. */
   protected abstract forget(): void
   protected abstract step(): void
 

@@ -2,8 +2,8 @@ import type { SimNode } from 'leasehold/testing'
 import type { Harness } from '../harness.js'
 
 /**
- * The protected resource: it takes writes with tokens, refuses one that is lower than the highest
- * it has seen, and remembers that across its restarts.
+ * The protected resource: it accepts writes with tokens, refuses tokens below the highest it has
+ * seen, and remembers the highest across restarts.
  */
 export class Resource {
   readonly node: SimNode
@@ -15,7 +15,7 @@ export class Resource {
     this.node = harness.client('resource')
   }
 
-  /** Its process dies and another is started; what it has seen is on its disk. */
+  /** Its process dies and another starts; the highest token is on its disk. */
   restart(): void {
     this.node.crash()
     this.node.start(() => this.#restarted())

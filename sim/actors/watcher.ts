@@ -3,7 +3,7 @@ import type { SimNode } from 'leasehold/testing'
 import type { Harness } from '../harness.js'
 import type { WatchRecord } from '../history.js'
 
-/** Watches every key. If its watch breaks, it resumes where it was, on another replica if there is one. */
+/** Watches every key. If its watch breaks, it resumes, on another replica if there is one. */
 export class Watcher {
   readonly node: SimNode
   readonly #harness: Harness
@@ -37,7 +37,7 @@ export class Watcher {
         if (this.#record) this.#record.open = false
         this.#startLater()
       } else if (notice.type === 'compacted') {
-        // What happened meanwhile is not kept any more: this one ends and another begins.
+        // The missed events are no longer kept: end this watch and start another.
         if (this.#record) this.#record.open = false
         this.#record = undefined
         this.#revision = undefined

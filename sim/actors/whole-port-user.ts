@@ -13,7 +13,7 @@ import { PortUser } from './port-user.js'
 
 const PREFIX = 'deal/'
 const KEYS: readonly Key[] = ['deal/a', 'deal/b', 'deal/c', 'deal/d']
-/** So many leases, claims and watches are remembered, the latest. */
+/** It remembers this many of the latest leases, claims and watches. */
 const REMEMBERED = 6
 
 interface KnownClaim {
@@ -23,10 +23,10 @@ interface KnownClaim {
 }
 
 /**
- * Uses the whole port, each method with every option and in no sensible order: claims on several keys
- * of different modes and limits, leases under leases, breaks with a period, revocations by lease, by
- * parent, by key and by prefix, stale tokens, repeated requests. They share what they know of each
- * other's leases, so one revokes what another waits for.
+ * Uses the whole port: each method with every option, in no sensible order. This includes claims on
+ * several keys of different modes and limits, child leases, breaks with a period, revocations by
+ * lease, parent, key and prefix, stale tokens, and repeated requests. These users know each other's
+ * leases, so one revokes what another waits for.
  */
 export class WholePortUser extends PortUser {
   readonly #shared: SharedKnowledge
@@ -118,7 +118,9 @@ export class WholePortUser extends PortUser {
     })
   }
 
-  /** All keys of a claim or some; sometimes with another's token, which must change nothing. */
+  /**
+   * All keys of a claim or some; sometimes with the token of another, which must change nothing.
+   */
   #release(): void {
     const random = this.random
     const dealt = this.#dealt()
@@ -199,7 +201,7 @@ export class WholePortUser extends PortUser {
     this.store.read(query).catch(() => undefined)
   }
 
-  /** Watches. If a fault ends the watch, it resumes where it was. */
+  /** Watches. If a fault ends the watch, it resumes from its last revision. */
   #watch(target: WatchTarget): void {
     const watch = this.store.watch(target, (notice) => {
       if (notice.type === 'events' && 'prefix' in target) from = notice.revision
@@ -237,7 +239,7 @@ export class WholePortUser extends PortUser {
   }
 }
 
-/** What wholePortUsers know of each other. */
+/** What these users know of each other. */
 export class SharedKnowledge {
   readonly leases: LeaseId[] = []
   readonly claims: KnownClaim[] = []

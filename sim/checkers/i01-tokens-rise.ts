@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I1: tokens on a key are never given twice, and rise with every grant, across restarts too. */
+/** I1: tokens on a key never repeat and rise with every grant, even across restarts. */
 export function tokensRise(violated: Violated): Checker {
   const given = new Map<string, { token: number; notified: number; client: string }[]>()
   return {
@@ -13,7 +13,7 @@ export function tokensRise(violated: Violated): Checker {
           if (other.token === token) {
             violated(`${key}: token ${token} was given to ${other.client} and again to ${client}`)
           }
-          // Who asked only after the other had been notified must come after the other.
+          // A request that was sent after the other client was notified must get a higher token.
           if (other.notified < invoked && other.token > token) {
             violated(
               `${key}: token ${token} was given to ${client} after ${other.token} to ${other.client}`,

@@ -2,9 +2,9 @@ import type { Checker, Violated } from '../checker.js'
 import { contested, type Known, livesOn, takenByForce } from '../forced-ends.js'
 
 /**
- * I2: a key is granted isFullRead only after the older grant was given back or has expired, unless both are
- * shared. A client that was answered a renewal sent at a time t cannot have expired before
- * t + ttl + grace on the server's clock, so nobody else may have been told before that.
+ * I2: a key is granted again only after the older grant was released or has expired, unless both
+ * are shared. If a client got an answer to a renewal sent at time t, its lease cannot expire before
+ * t + ttl + grace on the server's clock. So no other client may be notified before that.
  */
 export function oneGrantAtATime(violated: Violated, known: Known): Checker {
   return {

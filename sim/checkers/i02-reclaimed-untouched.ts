@@ -1,8 +1,8 @@
 import type { Checker, Violated } from '../checker.js'
 
 /**
- * I2 for `reclaim`: between the loss of a lock and its return nobody held it who could have changed
- * anything. Others who share it may have come and gone.
+ * I2 for `reclaim`: between the loss of a lock and its return, nobody held it who could have
+ * changed anything. Other shared holders may have come and gone.
  */
 export function reclaimedUntouched(violated: Violated): Checker {
   const reclaims: { readonly keys: readonly string[]; lost: number; token: number }[] = []

@@ -2,8 +2,9 @@ import type { Checker, Violated } from '../checker.js'
 import { contested, type Known, takenByForce } from '../forced-ends.js'
 
 /**
- * I3: when somebody is told that they hold a key, nobody with an older token believes so still, or
- * that it could be theirs again, unless both are shared: whoever looks has lost it by then.
+ * I3: when a client is notified that it holds a key, no client with an older token still believes
+ * that it holds it or may recover it, unless both are shared. A client that checks has lost it by
+ * then.
  */
 export function noStaleBelief(violated: Violated, known: Known): Checker {
   return {

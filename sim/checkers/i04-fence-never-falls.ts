@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I4: the tokens that a fenced resource accepts never go down, across its own restarts too. */
+/** I4: the tokens that a fenced resource accepts never go down, even across its own restarts. */
 export function fenceNeverFalls(violated: Violated): Checker {
   const highest = new Map<string, number>()
   return {

@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I5: a write with the newest token that anybody was given is never refused. */
+/** I5: a write with the newest granted token is never refused. */
 export function newestIsAccepted(violated: Violated): Checker {
   const newest = new Map<string, number>()
   return {

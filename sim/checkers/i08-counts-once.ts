@@ -1,9 +1,9 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** Each key that begins with this is claimed by one call, which has no request id. */
+/** The prefix of keys that are claimed by exactly one call, without a request id. */
 export const ONCE = 'once '
 
-/** I8 within a server: a call that it carries out by way of a log counts once. */
+/** I8 within a server: a call that goes through a log is executed once. */
 export function countsOnce(violated: Violated): Checker {
   return {
     name: 'I8 counts once',

@@ -1,19 +1,19 @@
 import type { Checker, Violated } from '../checker.js'
 import type { Call } from '../history.js'
 
-/** I8: one request id has one answer, a negative one included, however often it is sent. */
+/** I8: one request id has one answer, even a negative one, however often it is sent. */
 export function oneAnswer(violated: Violated): Checker {
   const answers = new Map<string, string>()
-  const hear = ({ request, answer }: Call): void => {
+  const check = ({ request, answer }: Call): void => {
     if (request === undefined || !answer) return
-    // The call was not carried out, which says nothing about an earlier one with this id.
+    // The call was not executed, which says nothing about an earlier call with this id.
     if (answer.type === 'refused' && answer.code === 'timeout') return
-    const said = JSON.stringify(answer)
+    const now = JSON.stringify(answer)
     const before = answers.get(request)
-    if (before !== undefined && before !== said) {
-      violated(`request ${request} was answered ${before} and then ${said}`)
+    if (before !== undefined && before !== now) {
+      violated(`request ${request} was answered ${before} and then ${now}`)
     }
-    answers.set(request, said)
+    answers.set(request, now)
   }
-  return { name: 'I8 one answer', called: hear, repeated: hear }
+  return { name: 'I8 one answer', called: check, repeated: check }
 }

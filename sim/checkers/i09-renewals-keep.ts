@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I9: a renewal neither changes a token nor shortens, nor adds up: it gives the full ttl, no more. */
+/** I9: a renewal keeps the token and gives exactly the full ttl: not less, and not the sum. */
 export function renewalsKeep(violated: Violated): Checker {
   const given = new Map<string, Set<number>>()
   return {

@@ -4,9 +4,9 @@ import { ancestry, concerns, type Known, livesOn, period } from '../forced-ends.
 import type { LeaseRecord } from '../history.js'
 
 /**
- * I10: a lease never expires before its ttl and grace have passed on the server's clock since it
- * carried out the grant or renewal, or before the end of its longest life; and one that was broken
- * never ends before the period is over. It was carried out after it was sent.
+ * I10: a lease never expires before its ttl and grace have passed on the server's clock since the
+ * server executed the grant or renewal, or before the end of its maximum life. A broken lease never
+ * ends before the period is over. A call is executed after it was sent.
  */
 export function neverEarly(violated: Violated, known: Known): Checker {
   const check = (lease: LeaseRecord, end: End | undefined, truth: Truth): void => {
@@ -14,7 +14,7 @@ export function neverEarly(violated: Violated, known: Known): Checker {
     else if (end?.reason === 'broken') afterPeriod(lease, end, truth)
   }
   const notEarly = (record: LeaseRecord, { now, serverRate }: Truth): void => {
-    // It may have ended with one above it.
+    // It may have ended with one of its ancestors.
     const family = ancestry(record, known)
     if (family.at(-1)!.parent !== undefined) return
     const due = Math.min(
@@ -37,7 +37,9 @@ export function neverEarly(violated: Violated, known: Known): Checker {
     const same = breaks.filter(({ request }) => request.by === by && request.why === why)
     if (same.length === 0) {
       if (ancestry(record, known).at(-1)!.parent !== undefined) return
-      violated(`lease ${record.lease} was broken by ${by} because of ${why}, whom nobody asked`)
+      violated(
+        `lease ${record.lease} was broken by ${by} because of ${why}, but nobody requested that`,
+      )
       return
     }
     const early = Math.min(...same.map((one) => one.asked + period(one) / serverRate)) - now

@@ -2,12 +2,12 @@ import type { End } from 'leasehold/port'
 import type { Checker, Truth, Violated } from '../checker.js'
 import type { LeaseRecord } from '../history.js'
 
-/** The name in which the server revokes what is tied to a connection. */
+/** The name under which the server revokes leases that are tied to a connection. */
 export const SERVER = 'leasehold-server'
 
 /**
  * I10 for leases that are tied to a connection: the server revokes none before its client has been
- * away for the whole linger.
+ * away for the whole linger time.
  */
 export function tiesLinger(
   violated: Violated,

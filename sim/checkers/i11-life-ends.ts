@@ -2,10 +2,10 @@ import type { Checker, Violated } from '../checker.js'
 import { concerns, type Known, livesOn, period } from '../forced-ends.js'
 
 /**
- * I11 for breaks and longest lives: no renewal passes them. Whoever renews after the break was
- * answered is told how much is left, and that is never more than the rest of the period. A restart
- * prolongs lives, so only those are judged that were bounded after the last one. A replica counts from
- * when it learnt of it, which is later by as much as it is behind the log.
+ * I11 for breaks and maximum lives: no renewal goes beyond them. The answer to a renewal after a
+ * break says how much time is left, which is never more than the rest of the period. A restart
+ * extends lives, so this checks only limits that were set after the last restart. A replica counts
+ * from when it applied the entry, which is later by its lag behind the log.
  */
 export function lifeEnds(violated: Violated, known: Known): Checker {
   return {
@@ -24,10 +24,10 @@ export function lifeEnds(violated: Violated, known: Known): Checker {
       }
       const left = Math.max(0, (Math.min(...ends) - sent) * serverRate)
       if (!(left < livesOn(lease))) return
-      const told = capped?.remaining ?? livesOn(lease)
-      if (told <= left + 0.001) return
+      const granted = capped?.remaining ?? livesOn(lease)
+      if (granted <= left + 0.001) return
       violated(
-        `lease ${lease.lease} was renewed for ${told.toFixed(1)} ms, and its life ends in ${left.toFixed(1)} ms`,
+        `lease ${lease.lease} was renewed for ${granted.toFixed(1)} ms, but its life ends in ${left.toFixed(1)} ms`,
       )
     },
   }

@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I12: after a restart every lease lives for its full ttl again. */
+/** I12: after a restart every lease gets its full ttl again. */
 export function restartGrace(violated: Violated): Checker {
   return {
     name: 'I12 restart grace',
@@ -9,10 +9,10 @@ export function restartGrace(violated: Violated): Checker {
       end,
       { now, serverRate, serverStart, serverEnd },
     ) {
-      // Those have a time of their own: see I10.
+      // I10 checks these.
       if (parent !== undefined || maxLife < Infinity) return
       const span = (ttl + grace) / serverRate
-      // What may have expired before the crash is told after it.
+      // An expiry before the crash may be reported after it.
       if (end?.reason !== 'expired' || renewedFrom + span <= serverEnd) return
       const early = serverStart + span - now
       if (early > 0.001) {

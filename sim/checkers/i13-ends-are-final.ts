@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I13: what was told to have ended never stands again, whatever crashes after that. */
+/** I13: an end that a client was notified of is final, whatever crashes after that. */
 export function endsAreFinal(violated: Violated): Checker {
   const released = new Map<string, number>()
   const gone = new Map<string, number>()
@@ -17,16 +17,16 @@ export function endsAreFinal(violated: Violated): Checker {
     },
     renewed({ lease: { lease }, sent, lost }) {
       if (!lost && (gone.get(lease) ?? Infinity) < sent) {
-        violated(`lease ${lease} was told to be gone and was renewed after that`)
+        violated(`lease ${lease} was reported as ended and was renewed after that`)
       }
     },
     read({ key, claims, invoked }) {
       for (const { token, lease } of claims) {
         if ((released.get(`${key} ${token}`) ?? Infinity) < invoked) {
-          violated(`${key}: token ${token} was released and stands in line again`)
+          violated(`${key}: token ${token} was released and is in the queue again`)
         }
         if ((gone.get(lease) ?? Infinity) < invoked) {
-          violated(`${key}: lease ${lease} is gone and its token ${token} stands in line`)
+          violated(`${key}: lease ${lease} has ended, but its token ${token} is in the queue`)
         }
       }
     },

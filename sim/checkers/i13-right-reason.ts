@@ -4,13 +4,13 @@ import { ancestry, concerns, type Known, livesOn, period } from '../forced-ends.
 import type { ForcedEnd, LeaseRecord } from '../history.js'
 import { SERVER } from './i10-ties-linger.js'
 
-/** The longest margin that a client takes by itself, and what a clock's rounding is worth. */
+/** The maximum default margin of a client, plus rounding of a clock. */
 const MARGIN_MS = 51
 
 /**
- * I13: a holder is told why it has lost, and truly. By force only where somebody asked for that, in
- * the name and with the reason that were given; by expiry, or because nobody could be reached, only
- * when its time may have been over.
+ * I13: a holder is notified of the true reason for its loss. It is lost by force only if a client
+ * requested that, with the same name and reason. It is lost by expiry, or because the store was
+ * unreachable, only if its time may have been over.
  */
 export function rightReason(violated: Violated, known: Known, driftBound: number): Checker {
   const asked = (loss: LossRecord): readonly ForcedEnd[] =>
@@ -23,7 +23,7 @@ export function rightReason(violated: Violated, known: Known, driftBound: number
   const byForce = (loss: LossRecord): void => {
     const { client, lease, reason, by, why } = loss
     if (lease.parent !== undefined || by === SERVER) return
-    // Where the line was broken it is only known that the claim was gone.
+    // After an interrupted watch, it is only known that the claim is gone.
     if (by === undefined && why === undefined) return
     const broken = reason === 'broken'
     const found = asked(loss).some(
@@ -36,11 +36,11 @@ export function rightReason(violated: Violated, known: Known, driftBound: number
     if (end?.reason !== 'revoked') return
     const { by, why } = end
     if (by === SERVER) return
-    // What is not known of the leases above it cannot be judged.
+    // A lease with an unknown ancestor cannot be judged.
     if (ancestry(lease, known).at(-1)!.parent !== undefined) return
     const loss = { client: '', lease, keys, reason: end.reason, by, why }
     if (asked(loss).some(({ request }) => request.by === by && request.why === why)) return
-    violated(`lease ${lease.lease} or its claim on ${keys} was revoked, which nobody asked for`)
+    violated(`lease ${lease.lease} or its claim on ${keys} was revoked, but nobody requested that`)
   }
   return {
     name: 'I13 told the right reason',
@@ -51,10 +51,10 @@ export function rightReason(violated: Violated, known: Known, driftBound: number
       if (reason === 'revoked' || reason === 'broken') byForce(loss)
       if (reason !== 'expired' && reason !== 'unreachable') return
       if (lease.parent !== undefined || lease.maxLife < Infinity) return
-      // It bounds its own life, or somebody else has.
+      // The lease has a limited life, or a forced end limits it.
       if (asked(loss).length > 0) return
       const believed = livesOn(lease) * (1 - driftBound) - MARGIN_MS
-      // Several answers may come at one instant, and it acts on the first of them.
+      // Several answers may arrive at one instant: the client acts on the first.
       const from = lease.toldAt < now ? lease.renewedFrom : lease.knownBefore
       const early = from + believed / (1 + drift) - now
       if (early > 0)

@@ -1,6 +1,6 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I15: all claims of a lease that ends, and of the leases under it, are gone in one revision. */
+/** I15: all claims of an ended lease, and of its descendants, end in one revision. */
 export function endsTogether(violated: Violated): Checker {
   return {
     name: 'I15 ends together',

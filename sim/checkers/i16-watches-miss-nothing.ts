@@ -3,9 +3,9 @@ import type { Checker, Violated } from '../checker.js'
 import type { Call, WatchRecord } from '../history.js'
 
 /**
- * I16: a watch sees every event once, in order, without gaps, however often its line breaks; where
- * it cannot it is told so. Two who watched the same revisions saw the same, and nobody saw less
- * than the calls that were answered.
+ * I16: a watch receives every event once, in order, without gaps, however often its connection
+ * breaks; if it cannot, it is notified. Two watches of the same revisions received the same events.
+ * All watches received the effects of all answered calls.
  */
 export function watchesMissNothing(violated: Violated): Checker {
   return {
@@ -37,7 +37,7 @@ function checkOrder({ name, events }: WatchRecord, violated: Violated): void {
   }
 }
 
-/** What somebody was told to have done was seen by everyone who watched at that time. */
+/** Every active watch received the effects of each answered call. */
 function checkCalls(watch: WatchRecord, calls: readonly Call[], violated: Violated): void {
   const { name, from, events } = watch
   if (calls.length === 0 || events.length === 0) return

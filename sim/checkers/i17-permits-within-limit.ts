@@ -2,8 +2,8 @@ import type { Checker, Violated } from '../checker.js'
 import { type Known, takenByForce } from '../forced-ends.js'
 
 /**
- * I17: whoever is told to hold one of so many permits is no further back among those who believe to
- * hold one, and no two have one token. Others behind it may have a higher limit.
+ * I17: a client that was granted one of n permits is among the first n clients that believe that
+ * they hold one, and no two have the same token. Others behind it may have a higher limit.
  */
 export function permitsWithinLimit(violated: Violated, known: Known): Checker {
   return {
@@ -22,10 +22,10 @@ export function permitsWithinLimit(violated: Violated, known: Known): Checker {
             !takenByForce(other, key, known),
         )
         if (limit > 0 && before.length >= limit) {
-          violated(`${key}: ${before.length} hold before one who wants to be among ${limit}`)
+          violated(`${key}: ${before.length} clients hold before one with a limit of ${limit}`)
         }
         if (before.some((other) => other.token === token)) {
-          violated(`${key}: token ${token} was given to two`)
+          violated(`${key}: token ${token} was given to two clients`)
         }
       }
     },

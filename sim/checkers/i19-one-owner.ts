@@ -1,11 +1,11 @@
 import type { Checker, Violated } from '../checker.js'
 
-/** I19: nobody grants who is not the one primary: a second owner of the same disk is refused. */
+/** I19: only the one primary grants: a second owner of the same disk is refused. */
 export function oneOwner(violated: Violated): Checker {
   return {
     name: 'I19 one owner',
     secondOwner(outcome) {
-      violated(`a second process that opened the disk of a living server was told: ${outcome}`)
+      violated(`a second process that opened the disk of a running server got: ${outcome}`)
     },
   }
 }

@@ -4,10 +4,10 @@ import { Model, type ModelClaim } from '../model.js'
 import type { Observation } from '../observation.js'
 
 /**
- * I2, I15, I17, I18 and I20 for the whole port: every answer and every notice agrees with the events.
- * The events alone say which claims there were at each revision, and the rule of the port who held.
- * So whatever a client was told of a revision, be it that it holds, that a key is busy or what it
- * read, is compared with the claims of that revision.
+ * I2, I15, I17, I18 and I20 for the whole port: every answer and every notification agrees with the
+ * events. The events alone determine the claims of each revision, and the rules of the port
+ * determine the holders. So this compares all that a client learnt about a revision (a hold, a busy
+ * key, a read) with the claims of that revision.
  */
 export function answersAgree(violated: Violated): Checker {
   return {
@@ -35,7 +35,7 @@ class Replay {
     let at = 0
     for (const [index, step] of steps.entries()) {
       const { revision, events, isFullRead } = step
-      // What was told of revisions that the audit has missed cannot be judged.
+      // Skip observations of revisions that the audit has missed.
       while (at < ordered.length && ordered[at]!.revision < revision) at++
       if (isFullRead) this.#model.reset(revision, events)
       else {
@@ -46,7 +46,7 @@ class Replay {
         }
       }
       this.#events = isFullRead ? [] : events
-      // Revisions without events, such as the grant of a lease without claims, leave all as it is.
+      // Revisions without events, such as the grant of a lease without claims, change nothing here.
       const next = steps[index + 1]
       const until = next === undefined ? Infinity : next.isFullRead ? revision + 1 : next.revision
       for (; at < ordered.length && ordered[at]!.revision < until; at++) {
@@ -60,7 +60,7 @@ class Replay {
     const wrong = this.#wrongWith(observation, eventsUnknown)
     if (wrong === undefined) return
     this.#violated(
-      `${observation.client} was told "${observation.type}" of revision ${observation.revision}: ${wrong}`,
+      `${observation.client} received "${observation.type}" for revision ${observation.revision}: ${wrong}`,
     )
   }
 
@@ -87,7 +87,7 @@ class Replay {
       case 'lease':
         return this.#same(observation.lease, observation.claims)
       case 'history':
-        return this.#history_(observation)
+        return this.#tenures(observation)
       case 'standing':
         return this.#standing(observation)
       case 'holds':
@@ -97,7 +97,7 @@ class Replay {
           : `${observation.token} waits`
       case 'removed':
         return model.find(observation.key, observation.token)
-          ? `${observation.key} ${observation.token} is there`
+          ? `${observation.key} ${observation.token} exists`
           : undefined
       case 'gone': {
         const left = model.of(observation.lease)[0]
@@ -109,14 +109,13 @@ class Replay {
   #placed(observation: Observation & { type: 'placed' }): string | undefined {
     const model = this.#model
     const { lease, claims, ifFree, token, holds, ahead } = observation
-    if (ifFree && !holds) return `${token} waits, though that was not wanted`
+    if (ifFree && !holds) return `${token} waits, although the request did not allow it`
     const own = model.of(lease).filter((claim) => claim.token === token)
-    if (own.length !== claims.length)
-      return `${own.length} of its ${claims.length} claims are there`
+    if (own.length !== claims.length) return `${own.length} of its ${claims.length} claims exist`
     for (const { key, mode = 'exclusive', limit = 0, value } of claims) {
       const claim = model.find(key, token)
       if (claim?.mode !== mode || claim.limit !== limit || claim.value !== value) {
-        return `${key} ${token} is not as it was asked for`
+        return `${key} ${token} differs from its request`
       }
     }
     if (holds !== model.holdsAll(lease, token)) return `${token} ${holds ? 'waits' : 'holds'}`
@@ -128,7 +127,7 @@ class Replay {
   #busy({ claims, ahead }: Observation & { type: 'busy' }): string | undefined {
     const model = this.#model
     const taken = claims.filter((claim) => !model.isFree(claim))
-    if (taken.length === 0) return `${claims.map(({ key }) => key).join(', ')} could be had`
+    if (taken.length === 0) return `${claims.map(({ key }) => key).join(', ')} are free`
     if (taken.length !== ahead.length) return `${taken.length} keys are taken, not ${ahead.length}`
     return first(ahead, (one) => model.misjudged(one, 0))
   }
@@ -144,10 +143,10 @@ class Replay {
       return `${removed} claims were removed, not ${claims}`
     }
     const left = more ? undefined : this.#leftOf(target)
-    return left && `${left.key} ${left.token} is there still`
+    return left && `${left.key} ${left.token} still exists`
   }
 
-  /** A claim that should have been removed, if there is one. */
+  /** A claim that should have been removed, but was not. */
   #leftOf(target: RevokeTarget): ModelClaim | undefined {
     const model = this.#model
     if ('lease' in target) return model.of(target.lease)[0]
@@ -157,7 +156,7 @@ class Replay {
     return token === undefined ? model.on(key)[0] : model.find(key, token)
   }
 
-  /** All that went in this revision are the claims that were named. */
+  /** The events of this revision removed exactly the named claims. */
   #removedExactly(keys: readonly string[], token: number): string | undefined {
     const removed = this.#events.filter(({ type }) => type === 'removed')
     const missing = keys.find(
@@ -209,15 +208,15 @@ class Replay {
     )
   }
 
-  /** A history may have been forgotten, but what it has begins with whoever held last. */
-  #history_({ key, tenures }: Observation & { type: 'history' }): string | undefined {
+  /** A history may be truncated, but it starts with the last holder. */
+  #tenures({ key, tenures }: Observation & { type: 'history' }): string | undefined {
     const last = this.#model.lastHeld(key)
     const shown = tenures[0]?.token
     if (shown === undefined || last === undefined) return undefined
     const idle =
       this.#model.complete && tenures.find(({ token }) => !this.#model.hasHeld(key, token))
     if (idle) return `${idle.token} never held ${key}`
-    // Those who ended in one revision are in no order among each other.
+    // Tenures that ended in one revision have no order.
     if (tenures.some(({ token }) => token === last)) return undefined
     return `${key} was last held by ${last}, not by ${shown}`
   }

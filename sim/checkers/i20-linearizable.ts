@@ -3,11 +3,11 @@ import type { Call } from '../history.js'
 
 /**
  * I20: the calls on a key could have happened one after the other, each at some moment between its
- * sending and its answer. A call that was not answered may have happened at any later moment, or
- * not at all; a lease that could have run out may have.
+ * sending and its answer. An unanswered call may have happened at any later moment, or never. A
+ * lease that could have expired may have.
  *
- * The search is that of Wing and Gong: try every call that may be next, and go back where it leads
- * nowhere. What has been tried is remembered.
+ * The search is that of Wing and Gong: try every call that may be next, and backtrack from dead
+ * ends. It remembers the states that it has tried.
  */
 export function linearizable(violated: Violated): Checker {
   let truth: Truth | undefined
@@ -33,7 +33,7 @@ export function linearizable(violated: Violated): Checker {
   }
 }
 
-/** The grants and renewals that were answered, for each lease. */
+/** The answered grants and renewals of each lease. */
 function renewalsOf(calls: readonly Call[]): Map<string, Call[]> {
   const renewals = new Map<string, Call[]>()
   for (const call of calls) {
@@ -47,7 +47,7 @@ function renewalsOf(calls: readonly Call[]): Map<string, Call[]> {
   return renewals
 }
 
-/** Who holds the key: the token and the lease, or nobody. */
+/** The holder of the key: its token and lease, or none. */
 interface State {
   readonly token: number
   readonly lease: string
@@ -80,12 +80,12 @@ class Search {
     return this.#from(0, FREE)
   }
 
-  /** Whether what is left could happen from here; the calls before `start` have all been placed. */
+  /** Whether the remaining calls could happen from here; those before `start` are placed. */
   #from(start: number, state: State): boolean {
     let first = start
     while (first < this.#calls.length && this.#done[first]) first++
     if (this.#allPlaced(first)) return true
-    // A search that takes too long is given up as undecided, never as a violation.
+    // A search that takes too long is undecided, never a violation.
     if (++this.#steps > STEPS_MAX) return true
     if (this.#tried.size > 0 && this.#tried.has(this.#where(first, state))) return false
     const deadline = this.#firstAnswer(first)
@@ -103,14 +103,14 @@ class Search {
     return false
   }
 
-  /** Made only where a way was found to lead nowhere; most histories are explained at once. */
+  /** Created at the first dead end; most histories are explained at once. */
   #where(first: number, { token }: State): string {
     let where = `${token} ${first} `
     for (let at = first; at < this.#done.length; at++) where += this.#done[at] ? '1' : '0'
     return where
   }
 
-  /** Calls that were never answered need not have happened. */
+  /** Unanswered calls need not have happened. */
   #allPlaced(first: number): boolean {
     for (let at = first; at < this.#calls.length; at++) {
       if (!this.#done[at] && this.#calls[at]!.answer) return false
@@ -126,7 +126,7 @@ class Search {
     return earliest
   }
 
-  /** The states in which the key can be after this call, if it can be next. */
+  /** The possible states of the key after this call, if it can be next. */
   #after(call: Call, state: State): State[] {
     const { answer } = call
     const states = [state]
@@ -140,12 +140,12 @@ class Search {
       return rises && states.includes(FREE) ? [{ token, lease: call.lease }] : []
     }
     if (!answer || answer.type === 'done') return isClaimOf(call, state) ? [FREE] : []
-    // A full disk refuses whatever is there.
+    // A full disk refuses in any state.
     if (answer.type === 'refused' && answer.code === 'storage-full') return states
     return states.filter((one) => one.token !== call.token || one.lease !== call.lease)
   }
 
-  /** Whether the lease can have run out before the call was answered. */
+  /** Whether the lease can have expired before the call was answered. */
   #mayHaveExpired(lease: string, call: Call): boolean {
     let latest = -Infinity
     let ttl = Infinity
@@ -157,7 +157,7 @@ class Search {
   }
 }
 
-/** Whether it is this claim that the release names; the token of an unanswered one is not known. */
+/** Whether the release names this claim; the token of an unanswered claim is unknown. */
 function isClaimOf({ lease, token }: Call, state: State): boolean {
   return state.lease === lease && (state.token === token || state.token === UNKNOWN)
 }

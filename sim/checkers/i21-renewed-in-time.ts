@@ -2,11 +2,11 @@ import type { Checker, Violated } from '../checker.js'
 
 /**
  * I21: a renewal that reaches the server while the lease lives is honoured, however much expires at
- * that moment and however long the server stood still before it looked. It was answered, so it
- * arrived, and that took no longer than messages can.
+ * that moment and however long the server was stalled before. An answered renewal has arrived, at
+ * the latest after the maximum delay of a message.
  *
- * That holds for leases whose keys nobody claims meanwhile: a claim that comes before the renewal
- * ends at once what is overdue in its way, so that others never wait for a stall to be over.
+ * This applies to leases whose keys nobody claims meanwhile: a claim before the renewal ends
+ * overdue leases in its way at once, so that clients never wait for a stall to end.
  */
 export function renewedInTime(violated: Violated): Checker {
   return {
@@ -18,7 +18,7 @@ export function renewedInTime(violated: Violated): Checker {
       const spare = knownAtSending + (ttl + grace) / serverRate - (sent + delay)
       if (spare > 0.001) {
         violated(
-          `lease ${lease.lease} was lost though a renewal arrived at least ${spare.toFixed(1)} ms before its end`,
+          `lease ${lease.lease} was lost although a renewal arrived at least ${spare.toFixed(1)} ms before its end`,
         )
       }
     },

@@ -30,10 +30,10 @@ import { renewedInTime } from './i21-renewed-in-time.js'
 
 type Make = (violated: Violated, known: Known) => Checker
 
-/** What is known of leases, and how much faster than a client's the server's clock may run. */
+/** Facts about leases, and how much faster than a client's clock the server's may run. */
 interface Known extends KnownLeases {
   readonly driftBound: number
-  /** How much longer a remote store's leases must be kept. */
+  /** How much longer the leases of a remote store must live. */
   lingers(stream: string, grantedFrom: number, serverRate: number): number
 }
 
@@ -65,11 +65,11 @@ const MAKE: readonly Make[] = [
   linearizable,
   answersAgree,
   renewedInTime,
-  // I22, that self-preservation never delays an exclusive key, is about registrations, and there
-  // are none yet: nothing delays an eviction.
+  // I22 says that self-preservation never delays an exclusive key. It concerns registrations, which
+  // do not exist here: nothing delays an eviction.
 ]
 
-/** All checkers. What one finds wrong is given to `violated` with its name. */
+/** All checkers. Each passes its violations to `violated`, with its name. */
 export function checkers(
   violated: (checker: string, message: string) => void,
   known: Known,

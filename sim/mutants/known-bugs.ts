@@ -1,6 +1,6 @@
 import { type Mutant, mutant, rare } from './mutant.js'
 
-/** The bugs that others have had, as the guarantees list them. */
+/** Bugs of other systems, as listed in the guarantees. */
 export const KNOWN_BUGS: readonly Mutant[] = [
   mutant(
     'fence compared as strings',
@@ -61,7 +61,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
         this.revision = 0;
         for (let slot = 0; slot < leases.slots.end; slot++) this.revision = Math.max(this.revision, leases.born.get(slot));`,
       },
-      // The reserved revisions alone would hide it.
+      // The reserved revisions alone would hide this bug.
       {
         file: 'kernel/kernel.js',
         find: 'if (revision <= this.#ledger.revision)\n            return;',

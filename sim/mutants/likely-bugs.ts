@@ -1,6 +1,6 @@
 import { type Mutant, mutant, rare } from './mutant.js'
 
-/** The bugs that we think we are most likely to make ourselves. */
+/** The bugs that we are most likely to make ourselves. */
 export const LIKELY_BUGS: readonly Mutant[] = [
   mutant(
     'a late renewal revives what was lost',
@@ -21,13 +21,13 @@ export const LIKELY_BUGS: readonly Mutant[] = [
     'if (false)\n            void new ReleaseCall',
   ),
   mutant(
-    'the news that a lease is gone is ignored',
+    'the notification that a lease has ended is ignored',
     'client/leases/lease-watch.js',
     'this.#lease.endedByStore(notice.end);',
     ';',
   ),
   mutant(
-    'the key is handed to the one who came last',
+    'the key goes to the newest waiter',
     'kernel/queues.js',
     'const claim = last === NONE ? keys.first.get(key) : claims.nextOnKey.get(last);',
     'const claim = last === NONE ? keys.last.get(key) : claims.nextOnKey.get(last);',
@@ -39,7 +39,7 @@ export const LIKELY_BUGS: readonly Mutant[] = [
     ';',
   ),
   mutant(
-    'a lease that was looked at once is never looked at again',
+    'a lease is checked for expiry only once',
     'kernel/lazy-deadlines.js',
     'return slot;\n        this.schedule(slot);',
     'return slot;',
@@ -47,7 +47,7 @@ export const LIKELY_BUGS: readonly Mutant[] = [
   rare(
     'A crash must follow a snapshot that was taken amid changes.',
     mutant(
-      'what a snapshot has is replayed again',
+      'the contents of a snapshot are replayed again',
       'stores/file/recovery.js',
       'revision > stamps.of(slot)',
       'revision >= stamps.of(slot)',
@@ -72,7 +72,7 @@ export const LIKELY_BUGS: readonly Mutant[] = [
     ),
   ),
   mutant(
-    'a write that failed is given up',
+    'a failed write is not repeated',
     'stores/file/file-durability.js',
     'this.#timer = this.#clock.timer(time, () => this.#retry());',
     'this.#timer = undefined;',
@@ -84,7 +84,7 @@ export const LIKELY_BUGS: readonly Mutant[] = [
     'return this.core.store.grant({ ...this.#request, request: this.core.requestId() });',
   ),
   {
-    // A bug that we had: the time that opening took was taken from every lease.
+    // A real bug of ours: every lease lost the time that opening took.
     name: 'after a restart the ttl counts from before the store can be reached',
     rare: 'A slow disk, and a lease that nobody renews after the restart.',
     edits: [
@@ -102,13 +102,13 @@ export const LIKELY_BUGS: readonly Mutant[] = [
     ],
   },
   mutant(
-    'a second owner of the disk is let in',
+    'a second owner of the disk is accepted',
     'stores/file/file-store.js',
     'lock = await disk.lock();',
     'lock = await disk.lock().catch(() => ({ release: () => Promise.resolve() }));',
   ),
   mutant(
-    'what is overdue after a stall ends before the renewals are read',
+    'after a stall, overdue leases end before the renewals are read',
     'runner/kernel-runner.js',
     'this.#sweeping = true;\n        this.#clock.defer(() => this.#sweep());',
     'this.#sweeping = true;\n        this.#sweep();',

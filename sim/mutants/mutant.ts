@@ -1,17 +1,17 @@
 /**
- * A planted bug: a change of the built code that somebody could have made. It exists only in a copy
- * of the build that is made for the run; no switch for it is anywhere in the product.
+ * A planted bug: a change of the built code that a person could have made. It exists only in a copy
+ * of the build for one run. The product has no switch for it.
  */
 export interface Mutant {
   readonly name: string
-  /** Why it takes so many seeds to be caught that the tests leave it to the full run. */
+  /** Why it takes so many seeds to catch that only the full run looks for it. */
   readonly rare?: string
   readonly edits: readonly Edit[]
-  /** The recipe in whose worlds it is to be looked for; those of locks and calls if not given. */
+  /** The recipe whose worlds look for it; worlds of locks and calls if not given. */
   readonly recipe?: string
-  /** It is to be looked for in worlds with replicas on a shared log. */
+  /** Worlds with replicas on a shared log look for it. */
   readonly replicas?: boolean
-  /** The test that catches it, if no world does or very few. Its edits are of the sources then. */
+  /** The test that catches it, if worlds rarely do. Then its edits apply to the sources. */
   readonly test?: NamedTest
 }
 
@@ -21,9 +21,9 @@ export interface NamedTest {
 }
 
 export interface Edit {
-  /** A file of the library's build, or of its sources; or with `server/` or `sim/` before it. */
+  /** A file of the library's build or sources; or of other parts, after `server/` or `sim/`. */
   readonly file: string
-  /** Text that stands there exactly once; where it does not, the mutant is out of date. */
+  /** Code that occurs exactly once in the file; otherwise the mutant is out of date. */
   readonly find: string
   readonly replace: string
 }
@@ -32,7 +32,7 @@ export function mutant(name: string, file: string, find: string, replace: string
   return { name, edits: [{ file, find, replace }] }
 }
 
-/** Marks one that shows itself so seldom that only the full run waits for it. */
+/** Marks a bug that shows so rarely that only the full run looks for it. */
 export function rare(why: string, one: Mutant): Mutant {
   return { ...one, rare: why }
 }

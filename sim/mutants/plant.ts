@@ -7,7 +7,7 @@ import type { Mutant } from './mutant.js'
 const SIM = fileURLToPath(new URL('../', import.meta.url))
 const PACKAGES = fileURLToPath(new URL('../../../packages/', import.meta.url))
 
-/** What each file that the bug changes has in it then, by its path. */
+/** The changed contents of each file, by its path. */
 export async function plantedFiles({ name, edits }: Mutant): Promise<Map<string, string>> {
   const files = new Map<string, string>()
   for (const { file, find, replace } of edits) {
@@ -15,7 +15,7 @@ export async function plantedFiles({ name, edits }: Mutant): Promise<Map<string,
     const parts = (files.get(path) ?? (await readFile(path, 'utf8'))).split(find)
     if (parts.length !== 2) {
       throw new Error(
-        `"${name}" is out of date: its text stands ${parts.length - 1} times in ${file}`,
+        `"${name}" is out of date: its code occurs ${parts.length - 1} times in ${file}`,
       )
     }
     files.set(path, parts.join(replace))
@@ -30,16 +30,16 @@ function pathOf(file: string): string {
   return join(PACKAGES, 'leasehold-server/dist', file.slice('server/'.length))
 }
 
-/** Writes the simulation with a planted bug into one file, which starts faster than many. */
+/** Writes the simulation with a planted bug to one file, which starts faster than many. */
 export async function bundle(mutant: Mutant, outfile: string): Promise<void> {
   const files = await plantedFiles(mutant)
   const { metafile } = await build({
     entryPoints: [join(SIM, 'main.js')],
     ...{ outfile, bundle: true, platform: 'node', format: 'esm', metafile: true },
     absWorkingDir: '/',
-    // No world needs it, and it needs what is installed beside it.
+    // No world needs it, and it depends on installed packages.
     external: ['./mutants/run.js'],
-    // Parts that are not modules ask for others by `require`.
+    // CommonJS parts need `require`.
     banner: {
       js: "import { createRequire as requirer } from 'node:module'; const require = requirer(import.meta.url);",
     },

@@ -1,6 +1,6 @@
 import { type Mutant, mutant } from './mutant.js'
 
-/** Bugs in recipes, each looked for in worlds where that recipe is used. */
+/** Bugs in recipes. Worlds that use the recipe look for them. */
 function inRecipe(recipe: string, one: Mutant): Mutant {
   return { ...one, recipe }
 }

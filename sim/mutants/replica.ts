@@ -7,15 +7,15 @@ function planted(name: string, ...edits: Change[]): Mutant {
   return { name, edits: built, replicas: true }
 }
 
-/** One that a test of the replica catches. */
+/** A bug that a test of the replica catches. */
 function tested(name: string, test: NamedTest, ...edits: Change[]): Mutant {
   const file = `packages/leasehold/test/replica/${test.file}.test.ts`
   return { ...planted(name, ...edits), test: { ...test, file } }
 }
 
 /**
- * Bugs in the replica. Most show in worlds with a shared log. The log of these worlds loses nothing,
- * and in a world in which all else is right a wrong checksum does nothing: such bugs have tests.
+ * Bugs in the replica. Most show in worlds with a shared log. The log of these worlds loses
+ * nothing, and a wrong checksum has no effect if everything else is right: such bugs name a test.
  */
 export const REPLICA: readonly Mutant[] = [
   planted('an expiry does not look at the position of the last renewal', [

@@ -12,10 +12,10 @@ import { STREAM } from './stream.js'
 import { isCaught } from './test-run.js'
 import { WHOLE_PORT } from './whole-port.js'
 
-/** In so many seeds a planted bug must be caught, and a run goes on until it was so often. */
+/** A planted bug must be caught in this many seeds; the run continues until then. */
 const SEEDS = 20_000
 const ENOUGH = 5
-/** Worlds of recipes are longer and busier: a bug in one must show in fewer of them. */
+/** Worlds of recipes are longer and busier, so fewer of them must catch a bug. */
 const RECIPE_SEEDS = 200
 
 interface Caught {
@@ -27,24 +27,24 @@ interface Caught {
   }[]
 }
 
-/** So many seeds are run with a copy that has no bug. */
+/** The number of seeds for a copy without a bug. */
 const COPY_SEEDS = 20
 
-/** So many run at a time. */
+/** The number of parallel runs. */
 const BESIDE = 2
 
 export interface MutantOptions {
-  /** Only those whose name has this in it. */
+  /** Only bugs whose name contains this. */
   readonly only?: string | undefined
-  /** Only those that are known to be caught within so many seeds, and they must be. */
+  /** Only bugs that are known to be caught within this many seeds, and they must be. */
   readonly within?: number | undefined
-  /** Only those in the replica. */
+  /** Only bugs in the replica. */
   readonly replicas?: boolean
 }
 
 /**
- * Plants each bug in a copy of the build, runs worlds with it, and says who noticed. A bug that worlds
- * do not show is planted in the sources, and the test that it names must fail.
+ * Plants each bug in a copy of the build, runs worlds with it, and reports which checker noticed. A
+ * bug that worlds do not show is planted in the sources, and the test that it names must fail.
  */
 export async function runMutants({ only, within, replicas }: MutantOptions): Promise<number> {
   const mutants = [
@@ -85,7 +85,7 @@ export async function runMutants({ only, within, replicas }: MutantOptions): Pro
     }
   }
   try {
-    // All come to their end before the folder goes, and an error is that of the one who failed.
+    // Wait for all before the folder is removed, and throw the first error.
     const worked = await Promise.allSettled(Array.from({ length: BESIDE }, work))
     for (const one of worked) if (one.status === 'rejected') throw one.reason
   } finally {
@@ -96,7 +96,7 @@ export async function runMutants({ only, within, replicas }: MutantOptions): Pro
   return missed.length > 0 ? 1 : 0
 }
 
-/** A copy without a bug must run and find nothing, or every bug would seem to be caught. */
+/** A copy without a bug must run and find nothing: otherwise every bug would seem caught. */
 async function checkCopy(file: string): Promise<void> {
   const { done, failed } = await run({ name: 'none', edits: [] }, file, COPY_SEEDS, 1)
   if (done === COPY_SEEDS && failed.length === 0) return
@@ -152,7 +152,7 @@ function node(args: readonly string[]): Promise<string> {
     })
     child.on('error', reject)
     child.on('close', () => {
-      // A bug that takes the whole process down has been noticed, too.
+      // A bug that crashes the process counts as noticed.
       if (output.includes('"done"')) resolve(output)
       else
         resolve(

@@ -15,7 +15,7 @@ export const STREAM: readonly Mutant[] = [
     'if (true)',
   ),
   mutant(
-    'who comes back within the linger loses all the same',
+    'a client that returns within the linger time loses its leases',
     'server/stream/tied-leases.js',
     'bond.timer?.cancel();\n        bond.linger = linger;',
     'bond.linger = linger;',
@@ -23,20 +23,20 @@ export const STREAM: readonly Mutant[] = [
   rare(
     'A stream must end after its client has another one, and the ties must matter then.',
     mutant(
-      'an old stream takes the ties of the new one along',
+      'the end of an old stream ends the ties of the new one',
       'server/stream/connection.js',
       'if (this.#tiedClient === undefined || !wasNewest)',
       'if (this.#tiedClient === undefined)',
     ),
   ),
   mutant(
-    'a watch begins anew on the next stream',
+    'a watch starts again on the next stream',
     'stores/remote/watches.js',
     'watch.target = { ...watch.target, from: notice.revision };',
     ';',
   ),
   mutant(
-    'a watch is not asked for on the next stream',
+    'a watch is not resumed on the next stream',
     'stores/remote/watches.js',
     'for (const watch of this.#watches.values())\n            this.#ask(watch);',
     ';',

@@ -5,7 +5,7 @@ import { plantedFiles } from './plant.js'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Whether the test passes, and fails when the bug is in the sources. */
+/** Whether the test passes without the bug and fails with it. */
 export async function isCaught(mutant: Mutant, test: NamedTest): Promise<boolean> {
   if (!(await passes({ ...mutant, edits: [] }, test))) {
     throw new Error(`"${test.name}" fails without a planted bug`)

@@ -1,6 +1,6 @@
 import { type Mutant, mutant, rare } from './mutant.js'
 
-/** Bugs in parts of the port that few use: breaks, modes, several keys, families, values, reads. */
+/** Bugs in rarely used parts of the port: breaks, modes, several keys, families, values, reads. */
 export const WHOLE_PORT: readonly Mutant[] = [
   mutant(
     'a renewal passes the end of a break',
@@ -30,7 +30,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     ),
   ),
   mutant(
-    'nobody looks when a broken lease is due',
+    'the end of a broken lease has no timer',
     'kernel/ledger.js',
     'leases.cappedBy.set(slot, end);\n        this.schedule(slot);',
     'leases.cappedBy.set(slot, end);',
@@ -72,13 +72,13 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'return this.#isFree(specs[0]);',
   ),
   mutant(
-    'a claim is told to hold when one of its keys does',
+    'a claim counts as held when one of its keys is',
     'kernel/ledger.js',
     'if (claims.allHold(claim)) {',
     'if (true) {',
   ),
   mutant(
-    'a release frees the first key only for others',
+    'a release promotes the waiters of the first key only',
     'kernel/kernel.js',
     'ledger.releaseClaim(revision, claim, now, RELEASED);\n            ledger.promoteWaiters(revision, key, now);',
     'ledger.releaseClaim(revision, claim, now, RELEASED);\n            if (claim === found[0])\n                ledger.promoteWaiters(revision, key, now);',
@@ -98,7 +98,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   rare(
     'The server must restart between an update and the next one of the same key.',
     mutant(
-      'an update is not written down',
+      'an update is not logged',
       'kernel/ledger.js',
       'this.#changeSink?.updated(revision, lease, now, name, claims.token.get(claim), value);',
       ';',
@@ -123,7 +123,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'if (parent < leases.slots.end && leases.born.get(parent) !== 0)\n            return;',
   ),
   mutant(
-    'the longest life is not bounded',
+    'the maximum life is not enforced',
     'kernel/ledger.js',
     'leases.endOfLife.set(slot, now + (spec.maxLife ?? Infinity));',
     'leases.endOfLife.set(slot, now + (spec.maxLife ? 2 * spec.maxLife : Infinity));',
@@ -150,13 +150,13 @@ export const WHOLE_PORT: readonly Mutant[] = [
     ';',
   ),
   mutant(
-    'the history has those who only waited',
+    'the history contains claims that only waited',
     'kernel/ledger.js',
     'if (claims.heldSince.get(claim) !== 0)\n            this.tenures.add(claim, now, end);',
     'this.tenures.add(claim, now, end);',
   ),
   mutant(
-    'the client keeps what was taken on one of several keys',
+    'the client keeps a claim that was removed on one of several keys',
     'client/leases/kept-lease.js',
     'for (const other of entry.keys)\n            if (other !== key)\n                this.discard([other], token);',
     ';',
@@ -180,7 +180,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     ';',
   ),
   mutant(
-    'a waiter that gives up stays in line',
+    'a waiter that gives up stays in the queue',
     'client/acquire/acquire.js',
     'if (lease?.waiting.delete(this.claimToken))\n            lease.discard(this.keys, this.claimToken);',
     'lease?.waiting.delete(this.claimToken);',
@@ -204,19 +204,19 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'if (true) {',
   ),
   mutant(
-    'a lock is taken back though another had it',
+    'a lock is reclaimed although another client held it',
     'recipes/lock.js',
     'if (last?.token === token)\n        return;',
     'return;',
   ),
   mutant(
-    'a shared lock is asked for without its mode',
+    'a shared lock is requested without its mode',
     'recipes/lock.js',
     'return { key, mode, limit, value };',
     'return { key, limit: undefined, value };',
   ),
   mutant(
-    'an inner lock gives back the outer one',
+    'an inner lock releases the outer one',
     'recipes/inner-lock.js',
     'async release() {\n        this.#released = true;',
     'async release() {\n        await this.#outer.release();\n        this.#released = true;',

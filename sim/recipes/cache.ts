@@ -12,8 +12,8 @@ interface Loading {
 }
 
 /**
- * Several processes read through one cache. At most one loads at a time, as far as loaders can tell;
- * and what a loader stored that had lost its turn never hides what a later one stored.
+ * Several processes read through one cache. At most one loads at a time, as far as loaders can
+ * tell. A value stored by a loader that had lost its turn never hides a later one.
  */
 export const cache: MakeScenario = (harness) => new CacheScenario(harness)
 
@@ -21,7 +21,7 @@ class CacheScenario implements RecipeScenario {
   readonly #harness: RecipeHarness
   #loading: Loading[] = []
   #version = 0
-  /** The highest version that anybody was given, and when. */
+  /** The highest version that any process got, and when. */
   #newest = 0
   #healedAt = Infinity
   #served = 0
@@ -72,7 +72,8 @@ class CacheScenario implements RecipeScenario {
         const value = await entries.get('gold', ({ signal }) => this.#load(node, signal))
         harness.operations++
         if (harness.world.now > this.#healedAt) this.#served++
-        // Whatever was given to anybody before this read began must not be hidden by an older one.
+        // A version that any process got before this read started must not be hidden by an older
+        // one.
         if (value < begun) {
           harness.violated('no older value', `version ${value} was given after version ${begun}`)
         }

@@ -4,8 +4,10 @@ import type { RecipeActor, RecipeHarness } from './harness.js'
 import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const CANDIDATES = ['ann', 'ben', 'cat', 'dan']
-/** The longest that a healed election may be without a leader: a dead one's ttl and grace, and time
- * for a term to be asked to end and for everybody to have connected again. */
+/**
+ * The maximum time without a leader in a healed election: a dead leader's ttl and grace, and time
+ * to end a term and for all to reconnect.
+ */
 const CALM_MS = 8000
 
 /** A term that a candidate was notified of. */
@@ -17,8 +19,8 @@ interface Notified {
 }
 
 /**
- * Candidates of different priorities lead, resign, hand over and die. Never do two lead at once as
- * far as they can tell, the numbers of terms rise, and when all is healed somebody leads for good.
+ * Candidates of different priorities lead, resign, hand over and die. No two believe at once that
+ * they lead, the numbers of terms rise, and in the healed system one leads permanently.
  */
 export const election: MakeScenario = (harness) => new ElectionScenario(harness)
 
@@ -102,7 +104,7 @@ class ElectionScenario implements RecipeScenario {
 
   #leads(node: SimNode, term: Term): void {
     const harness = this.#harness
-    // A term may be over before its leader gets to look at it; then it was never believed.
+    // A term may end before its leader looks at it; then nobody ever believed in it.
     if (!term.leading) return
     harness.note(node.name, 'leads', () => `term ${term.number}`)
     harness.operations++
@@ -114,7 +116,7 @@ class ElectionScenario implements RecipeScenario {
     this.check()
   }
 
-  /** Leads for a while, unless asked to go; then gives it up, or hands it over. */
+  /** Leads for a while unless asked to stop; then resigns or hands over. */
   async #govern(node: SimNode, term: Term, names: readonly string[]): Promise<void> {
     const { random } = node
     const harness = this.#harness

@@ -5,26 +5,27 @@ import { Network, SimDisk, type SimNode, SimServer, SimStore, World } from 'leas
 import type { Violation } from '../checker.js'
 import { drawFaults, type Faults } from '../faults.js'
 
-/** Events that are no longer kept are part of life, so that views must read everything again. */
+/** Events are soon dropped, so that views must sometimes read everything again. */
 const LIMITS = { events: 64, history: 256, idleKeys: 64, requests: 4096, ended: 4096 }
 
-/** One process of a scenario, on its own machine. It may die and come back. */
+/** One process of a scenario, on its own machine. It may die and restart. */
 export interface RecipeActor {
   readonly node: SimNode
-  /** Begins in a new process, with a client of its own. */
+  /** Starts in a new process, with its own client. */
   start(leasehold: Leasehold): void
 }
 
 /**
- * The world of a recipe: a server with its disk, a network, and actors that use the recipe through a
- * real client. Each seed draws its faults. Then all is healed, and the recipe must do what it promises.
+ * The world of a recipe: a server with its disk, a network, and actors that use the recipe through
+ * a real client. Each seed determines its faults. Then the system heals, and the recipe must keep
+ * its promises.
  */
 export class RecipeHarness {
   readonly world: World
   readonly faults: Faults
   readonly violations: Violation[] = []
   readonly actors: RecipeActor[] = []
-  /** How many operations succeeded: a scenario must not be idle. */
+  /** The number of successful operations: a scenario must not be idle. */
   operations = 0
   readonly #network: Network
   readonly #server: SimServer
@@ -45,14 +46,14 @@ export class RecipeHarness {
     return this.#healed
   }
 
-  /** A machine for a actor. */
+  /** A machine for an actor. */
   machine(name: string): SimNode {
     return this.world.node(name, { rate: this.#rate(), offset: this.world.random.between(0, 1e6) })
   }
 
   async begin(): Promise<void> {
     this.#startServer()
-    // A recipe is looked at with its store there; that a store may be late is the client's concern.
+    // The store of a recipe always answers in time; late stores are a matter of the client.
     await this.world.run(this.world.now + 1500)
   }
 
@@ -90,7 +91,7 @@ export class RecipeHarness {
     several(faults.cuts, () => this.#cut(someone().node))
   }
 
-  /** Its process dies, and another comes after a while. */
+  /** Kills its process, and starts another after a while. */
   crash(actor: RecipeActor): void {
     if (!actor.node.running) return
     this.note(actor.node.name, 'is killed')
@@ -108,7 +109,7 @@ export class RecipeHarness {
     for (const actor of this.actors) this.#open(actor)
   }
 
-  /** Calls `run` in the actor's process after a while, unless that has died. */
+  /** Calls `run` in the actor's process after a while, unless the process has died. */
   later(node: SimNode, ms: number, run: () => void): void {
     this.world.after(ms, node.guard(run))
   }

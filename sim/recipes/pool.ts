@@ -10,9 +10,9 @@ const RESOURCES = [
 ]
 const TENANTS = { vision: { weight: 2 }, speech: { weight: 1 } }
 const USERS = ['ann', 'ben', 'cat']
-/** After this, dead waiters have left the queue: it is the ttl of a queued claim. */
+/** After this time, dead waiters have left the queue: the ttl of a queued claim. */
 const DEAD_MS = 15_000
-/** From then on, with holds this short, nobody waits for longer. */
+/** After that, nobody waits longer than this, because the holds are this short. */
 const WAIT_MAX_MS = 9000
 
 interface Notified {
@@ -22,9 +22,9 @@ interface Notified {
 }
 
 /**
- * Tenants take resources, whole and in shares, one and several, and return them or die. Never do two
- * believe to hold the same, tokens rise on each resource, and when all is healed everybody who waits
- * is served.
+ * Tenants take resources, whole or in shares, one or several, and return them or die. No two
+ * believe that they hold the same resource, tokens rise on each resource, and in the healed system
+ * every waiter is served.
  */
 export const pool: MakeScenario = (harness) => new PoolScenario(harness)
 

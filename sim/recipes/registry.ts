@@ -5,13 +5,15 @@ import type { MakeScenario, RecipeScenario } from './scenario.js'
 
 const AGENTS = ['ann', 'ben', 'cat']
 const SERVICE = 'embedder'
-/** When all is healed, what consumers see must be the truth after this: the longest ttl, and the
- * longest that a cache keeps what lapsed together with others. */
+/**
+ * In the healed system, consumers must see the truth after this time: the longest ttl, and the
+ * longest time for which a cache keeps instances that lapsed together.
+ */
 const SETTLED_MS = 12_000
 
 /**
- * Agents register, deregister and die; a consumer watches. An id never stands for two live
- * registrations at once, and when all is healed the consumer sees exactly those who are there.
+ * Agents register, deregister and die; a consumer watches. An id never has two live registrations
+ * at once, and in the healed system the consumer sees exactly the registered agents.
  */
 export const registry: MakeScenario = (harness) => new RegistryScenario(harness)
 

@@ -7,7 +7,7 @@ import { registry } from './registry.js'
 import type { MakeScenario } from './scenario.js'
 import { session } from './session.js'
 
-/** How long faults happen, and how long the healed system is checked then. */
+/** How long faults happen, and how long the healed system is then checked. */
 const FAULTS_MS = 20_000
 const HEALED_MS = 30_000
 const CHECK_EVERY_MS = 20
@@ -20,7 +20,7 @@ export const RECIPES: Readonly<Record<string, MakeScenario>> = {
   cache,
 }
 
-/** One world in which a recipe is used, from beginning to end. */
+/** One world with a recipe, from start to end. */
 export async function runRecipe(name: string, seed: number, trace = false): Promise<SeedResult> {
   const harness = new RecipeHarness(seed, trace)
   const { world } = harness

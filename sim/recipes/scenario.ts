@@ -2,7 +2,7 @@ import type { RecipeHarness } from './harness.js'
 
 /** A recipe in use, with its invariants. */
 export interface RecipeScenario {
-  /** Checks what all actors believe. Called every few milliseconds of true time. */
+  /** Checks the beliefs of all actors. Called every few milliseconds of true time. */
   check(): void
   /** The faults are over: from now on the recipe must make progress. */
   healed(): void

@@ -7,18 +7,18 @@ import type { MakeScenario, RecipeScenario } from './scenario.js'
 const PROCESSES = ['ann', 'ben', 'cat']
 const TTL_MS = 3000
 
-/** What is known of a session from outside: all processes of a service share its id. */
+/** What is known about a session: all processes of a service share its id. */
 interface Known {
   readonly id: string
-  /** It was read as gone, or its end was acknowledged. */
+  /** It was missing in a read, or its end was acknowledged. */
   gone: boolean
-  /** The latest moment at which a touch that reached the store can have been sent. */
+  /** The latest sending time of a touch that can have reached the store. */
   touchedAt: number
 }
 
 /**
- * Several processes use the same sessions, touch them, save to them and end them. What has ended
- * stays ended for everybody, and a session that nobody touches is gone when its time is over.
+ * Several processes use, touch, save and end the same sessions. An ended session stays ended for
+ * every process, and a session that nobody touches ends when its time is over.
  */
 export const session: MakeScenario = (harness) => new SessionScenario(harness)
 
@@ -35,7 +35,7 @@ class SessionScenario implements RecipeScenario {
   check(): void {}
 
   healed(): void {
-    // Nobody touches anything any more: in the end all must be gone, and known to be.
+    // Nobody touches a session any more: in the end all must be gone, and known to be gone.
     this.#harness.world.after(TTL_MS * 3, () => this.#lookForRest())
   }
 
