@@ -56,7 +56,7 @@ export interface ServerOptions {
   readonly openWithoutAccessTokens?: boolean | undefined
   /** @deprecated Use `openWithoutAccessTokens`. */
   readonly openWithoutTokens?: boolean | undefined
-  /** FairScheduler on TLS. With `ca`, clients need a certificate signed by it. */
+  /** Serves over TLS. With `ca`, clients need a certificate signed by it. */
   readonly tls?: ServerTls | undefined
   /**
    * Lets this server run the health checks of registered instances. One server per store runs them

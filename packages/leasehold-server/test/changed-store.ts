@@ -1,6 +1,9 @@
 import type { LeaseStore } from 'leasehold/port'
 
-/** The same store, but for some of its methods. */
+/**
+ * The same store, with some of its methods replaced. Unlike `delegate`, a test may change them later,
+ * and `this` in them is the original store.
+ */
 export function changedStore(store: LeaseStore, changes: Partial<LeaseStore>): LeaseStore {
   return new Proxy(store, {
     get: (target, name) => {
@@ -10,7 +13,7 @@ export function changedStore(store: LeaseStore, changes: Partial<LeaseStore>): L
   })
 }
 
-/** Something that waits until it is let go. */
+/** A wait that ends when the test opens it. */
 export class Gate {
   open!: () => void
   readonly opened = new Promise<void>((resolve) => {

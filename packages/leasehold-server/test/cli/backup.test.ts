@@ -16,6 +16,14 @@ async function hold(store: LeaseStore, key: string) {
   return granted
 }
 
+async function storeWithAccessToken() {
+  const root = await place.folder()
+  const data = join(root, 'data')
+  const token = ['access-token', 'create', 'a', '--right', 'all:']
+  await runLeasehold([...token, '--store', `file:${data}`])
+  return { root, data }
+}
+
 describe('leasehold backup and restore', () => {
   it('bring back what was held, from a server under load, and never give a token twice', async () => {
     const root = await place.folder()
@@ -73,17 +81,7 @@ describe('leasehold backup and restore', () => {
   }, 90_000)
 
   it('leave alone what is there already, and leave nothing half made behind', async () => {
-    const root = await place.folder()
-    const data = join(root, 'data')
-    await runLeasehold([
-      'access-token',
-      'create',
-      'a',
-      '--right',
-      'all:',
-      '--store',
-      `file:${data}`,
-    ])
+    const { root, data } = await storeWithAccessToken()
     const taken = await runLeasehold(['restore', data, '--store', `file:${data}`])
     expect(taken).toMatchObject({
       code: 1,
@@ -100,17 +98,7 @@ describe('leasehold backup and restore', () => {
   })
 
   it('take the highest token from whoever knows it', async () => {
-    const root = await place.folder()
-    const data = join(root, 'data')
-    await runLeasehold([
-      'access-token',
-      'create',
-      'a',
-      '--right',
-      'all:',
-      '--store',
-      `file:${data}`,
-    ])
+    const { root, data } = await storeWithAccessToken()
     const above = 8_000_000_000_000_000
     const to = `file:${join(root, 'to')}`
     const ran = await runLeasehold([
@@ -169,17 +157,7 @@ describe('leasehold backup and restore', () => {
   }, 90_000)
 
   it('do not wait for a key of lease secrets that is no file', async () => {
-    const root = await place.folder()
-    const data = join(root, 'data')
-    await runLeasehold([
-      'access-token',
-      'create',
-      'a',
-      '--right',
-      'all:',
-      '--store',
-      `file:${data}`,
-    ])
+    const { root, data } = await storeWithAccessToken()
     rmSync(join(data, 'secrets.key'), { force: true })
     execFileSync('mkfifo', [join(data, 'secrets.key')])
     const ran = await runLeasehold(['backup', join(root, 'copy'), '--store', `file:${data}`])
