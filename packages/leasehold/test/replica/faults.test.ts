@@ -130,7 +130,10 @@ describe('a replica that is disconnected from its log', () => {
     const settled = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
     // The writer removes it, and trims the log until the outcome of its entry cannot be known.
     await clock.advance(4000)
-    for (let at = 0; at < 60; at++) await hold(writer, `key-${at}`)
+    for (let at = 0; at < 60; at++) {
+      await hold(writer, `key-${at}`)
+      await clock.advance(0)
+    }
     log.isCut = false
     log.faults.splice(0)
     await clock.advance(2000)
