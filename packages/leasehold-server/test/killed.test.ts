@@ -4,7 +4,7 @@ import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
 import { Place } from './server-process.ts'
 
-const KILLS = 50
+const KILLS = 30
 /** Changes that are answered before the server is killed again. */
 const BETWEEN = 100
 const CLIENTS = 3
@@ -76,7 +76,7 @@ async function work(store: LeaseStore, name: string, answered: Answered, signal:
   }
 }
 
-describe('a server that is killed 50 times under load', () => {
+describe('a server that is killed 30 times under load', () => {
   it('loses nothing that it has answered, repeats no token, and its clients carry on', async () => {
     const server = await place.server()
     const stores = await Promise.all(
