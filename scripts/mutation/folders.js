@@ -59,7 +59,7 @@ export const FOLDERS = {
   recipes: {
     sources: [`${LIBRARY}/src/recipes/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{arguments,json,refusals,pause,inner-lock,lock,lock-stores,adaptive-memory,adaptive}.test.ts`,
+      `${LIBRARY}/test/recipes/{arguments,json,refusals,sleep,inner-lock,lock,lock-stores,adaptive-memory,adaptive}.test.ts`,
     ],
   },
   cache: {
@@ -71,21 +71,21 @@ export const FOLDERS = {
   election: {
     sources: [`${LIBRARY}/src/recipes/election/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{election-line,election-campaign,election-stepping-down,election,election-stores,leftovers,election-schedules}.test.ts`,
+      `${LIBRARY}/test/recipes/{election-candidate-queue,election-campaign,election-step-down,election,election-stores,leftovers,election-schedules}.test.ts`,
     ],
   },
   pool: {
     sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/pool-{definition,usage,order,standing,publication,permit,notice,waiting,turn}.test.ts`,
-      `${LIBRARY}/test/recipes/pool-{books,use,waits,status,asked-back,stores,permits,faults}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{definition,usage,order,snapshot,publication,permit,preemption-request,pending-request,schedule}.test.ts`,
+      `${LIBRARY}/test/recipes/pool-{usage-records,use,waits,status,preemption,stores,permits,faults}.test.ts`,
       `${LIBRARY}/test/recipes/{leftovers,adaptive}.test.ts`,
     ],
   },
   registry: {
     sources: [`${LIBRARY}/src/recipes/registry/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,lapsed,unseen,presence,coming-back,results,checker,rounds,checked,nodes,brake,checks,pick}.test.ts`,
+      `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,lapsed,unseen,presence,return,health-results,checker,check-schedule,checked,nodes,brake,checks,pick}.test.ts`,
       `${LIBRARY}/test/recipes/registry{,-stores,-checks-stores,-many-nodes}.test.ts`,
       `${LIBRARY}/test/recipes/leftovers.test.ts`,
     ],

@@ -28,7 +28,7 @@ export const IN_RECIPES: readonly Mutant[] = [
     'pool',
     mutant(
       'who was served stays in line',
-      'recipes/pool/waiting.js',
+      'recipes/pool/pending-request.js',
       'void this.#place?.[Symbol.asyncDispose]();',
       ';',
     ),
@@ -37,7 +37,7 @@ export const IN_RECIPES: readonly Mutant[] = [
     'registry',
     mutant(
       'an instance that was lost does not come back',
-      'recipes/registry/presence.js',
+      'recipes/registry/registration/presence.js',
       'this.#timer = clock.timer(clock.now() + rest, () => void this.#return());',
       ';',
     ),

@@ -58,6 +58,7 @@ export {
   type Timer,
   type Token,
 } from './port/index.ts'
+/** @deprecated Use `CheckChange` and `InstanceUpdate`. */
 export type {
   Adaptive,
   Attribute,
@@ -66,10 +67,11 @@ export type {
   CacheOptions,
   CampaignOptions,
   Change,
+  CheckChange,
+  CheckChange as CheckNews,
   Checker,
   CheckerEvents,
   CheckerOptions,
-  CheckNews,
   CheckPolicy,
   CheckSpec,
   CheckStatus,
@@ -85,8 +87,9 @@ export type {
   Forecast,
   HandOver,
   Instance,
-  InstanceNews,
   InstanceSpec,
+  InstanceUpdate,
+  InstanceUpdate as InstanceNews,
   KnownSession,
   Leader,
   LeadOptions,

@@ -6,8 +6,8 @@ import {
   type HoldTimes,
   keysOf,
   type PoolStatus,
+  poolSnapshot,
   poolStatusOf,
-  standingOf,
   type TtlChoice,
 } from './recipes.ts'
 
@@ -48,16 +48,16 @@ export function poolOf(
   const definition = definitionFrom(mirror.keys.get(keys.definition)?.claims[0]?.value)
   if (definition === undefined) return undefined
   const view = viewOf(mirror, keys.prefix)
-  const standing = standingOf(view as never, name, keys, definition)
+  const snapshot = poolSnapshot(view as never, name, keys, definition)
   const untils = new Map<string, number>()
-  for (const permit of standing.occupants) {
+  for (const permit of snapshot.occupants) {
     const [key] = permit.keys
     const lease = key === undefined ? undefined : mirror.keys.get(key)?.claims[0]?.lease
     const until = lease === undefined ? undefined : untilOf(lease)
     if (key !== undefined && until !== undefined) untils.set(key, until)
   }
-  const status = poolStatusOf(standing, view as never, keys.notice, now, untils)
-  return { ...status, name, kinds: kindsOf(standing.books) }
+  const status = poolStatusOf(snapshot, view as never, keys.notice, now, untils)
+  return { ...status, name, kinds: kindsOf(snapshot.records) }
 }
 
 /** The part of a client's view that the pool functions use. */
@@ -68,9 +68,9 @@ function viewOf(mirror: Mirror, prefix: string) {
   return { places, keys: () => notices, age: () => 0 }
 }
 
-function kindsOf(books: readonly { readonly kinds: Readonly<Record<string, HoldTimes>> }[]) {
+function kindsOf(records: readonly { readonly kinds: Readonly<Record<string, HoldTimes>> }[]) {
   const all = new Map<string, Record<number, number>>()
-  for (const { kinds } of books) {
+  for (const { kinds } of records) {
     for (const [kind, times] of Object.entries(kinds)) {
       const sum = all.get(kind) ?? {}
       for (const [bucket, count] of Object.entries(times)) {

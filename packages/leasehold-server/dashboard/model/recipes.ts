@@ -8,19 +8,19 @@ export {
   type Candidate,
   candidateOf,
   leaderOf,
-} from '../../../leasehold/src/recipes/election/line.ts'
-export { definitionFrom } from '../../../leasehold/src/recipes/pool/definition.ts'
-export { expectation } from '../../../leasehold/src/recipes/pool/hold-times.ts'
-export { keysOf, standingOf } from '../../../leasehold/src/recipes/pool/standing.ts'
+} from '../../../leasehold/src/recipes/election/candidate-queue.ts'
+export { definitionFrom } from '../../../leasehold/src/recipes/pool/definition/definition.ts'
+export { keysOf, poolSnapshot } from '../../../leasehold/src/recipes/pool/pool-snapshot.ts'
 export {
   type PoolStatus,
   statusOf as poolStatusOf,
 } from '../../../leasehold/src/recipes/pool/status.ts'
-export type { HoldTimes } from '../../../leasehold/src/recipes/pool/usage.ts'
+export { expectation } from '../../../leasehold/src/recipes/pool/usage/hold-times.ts'
+export type { HoldTimes } from '../../../leasehold/src/recipes/pool/usage/usage.ts'
 export {
   type Description,
   parseDescription,
-} from '../../../leasehold/src/recipes/registry/description.ts'
+} from '../../../leasehold/src/recipes/registry/instance/description.ts'
 export {
   healthKey,
   type Instance,
@@ -28,5 +28,5 @@ export {
   newestHealth,
   partsOfKey,
   type Status,
-} from '../../../leasehold/src/recipes/registry/instance.ts'
+} from '../../../leasehold/src/recipes/registry/instance/instance.ts'
 export { decode, type SessionRecord } from '../../../leasehold/src/recipes/session/record.ts'

@@ -90,7 +90,7 @@ interface Claims {
 }
 
 function claimsOf(mirror: Mirror, { name: pool, resources }: PoolView): Claims {
-  const line = mirror.keys.get(keysOf(pool).line)?.claims ?? []
+  const line = mirror.keys.get(keysOf(pool).queue)?.claims ?? []
   return {
     on: new Map(resources.map(({ name }) => [name, claimsOn(mirror, pool, name)])),
     line: new Map(line.map(({ token, lease }) => [token, lease])),
@@ -184,7 +184,7 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
             <th scope="col">Tenant</th>
             <th scope="col">Holds</th>
             <th scope="col">Guaranteed</th>
-            <th scope="col">Waiting</th>
+            <th scope="col">PendingRequest</th>
             <th scope="col">Used lately</th>
           </tr>
         </thead>

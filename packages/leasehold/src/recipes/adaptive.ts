@@ -11,7 +11,7 @@ import {
   type Timer,
   type Token,
 } from '../port/index.ts'
-import { encodedPart, textOf } from './arguments.ts'
+import { encodedPart, stringOf } from './arguments.ts'
 
 /** Options whose ttl may be left to what was learnt: `ttl: 'adaptive'`, with a `kind`. */
 export type Learning<Options> = Omit<Options, 'ttl' | 'kind'> & {
@@ -86,7 +86,7 @@ export class Adaptive {
   }
 
   async #memory(kind: string): Promise<KindMemory> {
-    textOf('kind', kind, KIND_LENGTH_MAX)
+    stringOf('kind', kind, KIND_LENGTH_MAX)
     let memory = this.#kinds.get(kind)
     if (memory === undefined) {
       if (this.#kinds.size >= KINDS_MAX) {

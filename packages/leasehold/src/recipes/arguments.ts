@@ -11,7 +11,7 @@ const CONTROL = /\p{Cc}/u
 
 /** A name that becomes a part of a key as it is: a slash would make it two parts. */
 export function keyPart(name: string, value: unknown): string {
-  const text = textOf(name, value, NAME_MAX)
+  const text = stringOf(name, value, NAME_MAX)
   if (!/[\s/]/.test(text)) return text
   throw invalid(`${name} is ${show(text)}: it must have no slash and no space`)
 }
@@ -24,7 +24,7 @@ export function encodedPart(name: string, value: unknown): string {
   throw invalid(`${name} is ${show(value)}: it must be a text that is not empty`)
 }
 
-export function textOf(name: string, value: unknown, max: number): string {
+export function stringOf(name: string, value: unknown, max: number): string {
   if (typeof value !== 'string' || value === '') {
     throw invalid(`${name} is ${show(value)}: give a text of 1 to ${max} characters`)
   }
@@ -44,7 +44,7 @@ export function namesOf(name: string, value: unknown): readonly string[] {
   if (value.length > LIST_MAX) {
     throw invalid(`${name} has ${value.length} entries: at most ${LIST_MAX} are allowed`)
   }
-  return [...new Set(value.map((entry) => textOf(`an entry of ${name}`, entry, NAME_MAX)))]
+  return [...new Set(value.map((entry) => stringOf(`an entry of ${name}`, entry, NAME_MAX)))]
 }
 
 export function recordOf(
@@ -60,8 +60,8 @@ export function recordOf(
   // By way of entries, so that a name such as __proto__ is a name like any other.
   return Object.fromEntries(
     entries.map(([key, text]) => [
-      textOf(`a name in ${name}`, key, NAME_MAX),
-      text === '' ? '' : textOf(`${name}.${key}`, text, max),
+      stringOf(`a name in ${name}`, key, NAME_MAX),
+      text === '' ? '' : stringOf(`${name}.${key}`, text, max),
     ]),
   )
 }
@@ -74,7 +74,7 @@ export function objectOf(name: string, value: unknown): Readonly<Record<string, 
 }
 
 /** The options of a call that waits: an object, with an AbortSignal if any. */
-export function checkWaiting(options: { readonly signal?: AbortSignal | undefined }): void {
+export function checkWaitOptions(options: { readonly signal?: AbortSignal | undefined }): void {
   const { signal } = objectOf('options', options)
   if (signal === undefined || (typeof signal === 'object' && signal && 'aborted' in signal)) return
   throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
@@ -96,7 +96,7 @@ export function countOf(name: string, value: unknown, min: number, max: number):
 }
 
 /** A duration within bounds, both of them allowed; they are named as they stand in the message. */
-export function spanOf(name: string, value: unknown, min: Duration, max: Duration): number {
+export function durationOf(name: string, value: unknown, min: Duration, max: Duration): number {
   const ms = milliseconds(value as Duration, name)
   if (ms >= milliseconds(min, name) && ms <= milliseconds(max, name)) return ms
   throw invalid(`${name} is ${show(value)}: it must be from ${min} to ${max}`)

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
-  checkWaiting,
+  checkWaitOptions,
   countOf,
+  durationOf,
   encodedPart,
   functionOf,
   keyPart,
@@ -11,8 +12,7 @@ import {
   objectOf,
   oneOf,
   recordOf,
-  spanOf,
-  textOf,
+  stringOf,
 } from '../../src/recipes/arguments.ts'
 
 const LONG = 'x'.repeat(NAME_MAX)
@@ -67,14 +67,14 @@ describe('a string that is encoded as part of a key', () => {
 
 describe('a string', () => {
   it('may be as long as allowed, and no longer', () => {
-    expect(textOf('note', 'abc', 3)).toBe('abc')
-    expect(refusalOf(() => textOf('note', 'abcd', 3))).toBe(
+    expect(stringOf('note', 'abc', 3)).toBe('abc')
+    expect(refusalOf(() => stringOf('note', 'abcd', 3))).toBe(
       'note has 4 characters: at most 3 are allowed',
     )
   })
 
   it('may have spaces', () => {
-    expect(textOf('note', 'a b', 3)).toBe('a b')
+    expect(stringOf('note', 'a b', 3)).toBe('a b')
   })
 })
 
@@ -155,7 +155,7 @@ describe('an object', () => {
 
 describe('the options of a call that waits', () => {
   it.each([{}, { signal: undefined }, { signal: AbortSignal.abort() }])('may be %j', (options) => {
-    expect(() => checkWaiting(options)).not.toThrow()
+    expect(() => checkWaitOptions(options)).not.toThrow()
   })
 
   it.each([
@@ -164,7 +164,7 @@ describe('the options of a call that waits', () => {
     [{ signal: {} }, 'signal is an object: it must be an AbortSignal'],
     [null, 'options is null: it must be an object'],
   ])('must not be %j', (options, message) => {
-    expect(refusalOf(() => checkWaiting(options as never))).toBe(message)
+    expect(refusalOf(() => checkWaitOptions(options as never))).toBe(message)
   })
 })
 
@@ -207,17 +207,17 @@ describe('a duration', () => {
     [1500, 1500],
     ['2s', 2000],
   ])('may be %j, its bounds included', (value, ms) => {
-    expect(spanOf('every', value, '1s', '2s')).toBe(ms)
+    expect(durationOf('every', value, '1s', '2s')).toBe(ms)
   })
 
   it.each([999, 2001])('must not be %j', (value) => {
-    expect(refusalOf(() => spanOf('every', value, '1s', '2s'))).toBe(
+    expect(refusalOf(() => durationOf('every', value, '1s', '2s'))).toBe(
       `every is ${value}: it must be from 1s to 2s`,
     )
   })
 
   it('is named if it is no duration at all', () => {
-    expect(refusalOf(() => spanOf('every', 'soon', '1s', '2s'))).toContain('every')
+    expect(refusalOf(() => durationOf('every', 'soon', '1s', '2s'))).toContain('every')
   })
 })
 

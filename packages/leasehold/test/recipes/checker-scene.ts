@@ -1,6 +1,6 @@
 import {
+  type CheckChange,
   type CheckerOptions,
-  type CheckNews,
   Leasehold,
   type Probe,
   type RegisterOptions,
@@ -20,7 +20,7 @@ export async function scene(chance = 0.5) {
   const line = new FaultyStore(store, clock)
   const far = await Leasehold.open(line, { clock, holder: 'checker', random, callTimeout: '1s' })
   const { registry } = await Leasehold.open(store, { clock, holder: 'near' })
-  const news: CheckNews[] = []
+  const news: CheckChange[] = []
   const looks: [host: string, time: number][] = []
   let result: (host: string) => ReturnType<Probe> = async () => OK
   const checking = (options: CheckerOptions = {}) => {

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { LeaseholdError, type RecipeNews, type Term } from '../../src/index.ts'
-import { KEY, leading, place } from './election-place.ts'
+import { KEY, leading, place } from './election-clients.ts'
 
 const caught = (error: unknown) => error
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type ElectionOptions, LeaseholdError, type Term } from '../../src/index.ts'
-import { KEY, leading, place } from './election-place.ts'
+import { KEY, leading, place } from './election-clients.ts'
 
 describe('a leader whose store fails', () => {
   it('is told before its ttl is over when the store freezes', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/index.ts'
 import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
-import { Results } from '../../src/recipes/registry/results.ts'
+import { HealthResults } from '../../src/recipes/registry/checker/health-results.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
@@ -44,11 +44,11 @@ function world(): World {
 }
 
 const GPU = { resources: [{ name: 'gpu' }] }
-/** More than there may be books. */
+/** More than there may be records. */
 const CLIENTS = 100
 
 describe.each(ENDS)('a client that %s', (end) => {
-  it('leaves a bounded number of books of a pool, each with a claim', async () => {
+  it('leaves a bounded number of records of a pool, each with a claim', async () => {
     const { clock, store, run } = world()
     for (let at = 0; at < CLIENTS; at++) {
       await run(async (leasehold) => {
@@ -58,11 +58,11 @@ describe.each(ENDS)('a client that %s', (end) => {
       }, end)
     }
     await clock.advance(MINUTE)
-    // The definition, and the books.
+    // The definition, and the records.
     expect(await leasesIn(store)).toEqual({ all: 1 + 8, empty: 0 })
   })
 
-  it('leaves a bounded number of books, though it had not returned its permit', async () => {
+  it('leaves a bounded number of records, though it had not returned its permit', async () => {
     const { clock, store, run } = world()
     const resources = Array.from({ length: CLIENTS }, (_, at) => ({ name: `gpu-${at}` }))
     for (let at = 0; at < CLIENTS; at++) {
@@ -193,7 +193,7 @@ describe('a checker whose results the store refuses', () => {
         throw new LeaseholdError(code, 'not here')
       }
       const client = new Client(changedStore(store, { claim }), { clock })
-      const results = new Results(client, () => {})
+      const results = new HealthResults(client, () => {})
       results.set('key', 'text')
       await clock.advance(MINUTE)
       expect((await leasesIn(store)).all).toBe(1)

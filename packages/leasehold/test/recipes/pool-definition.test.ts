@@ -1,24 +1,29 @@
 import { describe, expect, it } from 'vitest'
 import {
   definitionFrom,
+  definitionJson,
   definitionOf,
   type PoolDefinition,
-  textOf,
   unitsOf,
   weightOf,
-} from '../../src/recipes/pool/definition.ts'
-import { askedFrom, noticeFrom } from '../../src/recipes/pool/notice.ts'
+} from '../../src/recipes/pool/definition/definition.ts'
 import {
-  lineText,
-  permitText,
-  permittedFrom,
-  queuedFrom,
+  conditionsOf,
+  conditionText,
+  meets,
+  type Where,
+} from '../../src/recipes/pool/definition/where.ts'
+import { keysOf } from '../../src/recipes/pool/pool-snapshot.ts'
+import { noticeFrom, preemptedFrom } from '../../src/recipes/pool/preemption-request.ts'
+import {
+  permitJson,
   requestOf,
+  storedPermit,
+  storedWaiter,
   type TakeOptions,
+  waiterJson,
 } from '../../src/recipes/pool/request.ts'
-import { bookFrom, keysOf } from '../../src/recipes/pool/standing.ts'
-import { EMPTY_BOOK } from '../../src/recipes/pool/usage.ts'
-import { conditionsOf, conditionText, meets, type Where } from '../../src/recipes/pool/where.ts'
+import { EMPTY_RECORD, usageRecordFrom } from '../../src/recipes/pool/usage/usage.ts'
 
 const invalid = (message: RegExp) =>
   expect.objectContaining({ code: 'invalid-argument', message: expect.stringMatching(message) })
@@ -50,7 +55,7 @@ describe('the definition of a pool', () => {
       tenants: { a: { weight: 1 }, b: { weight: 2 } },
       resources: [{ model: 'H100', memory: 80, shares: 4, name: 'gpu' }],
     })
-    expect(textOf(other)).toBe(textOf(one))
+    expect(definitionJson(other)).toBe(definitionJson(one))
     expect(one).toEqual({
       resources: [{ name: 'gpu', shares: 4, attributes: { memory: 80, model: 'H100' } }],
       tenants: { a: 1, b: 2 },
@@ -58,7 +63,7 @@ describe('the definition of a pool', () => {
       notice: 5000,
       maxHold: 7200_000,
     })
-    expect(definitionFrom(textOf(one))).toEqual(one)
+    expect(definitionFrom(definitionJson(one))).toEqual(one)
   })
 
   it('counts a tenant of whom nothing is said as one', () => {
@@ -118,8 +123,8 @@ describe('the definition of a pool', () => {
     const heaviest = { a: { weight: 1e6 } }
     expect(definitionOf({ resources: [largest], tenants: heaviest }).tenants).toEqual({ a: 1e6 })
     const about = (length: number) => ({ resources: [{ ...GPU, about: 'x'.repeat(length) }] })
-    const rest = textOf(definitionOf(about(0))).length
-    expect(textOf(definitionOf(about(60_000 - rest)))).toHaveLength(60_000)
+    const rest = definitionJson(definitionOf(about(0))).length
+    expect(definitionJson(definitionOf(about(60_000 - rest)))).toHaveLength(60_000)
     expect(() => definitionOf(about(60_001 - rest))).toThrow(invalid(/60001 characters/))
   })
 
@@ -137,8 +142,8 @@ describe('the definition of a pool', () => {
     expect(keysOf('p')).toEqual({
       prefix: 'pool/p/',
       definition: 'pool/p/definition',
-      line: 'pool/p/line',
-      books: 'pool/p/books',
+      queue: 'pool/p/line',
+      records: 'pool/p/books',
       notice: 'pool/p/notice/',
     })
   })
@@ -316,16 +321,16 @@ describe('what stands in the store', () => {
   it('is read as it was written: a place in line, and a permit', () => {
     const { tenant, kind, count, shares, priority, where, booked } = request
     const common = { token: 5, holder: 'h', since: 7, tenant, kind, priority, booked }
-    const queued = queuedFrom({ ...place, value: lineText(request) })
+    const queued = storedWaiter({ ...place, value: waiterJson(request) })
     expect(queued).toEqual({ ...common, count, shares, where })
-    const permit = permittedFrom({ ...place, value: permitText(request, 9) }, ['key'], 0.5)
-    expect(permit).toEqual({ ...common, keys: ['key'], cost: 0.5, preemptible: true, line: 9 })
+    const permit = storedPermit({ ...place, value: permitJson(request, 9) }, ['key'], 0.5)
+    expect(permit).toEqual({ ...common, keys: ['key'], cost: 0.5, preemptible: true, waiter: 9 })
   })
 
   it.each([undefined, '', 'no JSON', 'null', '5', '{}', '{"tenant":5}'])(
     'is no place in line where it cannot be read: %j',
     (value) => {
-      expect(queuedFrom({ ...place, value })).toBeUndefined()
+      expect(storedWaiter({ ...place, value })).toBeUndefined()
     },
   )
 
@@ -342,15 +347,15 @@ describe('what stands in the store', () => {
     const value = JSON.stringify({ ...odd, booked: 'f', preemptible: 1 })
     const common = { token: 5, holder: 'h', since: 7, tenant: 't', kind: 'work' }
     const none = { ...common, priority: 0, booked: 0 }
-    expect(queuedFrom({ ...place, value })).toEqual({
+    expect(storedWaiter({ ...place, value })).toEqual({
       ...none,
       count: 1,
       shares: undefined,
       where: [],
     })
-    const rest = { keys: ['key'], cost: 1, preemptible: false, line: undefined }
-    expect(permittedFrom({ ...place, value }, ['key'], 1)).toEqual({ ...none, ...rest })
-    const unknown = permittedFrom({ ...place, value: 'strange' }, ['key'], 1)
+    const rest = { keys: ['key'], cost: 1, preemptible: false, waiter: undefined }
+    expect(storedPermit({ ...place, value }, ['key'], 1)).toEqual({ ...none, ...rest })
+    const unknown = storedPermit({ ...place, value: 'strange' }, ['key'], 1)
     expect(unknown).toEqual({ ...none, ...rest, tenant: '' })
   })
 
@@ -364,21 +369,21 @@ describe('what stands in the store', () => {
       keys: ['key'],
     })
     expect(noticeFrom('h', value)).toEqual({ by: 'h', tenant: 't', priority: 5, period: 300 })
-    expect(askedFrom(value)).toEqual({ permit: 1, line: 2, keys: ['key'] })
+    expect(preemptedFrom(value)).toEqual({ permit: 1, waiter: 2, keys: ['key'] })
     for (const text of [undefined, 'strange', '5', 'null']) {
-      expect([noticeFrom('h', text), askedFrom(text)]).toEqual([undefined, undefined])
+      expect([noticeFrom('h', text), preemptedFrom(text)]).toEqual([undefined, undefined])
     }
     for (const part of [{ permit: 'x' }, { line: 'x' }, { keys: 'x' }]) {
       const odd = JSON.stringify({ permit: 1, line: 2, keys: [], ...part })
-      expect(askedFrom(odd)).toBeUndefined()
+      expect(preemptedFrom(odd)).toBeUndefined()
     }
   })
 
-  it('is an empty book where it cannot be read', () => {
+  it('is an empty record where it cannot be read', () => {
     for (const text of [undefined, 'strange', 'null', '{}']) {
-      expect(bookFrom(text)).toEqual(EMPTY_BOOK)
+      expect(usageRecordFrom(text)).toEqual(EMPTY_RECORD)
     }
     const accounts = { t: { used: 1, at: 2 } }
-    expect(bookFrom(JSON.stringify({ accounts }))).toEqual({ accounts, open: [], kinds: {} })
+    expect(usageRecordFrom(JSON.stringify({ accounts }))).toEqual({ accounts, open: [], kinds: {} })
   })
 })

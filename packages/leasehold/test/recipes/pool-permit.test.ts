@@ -23,14 +23,14 @@ function scene(read: (query: unknown) => Promise<unknown>) {
     client: { now: () => clock.now(), store: { read } },
     halfLife: 1000,
     ended: () => {},
-    books: {
+    records: {
       opened: ({ since }: { since: number }) => opened.push({ since }),
       closed: async ({ since }: { since: number }, kind: string | undefined) =>
         void closed.push({ since, kind }),
     },
   }
   const request = requestOf({ tenant: 't', kind: 'work' })
-  const taken = { hold, request, line: undefined, resources: ['g'], cost: 1 }
+  const taken = { hold, request, waiter: undefined, resources: ['g'], cost: 1 }
   const permit = new HeldPermit(office as never, taken as never)
   return { clock, stop, hold, permit, opened, closed }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LeaseholdError } from '../../src/index.ts'
-import { definitionOf, textOf } from '../../src/recipes/pool/definition.ts'
-import { Publication } from '../../src/recipes/pool/publication.ts'
+import { definitionJson, definitionOf } from '../../src/recipes/pool/definition/definition.ts'
+import { Publication } from '../../src/recipes/pool/definition/publication.ts'
 
 const ONE = definitionOf({ resources: [{ name: 'a' }] })
 const TWO = { resources: [{ name: 'a' }, { name: 'b' }] }
@@ -30,7 +30,7 @@ describe('the definition that is published', () => {
     const { publication } = scene({})
     publication.seen({ holders: () => [] } as never)
     expect(publication.known).toBeUndefined()
-    publication.seen({ holders: () => [{ value: textOf(ONE) }] } as never)
+    publication.seen({ holders: () => [{ value: definitionJson(ONE) }] } as never)
     publication.seen({ holders: () => [] } as never)
     expect(publication.known).toEqual(ONE)
   })
@@ -47,7 +47,10 @@ describe('the definition that is published', () => {
   })
 
   it('is taken for its own if the same is there', async () => {
-    const { publication } = scene({ outcome: 'busy', ahead: [{ first: { value: textOf(ONE) } }] })
+    const { publication } = scene({
+      outcome: 'busy',
+      ahead: [{ first: { value: definitionJson(ONE) } }],
+    })
     publication.want(ONE)
     await publication.ready()
     expect(publication.known).toEqual(ONE)

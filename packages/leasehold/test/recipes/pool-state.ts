@@ -1,6 +1,6 @@
-import { definitionOf, type PoolDefinition } from '../../src/recipes/pool/definition.ts'
-import type { Waiter } from '../../src/recipes/pool/turn.ts'
-import type { Book } from '../../src/recipes/pool/usage.ts'
+import { definitionOf, type PoolDefinition } from '../../src/recipes/pool/definition/definition.ts'
+import type { Waiter } from '../../src/recipes/pool/schedule/schedule.ts'
+import type { UsageRecord } from '../../src/recipes/pool/usage/usage.ts'
 
 export const HOUR = 3600_000
 
@@ -29,7 +29,7 @@ export const permit = (token: number, tenant: string, keys: string[], more: obje
 })
 
 /** The pool `p` with two resources, or those that are given. */
-export function standing(
+export function poolState(
   waiters: readonly ReturnType<typeof waiter>[],
   occupants: readonly ReturnType<typeof permit>[] = [],
   more: Partial<PoolDefinition> = {},
@@ -38,5 +38,5 @@ export function standing(
   const resources = [{ name: 'g0' }, { name: 'g1' }]
   const definition = definitionOf({ resources, ...more })
   const used = new Map(Object.entries(usage))
-  return { pool: 'p', definition, waiters, occupants, usage: used, books: [] as Book[] }
+  return { pool: 'p', definition, waiters, occupants, usage: used, records: [] as UsageRecord[] }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Permit, PoolStatus } from '../../src/index.ts'
-import { failing, gpus, place } from './pool-place.ts'
+import { failing, gpus, place } from './pool-clients.ts'
 
 const HOUR = 3600_000
 

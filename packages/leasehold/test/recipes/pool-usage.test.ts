@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { expectedHold } from '../../src/recipes/pool/estimate.ts'
-import { added, expectation, observed } from '../../src/recipes/pool/hold-times.ts'
+import { expectedHold } from '../../src/recipes/pool/schedule/forecast.ts'
+import { added, expectation, observed } from '../../src/recipes/pool/usage/hold-times.ts'
 import {
   addTo,
-  type Book,
   charge,
   decayed,
-  EMPTY_BOOK,
+  EMPTY_RECORD,
   type Held,
   type HoldTimes,
+  type UsageRecord,
   usageOf,
-} from '../../src/recipes/pool/usage.ts'
+} from '../../src/recipes/pool/usage/usage.ts'
 import { HOUR } from './pool-state.ts'
 
 describe('what was used', () => {
@@ -47,14 +47,14 @@ describe('what was used', () => {
     expect(used(2000)).toBeCloseTo(2000, 2)
   })
 
-  it('is what all books say together, of what is open once, and as booked where it is gone', () => {
+  it('is what all records say together, of what is open once, and as booked where it is gone', () => {
     const open = { token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }
-    const books: Book[] = [
-      { ...EMPTY_BOOK, accounts: { t: { used: 5, at: 1000 }, u: { used: 7, at: 1000 } } },
-      { ...EMPTY_BOOK, accounts: { t: { used: 6, at: 1000 } }, open: [open] },
+    const records: UsageRecord[] = [
+      { ...EMPTY_RECORD, accounts: { t: { used: 5, at: 1000 }, u: { used: 7, at: 1000 } } },
+      { ...EMPTY_RECORD, accounts: { t: { used: 6, at: 1000 } }, open: [open] },
     ]
     const held: Held = { ...open, booked: 3000 }
-    const used = (...alive: Held[]) => usageOf(books, alive, 1000, 1e9)
+    const used = (...alive: Held[]) => usageOf(records, alive, 1000, 1e9)
     expect(used(held).get('t')).toBeCloseTo(3011, 1)
     expect(used().get('t')).toBeCloseTo(1011, 1)
     expect(used().get('u')).toBeCloseTo(7)
@@ -63,7 +63,7 @@ describe('what was used', () => {
 
   it('of a permit that is gone decays from when it would have been over', () => {
     const open = [{ token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }]
-    const later = usageOf([{ ...EMPTY_BOOK, open }], [], 2000, 1000).get('t')!
+    const later = usageOf([{ ...EMPTY_RECORD, open }], [], 2000, 1000).get('t')!
     expect(later).toBeCloseTo(charge(1, 1000, 1000) / 2)
   })
 })
@@ -120,13 +120,13 @@ describe('how long work is held', () => {
   })
 
   it('is believed when three were seen, by all processes together', () => {
-    const book = (kind: string, times: HoldTimes): Book => ({
-      ...EMPTY_BOOK,
+    const record = (kind: string, times: HoldTimes): UsageRecord => ({
+      ...EMPTY_RECORD,
       kinds: { [kind]: times },
     })
     const hour = expectation(seen(HOUR))!.rest
-    expect(expectedHold([book('k', seen(HOUR, HOUR)!)], 'k')).toBeUndefined()
-    const two = [book('k', seen(HOUR, HOUR)!), book('k', seen(HOUR)!)]
+    expect(expectedHold([record('k', seen(HOUR, HOUR)!)], 'k')).toBeUndefined()
+    const two = [record('k', seen(HOUR, HOUR)!), record('k', seen(HOUR)!)]
     expect(expectedHold(two, 'k')).toBeCloseTo(hour)
     expect(expectedHold(two, 'other')).toBeUndefined()
     expect(expectedHold(two, 'toString')).toBeUndefined()

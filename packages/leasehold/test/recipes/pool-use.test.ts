@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failing, gpus, place } from './pool-place.ts'
+import { failing, gpus, place } from './pool-clients.ts'
 
 const HOUR = 3600_000
 
@@ -49,7 +49,7 @@ describe('a permit', () => {
   })
 
   it('that is booked is booked for its whole ttl again when it is extended', async () => {
-    const { clock, store, open, books } = place()
+    const { clock, store, open, records } = place()
     const { leasehold, line } = await open('a')
     const resources = [{ name: 'gpu', shares: 2 }]
     const permit = await leasehold.pool('p', { resources }).take({ tenant: 't', ttl: '1h' })
@@ -61,7 +61,7 @@ describe('a permit', () => {
       const { claims } = await store.read({ key })
       expect(JSON.parse(claims[0]!.value!)).toMatchObject({ tenant: 't', booked: 1.5 * HOUR })
     }
-    expect((await books())[0]!.open).toMatchObject([
+    expect((await records())[0]!.open).toMatchObject([
       { token: permit.claimToken, booked: 1.5 * HOUR },
     ])
     await permit.release()
@@ -88,7 +88,7 @@ describe('a permit', () => {
   })
 
   it('with a grace lapses in an outage, and can be returned after it', async () => {
-    const { clock, store, open, books } = place()
+    const { clock, store, open, records } = place()
     const { leasehold, line } = await open('a')
     const options = { tenant: 't', kind: 'k', strategy: 'lock', ttl: '2s', grace: '1m' } as const
     const permit = await leasehold.pool('p', gpus(1)).take(options)
@@ -101,25 +101,25 @@ describe('a permit', () => {
     await clock.advance(5000)
     await released
     expect((await store.read({ key: 'pool/p/r/gpu-0' })).count).toBe(0)
-    const [book] = await books()
-    expect([book!.open, Object.keys(book!.accounts)]).toEqual([[], ['t']])
+    const [record] = await records()
+    expect([record!.open, Object.keys(record!.accounts)]).toEqual([[], ['t']])
   })
 
   it('is given back at the end of a block', async () => {
-    const { store, open, books } = place()
+    const { store, open, records } = place()
     const { leasehold } = await open('a')
     {
       await using permit = await leasehold.pool('p', gpus(1)).take({ tenant: 't' })
       expect(permit.held).toBe(true)
     }
     expect((await store.read({ key: 'pool/p/r/gpu-0' })).count).toBe(0)
-    expect((await books())[0]!.open).toEqual([])
+    expect((await records())[0]!.open).toEqual([])
   })
 })
 
 describe('the books', () => {
   it('say what is open, and what was used when it is not any more, before it is free', async () => {
-    const { clock, open, books } = place()
+    const { clock, open, records } = place()
     const { leasehold, line } = await open('a')
     const resources = [{ name: 'gpu', shares: 4 }]
     const pool = leasehold.pool('p', { resources })
@@ -127,25 +127,25 @@ describe('the books', () => {
     const since = clock.now()
     await clock.settle()
     const { claimToken: token } = permit
-    expect(await books()).toEqual([
+    expect(await records()).toEqual([
       { accounts: {}, kinds: {}, open: [{ token, tenant: 't', cost: 0.5, since, booked: HOUR }] },
     ])
     await clock.advance(60_000)
     const before = line.calls.length
     await permit.release()
     expect(line.calls.slice(before, before + 3)).toEqual(['update', 'renew', 'release'])
-    const [book] = await books()
-    expect(book!.open).toEqual([])
-    expect(book!.accounts['t']!.at).toBe(since + 60_000)
-    expect(book!.accounts['t']!.used / 30_000).toBeCloseTo(1, 2)
-    expect(Object.keys(book!.kinds)).toEqual(['k'])
+    const [record] = await records()
+    expect(record!.open).toEqual([])
+    expect(record!.accounts['t']!.at).toBe(since + 60_000)
+    expect(record!.accounts['t']!.used / 30_000).toBeCloseTo(1, 2)
+    expect(Object.keys(record!.kinds)).toEqual(['k'])
   })
 
   it.each([
     ['revoked', false],
     ['expired', true],
   ] as const)('learn from what was %s: %s', async (how, learns) => {
-    const { clock, store, open, books } = place()
+    const { clock, store, open, records } = place()
     const { leasehold } = await open('a')
     const permit = await leasehold.pool('p', gpus(1)).take({ tenant: 't', kind: 'k', ttl: '1m' })
     await clock.advance(1000)
@@ -153,13 +153,13 @@ describe('the books', () => {
     else await clock.advance(120_000)
     await clock.advance(1000)
     expect(permit.held).toBe(false)
-    const [book] = await books()
-    expect(Object.keys(book!.accounts)).toEqual(['t'])
-    expect(Object.keys(book!.kinds)).toEqual(learns ? ['k'] : [])
+    const [record] = await records()
+    expect(Object.keys(record!.accounts)).toEqual(['t'])
+    expect(Object.keys(record!.kinds)).toEqual(learns ? ['k'] : [])
   })
 
   it('that cannot be written are told to the log, and written with what comes next', async () => {
-    const { clock, open, books } = place()
+    const { clock, open, records } = place()
     const { leasehold, line, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const first = await pool.take({ tenant: 'x', kind: 'one' })
@@ -168,22 +168,22 @@ describe('the books', () => {
     await first.release()
     expect(news.at(-1)).toMatchObject({
       recipe: 'pool',
-      event: 'books',
+      event: 'usage-record',
       key: 'pool/p/books',
       level: 'warn',
     })
     line.fault = () => undefined
-    expect(Object.keys((await books())[0]!.accounts)).toEqual([])
+    expect(Object.keys((await records())[0]!.accounts)).toEqual([])
     const second = await pool.take({ tenant: 'y', kind: 'two' })
     await clock.advance(1000)
     await second.release()
-    const [book] = await books()
-    expect(Object.keys(book!.accounts).sort()).toEqual(['x', 'y'])
-    expect(Object.keys(book!.kinds).sort()).toEqual(['one', 'two'])
+    const [record] = await records()
+    expect(Object.keys(record!.accounts).sort()).toEqual(['x', 'y'])
+    expect(Object.keys(record!.kinds).sort()).toEqual(['one', 'two'])
   })
 
   it('are begun anew where they were taken over, without what was taken over', async () => {
-    const { clock, store, open, books } = place()
+    const { clock, store, open, records } = place()
     const { leasehold, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const use = async (tenant: string) => {
@@ -195,8 +195,8 @@ describe('the books', () => {
     const { claims } = await store.read({ key: 'pool/p/books' })
     await store.revoke({ target: { lease: claims[0]!.lease } })
     await use('y')
-    expect((await books()).map(({ accounts }) => Object.keys(accounts))).toEqual([['y']])
-    expect(news.filter(({ event }) => event === 'books')).toEqual([])
+    expect((await records()).map(({ accounts }) => Object.keys(accounts))).toEqual([['y']])
+    expect(news.filter(({ event }) => event === 'usage-record')).toEqual([])
   })
 
   it('are not missed when the client is closed', async () => {

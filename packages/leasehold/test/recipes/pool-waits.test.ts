@@ -2,9 +2,9 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/index.ts'
 import { LeaseholdError } from '../../src/index.ts'
+import { PendingRequest } from '../../src/recipes/pool/pending-request.ts'
 import { requestOf } from '../../src/recipes/pool/request.ts'
-import { Waiting } from '../../src/recipes/pool/waiting.ts'
-import { failing, gpus, place } from './pool-place.ts'
+import { failing, gpus, place } from './pool-clients.ts'
 
 const HOUR = 3600_000
 const DAY = 24 * HOUR
@@ -107,7 +107,7 @@ describe('a wait', () => {
     const room = { client: new Client(store, { clock }), name: 'p', left: () => {} }
     const request = requestOf({ tenant: 't', wait: '3d' })
     let outcome: unknown
-    new Waiting(room as never, request).outcome.catch((error: unknown) => {
+    new PendingRequest(room as never, request).outcome.catch((error: unknown) => {
       outcome = error
     })
     await clock.advance(3 * DAY - 1)

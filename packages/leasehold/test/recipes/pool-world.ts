@@ -2,18 +2,23 @@ import {
   type Definition,
   definitionOf,
   type PoolDefinition,
-} from '../../src/recipes/pool/definition.ts'
-import { forecast } from '../../src/recipes/pool/estimate.ts'
-import { observed } from '../../src/recipes/pool/hold-times.ts'
-import { costOf, type Occupant, turn, type Waiter } from '../../src/recipes/pool/turn.ts'
+} from '../../src/recipes/pool/definition/definition.ts'
+import { forecast } from '../../src/recipes/pool/schedule/forecast.ts'
+import {
+  costOf,
+  type Occupant,
+  schedule,
+  type Waiter,
+} from '../../src/recipes/pool/schedule/schedule.ts'
+import { observed } from '../../src/recipes/pool/usage/hold-times.ts'
 import {
   type Account,
   addTo,
   charge,
-  EMPTY_BOOK,
+  EMPTY_RECORD,
   type HoldTimes,
   usageOf,
-} from '../../src/recipes/pool/usage.ts'
+} from '../../src/recipes/pool/usage/usage.ts'
 import type { SeededRandom } from '../../src/testing/sim/index.ts'
 
 /** A request as a tenant of the simulated world makes it. */
@@ -39,7 +44,7 @@ interface Running extends Occupant {
   readonly ends: number
 }
 
-interface Queued extends Waiter {
+interface StoredWaiter extends Waiter {
   readonly kind: string
   foretold?: { readonly wait: number; readonly at: number }
   readonly job: Job
@@ -81,7 +86,7 @@ export class PoolWorld {
   readonly #work = new Map<string, number>()
   #now = 0
   #token = 0
-  #line: Queued[] = []
+  #line: StoredWaiter[] = []
   #running: Running[] = []
   #accounts: Record<string, Account> = {}
   #kinds: Record<string, HoldTimes> = {}
@@ -152,26 +157,26 @@ export class PoolWorld {
     }
   }
 
-  #standing() {
+  #snapshot() {
     const { definition } = this
-    const books = [{ ...EMPTY_BOOK, accounts: this.#accounts, kinds: this.#kinds }]
-    const usage = usageOf(books, this.#running, this.#now, definition.halfLife)
+    const records = [{ ...EMPTY_RECORD, accounts: this.#accounts, kinds: this.#kinds }]
+    const usage = usageOf(records, this.#running, this.#now, definition.halfLife)
     const [waiters, occupants] = [this.#line, this.#running]
-    return { pool: 'p', definition, waiters, occupants, usage, books }
+    return { pool: 'p', definition, waiters, occupants, usage, records }
   }
 
   /** Foretells how long one who waits will wait from now. */
   #foretell(): void {
     if (this.#line.length === 0) return
     const one = this.#random.pick(this.#line)
-    const told = forecast(this.#standing(), this.#now).get(one.token)
+    const told = forecast(this.#snapshot(), this.#now).get(one.token)
     if (told?.basis === 'observed') one.foretold ??= { wait: told.wait, at: this.#now }
   }
 
   #serve(): void {
-    const standing = this.#standing()
+    const poolState = this.#snapshot()
     const served = new Set<Waiter>()
-    for (const { waiter, units } of turn(standing)) {
+    for (const { waiter, units } of schedule(poolState)) {
       if (units === undefined) continue
       served.add(waiter)
       this.#start(waiter, units)
@@ -179,7 +184,7 @@ export class PoolWorld {
     this.#line = this.#line.filter((waiter) => !served.has(waiter))
   }
 
-  #start(waiter: Queued, keys: readonly string[]): void {
+  #start(waiter: StoredWaiter, keys: readonly string[]): void {
     const { tenant, booked, job, since } = waiter
     const taken = new Set(this.#running.flatMap((it) => it.keys))
     if (keys.some((key) => taken.has(key))) throw new Error('a resource was given twice')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type CheckNews, Leasehold, type Probe, type Registration } from '../../src/index.ts'
+import { type CheckChange, Leasehold, type Probe, type Registration } from '../../src/index.ts'
 import { Brake, brakeLimits } from '../../src/recipes/index.ts'
 import { testStore } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
@@ -54,7 +54,7 @@ async function fleet(options: { readonly probe?: Probe; readonly count?: number 
     await far.registry.register('s', { id: `i${i}`, address, check, ttl: '10s' })
   }
   const watch = near.registry.watch('s')
-  const news: CheckNews[] = []
+  const news: CheckChange[] = []
   if (options.probe) {
     near.registry.checker({ probe: options.probe }).on('changed', (change) => news.push(change))
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
+  type CheckChange,
   type CheckerOptions,
-  type CheckNews,
   type CheckStatus,
   Leasehold,
   type Probe,
@@ -19,7 +19,7 @@ async function scene() {
   const leasehold = await open('a')
   const checking = (options: CheckerOptions) => {
     const checker = leasehold.registry.checker({ brake: false, ...options })
-    const news: CheckNews[] = []
+    const news: CheckChange[] = []
     checker.on('changed', (change) => news.push(change))
     return { checker, news }
   }

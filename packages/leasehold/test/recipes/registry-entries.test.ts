@@ -2,21 +2,21 @@ import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 import {
   describe as describeInstance,
+  descriptionJson,
   parseDescription,
-  textOfDescription,
-} from '../../src/recipes/registry/description.ts'
-import { amendedEntry, entryOf } from '../../src/recipes/registry/entry.ts'
+} from '../../src/recipes/registry/instance/description.ts'
+import { entryOf, updatedEntry } from '../../src/recipes/registry/instance/entry.ts'
 import {
   type Entry,
   type Health,
+  healthJson,
   healthKey,
   instanceOf,
   newestHealth,
   partsOfKey,
   statusOf,
-  textOfHealth,
   wantedBy,
-} from '../../src/recipes/registry/instance.ts'
+} from '../../src/recipes/registry/instance/instance.ts'
 import { testStore } from '../../src/testing/index.ts'
 
 const NAMES = Array.from({ length: 64 }, (_, at) => `n${at}`)
@@ -113,8 +113,8 @@ describe('what an entry says', () => {
       ({ ...SMALLEST, metadata: { a: '€'.repeat(1000).padEnd(length) } }) as never
     // The sign of the euro has three bytes.
     const most = 32 * 1024 - JSON.stringify({ ...SMALLEST, metadata: { a: '' } }).length - 2000
-    expect(textOfDescription(described(most))).toContain('€€')
-    expect(() => textOfDescription(described(most + 1))).toThrowError(/at most 32768/)
+    expect(descriptionJson(described(most))).toContain('€€')
+    expect(() => descriptionJson(described(most + 1))).toThrowError(/at most 32768/)
   })
 })
 
@@ -134,18 +134,18 @@ describe('an entry whose lease somebody else keeps', () => {
 
   it('says how its instance is, and the rest as before', () => {
     const { value } = entryOf('s', 'i', { address: 'a:1', tags: ['t'] })
-    const first = amendedEntry(value, { status: 'warning', note: 'slow', load: 3 })
+    const first = updatedEntry(value, { status: 'warning', note: 'slow', load: 3 })
     const read = (text: string) => parseDescription(text)!
     expect(read(first)).toMatchObject({
       ...{ address: 'a:1', tags: ['t'], load: 3 },
       report: { status: 'warning', note: 'slow', count: 1 },
     })
-    const second = amendedEntry(first, { maintenance: 'new disks' })
+    const second = updatedEntry(first, { maintenance: 'new disks' })
     expect(read(second)).toEqual({ ...read(first), maintenance: 'new disks' })
-    const third = amendedEntry(second, { status: 'passing' })
+    const third = updatedEntry(second, { status: 'passing' })
     expect(read(third)).toMatchObject({ maintenance: 'new disks', load: 3 })
     expect(read(third).report).toEqual({ status: 'passing', count: 2 })
-    expect(read(amendedEntry(third, { maintenance: false })).maintenance).toBeUndefined()
+    expect(read(updatedEntry(third, { maintenance: false })).maintenance).toBeUndefined()
   })
 
   it.each([
@@ -155,7 +155,7 @@ describe('an entry whose lease somebody else keeps', () => {
     ['a note that is too long', '{}', { status: 'passing', note: 'x'.repeat(257) }],
     ['a negative load', '{}', { load: -1 }],
   ])('is refused with %s', (_with, value, news) => {
-    expect(() => amendedEntry(value, news as never)).toThrowError(
+    expect(() => updatedEntry(value, news as never)).toThrowError(
       expect.objectContaining({ code: 'invalid-argument' }),
     )
   })
@@ -164,7 +164,7 @@ describe('an entry whose lease somebody else keeps', () => {
     const { store, clock } = testStore()
     const { registry } = await Leasehold.open(store, { clock })
     const { value } = registry.entry('s', 'i', {})
-    expect(registry.amended(value, { load: 2 })).toBe(amendedEntry(value, { load: 2 }))
+    expect(registry.amended(value, { load: 2 })).toBe(updatedEntry(value, { load: 2 }))
   })
 })
 
@@ -183,15 +183,15 @@ describe('what a checker has written', () => {
   const health = { status: 'warning', note: 'slow', of: 5 } as const
 
   it('is read as it was written, and the newest counts', () => {
-    const old = entry(textOfHealth({ ...health, status: 'critical' }))
-    expect(newestHealth([old, entry(textOfHealth(health))])).toEqual(health)
+    const old = entry(healthJson({ ...health, status: 'critical' }))
+    expect(newestHealth([old, entry(healthJson(health))])).toEqual(health)
     const longest = { ...health, note: 'n'.repeat(256) }
-    expect(newestHealth([entry(textOfHealth(longest))])).toEqual(longest)
-    expect(newestHealth([entry(textOfHealth({ ...health, note: '' }))])?.note).toBe('')
+    expect(newestHealth([entry(healthJson(longest))])).toEqual(longest)
+    expect(newestHealth([entry(healthJson({ ...health, note: '' }))])?.note).toBe('')
   })
 
   it('has a note of one line that others can read, whatever was noted', () => {
-    const noted = (note: string) => newestHealth([entry(textOfHealth({ ...health, note }))])?.note
+    const noted = (note: string) => newestHealth([entry(healthJson({ ...health, note }))])?.note
     expect(noted('a\r\n\tb\u0000c')).toBe('a b c')
     expect(noted('n'.repeat(300))).toBe('n'.repeat(256))
     // Half a character is none.

@@ -8,7 +8,7 @@ import {
   parseAddress,
   targetOf,
 } from '../../src/recipes/index.ts'
-import { checkOf, parseCheck } from '../../src/recipes/registry/check.ts'
+import { checkOf, parseCheck } from '../../src/recipes/registry/check/check.ts'
 
 const refused = expect.objectContaining({ code: 'invalid-argument' })
 const kind = (text: string) => addressKind(parseAddress(text)!)

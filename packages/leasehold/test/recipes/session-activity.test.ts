@@ -1,50 +1,58 @@
 import { describe, expect, it } from 'vitest'
 import type { Claim } from '../../src/port/index.ts'
-import { isDue, newSight, noteReading, Sights } from '../../src/recipes/session/activity.ts'
+import {
+  ActivityCache,
+  isRenewalDue,
+  newActivity,
+  noteReading,
+} from '../../src/recipes/session/activity.ts'
 import { decode, encode } from '../../src/recipes/session/record.ts'
 
 describe('when a session was last renewed, as far as readings tell', () => {
   it('is after the last reading before its deadline moved', () => {
-    const sight = newSight('1.1', 0)
-    noteReading(sight, 1000, 10)
-    noteReading(sight, 1000, 20)
-    noteReading(sight, 2000, 30)
-    expect(sight.renewedAfter).toBe(20)
+    const activity = newActivity('1.1', 0)
+    noteReading(activity, 1000, 10)
+    noteReading(activity, 1000, 20)
+    noteReading(activity, 2000, 30)
+    expect(activity.renewedAfter).toBe(20)
   })
 
   it('is not told by an old answer, whenever it was asked for', () => {
-    const sight = newSight('1.1', 0)
-    noteReading(sight, 1000, 10)
-    noteReading(sight, 2000, 30)
+    const activity = newActivity('1.1', 0)
+    noteReading(activity, 1000, 10)
+    noteReading(activity, 2000, 30)
     // From a replica that is behind: somebody may have renewed between 30 and 40.
-    noteReading(sight, 1000, 40)
-    noteReading(sight, 3000, 50)
-    expect(sight.renewedAfter).toBe(30)
+    noteReading(activity, 1000, 40)
+    noteReading(activity, 3000, 50)
+    expect(activity.renewedAfter).toBe(30)
   })
 
   it('is due again after a tenth of the ttl', () => {
-    const sight = newSight('1.1', 100)
-    expect([isDue(sight, 1000, 199), isDue(sight, 1000, 200)]).toEqual([false, true])
+    const activity = newActivity('1.1', 100)
+    expect([isRenewalDue(activity, 1000, 199), isRenewalDue(activity, 1000, 200)]).toEqual([
+      false,
+      true,
+    ])
   })
 })
 
 describe('the sessions that a process has seen', () => {
   it('are known by their lease: what is known of an old one says nothing of its successor', () => {
-    const sights = new Sights()
-    const sight = sights.set('ref', newSight('1.1', 5))
-    expect(sights.get('ref', '1.1')).toBe(sight)
+    const sights = new ActivityCache()
+    const activity = sights.set('ref', newActivity('1.1', 5))
+    expect(sights.get('ref', '1.1')).toBe(activity)
     expect(sights.get('ref', '1.2')).toBeUndefined()
-    expect(sights.last('ref')).toBe(sight)
+    expect(sights.last('ref')).toBe(activity)
     sights.delete('ref')
     expect(sights.get('ref', '1.1')).toBeUndefined()
   })
 
   it('are at most 10,000: the one that was not seen for the longest is forgotten', () => {
-    const sights = new Sights()
-    for (let i = 0; i < 10_000; i++) sights.set(`${i}`, newSight('1.1', 0))
+    const sights = new ActivityCache()
+    for (let i = 0; i < 10_000; i++) sights.set(`${i}`, newActivity('1.1', 0))
     expect(sights.last('0')).toBeDefined()
-    sights.set('0', newSight('1.1', 0))
-    sights.set('one more', newSight('1.1', 0))
+    sights.set('0', newActivity('1.1', 0))
+    sights.set('one more', newActivity('1.1', 0))
     expect(sights.last('1')).toBeUndefined()
     expect(sights.last('0')).toBeDefined()
     expect(sights.last('2')).toBeDefined()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, Leasehold, type SessionEvent } from '../../src/index.ts'
-import { isDue, newSight, noteReading } from '../../src/recipes/session/activity.ts'
+import { isRenewalDue, newActivity, noteReading } from '../../src/recipes/session/activity.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
@@ -190,29 +190,29 @@ describe('in an outage', () => {
 })
 
 describe('whether a renewal is due', () => {
-  it('is so at first sight, since nobody knows when the last one was', () => {
-    const sight = newSight('l', -Infinity)
-    noteReading(sight, 5000, 100)
-    expect(isDue(sight, 1000, 100)).toBe(true)
+  it('is so at first activity, since nobody knows when the last one was', () => {
+    const activity = newActivity('l', -Infinity)
+    noteReading(activity, 5000, 100)
+    expect(isRenewalDue(activity, 1000, 100)).toBe(true)
   })
 
   it('is not so while readings show that another process renewed a short while ago', () => {
-    const sight = newSight('l', -Infinity)
-    noteReading(sight, 5000, 100)
-    noteReading(sight, 5090, 190)
-    expect(isDue(sight, 1000, 199)).toBe(false)
-    expect(isDue(sight, 1000, 200)).toBe(true)
+    const activity = newActivity('l', -Infinity)
+    noteReading(activity, 5000, 100)
+    noteReading(activity, 5090, 190)
+    expect(isRenewalDue(activity, 1000, 199)).toBe(false)
+    expect(isRenewalDue(activity, 1000, 200)).toBe(true)
   })
 
   it('does not rest on an answer that came late', () => {
-    const sight = newSight('l', -Infinity)
-    noteReading(sight, 5090, 190)
-    noteReading(sight, 5000, 100)
-    noteReading(sight, 5090, 195)
-    expect(isDue(sight, 1000, 196)).toBe(true)
-    noteReading(sight, 5090, 150)
-    noteReading(sight, 5200, 300)
-    expect(isDue(sight, 1000, 294)).toBe(false)
-    expect(isDue(sight, 1000, 295)).toBe(true)
+    const activity = newActivity('l', -Infinity)
+    noteReading(activity, 5090, 190)
+    noteReading(activity, 5000, 100)
+    noteReading(activity, 5090, 195)
+    expect(isRenewalDue(activity, 1000, 196)).toBe(true)
+    noteReading(activity, 5090, 150)
+    noteReading(activity, 5200, 300)
+    expect(isRenewalDue(activity, 1000, 294)).toBe(false)
+    expect(isRenewalDue(activity, 1000, 295)).toBe(true)
   })
 })

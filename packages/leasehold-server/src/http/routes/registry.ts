@@ -1,4 +1,4 @@
-import { type Filter, type InstanceNews, type InstanceSpec, servicesKey } from 'leasehold'
+import { type Filter, type InstanceSpec, type InstanceUpdate, servicesKey } from 'leasehold'
 import {
   type Claim,
   invalid,
@@ -235,7 +235,7 @@ async function register(call: Call): Promise<unknown> {
   return { service: name, id, key, lease, token, remaining }
 }
 
-interface KeepQuery extends InstanceNews {
+interface KeepQuery extends InstanceUpdate {
   readonly lease: LeaseId
   readonly maintenance?: string
 }

@@ -65,7 +65,7 @@ export interface RecipeEvents {
     | 'held-back'
     | 'idle'
     | 'failed'
-  pool: 'taken' | 'notice' | 'books' | 'watch'
+  pool: 'taken' | 'notice' | 'usage-record' | 'watch'
   session: 'created' | 'ended' | 'refused'
   cache: 'failed' | 'refused' | 'unstored'
   adaptive: 'failed'

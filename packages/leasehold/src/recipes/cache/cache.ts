@@ -11,10 +11,10 @@ import {
 } from '../../port/index.ts'
 import { encodedPart, functionOf, keyPart, objectOf } from '../arguments.ts'
 import { jsonOf } from '../json.ts'
-import { unlessAborted } from '../patience.ts'
+import { unlessAborted } from '../sleep.ts'
+import { ChangeSignal } from './change-signal.ts'
 import { type EntryKeys, type EntryState, entryKeys } from './entry-state.ts'
 import { type EntryLife, EntryStore } from './entry-store.ts'
-import { Wakes } from './wakes.ts'
 
 /**
  * A cache that all processes on the store share, in which a missing value is loaded by one of them.
@@ -37,7 +37,7 @@ export class Cache<Value = unknown> {
   readonly #settings: Settings
   readonly #entries: EntryStore
   /** Loads and waits of this process, one for each key, for all who ask meanwhile. */
-  readonly #flights = new Map<string, Promise<string>>()
+  readonly #loads = new Map<string, Promise<string>>()
   readonly #reloads = new Set<string>()
   readonly #copies = new Map<string, { readonly text: string; readonly until: number }>()
 
@@ -54,16 +54,16 @@ export class Cache<Value = unknown> {
     const keys = this.#keysOf(key)
     const copy = this.#copies.get(key)
     if (copy !== undefined && copy.until > this.#client.now()) return JSON.parse(copy.text) as Value
-    let flight = this.#flights.get(key)
-    if (flight === undefined) {
-      flight = this.#fetch(key, keys, loader).finally(() => {
-        if (this.#flights.get(key) === flight) this.#flights.delete(key)
+    let load = this.#loads.get(key)
+    if (load === undefined) {
+      load = this.#fetch(key, keys, loader).finally(() => {
+        if (this.#loads.get(key) === load) this.#loads.delete(key)
         // What it has read is older than a change that was made here since.
         else this.#copies.delete(key)
       })
-      this.#flights.set(key, flight)
+      this.#loads.set(key, load)
     }
-    return JSON.parse(await flight) as Value
+    return JSON.parse(await load) as Value
   }
 
   /** The value if it is there, stale ones included; never loads. */
@@ -89,7 +89,7 @@ export class Cache<Value = unknown> {
   /** Whoever asks from now on is not given what was read or loaded before. */
   #forget(key: string): void {
     this.#copies.delete(key)
-    this.#flights.delete(key)
+    this.#loads.delete(key)
   }
 
   #keysOf(key: string): EntryKeys {
@@ -110,7 +110,7 @@ export class Cache<Value = unknown> {
     if (this.#reloads.has(key)) return
     this.#reloads.add(key)
     this.#tryToLoad(key, keys, loader)
-      .catch((error: unknown) => this.#tell('failed', key, `loading again failed: ${error}`))
+      .catch((error: unknown) => this.#warn('failed', key, `loading again failed: ${error}`))
       .finally(() => this.#reloads.delete(key))
   }
 
@@ -118,11 +118,11 @@ export class Cache<Value = unknown> {
     const first = await this.#tryToLoad(key, keys, loader)
     if (first !== undefined) return first
     const { wait } = this.#settings
-    const wakes = new Wakes(this.#client, keys.base, wait, () => timeoutError(key, wait))
+    const changes = new ChangeSignal(this.#client, keys.base, wait, () => timeoutError(key, wait))
     try {
       for (;;) {
         // From before the look, so that nothing that happens after it goes unnoticed.
-        const change = wakes.next()
+        const change = changes.next()
         const state = await this.#entries.state(keys)
         if (state.type === 'fresh') return this.#keep(key, state.text)
         if (state.type === 'failed') throw new LoadError(key, state.holder, state.message)
@@ -133,7 +133,7 @@ export class Cache<Value = unknown> {
         await change
       }
     } finally {
-      wakes.close()
+      changes.close()
     }
   }
 
@@ -173,7 +173,7 @@ export class Cache<Value = unknown> {
       }
       throw error
     }
-    this.#tell('refused', key, 'a value was loaded too late to be stored')
+    this.#warn('refused', key, 'a value was loaded too late to be stored')
     const newer = await this.#entries.state(keys)
     return newer.type === 'fresh' ? newer.text : text
   }
@@ -184,7 +184,7 @@ export class Cache<Value = unknown> {
       return await this.#entries.commit(keys, hold, text, this.#settings)
     } catch (error) {
       if (!isLeaseholdError(error) || error.outcome !== 'unknown') throw error
-      this.#tell('unstored', key, `it is not known whether the value was stored: ${error.message}`)
+      this.#warn('unstored', key, `it is not known whether the value was stored: ${error.message}`)
       return true
     }
   }
@@ -192,7 +192,7 @@ export class Cache<Value = unknown> {
   /** That it failed is told as well as can be: the loader's own error matters more. */
   async #publishFailure(key: string, keys: EntryKeys, error: unknown): Promise<void> {
     const message = error instanceof Error ? error.message : String(error)
-    this.#tell('failed', key, `loading failed: ${message}`)
+    this.#warn('failed', key, `loading failed: ${message}`)
     const { retryAfter } = this.#settings
     if (retryAfter === 0) return
     const ttl = Math.max(retryAfter, this.#client.guarantees.ttl.min)
@@ -216,7 +216,7 @@ export class Cache<Value = unknown> {
     return this.#settings.stale > 0 ? stale : undefined
   }
 
-  #tell(event: RecipeEvents['cache'], key: string, detail: string): void {
+  #warn(event: RecipeEvents['cache'], key: string, detail: string): void {
     const { load } = this.#keysOf(key)
     this.#client.emit({ recipe: 'cache', event, key: load, detail, level: 'warn' })
   }

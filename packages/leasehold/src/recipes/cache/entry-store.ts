@@ -35,7 +35,7 @@ export class EntryStore {
    */
   async commit(keys: EntryKeys, hold: Hold, text: string, life: EntryLife): Promise<boolean> {
     const { values } = await this.#marks(keys)
-    let made: Made | undefined
+    let made: NewClaims | undefined
     try {
       made = await this.#claim(keys, undefined, life)
       if (made.behind !== hold.claimToken) throw overtaken()
@@ -92,7 +92,7 @@ export class EntryStore {
     keys: EntryKeys,
     text: string | undefined,
     { ttl, stale }: EntryLife,
-  ): Promise<Made> {
+  ): Promise<NewClaims> {
     const { store, holder, guarantees } = this.#client
     const value = { key: keys.value, mode: 'shared', value: text } as const
     const mark = { key: keys.load, mode: 'shared' } as const
@@ -149,7 +149,7 @@ function isLoader({ mode }: Mark): boolean {
 }
 
 /** The claims for a value. */
-interface Made {
+interface NewClaims {
   readonly lease: LeaseId
   readonly token: Token
   /** The lease of its mark, where it has one of its own. */

@@ -11,24 +11,24 @@ import {
   milliseconds,
   show,
 } from '../../port/index.ts'
-import { checkWaiting, functionOf, objectOf, textOf } from '../arguments.ts'
-import { pause, unlessAborted } from '../patience.ts'
-import { tell } from './events.ts'
-import { notLeading, readLine } from './hand-over.ts'
+import { checkWaitOptions, functionOf, objectOf, stringOf } from '../arguments.ts'
+import { sleep, unlessAborted } from '../sleep.ts'
 import {
   type Candidacy,
+  candidacyJson,
   candidateOf,
   checkValue,
+  type ElectionKeys,
+  electionKeys,
   type Leader,
   leaderOf,
-  type Place,
-  placeOf,
   preferredBehind,
   successorOf,
-  written,
-} from './line.ts'
+} from './candidate-queue.ts'
+import { emitEvent } from './events.ts'
+import { notLeading, readQueue } from './hand-over.ts'
 import { Observation, type ObserveOptions } from './observation.ts'
-import { type Seat, SittingTerm, type StepDownOptions, type Term } from './term.ts'
+import { HeldTerm, type StepDownOptions, type Term, type TermSettings } from './term.ts'
 
 /**
  * An election: of all who campaign for a name, one leads at a time. Each time of leading is a term,
@@ -90,10 +90,10 @@ export class Election {
   readonly name: string
   readonly candidate: string
   readonly #client: Client
-  readonly #place: Place
-  readonly #seat: Seat
+  readonly #keys: ElectionKeys
+  readonly #settings: TermSettings
   #campaigning = false
-  #term: SittingTerm | undefined = undefined
+  #term: HeldTerm | undefined = undefined
 
   constructor(client: Client, name: string, options: ElectionOptions = {}) {
     const candidacy = candidacyOf(client, options)
@@ -101,13 +101,13 @@ export class Election {
     if (ttl === 'infinite' || ttl === Infinity) {
       throw invalid(`ttl is infinite: nobody could follow a leader that died; 10s is usual`)
     }
-    this.name = textOf("the election's name", name, NAME_MAX)
+    this.name = stringOf("the election's name", name, NAME_MAX)
     this.candidate = candidacy.candidate
     this.#client = client
-    this.#place = placeOf(name)
-    this.#seat = {
+    this.#keys = electionKeys(name)
+    this.#settings = {
       client,
-      place: this.#place,
+      keys: this.#keys,
       candidacy,
       timing: { strategy: 'election', ttl, grace, renewEvery },
       drain: drain === undefined ? DRAIN_MS : milliseconds(drain, 'drain'),
@@ -116,7 +116,7 @@ export class Election {
 
   /** The key whose line the candidates stand in. */
   get key(): Key {
-    return this.#place.line
+    return this.#keys.queue
   }
 
   /** The term in which this candidate leads now, if it does. */
@@ -142,19 +142,19 @@ export class Election {
    * once, a body when `term.asked` has made it come to its end, or the election's `drain` is over.
    */
   async *lead(options: LeadOptions = {}): AsyncGenerator<Term, void, void> {
-    checkWaiting(options)
+    checkWaitOptions(options)
     const { signal } = options
     const ended = () => signal?.aborted === true || this.#client.closing.aborted
     for (;;) {
       const begun = this.#client.clock.now()
-      let term: SittingTerm
+      let term: HeldTerm
       try {
         term = await this.#campaign({ signal })
       } catch (error) {
         if (ended() && !isLeaseholdError(error, 'invalid-argument')) return
         throw error
       }
-      const stop = () => term.ask('resigned', stopped(this.#place, term))
+      const stop = () => term.askToEnd('resigned', stopped(this.#keys, term))
       signal?.addEventListener('abort', stop)
       try {
         if (signal?.aborted === true) return
@@ -165,7 +165,7 @@ export class Election {
       }
       const rest = begun + BETWEEN_TERMS_MS - this.#client.clock.now()
       try {
-        await pause(this.#client, rest, signal)
+        await sleep(this.#client, rest, signal)
       } catch {
         return
       }
@@ -200,23 +200,23 @@ export class Election {
   async proclaim(value: string | undefined): Promise<void> {
     checkValue(value)
     const { term } = this
-    if (term === undefined) throw notLeading(this.#place)
+    if (term === undefined) throw notLeading(this.#keys)
     await term.proclaim(value)
   }
 
   /** Who leads, asked of the store now. */
   async leader(): Promise<Leader | undefined> {
-    const { claims } = await this.#client.store.read({ key: this.#place.line, limit: 1 })
+    const { claims } = await this.#client.store.read({ key: this.#keys.queue, limit: 1 })
     return leaderOf(claims, 0)
   }
 
   /** Follows who leads; to do so one need not be a candidate. Close it, or leave the loop over it. */
   observe(options: ObserveOptions = {}): Observation {
-    return new Observation(this.#client, this.#place, options)
+    return new Observation(this.#client, this.#keys, options)
   }
 
-  async #campaign(options: CampaignOptions): Promise<SittingTerm> {
-    checkWaiting(options)
+  async #campaign(options: CampaignOptions): Promise<HeldTerm> {
+    checkWaitOptions(options)
     const { wait, signal } = options
     const until = wait === undefined ? Infinity : this.#client.now() + milliseconds(wait, 'wait')
     if (this.#campaigning || this.term !== undefined) {
@@ -233,29 +233,29 @@ export class Election {
     }
   }
 
-  async #win(until: number, signal: AbortSignal | undefined): Promise<SittingTerm> {
-    const { candidate } = this.#seat.candidacy
-    tell(this.#client, this.#place, 'campaigning', `${show(candidate)} stands for election`)
+  async #win(until: number, signal: AbortSignal | undefined): Promise<HeldTerm> {
+    const { candidate } = this.#settings.candidacy
+    emitEvent(this.#client, this.#keys, 'campaigning', `${show(candidate)} stands for election`)
     for (let failures = 0; ; ) {
       let hold: Hold | undefined
       try {
-        hold = await this.#standInLine(until, signal)
-        if (await this.#mayLead(hold, signal)) return new SittingTerm(this.#seat, hold)
+        hold = await this.#joinQueue(until, signal)
+        if (await this.#mayLead(hold, signal)) return new HeldTerm(this.#settings, hold)
         failures = 0
       } catch (error) {
         await hold?.[Symbol.asyncDispose]()
-        if (signal?.aborted === true) throw aborted(this.#place, signal)
+        if (signal?.aborted === true) throw aborted(this.#keys, signal)
         if (isLeaseholdError(error) && FINAL.has(error.code)) throw error
-        await this.#rest(backoff(failures++, this.#client.random), until, signal, error)
+        await this.#backOff(backoff(failures++, this.#client.random), until, signal, error)
       }
     }
   }
 
-  #standInLine(until: number, signal: AbortSignal | undefined): Promise<Hold> {
-    const { candidacy, timing } = this.#seat
+  #joinQueue(until: number, signal: AbortSignal | undefined): Promise<Hold> {
+    const { candidacy, timing } = this.#settings
     const left = Math.max(0, until - this.#client.now())
     const options: HoldOptions = { ...timing, signal, wait: left }
-    const claim = { key: this.#place.line, value: written(candidacy, false) }
+    const claim = { key: this.#keys.queue, value: candidacyJson(candidacy, false) }
     return this.#client.hold([claim], options)
   }
 
@@ -265,28 +265,28 @@ export class Election {
    */
   async #mayLead(hold: Hold, signal: AbortSignal | undefined): Promise<boolean> {
     const ending = [hold.signal, this.#client.closing, signal]
-    const { candidacy } = this.#seat
+    const { candidacy } = this.#settings
     const preferred = await unlessAborted(ending, this.#preferred(hold))
     if (preferred === undefined) {
-      await unlessAborted(ending, hold.update(written(candidacy, true)))
+      await unlessAborted(ending, hold.update(candidacyJson(candidacy, true)))
       hold.assertHeld()
       return true
     }
     const detail = `${show(candidacy.candidate)} steps behind ${show(preferred.candidate)}`
-    tell(this.#client, this.#place, 'stepped-behind', detail, hold.claimToken)
+    emitEvent(this.#client, this.#keys, 'stepped-behind', detail, hold.claimToken)
     await unlessAborted(ending, hold.release())
     return false
   }
 
   async #preferred(hold: Hold) {
-    const [line, named] = await Promise.all([
-      readLine(this.#client, this.#place),
-      this.#client.store.read({ key: this.#place.successor, limit: 1 }),
+    const [queue, named] = await Promise.all([
+      readQueue(this.#client, this.#keys),
+      this.#client.store.read({ key: this.#keys.successor, limit: 1 }),
     ])
-    return preferredBehind(line.map(candidateOf), hold.claimToken, successorOf(named.claims))
+    return preferredBehind(queue.map(candidateOf), hold.claimToken, successorOf(named.claims))
   }
 
-  async #rest(
+  async #backOff(
     ms: number,
     until: number,
     signal: AbortSignal | undefined,
@@ -298,16 +298,21 @@ export class Election {
         cause: error,
       })
     }
-    tell(this.#client, this.#place, 'retrying', `again in ${formatDuration(ms)}, because ${why}`)
+    emitEvent(
+      this.#client,
+      this.#keys,
+      'retrying',
+      `again in ${formatDuration(ms)}, because ${why}`,
+    )
     // Where the client is closed or the signal aborted, the next try says so.
-    await pause(this.#client, ms, signal).catch(() => {})
+    await sleep(this.#client, ms, signal).catch(() => {})
   }
 }
 
 function candidacyOf(client: Client, options: ElectionOptions): Candidacy {
   objectOf('options', options)
   const { candidate = client.holder, priority = 0, preempt = false, value } = options
-  textOf('candidate', candidate, NAME_MAX)
+  stringOf('candidate', candidate, NAME_MAX)
   if (!Number.isFinite(priority)) {
     throw invalid(
       `priority is ${show(priority)}: it must be a number, the higher the more preferred`,
@@ -320,20 +325,20 @@ function candidacyOf(client: Client, options: ElectionOptions): Candidacy {
   return { candidate, priority, preempt, value }
 }
 
-function aborted(place: Place, signal: AbortSignal): LeaseholdError {
+function aborted(keys: ElectionKeys, signal: AbortSignal): LeaseholdError {
   return new LeaseholdError(
     'aborted',
-    `campaigning for ${show(place.name)} was aborted by its signal`,
+    `campaigning for ${show(keys.name)} was aborted by its signal`,
     {
       cause: signal.reason,
     },
   )
 }
 
-function stopped(place: Place, term: Term): LeaseholdError {
+function stopped(keys: ElectionKeys, term: Term): LeaseholdError {
   return new LeaseholdError(
     'lost',
-    `term ${term.number} of ${show(place.name)} is over: the signal of its loop was aborted`,
+    `term ${term.number} of ${show(keys.name)} is over: the signal of its loop was aborted`,
     { reason: 'released' },
   )
 }

@@ -1,11 +1,11 @@
 import type { Client, RecipeEvents } from '../../client/index.ts'
 import type { Token } from '../../port/index.ts'
-import type { Place } from './line.ts'
+import type { ElectionKeys } from './candidate-queue.ts'
 
 /**
  * What an election tells, as `news` of the recipe `election`:
  *
- * - `campaigning`: a candidate takes its place in line.
+ * - `campaigning`: a candidate takes its keys in line.
  * - `stepped-behind`: it was at the front, and made room for one who is preferred.
  * - `elected`: it leads; the token is the number of its term.
  * - `asked`: its work is asked to end, by itself or for a preferred candidate.
@@ -21,9 +21,9 @@ const LEVELS: Partial<Record<ElectionEvent, 'debug' | 'warn'>> = {
   retrying: 'warn',
 }
 
-export function tell(
+export function emitEvent(
   client: Client,
-  place: Place,
+  keys: ElectionKeys,
   event: ElectionEvent,
   detail: string,
   token?: Token,
@@ -31,7 +31,7 @@ export function tell(
   client.emit({
     recipe: 'election',
     event,
-    key: place.line,
+    key: keys.queue,
     token,
     detail,
     level: LEVELS[event],

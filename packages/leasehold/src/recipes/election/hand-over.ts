@@ -1,7 +1,7 @@
 import type { Client, HoldOptions } from '../../client/index.ts'
 import { LeaseholdError, type Token } from '../../port/index.ts'
-import { pause } from '../patience.ts'
-import { candidateOf, type Leader, leaderOf, type Place } from './line.ts'
+import { sleep } from '../sleep.ts'
+import { candidateOf, type ElectionKeys, type Leader, leaderOf } from './candidate-queue.ts'
 
 /**
  * What came of a hand-over:
@@ -26,10 +26,10 @@ export interface Succession {
 }
 
 /** More candidates than this in one line are not looked at. */
-const LINE_MAX = 1000
+const QUEUE_MAX = 1000
 
-export async function readLine(client: Client, place: Place) {
-  const { claims } = await client.store.read({ key: place.line, limit: LINE_MAX })
+export async function readQueue(client: Client, keys: ElectionKeys) {
+  const { claims } = await client.store.read({ key: keys.queue, limit: QUEUE_MAX })
   return claims
 }
 
@@ -42,21 +42,21 @@ export async function readLine(client: Client, place: Place) {
  */
 export async function succession(
   client: Client,
-  place: Place,
+  keys: ElectionKeys,
   timing: HoldOptions,
   { from, to, within, stepDown }: Succession,
 ): Promise<HandOver> {
-  const line = (await readLine(client, place)).map(candidateOf)
-  if (!line.some(({ candidate }) => candidate === to)) {
+  const queue = (await readQueue(client, keys)).map(candidateOf)
+  if (!queue.some(({ candidate }) => candidate === to)) {
     return { outcome: 'not-campaigning', leader: undefined }
   }
-  const claim = { key: place.successor, value: JSON.stringify({ to, from }) }
+  const claim = { key: keys.successor, value: JSON.stringify({ to, from }) }
   // Another hand-over of this election may not have taken its name back yet.
-  const mandate = await client.hold([claim], { ...timing, wait: within })
+  const successorHold = await client.hold([claim], { ...timing, wait: within })
   let wake = () => {}
-  const view = client.view(place.prefix, () => wake())
+  const view = client.view(keys.prefix, () => wake())
   const next = () => {
-    const leader = leaderOf(view.places(place.line), view.age())
+    const leader = leaderOf(view.places(keys.queue), view.age())
     return leader !== undefined && leader.term > from ? leader : undefined
   }
   try {
@@ -67,19 +67,19 @@ export async function succession(
       }
       wake()
     }
-    await pause(client, within, undefined, lookUntilThere)
+    await sleep(client, within, undefined, lookUntilThere)
     const leader = next()
     if (leader === undefined) return { outcome: 'unconfirmed', leader }
     return { outcome: leader.candidate === to ? 'handed-over' : 'passed-on', leader }
   } finally {
     view.close()
-    await mandate[Symbol.asyncDispose]()
+    await successorHold[Symbol.asyncDispose]()
   }
 }
 
-export function notLeading(place: Place): LeaseholdError {
+export function notLeading(keys: ElectionKeys): LeaseholdError {
   return new LeaseholdError(
     'claim-not-found',
-    `this candidate does not lead "${place.name}": only the leader can do that`,
+    `this candidate does not lead "${keys.name}": only the leader can do that`,
   )
 }

@@ -1,12 +1,4 @@
 export {
-  type CampaignOptions,
-  Election,
-  type ElectionOptions,
-  type LeadOptions,
-} from './election.ts'
-export type { ElectionEvent } from './events.ts'
-export type { HandOver } from './hand-over.ts'
-export {
   type Candidacy,
   type Candidate,
   candidateOf,
@@ -14,6 +6,14 @@ export {
   leaderOf,
   preemptor,
   preferredBehind,
-} from './line.ts'
+} from './candidate-queue.ts'
+export {
+  type CampaignOptions,
+  Election,
+  type ElectionOptions,
+  type LeadOptions,
+} from './election.ts'
+export type { ElectionEvent } from './events.ts'
+export type { HandOver } from './hand-over.ts'
 export { Observation, type ObserveOptions } from './observation.ts'
 export type { StepDownOptions, Term, TermState } from './term.ts'

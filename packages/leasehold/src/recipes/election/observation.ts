@@ -1,7 +1,7 @@
 import type { Client, View } from '../../client/index.ts'
-import { checkWaiting } from '../arguments.ts'
-import { onAbort, pause } from '../patience.ts'
-import { type Leader, leaderOf, type Place } from './line.ts'
+import { checkWaitOptions } from '../arguments.ts'
+import { onAbort, sleep } from '../sleep.ts'
+import { type ElectionKeys, type Leader, leaderOf } from './candidate-queue.ts'
 
 /** Whoever waits for news keeps the process running: so long at a time. */
 const DAY_MS = 86_400_000
@@ -24,21 +24,21 @@ export interface ObserveOptions {
  */
 export class Observation implements AsyncIterable<Leader | undefined>, Disposable {
   readonly #client: Client
-  readonly #place: Place
+  readonly #keys: ElectionKeys
   readonly #view: View
   readonly #closing = new AbortController()
-  readonly #wakes = new Set<() => void>()
-  #ignore = () => {}
+  readonly #listeners = new Set<() => void>()
+  #stopListening = () => {}
 
-  constructor(client: Client, place: Place, options: ObserveOptions) {
-    checkWaiting(options)
+  constructor(client: Client, keys: ElectionKeys, options: ObserveOptions) {
+    checkWaitOptions(options)
     const { signal } = options
     this.#client = client
-    this.#place = place
-    this.#view = client.view(place.prefix, () => {
-      for (const wake of this.#wakes) wake()
+    this.#keys = keys
+    this.#view = client.view(keys.prefix, () => {
+      for (const wake of this.#listeners) wake()
     })
-    this.#ignore = onAbort([signal], () => this.close())
+    this.#stopListening = onAbort([signal], () => this.close())
   }
 
   /** Fulfilled when the store was heard of once; rejected if this is closed before. */
@@ -48,7 +48,7 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
 
   /** Who leads, as far as is known; `undefined` while nobody does, and before `ready`. */
   leader(): Leader | undefined {
-    return leaderOf(this.#view.places(this.#place.line), this.age())
+    return leaderOf(this.#view.places(this.#keys.queue), this.age())
   }
 
   /** How many milliseconds ago the store was last heard of; `Infinity` before `ready`. */
@@ -63,7 +63,7 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
 
   /** Stops. Loops over it end. What was known last is still shown. */
   close(): void {
-    this.#ignore()
+    this.#stopListening()
     this.#view.close()
     this.#closing.abort()
   }
@@ -99,9 +99,9 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
 
   async #change(): Promise<void> {
     let wake = () => {}
-    await pause(this.#client, DAY_MS, this.#closing.signal, (done) => {
+    await sleep(this.#client, DAY_MS, this.#closing.signal, (done) => {
       wake = done
-      this.#wakes.add(wake)
-    }).finally(() => this.#wakes.delete(wake))
+      this.#listeners.add(wake)
+    }).finally(() => this.#listeners.delete(wake))
   }
 }

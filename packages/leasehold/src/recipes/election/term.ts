@@ -9,10 +9,17 @@ import {
   type Token,
 } from '../../port/index.ts'
 import { functionOf } from '../arguments.ts'
-import { onAbort, pause } from '../patience.ts'
-import { type ElectionEvent, tell } from './events.ts'
+import { onAbort, sleep } from '../sleep.ts'
+import {
+  type Candidacy,
+  candidacyJson,
+  candidateOf,
+  checkValue,
+  type ElectionKeys,
+  preemptor,
+} from './candidate-queue.ts'
+import { type ElectionEvent, emitEvent } from './events.ts'
 import { type HandOver, type Succession, succession } from './hand-over.ts'
-import { type Candidacy, candidateOf, checkValue, type Place, preemptor, written } from './line.ts'
 
 /**
  * - `leading`: nobody else leads.
@@ -78,45 +85,45 @@ export interface Term extends AsyncDisposable {
 }
 
 /** What a term knows of the election that it is a term of. */
-export interface Seat {
+export interface TermSettings {
   readonly client: Client
-  readonly place: Place
+  readonly keys: ElectionKeys
   readonly candidacy: Candidacy
   readonly timing: HoldOptions
   /** In milliseconds. */
   readonly drain: number
 }
 
-export class SittingTerm implements Term {
+export class HeldTerm implements Term {
   readonly number: Token
-  readonly #seat: Seat
+  readonly #settings: TermSettings
   readonly #hold: Hold
   readonly #view: View
   readonly #ending = new AbortController()
   readonly #asking = new AbortController()
   #end: LeaseholdError | undefined = undefined
-  #works = 0
+  #runningWork = 0
   #idle: (() => void) | undefined = undefined
-  #limit: Timer | undefined = undefined
+  #drainTimer: Timer | undefined = undefined
   /** Why its work was asked to end. */
   #cause: { event: ElectionEvent; reason: LeaseholdError } | undefined = undefined
   #resigned: Promise<void> | undefined = undefined
   /** A hand-over under way; never rejected. */
-  #handing: Promise<void> | undefined = undefined
+  #handOver: Promise<void> | undefined = undefined
 
-  constructor(seat: Seat, hold: Hold) {
-    const { client, place } = seat
-    this.#seat = seat
+  constructor(settings: TermSettings, hold: Hold) {
+    const { client, keys } = settings
+    this.#settings = settings
     this.#hold = hold
     this.number = hold.claimToken
-    this.#view = client.view(place.prefix, () => this.#look())
+    this.#view = client.view(keys.prefix, () => this.#checkPreemption())
     onAbort([hold.signal], (reason) => {
       const loss = reason as LeaseholdError
       this.#close(loss, loss.reason === 'closed' ? 'resigned' : 'lost')
     })
     // The view cannot show anything yet, but a term that began as it was lost must not be told.
     if (this.#end === undefined)
-      tell(client, place, 'elected', this.#sentence('leads'), this.number)
+      emitEvent(client, keys, 'elected', this.#sentence('leads'), this.number)
   }
 
   get token(): Token {
@@ -153,20 +160,20 @@ export class SittingTerm implements Term {
   async run<Result>(work: (term: Term) => Promise<Result> | Result): Promise<Result> {
     functionOf('the work', work)
     this.assertLeading()
-    this.#works++
+    this.#runningWork++
     try {
       const result = await work(this)
       if (this.state === 'over') throw this.#end
       return result
     } finally {
-      if (--this.#works === 0) this.#idle?.()
+      if (--this.#runningWork === 0) this.#idle?.()
     }
   }
 
   async proclaim(value: string | undefined): Promise<void> {
     checkValue(value)
     this.assertLeading()
-    await this.#hold.update(written({ ...this.#seat.candidacy, value }, true))
+    await this.#hold.update(candidacyJson({ ...this.#settings.candidacy, value }, true))
   }
 
   async resign(options: StepDownOptions = {}): Promise<void> {
@@ -177,7 +184,7 @@ export class SittingTerm implements Term {
 
   async handOver(to: string, options: StepDownOptions = {}): Promise<HandOver> {
     const within = this.#within(options)
-    const { client, place, candidacy, timing } = this.#seat
+    const { client, keys, candidacy, timing } = this.#settings
     if (to === candidacy.candidate) {
       throw invalid(`to is ${show(to)}, who leads already: name another candidate`)
     }
@@ -193,8 +200,8 @@ export class SittingTerm implements Term {
         await this.#stepDown('handed-over', reason, within).catch(() => {})
       },
     }
-    const handing = succession(client, place, timing, step)
-    this.#handing = handing.then(
+    const handing = succession(client, keys, timing, step)
+    this.#handOver = handing.then(
       () => {},
       () => {},
     )
@@ -207,18 +214,18 @@ export class SittingTerm implements Term {
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.resign().catch(() => {})
-    await this.#handing
+    await this.#handOver
   }
 
   /** Asks the work to end, and ends the term when it was given `within`. */
-  ask(event: ElectionEvent, reason: LeaseholdError, within = this.#seat.drain): void {
+  askToEnd(event: ElectionEvent, reason: LeaseholdError, within = this.#settings.drain): void {
     if (this.state === 'over') return
-    const { client, place } = this.#seat
+    const { client, keys } = this.#settings
     if (this.#cause === undefined) {
       this.#cause = { event, reason }
-      tell(
+      emitEvent(
         client,
-        place,
+        keys,
         'asked',
         this.#sentence(`is asked to step down: ${reason.message}`),
         this.number,
@@ -227,7 +234,7 @@ export class SittingTerm implements Term {
     }
     if (within === Infinity) return
     const { clock } = client
-    this.#limit ??= clock.timer(clock.now() + within, () => {
+    this.#drainTimer ??= clock.timer(clock.now() + within, () => {
       this.#close(reason, event)
       this.#hold.release().catch(() => {})
     })
@@ -237,7 +244,7 @@ export class SittingTerm implements Term {
   #ended(how: string, details: { by?: string | undefined } = {}): LeaseholdError {
     return new LeaseholdError(
       'lost',
-      `term ${this.number} of ${show(this.#seat.place.name)} is over: ${how}`,
+      `term ${this.number} of ${show(this.#settings.keys.name)} is over: ${how}`,
       {
         reason: 'released',
         ...details,
@@ -246,7 +253,7 @@ export class SittingTerm implements Term {
   }
 
   async #stepDown(event: ElectionEvent, reason: LeaseholdError, within: number): Promise<void> {
-    if (this.#works > 0) await this.#drain(event, reason, within)
+    if (this.#runningWork > 0) await this.#drain(event, reason, within)
     // Where it was asked to end before, that is why it ends now.
     const cause = this.#cause ?? { event, reason }
     this.#close(cause.reason, cause.event)
@@ -254,44 +261,44 @@ export class SittingTerm implements Term {
   }
 
   async #drain(event: ElectionEvent, reason: LeaseholdError, within: number): Promise<void> {
-    this.ask(event, reason, Infinity)
+    this.askToEnd(event, reason, Infinity)
     const untilIdle = (done: () => void) => {
       this.#idle = done
     }
-    await pause(this.#seat.client, within, this.#ending.signal, untilIdle).catch(() => {})
+    await sleep(this.#settings.client, within, this.#ending.signal, untilIdle).catch(() => {})
   }
 
   /** Over here first: only then is the store told, and can anybody else lead. */
   #close(reason: LeaseholdError, event: ElectionEvent): void {
     if (this.state === 'over') return
     this.#end = reason
-    this.#limit?.cancel()
+    this.#drainTimer?.cancel()
     this.#view.close()
     this.#asking.abort(reason)
     this.#ending.abort(reason)
-    const { client, place } = this.#seat
-    tell(client, place, event, this.#sentence(`leads no more: ${reason.message}`), this.number)
+    const { client, keys } = this.#settings
+    emitEvent(client, keys, event, this.#sentence(`leads no more: ${reason.message}`), this.number)
   }
 
   /** Whether somebody who is preferred asks for the term. */
-  #look(): void {
-    const { place, candidacy } = this.#seat
-    const line = this.#view.places(place.line).map(candidateOf)
-    const other = preemptor(line, this.number)
+  #checkPreemption(): void {
+    const { keys, candidacy } = this.#settings
+    const queue = this.#view.places(keys.queue).map(candidateOf)
+    const other = preemptor(queue, this.number)
     if (other === undefined || this.#cause !== undefined) return
     const reason = new LeaseholdError(
       'lost',
-      `term ${this.number} of ${show(place.name)} is over: ${show(other.candidate)} has priority ${other.priority}, above ${candidacy.priority}`,
+      `term ${this.number} of ${show(keys.name)} is over: ${show(other.candidate)} has priority ${other.priority}, above ${candidacy.priority}`,
       { reason: 'superseded', by: other.candidate },
     )
-    this.ask('preempted', reason)
+    this.askToEnd('preempted', reason)
   }
 
   #within({ within }: StepDownOptions): number {
-    return within === undefined ? this.#seat.drain : milliseconds(within, 'within')
+    return within === undefined ? this.#settings.drain : milliseconds(within, 'within')
   }
 
   #sentence(what: string): string {
-    return `${show(this.#seat.candidacy.candidate)} ${what}`
+    return `${show(this.#settings.candidacy.candidate)} ${what}`
   }
 }

@@ -1,9 +1,10 @@
-export type { PoolDefinition, Resource } from './definition.ts'
-export type { Forecast } from './estimate.ts'
+export type { PoolDefinition, Resource } from './definition/definition.ts'
+export type { Attribute, Demand, Where } from './definition/where.ts'
 export type { Permit, PreemptionNotice } from './permit.ts'
 export { type PermitTry, Pool } from './pool.ts'
 export { Pools } from './pools.ts'
 export type { TakeOptions } from './request.ts'
+export type { Forecast } from './schedule/forecast.ts'
 export type {
   LineStatus,
   PermitStatus,
@@ -11,4 +12,3 @@ export type {
   ResourceStatus,
   TenantStatus,
 } from './status.ts'
-export type { Attribute, Demand, Where } from './where.ts'

@@ -6,9 +6,9 @@ import {
   type Time,
   type Token,
 } from '../../port/index.ts'
-import type { Books } from './books.ts'
-import { permitText, type Request } from './request.ts'
-import type { OpenPermit } from './usage.ts'
+import { permitJson, type Request } from './request.ts'
+import type { OpenPermit } from './usage/usage.ts'
+import type { UsageRecords } from './usage/usage-records.ts'
 
 /** That a permit will be taken back, told by the `reason` of `Permit.notice`. */
 export interface PreemptionNotice {
@@ -52,16 +52,16 @@ export interface Permit extends AsyncDisposable {
   assertHeld(): void
   /** Milliseconds for which it is held without being extended. */
   remaining(): number
-  /** Books it for its whole `ttl` from now. */
+  /** UsageRecords it for its whole `ttl` from now. */
   extend(): Promise<void>
   /** Returns it. Doing so twice, or after it was lost, does nothing. */
   release(): Promise<void>
 }
 
 /** What a permit must know of its pool. */
-export interface PermitOffice {
+export interface PermitDependencies {
   readonly client: Client
-  readonly books: Books
+  readonly records: UsageRecords
   readonly halfLife: number
   ended(permit: HeldPermit): void
 }
@@ -69,35 +69,35 @@ export interface PermitOffice {
 export interface Taken {
   readonly hold: Hold
   readonly request: Request
-  readonly line: Token | undefined
+  readonly waiter: Token | undefined
   readonly resources: readonly string[]
   readonly cost: number
 }
 
 export class HeldPermit implements Permit {
   readonly resources: readonly string[]
-  readonly #office: PermitOffice
+  readonly #dependencies: PermitDependencies
   readonly #hold: Hold
   readonly #request: Request
-  readonly #line: Token | undefined
+  readonly #waiter: Token | undefined
   readonly #cost: number
   readonly #noticed = new AbortController()
   readonly #takenAt: number
-  /** On the store's clock, which the books go by; one's own only where that could not be learnt. */
+  /** On the store's clock, which the records go by; one's own only where that could not be learnt. */
   readonly #since: Promise<Time>
   #ended: Promise<void> | undefined = undefined
 
-  constructor(office: PermitOffice, { hold, request, line, resources, cost }: Taken) {
-    this.#office = office
+  constructor(dependencies: PermitDependencies, { hold, request, waiter, resources, cost }: Taken) {
+    this.#dependencies = dependencies
     this.#hold = hold
     this.#request = request
-    this.#line = line
+    this.#waiter = waiter
     this.#cost = cost
     this.resources = resources
-    this.#takenAt = office.client.now()
+    this.#takenAt = dependencies.client.now()
     this.#since = this.#storeTime()
     void this.#entry().then((entry) => {
-      if (this.#ended === undefined) office.books.opened(entry, office.halfLife)
+      if (this.#ended === undefined) dependencies.records.opened(entry, dependencies.halfLife)
     })
     hold.signal.addEventListener('abort', () => void this.#end(), { once: true })
   }
@@ -158,9 +158,9 @@ export class HeldPermit implements Permit {
     await this.#hold.renew()
     if (this.#request.strategy !== 'reservation') return
     const booked = Math.round(this.#heldFor() + this.#request.ttl)
-    const text = permitText({ ...this.#request, booked }, this.#line)
+    const text = permitJson({ ...this.#request, booked }, this.#waiter)
     for (const key of this.keys) await this.#hold.update(text, key)
-    this.#office.books.extended(this.claimToken, booked)
+    this.#dependencies.records.extended(this.claimToken, booked)
   }
 
   async release(): Promise<void> {
@@ -180,7 +180,7 @@ export class HeldPermit implements Permit {
   }
 
   #heldFor(): number {
-    return this.#office.client.now() - this.#takenAt
+    return this.#dependencies.client.now() - this.#takenAt
   }
 
   #end(): Promise<void> {
@@ -189,12 +189,12 @@ export class HeldPermit implements Permit {
   }
 
   async #enterEnd(held: number): Promise<void> {
-    const { books, halfLife } = this.#office
-    this.#office.ended(this)
+    const { records, halfLife } = this.#dependencies
+    this.#dependencies.ended(this)
     const lost: unknown = this.signal.reason
     // How long it was held says nothing of its kind where it was taken by force.
     const kind = isLeaseholdError(lost) && lost.reason !== 'expired' ? undefined : this.kind
-    await books.closed(await this.#entry(), kind, held, halfLife)
+    await records.closed(await this.#entry(), kind, held, halfLife)
   }
 
   async #entry(): Promise<OpenPermit> {
@@ -205,7 +205,7 @@ export class HeldPermit implements Permit {
 
   async #storeTime(): Promise<Time> {
     try {
-      const { claims } = await this.#office.client.store.read({ key: this.keys[0]! })
+      const { claims } = await this.#dependencies.client.store.read({ key: this.keys[0]! })
       const own = claims.find(({ token }) => token === this.claimToken)
       if (own !== undefined) return own.claimedAt
     } catch {

@@ -9,19 +9,19 @@ import {
   type Token,
 } from '../../port/index.ts'
 import type { Adaptive } from '../adaptive.ts'
-import { Books } from './books.ts'
-import { type Definition, type PoolDefinition, unitsOf, weightOf } from './definition.ts'
-import { expectedHold } from './estimate.ts'
-import { noticeFrom, noticeKey } from './notice.ts'
-import { HeldPermit, type Permit, type PermitOffice } from './permit.ts'
-import { preemptions } from './preemption.ts'
-import { Publication } from './publication.ts'
-import { permitText, type Request, requestOf, type TakeOptions } from './request.ts'
-import { keysOf, type PoolKeys, type PoolStanding, standingOf } from './standing.ts'
+import { type Definition, type PoolDefinition, unitsOf, weightOf } from './definition/definition.ts'
+import { Publication } from './definition/publication.ts'
+import { conditionText } from './definition/where.ts'
+import { PendingRequest, type PendingRequestDependencies } from './pending-request.ts'
+import { HeldPermit, type Permit, type PermitDependencies } from './permit.ts'
+import { keysOf, type PoolKeys, type PoolSnapshot, poolSnapshot } from './pool-snapshot.ts'
+import { noticeFrom, noticeKey } from './preemption-request.ts'
+import { permitJson, type Request, requestOf, type TakeOptions } from './request.ts'
+import { expectedHold } from './schedule/forecast.ts'
+import { preemptions } from './schedule/preemption.ts'
+import { countSuitable, schedule, scheduleAll, type Waiter } from './schedule/schedule.ts'
 import { type PoolStatus, statusOf } from './status.ts'
-import { suiting, turn, type Waiter, wholeLine } from './turn.ts'
-import { Waiting, type WaitingRoom } from './waiting.ts'
-import { conditionText } from './where.ts'
+import { UsageRecords } from './usage/usage-records.ts'
 
 /** What became of a try: the permit, or the reason why there is none now. */
 export type PermitTry = AsyncDisposable &
@@ -32,7 +32,7 @@ export type PermitTry = AsyncDisposable &
 
 interface Watcher {
   readonly listener: (status: PoolStatus) => void
-  telling: boolean
+  isNotifying: boolean
   /** Something has changed since the last was put together. */
   again: boolean
 }
@@ -60,10 +60,10 @@ export class Pool {
   readonly #client: Client
   readonly #adaptive: Adaptive
   readonly #keys: PoolKeys
-  readonly #books: Books
+  readonly #records: UsageRecords
   readonly #publication: Publication
-  readonly #room: WaitingRoom
-  readonly #waiting = new Set<Waiting>()
+  readonly #pool: PendingRequestDependencies
+  readonly #pending = new Set<PendingRequest>()
   readonly #permits = new Set<HeldPermit>()
   readonly #watchers = new Set<Watcher>()
   #view: View | undefined = undefined
@@ -74,30 +74,30 @@ export class Pool {
     this.#adaptive = adaptive
     this.name = name
     this.#keys = keysOf(name)
-    this.#books = new Books(client, this.#keys.books)
+    this.#records = new UsageRecords(client, this.#keys.records)
     this.#publication = new Publication(client, name, this.#keys.definition)
     const seen = () => this.#seen
-    this.#room = {
+    this.#pool = {
       client,
       name,
-      lineKey: this.#keys.line,
+      queueKey: this.#keys.queue,
       noticePrefix: this.#keys.notice,
       get seen() {
         return seen()
       },
       noticePeriod: () => this.#definition.notice,
-      look: () => this.#look(),
-      take: (request, units, line) => this.#take(request, units, line),
-      left: (waiting) => void this.#waiting.delete(waiting),
+      decide: () => this.#decide(),
+      take: (request, units, waiter) => this.#take(request, units, waiter),
+      left: (pending) => void this.#pending.delete(pending),
     }
   }
 
   /** Waits in line until what is asked for is held. */
   async take(options: TakeOptions): Promise<Permit> {
-    return this.#timed(options, async (request) => {
-      const waiting = new Waiting(this.#room, request)
-      void this.#begin(waiting)
-      return waiting.outcome
+    return this.#withLearnedTtl(options, async (request) => {
+      const pending = new PendingRequest(this.#pool, request)
+      void this.#begin(pending)
+      return pending.outcome
     })
   }
 
@@ -107,7 +107,7 @@ export class Pool {
    */
   async tryTake(options: TakeOptions): Promise<PermitTry> {
     let why = ''
-    const permit = await this.#timed(options, async (request) => {
+    const permit = await this.#withLearnedTtl(options, async (request) => {
       const taken = await this.#tryTake(request)
       if (typeof taken !== 'string') return taken
       why = taken
@@ -119,7 +119,7 @@ export class Pool {
   }
 
   /** With a ttl that is left to what was learnt, it is learnt from what is taken. */
-  async #timed<Taken extends HeldPermit | undefined>(
+  async #withLearnedTtl<Taken extends HeldPermit | undefined>(
     options: TakeOptions,
     take: (request: Request) => Promise<Taken>,
   ): Promise<Taken> {
@@ -137,9 +137,9 @@ export class Pool {
   async #tryTake(asked: Request): Promise<HeldPermit | string> {
     await this.#ready()
     this.#check(asked)
-    let would = turnAtOnce(asked, this.#standing())
+    let would = scheduleNow(asked, this.#snapshot())
     // That something was given back may be known to the store alone as yet.
-    would = would.units ? would : turnAtOnce(asked, this.#standing(await this.#view!.latest()))
+    would = would.units ? would : scheduleNow(asked, this.#snapshot(await this.#view!.latest()))
     const { request, units, before } = would
     if (!units) return `nothing that suits is free now, and ${before} in line come before`
     const taken = await this.#take(request, units, undefined)
@@ -157,9 +157,9 @@ export class Pool {
       after = page.keys.at(-1)?.key
       more = page.more && after !== undefined
     }
-    const standing = this.#standing()
-    const now = Math.max(standing.latest, this.#client.now())
-    return statusOf(standing, this.#view!, this.#keys.notice, now, untils)
+    const snapshot = this.#snapshot()
+    const now = Math.max(snapshot.latest, this.#client.now())
+    return statusOf(snapshot, this.#view!, this.#keys.notice, now, untils)
   }
 
   /**
@@ -167,9 +167,9 @@ export class Pool {
    * one is being put together are told together. Answers with a function that ends it.
    */
   watch(listener: (status: PoolStatus) => void): () => void {
-    const watcher = { listener, telling: false, again: false }
+    const watcher = { listener, isNotifying: false, again: false }
     this.#watchers.add(watcher)
-    void this.#tell(watcher)
+    void this.#notify(watcher)
     return () => void this.#watchers.delete(watcher)
   }
 
@@ -179,7 +179,7 @@ export class Pool {
    */
   async redefine(definition: PoolDefinition): Promise<void> {
     await this.#publication.replace(definition)
-    this.#look()
+    this.#decide()
   }
 
   /** The definition that this process brings. It is published with the first use of the pool. */
@@ -187,17 +187,17 @@ export class Pool {
     this.#publication.want(definition)
   }
 
-  async #begin(waiting: Waiting): Promise<void> {
+  async #begin(pending: PendingRequest): Promise<void> {
     try {
       await this.#ready()
-      this.#check(waiting.request)
+      this.#check(pending.request)
     } catch (error) {
-      return waiting.fail(error)
+      return pending.fail(error)
     }
-    if (waiting.settled) return
-    waiting.request = withBooking(waiting.request, this.#standing())
-    this.#waiting.add(waiting)
-    await waiting.join()
+    if (pending.settled) return
+    pending.request = withBooking(pending.request, this.#snapshot())
+    this.#pending.add(pending)
+    await pending.join()
   }
 
   async #ready(): Promise<void> {
@@ -205,9 +205,9 @@ export class Pool {
       const view = this.#client.view(this.#keys.prefix, () => {
         this.#seen++
         this.#publication.seen(view)
-        this.#look()
-        this.#heed(view)
-        for (const watcher of this.#watchers) void this.#tell(watcher)
+        this.#decide()
+        this.#deliverNotices(view)
+        for (const watcher of this.#watchers) void this.#notify(watcher)
       })
       this.#view = view
     }
@@ -231,7 +231,7 @@ export class Pool {
         `tenant ${show(request.tenant)} is not one of pool ${show(this.name)}: its tenants are ${Object.keys(definition.tenants!).map(show).join(', ')}`,
       )
     }
-    const suit = suiting(definition, request)
+    const suit = countSuitable(definition, request)
     if (suit >= request.count) return
     const { where, shares, count } = request
     const conditions = where.map(conditionText)
@@ -246,29 +246,29 @@ export class Pool {
     return this.#publication.known!
   }
 
-  #standing(claims: Snapshot = this.#view!): PoolStanding {
-    return standingOf(claims, this.name, this.#keys, this.#definition)
+  #snapshot(claims: Snapshot = this.#view!): PoolSnapshot {
+    return poolSnapshot(claims, this.name, this.#keys, this.#definition)
   }
 
   /** Decides whose turn it is; and where it is the turn of one who waits here, takes. */
-  #look(): void {
-    const own = new Map<Token, Waiting>()
-    for (const waiting of this.#waiting) {
-      if (waiting.line !== undefined) own.set(waiting.line, waiting)
+  #decide(): void {
+    const own = new Map<Token, PendingRequest>()
+    for (const pending of this.#pending) {
+      if (pending.queueToken !== undefined) own.set(pending.queueToken, pending)
     }
     if (own.size === 0) return
-    const standing = this.#standing()
-    for (const { waiter, units } of turn(standing)) {
+    const snapshot = this.#snapshot()
+    for (const { waiter, units } of schedule(snapshot)) {
       if (units !== undefined) void own.get(waiter.token)?.take(units)
     }
-    const asked = preemptions(standing)
-    const alive = new Set(standing.occupants.map(({ token }) => token))
+    const asked = preemptions(snapshot)
+    const alive = new Set(snapshot.occupants.map(({ token }) => token))
     const isGone = (permit: Token) => !alive.has(permit)
-    for (const [token, waiting] of own) waiting.askBack(asked.get(token) ?? [], isGone)
+    for (const [token, pending] of own) pending.preempt(asked.get(token) ?? [], isGone)
   }
 
   /** Tells those whose permits are asked back. */
-  #heed(view: View): void {
+  #deliverNotices(view: View): void {
     for (const permit of this.#permits) {
       const place = view.places(noticeKey(this.#keys.notice, { token: permit.claimToken }))[0]
       const notice = place && noticeFrom(place.holder, place.value)
@@ -276,10 +276,10 @@ export class Pool {
     }
   }
 
-  async #tell(watcher: Watcher): Promise<void> {
+  async #notify(watcher: Watcher): Promise<void> {
     watcher.again = true
-    if (watcher.telling) return
-    watcher.telling = true
+    if (watcher.isNotifying) return
+    watcher.isNotifying = true
     try {
       while (watcher.again && this.#watchers.has(watcher)) {
         watcher.again = false
@@ -292,17 +292,17 @@ export class Pool {
       const level = isLeaseholdError(error, 'closed') ? 'debug' : 'warn'
       this.#client.emit({ recipe: 'pool', event: 'watch', key: this.#keys.prefix, detail, level })
     } finally {
-      watcher.telling = false
+      watcher.isNotifying = false
     }
   }
 
   async #take(
     request: Request,
     units: readonly Key[],
-    line: Token | undefined,
+    waiter: Token | undefined,
   ): Promise<HeldPermit | Conflict> {
     const definition = this.#definition
-    const value = permitText(request, line)
+    const value = permitJson(request, waiter)
     const { strategy, grace } = request
     const maxHold = definition.maxHold === 0 ? undefined : definition.maxHold
     const ttl = Math.min(request.ttl, maxHold ?? Infinity)
@@ -316,7 +316,13 @@ export class Pool {
     })
     const resources = parts.map(({ name }) => name)
     const cost = parts.reduce((sum, part) => sum + part.cost, 0)
-    const permit = new HeldPermit(this.#office(), { hold, request, line, resources, cost })
+    const permit = new HeldPermit(this.#permitDependencies(), {
+      hold,
+      request,
+      waiter,
+      resources,
+      cost,
+    })
     this.#permits.add(permit)
     const detail = `${request.tenant} has ${resources.join(', ')} for ${request.kind}`
     const key = units[0]!
@@ -324,10 +330,10 @@ export class Pool {
     return permit
   }
 
-  #office(): PermitOffice {
+  #permitDependencies(): PermitDependencies {
     return {
       client: this.#client,
-      books: this.#books,
+      records: this.#records,
       halfLife: this.#definition.halfLife,
       ended: (permit) => void this.#permits.delete(permit),
     }
@@ -335,16 +341,16 @@ export class Pool {
 }
 
 /** What is kept by a heartbeat is booked for as long as its kind is usually held. */
-function withBooking(request: Request, { books }: PoolStanding): Request {
+function withBooking(request: Request, { records }: PoolSnapshot): Request {
   if (request.strategy === 'reservation') return request
-  return { ...request, booked: Math.round(expectedHold(books, request.kind) ?? request.ttl) }
+  return { ...request, booked: Math.round(expectedHold(records, request.kind) ?? request.ttl) }
 }
 
 /** Whether one who asks now, behind everybody in line, would have its turn at once: on which units. */
-function turnAtOnce(asked: Request, standing: PoolStanding) {
-  const request = withBooking(asked, standing)
+function scheduleNow(asked: Request, snapshot: PoolSnapshot) {
+  const request = withBooking(asked, snapshot)
   const self: Waiter = { ...request, token: Number.MAX_SAFE_INTEGER }
-  const line = wholeLine<Waiter>({ ...standing, waiters: [...standing.waiters, self] })
-  const before = line.findIndex(({ waiter }) => waiter === self)
-  return { request, before, units: line[before]?.units }
+  const queue = scheduleAll<Waiter>({ ...snapshot, waiters: [...snapshot.waiters, self] })
+  const before = queue.findIndex(({ waiter }) => waiter === self)
+  return { request, before, units: queue[before]?.units }
 }

@@ -1,6 +1,6 @@
 import type { Client } from '../../client/index.ts'
 import type { Adaptive } from '../adaptive.ts'
-import { checkName, definitionOf, type PoolDefinition } from './definition.ts'
+import { checkName, definitionOf, type PoolDefinition } from './definition/definition.ts'
 import { Pool } from './pool.ts'
 
 /** The pools of one client: each is looked at through one window, however often it is asked for. */

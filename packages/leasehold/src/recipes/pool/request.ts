@@ -8,9 +8,10 @@ import {
   type Time,
   type Token,
 } from '../../port/index.ts'
-import { checkWord } from './definition.ts'
-import type { Occupant, Waiter, Wish } from './turn.ts'
-import { type Condition, conditionsOf, type Where } from './where.ts'
+import { objectIn } from '../json.ts'
+import { checkLabel } from './definition/definition.ts'
+import { type Condition, conditionsOf, type Where } from './definition/where.ts'
+import type { Need, Occupant, Waiter } from './schedule/schedule.ts'
 
 /** What is asked of a pool. */
 export interface TakeOptions {
@@ -46,7 +47,7 @@ export interface TakeOptions {
 }
 
 /** A request that was checked. */
-export interface Request extends Wish {
+export interface Request extends Need {
   readonly kind: string
   readonly preemptible: boolean
   readonly strategy: 'reservation' | 'lock'
@@ -57,14 +58,14 @@ export interface Request extends Wish {
 }
 
 /** A place in line, as it is read from the store. */
-export interface Queued extends Waiter {
+export interface StoredWaiter extends Waiter {
   readonly holder: string
   readonly kind: string
   readonly since: Time
 }
 
 /** A permit, as it is read from the store. */
-export interface Permitted extends Occupant {
+export interface StoredPermit extends Occupant {
   readonly holder: string
   readonly kind: string
   readonly priority: number
@@ -84,8 +85,8 @@ export function requestOf(options: TakeOptions, learnt?: number): Request {
     throw invalid(`options is ${show(options)}: give an object with the tenant that asks`)
   }
   const { tenant, kind = UNNAMED, count = 1, shares, priority = 0 } = options
-  checkWord('tenant', tenant)
-  checkWord('kind', kind)
+  checkLabel('tenant', tenant)
+  checkLabel('kind', kind)
   checkWhole('count', count, 1, COUNT_MAX)
   if (shares !== undefined) checkWhole('shares', shares, 1, COUNT_MAX)
   checkWhole('priority', priority, -PRIORITY_MAX, PRIORITY_MAX)
@@ -129,7 +130,7 @@ function ttlOf(ttl: TakeOptions['ttl'], strategy: Request['strategy']): number {
 }
 
 /** What others must know of somebody in line. */
-export function lineText({
+export function waiterJson({
   tenant,
   kind,
   priority,
@@ -142,9 +143,9 @@ export function lineText({
 }
 
 /** What others must know of a permit; `line` is the place in line that it was given for. */
-export function permitText(request: Request, line: Token | undefined): string {
+export function permitJson(request: Request, waiter: Token | undefined): string {
   const { tenant, kind, priority, preemptible, booked } = request
-  return JSON.stringify({ tenant, kind, priority, preemptible, line, booked })
+  return JSON.stringify({ tenant, kind, priority, preemptible, line: waiter, booked })
 }
 
 interface Place {
@@ -155,8 +156,8 @@ interface Place {
 }
 
 /** A place in line, or `undefined` where its text is not one that this program wrote. */
-export function queuedFrom({ token, holder, value, claimedAt }: Place): Queued | undefined {
-  const read = objectFrom(value)
+export function storedWaiter({ token, holder, value, claimedAt }: Place): StoredWaiter | undefined {
+  const read = objectIn(value)
   if (read === undefined || typeof read['tenant'] !== 'string') return undefined
   const { tenant, kind, shares, where } = read
   return {
@@ -174,8 +175,8 @@ export function queuedFrom({ token, holder, value, claimedAt }: Place): Queued |
 }
 
 /** A permit. One whose text cannot be read occupies what it occupies all the same. */
-export function permittedFrom(place: Place, keys: readonly Key[], cost: number): Permitted {
-  const read = objectFrom(place.value) ?? {}
+export function storedPermit(place: Place, keys: readonly Key[], cost: number): StoredPermit {
+  const read = objectIn(place.value) ?? {}
   const { tenant, kind, line } = read
   return {
     token: place.token,
@@ -187,17 +188,8 @@ export function permittedFrom(place: Place, keys: readonly Key[], cost: number):
     kind: typeof kind === 'string' ? kind : UNNAMED,
     priority: numberOf(read['priority'], 0),
     preemptible: read['preemptible'] === true,
-    line: typeof line === 'number' ? line : undefined,
+    waiter: typeof line === 'number' ? line : undefined,
     booked: numberOf(read['booked'], 0),
-  }
-}
-
-export function objectFrom(text: string | undefined): Record<string, unknown> | undefined {
-  try {
-    const read: unknown = JSON.parse(text ?? '')
-    return typeof read === 'object' && read !== null ? (read as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
   }
 }
 

@@ -1,12 +1,12 @@
 import type { View } from '../../client/index.ts'
 import type { Key, Time, Token } from '../../port/index.ts'
-import { unitsOf } from './definition.ts'
-import { type Forecast, forecast } from './estimate.ts'
-import { noticeKey } from './notice.ts'
-import type { Permitted } from './request.ts'
-import type { PoolStanding } from './standing.ts'
-import { guaranteedShares, holdings, wholeLine } from './turn.ts'
-import type { Attributes } from './where.ts'
+import { unitsOf } from './definition/definition.ts'
+import type { Attributes } from './definition/where.ts'
+import type { PoolSnapshot } from './pool-snapshot.ts'
+import { noticeKey } from './preemption-request.ts'
+import type { StoredPermit } from './request.ts'
+import { type Forecast, forecast } from './schedule/forecast.ts'
+import { guaranteedShares, holdings, scheduleAll } from './schedule/schedule.ts'
 
 /** Who holds what, who waits, and how long that will probably take. Times are the store's. */
 export interface PoolStatus {
@@ -66,18 +66,18 @@ export interface TenantStatus {
 }
 
 export function statusOf(
-  standing: PoolStanding,
+  snapshot: PoolSnapshot,
   view: View,
   notices: string,
   now: Time,
   untils: ReadonlyMap<Key, Time>,
 ): PoolStatus {
-  const forecasts = forecast(standing, now)
-  const holderOf = new Map<Key, Permitted>()
-  for (const permit of standing.occupants) for (const key of permit.keys) holderOf.set(key, permit)
+  const forecasts = forecast(snapshot, now)
+  const holderOf = new Map<Key, StoredPermit>()
+  for (const permit of snapshot.occupants) for (const key of permit.keys) holderOf.set(key, permit)
   return {
-    resources: standing.definition.resources.map(({ name, shares, attributes }) => {
-      const units = unitsOf(standing.pool, { name, shares })
+    resources: snapshot.definition.resources.map(({ name, shares, attributes }) => {
+      const units = unitsOf(snapshot.pool, { name, shares })
       const held = new Set(units.flatMap((key) => holderOf.get(key) ?? []))
       const permits = [...held].map((permit): PermitStatus => {
         const { token, holder, tenant, kind, priority, preemptible, since, keys } = permit
@@ -90,21 +90,21 @@ export function statusOf(
       const free = units.filter((key) => !holderOf.has(key)).length
       return { name, attributes, shares, free, permits }
     }),
-    line: wholeLine(standing).map(({ waiter }) => {
+    line: scheduleAll(snapshot).map(({ waiter }) => {
       const { token, holder, tenant, kind, priority, count, since } = waiter
       const who = { token, holder, tenant, kind, priority, count, since }
       return { ...who, forecast: forecasts.get(token) }
     }),
-    tenants: tenantsOf(standing),
+    tenants: tenantsOf(snapshot),
     age: view.age(),
   }
 }
 
-function tenantsOf(standing: PoolStanding): TenantStatus[] {
-  const { definition, usage, waiters, occupants } = standing
-  const guaranteed = guaranteedShares(standing)
-  const held = holdings(standing)
-  const answered = new Set(occupants.map(({ line }) => line))
+function tenantsOf(snapshot: PoolSnapshot): TenantStatus[] {
+  const { definition, usage, waiters, occupants } = snapshot
+  const guaranteed = guaranteedShares(snapshot)
+  const held = holdings(snapshot)
+  const answered = new Set(occupants.map(({ waiter }) => waiter))
   const names = new Set([...Object.keys(definition.tenants ?? {}), ...guaranteed.keys()])
   const sum = [...usage.values()].reduce((total, used) => total + used, 0)
   return [...names].sort().map((tenant) => ({

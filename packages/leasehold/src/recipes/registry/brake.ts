@@ -1,5 +1,5 @@
 import type { Duration } from '../../port/index.ts'
-import { countOf, numberOf, objectOf, spanOf } from '../arguments.ts'
+import { countOf, durationOf, numberOf, objectOf } from '../arguments.ts'
 
 /**
  * A brake on mass eviction, for one service.
@@ -87,7 +87,7 @@ export function brakeLimits(options: BrakeOptions | false = {}): BrakeLimits {
   return {
     share: numberOf('brake.share', share, 0, 1),
     least: countOf('brake.least', least, 1, 1_000_000),
-    window: spanOf('brake.window', window, '10ms', '1d'),
-    hold: spanOf('brake.hold', hold, '10ms', '1d'),
+    window: durationOf('brake.window', window, '10ms', '1d'),
+    hold: durationOf('brake.hold', hold, '10ms', '1d'),
   }
 }

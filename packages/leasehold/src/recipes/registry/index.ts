@@ -1,6 +1,6 @@
-export { type AddressKind, addressKind, parseAddress } from './address.ts'
 export { Brake, type BrakeOptions, brakeLimits } from './brake.ts'
-export type { Check, CheckSpec, CheckStatus, CheckTiming, OnCritical } from './check.ts'
+export { type AddressKind, addressKind, parseAddress } from './check/address.ts'
+export type { Check, CheckSpec, CheckStatus, CheckTiming, OnCritical } from './check/check.ts'
 export {
   type CheckedPolicy,
   type CheckPolicy,
@@ -10,19 +10,28 @@ export {
   complaintAboutTarget,
   type Scheme,
   targetOf,
-} from './check-policy.ts'
-export { type CheckState, nextState } from './check-state.ts'
-export { Checker, type CheckerEvents, type CheckerOptions } from './checker.ts'
-export type { Description, InstanceSpec } from './description.ts'
+} from './check/check-policy.ts'
+export type { CheckChange } from './checker/check-schedule.ts'
+export { type CheckState, nextState } from './checker/check-state.ts'
+export { Checker, type CheckerEvents, type CheckerOptions } from './checker/checker.ts'
+export type { Lookup, Probe, ProbeMaker, ProbeResult, ProbeSettings } from './checker/probe.ts'
 export {
   type Change,
   Discovery,
   type LeftReason,
   type WatchEvents,
   type WatchOptions,
-} from './discovery.ts'
-export type { InstanceNews, RegistryEntry } from './entry.ts'
-export { type Filter, type Instance, SERVICES, type Status, servicesKey } from './instance.ts'
+} from './discovery/discovery.ts'
+export { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './discovery/pick.ts'
+export type { Description, InstanceSpec } from './instance/description.ts'
+export type { InstanceUpdate, RegistryEntry } from './instance/entry.ts'
+export {
+  type Filter,
+  type Instance,
+  SERVICES,
+  type Status,
+  servicesKey,
+} from './instance/instance.ts'
 export {
   type ExpectedNode,
   NodeHeartbeat,
@@ -31,10 +40,11 @@ export {
   type NodeStop,
   NodesWatch,
   type NodesWatchOptions,
-} from './nodes.ts'
-export { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './pick.ts'
-export type { PresenceEvents, PresenceState } from './presence.ts'
-export type { Lookup, Probe, ProbeMaker, ProbeResult, ProbeSettings } from './probe.ts'
-export { type PresenceOptions, type RegisterOptions, Registration } from './registration.ts'
+} from './registration/nodes.ts'
+export type { PresenceEvents, PresenceState } from './registration/presence.ts'
+export {
+  type PresenceOptions,
+  type RegisterOptions,
+  Registration,
+} from './registration/registration.ts'
 export { Registry } from './registry.ts'
-export type { CheckNews } from './rounds.ts'

@@ -1,14 +1,19 @@
 import type { Client } from '../../client/index.ts'
 import { keyPart } from '../arguments.ts'
-import { Checker, type CheckerOptions } from './checker.ts'
-import type { InstanceSpec } from './description.ts'
-import { Discovery, type WatchOptions } from './discovery.ts'
-import { amendedEntry, entryOf, type InstanceNews, type RegistryEntry } from './entry.ts'
-import { find, services } from './find.ts'
-import type { Filter, Instance } from './instance.ts'
-import { NodeHeartbeat, type NodeOptions, NodesWatch, type NodesWatchOptions } from './nodes.ts'
-import type { ProbeMaker } from './probe.ts'
-import { type RegisterOptions, Registration } from './registration.ts'
+import { Checker, type CheckerOptions } from './checker/checker.ts'
+import type { ProbeMaker } from './checker/probe.ts'
+import { Discovery, type WatchOptions } from './discovery/discovery.ts'
+import { find, services } from './discovery/find.ts'
+import type { InstanceSpec } from './instance/description.ts'
+import { entryOf, type InstanceUpdate, type RegistryEntry, updatedEntry } from './instance/entry.ts'
+import type { Filter, Instance } from './instance/instance.ts'
+import {
+  NodeHeartbeat,
+  type NodeOptions,
+  NodesWatch,
+  type NodesWatchOptions,
+} from './registration/nodes.ts'
+import { type RegisterOptions, Registration } from './registration/registration.ts'
 
 /**
  * A registry of services and their instances.
@@ -44,9 +49,9 @@ export class Registry {
     return entryOf(service, id, spec)
   }
 
-  /** The value of such an entry after its instance has said how it is. */
-  amended(value: string | undefined, news: InstanceNews): string {
-    return amendedEntry(value, news)
+  /** The value of such an entry after its instance has written how it is. */
+  amended(value: string | undefined, news: InstanceUpdate): string {
+    return updatedEntry(value, news)
   }
 
   /** The instances of a service as they are now, asked of the store. */

@@ -4,7 +4,7 @@ import type { LeaseId, Time } from '../../port/index.ts'
 export const RENEWAL_PART = 1 / 10
 
 /** What one process knows of when a session was last renewed, by itself or by any other. */
-export interface Sight {
+export interface SessionActivity {
   readonly lease: LeaseId
   /** What the store said when it was last read; `undefined` before. On the store's clock. */
   until: Time | undefined
@@ -16,7 +16,7 @@ export interface Sight {
   pending: Promise<void> | undefined
 }
 
-export function newSight(lease: LeaseId, renewedAfter: number): Sight {
+export function newActivity(lease: LeaseId, renewedAfter: number): SessionActivity {
   return { lease, until: undefined, seenAt: -Infinity, renewedAfter, pending: undefined }
 }
 
@@ -27,50 +27,50 @@ export function newSight(lease: LeaseId, renewedAfter: number): Sight {
  * moved between two of our readings, somebody renewed the session after the first of them was sent.
  * That is how processes that all serve a session share its renewals without a word between them.
  */
-export function noteReading(sight: Sight, until: Time, sentAt: number): void {
-  if (sight.until === undefined) sight.until = until
+export function noteReading(activity: SessionActivity, until: Time, sentAt: number): void {
+  if (activity.until === undefined) activity.until = until
   // Answers may overtake each other, and no renewal shortens a life: an old answer says nothing.
-  if (until < sight.until) return
-  if (until > sight.until) {
-    sight.until = until
-    sight.renewedAfter = Math.max(sight.renewedAfter, sight.seenAt)
-    sight.seenAt = sentAt
-  } else sight.seenAt = Math.max(sight.seenAt, sentAt)
+  if (until < activity.until) return
+  if (until > activity.until) {
+    activity.until = until
+    activity.renewedAfter = Math.max(activity.renewedAfter, activity.seenAt)
+    activity.seenAt = sentAt
+  } else activity.seenAt = Math.max(activity.seenAt, sentAt)
 }
 
 /** Whether activity must be told to the store: not where it surely was within the last part. */
-export function isDue(sight: Sight, ttl: number, now: number): boolean {
-  return now - sight.renewedAfter >= ttl * RENEWAL_PART
+export function isRenewalDue(activity: SessionActivity, ttl: number, now: number): boolean {
+  return now - activity.renewedAfter >= ttl * RENEWAL_PART
 }
 
 /** With so many sessions, the one that was not looked at for the longest is forgotten. */
-const SIGHTS_MAX = 10_000
+const ACTIVITIES_MAX = 10_000
 
 /** The sessions that this process has seen. One that is forgotten costs one renewal, no more. */
-export class Sights {
-  readonly #sights = new Map<string, Sight>()
+export class ActivityCache {
+  readonly #activities = new Map<string, SessionActivity>()
 
-  get(ref: string, lease: LeaseId): Sight | undefined {
-    const sight = this.#sights.get(ref)
-    return sight?.lease === lease ? sight : undefined
+  get(ref: string, lease: LeaseId): SessionActivity | undefined {
+    const activity = this.#activities.get(ref)
+    return activity?.lease === lease ? activity : undefined
   }
 
   /** Of the lease that it had when last seen. */
-  last(ref: string): Sight | undefined {
-    return this.#sights.get(ref)
+  last(ref: string): SessionActivity | undefined {
+    return this.#activities.get(ref)
   }
 
-  set(ref: string, sight: Sight): Sight {
-    this.#sights.delete(ref)
-    this.#sights.set(ref, sight)
-    if (this.#sights.size > SIGHTS_MAX) {
-      const [oldest] = this.#sights.keys()
-      this.#sights.delete(oldest!)
+  set(ref: string, activity: SessionActivity): SessionActivity {
+    this.#activities.delete(ref)
+    this.#activities.set(ref, activity)
+    if (this.#activities.size > ACTIVITIES_MAX) {
+      const [oldest] = this.#activities.keys()
+      this.#activities.delete(oldest!)
     }
-    return sight
+    return activity
   }
 
   delete(ref: string): void {
-    this.#sights.delete(ref)
+    this.#activities.delete(ref)
   }
 }

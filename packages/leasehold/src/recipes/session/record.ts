@@ -76,7 +76,7 @@ export function decode(claim: Claim): SessionRecord {
 }
 
 /** Whether a value is of a session that began earlier, under another lease. */
-export function goesOn(value: string | undefined): boolean {
+export function isContinued(value: string | undefined): boolean {
   // A quotation mark within a text is written with a backslash, so this is the name of the field.
   return value?.slice(0, value.indexOf('\n')).includes('"since":') ?? false
 }

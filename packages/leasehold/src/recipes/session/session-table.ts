@@ -9,7 +9,14 @@ import {
   type Token,
 } from '../../port/index.ts'
 import { isGone, storing } from '../refusals.ts'
-import { isDue, newSight, noteReading, RENEWAL_PART, type Sight, Sights } from './activity.ts'
+import {
+  ActivityCache,
+  isRenewalDue,
+  newActivity,
+  noteReading,
+  RENEWAL_PART,
+  type SessionActivity,
+} from './activity.ts'
 import { decode, encode, SessionKeys, type SessionRecord } from './record.ts'
 
 /** A session as it was when it was last read or written. */
@@ -39,7 +46,7 @@ export const REPLACED = 'replaced'
 export class SessionTable {
   readonly keys: SessionKeys
   readonly #client: Client
-  readonly #sights = new Sights()
+  readonly #activities = new ActivityCache()
 
   constructor(client: Client, name: string) {
     this.#client = client
@@ -56,7 +63,7 @@ export class SessionTable {
     const { claims } = await this.#client.store.read({ key: this.keys.ofId(ref) })
     const claim = claims.at(-1)
     if (claim === undefined) {
-      this.#sights.delete(ref)
+      this.#activities.delete(ref)
       return undefined
     }
     return this.#seen(ref, claim, sentAt)
@@ -67,8 +74,8 @@ export class SessionTable {
     const sentAt = this.#client.now()
     const granted = await this.#grant(ref, record, true)
     if (granted.outcome === 'busy') return this.#stored(ref, granted.ahead[0]!.first)
-    this.#sights.set(ref, newSight(granted.lease, sentAt))
-    this.#tell('created', ref, granted.token, record.user)
+    this.#activities.set(ref, newActivity(granted.lease, sentAt))
+    this.#emit('created', ref, granted.token, record.user)
     return { ref, lease: granted.lease, token: granted.token, record }
   }
 
@@ -82,7 +89,7 @@ export class SessionTable {
     const since = old.record.since ?? old.createdAt
     const granted = await this.#grant(ref, { ...record, since }, false)
     if (granted.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
-    this.#sights.set(ref, newSight(granted.lease, sentAt))
+    this.#activities.set(ref, newActivity(granted.lease, sentAt))
     await this.#revoke(old.lease, REPLACED)
   }
 
@@ -102,19 +109,20 @@ export class SessionTable {
   /** Tells the store that the session is in use, unless it was told a short while ago. */
   touch(stored: Stored): Promise<void> {
     const { ref, lease, record } = stored
-    const sight = this.#sights.get(ref, lease) ?? this.#sights.set(ref, newSight(lease, -Infinity))
-    if (sight.pending !== undefined) return sight.pending
-    if (!isDue(sight, record.ttl, this.#client.now())) return Promise.resolve()
-    sight.pending = this.#renew(stored, sight).finally(() => {
-      sight.pending = undefined
+    const activity =
+      this.#activities.get(ref, lease) ?? this.#activities.set(ref, newActivity(lease, -Infinity))
+    if (activity.pending !== undefined) return activity.pending
+    if (!isRenewalDue(activity, record.ttl, this.#client.now())) return Promise.resolve()
+    activity.pending = this.#renew(stored, activity).finally(() => {
+      activity.pending = undefined
     })
-    return sight.pending
+    return activity.pending
   }
 
   /** The same for a session that was seen before; asks nothing where nothing is due. */
   async touchRef(ref: string, ttl: number): Promise<void> {
-    const sight = this.#sights.last(ref)
-    if (sight !== undefined && !isDue(sight, ttl, this.#client.now())) return
+    const activity = this.#activities.last(ref)
+    if (activity !== undefined && !isRenewalDue(activity, ttl, this.#client.now())) return
     const stored = await this.find(ref)
     if (stored !== undefined) await this.touch(stored)
   }
@@ -122,9 +130,9 @@ export class SessionTable {
   /** Ends the session, with all that hangs on its leases. Whether there was one. */
   async end(ref: string, why: string): Promise<boolean> {
     const { claims } = await this.#client.store.read({ key: this.keys.ofId(ref) })
-    this.#sights.delete(ref)
+    this.#activities.delete(ref)
     const ends = await Promise.all(claims.map(({ lease }) => this.#revoke(lease, why)))
-    if (ends.at(-1)) this.#tell('ended', ref, claims.at(-1)!.token, undefined, why)
+    if (ends.at(-1)) this.#emit('ended', ref, claims.at(-1)!.token, undefined, why)
     return ends.includes(true)
   }
 
@@ -145,7 +153,7 @@ export class SessionTable {
     const found: StoredTimes[] = []
     for await (const refs of this.refs(user)) {
       const wanted = refs.slice(0, limit - found.length)
-      const sessions = await inTurn(wanted, (ref) => this.find(ref))
+      const sessions = await inBatches(wanted, (ref) => this.find(ref))
       for (const session of sessions) if (session !== undefined) found.push(session)
       if (found.length >= limit) break
     }
@@ -156,7 +164,7 @@ export class SessionTable {
   async endAll(user: string | undefined, except: string | undefined, why: string): Promise<number> {
     let ended = 0
     for await (const refs of this.refs(user)) {
-      const ends = await inTurn(refs, (ref) => (ref === except ? false : this.end(ref, why)))
+      const ends = await inBatches(refs, (ref) => (ref === except ? false : this.end(ref, why)))
       ended += ends.filter((wasThere) => wasThere).length
     }
     return ended
@@ -184,14 +192,14 @@ export class SessionTable {
     return storing('the data of the session', granted)
   }
 
-  async #renew(stored: Stored, sight: Sight): Promise<void> {
+  async #renew(stored: Stored, activity: SessionActivity): Promise<void> {
     const sentAt = this.#client.now()
     const { lost } = await this.#client.store.renew([stored.lease])
     if (lost.length > 0) {
-      this.#sights.delete(stored.ref)
+      this.#activities.delete(stored.ref)
       throw endedError(stored, lost[0]!.end)
     }
-    sight.renewedAfter = sentAt
+    activity.renewedAfter = sentAt
   }
 
   /** Whether there was something to end. */
@@ -207,8 +215,8 @@ export class SessionTable {
 
   #seen(ref: string, claim: Claim, sentAt: number): StoredTimes {
     const { lease, until } = claim
-    const sight = this.#sights.get(ref, lease) ?? newSight(lease, -Infinity)
-    noteReading(this.#sights.set(ref, sight), until, sentAt)
+    const activity = this.#activities.get(ref, lease) ?? newActivity(lease, -Infinity)
+    noteReading(this.#activities.set(ref, activity), until, sentAt)
     const stored = this.#stored(ref, claim)
     return { ...stored, createdAt: stored.record.since ?? claim.claimedAt, until }
   }
@@ -218,12 +226,12 @@ export class SessionTable {
   }
 
   async #ended(stored: Stored): Promise<LeaseholdError> {
-    this.#sights.delete(stored.ref)
+    this.#activities.delete(stored.ref)
     const { end } = await this.#client.store.read({ lease: stored.lease })
     return endedError(stored, end)
   }
 
-  #tell(
+  #emit(
     event: 'created' | 'ended',
     ref: string,
     token: Token,
@@ -249,7 +257,7 @@ function endedError({ ref }: Stored, end: End | undefined): LeaseholdError {
 }
 
 /** Does it for each, a bounded number at a time. */
-async function inTurn<From, To>(
+async function inBatches<From, To>(
   from: readonly From[],
   act: (item: From) => Promise<To> | To,
 ): Promise<To[]> {

@@ -1,6 +1,6 @@
 import type { Client } from '../../client/index.ts'
 import type { Event, Time } from '../../port/index.ts'
-import { goesOn, type SessionKeys } from './record.ts'
+import { isContinued, type SessionKeys } from './record.ts'
 import { REPLACED } from './session-table.ts'
 
 export type SessionEvent =
@@ -36,16 +36,16 @@ export function watchSessions(
   keys: SessionKeys,
   listener: SessionListener,
 ): SessionWatch {
-  const following = client.watchPrefix(keys.prefix, {
+  const watch = client.watchPrefix(keys.prefix, {
     events: (events) => {
       for (const event of sessionEvents(keys, events)) listener(event)
     },
     missed: () => listener({ type: 'missed' }),
   })
-  const close = () => following.close()
+  const close = () => watch.close()
   return {
     get ready() {
-      return client.awaited(following.ready)
+      return client.awaited(watch.ready)
     },
     close,
     [Symbol.dispose]: close,
@@ -71,7 +71,7 @@ function sessionEvents(keys: SessionKeys, events: readonly Event[]): SessionEven
 function meaningOf(event: Event, ref: string, user: string | undefined): SessionEvent[] {
   const { type, at } = event
   if (type === 'claimed') {
-    return goesOn(event.value) ? [] : [{ type: 'created', ref, user, at }]
+    return isContinued(event.value) ? [] : [{ type: 'created', ref, user, at }]
   }
   if (type !== 'removed') return []
   const { reason, by, why } = event.end!

@@ -117,12 +117,12 @@ class WebCalls {
       await this.#table.replace(old, record)
       return
     }
-    if (old.record.data !== record.data) await quietly(this.#table.save(old, record.data))
-    await quietly(this.#table.touch(old))
+    if (old.record.data !== record.data) await ignoreEnded(this.#table.save(old, record.data))
+    await ignoreEnded(this.#table.touch(old))
   }
 
   async touch(id: string, session: object): Promise<void> {
-    await quietly(this.#table.touchRef(this.#refOf(id), this.#ttlOf(session)))
+    await ignoreEnded(this.#table.touchRef(this.#refOf(id), this.#ttlOf(session)))
   }
 
   async destroy(id: string): Promise<void> {
@@ -153,7 +153,7 @@ class WebCalls {
       return
     }
     const stored = await this.#table.create(ref, record)
-    if (stored.record.data !== record.data) await quietly(this.#table.save(stored, record.data))
+    if (stored.record.data !== record.data) await ignoreEnded(this.#table.save(stored, record.data))
   }
 
   #refOf(id: string): string {
@@ -177,7 +177,7 @@ class WebCalls {
 }
 
 /** For a session that sessions end elsewhere while a request is under way, which is no fault. */
-async function quietly(call: Promise<unknown>): Promise<void> {
+async function ignoreEnded(call: Promise<unknown>): Promise<void> {
   try {
     await call
   } catch (error) {

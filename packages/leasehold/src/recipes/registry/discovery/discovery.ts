@@ -1,0 +1,342 @@
+import { type Client, Emitter, type View } from '../../../client/index.ts'
+import type { EndReason, Event, Key, Timer } from '../../../port/index.ts'
+import { objectOf, oneOf } from '../../arguments.ts'
+import { onAbort } from '../../sleep.ts'
+import { Brake, type BrakeOptions, brakeLimits } from '../brake.ts'
+import {
+  byId,
+  type Filter,
+  healthKey,
+  type Instance,
+  instanceOf,
+  isHealthy,
+  newestHealth,
+  partsOfKey,
+  servicesKey,
+  wantedBy,
+} from '../instance/instance.ts'
+import { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './pick.ts'
+
+/**
+ * Why an instance is not shown any more: how its lease ended (`unseen` where that happened while the
+ * store could not be heard), or that it is there but not what was asked for.
+ */
+export type LeftReason = EndReason | 'unseen' | 'unwanted'
+
+export type Change =
+  | { readonly type: 'joined'; readonly instance: Instance }
+  | { readonly type: 'changed'; readonly instance: Instance; readonly before: Instance }
+  | { readonly type: 'left'; readonly instance: Instance; readonly reason: LeftReason }
+
+export type WatchEvents = {
+  [Type in Change['type']]: Extract<Change, { readonly type: Type }>
+}
+
+export interface WatchOptions extends Filter {
+  /** How `pick` chooses where it is not told. `round-robin` if not given. */
+  readonly strategy?: PickStrategy | undefined
+  /** See `PickOptions`; here for all picks. */
+  readonly orUnhealthy?: boolean | undefined
+  /** The brake on mass eviction of what is shown; `false` for none. */
+  readonly brake?: BrakeOptions | false | undefined
+}
+
+/** An instance whose lease has ended and that is shown for a while yet. */
+interface Lapsed {
+  readonly until: number
+  readonly reason: LeftReason
+}
+
+/**
+ * The instances of a service, kept up to date by the store's own news: asking costs no call.
+ *
+ * **Promised.** It shows, instance by instance, states that were true one after another. Through an
+ * outage of the store it goes on showing what it knew; `live` and `age` say how much that is worth.
+ * `pick` never answers with an instance that is not healthy, unless none is and it was allowed to.
+ *
+ * **Not promised.** It is behind the store by as long as news take, and the store is behind a
+ * process that has just died by up to its ttl: whoever calls an instance must bear that it is gone.
+ */
+export class Discovery implements AsyncIterable<Change>, Disposable {
+  readonly service: string
+  readonly #client: Client
+  readonly #ready: Promise<void>
+  #stopListening = () => {}
+  readonly #options: WatchOptions
+  readonly #wanted: ReturnType<typeof wantedBy>
+  readonly #services: View
+  readonly #health: View
+  readonly #brake: Brake
+  readonly #known = new Map<string, Instance>()
+  readonly #lapsed = new Map<string, Lapsed>()
+  readonly #shown = new Map<string, Instance>()
+  readonly #events = new Emitter<WatchEvents>()
+  readonly #cursors = new Set<ChangeCursor>()
+  /** Both are put together when they are asked for, and kept until something changes. */
+  #instances: readonly Instance[] | undefined = undefined
+  #all: readonly Instance[] | undefined = undefined
+  #timer: Timer | undefined = undefined
+  #turn = 0
+  #isReady = false
+  #closed = false
+
+  constructor(client: Client, service: string, options: WatchOptions = {}) {
+    this.service = service
+    this.#client = client
+    this.#options = objectOf('options', options)
+    this.#wanted = wantedBy(options)
+    this.#brake = new Brake(brakeLimits(options.brake))
+    if (options.strategy !== undefined) oneOf('strategy', options.strategy, PICK_STRATEGIES)
+    this.#services = client.view(servicesKey(service), (keys, ended) => this.#refresh(keys, ended))
+    this.#health = client.view(healthKey(service), (keys) => this.#refresh(keys, []))
+    // Nothing is shown before both are known: a sick instance must not look well for a moment.
+    this.#ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
+      this.#isReady = true
+      this.#refresh(new Set(this.#services.keys()), [])
+    })
+    // Whoever does not wait for it need not catch it.
+    this.#ready.catch(() => {})
+    this.#stopListening = onAbort([client.closing], () => this.close())
+  }
+
+  /** Fulfilled when it has seen everything once; rejected if it is closed before. */
+  get ready(): Promise<void> {
+    return this.#client.awaited(this.#ready)
+  }
+
+  /** Those that the filter asks for, by id. */
+  get instances(): readonly Instance[] {
+    this.#instances ??= [...this.#shown.values()].sort(byId)
+    return this.#instances
+  }
+
+  /** All of the right kind, whatever their status, by id. */
+  get all(): readonly Instance[] {
+    this.#all ??= [...this.#known.values()].filter(this.#wanted.kind).sort(byId)
+    return this.#all
+  }
+
+  /** Whether the store's news come in. */
+  get live(): boolean {
+    return this.#services.live && this.#health.live
+  }
+
+  /** How many milliseconds ago the store was last heard of: how stale this may be. */
+  age(): number {
+    return Math.max(this.#services.age(), this.#health.age())
+  }
+
+  /** Whether the brake on mass eviction holds instances back now. */
+  get braking(): boolean {
+    return this.#lapsed.size > 0
+  }
+
+  /** Chooses a healthy instance of the right kind; `undefined` where there is none. */
+  pick(
+    strategy: PickStrategy = this.#options.strategy ?? 'round-robin',
+    options: PickOptions = {},
+  ): Instance | undefined {
+    objectOf('options', options)
+    const { all } = this
+    let candidates = all.filter(isHealthy)
+    if (candidates.length === 0 && (options.orUnhealthy ?? this.#options.orUnhealthy)) {
+      candidates = all.filter(({ status }) => status === 'lapsed')
+      if (candidates.length === 0) candidates = all.filter(({ status }) => status === 'critical')
+    }
+    return choose(candidates, strategy, options, this.#turn++, () => this.#client.random.next())
+  }
+
+  on<Type extends Change['type']>(
+    type: Type,
+    listener: (change: WatchEvents[Type]) => void,
+  ): () => void {
+    return this.#events.on(type, listener)
+  }
+
+  /**
+   * Every change from now on, and first what is there, as having joined. Whoever is slow is not sent
+   * what has become outdated meanwhile: each step is from what it was told last to what is so now.
+   */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Change, void, undefined> {
+    const cursor = new ChangeCursor()
+    this.#cursors.add(cursor)
+    try {
+      while (!this.#closed) {
+        const change = cursor.next(this.#shown)
+        if (change === undefined) await this.#client.awaited(cursor.changed())
+        else yield change
+      }
+    } finally {
+      this.#cursors.delete(cursor)
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#stopListening()
+    this.#services.close()
+    this.#health.close()
+    this.#timer?.cancel()
+    this.#wake()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  #refresh(keys: ReadonlySet<Key>, ended: readonly Event[]): void {
+    if (!this.#isReady || this.#closed) return
+    for (const key of keys) {
+      const id = partsOfKey(key)?.id
+      if (id !== undefined) this.#refreshKey(id, ended)
+    }
+    this.#wake()
+  }
+
+  #refreshKey(id: string, ended: readonly Event[]): void {
+    const [entry] = this.#services.places(servicesKey(this.service, id))
+    const health = newestHealth(this.#health.places(healthKey(this.service, id)))
+    const before = this.#known.get(id)
+    const lapsed = this.#lapsed.get(id)
+    if (entry !== undefined) {
+      this.#lapsed.delete(id)
+      this.#brake.forgive(id)
+      const instance = instanceOf(entry, health)
+      if (instance !== undefined) this.#show(instance)
+      else if (before !== undefined) this.#drop(before, 'unwanted')
+    } else if (before !== undefined && lapsed !== undefined) {
+      // Its lease has ended and its check fails: it is truly dead.
+      const isDead = health?.of === before.token && health.status === 'critical'
+      if (isDead) this.#drop(before, lapsed.reason)
+    } else if (before !== undefined) {
+      const end = ended.find(({ token }) => token === before.token)?.end
+      this.#lose(before, end?.reason ?? 'unseen')
+    }
+  }
+
+  /** Its lease has ended. Only what vanished without a word, and was well, is worth holding back. */
+  #lose(instance: Instance, reason: LeftReason): void {
+    const isSilent = reason === 'expired' || reason === 'unseen'
+    const isWorth = isSilent && isHealthy(instance)
+    const now = this.#client.clock.now()
+    const until = isWorth
+      ? this.#brake.lose(instance.id, now, this.#living(instance.id))
+      : undefined
+    if (until === undefined) {
+      this.#drop(instance, reason)
+      return
+    }
+    this.#lapsed.set(instance.id, { until, reason })
+    this.#show({ ...instance, status: 'lapsed', note: `its lease is over (${reason})` }, reason)
+    this.#client.emit({
+      recipe: 'registry',
+      event: 'held-back',
+      key: servicesKey(this.service, instance.id),
+      token: instance.token,
+      detail: 'many of its service vanished at once: it is shown as lapsed for a while',
+      level: 'warn',
+    })
+    this.#wakeAt(until)
+  }
+
+  #living(except: string): number {
+    let count = 0
+    for (const [id, instance] of this.#known) if (id !== except && isHealthy(instance)) count++
+    return count
+  }
+
+  #wakeAt(until: number): void {
+    if (this.#timer !== undefined) return
+    this.#timer = this.#client.clock.timer(until, () => {
+      this.#timer = undefined
+      const now = this.#client.clock.now()
+      for (const [id, lapsed] of this.#lapsed) {
+        // They are in the order in which they lapsed, and all are held back equally long.
+        if (lapsed.until > now) {
+          this.#wakeAt(lapsed.until)
+          break
+        }
+        this.#drop(this.#known.get(id)!, lapsed.reason)
+      }
+      this.#wake()
+    })
+  }
+
+  #drop(instance: Instance, reason: LeftReason): void {
+    this.#known.delete(instance.id)
+    this.#all = undefined
+    this.#lapsed.delete(instance.id)
+    this.#hide(instance.id, reason)
+  }
+
+  #show(instance: Instance, reason: LeftReason = 'unwanted'): void {
+    this.#known.set(instance.id, instance)
+    this.#all = undefined
+    const before = this.#shown.get(instance.id)
+    if (!this.#wanted.kind(instance) || !this.#wanted.status(instance)) {
+      this.#hide(instance.id, reason, instance)
+    } else if (!isSame(before, instance)) {
+      this.#shown.set(instance.id, instance)
+      this.#instances = undefined
+      if (before === undefined) this.#events.emit('joined', { type: 'joined', instance })
+      else this.#events.emit('changed', { type: 'changed', instance, before })
+    }
+  }
+
+  #hide(id: string, reason: LeftReason, now?: Instance): void {
+    const before = this.#shown.get(id)
+    if (before === undefined) return
+    this.#shown.delete(id)
+    this.#instances = undefined
+    for (const cursor of this.#cursors) cursor.left(id, reason)
+    this.#events.emit('left', { type: 'left', instance: now ?? before, reason })
+  }
+
+  #wake(): void {
+    for (const cursor of this.#cursors) cursor.wake()
+  }
+}
+
+/** Somebody who iterates: what it was told last, so that there is no queue that could grow. */
+class ChangeCursor {
+  readonly #reported = new Map<string, Instance>()
+  readonly #reasons = new Map<string, LeftReason>()
+  #wake: (() => void) | undefined = undefined
+
+  /** The next step from what it was told to what is shown; `undefined` where there is none. */
+  next(shown: ReadonlyMap<string, Instance>): Change | undefined {
+    for (const [id, instance] of this.#reported) {
+      if (shown.has(id)) continue
+      this.#reported.delete(id)
+      const reason = this.#reasons.get(id)!
+      this.#reasons.delete(id)
+      return { type: 'left', instance, reason }
+    }
+    for (const [id, instance] of shown) {
+      const before = this.#reported.get(id)
+      if (before === instance) continue
+      this.#reported.set(id, instance)
+      if (before === undefined) return { type: 'joined', instance }
+      return { type: 'changed', instance, before }
+    }
+    return undefined
+  }
+
+  left(id: string, reason: LeftReason): void {
+    if (this.#reported.has(id)) this.#reasons.set(id, reason)
+  }
+
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  wake(): void {
+    this.#wake?.()
+  }
+}
+
+function isSame(a: Instance | undefined, b: Instance): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
+}

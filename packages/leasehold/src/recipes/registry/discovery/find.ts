@@ -1,0 +1,52 @@
+import type { Client } from '../../../client/index.ts'
+import type { Key, KeyEntry } from '../../../port/index.ts'
+import { keyPart } from '../../arguments.ts'
+import {
+  byId,
+  type Filter,
+  healthKey,
+  type Instance,
+  instanceOf,
+  newestHealth,
+  SERVICES,
+  servicesKey,
+  wantedBy,
+} from '../instance/instance.ts'
+
+const PAGE = 1000
+
+/** The instances of a service as they are now, by id: asked of the store each time. */
+export async function find(
+  client: Client,
+  service: string,
+  filter?: Filter,
+): Promise<readonly Instance[]> {
+  const wanted = wantedBy(filter)
+  keyPart('service', service)
+  const health = new Map<Key, KeyEntry>()
+  for await (const entry of entriesBelow(client, healthKey(service))) health.set(entry.key, entry)
+  const found: Instance[] = []
+  for await (const { key, claims } of entriesBelow(client, servicesKey(service))) {
+    const result = health.get(healthKey(service, key.slice(servicesKey(service).length)))
+    const instance = instanceOf(claims[0]!, newestHealth(result?.claims ?? []))
+    if (instance && wanted.kind(instance) && wanted.status(instance)) found.push(instance)
+  }
+  return found.sort(byId)
+}
+
+/** The names of all services that have an instance, in order. */
+export async function services(client: Client): Promise<readonly string[]> {
+  const names = new Set<string>()
+  for await (const { key } of entriesBelow(client, SERVICES)) names.add(key.split('/')[1]!)
+  return [...names].sort()
+}
+
+async function* entriesBelow(client: Client, prefix: string): AsyncGenerator<KeyEntry> {
+  let after: Key | undefined
+  for (let more = true; more; ) {
+    const page = await client.store.read({ prefix, after, limit: PAGE })
+    yield* page.keys
+    more = page.more
+    after = page.keys.at(-1)?.key
+  }
+}

@@ -1,0 +1,32 @@
+import { Leasehold, LeaseholdError, type PoolDefinition, type RecipeNews } from '../../src/index.ts'
+import { usageRecordFrom } from '../../src/recipes/pool/usage/usage.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { TestClock } from '../../src/testing/index.ts'
+import { type CallName, FaultyStore } from '../client/faulty-store.ts'
+
+export const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDefinition => ({
+  resources: Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` })),
+  ...more,
+})
+
+/** Clients on one store, each with a line of its own that can fail. */
+export function place() {
+  const clock = new TestClock()
+  const store = memoryStore({ clock })
+  const open = async (holder: string) => {
+    const line = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(line, { clock, holder, callTimeout: '1s' })
+    const news: RecipeNews[] = []
+    leasehold.on('news', (one) => news.push(one))
+    return { line, leasehold, news }
+  }
+  const records = async () => {
+    const { claims } = await store.read({ key: 'pool/p/books' })
+    return claims.map(({ value }) => usageRecordFrom(value))
+  }
+  return { clock, store, open, records }
+}
+
+/** What a store does that refuses every call of this name. */
+export const failing = (name: CallName) => (called: CallName) =>
+  called === name ? { error: new LeaseholdError('storage-full', 'no space') } : undefined

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { gpus, place } from './pool-clients.ts'
+
+const caught = (error: unknown) => error
+
+describe('what is asked back', () => {
+  it('is told in the log, and taken when the period is over, also after an outage', async () => {
+    const { clock, store, open } = place()
+    const [a, b] = [await open('a'), await open('b')]
+    const pool = a.leasehold.pool('p', gpus(1, { notice: '10s' }))
+    const low = await pool.take({ tenant: 'x', preemptible: true, priority: 1 })
+    const urgent = b.leasehold.pool('p').take({ tenant: 'x', priority: 3 })
+    await clock.advance(100)
+    const key = `pool/p/notice/${low.claimToken}`
+    expect(b.news).toMatchObject([
+      {
+        recipe: 'pool',
+        event: 'notice',
+        key,
+        token: low.claimToken,
+        detail: 'x (priority 3) asks a for it back',
+      },
+    ])
+    expect(low.notice.reason).toEqual({ by: 'b', tenant: 'x', priority: 3, period: 10_000 })
+    const [notice] = (await store.read({ key })).claims
+    expect(JSON.parse(notice!.value!)).toMatchObject({ permit: low.claimToken, keys: low.keys })
+    b.line.fault = (call) => (call === 'revoke' ? { error: new Error('broken') } : undefined)
+    await clock.advance(12_000)
+    expect(low.held).toBe(true)
+    b.line.fault = () => undefined
+    await clock.advance(5000)
+    expect(low.held).toBe(false)
+    expect((await urgent).held).toBe(true)
+    await clock.advance(100)
+    expect((await store.read({ key })).count).toBe(0)
+  })
+
+  it('is asked for again where the store did not answer', async () => {
+    const { clock, open } = place()
+    const [a, b] = [await open('a'), await open('b')]
+    const pool = a.leasehold.pool('p', gpus(1))
+    const low = await pool.take({ tenant: 'x', preemptible: true })
+    const theirs = b.leasehold.pool('p')
+    await theirs.status()
+    b.leasehold.pool('p').take({ tenant: 'x', priority: 3 }).catch(caught)
+    b.line.fault = (call) =>
+      call === 'claim' || call === 'grant' ? { there: 100, error: new Error('broken') } : undefined
+    await clock.advance(3000)
+    expect(low.notice.aborted).toBe(false)
+    b.line.fault = () => undefined
+    await clock.advance(10_000)
+    expect(low.notice.aborted).toBe(true)
+  })
+
+  it('is not told to one who has returned it already', async () => {
+    const { clock, open } = place()
+    const [a, b] = [await open('a'), await open('b')]
+    const low = await a.leasehold.pool('p', gpus(1)).take({ tenant: 'x', preemptible: true })
+    const urgent = b.leasehold.pool('p').take({ tenant: 'x', priority: 3 })
+    await low.release()
+    await clock.advance(1000)
+    expect(low.notice.aborted).toBe(false)
+    expect((await urgent).held).toBe(true)
+  })
+})
+
+describe('what is asked back and', () => {
+  /** One permit of two that x holds is asked back for y. */
+  async function noticed() {
+    const made = place()
+    const [a, b] = [await made.open('a'), await made.open('b')]
+    const pool = a.leasehold.pool('p', gpus(2, { notice: '1h' }))
+    const used = await pool.take({ tenant: 'y' })
+    await made.clock.advance(60_000)
+    await used.release()
+    await pool.take({ tenant: 'x' })
+    const low = await pool.take({ tenant: 'x', preemptible: true })
+    const urgent = b.leasehold.pool('p').take({ tenant: 'y', priority: 5 })
+    urgent.catch(caught)
+    await made.clock.advance(100)
+    expect(low.notice.aborted).toBe(true)
+    const notices = async () => (await made.store.read({ prefix: 'pool/p/notice/' })).keys.length
+    return { ...made, a, b, pool, low, urgent, notices }
+  }
+
+  it('is guaranteed to its tenant by another definition stays there', async () => {
+    const { clock, pool, low, notices } = await noticed()
+    expect(await notices()).toBe(1)
+    const tenants = { x: { weight: 9 }, y: { weight: 1 } }
+    await pool.redefine(gpus(2, { notice: '1h', tenants }))
+    await clock.advance(1000)
+    expect([await notices(), low.held]).toEqual([0, true])
+  })
+
+  it('is returned is for the one who asked, however slow that is', async () => {
+    const { clock, open, b, low, urgent } = await noticed()
+    const c = await open('c')
+    let hasTaken = false
+    // Before the other in line: its tenant has used nothing.
+    const other = c.leasehold.pool('p').take({ tenant: 'z' })
+    void other.then(() => (hasTaken = true), caught)
+    await clock.advance(100)
+    b.line.fault = (call) => (call === 'grant' || call === 'claim' ? { there: 500 } : undefined)
+    await low.release()
+    await clock.advance(5000)
+    expect((await urgent).resource).toBe(low.resource)
+    expect(hasTaken).toBe(false)
+  })
+})

@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest'
+import type { Client, Hold, HoldOptions } from '../../src/client/index.ts'
+import { LeaseholdError } from '../../src/index.ts'
+import type { LossReason } from '../../src/port/index.ts'
+import { type OnRevoked, Presence } from '../../src/recipes/registry/registration/presence.ts'
+import { TestClock } from '../../src/testing/index.ts'
+
+class Here extends Presence {
+  readonly key = 'here'
+  #text = 'first'
+
+  constructor(client: Client, onRevoked?: OnRevoked) {
+    super(client, onRevoked)
+  }
+
+  protected value(): string {
+    return this.#text
+  }
+
+  protected timing(): HoldOptions {
+    return {}
+  }
+
+  come(): Promise<this> {
+    return this.enter({})
+  }
+
+  say(text: string): Promise<void> {
+    this.#text = text
+    return this.publish()
+  }
+}
+
+/** What a client grants: the test ends it, and sees what is asked of it. */
+function grant(token: number) {
+  const ending = new AbortController()
+  const calls: string[] = []
+  const updates: ((error: Error) => void)[] = []
+  const hold = {
+    lease: `lease-${token}`,
+    claimToken: token,
+    signal: ending.signal,
+    get held() {
+      return !ending.signal.aborted
+    },
+    update(text: string) {
+      calls.push(`update ${text}`)
+      return new Promise((_resolve, reject) => updates.push(reject))
+    },
+    async release() {
+      calls.push('release')
+    },
+    async [Symbol.asyncDispose]() {
+      calls.push('dispose')
+    },
+  } as unknown as Hold
+  const lose = (reason: LossReason) =>
+    ending.abort(new LeaseholdError('lost', 'it is gone', { reason }))
+  return { hold, calls, updates, lose }
+}
+
+interface Ask {
+  readonly options: HoldOptions
+  resolve(hold: Hold): void
+  reject(error: Error): void
+}
+
+/** A presence whose client leaves each answer to the test. */
+function scene(onRevoked?: OnRevoked) {
+  const clock = new TestClock()
+  const asks: Ask[] = []
+  const news: string[] = []
+  const client = {
+    clock,
+    random: { next: () => 0.5, id: () => 'an id' },
+    hold: (_claims: unknown, options: HoldOptions) =>
+      new Promise((resolve, reject) => asks.push({ options, resolve, reject })),
+    emit: ({ event }: { readonly event: string }) => news.push(event),
+  } as unknown as Client
+  const me = new Here(client, onRevoked)
+  const come = async (granted = grant(1)) => {
+    const coming = me.come()
+    asks[0]!.resolve(granted.hold)
+    await coming
+    return granted
+  }
+  return { clock, asks, news, me, come }
+}
+
+const refusal = (code: 'forbidden' | 'closed' | 'aborted') => new LeaseholdError(code, 'no')
+
+describe('a presence', () => {
+  it('is absent until it has come, with no lease and no token', async () => {
+    const { me, come } = scene()
+    expect([me.state, me.lease, me.token]).toEqual(['absent', undefined, undefined])
+    await come()
+    expect([me.state, me.lease, me.token]).toEqual(['present', 'lease-1', 1])
+  })
+
+  it('can be released before it has come', async () => {
+    const { me } = scene()
+    await me.release()
+    expect(me.state).toBe('ended')
+  })
+
+  it('that came says its text with the claim, and gives back its lease once', async () => {
+    const { me, come } = scene()
+    const { calls } = await come()
+    expect(calls).toEqual([])
+    await me.release()
+    await me.release()
+    expect(calls).toEqual(['release'])
+  })
+
+  it('that was released is told of no more, whatever becomes of its lease', async () => {
+    const { clock, asks, news, me, come } = scene()
+    const { lose } = await come()
+    await me.release()
+    lose('expired')
+    await clock.advance(0)
+    expect([asks.length, news, me.state]).toEqual([1, [], 'ended'])
+  })
+
+  it('that loses its lease in the moment when it comes tries again', async () => {
+    const { asks, news, me, come } = scene()
+    const lost = grant(1)
+    lost.lose('expired')
+    await come(lost)
+    expect([asks.length, news, me.state]).toEqual([2, ['absent'], 'absent'])
+  })
+
+  it('that may return after a revocation does not once its client is closed', async () => {
+    const { clock, asks, news, come } = scene('return')
+    const { lose } = await come()
+    lose('closed')
+    await clock.advance(0)
+    expect([asks.length, news]).toEqual([1, ['ended']])
+  })
+})
+
+describe('a presence that comes back', () => {
+  async function comingBack() {
+    const all = scene()
+    const first = await all.come()
+    first.lose('expired')
+    await all.clock.advance(0)
+    expect(all.asks).toHaveLength(2)
+    return { ...all, ask: all.asks[1]! }
+  }
+
+  it('stops waiting when it is released, and gives back what it is granted nevertheless', async () => {
+    const { clock, news, me, ask } = await comingBack()
+    expect(ask.options.signal?.aborted).toBe(false)
+    await me.release()
+    expect(ask.options.signal?.aborted).toBe(true)
+    const late = grant(2)
+    ask.resolve(late.hold)
+    await clock.advance(0)
+    expect([late.calls, news, me.state]).toEqual([['dispose'], ['absent'], 'ended'])
+  })
+
+  it('says what has changed since it asked to come back', async () => {
+    const { clock, me, ask } = await comingBack()
+    await expect(me.say('second')).rejects.toMatchObject({ code: 'lost' })
+    const back = grant(2)
+    ask.resolve(back.hold)
+    await clock.advance(0)
+    expect([back.calls, me.state]).toEqual([['update second'], 'present'])
+  })
+
+  it('does not try again after it was released', async () => {
+    const { clock, asks, news, me, ask } = await comingBack()
+    await me.release()
+    ask.reject(refusal('aborted'))
+    await clock.advance(60_000)
+    expect([asks.length, news]).toEqual([2, ['absent']])
+  })
+
+  it('ends if its client is closed', async () => {
+    const { clock, asks, news, me, ask } = await comingBack()
+    ask.reject(refusal('closed'))
+    await clock.advance(60_000)
+    expect([asks.length, news, me.state]).toEqual([2, ['absent', 'ended'], 'ended'])
+    expect(me.signal.reason).toMatchObject({ code: 'closed' })
+  })
+
+  it('is not kept from it by an update that nobody answered', async () => {
+    const { clock, asks, me, come } = scene()
+    const { calls, updates, lose } = await come()
+    const said = me.say('second')
+    lose('expired')
+    await clock.advance(0)
+    asks[1]!.reject(refusal('forbidden'))
+    await clock.advance(0)
+    updates[0]!(new LeaseholdError('unknown-outcome', 'no answer'))
+    await expect(said).rejects.toMatchObject({ code: 'unknown-outcome' })
+    await clock.advance(60_000)
+    expect(asks).toHaveLength(3)
+    expect(calls).toEqual(['update second'])
+  })
+})
