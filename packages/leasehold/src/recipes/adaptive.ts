@@ -13,16 +13,16 @@ import {
 } from '../port/index.ts'
 import { encodedPart, stringOf } from './arguments.ts'
 
-/** Options whose ttl may be left to what was learnt: `ttl: 'adaptive'`, with a `kind`. */
+/** Options that accept `ttl: 'adaptive'` with a `kind`: the ttl is learnt from earlier holds. */
 export type Learning<Options> = Omit<Options, 'ttl' | 'kind'> & {
   readonly ttl?: Duration | 'adaptive' | undefined
-  /** What kind of work it is for: for each, it is learnt how long it is held. */
+  /** The kind of work. How long it is held is learnt for each kind separately. */
   readonly kind?: string | undefined
 }
 
-/** What was learnt of a kind is forgotten when nothing of it was held for so long. */
+/** What was learnt about a kind expires if nothing of that kind is held for this long. */
 const KEPT_MS = 90 * 86_400_000
-/** What was seen is written at most so often. */
+/** Observations are written at most this often. */
 const WRITE_MS = 10_000
 const KINDS_MAX = 256
 const KIND_LENGTH_MAX = 100
@@ -34,15 +34,15 @@ interface Tracked {
 }
 
 /**
- * The ttl of a lease, learnt from how long each kind of work was really held.
+ * Chooses the ttl of a lease from how long each kind of work was held before.
  *
- * **Promised.** What was learnt is kept in the store, one text for each kind under `adaptive/`, so it
- * survives restarts and is shared by all processes. It is written at most every ten seconds, and
- * every choice can be explained. A ttl lies within the store's bounds whatever was learnt.
+ * **Promised.** The store keeps what was learnt, as one value per kind under `adaptive/`. It
+ * survives restarts, and all processes share it. It is written at most every ten seconds, and every
+ * choice can be explained. A chosen ttl is always within the store's limits.
  *
- * **Not promised.** That every hold is counted: of two processes that write in the same instant one
- * may undo the other's last entries, and a process that dies takes with it what it had not written.
- * A holder that died cannot tell, so the share of holders that die is assumed and not learnt.
+ * **Not promised.** Not every hold is counted. If two processes write at the same moment, one may
+ * undo the other's last entries. A process that dies loses what it has not written. A holder that
+ * died cannot report, so the share of holders that die is assumed, not learnt.
  */
 export class Adaptive {
   readonly #client: Client
@@ -54,19 +54,19 @@ export class Adaptive {
     this.#client = client
   }
 
-  /** The ttl that would be chosen now for this kind of work, and why. */
+  /** Returns the ttl that would be chosen now for this kind of work, and why. */
   async explain(kind: string): Promise<TtlChoice> {
     return (await this.#memory(kind)).choose()
   }
 
-  /** The options with a ttl of their own, and what to call with what was taken by them. */
+  /** Returns the options with a chosen ttl, and a function to call with the hold that was taken. */
   async timed<Options extends { readonly ttl?: Duration | undefined }>(
     options: Learning<Options>,
   ): Promise<{ readonly options: Options; readonly track: (hold: Tracking) => void }> {
     const { kind, ...rest } = options
     if (kind === undefined) {
       throw invalid(
-        `ttl is 'adaptive' without a kind: say what kind of work it is for, as in { ttl: 'adaptive', kind: 'report' }`,
+        `ttl is 'adaptive', but kind is missing. Name the kind of work, as in { ttl: 'adaptive', kind: 'report' }`,
       )
     }
     const memory = await this.#memory(kind)
@@ -75,12 +75,12 @@ export class Adaptive {
     return { options: timed, track: (hold) => this.#track(hold, memory, ttl) }
   }
 
-  /** Whether something was seen that is not written yet. */
+  /** Whether there are observations that are not written yet. */
   get unwritten(): boolean {
     return [...this.#kinds.values()].some((memory) => memory.unwritten)
   }
 
-  /** Writes what was seen and not written yet. Never rejected. */
+  /** Writes the pending observations. Never rejects. */
   async flush(): Promise<void> {
     await Promise.all([...this.#kinds.values()].map((memory) => memory.write()))
   }
@@ -92,7 +92,7 @@ export class Adaptive {
       if (this.#kinds.size >= KINDS_MAX) {
         throw new LeaseholdError(
           'limit-exceeded',
-          `kind ${show(kind)} is one too many: at most ${KINDS_MAX} kinds of work are learnt by one client, so name few and general ones`,
+          `kind ${show(kind)} is one too many: one client learns at most ${KINDS_MAX} kinds of work. Use fewer, more general kinds`,
         )
       }
       memory = new KindMemory(this.#client, kind)
@@ -107,13 +107,14 @@ export class Adaptive {
     this.#held.set(nameOf(key, claimToken), { memory, since: this.#client.now(), ttl })
   }
 
-  /** One pair of ears for all that is held. */
+  /** One listener serves all holds. */
   #listen(): void {
     if (this.#isListening) return
     this.#isListening = true
     this.#client.on('released', ({ keys, token }) => this.#ended(keys[0]!, token, 'released'))
     this.#client.on('lost', ({ claims, error }) => {
-      // Who can still say that its lease ran out has outlived it. Taken by force, it lived too.
+      // The holder is still alive, so it outlived an expired lease. After a forced end it lived
+      // too.
       const isOver = error.reason === 'expired' || error.reason === 'unreachable'
       for (const { key, token } of claims) this.#ended(key, token, isOver ? 'outlived' : 'released')
     })
@@ -129,21 +130,21 @@ export class Adaptive {
   }
 }
 
-/** What can be learnt from: a hold, or something that has its key and token. */
+/** A hold, or anything with its key and token. */
 export type Tracking = Pick<Hold, 'key' | 'claimToken'>
 
 function nameOf(key: Key, token: Token): string {
   return `${token} ${key}`
 }
 
-/** What is known of one kind: from the store, and what this process has seen since. */
+/** What is known about one kind: read from the store, plus what this process has observed since. */
 class KindMemory {
   readonly #client: Client
   readonly #kind: string
   readonly #key: Key
-  /** All that is known, and what of it is not written yet. */
+  /** Everything that is known, and the part of it that is not written yet. */
   #known: AdaptiveTtl
-  #news: AdaptiveTtl | undefined = undefined
+  #pending: AdaptiveTtl | undefined = undefined
   #timer: Timer | undefined = undefined
   #loading: Promise<void> | undefined = undefined
   #writing: Promise<void> = Promise.resolve()
@@ -155,14 +156,14 @@ class KindMemory {
     this.#known = this.#learner()
   }
 
-  /** Fulfilled when what the store knows was read, or could not be: then it begins with nothing. */
+  /** Resolves when the stored value was read. If that fails, learning starts from nothing. */
   ready(): Promise<void> {
     this.#loading ??= this.#load()
     return this.#loading
   }
 
   get unwritten(): boolean {
-    return this.#news !== undefined
+    return this.#pending !== undefined
   }
 
   choose(): TtlChoice {
@@ -170,13 +171,13 @@ class KindMemory {
   }
 
   observe(held: number, ended: HoldEnd, ttl: number): void {
-    this.#news ??= this.#learner()
-    for (const learner of [this.#known, this.#news]) learner.observe({ held, ended, ttl })
+    this.#pending ??= this.#learner()
+    for (const learner of [this.#known, this.#pending]) learner.observe({ held, ended, ttl })
     const { clock } = this.#client
     this.#timer ??= clock.timer(clock.now() + WRITE_MS, () => void this.write())
   }
 
-  /** One after the other; never rejected. */
+  /** Writes run one after the other and never reject. */
   write(): Promise<void> {
     this.#timer?.cancel()
     this.#timer = undefined
@@ -193,7 +194,7 @@ class KindMemory {
     try {
       this.#known = this.#learner((await this.#read())?.value)
       const { damage } = this.#known
-      if (damage !== undefined) this.#warn(`begins anew: ${damage}`)
+      if (damage !== undefined) this.#warn(`starts from nothing: ${damage}`)
     } catch (error) {
       if (isLeaseholdError(error, 'closed')) throw error
       this.#warn(`could not be read: ${error}`)
@@ -206,21 +207,21 @@ class KindMemory {
   }
 
   async #write(): Promise<void> {
-    const news = this.#news
-    if (news === undefined) return
-    this.#news = undefined
+    const pending = this.#pending
+    if (pending === undefined) return
+    this.#pending = undefined
     try {
       const claim = await this.#read()
       const all = this.#learner(claim?.value)
-      all.merge(news)
+      all.merge(pending)
       await this.#put(all.toText(), claim)
-      // Others' entries are known from now on too; and what was seen while this was written.
-      if (this.#news !== undefined) all.merge(this.#news)
+      // From now on this includes the entries of others, and what was observed during the write.
+      if (this.#pending !== undefined) all.merge(this.#pending)
       this.#known = all
     } catch (error) {
-      // It is written with what is seen next.
-      if (this.#news === undefined) this.#news = news
-      else (this.#news as AdaptiveTtl).merge(news)
+      // The next write includes it.
+      if (this.#pending === undefined) this.#pending = pending
+      else (this.#pending as AdaptiveTtl).merge(pending)
       if (!isLeaseholdError(error, 'closed')) this.#warn(`could not be written: ${error}`)
     }
   }
@@ -240,13 +241,8 @@ class KindMemory {
   }
 
   #warn(what: string): void {
-    const detail = `what was learnt of ${show(this.#kind)} ${what}`
-    this.#client.emit({
-      recipe: 'adaptive',
-      event: 'failed',
-      key: this.#key,
-      detail,
-      level: 'warn',
-    })
+    const detail = `what was learnt about ${show(this.#kind)} ${what}`
+    const key = this.#key
+    this.#client.emit({ recipe: 'adaptive', event: 'failed', key, detail, level: 'warn' })
   }
 }

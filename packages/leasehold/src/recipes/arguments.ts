@@ -1,32 +1,32 @@
 import { type Duration, invalid, milliseconds, show } from '../port/index.ts'
 
 /**
- * What is asked of the arguments of recipes. Each check names the argument, says what it is, what is
- * allowed, and answers with the value as it is used.
+ * Checks for the arguments of recipes. Each check returns the value to use, or throws an error that
+ * says what the value is and what is allowed.
  */
 
 export const NAME_MAX = 128
 const LIST_MAX = 64
 const CONTROL = /\p{Cc}/u
 
-/** A name that becomes a part of a key as it is: a slash would make it two parts. */
+/** A name that becomes one part of a key unchanged. A slash would split it into two parts. */
 export function keyPart(name: string, value: unknown): string {
-  const text = stringOf(name, value, NAME_MAX)
-  if (!/[\s/]/.test(text)) return text
-  throw invalid(`${name} is ${show(text)}: it must have no slash and no space`)
+  const part = stringOf(name, value, NAME_MAX)
+  if (!/[\s/]/.test(part)) return part
+  throw invalid(`${name} is ${show(part)}: it must not contain a slash or a space`)
 }
 
-/** A text of the user's as one part of a key, whatever is in it. */
+/** Encodes any string of the user as one part of a key. */
 export function encodedPart(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '' && value.isWellFormed()) {
     return encodeURIComponent(value)
   }
-  throw invalid(`${name} is ${show(value)}: it must be a text that is not empty`)
+  throw invalid(`${name} is ${show(value)}: it must be a string that is not empty`)
 }
 
 export function stringOf(name: string, value: unknown, max: number): string {
   if (typeof value !== 'string' || value === '') {
-    throw invalid(`${name} is ${show(value)}: give a text of 1 to ${max} characters`)
+    throw invalid(`${name} is ${show(value)}: give a string of 1 to ${max} characters`)
   }
   if (value.length > max) {
     throw invalid(`${name} has ${value.length} characters: at most ${max} are allowed`)
@@ -37,10 +37,10 @@ export function stringOf(name: string, value: unknown, max: number): string {
   return value
 }
 
-/** A list of names without repetitions, in the order in which they were given. */
+/** Returns the names without duplicates, in their original order. */
 export function namesOf(name: string, value: unknown): readonly string[] {
   if (value === undefined) return []
-  if (!Array.isArray(value)) throw invalid(`${name} is ${show(value)}: give an array of texts`)
+  if (!Array.isArray(value)) throw invalid(`${name} is ${show(value)}: give an array of strings`)
   if (value.length > LIST_MAX) {
     throw invalid(`${name} has ${value.length} entries: at most ${LIST_MAX} are allowed`)
   }
@@ -57,11 +57,11 @@ export function recordOf(
   if (entries.length > LIST_MAX) {
     throw invalid(`${name} has ${entries.length} entries: at most ${LIST_MAX} are allowed`)
   }
-  // By way of entries, so that a name such as __proto__ is a name like any other.
+  // Built from entries, so that a name such as __proto__ is treated like any other name.
   return Object.fromEntries(
-    entries.map(([key, text]) => [
+    entries.map(([key, content]) => [
       stringOf(`a name in ${name}`, key, NAME_MAX),
-      text === '' ? '' : stringOf(`${name}.${key}`, text, max),
+      content === '' ? '' : stringOf(`${name}.${key}`, content, max),
     ]),
   )
 }
@@ -73,7 +73,7 @@ export function objectOf(name: string, value: unknown): Readonly<Record<string, 
   throw invalid(`${name} is ${show(value)}: it must be an object`)
 }
 
-/** The options of a call that waits: an object, with an AbortSignal if any. */
+/** Checks the options of a call that waits: an object, with an AbortSignal if there is one. */
 export function checkWaitOptions(options: { readonly signal?: AbortSignal | undefined }): void {
   const { signal } = objectOf('options', options)
   if (signal === undefined || (typeof signal === 'object' && signal && 'aborted' in signal)) return
@@ -95,7 +95,7 @@ export function countOf(name: string, value: unknown, min: number, max: number):
   throw invalid(`${name} is ${show(value)}: it must be an integer from ${min} to ${max}`)
 }
 
-/** A duration within bounds, both of them allowed; they are named as they stand in the message. */
+/** A duration within the given limits, inclusive. The error message shows them as given. */
 export function durationOf(name: string, value: unknown, min: Duration, max: Duration): number {
   const ms = milliseconds(value as Duration, name)
   if (ms >= milliseconds(min, name) && ms <= milliseconds(max, name)) return ms

@@ -2,8 +2,8 @@ import type { Hold, HoldState } from '../client/index.ts'
 import { invalid, type Key, LeaseholdError, type LeaseId, show, type Token } from '../port/index.ts'
 
 /**
- * A lock within a lock that is held already: the same claim, looked at by somebody who must not
- * give back what the outer one still needs. It ends with the outer one, whatever its own block does.
+ * A lock inside a lock that is already held. Both share one claim, so releasing the inner lock does
+ * not release the claim. The inner lock ends when the outer lock ends.
  */
 export function inner(
   keys: Key | readonly Key[],
@@ -16,7 +16,7 @@ export function inner(
   const outer = options.within!
   const wanted = typeof keys === 'string' ? [keys] : keys
   if (!Array.isArray(outer?.keys)) {
-    throw invalid(`within is ${show(outer)}: give the lock that is held already`)
+    throw invalid(`within is ${show(outer)}: give a lock that is already held`)
   }
   const other = wanted.find((key) => !outer.keys.includes(key))
   if (other !== undefined) {
@@ -25,7 +25,9 @@ export function inner(
     )
   }
   if (options.mode !== undefined || options.limit !== undefined) {
-    throw invalid(`mode and limit are those of the outer lock: leave them out with 'within'`)
+    throw invalid(
+      `mode and limit cannot be combined with 'within': the outer lock's are used. Leave them out`,
+    )
   }
   outer.assertHeld()
   return new InnerLock(outer, wanted)
@@ -74,7 +76,7 @@ class InnerLock implements Hold {
     if (this.#released) {
       throw new LeaseholdError(
         'claim-not-found',
-        `${show(this.key)} (token ${this.claimToken}) was released here: use the outer lock`,
+        `${show(this.key)} (token ${this.claimToken}) was released: this inner lock cannot be used any more. Use the outer lock`,
       )
     }
     this.#outer.assertHeld()

@@ -1,30 +1,30 @@
 import { invalid, LeaseholdError, show } from '../port/index.ts'
 
-/** A value as the text that others can read. `what` is what an error calls it. */
+/** Converts a value to JSON. Errors call the value `what`. */
 export function jsonOf(value: unknown, what: string): string {
-  let text: string | undefined
+  let json: string | undefined
   try {
-    text = JSON.stringify(value)
+    json = JSON.stringify(value)
   } catch (error) {
     throw new LeaseholdError(
       'invalid-argument',
-      `${what} cannot be written as JSON (${(error as Error).message}): give plain objects, arrays, texts, numbers and booleans`,
+      `${what} cannot be written as JSON (${(error as Error).message}): give plain objects, arrays, strings, numbers and booleans`,
       { cause: error },
     )
   }
-  if (text !== undefined) return text
+  if (json !== undefined) return json
   throw invalid(
     `${what} is ${show(value)}, which JSON cannot hold: give a value such as null or an object`,
   )
 }
 
 /**
- * The object that the value of a claim holds; `undefined` where it holds none. Whoever may claim a
- * key can write anything there, so this is no error.
+ * Parses the object in a claim's value. Returns `undefined` if there is none: anybody who may claim
+ * a key can write anything there, so that is not an error.
  */
-export function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
+export function objectIn(json: string | undefined): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(text ?? '')
+    const value: unknown = JSON.parse(json ?? '')
     return typeof value === 'object' && value !== null ? { ...value } : undefined
   } catch {
     return undefined

@@ -12,32 +12,32 @@ import { functionOf } from './arguments.ts'
 import { inner } from './inner-lock.ts'
 
 /**
- * The lock: one key, held by one holder at a time; or by several that only read, with mode `shared`.
- * Several keys are locked together: all of them or none, in one place in line on each, so that two
- * who want the same keys in another order cannot wait for each other.
+ * A lock: one key, held by one holder at a time, or by several readers with mode `shared`. Several
+ * keys are locked together: all of them or none, with one place in the queue of each. So two
+ * holders that want the same keys in a different order cannot deadlock.
  *
- * A paused holder may outlive its lock: it finds out at its first look at the lock, but a write that
- * it had already begun goes on. So send `lock.token` with every write, and have the resource refuse
- * a token that is lower than one it has seen.
+ * A paused holder may outlive its lock. It notices at its next look at the lock, but a write that
+ * it started earlier goes on. So send `lock.token` with every write, and let the resource refuse a
+ * token that is lower than one it has seen.
  */
 export type Lock = Hold
 
 export interface LockOptions extends HoldOptions {
-  /** `exclusive` if not given. Shared locks hold together, but not beside an exclusive one. */
+  /** `exclusive` by default. Shared locks hold together, but not beside an exclusive lock. */
   readonly mode?: Mode | undefined
-  /** For a shared lock: at most so many hold at a time, this one included. */
+  /** For a shared lock: the maximum number of holders at a time, including this one. */
   readonly limit?: number | undefined
-  /** A text that others can read: what it is held for, or where its holder can be reached. */
+  /** A string that others can read, such as the purpose or the address of the holder. */
   readonly value?: string | undefined
   /**
-   * A lock that is held already and has these keys: the new one is part of it, with the same token,
-   * and releasing it leaves the outer one held. Without this a second lock on the same key waits
-   * for the first, also within one process.
+   * A lock that is already held and includes these keys. The new lock is part of it and has the
+   * same token; releasing it leaves the outer lock held. Without `within`, a second lock on the
+   * same key waits for the first, also in the same process.
    */
   readonly within?: Lock | undefined
 }
 
-/** Waits in line, first in first out, until the lock is held. */
+/** Waits in the queue, first in, first out, until the lock is held. */
 export function lock(
   client: Client,
   keys: Key | readonly Key[],
@@ -51,17 +51,14 @@ async function lockWithin(keys: Key | readonly Key[], options: LockOptions): Pro
   return inner(keys, options)
 }
 
-/**
- * What became of a try: the lock, or who has it. Leaving the block that it was declared in with
- * `await using` releases the lock, if there is one.
- */
+/** The result of a try: the lock, or who holds it. `await using` releases it. */
 export type LockTry = AsyncDisposable &
   (
     | { readonly lock: Lock; readonly conflict: undefined }
     | { readonly lock: undefined; readonly conflict: Conflict }
   )
 
-/** Takes the lock if it is free now. Never waits in line, and leaves no claim where it is not free. */
+/** Takes the lock if it is free. Never waits, and leaves no claim behind if it is not free. */
 export async function tryLock(
   client: Client,
   keys: Key | readonly Key[],
@@ -72,21 +69,21 @@ export async function tryLock(
 }
 
 /**
- * Takes back a lock that was lost, if nobody else has held its keys meanwhile: what its holder knew
- * of the resource is then still true, and it may go on where it was stopped, with the new lock's
- * token. Where somebody has it now the answer is the conflict; where somebody had it, and has given
- * it back, this fails with `lost` and the reason `superseded`.
+ * Takes back a lost lock if nobody else has held its keys since. Then what the holder knew about
+ * the resource is still true, and it may continue with the new lock's token. If somebody holds it
+ * now, the result is the conflict. If somebody held it and released it, this fails with `lost` and
+ * the reason `superseded`.
  */
 export async function reclaim(client: Client, lost: Lock, options?: LockOptions): Promise<LockTry> {
   if (lost?.state !== 'lost') {
     const what =
       lost?.key === undefined ? `the lock is ${show(lost)}` : `${show(lost.key)} is ${lost.state}`
-    throw invalid(`${what}: only a lock that was lost can be taken back`)
+    throw invalid(`${what}: only a lock whose state is lost can be reclaimed`)
   }
   const attempt = await tryLock(client, lost.keys, options)
   if (attempt.lock === undefined) return attempt
   try {
-    // It is held again, so that nobody can come in between this reading and its use.
+    // The lock is held during this read, so nobody can take it in between.
     await Promise.all(lost.keys.map((key) => assertLastHeld(client, key, lost.claimToken)))
     return attempt
   } catch (error) {
@@ -98,19 +95,19 @@ export async function reclaim(client: Client, lost: Lock, options?: LockOptions)
 async function assertLastHeld(client: Client, key: Key, token: Token): Promise<void> {
   const [last] = (await client.store.read({ history: key })).tenures
   if (last?.token === token) return
-  const who = last === undefined ? 'it is not known who' : show(last.holder)
+  const who = last === undefined ? 'unknown holder' : show(last.holder)
   throw new LeaseholdError(
     'lost',
-    `${show(key)} (token ${token}) was held by another since (${who}): begin anew with a new lock`,
+    `${show(key)} (token ${token}) was held by another since (${who}). Take a new lock and start again`,
     { reason: 'superseded', by: last?.holder },
   )
 }
 
 /**
- * Does some work under the lock and releases it afterwards.
+ * Runs `work` under the lock and releases the lock afterwards.
  *
- * Answers with the work's own result, or its own error. Work that ended after the lock was lost is
- * never reported as done: somebody else may have begun the same work, so it fails with `lost`.
+ * Returns the result of the work, or throws its error. Work that ends after the lock was lost fails
+ * with `lost`, because somebody else may have started the same work.
  */
 export async function withLock<Result>(
   client: Client,
@@ -122,7 +119,7 @@ export async function withLock<Result>(
   const held = await lock(client, keys, options)
   try {
     const result = await work(held)
-    // Looked at before the release, which would hide a loss.
+    // Checked before the release, which would hide a loss.
     if (held.state === 'lost') held.assertHeld()
     return result
   } finally {
@@ -147,7 +144,7 @@ function claimsOf(
 }
 
 function claimOf(key: Key, options: LockOptions | undefined): ClaimSpec {
-  // Options that are none are refused by the client.
+  // The client refuses options that are not an object.
   if (!options) return { key }
   const { mode, limit, value } = options
   return { key, mode, limit, value }

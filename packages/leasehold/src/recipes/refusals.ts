@@ -1,6 +1,6 @@
 import { isLeaseholdError, LeaseholdError } from '../port/index.ts'
 
-/** Whether a call was refused because the lease or the claim that it named is no more. */
+/** Whether the store refused a call because its lease or claim no longer exists. */
 export function isGone(error: unknown): boolean {
   return (
     isLeaseholdError(error, 'lease-ended') ||
@@ -9,7 +9,7 @@ export function isGone(error: unknown): boolean {
   )
 }
 
-/** Carries out a call that stores a value; where that passes a limit, the error says of what. */
+/** Runs a call that stores a value. If the value exceeds a limit, the error names the value. */
 export async function storing<Answer>(what: string, call: Promise<Answer>): Promise<Answer> {
   try {
     return await call
@@ -17,7 +17,7 @@ export async function storing<Answer>(what: string, call: Promise<Answer>): Prom
     if (!isLeaseholdError(error, 'limit-exceeded')) throw error
     throw new LeaseholdError(
       error.code,
-      `${what} cannot be stored: ${error.message}; keep what is large elsewhere, and its name here`,
+      `${what} cannot be stored: ${error.message}; store large data elsewhere, and only its name here`,
       { cause: error },
     )
   }

@@ -2,8 +2,8 @@ import type { Client } from '../client/index.ts'
 import type { Timer } from '../port/index.ts'
 
 /**
- * Waits for `ms`, or until somebody calls what `settle` was given. Rejected at once where the client
- * is closed or the signal is aborted. Keeps the process running.
+ * Waits for `ms`, or until `settle`'s callback is called. Rejects at once if the client is closed
+ * or the signal is aborted. Keeps the process running.
  */
 export async function sleep(
   client: Client,
@@ -25,8 +25,8 @@ export async function sleep(
 }
 
 /**
- * The promise, or the reason of one of the signals, whichever comes first. Leaves nothing behind at
- * the signals, which may live long; `AbortSignal.any` would, in Node 20.
+ * Settles like the promise, or rejects with the reason of the first aborted signal. Removes its
+ * listeners from the signals, which may live long; `AbortSignal.any` leaks them in Node 20.
  */
 export function unlessAborted<Result>(
   signals: readonly (AbortSignal | undefined)[],
@@ -39,9 +39,9 @@ export function unlessAborted<Result>(
 }
 
 /**
- * Calls with the reason of the first of the signals that is aborted. The result stops listening: the
- * option `signal` of `addEventListener` would not always, since Node 20 keeps one listener of each
- * target from the garbage collector and forgets the others.
+ * Calls `aborted` with the reason of the first signal that is aborted. Returns a function that
+ * stops listening. The `signal` option of `addEventListener` is not reliable here: Node 20 keeps
+ * one listener per target alive and lets the garbage collector take the others.
  */
 export function onAbort(
   signals: readonly (AbortSignal | undefined)[],

@@ -82,7 +82,7 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
     'needs a kind',
     inScene(async (scene) => {
       const a = await scene.open('a')
-      await expect(a.lock('k', { ttl: 'adaptive' })).rejects.toThrowError(/without a kind/)
+      await expect(a.lock('k', { ttl: 'adaptive' })).rejects.toThrowError(/kind is missing/)
       await expect(a.adaptive.explain('')).rejects.toThrowError(/kind is ""/)
       const pool = a.pool('gpu', { resources: [{ name: 'gpu-0' }] })
       const booked = { tenant: 'x', kind: 'k', ttl: 'adaptive', strategy: 'reservation' } as const

@@ -34,12 +34,12 @@ describe('a name that becomes part of a key', () => {
   })
 
   it.each([
-    ['a/b', 'name is "a/b": it must have no slash and no space'],
-    ['/', 'name is "/": it must have no slash and no space'],
-    ['a b', 'name is "a b": it must have no slash and no space'],
+    ['a/b', 'name is "a/b": it must not contain a slash or a space'],
+    ['/', 'name is "/": it must not contain a slash or a space'],
+    ['a b', 'name is "a b": it must not contain a slash or a space'],
     [`${LONG}x`, 'name has 129 characters: at most 128 are allowed'],
-    ['', 'name is "": give a text of 1 to 128 characters'],
-    [5, 'name is 5: give a text of 1 to 128 characters'],
+    ['', 'name is "": give a string of 1 to 128 characters'],
+    [5, 'name is 5: give a string of 1 to 128 characters'],
     ['a\nb', 'name is "a\\nb": use printable characters only'],
     [LONE_SURROGATE, 'name is "a\\ud800": use printable characters only'],
   ])('must not be %j', (name, message) => {
@@ -60,7 +60,7 @@ describe('a string that is encoded as part of a key', () => {
   it.each([['', 5, undefined, LONE_SURROGATE].map((value) => [value])].flat())(
     'must not be %j',
     (value) => {
-      expect(refusalOf(() => encodedPart('key', value))).toMatch(/^key is .*: it must be a text/)
+      expect(refusalOf(() => encodedPart('key', value))).toMatch(/^key is .*: it must be a string/)
     },
   )
 })
@@ -97,9 +97,9 @@ describe('a list of names', () => {
   })
 
   it.each([
-    ['a', 'tags is "a": give an array of texts'],
-    [null, 'tags is null: give an array of texts'],
-    [['a', 5], 'an entry of tags is 5: give a text of 1 to 128 characters'],
+    ['a', 'tags is "a": give an array of strings'],
+    [null, 'tags is null: give an array of strings'],
+    [['a', 5], 'an entry of tags is 5: give a string of 1 to 128 characters'],
     [[`${LONG}x`], 'an entry of tags has 129 characters: at most 128 are allowed'],
   ])('must not be %j', (value, message) => {
     expect(refusalOf(() => namesOf('tags', value))).toBe(message)
@@ -128,9 +128,9 @@ describe('a record of strings', () => {
   })
 
   it.each([
-    [{ zone: 5 }, 'meta.zone is 5: give a text of 1 to 5 characters'],
+    [{ zone: 5 }, 'meta.zone is 5: give a string of 1 to 5 characters'],
     [{ zone: 'abcdef' }, 'meta.zone has 6 characters: at most 5 are allowed'],
-    [{ '': 'a' }, 'a name in meta is "": give a text of 1 to 128 characters'],
+    [{ '': 'a' }, 'a name in meta is "": give a string of 1 to 128 characters'],
     ['a', 'meta is "a": it must be an object'],
   ])('must not be %j', (value, message) => {
     expect(refusalOf(() => recordOf('meta', value, 5))).toBe(message)

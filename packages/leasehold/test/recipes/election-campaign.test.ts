@@ -69,7 +69,7 @@ describe('a campaign', () => {
     expect(await stopped).toMatchObject({
       code: 'aborted',
       cause: 'enough',
-      message: 'campaigning for "boss" was aborted by its signal',
+      message: 'the campaign for "boss" was aborted by its signal',
     })
     expect(b.events).toEqual(['campaigning'])
   })
@@ -332,7 +332,7 @@ describe('the news of an election', () => {
     const token = term.number
     const common = { recipe: 'election', key: KEY }
     expect(told.slice(0, 5)).toMatchObject([
-      { ...common, event: 'campaigning', level: 'debug', detail: '"a" stands for election' },
+      { ...common, event: 'campaigning', level: 'debug', detail: '"a" joins the election' },
       { ...common, event: 'elected', level: undefined, detail: '"a" leads', token },
       { ...common, event: 'lost', level: 'warn', token },
       { ...common, event: 'campaigning' },

@@ -321,15 +321,15 @@ describe('a campaign', () => {
 
 describe('wrong use', () => {
   it.each<[string, unknown, RegExp]>([
-    ['', {}, /the election's name is "": give a text of 1 to 256 characters/],
+    ['', {}, /the election's name is "": give a string of 1 to 256 characters/],
     ['x', null, /options is null: it must be an object/],
-    ['x', { candidate: '' }, /candidate is "": give a text/],
-    ['x', { priority: Number.NaN }, /priority is NaN: it must be a number/],
+    ['x', { candidate: '' }, /candidate is "": give a string/],
+    ['x', { priority: Number.NaN }, /priority is NaN: it must be a finite number/],
     ['x', { preempt: 'yes' }, /preempt is "yes": it must be true or false/],
-    ['x', { value: 7 }, /value is 7: it must be a text/],
+    ['x', { value: 7 }, /value is 7: it must be a string/],
     ['x', { drain: 'soon' }, /drain is "soon": give milliseconds/],
-    ['x', { ttl: 'infinite' }, /ttl is infinite: nobody could follow/],
-    ['x', { ttl: Infinity }, /ttl is infinite: nobody could follow/],
+    ['x', { ttl: 'infinite' }, /ttl is infinite: nobody could ever follow/],
+    ['x', { ttl: Infinity }, /ttl is infinite: nobody could ever follow/],
   ])('is refused: %s %j', async (name, options, message) => {
     const { leasehold } = await place().open('a')
     expect(() => leasehold.election(name, options as ElectionOptions)).toThrowError(message)
@@ -356,7 +356,7 @@ describe('wrong use', () => {
       message: expect.stringMatching(/"a" leads "boss" already/),
     })
     const term = first as Term
-    await expect(term.handOver('a')).rejects.toThrowError(/who leads already/)
+    await expect(term.handOver('a')).rejects.toThrowError(/which leads already/)
     await expect(term.handOver('b', { within: -1 })).rejects.toThrowError(/within is -1/)
     await expect(term.run(7 as never)).rejects.toThrowError(/the work is 7: give a function/)
     await expect(term.proclaim(7 as never)).rejects.toThrowError(/value is 7/)

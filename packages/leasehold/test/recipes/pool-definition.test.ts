@@ -80,15 +80,15 @@ describe('the definition of a pool', () => {
   )
 
   it.each<[string, unknown, RegExp]>([
-    ['nothing', undefined, /a pool is defined by/],
-    ['null', null, /a pool is defined by/],
-    ['no list', { resources: {} }, /a pool is defined by/],
+    ['nothing', undefined, /the definition has no list of resources/],
+    ['null', null, /the definition has no list of resources/],
+    ['no list', { resources: {} }, /the definition has no list of resources/],
     ['none', { resources: [] }, /the pool has 0 resources/],
     ['a text', { resources: ['gpu'] }, /a resource is "gpu"/],
     ['a null', { resources: [null] }, /a resource is null/],
     ['no name', { resources: [{}] }, /^a resource's name is undefined/],
     ['a name with a slash', { resources: [{ name: 'a/b' }] }, /^a resource's name is "a\/b"/],
-    ['a name too long', { resources: [{ name: 'a'.repeat(101) }] }, /at most 100/],
+    ['a name too long', { resources: [{ name: 'a'.repeat(101) }] }, /use 1 to 100/],
     ['two of a name', { resources: [GPU, GPU] }, /two resources are named "gpu"/],
     ['no shares', { resources: [{ ...GPU, shares: 0 }] }, /"gpu" has shares 0/],
     ['parts of shares', { resources: [{ ...GPU, shares: 1.5 }] }, /"gpu" has shares 1.5/],
@@ -181,7 +181,7 @@ describe('what a request asks of resources', () => {
 
   it('refuses a list in which anything is no attribute', () => {
     const where = { model: { oneOf: ['H100', {} as never] } }
-    expect(() => conditionsOf(where)).toThrow(invalid(/give an array of texts/))
+    expect(() => conditionsOf(where)).toThrow(invalid(/give an array of strings/))
   })
 
   it('knows numbers, truth and texts apart', () => {
@@ -287,7 +287,7 @@ describe('a request', () => {
     [
       'a reservation with a learnt ttl',
       { tenant: 't', strategy: 'reservation', ttl: 'adaptive' },
-      /^strategy is "reservation" with an adaptive ttl/,
+      /^strategy is "reservation", but an adaptive ttl needs/,
     ],
     ['a strange wait', { tenant: 't', wait: 'soon' }, /^wait is "soon"/],
     ['a strange ttl', { tenant: 't', ttl: 'soon' }, /^ttl is "soon"/],

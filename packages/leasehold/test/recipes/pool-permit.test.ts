@@ -87,7 +87,7 @@ describe('a permit', () => {
   ])('that is %s is told that it is asked back: %s', async (state, isTold) => {
     const { permit, hold } = scene(() => claims())
     hold.state = state
-    permit.announce(NOTICE)
+    permit.notify(NOTICE)
     expect([permit.notice.aborted, permit.notice.reason]).toEqual(
       isTold ? [true, NOTICE] : [false, undefined],
     )

@@ -39,7 +39,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
         code: 'lost',
         reason: 'revoked',
         by: 'b',
-        why: 'asked back for tenant y, priority 5',
+        why: 'preempted for tenant y, priority 5',
       })
       expect((await urgent).resource).toBe(low.resource)
       expect(safe.held).toBe(true)
@@ -155,7 +155,7 @@ describe('a pool', () => {
     [
       'a foreign tenant',
       (it) => it.pool('p', gpus(1, { tenants: { x: {} } })).take({ tenant: 'y' }),
-      /tenant "y" is not one of pool "p": its tenants are "x"/,
+      /tenant "y" is not a tenant of pool "p"\. Its tenants are "x"/,
     ],
     [
       'too many',

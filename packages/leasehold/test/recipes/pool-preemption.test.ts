@@ -18,7 +18,7 @@ describe('what is asked back', () => {
         event: 'notice',
         key,
         token: low.claimToken,
-        detail: 'x (priority 3) asks a for it back',
+        detail: 'x (priority 3) preempts a permit of a',
       },
     ])
     expect(low.notice.reason).toEqual({ by: 'b', tenant: 'x', priority: 3, period: 10_000 })

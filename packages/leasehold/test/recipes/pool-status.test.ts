@@ -12,7 +12,7 @@ describe('the definition', () => {
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     expect(leasehold.pool('p', gpus(1))).toBe(pool)
-    expect(() => leasehold.pool('p', gpus(2))).toThrow(/already defined otherwise/)
+    expect(() => leasehold.pool('p', gpus(2))).toThrow(/already has a different definition/)
     expect(() => leasehold.pool('a/b')).toThrow(/^the pool's name is "a\/b"/)
   })
 

@@ -29,7 +29,7 @@ describe('a try', () => {
     const pool = leasehold.pool('p', gpus(1))
     await pool.take({ tenant: 'x' })
     const tried = await pool.tryTake({ tenant: 'x', kind: 'k', ttl: 'adaptive' })
-    expect(tried.why).toMatch(/nothing that suits is free now/)
+    expect(tried.why).toMatch(/nothing suitable is free/)
   })
 
   it('says how many come before where nothing is free, and changes nothing', async () => {
@@ -41,7 +41,7 @@ describe('a try', () => {
     await clock.settle()
     await using tried = await pool.tryTake({ tenant: 'x' })
     expect(tried.permit).toBeUndefined()
-    expect(tried.why).toMatch(/nothing that suits is free now, and 1 in line/)
+    expect(tried.why).toMatch(/nothing suitable is free, and 1 in the queue/)
     expect((await store.read({ key: 'pool/p/line' })).count).toBe(1)
   })
 

@@ -195,7 +195,7 @@ describe('when the checks of many fail at once, a checker', () => {
     expect(watch.instances).toHaveLength(8)
     expect(news.filter(({ held }) => held)).toHaveLength(8)
     expect(watch.instances[0]?.note).toBe(
-      'its check fails (unreachable), as those of many others do: held back',
+      'its check fails (unreachable), but so do many others: delayed',
     )
     isBroken = false
     await clock.advance(20_000)

@@ -162,7 +162,7 @@ describe('a checker', () => {
     await me.report('passing')
     await clock.advance(10)
     expect(news).toMatchObject([{ status: 'critical' }, OK])
-    expect(news[0]!.note).toMatch(/not reported/)
+    expect(news[0]!.note).toMatch(/not report in time/)
     await checker.close()
   })
 })

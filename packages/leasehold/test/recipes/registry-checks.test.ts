@@ -259,7 +259,7 @@ describe('a checker', () => {
     [{ allow: { ports: [0] } }, /a port in allow.ports is 0/],
     [{ brake: { share: 2 } }, /brake.share is 2/],
     [{ ttl: 0 }, /ttl is 0/],
-    [{ service: 'a/b' }, /no slash/],
+    [{ service: 'a/b' }, /not contain a slash/],
   ])('refuses %j', async (options, message) => {
     const { registry } = await scene()
     expect(() => registry.checker(options as never)).toThrowError(message)

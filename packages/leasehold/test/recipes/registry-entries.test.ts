@@ -114,7 +114,7 @@ describe('what an entry says', () => {
     // The sign of the euro has three bytes.
     const most = 32 * 1024 - JSON.stringify({ ...SMALLEST, metadata: { a: '' } }).length - 2000
     expect(descriptionJson(described(most))).toContain('€€')
-    expect(() => descriptionJson(described(most + 1))).toThrowError(/at most 32768/)
+    expect(() => descriptionJson(described(most + 1))).toThrowError(/the limit is 32768/)
   })
 })
 

@@ -48,7 +48,7 @@ describe('an instance that lapses with many others', () => {
     expect(changes.filter((change) => / left passing expired$/.test(change))).toHaveLength(2)
     for (const id of held) expect(changes).toContain(`${id} changed passing lapsed`)
     expect(changes.splice(0)).toHaveLength(6)
-    expect(watch.instances[0]).toMatchObject({ note: 'its lease is over (expired)' })
+    expect(watch.instances[0]).toMatchObject({ note: 'its lease has ended (expired)' })
     expect(news).toHaveLength(4)
     for (const id of held) {
       expect(news).toContainEqual(

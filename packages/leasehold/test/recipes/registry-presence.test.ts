@@ -29,8 +29,8 @@ describe('a registration', () => {
     expect([me.state, me.key, me.id]).toEqual(['present', 'services/s/i', 'i'])
     const nameless = await far.registry.register('s', {})
     expect(nameless.id).toMatch(/^\S{12}$/)
-    await expect(far.registry.register('s', null as never)).rejects.toThrowError(/needs an object/)
-    await expect(far.registry.register('s', 5 as never)).rejects.toThrowError(/needs an object/)
+    await expect(far.registry.register('s', null as never)).rejects.toThrowError(/has no description/)
+    await expect(far.registry.register('s', 5 as never)).rejects.toThrowError(/has no description/)
   })
 
   it('says what it is told to, all at once or part by part', async () => {
@@ -140,7 +140,7 @@ describe('a presence', () => {
     line.freeze()
     await clock.advance(6000)
     expect(told).toEqual(['unreachable'])
-    await expect(me.update({ weight: 2 })).rejects.toThrowError(/told when it returns/)
+    await expect(me.update({ weight: 2 })).rejects.toThrowError(/published when it returns/)
     line.thaw()
     await clock.advance(10_000)
     expect(told).toEqual(['unreachable', me.token])

@@ -155,7 +155,7 @@ describe('the rules of where checks may go', () => {
     expect(complaintAboutAddress('::1', checkedPolicy({}))).toMatch(/loopback/)
     expect(complaintAboutAddress('fd12::1', checkedPolicy({ private: false }))).toMatch(/private/)
     expect(complaintAboutAddress('8.8.8.8', checkedPolicy({ private: false }))).toBeUndefined()
-    expect(complaintAboutAddress('a.example', checkedPolicy({}))).toMatch(/no IP address/)
+    expect(complaintAboutAddress('a.example', checkedPolicy({}))).toMatch(/not an IP address/)
   })
 
   it.each([

@@ -49,7 +49,7 @@ describe('what ended while nobody could see it', () => {
     await clock.advance(10_000)
     expect(reasons).toEqual(['unseen', 'unseen'])
     expect(watch.all).toMatchObject(
-      Array(4).fill({ status: 'lapsed', note: 'its lease is over (unseen)' }),
+      Array(4).fill({ status: 'lapsed', note: 'its lease has ended (unseen)' }),
     )
   })
 

@@ -129,16 +129,16 @@ describe('a registration', () => {
   })
 
   it.each([
-    ['a service with a slash', 'a/b', {}, /service is "a\/b": it must have no slash/],
-    ['an empty id', 's', { id: '' }, /id is "": give a text of 1 to 128 characters/],
-    ['a space in an id', 's', { id: 'a b' }, /no slash and no space/],
+    ['a service with a slash', 'a/b', {}, /service is "a\/b": it must not contain a slash/],
+    ['an empty id', 's', { id: '' }, /id is "": give a string of 1 to 128 characters/],
+    ['a space in an id', 's', { id: 'a b' }, /slash or a space/],
     ['tags that are no list', 's', { tags: 'x' }, /tags is "x": give an array/],
     ['65 tags', 's', { tags: Array.from({ length: 65 }, (_, i) => `t${i}`) }, /at most 64/],
     ['a negative weight', 's', { weight: -1 }, /weight is -1: it must be a number from 0/],
-    ['a number as metadata', 's', { metadata: { a: 5 } }, /metadata\.a is 5: give a text/],
+    ['a number as metadata', 's', { metadata: { a: 5 } }, /metadata\.a is 5: give a string/],
     ['a control character', 's', { address: 'a\r\nb' }, /printable/],
-    ['no description', 's', undefined, /needs an object/],
-    ['a check without address', 's', { check: { http: '/health' } }, /there is no address/],
+    ['no description', 's', undefined, /has no description/],
+    ['a check without address', 's', { check: { http: '/health' } }, /the instance has no address/],
     ['a check of nothing', 's', { check: {} }, /one of http, tcp, grpc and ttl/],
     ['two checks', 's', { check: { ttl: '5s', tcp: true } }, /names tcp and ttl/],
     [
@@ -151,7 +151,7 @@ describe('a registration', () => {
       'too much',
       's',
       { metadata: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [i, 'x'.repeat(1000)])) },
-      /bytes: at most 32768/,
+      /bytes, and the limit is 32768/,
     ],
   ])('is refused with %s', async (_, service, options, message) => {
     const { open } = await scene()

@@ -17,26 +17,25 @@ import { type EntryKeys, type EntryState, entryKeys } from './entry-state.ts'
 import { type EntryLife, EntryStore } from './entry-store.ts'
 
 /**
- * A cache that all processes on the store share, in which a missing value is loaded by one of them.
+ * A cache that all processes on the store share. If a value is missing, one process loads it.
  *
- * **Promised.** While a loader holds its lease no other loads the same key, in whatever process; the
- * others wait, woken by the store's news, or are given the stale value. A loader that lost its
- * lease, or whose key was set or deleted meanwhile, cannot store what it loaded: the store refuses
- * it. When a loader dies, the next begins within `loadTtl`. When one fails, its error reaches all
- * who wait, and nobody tries again for `retryAfter`. A value is gone `ttl` (and `stale`) after it was
- * stored.
+ * **Promised.** While a loader holds its lease, no process loads the same key. The others wait for
+ * a change event, or get the stale value. A loader cannot store its value if it lost its lease, or
+ * if the key was set or deleted meanwhile: the store refuses. If a loader dies, the next starts
+ * within `loadTtl`. If a loader fails, all waiters get its error, and nobody retries for
+ * `retryAfter`. A value expires `ttl` (plus `stale`) after it was stored.
  *
- * **Not promised.** That a loader runs once ever: one that lost its lease may still be at work while
- * the next begins, so it should heed its `signal`. A hit costs one reading of the store, unless
- * `local` allows for values that are behind the store by so much. When the store cannot be reached
- * `get` fails: the cache does not decide whether to load without it.
+ * **Not promised.** A loader may run more than once: one that lost its lease may still run when the
+ * next starts, so it should watch its `signal`. A hit costs one read of the store, unless `local`
+ * allows older values. If the store is unreachable, `get` fails: the cache does not decide whether
+ * to load without it.
  */
 export class Cache<Value = unknown> {
   readonly #client: Client
   readonly #name: string
   readonly #settings: Settings
   readonly #entries: EntryStore
-  /** Loads and waits of this process, one for each key, for all who ask meanwhile. */
+  /** Loads and waits of this process, shared by all callers of the same key. */
   readonly #loads = new Map<string, Promise<string>>()
   readonly #reloads = new Set<string>()
   readonly #copies = new Map<string, { readonly text: string; readonly until: number }>()
@@ -48,7 +47,7 @@ export class Cache<Value = unknown> {
     this.#entries = new EntryStore(client)
   }
 
-  /** The value, loaded by the loader where it is missing. Fails as the loader does. */
+  /** Returns the value, and loads it if it is missing. Fails if the loader fails. */
   async get(key: string, loader: Loader<Value>): Promise<Value> {
     functionOf(`the loader of ${show(key)}`, loader)
     const keys = this.#keysOf(key)
@@ -58,7 +57,7 @@ export class Cache<Value = unknown> {
     if (load === undefined) {
       load = this.#fetch(key, keys, loader).finally(() => {
         if (this.#loads.get(key) === load) this.#loads.delete(key)
-        // What it has read is older than a change that was made here since.
+        // The value was changed here since, so what this load has read is outdated.
         else this.#copies.delete(key)
       })
       this.#loads.set(key, load)
@@ -66,27 +65,27 @@ export class Cache<Value = unknown> {
     return JSON.parse(await load) as Value
   }
 
-  /** The value if it is there, stale ones included; never loads. */
+  /** Returns the value if there is one, even a stale one. Never loads. */
   async peek(key: string): Promise<Value | undefined> {
     const state = await this.#entries.state(this.#keysOf(key))
     const text = state.type === 'fresh' ? state.text : this.#staleOf(state)
     return text === undefined ? undefined : (JSON.parse(text) as Value)
   }
 
-  /** Stores a value. Whoever loads one at the moment cannot store it any more. */
+  /** Stores a value. A load that is running cannot store its value any more. */
   async set(key: string, value: Value): Promise<void> {
     const text = jsonOf(value, `the value of ${show(key)}`)
     await this.#entries.set(this.#keysOf(key), text, this.#settings)
     this.#forget(key)
   }
 
-  /** Removes a value. Whoever loads one at the moment cannot store it any more. */
+  /** Removes a value. A load that is running cannot store its value any more. */
   async delete(key: string): Promise<void> {
     await this.#entries.delete(this.#keysOf(key))
     this.#forget(key)
   }
 
-  /** Whoever asks from now on is not given what was read or loaded before. */
+  /** Later callers do not get what was read or loaded before. */
   #forget(key: string): void {
     this.#copies.delete(key)
     this.#loads.delete(key)
@@ -105,12 +104,12 @@ export class Cache<Value = unknown> {
     return stale
   }
 
-  /** Loads in the background, if nobody else does. Those who asked have the stale value. */
+  /** Loads in the background if nobody else does. The callers already have the stale value. */
   #reload(key: string, keys: EntryKeys, loader: Loader<Value>): void {
     if (this.#reloads.has(key)) return
     this.#reloads.add(key)
     this.#tryToLoad(key, keys, loader)
-      .catch((error: unknown) => this.#warn('failed', key, `loading again failed: ${error}`))
+      .catch((error: unknown) => this.#warn('failed', key, `reload failed: ${error}`))
       .finally(() => this.#reloads.delete(key))
   }
 
@@ -121,7 +120,7 @@ export class Cache<Value = unknown> {
     const changes = new ChangeSignal(this.#client, keys.base, wait, () => timeoutError(key, wait))
     try {
       for (;;) {
-        // From before the look, so that nothing that happens after it goes unnoticed.
+        // Started before the read, so that no change is missed.
         const change = changes.next()
         const state = await this.#entries.state(keys)
         if (state.type === 'fresh') return this.#keep(key, state.text)
@@ -137,7 +136,7 @@ export class Cache<Value = unknown> {
     }
   }
 
-  /** Loads if it is free to be loaded; `undefined` where somebody else has that right. */
+  /** Loads the value, or returns `undefined` if somebody else is loading it. */
   async #tryToLoad(
     key: string,
     keys: EntryKeys,
@@ -163,7 +162,7 @@ export class Cache<Value = unknown> {
     try {
       const { signal, token } = hold
       const loaded = await unlessAborted([signal], (async () => loader({ key, signal, token }))())
-      text = jsonOf(loaded, `what the loader of ${show(key)} gave`)
+      text = jsonOf(loaded, `the result of the loader of ${show(key)}`)
       if (await this.#commit(key, keys, hold, text)) return this.#keep(key, text)
     } catch (error) {
       if (hold.held) await this.#publishFailure(key, keys, error)
@@ -173,23 +172,23 @@ export class Cache<Value = unknown> {
       }
       throw error
     }
-    this.#warn('refused', key, 'a value was loaded too late to be stored')
+    this.#warn('refused', key, 'the loader finished too late: its value was not stored')
     const newer = await this.#entries.state(keys)
     return newer.type === 'fresh' ? newer.text : text
   }
 
-  /** Whether it was stored, as far as is known; where it is not known, the value is good anyway. */
+  /** Whether the value was stored. If that is unknown, the value is still good to use. */
   async #commit(key: string, keys: EntryKeys, hold: Hold, text: string): Promise<boolean> {
     try {
       return await this.#entries.commit(keys, hold, text, this.#settings)
     } catch (error) {
       if (!isLeaseholdError(error) || error.outcome !== 'unknown') throw error
-      this.#warn('unstored', key, `it is not known whether the value was stored: ${error.message}`)
+      this.#warn('unstored', key, `the value may not be stored: ${error.message}`)
       return true
     }
   }
 
-  /** That it failed is told as well as can be: the loader's own error matters more. */
+  /** Publishes the failure if possible. The loader's own error matters more. */
   async #publishFailure(key: string, keys: EntryKeys, error: unknown): Promise<void> {
     const message = error instanceof Error ? error.message : String(error)
     this.#warn('failed', key, `loading failed: ${message}`)
@@ -199,7 +198,7 @@ export class Cache<Value = unknown> {
     await this.#entries.fail(keys, message, ttl).catch(() => {})
   }
 
-  /** Keeps a copy for as long as this process may do without asking. */
+  /** Keeps a copy for as long as `local` allows. */
   #keep(key: string, text: string): string {
     const { local } = this.#settings
     if (local === 0) return text
@@ -223,37 +222,37 @@ export class Cache<Value = unknown> {
 }
 
 export interface CacheOptions {
-  /** How long a value is fresh. 10 minutes if not given. */
+  /** How long a value is fresh. Default: 10 minutes. */
   readonly ttl?: Duration | undefined
-  /** How much longer it is given out while somebody loads it again. 0 if not given. */
+  /** How much longer a stale value is returned while it is reloaded. Default: 0. */
   readonly stale?: Duration | undefined
-  /** How long to wait for another's loader at most; then `get` fails with `timeout`. 30 s. */
+  /** How long to wait for another loader; then `get` fails with `timeout`. Default: 30 s. */
   readonly wait?: Duration | undefined
-  /** For how long nobody tries again after a loader failed. 1 s if not given; 0 for at once. */
+  /** How long nobody retries after a loader failed; 0 means retry at once. Default: 1 s. */
   readonly retryAfter?: Duration | undefined
-  /** How soon a loader that died is replaced. 10 s if not given. */
+  /** How soon a dead loader is replaced. Default: 10 s. */
   readonly loadTtl?: Duration | undefined
-  /** How long a loader may take at most. A minute if not given. */
+  /** How long a loader may take. Default: 1 minute. */
   readonly loadMax?: Duration | undefined
   /**
-   * For how long this process gives out what it read without asking the store again, for the last
-   * 1000 keys. 0 if not given.
+   * How long this process may return what it has read without asking the store again. Applies to
+   * the last 1000 keys. Default: 0.
    */
   readonly local?: Duration | undefined
 }
 
 export interface LoaderContext {
   readonly key: string
-  /** Aborted when another may load: what is loaded after that cannot be stored. */
+  /** Aborted when another process may load. What is loaded after that cannot be stored. */
   readonly signal: AbortSignal
-  /** The fencing token of the right to load. */
+  /** The fencing token of this load. */
   readonly token: Token
 }
 
-/** Gives the value, as anything that can be written as JSON. */
+/** Returns the value. It must be JSON-serializable. */
 export type Loader<Value> = (context: LoaderContext) => Promise<Value> | Value
 
-/** A loader of another process failed. The error of one's own loader comes as it was thrown. */
+/** A loader in another process failed. An error of the own loader is thrown unchanged. */
 export class LoadError extends Error {
   override readonly name = 'LoadError'
   readonly key: string
@@ -292,12 +291,12 @@ function settingsOf(options: CacheOptions): Settings {
   const { local, ttl, loadTtl, loadMax } = settings
   if (local > ttl) {
     throw invalid(
-      `local ${formatDuration(local)} is longer than ttl ${formatDuration(ttl)}: copies would outlive the value`,
+      `local ${formatDuration(local)} is longer than ttl ${formatDuration(ttl)}. Make local at most as long as ttl`,
     )
   }
   if (loadTtl > loadMax) {
     throw invalid(
-      `loadTtl ${formatDuration(loadTtl)} is longer than loadMax ${formatDuration(loadMax)}: make it at most as long`,
+      `loadTtl ${formatDuration(loadTtl)} is longer than loadMax ${formatDuration(loadMax)}. Make loadTtl at most as long as loadMax`,
     )
   }
   return settings
@@ -306,6 +305,6 @@ function settingsOf(options: CacheOptions): Settings {
 function timeoutError(key: string, wait: number): LeaseholdError {
   return new LeaseholdError(
     'timeout',
-    `${show(key)} was not loaded within ${formatDuration(wait)}: wait for longer, or see why its loader takes so long`,
+    `${show(key)} was not loaded within ${formatDuration(wait)}. Increase wait, or find out why the loader is slow`,
   )
 }

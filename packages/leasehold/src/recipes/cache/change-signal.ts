@@ -1,7 +1,7 @@
 import type { Client, PrefixWatch } from '../../client/index.ts'
 import type { LeaseholdError, Timer } from '../../port/index.ts'
 
-/** ChangeSignal one who waits when something under a prefix has changed. Nothing is asked meanwhile. */
+/** Signals when something under a prefix has changed. Makes no store calls while waiting. */
 export class ChangeSignal {
   readonly #watch: PrefixWatch
   readonly #timer: Timer
@@ -9,24 +9,24 @@ export class ChangeSignal {
   #isOverdue = false
   #waiter: { resolve: () => void; reject: (error: LeaseholdError) => void } | undefined = undefined
 
-  /** With `wait` milliseconds in all; then waiting fails with `overdue`. */
+  /** Waits at most `wait` milliseconds in total, then rejects with the error of `overdue`. */
   constructor(client: Client, prefix: string, wait: number, overdue: () => LeaseholdError) {
     this.#overdue = overdue
     const wake = () => this.#waiter?.resolve()
-    // One whose client is closed changes too, to find that out.
+    // If the client is closed, the waiter wakes up and finds out.
     this.#watch = client.watchPrefix(prefix, { events: wake, missed: wake, closed: wake })
-    // What happened before anybody listened is not told.
+    // Changes from before the watch was ready are not reported, so look once when it is.
     this.#watch.ready.then(wake, wake)
     this.#timer = client.clock.timer(client.clock.now() + wait, () => this.#end(), true)
   }
 
-  /** Fulfilled with the next change after this call. */
+  /** Resolves at the next change after this call. */
   next(): Promise<void> {
     const next = new Promise<void>((resolve, reject) => {
       this.#waiter = { resolve, reject }
       if (this.#isOverdue) reject(this.#overdue())
     })
-    // It is waited for only after a look at the store, and not at all if that found what was wanted.
+    // The caller reads the store first and may never await this promise.
     next.catch(() => {})
     return next
   }

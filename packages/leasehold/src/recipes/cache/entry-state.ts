@@ -1,12 +1,12 @@
 import type { Key, LeaseId, Mode, Token } from '../../port/index.ts'
 
 /**
- * Where an entry is kept, and what the claims there mean.
+ * The keys of an entry, and what the claims on them mean.
  *
- * `<base>load` is claimed exclusively by whoever loads, so that one does. Behind that claim, with the
- * value, stands a *mark*: while it is there the value is fresh and nobody can load. `<base>value` has
- * the value, under a lease of its own that no process keeps. Where stale values are served the mark
- * is under a shorter lease, so that it goes first. A loader that failed leaves a mark that says so.
+ * The loader claims `<base>load` exclusively, so only one process loads. Behind that claim stands a
+ * *mark*: while the mark exists, the value is fresh and nobody can load. `<base>value` carries the
+ * value, under a lease that no process renews. If stale values are served, the mark has a shorter
+ * lease than the value. A failed loader leaves a mark that carries its error.
  */
 export interface EntryKeys {
   readonly base: string
@@ -19,7 +19,7 @@ export function entryKeys(cache: string, part: string): EntryKeys {
   return { base, load: `${base}load`, value: `${base}value` }
 }
 
-/** A claim, as far as it matters here. */
+/** The fields of a claim that are used here. */
 export interface Mark {
   readonly token: Token
   readonly lease: LeaseId
@@ -30,27 +30,27 @@ export interface Mark {
 
 export type EntryState =
   | { readonly type: 'fresh'; readonly text: string }
-  /** Somebody loads it. `stale` is the value from before, if there is one. */
+  /** A process is loading the value. `stale` is the previous value, if any. */
   | { readonly type: 'loading'; readonly stale: string | undefined }
-  /** A loader failed a short while ago, and nobody is to try for now. */
+  /** A loader failed recently. Nobody should retry yet. */
   | {
       readonly type: 'failed'
       readonly stale: string | undefined
       readonly holder: string
       readonly message: string
     }
-  /** Marks of a loader that died before it had stored its value: they are in the way. */
+  /** A loader died before it stored its value. Its marks block the next load. */
   | { readonly type: 'orphaned'; readonly stale: string | undefined; readonly marks: Mark[] }
   | { readonly type: 'missing'; readonly stale: string | undefined }
 
-/** What marks of failure begin with; no lease is called so. */
+/** Prefix of a mark that carries an error. No lease id starts with it. */
 export const FAILED = 'failed: '
 
 /**
- * How an entry stands: a pure function of the claims on its two keys, in their order.
+ * Computes the state of an entry from the claims on its two keys: a pure function.
  *
- * The newest value counts. A late loader cannot be that: it stores its value by changing a claim that
- * it made while it was the loader, and whoever loads after it has removed that claim first.
+ * The newest value counts. It cannot be from a late loader: a loader stores its value on a claim
+ * that it made while it was the loader, and the next loader removes that claim first.
  */
 export function entryState(load: readonly Mark[], values: readonly Mark[]): EntryState {
   const entry = values.findLast(({ value }) => value !== undefined)

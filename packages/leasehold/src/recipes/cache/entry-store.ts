@@ -8,11 +8,11 @@ const MESSAGE_MAX = 500
 /** How long entries live, in milliseconds. */
 export interface EntryLife {
   readonly ttl: number
-  /** How much longer a value is served while it is loaded again. */
+  /** How much longer a value is served while it is reloaded. */
   readonly stale: number
 }
 
-/** The entries of a cache in the store: read, written by their loaders, set and removed. */
+/** Reads and writes the entries of a cache in the store. */
 export class EntryStore {
   readonly #client: Client
 
@@ -26,12 +26,12 @@ export class EntryStore {
   }
 
   /**
-   * Stores a loaded value, if its loader still is the loader: `false` where it is not.
+   * Stores a loaded value. Returns `false` if its loader is no longer the current one.
    *
-   * First the claims are made, without the value, and the store's answer says whether the loader's
-   * own claim stood before them at that revision. Whoever takes its place later removes them before
-   * loading. So when the value is put on them, and the store does that only while they are there,
-   * nobody has loaded, set or deleted since.
+   * The claims are made first, without the value. The store's answer says whether the loader's
+   * claim was ahead of them at that revision. A later loader removes these claims before it loads.
+   * The store writes a value only to an existing claim, so if the update succeeds, nobody has
+   * loaded, set or deleted the entry since.
    */
   async commit(keys: EntryKeys, hold: Hold, text: string, life: EntryLife): Promise<boolean> {
     const { values } = await this.#marks(keys)
@@ -42,18 +42,18 @@ export class EntryStore {
       const update = { lease: made.lease, key: keys.value, token: made.token, value: text }
       await storing('the value', this.#client.store.update(update))
     } catch (error) {
-      // What is unknown is left alone: it may be stored, and if not it is in nobody's way for long.
+      // With an unknown outcome nothing is undone: the value may be stored, and if not, it expires.
       const isRefused = isLeaseholdError(error) && error.outcome === 'refused'
       if (made !== undefined && isRefused) await this.#revoke([made.lease, made.mark])
       if (isGone(error)) return false
       throw error
     }
-    // No mark is left of these: while one was there, nobody could become the loader.
+    // These values have no marks left: while a mark exists, nobody can become the loader.
     await this.#end([], values)
     return true
   }
 
-  /** Says that loading failed, so that nobody tries again for a while. */
+  /** Publishes a failed load, so that nobody retries for a while. */
   async fail(keys: EntryKeys, message: string, ttl: number): Promise<void> {
     const value = FAILED + message.slice(0, MESSAGE_MAX).toWellFormed()
     const { holder } = this.#client
@@ -61,12 +61,12 @@ export class EntryStore {
     await this.#client.store.grant({ holder, ttl, claims })
   }
 
-  /** Stores a value whatever is there: it is the newest at once, and then all else goes. */
+  /** Stores a value unconditionally. It is the newest at once; then everything older is removed. */
   async set(keys: EntryKeys, text: string, life: EntryLife): Promise<void> {
     const { token } = await this.#claim(keys, text, life)
     const { load, values } = await this.#marks(keys)
     const before = (mark: Mark) => mark.token < token
-    // A loader's claim is under a lease that it may share: only the claim is removed.
+    // A loader's lease may carry other claims, so only its claim is removed.
     for (const loader of load.filter((mark) => before(mark) && isLoader(mark))) {
       const target = { key: keys.load, token: loader.token }
       await this.#client.store.revoke({ target, why: 'superseded' })
@@ -74,20 +74,20 @@ export class EntryStore {
     await this.#end(load.filter(before), values.filter(before))
   }
 
-  /** Removes the value, and the right to store one that is being loaded. */
+  /** Removes the value, and the claim of a running loader. */
   async delete(keys: EntryKeys): Promise<void> {
     const { load, values } = await this.#marks(keys)
-    // All claims go in one step; then the leases of those that had one of their own.
+    // One revision removes all claims; then the leases that carried nothing else are ended.
     await this.#client.store.revoke({ target: { prefix: keys.base }, why: 'deleted' })
     await this.#end(load, values)
   }
 
-  /** Removes what a dead loader left behind, so that it cannot store anything if it is not dead. */
+  /** Removes the marks of a dead loader. If it is still alive, it cannot store anything. */
   async clear(marks: readonly Mark[]): Promise<void> {
     await this.#end(marks, [])
   }
 
-  /** Claims both keys for a value; with the token of what stands before the mark, if anything. */
+  /** Claims both keys for a value. `behind` is the token of the claim ahead of the mark, if any. */
   async #claim(
     keys: EntryKeys,
     text: string | undefined,
@@ -103,7 +103,8 @@ export class EntryStore {
     if (stale === 0) return { lease, token, mark: undefined, behind: behindOf(granted.ahead) }
     const marked = await store.grant({
       ...{ holder, ttl, claims: [{ ...mark, value: lease }] },
-      // With the value goes its mark. Where the store cannot see to that, it is done by who removes it.
+      // The mark ends with its value. On stores without child leases, whoever removes the value
+      // also removes the mark.
       parent: guarantees.childLeases ? lease : undefined,
     })
     if (marked.outcome === 'busy') throw new Error('a grant that may wait was answered with busy')
@@ -116,12 +117,12 @@ export class EntryStore {
     return { load: claims(keys.load), values: claims(keys.value) }
   }
 
-  /** Ends the leases of values and of marks. A loader's own lease is not touched. */
+  /** Ends the leases of values and marks, but not the loader's own lease. */
   async #end(load: readonly Mark[], values: readonly Mark[]): Promise<void> {
     const leases = new Set(values.map(({ lease }) => lease))
     for (const mark of load) {
       if (isLoader(mark)) continue
-      // A mark under a lease of its own names the lease of the value.
+      // A mark with its own lease names the lease of the value.
       const { value: named, lease } = mark
       const isNamed = named !== undefined && !named.startsWith(FAILED)
       if (isNamed) leases.add(named)
@@ -130,7 +131,7 @@ export class EntryStore {
     await this.#revoke([...leases])
   }
 
-  /** Ends leases. Those that have ended already need not be ended. */
+  /** Ends leases and ignores those that have already ended. */
   async #revoke(leases: readonly (LeaseId | undefined)[]): Promise<void> {
     for (const lease of leases) {
       if (lease === undefined) continue
@@ -143,29 +144,28 @@ export class EntryStore {
   }
 }
 
-/** Whether a claim to load is a loader's own. Marks are shared. */
+/** Whether a claim is the loader's own. Marks are shared claims. */
 function isLoader({ mode }: Mark): boolean {
   return mode === 'exclusive'
 }
 
-/** The claims for a value. */
 interface NewClaims {
   readonly lease: LeaseId
   readonly token: Token
-  /** The lease of its mark, where it has one of its own. */
+  /** The lease of the mark, if it has its own. */
   readonly mark: LeaseId | undefined
-  /** What stands before the mark. */
+  /** The token of the claim ahead of the mark. */
   readonly behind: Token | undefined
 }
 
-/** The one claim that the mark waits behind; nothing where there is none, or where there are more. */
+/** The single claim that the mark waits behind; `undefined` if there is none or more than one. */
 function behindOf(
   ahead: readonly { readonly count: number; readonly first: Mark }[],
 ): Token | undefined {
-  const [line] = ahead
-  return line?.count === 1 ? line.first.token : undefined
+  const [queue] = ahead
+  return queue?.count === 1 ? queue.first.token : undefined
 }
 
 function overtaken(): LeaseholdError {
-  return new LeaseholdError('claim-not-found', 'another has the right to load now')
+  return new LeaseholdError('claim-not-found', 'another process is the loader now')
 }

@@ -2,55 +2,55 @@ import { invalid, type Key, show, type Time, type Token } from '../../port/index
 import { objectIn } from '../json.ts'
 
 /**
- * Who leads, who is preferred and who must make room: pure functions of the line, on which everyone
- * who looks agrees. A candidate is a claim on the election's key; what it wants is in its value.
+ * Who leads, who is preferred and who must step down: pure functions of the queue, so all processes
+ * agree. A candidate is a claim on the election's key; its value says what it wants.
  */
 export interface Candidacy {
-  /** Who it is to others: what `handOver` names. */
+  /** The name that others see and that `handOver` uses. */
   readonly candidate: string
-  /** The higher is preferred. */
+  /** Higher is preferred. */
   readonly priority: number
-  /** It asks a sitting leader of a lower priority to step down. */
+  /** It asks a leader of lower priority to step down. */
   readonly preempt: boolean
-  /** What it publishes, such as its address. */
+  /** The value that it publishes, such as its address. */
   readonly value: string | undefined
 }
 
 export interface Candidate extends Candidacy {
-  /** The holder of the claim: the client that campaigns. */
+  /** The client that campaigns. */
   readonly holder: string
   readonly token: Token
-  /** Since when it is at the front, on the store's clock. */
+  /** Since when it is at the front, by the store's clock. */
   readonly since: Time | undefined
   /**
-   * It has taken the term. To be at the front is not enough: whoever finds a preferred candidate
-   * behind passes the front without ever leading.
+   * It has taken the term. Being at the front is not enough: a candidate that sees a preferred one
+   * behind it gives up the front without ever leading.
    */
   readonly leads: boolean
 }
 
-/** The one who leads, as others see it. */
+/** The leader, as others see it. */
 export interface Leader {
   readonly candidate: string
-  /** The client that it campaigns by. */
+  /** The client that campaigned. */
   readonly holder: string
   /** The number of its term, which is its fencing token. */
   readonly term: Token
   readonly value: string | undefined
   readonly priority: number
-  /** Since when, on the store's clock: to show, not to compare. */
+  /** By the store's clock: for display, not for comparisons. */
   readonly since: Time
-  /** How many milliseconds ago the store was last heard of, when this was told. */
+  /** Milliseconds since the store was last heard from, when this was read. */
   readonly age: number
 }
 
-/** The keys of an election, and the prefix that both are under. */
+/** The keys of an election, and their common prefix. */
 export interface ElectionKeys {
   readonly name: string
   readonly prefix: string
   /** The candidates. */
   readonly queue: Key
-  /** While a term is handed over: who is to follow. */
+  /** During a hand-over: the named successor. */
   readonly successor: Key
 }
 
@@ -59,7 +59,7 @@ export function electionKeys(name: string): ElectionKeys {
   return { name, prefix, queue: `${prefix}line`, successor: `${prefix}successor` }
 }
 
-/** A claim as it is read or seen: these of its fields are looked at. */
+/** The fields of a claim that are used here. */
 export interface Claimed {
   readonly holder: string
   readonly token: Token
@@ -68,19 +68,19 @@ export interface Claimed {
   readonly heldSince?: Time | undefined
 }
 
-/** What a candidate publishes. */
+/** Checks the published value. */
 export function checkValue(value: unknown): void {
   if (value === undefined || typeof value === 'string') return
-  throw invalid(`value is ${show(value)}: it must be a text; write objects as JSON`)
+  throw invalid(`value is ${show(value)}: it must be a string. Write objects as JSON`)
 }
 
-/** What a candidate writes on its claim. */
+/** The value of a candidate's claim. */
 export function candidacyJson(candidacy: Candidacy, leads: boolean): string {
   const { candidate, priority, preempt, value } = candidacy
   return JSON.stringify({ candidate, priority, preempt, leads, value })
 }
 
-/** A claim that no candidate wrote is a candidate without wishes, which never says that it leads. */
+/** Parses a candidate. An unreadable claim counts as one with defaults that does not lead. */
 export function candidateOf(claim: Claimed): Candidate {
   const { holder, token, heldSince } = claim
   const { candidate, priority, preempt, leads, value } = objectIn(claim.value) ?? {}
@@ -96,13 +96,13 @@ export function candidateOf(claim: Claimed): Candidate {
   }
 }
 
-/** Whom the leader names to follow it, read from the first claim on the key for it. */
+/** The named successor, from the first claim on its key. */
 export function successorOf(claims: readonly Claimed[]): string | undefined {
   const { to } = objectIn(claims[0]?.value) ?? {}
   return typeof to === 'string' ? to : undefined
 }
 
-/** The one who leads, if the first in line has taken the term. */
+/** The leader, if the first in the queue has taken the term. */
 export function leaderOf(claims: readonly Claimed[], age: number): Leader | undefined {
   const [first] = claims
   if (first === undefined) return undefined
@@ -112,10 +112,9 @@ export function leaderOf(claims: readonly Claimed[], age: number): Leader | unde
 }
 
 /**
- * The one behind this token who goes first: whoever is named to follow, whatever the priorities;
- * otherwise the first of those with the highest priority, if that is above one's own. Whoever is at
- * the front and sees one releases and claims again, behind it. The one who is preferred to all sees
- * none, so this comes to an end.
+ * The candidate behind this token that should go first. That is the named successor, whatever the
+ * priorities, or else the highest priority above one's own. A candidate at the front that finds one
+ * joins the queue again behind it. The most preferred candidate finds none, so this ends.
  */
 export function preferredBehind(
   queue: readonly Candidate[],
@@ -130,7 +129,7 @@ export function preferredBehind(
   return named ?? highest(behind, me.priority)
 }
 
-/** The one whom the leader with this token must make room for. */
+/** The candidate that the leader with this token must step down for. */
 export function preemptor(queue: readonly Candidate[], token: Token): Candidate | undefined {
   const me = queue.find((candidate) => candidate.token === token)
   if (me === undefined) return undefined

@@ -31,54 +31,51 @@ import { Observation, type ObserveOptions } from './observation.ts'
 import { HeldTerm, type StepDownOptions, type Term, type TermSettings } from './term.ts'
 
 /**
- * An election: of all who campaign for a name, one leads at a time. Each time of leading is a term,
- * and its number is a fencing token: it only ever goes up.
+ * An election: of all candidates for a name, one leads at a time. Each period of leadership is a
+ * term. Its number is a fencing token, which only ever increases.
  *
- * Candidates stand in the line of one key, `election/<name>/line`, which no lock of a user's own can
- * meet by accident. Whoever comes to the front looks behind: where it sees a candidate that is
- * preferred it releases and claims again, behind that one, with a new token; otherwise it takes the
- * term and says so on its claim, and only then is anybody told that it leads.
+ * Candidates wait in the queue of one key, `election/<name>/line`, which no user's lock can use by
+ * accident. (`line` is an old word in a stored key.) The candidate at the front looks for a
+ * preferred candidate behind it. If there is one, it releases its claim and joins the queue again.
+ * Otherwise it takes the term, writes that to its claim, and only then reports that it leads.
  *
- * **Promised.** Never two terms that believe in themselves at once. A candidate comes back by
- * itself after a loss and after an outage of the store, however long; each time is told as an event.
- * A leader that vanishes is followed by the next in line when its `ttl + grace` is over.
+ * **Promised.** Two terms are never valid at the same time. After a loss or an outage, however
+ * long, a candidate comes back by itself and reports each step as an event. If a leader vanishes,
+ * the next candidate follows when its `ttl + grace` is over.
  *
  * **Not promised.** A paused leader may act after its term: send `term.token` with every write.
- * Priorities are wishes: a candidate whose line to the store is slow may find another leading.
+ * Priorities are not strict: a candidate with a slow connection may find that another leads.
  */
 export interface ElectionOptions extends Omit<TimingOptions, 'strategy' | 'maxHold'> {
-  /** Who this is to others, and what `handOver` calls it. The client's `holder` if not given. */
+  /** The name that others see and that `handOver` uses. Default: the client's `holder`. */
   readonly candidate?: string | undefined
-  /** A text that followers read while this leads, such as its address. */
+  /** A string that followers read while this candidate leads, such as its address. */
   readonly value?: string | undefined
-  /** The higher is preferred. 0 if not given. */
+  /** Candidates with a higher priority are preferred. Default: 0. */
   readonly priority?: number | undefined
-  /**
-   * A sitting leader of a lower priority is asked to step down. If not given, this one goes first at
-   * the next change.
-   */
+  /** Ask a leader of lower priority to step down, instead of waiting for the next change. */
   readonly preempt?: boolean | undefined
-  /** How long work may take to end when its term is to end. 10 s if not given. */
+  /** How long work may take to end when its term should end. Default: 10 s. */
   readonly drain?: Duration | undefined
 }
 
 export interface CampaignOptions {
-  /** How long to wait in all; then it fails with `timeout`. For as long as it takes if not given. */
+  /** The longest wait; then it fails with `timeout`. Default: no limit. */
   readonly wait?: Duration | undefined
   /** Ends the wait with `aborted`. It has no effect on the term. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface LeadOptions {
-  /** Ends the loop: a wait at once, a term when its work has come to its end. */
+  /** Ends the loop: at once while waiting, or when the work of the current term has ended. */
   readonly signal?: AbortSignal | undefined
 }
 
 const DRAIN_MS = 10_000
 const NAME_MAX = 256
-/** A body that ends at once must not make terms as fast as the store can count. */
+/** A loop body that ends at once must not start terms as fast as the store allows. */
 const BETWEEN_TERMS_MS = 100
-/** Failures that trying again does not mend. */
+/** Errors that a retry cannot fix. */
 const FINAL: ReadonlySet<ErrorCode> = new Set([
   'invalid-argument',
   'unsupported',
@@ -99,7 +96,9 @@ export class Election {
     const candidacy = candidacyOf(client, options)
     const { ttl, grace, renewEvery, drain } = options
     if (ttl === 'infinite' || ttl === Infinity) {
-      throw invalid(`ttl is infinite: nobody could follow a leader that died; 10s is usual`)
+      throw invalid(
+        `ttl is infinite: nobody could ever follow a leader that died. Give a finite ttl, such as 10s`,
+      )
     }
     this.name = stringOf("the election's name", name, NAME_MAX)
     this.candidate = candidacy.candidate
@@ -114,32 +113,32 @@ export class Election {
     }
   }
 
-  /** The key whose line the candidates stand in. */
+  /** The key whose queue the candidates wait in. */
   get key(): Key {
     return this.#keys.queue
   }
 
-  /** The term in which this candidate leads now, if it does. */
+  /** The current term of this candidate, if it leads. */
   get term(): Term | undefined {
     return this.#term?.state === 'over' ? undefined : this.#term
   }
 
   /**
-   * Stands for election and waits until it leads, through outages of the store too. Fails with
-   * `timeout`, `aborted` or `closed`, or where trying again would not help. One candidacy at a time:
-   * call `leasehold.election` again for another candidate.
+   * Joins the election and waits until it leads, also through outages of the store. Fails with
+   * `timeout`, `aborted` or `closed`, or if a retry would not help. One candidacy at a time: call
+   * `leasehold.election` again for another candidate.
    */
   async campaign(options: CampaignOptions = {}): Promise<Term> {
     return this.#campaign(options)
   }
 
   /**
-   * Leads whenever it can: a loop over its terms. When the body ends its term is resigned, and it
-   * campaigns again, behind the others; when a term is lost `term.signal` stops the body, and it
-   * campaigns again as well. Leaving the loop resigns and ends it.
+   * A loop over the terms of this candidate. When the body ends, the term is resigned, and the
+   * candidate joins the queue again. When a term is lost, `term.signal` stops the body, and the
+   * candidate joins the queue again as well. Leaving the loop resigns.
    *
-   * When `signal` is aborted, or the client is closed, the loop ends without an error: a wait at
-   * once, a body when `term.asked` has made it come to its end, or the election's `drain` is over.
+   * If `signal` is aborted or the client is closed, the loop ends without an error: at once while
+   * waiting, otherwise when the body has ended or the election's `drain` is over.
    */
   async *lead(options: LeadOptions = {}): AsyncGenerator<Term, void, void> {
     checkWaitOptions(options)
@@ -173,9 +172,8 @@ export class Election {
   }
 
   /**
-   * The same with a function that is called for each term. Work that fails with `lost` because its
-   * term is over does not end it: in a loop of one's own such an error must be caught, or it leaves
-   * the loop. Any other error does, when the term was resigned.
+   * Like `lead`, but calls a function for each term. Work that fails with `lost` because its term
+   * is over does not end the loop. Any other error does, after the term was resigned.
    */
   async withTerms(
     work: (term: Term) => Promise<void> | void,
@@ -191,12 +189,12 @@ export class Election {
     }
   }
 
-  /** Resigns the term in which this candidate leads, if it does: see `Term.resign`. */
+  /** Resigns the current term, if this candidate leads: see `Term.resign`. */
   async resign(options?: StepDownOptions): Promise<void> {
     await this.#term?.resign(options)
   }
 
-  /** Changes what the sitting leader publishes. Refused with `claim-not-found` where it is another. */
+  /** Changes the published value. Fails with `claim-not-found` if this candidate does not lead. */
   async proclaim(value: string | undefined): Promise<void> {
     checkValue(value)
     const { term } = this
@@ -204,13 +202,13 @@ export class Election {
     await term.proclaim(value)
   }
 
-  /** Who leads, asked of the store now. */
+  /** Reads from the store who leads. */
   async leader(): Promise<Leader | undefined> {
     const { claims } = await this.#client.store.read({ key: this.#keys.queue, limit: 1 })
     return leaderOf(claims, 0)
   }
 
-  /** Follows who leads; to do so one need not be a candidate. Close it, or leave the loop over it. */
+  /** Follows who leads, without being a candidate. Close it, or leave the loop over it. */
   observe(options: ObserveOptions = {}): Observation {
     return new Observation(this.#client, this.#keys, options)
   }
@@ -221,7 +219,7 @@ export class Election {
     const until = wait === undefined ? Infinity : this.#client.now() + milliseconds(wait, 'wait')
     if (this.#campaigning || this.term !== undefined) {
       throw invalid(
-        `${show(this.candidate)} ${this.#campaigning ? 'is campaigning for' : 'leads'} ${show(this.name)} already: call leasehold.election() again for another candidate`,
+        `${show(this.candidate)} ${this.#campaigning ? 'is campaigning for' : 'leads'} ${show(this.name)} already. Call leasehold.election() again for another candidate`,
       )
     }
     this.#campaigning = true
@@ -235,7 +233,7 @@ export class Election {
 
   async #win(until: number, signal: AbortSignal | undefined): Promise<HeldTerm> {
     const { candidate } = this.#settings.candidacy
-    emitEvent(this.#client, this.#keys, 'campaigning', `${show(candidate)} stands for election`)
+    emitEvent(this.#client, this.#keys, 'campaigning', `${show(candidate)} joins the election`)
     for (let failures = 0; ; ) {
       let hold: Hold | undefined
       try {
@@ -260,8 +258,8 @@ export class Election {
   }
 
   /**
-   * At the front: takes the term and says so, or steps behind one who is preferred. What cannot be
-   * found out from the store, because it fails or because the claim is lost meanwhile, is thrown.
+   * Called at the front of the queue: takes the term, or steps behind a preferred candidate. Throws
+   * if the store fails or the claim is lost meanwhile.
    */
   async #mayLead(hold: Hold, signal: AbortSignal | undefined): Promise<boolean> {
     const ending = [hold.signal, this.#client.closing, signal]
@@ -294,7 +292,7 @@ export class Election {
   ): Promise<void> {
     const why = error instanceof Error ? error.message : String(error)
     if (this.#client.now() + ms >= until) {
-      throw new LeaseholdError('timeout', `${show(this.name)} could not be led in time: ${why}`, {
+      throw new LeaseholdError('timeout', `${show(this.name)} could not be won in time: ${why}`, {
         cause: error,
       })
     }
@@ -304,7 +302,7 @@ export class Election {
       'retrying',
       `again in ${formatDuration(ms)}, because ${why}`,
     )
-    // Where the client is closed or the signal aborted, the next try says so.
+    // If the client is closed or the signal aborted, the next try reports it.
     await sleep(this.#client, ms, signal).catch(() => {})
   }
 }
@@ -314,9 +312,7 @@ function candidacyOf(client: Client, options: ElectionOptions): Candidacy {
   const { candidate = client.holder, priority = 0, preempt = false, value } = options
   stringOf('candidate', candidate, NAME_MAX)
   if (!Number.isFinite(priority)) {
-    throw invalid(
-      `priority is ${show(priority)}: it must be a number, the higher the more preferred`,
-    )
+    throw invalid(`priority is ${show(priority)}: it must be a finite number; higher is preferred`)
   }
   if (typeof preempt !== 'boolean') {
     throw invalid(`preempt is ${show(preempt)}: it must be true or false`)
@@ -328,10 +324,8 @@ function candidacyOf(client: Client, options: ElectionOptions): Candidacy {
 function aborted(keys: ElectionKeys, signal: AbortSignal): LeaseholdError {
   return new LeaseholdError(
     'aborted',
-    `campaigning for ${show(keys.name)} was aborted by its signal`,
-    {
-      cause: signal.reason,
-    },
+    `the campaign for ${show(keys.name)} was aborted by its signal`,
+    { cause: signal.reason },
   )
 }
 

@@ -3,15 +3,15 @@ import type { Token } from '../../port/index.ts'
 import type { ElectionKeys } from './candidate-queue.ts'
 
 /**
- * What an election tells, as `news` of the recipe `election`:
+ * The events of an election, reported as `news` of the recipe `election`:
  *
- * - `campaigning`: a candidate takes its keys in line.
- * - `stepped-behind`: it was at the front, and made room for one who is preferred.
+ * - `campaigning`: a candidate joins the queue.
+ * - `stepped-behind`: it was at the front, and let a preferred candidate pass.
  * - `elected`: it leads; the token is the number of its term.
  * - `asked`: its work is asked to end, by itself or for a preferred candidate.
- * - `resigned`, `handed-over`, `preempted`: the term is over, and it gave it up.
- * - `lost`: the term is over, and it was taken or could not be kept.
- * - `retrying`: the store failed or was lost; it tries again after a while.
+ * - `resigned`, `handed-over`, `preempted`: it gave up its term.
+ * - `lost`: its term was taken away or could not be kept.
+ * - `retrying`: the store failed; it tries again after a pause.
  */
 export type ElectionEvent = RecipeEvents['election']
 
@@ -28,12 +28,6 @@ export function emitEvent(
   detail: string,
   token?: Token,
 ): void {
-  client.emit({
-    recipe: 'election',
-    event,
-    key: keys.queue,
-    token,
-    detail,
-    level: LEVELS[event],
-  })
+  const level = LEVELS[event]
+  client.emit({ recipe: 'election', event, key: keys.queue, token, detail, level })
 }

@@ -4,12 +4,12 @@ import { sleep } from '../sleep.ts'
 import { candidateOf, type ElectionKeys, type Leader, leaderOf } from './candidate-queue.ts'
 
 /**
- * What came of a hand-over:
+ * The result of a hand-over:
  *
  * - `handed-over`: the successor leads.
- * - `not-campaigning`: nobody of that name is in line. Nothing was changed, and the term goes on.
- * - `passed-on`: the term is over and another leads, because the successor left the line meanwhile.
- * - `unconfirmed`: the term is over, but within the limit nobody was seen to lead.
+ * - `not-campaigning`: no candidate has that name. Nothing was changed, and the term goes on.
+ * - `passed-on`: the term is over and another leads, because the successor left the queue.
+ * - `unconfirmed`: the term is over, but nobody was seen to lead within the time limit.
  */
 export type HandOver =
   | { readonly outcome: 'handed-over' | 'passed-on'; readonly leader: Leader }
@@ -21,11 +21,11 @@ export interface Succession {
   readonly to: string
   /** In milliseconds. */
   readonly within: number
-  /** Ends the term. Rejected where it is over already. */
+  /** Ends the term. Rejects if it is already over. */
   stepDown(): Promise<void>
 }
 
-/** More candidates than this in one line are not looked at. */
+/** Candidates beyond this number are ignored. */
 const QUEUE_MAX = 1000
 
 export async function readQueue(client: Client, keys: ElectionKeys) {
@@ -34,11 +34,11 @@ export async function readQueue(client: Client, keys: ElectionKeys) {
 }
 
 /**
- * Names the successor on a key of its own, steps down, and takes the name back when somebody leads.
+ * Names the successor on a separate key, steps down, and removes the name when somebody leads.
  *
- * The name stands there before the term is given up, so whoever then comes to the front reads it.
- * It is held like anything else: if this process dies meanwhile it vanishes with its lease, and the
- * line goes on as if nobody had been named.
+ * The name is there before the term ends, so the next candidate at the front reads it. It has a
+ * lease like any claim: if this process dies meanwhile, the name expires, and the queue goes on as
+ * if nobody had been named.
  */
 export async function succession(
   client: Client,
@@ -51,7 +51,7 @@ export async function succession(
     return { outcome: 'not-campaigning', leader: undefined }
   }
   const claim = { key: keys.successor, value: JSON.stringify({ to, from }) }
-  // Another hand-over of this election may not have taken its name back yet.
+  // An earlier hand-over of this election may not have removed its name yet.
   const successorHold = await client.hold([claim], { ...timing, wait: within })
   let wake = () => {}
   const view = client.view(keys.prefix, () => wake())
@@ -61,13 +61,13 @@ export async function succession(
   }
   try {
     await stepDown()
-    const lookUntilThere = (done: () => void) => {
+    const waitForLeader = (done: () => void) => {
       wake = () => {
         if (next() !== undefined) done()
       }
       wake()
     }
-    await sleep(client, within, undefined, lookUntilThere)
+    await sleep(client, within, undefined, waitForLeader)
     const leader = next()
     if (leader === undefined) return { outcome: 'unconfirmed', leader }
     return { outcome: leader.candidate === to ? 'handed-over' : 'passed-on', leader }
@@ -80,6 +80,6 @@ export async function succession(
 export function notLeading(keys: ElectionKeys): LeaseholdError {
   return new LeaseholdError(
     'claim-not-found',
-    `this candidate does not lead "${keys.name}": only the leader can do that`,
+    `this candidate does not lead "${keys.name}", and only the leader can do that`,
   )
 }

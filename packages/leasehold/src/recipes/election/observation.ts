@@ -3,24 +3,24 @@ import { checkWaitOptions } from '../arguments.ts'
 import { onAbort, sleep } from '../sleep.ts'
 import { type ElectionKeys, type Leader, leaderOf } from './candidate-queue.ts'
 
-/** Whoever waits for news keeps the process running: so long at a time. */
+/** A pending wait keeps the process running. It is renewed once a day. */
 const DAY_MS = 86_400_000
 
 export interface ObserveOptions {
-  /** Closes the observation, and thereby ends the loops over it. */
+  /** Closes the observation and ends the loops over it. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
  * An election as a follower sees it: who leads, now and from now on.
  *
- * **Promised.** Only who has taken a term is shown as leader, and terms are shown in their order.
- * Through an outage it goes on showing what it knew, and `age` says how old that is; afterwards it
- * catches up by itself. To look costs no call.
+ * **Promised.** Only a candidate that has taken a term is shown as leader, and terms are shown in
+ * order. During an outage it keeps showing what it knew, and `age` says how old that is. Afterwards
+ * it catches up by itself. Reading it costs no call.
  *
- * **Not promised.** It is behind the store by as long as news take, so the one it shows may not lead
- * any more: the leader's own writes must carry its term. Where leaders change faster than the loop
- * goes round, it is told of the latest and not of each.
+ * **Not promised.** It is behind the store by the delay of events, so the shown leader may not lead
+ * any more: the leader's own writes must carry its term. If leaders change faster than the loop
+ * runs, the loop gets the latest one, not each.
  */
 export class Observation implements AsyncIterable<Leader | undefined>, Disposable {
   readonly #client: Client
@@ -41,27 +41,27 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
     this.#stopListening = onAbort([signal], () => this.close())
   }
 
-  /** Fulfilled when the store was heard of once; rejected if this is closed before. */
+  /** Resolves when the store has answered once; rejects if this is closed before. */
   get ready(): Promise<void> {
     return this.#client.awaited(this.#view.ready)
   }
 
-  /** Who leads, as far as is known; `undefined` while nobody does, and before `ready`. */
+  /** The leader, as far as known; `undefined` if nobody leads, and before `ready`. */
   leader(): Leader | undefined {
     return leaderOf(this.#view.places(this.#keys.queue), this.age())
   }
 
-  /** How many milliseconds ago the store was last heard of; `Infinity` before `ready`. */
+  /** Milliseconds since the store was last heard from; `Infinity` before `ready`. */
   age(): number {
     return this.#view.age()
   }
 
-  /** Whether the store's news come in. */
+  /** Whether events of the store arrive. */
   get live(): boolean {
     return this.#view.live
   }
 
-  /** Stops. Loops over it end. What was known last is still shown. */
+  /** Stops, and ends the loops over it. The last known leader is still shown. */
   close(): void {
     this.#stopListening()
     this.#view.close()
@@ -73,24 +73,24 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
   }
 
   /**
-   * First who leads now, then each change: another leader, another value, nobody. Ends when this or
-   * the client is closed; leaving the loop closes it.
+   * Yields the current leader, then each change: another leader, another value, nobody. Ends when
+   * this or the client is closed. Leaving the loop closes it.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Leader | undefined, void, void> {
     try {
       await this.ready
-      let told: string | undefined
+      let shown: string | undefined
       while (!this.#closing.signal.aborted) {
         const leader = this.leader()
-        const news = JSON.stringify([leader?.term, leader?.value])
-        if (news === told) await this.#change()
+        const current = JSON.stringify([leader?.term, leader?.value])
+        if (current === shown) await this.#change()
         else {
-          told = news
+          shown = current
           yield leader
         }
       }
     } catch (error) {
-      // Waiting is ended by closing only; what the loop's own body threw does not come by here.
+      // Only closing ends the wait. An error of the loop's own body does not pass through here.
       if (!this.#closing.signal.aborted && !this.#client.closing.aborted) throw error
     } finally {
       this.close()

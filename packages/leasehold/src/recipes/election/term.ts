@@ -23,68 +23,66 @@ import { type HandOver, type Succession, succession } from './hand-over.ts'
 
 /**
  * - `leading`: nobody else leads.
- * - `lapsed`: the lease could not be renewed in time; nobody else leads yet, and it may recover with
- *   the same number. Only where a grace was asked for.
+ * - `lapsed`: the lease was not renewed in time. Nobody else leads yet, and the term may recover
+ *   with the same number. Only possible with a grace period.
  * - `over`: somebody else may lead. Final.
  */
 export type TermState = 'leading' | 'lapsed' | 'over'
 
 export interface StepDownOptions {
-  /** How long to wait for the work under the term to end. The election's `drain` if not given. */
+  /** How long to wait for the work of the term to end. Default: the election's `drain`. */
   readonly within?: Duration | undefined
 }
 
 /**
- * One time of leading.
+ * One period of leadership.
  *
- * **Promised.** `leading` is never true, and `signal` is never unaborted when it is read, at a
- * moment when another leads: every look at the term reads the clock, and a term that is given up is
- * over here before the store hears of it. (A revocation by force takes effect at the store at once.)
+ * **Promised.** While another leads, `leading` is never true and `signal` is always aborted: every
+ * access checks the clock. A term that is given up ends here before the store is called. (A forced
+ * revocation takes effect at the store first.)
  *
- * **Not promised.** Between a look and the act that follows it the process may be paused. So send
- * `token` with every write, and have the resource refuse one that is lower than it has seen.
+ * **Not promised.** The process may be paused between a check and the action that follows. So send
+ * `token` with every write, and let the resource refuse a token lower than one it has seen.
  */
 export interface Term extends AsyncDisposable {
-  /** The number of the term, whatever became of it: to show, never to write with. */
+  /** The number of the term, also after it is over: for display, never for writes. */
   readonly number: Token
-  /** The number of the term as a fencing token. Reading it throws where this does not lead. */
+  /** The number of the term as a fencing token. Throws if this candidate does not lead. */
   readonly token: Token
   readonly state: TermState
   /** Whether the state is `leading`. */
   readonly leading: boolean
-  /** Aborted when the term is over, however it ended, with an error of the code `lost`. */
+  /** Aborted when the term is over, for any reason, with an error of code `lost`. */
   readonly signal: AbortSignal
   /**
-   * Aborted when the work should come to its end while there is time: the term was resigned or
-   * handed over, a preferred candidate asks for it, or the signal of `lead` was aborted. What has not
-   * ended within the election's `drain` is stopped by `signal`.
+   * Aborted when the work should end soon: the term was resigned or handed over, a preferred
+   * candidate asks for it, or the signal of `lead` was aborted. Work that has not ended within the
+   * election's `drain` is stopped by `signal`.
    */
   readonly asked: AbortSignal
-  /** Throws as reading `token` does. */
+  /** Throws in the same cases as `token`. */
   assertLeading(): void
   /**
-   * Does some work that stepping down waits for. Work that ended after the term is never reported as
-   * done: it fails with the reason for which the term is over. Do not await `resign` or `handOver`
-   * within it: they wait for this.
+   * Runs work that stepping down waits for. Work that ends after the term fails with the reason for
+   * the end of the term. Do not await `resign` or `handOver` inside it: they wait for this work.
    */
   run<Result>(work: (term: Term) => Promise<Result> | Result): Promise<Result>
-  /** Replaces the published value. Rejected as `Hold.update` is. */
+  /** Replaces the published value. Rejects like `Hold.update`. */
   proclaim(value: string | undefined): Promise<void>
   /**
-   * Steps down: asks the work to end, waits until it has or until `within` is over, and then gives
-   * up the term. Doing so twice does nothing. Rejected only where the store did not answer; the term
-   * is over all the same, and the store is told in the background.
+   * Steps down: asks the work to end, waits until it has or `within` is over, and gives up the
+   * term. A second call does nothing. Rejects only if the store did not answer; the term is over
+   * anyway, and the release is retried in the background.
    */
   resign(options?: StepDownOptions): Promise<void>
   /**
-   * Steps down in favour of one who waits in line: the others step behind it. Answers with what came
-   * of it. Where nobody of that name is campaigning nothing is changed, and the term goes on.
-   * `within` limits both the wait for the work to end and the wait for the successor to lead.
+   * Steps down in favour of a candidate in the queue; the others let it pass. If no candidate has
+   * that name, nothing changes and the term goes on. `within` limits both the wait for the work and
+   * the wait for the successor.
    */
   handOver(to: string, options?: StepDownOptions): Promise<HandOver>
 }
 
-/** What a term knows of the election that it is a term of. */
 export interface TermSettings {
   readonly client: Client
   readonly keys: ElectionKeys
@@ -105,10 +103,9 @@ export class HeldTerm implements Term {
   #runningWork = 0
   #idle: (() => void) | undefined = undefined
   #drainTimer: Timer | undefined = undefined
-  /** Why its work was asked to end. */
   #cause: { event: ElectionEvent; reason: LeaseholdError } | undefined = undefined
   #resigned: Promise<void> | undefined = undefined
-  /** A hand-over under way; never rejected. */
+  /** A running hand-over. Never rejects. */
   #handOver: Promise<void> | undefined = undefined
 
   constructor(settings: TermSettings, hold: Hold) {
@@ -121,9 +118,8 @@ export class HeldTerm implements Term {
       const loss = reason as LeaseholdError
       this.#close(loss, loss.reason === 'closed' ? 'resigned' : 'lost')
     })
-    // The view cannot show anything yet, but a term that began as it was lost must not be told.
-    if (this.#end === undefined)
-      emitEvent(client, keys, 'elected', this.#sentence('leads'), this.number)
+    // A term that was lost as it began must not be reported.
+    if (this.#end === undefined) this.#emit('elected', 'leads')
   }
 
   get token(): Token {
@@ -132,7 +128,7 @@ export class HeldTerm implements Term {
   }
 
   get state(): TermState {
-    // Looks at the clock: a loss that no timer has noticed yet closes the term here and now.
+    // This checks the clock: a loss that no timer has noticed yet ends the term now.
     const { state } = this.#hold
     if (this.#end !== undefined) return 'over'
     return state === 'lapsed' ? 'lapsed' : 'leading'
@@ -186,7 +182,7 @@ export class HeldTerm implements Term {
     const within = this.#within(options)
     const { client, keys, candidacy, timing } = this.#settings
     if (to === candidacy.candidate) {
-      throw invalid(`to is ${show(to)}, who leads already: name another candidate`)
+      throw invalid(`to is ${show(to)}, which leads already. Name another candidate`)
     }
     this.assertLeading()
     const step: Succession = {
@@ -196,7 +192,7 @@ export class HeldTerm implements Term {
       stepDown: async () => {
         this.assertLeading()
         const reason = this.#ended(`it was handed over to ${show(to)}`, { by: to })
-        // A release that is not answered is carried on behind, and the successor waits for it.
+        // An unanswered release is retried in the background, and the successor waits for it.
         await this.#stepDown('handed-over', reason, within).catch(() => {})
       },
     }
@@ -209,52 +205,42 @@ export class HeldTerm implements Term {
   }
 
   /**
-   * Leaving a block must not hide the error that ended it. And whoever hands over must not be back
-   * in line before those who make room for the successor.
+   * Leaving a block must not hide the error that ended it. After a hand-over, this candidate must
+   * not be back in the queue before the others have let the successor pass.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.resign().catch(() => {})
     await this.#handOver
   }
 
-  /** Asks the work to end, and ends the term when it was given `within`. */
+  /** Asks the work to end, and ends the term after `within`. */
   askToEnd(event: ElectionEvent, reason: LeaseholdError, within = this.#settings.drain): void {
     if (this.state === 'over') return
-    const { client, keys } = this.#settings
     if (this.#cause === undefined) {
       this.#cause = { event, reason }
-      emitEvent(
-        client,
-        keys,
-        'asked',
-        this.#sentence(`is asked to step down: ${reason.message}`),
-        this.number,
-      )
+      this.#emit('asked', `is asked to step down: ${reason.message}`)
       this.#asking.abort(reason)
     }
     if (within === Infinity) return
-    const { clock } = client
+    const { clock } = this.#settings.client
     this.#drainTimer ??= clock.timer(clock.now() + within, () => {
       this.#close(reason, event)
       this.#hold.release().catch(() => {})
     })
   }
 
-  /** A reason for which the term is over that is nobody's fault. */
+  /** The reason for a regular end of the term. */
   #ended(how: string, details: { by?: string | undefined } = {}): LeaseholdError {
     return new LeaseholdError(
       'lost',
       `term ${this.number} of ${show(this.#settings.keys.name)} is over: ${how}`,
-      {
-        reason: 'released',
-        ...details,
-      },
+      { reason: 'released', ...details },
     )
   }
 
   async #stepDown(event: ElectionEvent, reason: LeaseholdError, within: number): Promise<void> {
     if (this.#runningWork > 0) await this.#drain(event, reason, within)
-    // Where it was asked to end before, that is why it ends now.
+    // If it was asked to end earlier, that is the reason.
     const cause = this.#cause ?? { event, reason }
     this.#close(cause.reason, cause.event)
     await this.#hold.release()
@@ -268,7 +254,7 @@ export class HeldTerm implements Term {
     await sleep(this.#settings.client, within, this.#ending.signal, untilIdle).catch(() => {})
   }
 
-  /** Over here first: only then is the store told, and can anybody else lead. */
+  /** It ends here first. Only then the store is called, and somebody else can lead. */
   #close(reason: LeaseholdError, event: ElectionEvent): void {
     if (this.state === 'over') return
     this.#end = reason
@@ -276,11 +262,10 @@ export class HeldTerm implements Term {
     this.#view.close()
     this.#asking.abort(reason)
     this.#ending.abort(reason)
-    const { client, keys } = this.#settings
-    emitEvent(client, keys, event, this.#sentence(`leads no more: ${reason.message}`), this.number)
+    this.#emit(event, `no longer leads: ${reason.message}`)
   }
 
-  /** Whether somebody who is preferred asks for the term. */
+  /** Steps down if a preferred candidate asks for the term. */
   #checkPreemption(): void {
     const { keys, candidacy } = this.#settings
     const queue = this.#view.places(keys.queue).map(candidateOf)
@@ -298,7 +283,8 @@ export class HeldTerm implements Term {
     return within === undefined ? this.#settings.drain : milliseconds(within, 'within')
   }
 
-  #sentence(what: string): string {
-    return `${show(this.#settings.candidacy.candidate)} ${what}`
+  #emit(event: ElectionEvent, what: string): void {
+    const { client, keys, candidacy } = this.#settings
+    emitEvent(client, keys, event, `${show(candidacy.candidate)} ${what}`, this.number)
   }
 }

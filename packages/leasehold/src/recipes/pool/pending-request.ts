@@ -12,21 +12,20 @@ import type { HeldPermit } from './permit.ts'
 import { PreemptionRequest } from './preemption-request.ts'
 import { type Request, type StoredPermit, waiterJson } from './request.ts'
 
-/** How soon a waiter that died is out of the way. */
+/** How soon a dead waiter leaves the queue. */
 const QUEUE_TTL_MS = 15_000
 const RETRY_MS = 1000
 const DAY_MS = 86_400_000
 
-/** What a waiter must know of its pool. */
 export interface PendingRequestDependencies {
   readonly client: Client
   readonly name: string
   readonly queueKey: Key
   readonly noticePrefix: string
   noticePeriod(): number
-  /** Counts the changes that were seen: a decision that failed is not repeated on the same sight. */
+  /** Counts observed changes: a failed decision is not repeated on the same state. */
   readonly seen: number
-  /** Decides anew, for all who wait here. */
+  /** Decides again for all requests of this process. */
   decide(): void
   take(
     request: Request,
@@ -37,9 +36,9 @@ export interface PendingRequestDependencies {
 }
 
 /**
- * One request on its way: a place in line, then, when it is its schedule, a try to take what it was
- * given. The store decides whether that is free; where it is not, this sight of the pool was behind,
- * and the waiter stays where it is and looks again when it sees more.
+ * A request that waits for resources. It joins the queue, and when it is next, it tries to take its
+ * resources. The store decides whether they are free. If not, this process has seen an outdated
+ * state; the request stays in the queue and decides again after the next change.
  */
 export class PendingRequest {
   readonly outcome: Promise<HeldPermit>
@@ -67,7 +66,7 @@ export class PendingRequest {
     else request.signal?.addEventListener('abort', this.#abort, { once: true })
   }
 
-  /** Its place in line, while it has one. */
+  /** The token of its claim in the queue, while it has one. */
   get queueToken(): Token | undefined {
     return this.#place?.claimToken
   }
@@ -76,16 +75,13 @@ export class PendingRequest {
     return this.#settled
   }
 
-  /** Takes a place in line; again where it was lost by an outage, for then others have passed. */
+  /** Joins the queue; again if an outage cost the claim, at the end of the queue. */
   async join(): Promise<void> {
     if (this.#settled) return
     try {
-      const claim = {
-        key: this.#pool.queueKey,
-        mode: 'shared',
-        value: waiterJson(this.request),
-      } as const
-      const place = await this.#pool.client.hold([claim], { ttl: QUEUE_TTL_MS })
+      const { client, queueKey: key } = this.#pool
+      const claim = { key, mode: 'shared', value: waiterJson(this.request) } as const
+      const place = await client.hold([claim], { ttl: QUEUE_TTL_MS })
       if (this.#settled) return void place[Symbol.asyncDispose]()
       this.#place = place
       const { signal } = place
@@ -98,7 +94,7 @@ export class PendingRequest {
     }
   }
 
-  /** It is its turn. */
+  /** Takes the resources that it was given. */
   async take(units: readonly Key[]): Promise<void> {
     if (this.#taking || this.#settled) return
     this.#taking = true
@@ -119,8 +115,8 @@ export class PendingRequest {
   }
 
   /**
-   * These permits are to be asked back for it, and no others any more; but what is gone already was
-   * returned for it, and the notice says so to others until it is taken.
+   * Preempts exactly these permits and withdraws other notices. The notice for a permit that is
+   * already gone stays: it reserves the resources for this request until they are taken.
    */
   preempt(permits: readonly StoredPermit[], isGone: (permit: Token) => boolean): void {
     if (this.#settled) return
@@ -163,14 +159,14 @@ export class PendingRequest {
 
   #placeLost(error: unknown): void {
     this.#place = undefined
-    // They named the place that is lost.
+    // The notices name the queue claim that is lost.
     this.preempt([], () => false)
     const reason = isLeaseholdError(error) ? error.reason : undefined
     if (reason === 'expired' || reason === 'unreachable') void this.join()
     else this.fail(reason === 'closed' ? this.#closedError() : error)
   }
 
-  /** A pending wait keeps the process running, also one without an end. */
+  /** A pending wait keeps the process running, even without a deadline. */
   #await(end: number): void {
     const { clock } = this.#pool.client
     this.#deadline = clock.timer(
@@ -190,7 +186,7 @@ export class PendingRequest {
     const { tenant, wait } = this.request
     return new LeaseholdError(
       'timeout',
-      `${show(tenant)} waited ${formatDuration(wait)} for pool ${show(this.#pool.name)}: wait longer, ask for less, or see who holds what with status()`,
+      `${show(tenant)} waited ${formatDuration(wait)} for pool ${show(this.#pool.name)}. Wait longer, ask for less, or check status() for who holds what`,
     )
   }
 

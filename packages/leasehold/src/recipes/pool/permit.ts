@@ -10,55 +10,55 @@ import { permitJson, type Request } from './request.ts'
 import type { OpenPermit } from './usage/usage.ts'
 import type { UsageRecords } from './usage/usage-records.ts'
 
-/** That a permit will be taken back, told by the `reason` of `Permit.notice`. */
+/** A warning that a permit will be taken away: the `reason` of `Permit.notice`. */
 export interface PreemptionNotice {
-  /** For whom: the holder that waits, its tenant and its priority. */
+  /** Who asks for the permit: the waiting holder, its tenant and its priority. */
   readonly by: string
   readonly tenant: string
   readonly priority: number
-  /** How many milliseconds are left from when it was written. */
+  /** How many milliseconds remain, counted from when the notice was written. */
   readonly period: number
 }
 
 /**
- * The right to use what was taken, for a time.
+ * The right to use resources for a limited time.
  *
- * **Promised.** What a lock's hold promises (see `Hold`): `token`, `assertHeld` and `signal` look at
- * the clock when they are asked, and nobody else holds any of it meanwhile.
+ * **Promised.** The same as for a lock (see `Hold`): `token`, `assertHeld` and `signal` check the
+ * clock on every access, and nobody else holds the resources meanwhile.
  *
- * **Not promised.** That a paused process stops in time: send `token` with every write.
+ * **Not promised.** A paused process may not stop in time: send `token` with every write.
  */
 export interface Permit extends AsyncDisposable {
-  /** The name of the resource, or the first of several. */
+  /** The name of the resource, or of the first one. */
   readonly resource: string
   readonly resources: readonly string[]
-  /** The keys that are held: one for each resource, or for each share of one. */
+  /** The held keys: one per resource, or one per share. */
   readonly keys: readonly Key[]
   readonly tenant: string
   readonly kind: string
   readonly lease: LeaseId
-  /** The fencing token: one for all that was taken together. Throws where it must not be used. */
+  /** The fencing token, one for everything taken together. Throws if the permit is not held. */
   readonly token: Token
   readonly claimToken: Token
   readonly state: HoldState
   readonly held: boolean
-  /** Aborted when it is lost, with the reason; for one that was taken back also by whom and why. */
+  /** Aborted when the permit is lost, with the reason. After a preemption also by whom and why. */
   readonly signal: AbortSignal
   /**
-   * Aborted when somebody has asked for it back: its `reason` is a `PreemptionNotice`. Save the work
-   * and release it; when the period is over it is taken. The one who asked may yet give up.
+   * Aborted when the permit is being preempted: `reason` is a `PreemptionNotice`. Save the work and
+   * release the permit, because it is taken away when the period is over. The request that asked
+   * may still give up.
    */
   readonly notice: AbortSignal
   assertHeld(): void
-  /** Milliseconds for which it is held without being extended. */
+  /** Milliseconds until it ends, if it is not extended. */
   remaining(): number
-  /** UsageRecords it for its whole `ttl` from now. */
+  /** Books the whole `ttl` again, from now. */
   extend(): Promise<void>
-  /** Returns it. Doing so twice, or after it was lost, does nothing. */
+  /** Returns the permit. Does nothing if it was already returned or lost. */
   release(): Promise<void>
 }
 
-/** What a permit must know of its pool. */
 export interface PermitDependencies {
   readonly client: Client
   readonly records: UsageRecords
@@ -66,7 +66,7 @@ export interface PermitDependencies {
   ended(permit: HeldPermit): void
 }
 
-export interface Taken {
+export interface TakenResources {
   readonly hold: Hold
   readonly request: Request
   readonly waiter: Token | undefined
@@ -83,11 +83,14 @@ export class HeldPermit implements Permit {
   readonly #cost: number
   readonly #noticed = new AbortController()
   readonly #takenAt: number
-  /** On the store's clock, which the records go by; one's own only where that could not be learnt. */
+  /** By the store's clock, like all usage records. By the local clock if that read failed. */
   readonly #since: Promise<Time>
   #ended: Promise<void> | undefined = undefined
 
-  constructor(dependencies: PermitDependencies, { hold, request, waiter, resources, cost }: Taken) {
+  constructor(
+    dependencies: PermitDependencies,
+    { hold, request, waiter, resources, cost }: TakenResources,
+  ) {
     this.#dependencies = dependencies
     this.#hold = hold
     this.#request = request
@@ -164,7 +167,7 @@ export class HeldPermit implements Permit {
   }
 
   async release(): Promise<void> {
-    // Entered first: whoever decides who is next must count what this tenant has used.
+    // Recorded first: the next decision must count what this tenant has used.
     if (this.state === 'held' || this.state === 'lapsed') await this.#end()
     await this.#hold.release()
   }
@@ -174,8 +177,8 @@ export class HeldPermit implements Permit {
     await this.#hold[Symbol.asyncDispose]()
   }
 
-  /** Called by its pool when somebody asks for it back. */
-  announce(notice: PreemptionNotice): void {
+  /** Called by the pool when the permit is being preempted. */
+  notify(notice: PreemptionNotice): void {
     if (this.state === 'held' || this.state === 'lapsed') this.#noticed.abort(notice)
   }
 
@@ -184,15 +187,15 @@ export class HeldPermit implements Permit {
   }
 
   #end(): Promise<void> {
-    this.#ended ??= this.#enterEnd(this.#heldFor())
+    this.#ended ??= this.#recordEnd(this.#heldFor())
     return this.#ended
   }
 
-  async #enterEnd(held: number): Promise<void> {
+  async #recordEnd(held: number): Promise<void> {
     const { records, halfLife } = this.#dependencies
     this.#dependencies.ended(this)
     const lost: unknown = this.signal.reason
-    // How long it was held says nothing of its kind where it was taken by force.
+    // A permit that was taken by force says nothing about how long its kind is held.
     const kind = isLeaseholdError(lost) && lost.reason !== 'expired' ? undefined : this.kind
     await records.closed(await this.#entry(), kind, held, halfLife)
   }
@@ -209,7 +212,7 @@ export class HeldPermit implements Permit {
       const own = claims.find(({ token }) => token === this.claimToken)
       if (own !== undefined) return own.claimedAt
     } catch {
-      // The store cannot be asked now; the entry will say as much.
+      // The store is unreachable, so the local time is used.
     }
     return this.#takenAt
   }

@@ -6,7 +6,7 @@ import { type StoredPermit, type StoredWaiter, storedPermit, storedWaiter } from
 import type { PoolState, PreemptedPermit } from './schedule/schedule.ts'
 import { type UsageRecord, usageOf, usageRecordFrom } from './usage/usage.ts'
 
-/** The keys of a pool. */
+/** The keys of a pool. `books` and `line` are old words that stay in stored keys. */
 export interface PoolKeys {
   readonly prefix: string
   readonly definition: Key
@@ -26,12 +26,12 @@ export function keysOf(pool: string): PoolKeys {
   }
 }
 
-/** A pool as its keys show it. */
+/** The state of a pool, read from its keys. */
 export interface PoolSnapshot extends PoolState<StoredWaiter, StoredPermit> {
   readonly records: readonly UsageRecord[]
   /**
-   * The latest time that is written anywhere in the pool. It stands for now, because a decision by
-   * one's own clock would differ from that of others who see the same.
+   * The latest time stored anywhere in the pool. It serves as the current time, because local
+   * clocks differ and all processes must come to the same decision.
    */
   readonly latest: Time
 }

@@ -23,7 +23,7 @@ import { countSuitable, schedule, scheduleAll, type Waiter } from './schedule/sc
 import { type PoolStatus, statusOf } from './status.ts'
 import { UsageRecords } from './usage/usage-records.ts'
 
-/** What became of a try: the permit, or the reason why there is none now. */
+/** The result of a try: the permit, or the reason why there is none. */
 export type PermitTry = AsyncDisposable &
   (
     | { readonly permit: Permit; readonly why: undefined }
@@ -33,27 +33,25 @@ export type PermitTry = AsyncDisposable &
 interface Watcher {
   readonly listener: (status: PoolStatus) => void
   isNotifying: boolean
-  /** Something has changed since the last was put together. */
+  /** Something has changed since the last status was computed. */
   again: boolean
 }
 
 /**
  * A pool of scarce resources, shared fairly by tenants.
  *
- * One key is the line, and each resource has keys of its own: to wait is to have a place in line, to
- * hold is to hold the resource's keys. Whose turn it is is a pure function of what everyone sees
- * (`turn.ts`), and who is served is decided by the store alone, since taking is claiming keys that
- * must be free.
+ * One key is the queue, and each resource has its own keys. To wait is to have a claim in the
+ * queue; to hold is to hold the resource's keys. Every process computes who is served next with the
+ * same pure function (`schedule.ts`). The store alone decides who gets a resource, because taking
+ * means claiming free keys.
  *
- * **Promised.** Never more is held than there is, and every permit has a token of its own, whatever
- * any process believes. Each tenant that wants something is served up to its guaranteed share before
- * others are beyond theirs, and no request is passed over for ever: see `turn.ts`. Several
- * resources are taken together or not at all. A waiter that died is out of the way with its lease.
- * Nobody polls.
+ * **Promised.** Never more is held than exists, and every permit has its own token. Each tenant is
+ * served up to its guaranteed share before others exceed theirs. No request is passed over forever:
+ * see `schedule.ts`. Several resources are taken together or not at all. A dead waiter leaves the
+ * queue with its lease. Nobody polls.
  *
- * **Not promised.** That a holder returns what it has: without `maxHold` or a `ttl` that runs out a
- * permit may be held for ever. The order is that of what was seen: of two who join in the same
- * instant either may be the first.
+ * **Not promised.** A holder may keep a permit forever, unless there is a `maxHold` or the `ttl`
+ * ends. The order follows what was seen: of two requests at the same moment, either may be first.
  */
 export class Pool {
   readonly name: string
@@ -62,7 +60,7 @@ export class Pool {
   readonly #keys: PoolKeys
   readonly #records: UsageRecords
   readonly #publication: Publication
-  readonly #pool: PendingRequestDependencies
+  readonly #dependencies: PendingRequestDependencies
   readonly #pending = new Set<PendingRequest>()
   readonly #permits = new Set<HeldPermit>()
   readonly #watchers = new Set<Watcher>()
@@ -77,7 +75,7 @@ export class Pool {
     this.#records = new UsageRecords(client, this.#keys.records)
     this.#publication = new Publication(client, name, this.#keys.definition)
     const seen = () => this.#seen
-    this.#pool = {
+    this.#dependencies = {
       client,
       name,
       queueKey: this.#keys.queue,
@@ -92,18 +90,18 @@ export class Pool {
     }
   }
 
-  /** Waits in line until what is asked for is held. */
+  /** Waits in the queue until the requested resources are held. */
   async take(options: TakeOptions): Promise<Permit> {
     return this.#withLearnedTtl(options, async (request) => {
-      const pending = new PendingRequest(this.#pool, request)
+      const pending = new PendingRequest(this.#dependencies, request)
       void this.#begin(pending)
       return pending.outcome
     })
   }
 
   /**
-   * Takes what is asked for if it is free and nobody else's turn. Never waits in line. Goes by what
-   * this process has seen: what was returned elsewhere in this instant may be missed.
+   * Takes the requested resources if they are free and nobody else is next. Never waits. It decides
+   * by what this process has seen, so it may miss something that was just returned elsewhere.
    */
   async tryTake(options: TakeOptions): Promise<PermitTry> {
     let why = ''
@@ -118,12 +116,12 @@ export class Pool {
     return { permit, why: undefined, [Symbol.asyncDispose]: release }
   }
 
-  /** With a ttl that is left to what was learnt, it is learnt from what is taken. */
+  /** With `ttl: 'adaptive'`, chooses the ttl and learns from the permit. */
   async #withLearnedTtl<Taken extends HeldPermit | undefined>(
     options: TakeOptions,
     take: (request: Request) => Promise<Taken>,
   ): Promise<Taken> {
-    // What is wrong is told before anything is asked of the store.
+    // Invalid options fail before any store call.
     const request = requestOf(options)
     if (options.ttl !== 'adaptive') return take(request)
     const { ttl, kind } = options
@@ -138,15 +136,15 @@ export class Pool {
     await this.#ready()
     this.#check(asked)
     let would = scheduleNow(asked, this.#snapshot())
-    // That something was given back may be known to the store alone as yet.
+    // Perhaps only the store knows yet that something was returned.
     would = would.units ? would : scheduleNow(asked, this.#snapshot(await this.#view!.latest()))
     const { request, units, before } = would
-    if (!units) return `nothing that suits is free now, and ${before} in line come before`
+    if (!units) return `nothing suitable is free, and ${before} in the queue come first`
     const taken = await this.#take(request, units, undefined)
     return taken instanceof Conflict ? `${taken.key} was just taken by ${taken.holder}` : taken
   }
 
-  /** Who holds what, who waits, and how long that will probably take. */
+  /** Returns who holds what, who waits, and how long the wait will probably take. */
   async status(): Promise<PoolStatus> {
     await this.#ready()
     const untils = new Map<Key, Time>()
@@ -163,8 +161,8 @@ export class Pool {
   }
 
   /**
-   * Calls with the status now and after every change, one after the other; changes that come while
-   * one is being put together are told together. Answers with a function that ends it.
+   * Calls the listener with the status now and after every change, one call at a time. Changes
+   * during a call are combined. Returns a function that stops it.
    */
   watch(listener: (status: PoolStatus) => void): () => void {
     const watcher = { listener, isNotifying: false, again: false }
@@ -174,15 +172,15 @@ export class Pool {
   }
 
   /**
-   * Replaces the published definition, for all processes. What is held stays held, also where its
-   * resource is no longer part of the pool.
+   * Replaces the published definition for all processes. Permits stay held, even if their resource
+   * is no longer part of the pool.
    */
   async redefine(definition: PoolDefinition): Promise<void> {
     await this.#publication.replace(definition)
     this.#decide()
   }
 
-  /** The definition that this process brings. It is published with the first use of the pool. */
+  /** The definition that this process uses. The first use of the pool publishes it. */
   define(definition: Definition): void {
     this.#publication.want(definition)
   }
@@ -215,7 +213,7 @@ export class Pool {
     try {
       await this.#client.awaited(view.ready)
     } catch (error) {
-      // The next use asks again: rights may have been given meanwhile.
+      // The next use tries again: access may have been granted meanwhile.
       view.close()
       if (this.#view === view) this.#view = undefined
       throw error
@@ -223,12 +221,12 @@ export class Pool {
     await this.#publication.ready()
   }
 
-  /** Refuses what can never be served. */
+  /** Throws if the request can never be served. */
   #check(request: Request): void {
     const definition = this.#definition
     if (weightOf(definition, request.tenant) === undefined) {
       throw invalid(
-        `tenant ${show(request.tenant)} is not one of pool ${show(this.name)}: its tenants are ${Object.keys(definition.tenants!).map(show).join(', ')}`,
+        `tenant ${show(request.tenant)} is not a tenant of pool ${show(this.name)}. Its tenants are ${Object.keys(definition.tenants!).map(show).join(', ')}`,
       )
     }
     const suit = countSuitable(definition, request)
@@ -250,7 +248,7 @@ export class Pool {
     return poolSnapshot(claims, this.name, this.#keys, this.#definition)
   }
 
-  /** Decides whose turn it is; and where it is the turn of one who waits here, takes. */
+  /** Computes who is served next, and takes the resources for requests of this process. */
   #decide(): void {
     const own = new Map<Token, PendingRequest>()
     for (const pending of this.#pending) {
@@ -267,12 +265,12 @@ export class Pool {
     for (const [token, pending] of own) pending.preempt(asked.get(token) ?? [], isGone)
   }
 
-  /** Tells those whose permits are asked back. */
+  /** Notifies the holders of preempted permits. */
   #deliverNotices(view: View): void {
     for (const permit of this.#permits) {
       const place = view.places(noticeKey(this.#keys.notice, { token: permit.claimToken }))[0]
       const notice = place && noticeFrom(place.holder, place.value)
-      if (notice !== undefined) permit.announce(notice)
+      if (notice !== undefined) permit.notify(notice)
     }
   }
 
@@ -287,8 +285,8 @@ export class Pool {
         if (this.#watchers.has(watcher)) watcher.listener(status)
       }
     } catch (error) {
-      // It is told with the next change.
-      const detail = `the status could not be told: ${error}`
+      // The next change tries again.
+      const detail = `the status could not be computed: ${error}`
       const level = isLeaseholdError(error, 'closed') ? 'debug' : 'warn'
       this.#client.emit({ recipe: 'pool', event: 'watch', key: this.#keys.prefix, detail, level })
     } finally {
@@ -340,13 +338,13 @@ export class Pool {
   }
 }
 
-/** What is kept by a heartbeat is booked for as long as its kind is usually held. */
+/** A permit with a heartbeat is booked for as long as its kind is usually held. */
 function withBooking(request: Request, { records }: PoolSnapshot): Request {
   if (request.strategy === 'reservation') return request
   return { ...request, booked: Math.round(expectedHold(records, request.kind) ?? request.ttl) }
 }
 
-/** Whether one who asks now, behind everybody in line, would have its turn at once: on which units. */
+/** Schedules a new request behind the whole queue. `units` are what it could take now, if any. */
 function scheduleNow(asked: Request, snapshot: PoolSnapshot) {
   const request = withBooking(asked, snapshot)
   const self: Waiter = { ...request, token: Number.MAX_SAFE_INTEGER }

@@ -3,7 +3,7 @@ import type { Adaptive } from '../adaptive.ts'
 import { checkName, definitionOf, type PoolDefinition } from './definition/definition.ts'
 import { Pool } from './pool.ts'
 
-/** The pools of one client: each is looked at through one window, however often it is asked for. */
+/** The pools of one client. Each pool has one view, however often it is asked for. */
 export class Pools {
   readonly #client: Client
   readonly #adaptive: Adaptive

@@ -5,11 +5,10 @@ import type { PreemptionNotice } from './permit.ts'
 import type { Request, StoredPermit } from './request.ts'
 import type { PreemptedPermit } from './schedule/schedule.ts'
 
-/** A notice ends with whoever asks, soon after its process died. */
+/** A notice ends soon after the process that gave it died. */
 const NOTICE_TTL_MS = 15_000
 const RETRY_MS = 1000
 
-/** Who gives notice, and where. */
 export interface PreemptionDependencies {
   readonly client: Client
   readonly prefix: string
@@ -17,12 +16,12 @@ export interface PreemptionDependencies {
 }
 
 /**
- * Asks for one permit back: a claim where its holder sees it, and when the period is over its keys
- * are revoked. The notice is held by the waiter that asks: where that gives up or dies the notice is
- * gone, and the permit stays.
+ * Preempts one permit. It claims a notice key that the permit's holder watches, and revokes the
+ * permit's keys when the notice period is over. The waiting request holds the notice: if it gives
+ * up or dies, the notice ends and the permit stays.
  */
 export class PreemptionRequest {
-  readonly #dependencies: PreemptionDependencies
+  readonly #pool: PreemptionDependencies
   readonly #permit: StoredPermit
   readonly #request: Request
   readonly #waiter: Token
@@ -30,17 +29,12 @@ export class PreemptionRequest {
   #timer: Timer | undefined = undefined
   #withdrawn = false
 
-  constructor(
-    dependencies: PreemptionDependencies,
-    permit: StoredPermit,
-    request: Request,
-    waiter: Token,
-  ) {
-    this.#dependencies = dependencies
+  constructor(pool: PreemptionDependencies, permit: StoredPermit, request: Request, waiter: Token) {
+    this.#pool = pool
     this.#waiter = waiter
     this.#permit = permit
     this.#request = request
-    void this.#give()
+    void this.#notify()
   }
 
   withdraw(): void {
@@ -49,45 +43,45 @@ export class PreemptionRequest {
     void this.#hold?.[Symbol.asyncDispose]()
   }
 
-  async #give(): Promise<void> {
-    const { client, period } = this.#dependencies
+  async #notify(): Promise<void> {
+    const { client, period } = this.#pool
     const { tenant, priority } = this.#request
-    const key = noticeKey(this.#dependencies.prefix, this.#permit)
+    const key = noticeKey(this.#pool.prefix, this.#permit)
     const { token: permit, keys } = this.#permit
     const value = JSON.stringify({ tenant, priority, period, permit, line: this.#waiter, keys })
     try {
       const hold = await client.tryHold([{ key, value }], { ttl: NOTICE_TTL_MS })
       if (hold instanceof Conflict) {
-        // Somebody else has asked for it already, and may be about to take that back.
-        if (!this.#withdrawn) this.#in(RETRY_MS, () => this.#give())
+        // Another request has given notice already, and may withdraw it.
+        if (!this.#withdrawn) this.#after(RETRY_MS, () => this.#notify())
         return
       }
       this.#hold = hold
       if (this.#withdrawn) return this.withdraw()
-      this.#in(period, () => this.#revoke())
-      const detail = `${tenant} (priority ${priority}) asks ${this.#permit.holder} for it back`
+      this.#after(period, () => this.#revoke())
+      const detail = `${tenant} (priority ${priority}) preempts a permit of ${this.#permit.holder}`
       client.emit({ recipe: 'pool', event: 'notice', key, token: this.#permit.token, detail })
     } catch {
-      if (!this.#withdrawn) this.#in(RETRY_MS, () => this.#give())
+      if (!this.#withdrawn) this.#after(RETRY_MS, () => this.#notify())
     }
   }
 
   async #revoke(): Promise<void> {
-    const { client } = this.#dependencies
+    const { client } = this.#pool
     const { token, keys } = this.#permit
     const { tenant, priority } = this.#request
-    const why = `asked back for tenant ${tenant}, priority ${priority}`
+    const why = `preempted for tenant ${tenant}, priority ${priority}`
     try {
       for (const key of keys) {
         await client.store.revoke({ target: { key, token }, by: client.holder, why })
       }
     } catch {
-      if (!this.#withdrawn) this.#in(RETRY_MS, () => this.#revoke())
+      if (!this.#withdrawn) this.#after(RETRY_MS, () => this.#revoke())
     }
   }
 
-  #in(ms: number, run: () => Promise<void>): void {
-    const { clock } = this.#dependencies.client
+  #after(ms: number, run: () => Promise<void>): void {
+    const { clock } = this.#pool.client
     this.#timer = clock.timer(clock.now() + ms, () => void run())
   }
 }
@@ -100,15 +94,10 @@ export function noticeFrom(by: string, value: string | undefined): PreemptionNot
   const read = objectIn(value)
   if (read === undefined) return undefined
   const { tenant, priority, period } = read
-  return {
-    by,
-    tenant: String(tenant),
-    priority: Number(priority),
-    period: Number(period),
-  }
+  return { by, tenant: String(tenant), priority: Number(priority), period: Number(period) }
 }
 
-/** What was asked back for whom, or `undefined` where the text is not one that this program wrote. */
+/** Parses a notice: which permit is preempted, for which waiter. `undefined` if unreadable. */
 export function preemptedFrom(value: string | undefined): PreemptedPermit | undefined {
   const read = objectIn(value)
   if (read === undefined) return undefined

@@ -13,40 +13,40 @@ import { checkLabel } from './definition/definition.ts'
 import { type Condition, conditionsOf, type Where } from './definition/where.ts'
 import type { Need, Occupant, Waiter } from './schedule/schedule.ts'
 
-/** What is asked of a pool. */
+/** What a request to a pool can specify. */
 export interface TakeOptions {
   readonly tenant: string
-  /** What kind of work it is for: waits are foretold by how long each kind was held before. */
+  /** The kind of work. Forecasts use how long each kind was held before. */
   readonly kind?: string | undefined
-  /** Which resources will do: `'memory >= 40, model = H100'`, or the same as an object. */
+  /** Which resources are suitable: `'memory >= 40, model = H100'`, or the same as an object. */
   readonly where?: Where | undefined
-  /** How many resources, all at once or none. 1 if not given. */
+  /** How many resources, all together or none. Default: 1. */
   readonly count?: number | undefined
-  /** How many shares of each. The whole of each if not given. */
+  /** How many shares of each resource. Default: all of them. */
   readonly shares?: number | undefined
-  /** Among the requests of its own tenant the highest is served first. 0 if not given. */
+  /** Of the requests of one tenant, the highest priority is served first. Default: 0. */
   readonly priority?: number | undefined
   /**
-   * `reservation`, if not given: booked for `ttl` and no longer, unless it is extended by hand; a
-   * holder that dies keeps it until then. `lock`: kept by a heartbeat for as long as its process
-   * lives and does not return it; free again a `ttl` after its process died.
+   * `reservation`, the default: booked for `ttl`, unless it is extended by hand. A holder that dies
+   * keeps it until then. `lock`: kept by a heartbeat until it is returned; free a `ttl` after its
+   * process died.
    */
   readonly strategy?: Extract<StrategyName, 'reservation' | 'lock'> | undefined
   /**
-   * See `strategy`: an hour if not given, or 30 s where it is kept by a heartbeat. With `adaptive` it
-   * is kept by a heartbeat, with the ttl that was learnt for its `kind`.
+   * Default: 1 hour for `reservation`, 30 s for `lock`. `adaptive` uses a heartbeat, with the ttl
+   * that was learnt for the `kind`.
    */
   readonly ttl?: Duration | 'adaptive' | undefined
   readonly grace?: Duration | undefined
-  /** How long to wait in line at most. For as long as it takes if not given. */
+  /** The longest wait in the queue. Default: no limit. */
   readonly wait?: Duration | undefined
   /** Ends the wait with `aborted`. */
   readonly signal?: AbortSignal | undefined
-  /** It may be taken back for a request of higher priority, after a notice: see `Permit.notice`. */
+  /** It may be preempted, after a notice, by a request of higher priority: see `Permit.notice`. */
   readonly preemptible?: boolean | undefined
 }
 
-/** A request that was checked. */
+/** A request after validation. */
 export interface Request extends Need {
   readonly kind: string
   readonly preemptible: boolean
@@ -57,14 +57,14 @@ export interface Request extends Need {
   readonly signal: AbortSignal | undefined
 }
 
-/** A place in line, as it is read from the store. */
+/** A waiter, as read from the store. */
 export interface StoredWaiter extends Waiter {
   readonly holder: string
   readonly kind: string
   readonly since: Time
 }
 
-/** A permit, as it is read from the store. */
+/** A permit, as read from the store. */
 export interface StoredPermit extends Occupant {
   readonly holder: string
   readonly kind: string
@@ -79,27 +79,25 @@ const PRIORITY_MAX = 1000
 const COUNT_MAX = 256
 const UNNAMED = 'work'
 
-/** The request, with the ttl that was learnt where that is asked for. */
+/** Validates a request. `learnt` is the ttl to use for `ttl: 'adaptive'`. */
 export function requestOf(options: TakeOptions, learnt?: number): Request {
   if (typeof options !== 'object' || options === null) {
-    throw invalid(`options is ${show(options)}: give an object with the tenant that asks`)
+    throw invalid(`options is ${show(options)}: give an object with a tenant`)
   }
   const { tenant, kind = UNNAMED, count = 1, shares, priority = 0 } = options
   checkLabel('tenant', tenant)
   checkLabel('kind', kind)
-  checkWhole('count', count, 1, COUNT_MAX)
-  if (shares !== undefined) checkWhole('shares', shares, 1, COUNT_MAX)
-  checkWhole('priority', priority, -PRIORITY_MAX, PRIORITY_MAX)
+  checkInteger('count', count, 1, COUNT_MAX)
+  if (shares !== undefined) checkInteger('shares', shares, 1, COUNT_MAX)
+  checkInteger('priority', priority, -PRIORITY_MAX, PRIORITY_MAX)
   const isLearnt = options.ttl === 'adaptive'
   const { strategy = isLearnt ? 'lock' : 'reservation', signal } = options
   if (strategy !== 'reservation' && strategy !== 'lock') {
-    throw invalid(
-      `strategy is ${show(strategy)}: a pool's permits are kept as 'reservation' or as 'lock'`,
-    )
+    throw invalid(`strategy is ${show(strategy)}: it must be 'reservation' or 'lock'`)
   }
   if (isLearnt && strategy !== 'lock') {
     throw invalid(
-      `strategy is ${show(strategy)} with an adaptive ttl: that is kept by a heartbeat, so leave the strategy out or give the ttl`,
+      `strategy is ${show(strategy)}, but an adaptive ttl needs 'lock'. Leave the strategy out, or give a ttl`,
     )
   }
   const wait = options.wait === undefined ? Infinity : milliseconds(options.wait, 'wait')
@@ -129,7 +127,7 @@ function ttlOf(ttl: TakeOptions['ttl'], strategy: Request['strategy']): number {
   return isGiven ? milliseconds(ttl, 'ttl') : STRATEGIES[strategy].ttl
 }
 
-/** What others must know of somebody in line. */
+/** The value of a claim in the queue. */
 export function waiterJson({
   tenant,
   kind,
@@ -142,7 +140,10 @@ export function waiterJson({
   return JSON.stringify({ tenant, kind, priority, count, shares, where, booked })
 }
 
-/** What others must know of a permit; `line` is the place in line that it was given for. */
+/**
+ * The value of a permit's claims. `waiter` is the queue claim that it was given for; the stored
+ * field is called `line`, and renaming it would break permits that are held.
+ */
 export function permitJson(request: Request, waiter: Token | undefined): string {
   const { tenant, kind, priority, preemptible, booked } = request
   return JSON.stringify({ tenant, kind, priority, preemptible, line: waiter, booked })
@@ -155,7 +156,7 @@ interface Place {
   readonly claimedAt: Time
 }
 
-/** A place in line, or `undefined` where its text is not one that this program wrote. */
+/** Parses a claim in the queue. Returns `undefined` if it is unreadable. */
 export function storedWaiter({ token, holder, value, claimedAt }: Place): StoredWaiter | undefined {
   const read = objectIn(value)
   if (read === undefined || typeof read['tenant'] !== 'string') return undefined
@@ -174,7 +175,7 @@ export function storedWaiter({ token, holder, value, claimedAt }: Place): Stored
   }
 }
 
-/** A permit. One whose text cannot be read occupies what it occupies all the same. */
+/** Parses a permit. An unreadable permit still occupies its resources. */
 export function storedPermit(place: Place, keys: readonly Key[], cost: number): StoredPermit {
   const read = objectIn(place.value) ?? {}
   const { tenant, kind, line } = read
@@ -193,11 +194,11 @@ export function storedPermit(place: Place, keys: readonly Key[], cost: number): 
   }
 }
 
-function numberOf(value: unknown, otherwise: number): number {
-  return typeof value === 'number' ? value : otherwise
+function numberOf(value: unknown, fallback: number): number {
+  return typeof value === 'number' ? value : fallback
 }
 
-function checkWhole(what: string, value: unknown, min: number, max: number): void {
+function checkInteger(what: string, value: unknown, min: number, max: number): void {
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return
-  throw invalid(`${what} is ${show(value)}: give a whole number from ${min} to ${max}`)
+  throw invalid(`${what} is ${show(value)}: give an integer from ${min} to ${max}`)
 }

@@ -8,13 +8,13 @@ import type { StoredPermit } from './request.ts'
 import { type Forecast, forecast } from './schedule/forecast.ts'
 import { guaranteedShares, holdings, scheduleAll } from './schedule/schedule.ts'
 
-/** Who holds what, who waits, and how long that will probably take. Times are the store's. */
+/** Who holds what, who waits, and how long the wait will probably take. Times are the store's. */
 export interface PoolStatus {
   readonly resources: readonly ResourceStatus[]
-  /** In the order in which they would be served if nobody else came. */
+  /** The queue, in the order in which it would be served if nobody else came. */
   readonly line: readonly LineStatus[]
   readonly tenants: readonly TenantStatus[]
-  /** How many milliseconds ago the store was last heard of. */
+  /** Milliseconds since the store was last heard from. */
   readonly age: number
 }
 
@@ -37,9 +37,9 @@ export interface PermitStatus {
   /** How many shares of this resource it holds. */
   readonly shares: number
   readonly since: Time
-  /** When it ends unless it is extended or kept; `undefined` where it ended while this was read. */
+  /** When it ends if it is not extended or renewed; `undefined` if it ended during this read. */
   readonly until: Time | undefined
-  /** Somebody has asked for it back. */
+  /** It is being preempted. */
   readonly noticed: boolean
 }
 
@@ -51,17 +51,17 @@ export interface LineStatus {
   readonly priority: number
   readonly count: number
   readonly since: Time
-  /** `undefined` for those far behind. */
+  /** `undefined` for waiters far back in the queue. */
   readonly forecast: Forecast | undefined
 }
 
 export interface TenantStatus {
   readonly tenant: string
-  /** Resources held now, and guaranteed among those who hold or want something now. */
+  /** Resources held now, and guaranteed among the tenants that hold or want something now. */
   readonly holds: number
   readonly guaranteed: number
   readonly waiting: number
-  /** The part of all that was used lately (see `halfLife`) and is booked now, from 0 to 1. */
+  /** This tenant's part of all recent usage (see `halfLife`) and current bookings, from 0 to 1. */
   readonly used: number
 }
 

@@ -4,22 +4,21 @@ import { countOf, durationOf, numberOf, objectOf } from '../arguments.ts'
 /**
  * A brake on mass eviction, for one service.
  *
- * When many instances of a service vanish at once, it is more often the line to the store that broke,
- * or the checker's own, than all of them. Throwing them all out of discovery makes an outage out of a
- * disturbance. So the first few go as ever; beyond a share of the service within a window, those who
- * go are held back for a while.
+ * If many instances vanish at once, the cause is more often the connection to the store, or the
+ * checker's own, than a failure of all of them. Removing them all from discovery would turn a
+ * disturbance into an outage. So the first few are removed as usual. Beyond a share of the service
+ * within a time window, removals are delayed.
  *
- * **Promised.** It only ever delays, and by no more than `hold` for each instance, counted from when
- * that one was lost: it cannot get stuck, however many are gone for good and whatever comes or does
- * not come after. What is known to be dead, its lease ended and its check failing, is not held
- * back at all. It works on what discovery shows and on what a checker concludes. It never delays the
+ * **Promised.** It only delays, and each instance by at most `hold` from when it was lost, so it
+ * cannot get stuck. An instance that is known to be dead (its lease ended and its check fails) is
+ * not delayed. The brake affects what discovery shows and what a checker concludes, never the
  * store: a lease that is over is over, and its keys are free.
  *
- * A pure state: time comes in as an argument.
+ * It is pure state: time is an argument.
  */
 export class Brake {
   readonly #limits: BrakeLimits
-  /** Who was lost within the window, and when; oldest first. */
+  /** The instances lost within the window, and when; oldest first. */
   readonly #lost = new Map<string, number>()
 
   constructor(limits: BrakeLimits) {
@@ -27,8 +26,8 @@ export class Brake {
   }
 
   /**
-   * One was lost; `living` is how many are left. Answers until when it is held back, or with
-   * `undefined` where it goes at once.
+   * Records a lost instance; `living` is how many are left. Returns until when its removal is
+   * delayed, or `undefined` if it is removed at once.
    */
   lose(id: string, now: number, living: number): number | undefined {
     this.#forgetOld(now)
@@ -37,12 +36,12 @@ export class Brake {
     return this.#isOn(living) ? now + this.#limits.hold : undefined
   }
 
-  /** It is back, or was well all along: it does not count any more. */
+  /** The instance is back or was healthy: it no longer counts. */
   forgive(id: string): void {
     this.#lost.delete(id)
   }
 
-  /** Whether the next one that is lost would be held back. */
+  /** Whether the next lost instance would be delayed. */
   isOn(now: number, living: number): boolean {
     this.#forgetOld(now)
     return this.#isOn(living)
@@ -62,13 +61,13 @@ export class Brake {
 }
 
 export interface BrakeOptions {
-  /** The share of a service that may be lost within the window without a brake. 0.15 if not given. */
+  /** The share of a service that may be lost within the window without braking. Default: 0.15. */
   readonly share?: number | undefined
-  /** It takes at least so many: two of three is no mass. 3 if not given. */
+  /** The minimum number of lost instances: two of three are no mass eviction. Default: 3. */
   readonly least?: number | undefined
-  /** 1 minute if not given. */
+  /** Default: 1 minute. */
   readonly window?: Duration | undefined
-  /** How long each one is held back at most. 2 minutes if not given. */
+  /** The longest delay per instance. Default: 2 minutes. */
   readonly hold?: Duration | undefined
 }
 
@@ -79,7 +78,7 @@ export interface BrakeLimits {
   readonly hold: number
 }
 
-/** The limits of a brake; with `false` one that never brakes. */
+/** The limits of a brake. `false` means that it never brakes. */
 export function brakeLimits(options: BrakeOptions | false = {}): BrakeLimits {
   if (options === false) return { share: 1, least: Infinity, window: 0, hold: 0 }
   objectOf('brake', options)

@@ -18,22 +18,21 @@ import { type RegisterOptions, Registration } from './registration/registration.
 /**
  * A registry of services and their instances.
  *
- * An instance is a claim on a key of its own, `services/<service>/<id>`, that says what it is, under
- * a lease that its process keeps alive. It is found for as long as that lease lives: it leaves at
- * once when it is released or revoked, and when its ttl is over if its process has died.
+ * An instance is a claim on its own key, `services/<service>/<id>`, that describes it, under a
+ * lease that its process renews. It is found while that lease lives: it leaves at once when it is
+ * released or revoked, and after its ttl if its process died.
  *
- * **Promised.** An instance that is registered is found by everyone who can reach the store. One id
- * stands for one registration at a time. Nothing that anybody writes into an entry harms those who
- * read the others.
+ * **Promised.** A registered instance is found by everyone who can reach the store. One id stands
+ * for one registration at a time. Nothing written into one entry harms readers of the others.
  *
- * **Not promised.** That what is found still answers: a process is dead for up to its ttl before
- * anybody knows. Health checks and callers' own retries are for that.
+ * **Not promised.** A found instance may not answer: a process can be dead for up to its ttl before
+ * anybody knows. Use health checks, and let callers retry.
  */
 export class Registry {
   readonly #client: Client
   readonly #probes: ProbeMaker
 
-  /** `probes` makes what looks at instances over the network. */
+  /** `probes` creates the probe that uses the network. */
   constructor(client: Client, probes: ProbeMaker) {
     this.#client = client
     this.#probes = probes
@@ -44,42 +43,42 @@ export class Registry {
     return Registration.begin(this.#client, service, options)
   }
 
-  /** What a registration writes, for an instance whose lease somebody else keeps. */
+  /** What a registration writes, for an instance whose lease somebody else renews. */
   entry(service: string, id: string, spec: InstanceSpec): RegistryEntry {
     return entryOf(service, id, spec)
   }
 
-  /** The value of such an entry after its instance has written how it is. */
-  amended(value: string | undefined, news: InstanceUpdate): string {
-    return updatedEntry(value, news)
+  /** The value of such an entry after an update. */
+  amended(value: string | undefined, update: InstanceUpdate): string {
+    return updatedEntry(value, update)
   }
 
-  /** The instances of a service as they are now, asked of the store. */
+  /** Reads the current instances of a service from the store. */
   find(service: string, filter?: Filter): Promise<readonly Instance[]> {
     return find(this.#client, service, filter)
   }
 
-  /** The names of all services that have an instance. */
+  /** The names of all services with an instance. */
   services(): Promise<readonly string[]> {
     return services(this.#client)
   }
 
-  /** The instances of a service, kept up to date: for whoever asks more than once. */
+  /** The instances of a service, kept up to date, for callers that ask repeatedly. */
   watch(service: string, options?: WatchOptions): Discovery {
     return new Discovery(this.#client, keyPart('service', service), options)
   }
 
-  /** Runs the health checks that instances ask for, as long as it is this checker's turn. */
+  /** Runs the health checks that instances ask for, while this is the active checker. */
   checker(options: CheckerOptions = {}): Checker {
     return new Checker(this.#client, options, this.#probes)
   }
 
-  /** Begins the heartbeat of a node: what is registered through it ends with it. */
+  /** Starts the heartbeat of a node. What is registered through it ends with it. */
   node(id: string, options: NodeOptions = {}): Promise<NodeHeartbeat> {
     return NodeHeartbeat.begin(this.#client, id, options)
   }
 
-  /** The nodes, for a controller that acts when the heartbeat of one stops. */
+  /** For a controller that acts when the heartbeat of a node stops. */
   readonly nodes = {
     watch: (options?: NodesWatchOptions): NodesWatch => new NodesWatch(this.#client, options),
   }

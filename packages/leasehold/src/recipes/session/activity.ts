@@ -1,18 +1,18 @@
 import type { LeaseId, Time } from '../../port/index.ts'
 
-/** A session that is used is renewed at most once in this part of its ttl. */
+/** A session in use is renewed at most once per this part of its ttl. */
 export const RENEWAL_PART = 1 / 10
 
-/** What one process knows of when a session was last renewed, by itself or by any other. */
+/** What one process knows about the last renewal of a session, by any process. */
 export interface SessionActivity {
   readonly lease: LeaseId
-  /** What the store said when it was last read; `undefined` before. On the store's clock. */
+  /** The end of the session at the last read, by the store's clock; `undefined` before. */
   until: Time | undefined
-  /** When that reading was sent. On our clock, as all times below. */
+  /** When that read was sent. This and the following times are by the local clock. */
   seenAt: number
-  /** The last renewal was carried out after this. */
+  /** The last renewal happened after this time. */
   renewedAfter: number
-  /** A renewal that is on its way, for all who touch meanwhile. */
+  /** A running renewal, shared by all callers of `touch`. */
   pending: Promise<void> | undefined
 }
 
@@ -21,15 +21,15 @@ export function newActivity(lease: LeaseId, renewedAfter: number): SessionActivi
 }
 
 /**
- * Notes that a reading sent at `sentAt` found the session to live until `until`.
+ * Records that a read sent at `sentAt` found the session valid until `until`.
  *
- * The store's clock is not ours, so its times are never compared with our own; but when `until` has
- * moved between two of our readings, somebody renewed the session after the first of them was sent.
- * That is how processes that all serve a session share its renewals without a word between them.
+ * Times of the store's clock and the local clock are never compared. But if `until` moved between
+ * two local reads, somebody renewed the session after the first of them was sent. So processes
+ * share renewals without talking to each other.
  */
 export function noteReading(activity: SessionActivity, until: Time, sentAt: number): void {
   if (activity.until === undefined) activity.until = until
-  // Answers may overtake each other, and no renewal shortens a life: an old answer says nothing.
+  // Answers can arrive out of order, and no renewal shortens a session: ignore an older `until`.
   if (until < activity.until) return
   if (until > activity.until) {
     activity.until = until
@@ -38,15 +38,15 @@ export function noteReading(activity: SessionActivity, until: Time, sentAt: numb
   } else activity.seenAt = Math.max(activity.seenAt, sentAt)
 }
 
-/** Whether activity must be told to the store: not where it surely was within the last part. */
+/** Whether a renewal is due: not if one surely happened within the last part of the ttl. */
 export function isRenewalDue(activity: SessionActivity, ttl: number, now: number): boolean {
   return now - activity.renewedAfter >= ttl * RENEWAL_PART
 }
 
-/** With so many sessions, the one that was not looked at for the longest is forgotten. */
+/** Above this number, the session that was not used for the longest time is forgotten. */
 const ACTIVITIES_MAX = 10_000
 
-/** The sessions that this process has seen. One that is forgotten costs one renewal, no more. */
+/** The sessions that this process has seen. Forgetting one costs one renewal. */
 export class ActivityCache {
   readonly #activities = new Map<string, SessionActivity>()
 
@@ -55,7 +55,7 @@ export class ActivityCache {
     return activity?.lease === lease ? activity : undefined
   }
 
-  /** Of the lease that it had when last seen. */
+  /** Returns the activity for the last known lease. */
   last(ref: string): SessionActivity | undefined {
     return this.#activities.get(ref)
   }

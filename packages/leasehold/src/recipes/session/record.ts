@@ -1,22 +1,22 @@
 import { type Claim, type Key, LeaseholdError, type Time } from '../../port/index.ts'
 import { encodedPart } from '../arguments.ts'
 
-/** What is stored of a session, as the value of its claim. */
+/** The stored fields of a session: the value of its claim. */
 export interface SessionRecord {
   readonly user: string | undefined
   /** In milliseconds; both may be `Infinity`. */
   readonly ttl: number
   readonly max: number
-  /** When it began, where that was not when its claim was made: its lease was replaced. */
+  /** When the session began, if its lease was replaced since. */
   readonly since: Time | undefined
-  /** Any JSON, as text: it is taken apart only for those who ask. */
+  /** Any JSON. It is parsed only on demand. */
   readonly data: string
 }
 
 /**
- * Where sessions are kept: `session/<name>/id/<ref>` has the record, so that one reading finds it;
- * `session/<name>/user/<user>/<ref>` has no value, and lets the sessions of a user be listed. The
- * `ref` is the hash of the session's id: whoever may list keys cannot use what they find as an id.
+ * The keys of sessions. `session/<name>/id/<ref>` carries the record, so one read finds it.
+ * `session/<name>/user/<user>/<ref>` has no value; it lists the sessions of a user. The `ref` is
+ * the hash of the session's id, so nobody who lists keys learns an id.
  */
 export class SessionKeys {
   readonly prefix: string
@@ -37,7 +37,7 @@ export class SessionKeys {
     return `${this.users}${encodedPart('user', user)}/`
   }
 
-  /** The keys that a session's lease claims, the one with the record first. */
+  /** The keys that a session's lease claims; the first one carries the record. */
   all(ref: string, user: string | undefined): readonly Key[] {
     return user === undefined ? [this.ofId(ref)] : [this.ofId(ref), this.ofUser(user) + ref]
   }
@@ -46,7 +46,7 @@ export class SessionKeys {
     return key.slice(key.lastIndexOf('/') + 1)
   }
 
-  /** Whose session the key lists; `undefined` for a key that lists nobody's. */
+  /** The user of a key that lists a session; `undefined` for other keys. */
   userOf(key: Key): string | undefined {
     if (!key.startsWith(this.users)) return undefined
     return decodeURIComponent(key.slice(this.users.length, key.lastIndexOf('/')))
@@ -58,25 +58,24 @@ export function encode(record: SessionRecord): string {
   return `${JSON.stringify({ user, ttl, max, since })}\n${data}`
 }
 
-/** The record that a claim carries. */
 export function decode(claim: Claim): SessionRecord {
   const value = claim.value ?? ''
   const at = value.indexOf('\n')
   try {
     const { user, ttl, max, since } = JSON.parse(value.slice(0, at))
-    // JSON has no infinity: it is written as null, and was left out for `max` once.
+    // JSON has no Infinity: it is written as null. Old records leave `max` out.
     return { user, ttl: ttl ?? Infinity, max: max ?? Infinity, since, data: value.slice(at + 1) }
   } catch (error) {
     throw new LeaseholdError(
       'storage-damaged',
-      `${claim.key} does not hold a session: something else writes below 'session/'`,
+      `${claim.key} does not contain a session. Something else writes under 'session/'`,
       { cause: error },
     )
   }
 }
 
-/** Whether a value is of a session that began earlier, under another lease. */
+/** Whether a value belongs to a session that began earlier, under another lease. */
 export function isContinued(value: string | undefined): boolean {
-  // A quotation mark within a text is written with a backslash, so this is the name of the field.
+  // JSON escapes quotation marks inside strings, so this matches the field's name.
   return value?.slice(0, value.indexOf('\n')).includes('"since":') ?? false
 }

@@ -19,7 +19,7 @@ import {
 } from './activity.ts'
 import { decode, encode, SessionKeys, type SessionRecord } from './record.ts'
 
-/** A session as it was when it was last read or written. */
+/** A session as last read or written. */
 export interface Stored {
   readonly ref: string
   readonly lease: LeaseId
@@ -27,21 +27,21 @@ export interface Stored {
   readonly record: SessionRecord
 }
 
-/** What only the store can tell, on its own clock. */
+/** Times by the store's clock. */
 export interface StoredTimes extends Stored {
   readonly createdAt: Time
   readonly until: Time
 }
 
 const PAGE = 1000
-/** How many calls are on their way at a time where many sessions are meant. */
+/** The number of concurrent calls in an operation on many sessions. */
 const AT_ONCE = 64
-/** Told with the end of a lease whose session goes on under another. */
+/** The reason for ending a lease whose session continues under another. */
 export const REPLACED = 'replaced'
 
 /**
- * The sessions of one name in the store. A session is the newest claim on its key; there is but
- * one, except for the instant in which one lease replaces another.
+ * The sessions of one name in the store. A session is the newest claim on its key. There is only
+ * one, except for the moment in which a lease replaces another.
  */
 export class SessionTable {
   readonly keys: SessionKeys
@@ -53,7 +53,7 @@ export class SessionTable {
     this.keys = new SessionKeys(name)
   }
 
-  /** The name that a session has in keys and events, where its id must not be seen. */
+  /** The public name of a session, used in keys and events in place of its id. */
   refOf(id: string): string {
     return sha256(id)
   }
@@ -69,7 +69,7 @@ export class SessionTable {
     return this.#seen(ref, claim, sentAt)
   }
 
-  /** Begins a session, unless there is one already: then that is the answer. */
+  /** Creates a session, or returns the existing one. */
   async create(ref: string, record: SessionRecord): Promise<Stored> {
     const sentAt = this.#client.now()
     const granted = await this.#grant(ref, record, true)
@@ -80,8 +80,8 @@ export class SessionTable {
   }
 
   /**
-   * Gives a session another ttl or user, which takes another lease. The new claim counts as soon as
-   * it is there, and only then the old lease is ended: there is no instant without the session.
+   * Gives a session another ttl or user, which needs another lease. The new claim counts at once,
+   * and only then the old lease is ended: the session always exists.
    */
   async replace(old: StoredTimes, record: SessionRecord): Promise<void> {
     const { ref } = old
@@ -93,7 +93,7 @@ export class SessionTable {
     await this.#revoke(old.lease, REPLACED)
   }
 
-  /** Stores new data. Whatever was stored before is gone: the last write wins. */
+  /** Stores new data. The last write wins. */
   async save(stored: Stored, data: string): Promise<Stored> {
     const { ref, lease, token } = stored
     const record = { ...stored.record, data }
@@ -106,7 +106,7 @@ export class SessionTable {
     return { ref, lease, token, record }
   }
 
-  /** Tells the store that the session is in use, unless it was told a short while ago. */
+  /** Renews the session, unless that happened a short while ago. */
   touch(stored: Stored): Promise<void> {
     const { ref, lease, record } = stored
     const activity =
@@ -119,7 +119,7 @@ export class SessionTable {
     return activity.pending
   }
 
-  /** The same for a session that was seen before; asks nothing where nothing is due. */
+  /** Like `touch`, for a session that was seen before. Makes no call if no renewal is due. */
   async touchRef(ref: string, ttl: number): Promise<void> {
     const activity = this.#activities.last(ref)
     if (activity !== undefined && !isRenewalDue(activity, ttl, this.#client.now())) return
@@ -127,7 +127,7 @@ export class SessionTable {
     if (stored !== undefined) await this.touch(stored)
   }
 
-  /** Ends the session, with all that hangs on its leases. Whether there was one. */
+  /** Ends the session and everything under its leases. Returns whether there was one. */
   async end(ref: string, why: string): Promise<boolean> {
     const { claims } = await this.#client.store.read({ key: this.keys.ofId(ref) })
     this.#activities.delete(ref)
@@ -136,7 +136,7 @@ export class SessionTable {
     return ends.includes(true)
   }
 
-  /** The names of all sessions, or of those of one user, page by page. */
+  /** The refs of all sessions, or of one user's, page by page. */
   async *refs(user?: string): AsyncGenerator<readonly string[]> {
     const prefix = user === undefined ? this.keys.ids : this.keys.ofUser(user)
     let after: string | undefined
@@ -148,7 +148,7 @@ export class SessionTable {
     }
   }
 
-  /** All sessions, or those of one user, at most `limit` of them. */
+  /** All sessions, or one user's, at most `limit`. */
   async list(user: string | undefined, limit: number): Promise<StoredTimes[]> {
     const found: StoredTimes[] = []
     for await (const refs of this.refs(user)) {
@@ -160,7 +160,7 @@ export class SessionTable {
     return found
   }
 
-  /** Ends all sessions, or those of one user; those that begin meanwhile may live on. */
+  /** Ends all sessions, or one user's. Sessions that begin meanwhile may survive. */
   async endAll(user: string | undefined, except: string | undefined, why: string): Promise<number> {
     let ended = 0
     for await (const refs of this.refs(user)) {
@@ -170,7 +170,7 @@ export class SessionTable {
     return ended
   }
 
-  /** Whether a session of this name has ended, as far as the store remembers. */
+  /** Whether this session has ended, as far as the store remembers. */
   async hasEnded(ref: string): Promise<boolean> {
     const { tenures } = await this.#client.store.read({ history: this.keys.ofId(ref) })
     return tenures.length > 0
@@ -183,7 +183,8 @@ export class SessionTable {
     const granted = this.#client.store.grant({
       holder: user?.slice(0, HOLDER_MAX) ?? 'nobody',
       ttl,
-      // Renewals come up to a part of the ttl late: without it a session would end too soon.
+      // Renewals come up to this part of the ttl late. Without the grace a session would end too
+      // soon.
       grace: ttl === Infinity ? 0 : ttl * RENEWAL_PART,
       maxLife: max,
       claims,
@@ -202,7 +203,7 @@ export class SessionTable {
     activity.renewedAfter = sentAt
   }
 
-  /** Whether there was something to end. */
+  /** Returns whether there was a lease to end. */
   async #revoke(lease: LeaseId, why: string): Promise<boolean> {
     try {
       await this.#client.store.revoke({ target: { lease }, by: this.#client.holder, why })
@@ -244,19 +245,19 @@ export class SessionTable {
   }
 }
 
-/** As the store limits the name of a holder. */
+/** The store's limit for the name of a holder. */
 const HOLDER_MAX = 256
 
 function endedError({ ref }: Stored, end: End | undefined): LeaseholdError {
   const how = end === undefined ? '' : `: ${end.reason}${end.why ? ` (${end.why})` : ''}`
   return new LeaseholdError(
     'lease-ended',
-    `the session ${ref.slice(0, 8)}… has ended${how}; begin a new one`,
+    `the session ${ref.slice(0, 8)}… has ended${how}. Create a new one`,
     end,
   )
 }
 
-/** Does it for each, a bounded number at a time. */
+/** Runs `act` for each item, with limited concurrency. */
 async function inBatches<From, To>(
   from: readonly From[],
   act: (item: From) => Promise<To> | To,

@@ -15,25 +15,24 @@ import { SessionTable, type Stored, type StoredTimes } from './session-table.ts'
 import { type SessionListener, type SessionWatch, watchSessions } from './watch.ts'
 
 /**
- * Sessions: data that lives for as long as somebody uses it, and no longer than a maximum.
+ * Sessions: data that lives as long as it is used, up to a maximum.
  *
  * A session belongs to no process. Any process on the store can load it by its id, use it and end
- * it, and it outlives them all. It is a lease with its data on a claim; things that are to end with
- * it are held under its lease (`leasehold.lock(key, { parent: session.lease })`).
+ * it, and it outlives them all. It is a lease whose claim carries the data. Hold other things under
+ * its lease (`leasehold.lock(key, { parent: session.lease })`), and they end with the session.
  *
- * **Promised.** A session ends no sooner than `ttl` after it was last touched, at most a tenth of the
- * ttl later, and never later than `max` after it began. However busy, it costs at most one renewal
- * in a tenth of its ttl in each process, and processes that all see it share that one. Its end, by
- * whatever cause, takes everything under its lease in the same instant, for everybody. A session
- * whose store cannot be reached is *unknown*: that is an error, and never "there is none".
+ * **Promised.** A session ends between `ttl` and 1.1 `ttl` after it was last touched, and never
+ * later than `max` after it began. It costs each process at most one renewal per tenth of its ttl,
+ * and processes share renewals. Its end, for any reason, ends everything under its lease at the
+ * same moment. If the store is unreachable, the session is *unknown*: that is an error, never "no
+ * session".
  *
- * **Not promised.** Data is saved whole and the last write wins: those who read, change and save at
- * the same time lose changes, unless they do it under a lock. A session that was loaded is a
- * snapshot: that it was ended elsewhere shows when it is loaded again or saved, but not in every
- * `touch`.
+ * **Not promised.** Data is saved as a whole, and the last write wins: concurrent changes can be
+ * lost, unless they are made under a lock. A loaded session is a snapshot: it notices that it was
+ * ended elsewhere when it is loaded again or saved, but not in every `touch`.
  *
- * The id is a secret of 128 bits: whoever has it has the session. Only its hash (`ref`) is in keys,
- * events and logs. Data and the names of users can be read by whoever may read the store.
+ * The id is a secret of 128 bits: whoever has it has the session. Keys, events and logs contain
+ * only its hash (`ref`). Anybody who may read the store can read the data and the names of users.
  */
 export class Sessions<Data = unknown> {
   readonly #client: Client
@@ -47,7 +46,7 @@ export class Sessions<Data = unknown> {
     lifeOf({}, options)
   }
 
-  /** Begins a session. */
+  /** Creates a session. */
   async create(wanted: NewSession<Data>): Promise<Session<Data>> {
     if (typeof wanted !== 'object' || wanted === null) {
       throw invalid(`the new session is ${show(wanted)}: give an object such as { user, data }`)
@@ -61,83 +60,80 @@ export class Sessions<Data = unknown> {
     return new IdentifiedSession<Data>(this.#table, stored, id)
   }
 
-  /** The session with this id; `undefined` where there is none, or none any more. */
+  /** Returns the session with this id; `undefined` if there is none. */
   async get(id: string): Promise<Session<Data> | undefined> {
     const stored = await this.#table.find(this.#table.refOf(checkId(id)))
     return stored && new IdentifiedSession<Data>(this.#table, stored, id)
   }
 
-  /** Ends the session with this id. Whether there was one. */
+  /** Ends the session with this id. Returns whether there was one. */
   async end(id: string, why = 'ended'): Promise<boolean> {
     return this.#table.end(this.#table.refOf(checkId(id)), why)
   }
 
-  /** The sessions of a user, at most `limit` (1000) of them: one call, and one for each. */
+  /** The sessions of a user, at most `limit` (1000). Costs one call, plus one per session. */
   async list(user: string, options: { limit?: number } = {}): Promise<ListedSession<Data>[]> {
     const { limit = 1000 } = options
     const found = await this.#table.list(user, countOf('limit', limit, 1, LIST_MAX))
     return found.map((stored) => new SeenSession<Data>(this.#table, stored))
   }
 
-  /**
-   * Ends the sessions that a user has now, but for the one with the id `except`, and answers with
-   * how many there were.
-   */
+  /** Ends the current sessions of a user, except the one with the id `except`. Returns how many. */
   async endAll(user: string, options: { except?: string; why?: string } = {}): Promise<number> {
     const { except, why = 'all sessions of the user were ended' } = options
     const ref = except === undefined ? undefined : this.#table.refOf(checkId(except))
     return this.#table.endAll(user, ref, why)
   }
 
-  /** Tells of all sessions that begin and end from now on, in whatever process. */
+  /** Reports all sessions that begin and end from now on, in any process. */
   watch(listener: SessionListener): SessionWatch {
     return watchSessions(this.#client, this.#table.keys, listener)
   }
 }
 
 export interface SessionsOptions {
-  /** How long a session lives after it was last touched. 20 minutes if not given. */
+  /** How long a session lives after it was last touched. Default: 20 minutes. */
   readonly ttl?: Duration | undefined
-  /** How long it may live in all. 24 hours if not given, or its ttl where that is longer. */
+  /** The longest life. Default: 24 hours, or the ttl if that is longer. */
   readonly max?: Duration | undefined
 }
 
 export interface NewSession<Data> extends SessionsOptions {
-  /** Whose it is, so that all sessions of a user can be listed and ended. */
+  /** The user, so that all sessions of a user can be listed and ended. */
   readonly user?: string | undefined
-  /** Anything that can be written as JSON. */
+  /** Anything that is JSON-serializable. */
   readonly data: Data
 }
 
 /** A session as it was when it was read. */
 export interface KnownSession<Data> {
-  /** The hash of the session's id: a name for it that is no secret. */
+  /** The hash of the session's id: a name that is not secret. */
   readonly ref: string
   readonly user: string | undefined
   readonly data: Data
-  /** For what is to end with the session: `leasehold.lock(key, { parent: session.lease })`. */
+  /** To end things with the session: `leasehold.lock(key, { parent: session.lease })`. */
   readonly lease: LeaseId
   /**
-   * Says that the session is in use. Refused with `lease-ended`, and the reason, where the store
-   * says that it has ended; but the store is asked at most once in a tenth of the ttl.
+   * Marks the session as used. Fails with `lease-ended` and the reason if the store says that it
+   * has ended; but the store is asked at most once per tenth of the ttl.
    */
   touch(): Promise<void>
   /**
-   * Stores new data in place of the old, and touches. The last write wins; the saves of one session
-   * object are carried out in their order. Refused with `lease-ended` where the session has ended.
+   * Replaces the data, and touches. The last write wins; saves of one session object run in order.
+   * Fails with `lease-ended` if the session has ended.
    */
   save(data: Data): Promise<void>
-  /** Ends the session, and all that is held under its lease. Twice does nothing. */
+  /** Ends the session and everything under its lease. A second call does nothing. */
   end(why?: string): Promise<void>
 }
 
 export interface Session<Data = unknown> extends KnownSession<Data> {
-  /** The secret by which it is found: give it to nobody but its user. */
+  /** The secret that finds the session. Give it only to its user. */
   readonly id: string
 }
 
 export interface ListedSession<Data = unknown> extends KnownSession<Data> {
-  /** When it began, and when it will be gone unless it is touched. The store's time: to show. */
+  /** When it began, and when it expires if it is not touched. Store times, for display. */
   readonly createdAt: Time
   readonly until: Time
 }
@@ -211,22 +207,22 @@ const TTL_MS = 20 * 60_000
 const MAX_MS = 24 * 60 * 60_000
 const LIST_MAX = 1_000_000
 
-/** The times of a session, the wanted ones before the general. Refuses a maximum below the ttl. */
+/** Computes ttl and maximum: the session's own options go first. Throws if max is below ttl. */
 function lifeOf(wanted: SessionsOptions, general: SessionsOptions) {
   const ttlGiven = wanted.ttl ?? general.ttl
   const maxGiven = wanted.max ?? general.max
   const ttl = ttlGiven === undefined ? TTL_MS : milliseconds(ttlGiven, 'ttl')
   if (maxGiven === undefined) return { ttl, max: Math.max(MAX_MS, ttl) }
   const max = milliseconds(maxGiven, 'max')
-  // A ttl that nobody asked for gives way.
+  // The default ttl adapts to a given max.
   if (ttlGiven === undefined) return { ttl: Math.min(ttl, max), max }
   if (max >= ttl) return { ttl, max }
   throw invalid(
-    `max ${formatDuration(max)} is shorter than ttl ${formatDuration(ttl)}: a session lives at least for its ttl`,
+    `max ${formatDuration(max)} is shorter than ttl ${formatDuration(ttl)}. Make max at least as long as ttl`,
   )
 }
 
 function checkId(id: string): string {
   if (typeof id === 'string') return id
-  throw invalid(`the session's id is ${show(id)}: it must be the text that it was created with`)
+  throw invalid(`the session's id is ${show(id)}: it must be a string`)
 }

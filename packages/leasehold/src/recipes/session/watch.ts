@@ -15,18 +15,18 @@ export type SessionEvent =
       readonly ref: string
       readonly user: string | undefined
       readonly at: Time
-      /** `expired` for want of activity or at its maximum, `ended` where somebody ended it. */
+      /** `expired`: not used, or at its maximum. `ended`: somebody ended it. */
       readonly reason: 'expired' | 'ended'
       readonly by: string | undefined
       readonly why: string | undefined
     }
-  /** After an outage that was too long: sessions may have begun and ended unseen. */
+  /** After a long outage: sessions may have begun and ended unseen. */
   | { readonly type: 'missed' }
 
 export type SessionListener = (event: SessionEvent) => void
 
 export interface SessionWatch extends Disposable {
-  /** Fulfilled when it listens: what happens after that is told. */
+  /** Resolves when it listens. Everything after that is reported. */
   readonly ready: Promise<void>
   close(): void
 }
@@ -52,9 +52,10 @@ export function watchSessions(
   }
 }
 
-/** What the events of the store mean for sessions. */
+/** Translates store events to session events. */
 function sessionEvents(keys: SessionKeys, events: readonly Event[]): SessionEvent[] {
-  // All claims of a session are made, and go, in one revision: there its user's key names the user.
+  // All claims of a session are made and removed in one revision, in which the user's key names the
+  // user.
   const users = new Map<string, string>()
   for (const { key, revision } of events) {
     const user = keys.userOf(key)

@@ -6,48 +6,48 @@ import type { SessionRecord } from './record.ts'
 import { SessionTable } from './session-table.ts'
 
 /**
- * A store for express-session and for @fastify/session, and for whatever else calls stores as they
- * do. Neither is needed by this library: what they want of a store is written down here.
+ * A store for express-session, @fastify/session, and anything with the same store interface. This
+ * library does not depend on them: the interface is declared here.
  *
- * **Promised.** What `Sessions` promises. A request that changes nothing in its session costs at most
- * one renewal in a tenth of the ttl and no other write, also where the framework saves it with every
- * response (`resave`, or @fastify/session's `rolling`). A request that was under way while its
- * session was ended cannot bring it back, for as long as the store remembers the end. A store that
- * cannot be reached gives an error and never "no session", which would log everybody out.
+ * **Promised.** Everything that `Sessions` promises. A request that does not change its session
+ * costs at most one renewal per tenth of the ttl and no other write, even if the framework saves it
+ * with every response (`resave`, or `rolling` of @fastify/session). A running request cannot bring
+ * back a session that was ended meanwhile, as long as the store remembers the end. An unreachable
+ * store is an error, never "no session", which would log everybody out.
  *
- * **Not promised.** Two requests that change one session at the same time: the last write wins.
+ * **Not promised.** If two requests change one session at the same time, the last write wins.
  *
- * The ttl is the `maxAge` of the session's cookie, or `ttl` where that has none. Where an application
- * changes it, or the user, the session goes on under another lease, and its `max` begins anew.
+ * The ttl is the `maxAge` of the session's cookie, or `ttl` if there is none. If an application
+ * changes it, or the user, the session continues under another lease, and its `max` starts again.
  */
 export interface WebSessionStore {
   get(id: string, callback: (error: unknown, session?: WebSession | null) => void): void
   set(id: string, session: object, callback?: (error?: unknown) => void): void
   destroy(id: string, callback?: (error?: unknown) => void): void
   touch(id: string, session: object, callback?: (error?: unknown) => void): void
-  /** All sessions there are, without their ids, which nobody knows. At most 10,000. */
+  /** All sessions, without their ids, which nobody knows. At most 10,000. */
   all(callback: (error: unknown, sessions?: WebSession[]) => void): void
   length(callback: (error: unknown, length?: number) => void): void
   clear(callback?: (error?: unknown) => void): void
 }
 
 /**
- * A session as frameworks know it: the application's data beside its cookie. Which fields it has is
- * between them and the application.
+ * A session as frameworks know it: the application's data beside its cookie. The framework and the
+ * application decide which fields it has.
  */
 // biome-ignore lint/suspicious/noExplicitAny: their own types say what is in it, each another thing
 export type WebSession = any
 
 export interface WebStoreOptions<Base extends object = object> {
-  /** The `Store` of express-session, which wants its stores to be made from it: `session.Store`. */
+  /** `session.Store` of express-session, which its stores must extend. */
   readonly Store?: (abstract new () => Base) | undefined
-  /** The name of these sessions, for `leasehold.sessions(name)`. `web` if not given. */
+  /** The name of these sessions, for `leasehold.sessions(name)`. Default: `web`. */
   readonly name?: string | undefined
-  /** How long a session lives whose cookie has no `maxAge`. A day if not given. */
+  /** How long a session lives if its cookie has no `maxAge`. Default: 1 day. */
   readonly ttl?: Duration | undefined
-  /** How long any session lives at most. No limit if not given. */
+  /** The longest life of a session. Default: no limit. */
   readonly max?: Duration | undefined
-  /** Whose a session is: its users can then be listed, and logged out everywhere. */
+  /** Returns the user of a session, so that a user's sessions can be listed and ended. */
   readonly user?: ((session: WebSession) => string | undefined) | undefined
 }
 
@@ -76,7 +76,7 @@ export function sessionStore<Base extends object>(
   return Object.assign(new Concrete(), store)
 }
 
-/** Calls back once, outside of the promise: what a callback throws is its own. */
+/** Calls back once, outside of the promise, so that errors of the callback are its own. */
 function answer<Value>(
   promise: Promise<Value>,
   callback: ((error: unknown, value?: Value) => void) | undefined,
@@ -145,10 +145,10 @@ class WebCalls {
   }
 
   async #begin(ref: string, record: SessionRecord): Promise<void> {
-    // Frameworks make a new id for every new session, so one that has ended was ended meanwhile.
+    // Frameworks create a new id for every new session, so a known id was ended meanwhile.
     if (await this.#table.hasEnded(ref)) {
       const key = this.#table.keys.ofId(ref)
-      const detail = 'a request saved a session that had ended; it stays ended'
+      const detail = 'a request saved a session that has ended; it stays ended'
       this.#client.emit({ recipe: 'session', event: 'refused', key, detail, level: 'warn' })
       return
     }
@@ -158,7 +158,7 @@ class WebCalls {
 
   #refOf(id: string): string {
     if (typeof id === 'string') return this.#table.refOf(id)
-    throw invalid(`the session's id is ${show(id)}: it must be a text`)
+    throw invalid(`the session's id is ${show(id)}: it must be a string`)
   }
 
   #recordOf(session: object): SessionRecord {
@@ -176,7 +176,7 @@ class WebCalls {
   }
 }
 
-/** For a session that sessions end elsewhere while a request is under way, which is no fault. */
+/** Ignores that a session was ended elsewhere during a request, which is normal. */
 async function ignoreEnded(call: Promise<unknown>): Promise<void> {
   try {
     await call
@@ -190,8 +190,8 @@ function hasMaxAge(session: WebSession): boolean {
 }
 
 /**
- * The session without the moment at which its cookie expires. That moves with every request, so it
- * would make every request a write; and both frameworks work it out again from `maxAge`.
+ * The session without the expiry time of its cookie. That time changes with every request and would
+ * cause a write each time; both frameworks compute it from `maxAge`.
  */
 function withoutExpiry(session: WebSession): WebSession {
   const { expires: _, originalExpires: __, ...cookie } = session.cookie

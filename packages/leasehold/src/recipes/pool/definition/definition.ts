@@ -8,44 +8,41 @@ import {
 } from '../../../port/index.ts'
 import { type Attribute, type Attributes, isAttribute } from './where.ts'
 
-/** One thing to be had: a name, how many shares it can be had in, and what it says of itself. */
+/** One resource of a pool: its name, its number of shares, and its attributes. */
 export interface Resource {
   readonly name: string
-  /** In how many equal shares it can be taken; 1 if not given. Taken as a whole unless asked. */
+  /** The number of equal shares that can be taken separately. Default: 1. */
   readonly shares?: number | undefined
-  /** Anything that requests can ask for, such as `memory: 80` or `model: 'H100'`. */
+  /** Attributes that requests can ask for, such as `memory: 80` or `model: 'H100'`. */
   readonly [attribute: string]: Attribute | undefined
 }
 
-/** What a pool is. Published in the store, so that all processes go by the same. */
+/** The definition of a pool. It is published in the store, so all processes use the same one. */
 export interface PoolDefinition {
-  /** In the order in which they are given out: put first what is asked for least. */
+  /** Resources are handed out in this order. Put the least wanted first. */
   readonly resources: readonly Resource[]
-  /**
-   * Who may take, and how much of the pool each deserves when all want it. Without this anybody may,
-   * each tenant counting the same.
-   */
+  /** The tenants, with their weights. By default, any tenant may take, with equal weight. */
   readonly tenants?: Readonly<Record<string, { readonly weight?: number | undefined }>> | undefined
-  /** After so long what a tenant has used counts half. A day if not given. */
+  /** After this time, past usage counts half. Default: 1 day. */
   readonly halfLife?: Duration | undefined
-  /** How long before a permit is taken from its holder by force it is told. 30 s if not given. */
+  /** How long a holder has between a preemption notice and losing the permit. Default: 30 s. */
   readonly notice?: Duration | undefined
-  /** No permit is held for longer than this, extended or not. No limit if not given. */
+  /** The longest time a permit can be held, extended or not. Default: no limit. */
   readonly maxHold?: Duration | undefined
 }
 
-/** A definition as it is published: whole, checked, and the same text for the same pool. */
+/** A complete, checked definition as published. Equal pools have equal JSON. */
 export interface Definition {
   readonly resources: readonly {
     readonly name: string
     readonly shares: number
     readonly attributes: Attributes
   }[]
-  /** The weight of each tenant, where there is a list of them. */
+  /** The weight of each tenant, if tenants are listed. */
   readonly tenants?: Readonly<Record<string, number>>
   readonly halfLife: number
   readonly notice: number
-  /** 0 for no limit, since a text cannot say infinite. */
+  /** 0 means no limit, because JSON has no Infinity. */
   readonly maxHold: number
 }
 
@@ -55,42 +52,40 @@ const NAME = /^[\w.:@-]{1,100}$/
 const RESOURCES_MAX = 1000
 const SHARES_MAX = 100
 const TENANTS_MAX = 256
-const TEXT_MAX = 60_000
+const JSON_MAX = 60_000
 const HALF_LIFE_MS = 86_400_000
 const NOTICE_MS = 30_000
 
-/** Names that become part of a key: without `/`, so that no two pools can meet. */
+/** Names that become part of a key have no `/`, so that keys of two pools never collide. */
 export function checkName(what: string, name: unknown): asserts name is string {
   if (typeof name === 'string' && NAME.test(name)) return
-  throw invalid(
-    `${what} is ${show(name)}: give a name of letters, digits and . _ : @ -, at most ${NAME_MAX} of them`,
-  )
+  throw invalid(`${what} is ${show(name)}: use 1 to ${NAME_MAX} letters, digits and . _ : @ -`)
 }
 
-/** A name that people give to tenants and kinds of work: any text that is not too long. */
-export function checkLabel(what: string, word: unknown): asserts word is string {
-  if (typeof word === 'string' && word !== '' && word.length <= NAME_MAX) return
-  throw invalid(`${what} is ${show(word)}: give a text of 1 to ${NAME_MAX} characters`)
+/** A label for a tenant or a kind of work: any string of limited length. */
+export function checkLabel(what: string, label: unknown): asserts label is string {
+  if (typeof label === 'string' && label !== '' && label.length <= NAME_MAX) return
+  throw invalid(`${what} is ${show(label)}: give a string of 1 to ${NAME_MAX} characters`)
 }
 
 export function definitionOf(given: PoolDefinition): Definition {
   if (typeof given !== 'object' || given === null || !Array.isArray(given.resources)) {
-    throw invalid(`a pool is defined by { resources: [{ name: 'gpu-0', … }, …] }`)
+    throw invalid(
+      `the definition has no list of resources: give { resources: [{ name: 'gpu-0', … }, …] }`,
+    )
   }
   const { resources } = given
   if (resources.length === 0 || resources.length > RESOURCES_MAX) {
-    throw invalid(
-      `the pool has ${resources.length} resources: it needs at least one and at most ${RESOURCES_MAX}`,
-    )
+    throw invalid(`the pool has ${resources.length} resources: give 1 to ${RESOURCES_MAX}`)
   }
   const names = new Set<string>()
   const checked = resources.map((resource) => checkedResource(resource, names))
   const halfLife = durationOf(given.halfLife, 'halfLife', HALF_LIFE_MS)
   const notice = durationOf(given.notice, 'notice', NOTICE_MS)
   if (halfLife <= 0 || halfLife === Infinity) {
-    throw invalid(`halfLife is ${formatDuration(halfLife)}: it must be more than 0 and finite`)
+    throw invalid(`halfLife is ${formatDuration(halfLife)}: it must be finite and more than 0`)
   }
-  if (notice === Infinity) throw invalid(`notice is infinite: it must be finite`)
+  if (notice === Infinity) throw invalid(`notice is infinite: give a finite duration`)
   const maxHold = durationOf(given.maxHold, 'maxHold', Infinity)
   const definition: Definition = {
     resources: checked,
@@ -100,9 +95,9 @@ export function definitionOf(given: PoolDefinition): Definition {
     maxHold: maxHold === Infinity ? 0 : maxHold,
   }
   const { length } = definitionJson(definition)
-  if (length <= TEXT_MAX) return definition
+  if (length <= JSON_MAX) return definition
   throw invalid(
-    `the pool's definition has ${length} characters: at most ${TEXT_MAX} can be published, so give fewer resources or shorter attributes`,
+    `the pool's definition has ${length} characters, and the limit is ${JSON_MAX}. Use fewer resources or shorter attributes`,
   )
 }
 
@@ -110,10 +105,10 @@ export function definitionJson(definition: Definition): string {
   return JSON.stringify(definition)
 }
 
-/** What was published, or `undefined` where that cannot be read. */
-export function definitionFrom(text: string | undefined): Definition | undefined {
+/** Parses a published definition. Returns `undefined` if it is unreadable. */
+export function definitionFrom(json: string | undefined): Definition | undefined {
   try {
-    const read = JSON.parse(text ?? '') as Definition
+    const read = JSON.parse(json ?? '') as Definition
     return Array.isArray(read?.resources) ? read : undefined
   } catch {
     return undefined
@@ -126,9 +121,9 @@ export function weightOf(definition: Definition, tenant: string): number | undef
 }
 
 /**
- * The keys of a resource, one for each share. The store counts claims, not sizes: with a key for
- * each share it is the store that never lets more be held than there is, whatever anyone believes,
- * several shares are taken in one step, and each has a fencing token of its own.
+ * The keys of a resource, one for each share. The store counts claims, not sizes. With one key per
+ * share, the store itself never lets more be held than exists. Several shares are taken in one
+ * step, and each has its own fencing token.
  */
 export function unitsOf(
   pool: string,
@@ -145,11 +140,11 @@ function checkedResource(resource: Resource, names: Set<string>): Definition['re
   }
   const { name, shares = 1, ...rest } = resource
   checkName("a resource's name", name)
-  if (names.has(name)) throw invalid(`two resources are named ${show(name)}: name each once`)
+  if (names.has(name)) throw invalid(`two resources are named ${show(name)}: names must be unique`)
   names.add(name)
   if (!Number.isInteger(shares) || shares < 1 || shares > SHARES_MAX) {
     throw invalid(
-      `${show(name)} has shares ${show(shares)}: give a whole number from 1 to ${SHARES_MAX}`,
+      `${show(name)} has shares ${show(shares)}: give an integer from 1 to ${SHARES_MAX}`,
     )
   }
   const attributes: Record<string, Attribute> = {}
@@ -158,7 +153,7 @@ function checkedResource(resource: Resource, names: Set<string>): Definition['re
     if (value === undefined) continue
     if (!isAttribute(value)) {
       throw invalid(
-        `${show(name)} has ${attribute} ${show(value)}: an attribute is a text, a number or a boolean`,
+        `${show(name)} has ${attribute} ${show(value)}: an attribute must be a string, a number or a boolean`,
       )
     }
     attributes[attribute] = value
@@ -170,7 +165,7 @@ function checkedTenants(tenants: NonNullable<PoolDefinition['tenants']>): Record
   const names = Object.keys(tenants).sort()
   if (names.length === 0 || names.length > TENANTS_MAX) {
     throw invalid(
-      `the pool has ${names.length} tenants: list at least one and at most ${TENANTS_MAX}, or leave 'tenants' out to admit anybody`,
+      `the pool has ${names.length} tenants: list 1 to ${TENANTS_MAX}, or leave 'tenants' out to admit any tenant`,
     )
   }
   const weights: Record<string, number> = {}
@@ -179,7 +174,7 @@ function checkedTenants(tenants: NonNullable<PoolDefinition['tenants']>): Record
     const weight = tenants[name]?.weight ?? 1
     if (!(weight > 0 && weight <= 1e6)) {
       throw invalid(
-        `tenant ${show(name)} has weight ${show(weight)}: give a number more than 0 and at most 1000000`,
+        `tenant ${show(name)} has weight ${show(weight)}: give a number above 0, at most 1000000`,
       )
     }
     weights[name] = weight
@@ -187,6 +182,6 @@ function checkedTenants(tenants: NonNullable<PoolDefinition['tenants']>): Record
   return weights
 }
 
-function durationOf(value: Duration | undefined, name: string, otherwise: number): number {
-  return value === undefined ? otherwise : milliseconds(value, name)
+function durationOf(value: Duration | undefined, name: string, fallback: number): number {
+  return value === undefined ? fallback : milliseconds(value, name)
 }

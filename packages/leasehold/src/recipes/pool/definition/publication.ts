@@ -10,9 +10,9 @@ import {
 } from './definition.ts'
 
 /**
- * What a pool is, agreed upon by all processes: a text in the store, under a lease that nobody keeps
- * and that does not end. The first definition is published; another that differs is refused, since
- * it is more often a mistake than a need; and replaced it is by an explicit call only.
+ * The definition that all processes agree on: a value in the store, under a lease that does not
+ * end. The first definition is published. A different one is refused, because it is usually a
+ * mistake; only `redefine()` replaces it.
  */
 export class Publication {
   readonly #client: Client
@@ -28,15 +28,15 @@ export class Publication {
     this.#key = key
   }
 
-  /** What is published, as far as is known here. */
+  /** The published definition, as far as this process knows. */
   get known(): Definition | undefined {
     return this.#known
   }
 
-  /** The definition that this process brings: a second one must be the same. */
+  /** The definition that this process uses. A second one must be equal. */
   want(definition: Definition): void {
     if (this.#wanted === undefined) this.#published = undefined
-    else if (definitionJson(this.#wanted) !== definitionJson(definition)) throw this.#otherwise()
+    else if (definitionJson(this.#wanted) !== definitionJson(definition)) throw this.#conflict()
     this.#wanted = definition
   }
 
@@ -44,7 +44,7 @@ export class Publication {
     this.#known = definitionFrom(view.holders(this.#key)[0]?.value) ?? this.#known
   }
 
-  /** Sees to it that there is a definition, and that it is the one that this process brought. */
+  /** Resolves when a definition is published and equals the one of this process. */
   ready(): Promise<void> {
     this.#published ??= this.#publish().catch((error) => {
       this.#published = undefined
@@ -58,12 +58,12 @@ export class Publication {
     const { store, holder } = this.#client
     const claims = [{ key: this.#key, value: definitionJson(next) }]
     const granted = await store.grant({ holder, ttl: Infinity, claims })
-    // It stands behind the old ones, and takes effect in the step that removes the last of these.
+    // It waits behind the old ones, and takes effect when the last of them is removed.
     const { claims: all } = await store.read({ key: this.#key })
     for (const { token, lease } of all) {
       if (granted.outcome === 'busy' || token >= granted.token) continue
       try {
-        await store.revoke({ target: { lease }, by: holder, why: 'the pool was defined anew' })
+        await store.revoke({ target: { lease }, by: holder, why: 'the pool was redefined' })
       } catch (error) {
         if (!isGone(error)) throw error
       }
@@ -77,7 +77,7 @@ export class Publication {
     if (this.#wanted === undefined) {
       if (this.#known !== undefined) return
       throw invalid(
-        `pool ${show(this.#pool)} is not defined: give its resources once, as in leasehold.pool(${show(this.#pool)}, { resources: [{ name: 'gpu-0' }] })`,
+        `pool ${show(this.#pool)} is not defined. Define its resources once, as in leasehold.pool(${show(this.#pool)}, { resources: [{ name: 'gpu-0' }] })`,
       )
     }
     const { store, holder } = this.#client
@@ -85,14 +85,14 @@ export class Publication {
     const claims = [{ key: this.#key, value }]
     const granted = await store.grant({ holder, ttl: Infinity, claims, ifFree: true })
     if (granted.outcome === 'busy' && granted.ahead[0]?.first.value !== value) {
-      throw this.#otherwise()
+      throw this.#conflict()
     }
     this.#known = this.#wanted
   }
 
-  #otherwise(): LeaseholdError {
+  #conflict(): LeaseholdError {
     return invalid(
-      `pool ${show(this.#pool)} is already defined otherwise: leave the definition out to use what is published, or replace it for all with redefine()`,
+      `pool ${show(this.#pool)} already has a different definition. Leave the definition out to use that one, or replace it for all processes with redefine()`,
     )
   }
 }

@@ -1,11 +1,11 @@
 import { invalid, show } from '../../../port/index.ts'
 
-/** What a resource can say of itself: `memory: 80`, `model: 'H100'`. */
+/** The value of an attribute, as in `memory: 80` or `model: 'H100'`. */
 export type Attribute = string | number | boolean
 
 export type Attributes = Readonly<Record<string, Attribute>>
 
-/** What a request can ask of one attribute. All that is given must be so. */
+/** Conditions on one attribute. All that are given must hold. */
 export interface Demand {
   readonly is?: Attribute | undefined
   readonly not?: Attribute | undefined
@@ -16,10 +16,10 @@ export interface Demand {
   readonly oneOf?: readonly Attribute[] | undefined
 }
 
-/** `{ memory: { atLeast: 40 }, model: 'H100' }`, or the same as a text: `memory >= 40, model = H100`. */
+/** `{ memory: { atLeast: 40 }, model: 'H100' }`, or as a string: `memory >= 40, model = H100`. */
 export type Where = string | Readonly<Record<string, Attribute | Demand>>
 
-/** One condition, as it stands in the store. A resource without the attribute fails all but `!=`. */
+/** One condition as stored. A resource without the attribute fails all but `!=`. */
 export interface Condition {
   readonly attribute: string
   readonly is: Comparison
@@ -43,9 +43,9 @@ const FORM = /^([\w.-]+)\s*(>=|<=|!=|==?|>|<)\s*(?:'([^']*)'|"([^"]*)"|([\w.:+-]
 
 export function conditionsOf(where: Where | undefined): readonly Condition[] {
   if (where === undefined) return []
-  const conditions = typeof where === 'string' ? fromText(where) : fromObject(where)
+  const conditions = typeof where === 'string' ? fromString(where) : fromObject(where)
   if (conditions.length <= CONDITIONS_MAX) return conditions
-  throw invalid(`where has ${conditions.length} conditions: at most ${CONDITIONS_MAX} are allowed`)
+  throw invalid(`where has ${conditions.length} conditions, and the limit is ${CONDITIONS_MAX}`)
 }
 
 export function meets(attributes: Attributes, conditions: readonly Condition[]): boolean {
@@ -67,8 +67,8 @@ function meetsOne(has: Attribute | undefined, { is, to }: Condition): boolean {
   return is === '>' ? has > to : has < to
 }
 
-function fromText(text: string): Condition[] {
-  return text.split(/\s*(?:,|&&|\band\b)\s*/).map((part) => {
+function fromString(where: string): Condition[] {
+  return where.split(/\s*(?:,|&&|\band\b)\s*/).map((part) => {
     const found = FORM.exec(part.trim())
     if (found === null) {
       throw invalid(
@@ -77,12 +77,12 @@ function fromText(text: string): Condition[] {
     }
     const [, attribute, sign, single, double, bare] = found
     const is = (sign === '==' ? '=' : sign) as Comparison
-    const to = single ?? double ?? plain(bare!)
+    const to = single ?? double ?? literal(bare!)
     return checked({ attribute: attribute!, is, to }, part)
   })
 }
 
-function plain(word: string): Attribute {
+function literal(word: string): Attribute {
   if (word === 'true' || word === 'false') return word === 'true'
   const number = Number(word)
   return Number.isFinite(number) ? number : word
@@ -91,7 +91,7 @@ function plain(word: string): Attribute {
 function fromObject(where: Exclude<Where, string>): Condition[] {
   if (typeof where !== 'object' || where === null) {
     throw invalid(
-      `where is ${show(where)}: give a text such as 'memory >= 40' or an object such as { memory: { atLeast: 40 } }`,
+      `where is ${show(where)}: give a string such as 'memory >= 40' or an object such as { memory: { atLeast: 40 } }`,
     )
   }
   return Object.entries(where).flatMap(([attribute, demand]) => {
@@ -115,11 +115,11 @@ function checked(condition: Condition, what: string): Condition {
   const { is, to } = condition
   if (is === 'in') {
     if (Array.isArray(to) && to.every(isAttribute)) return condition
-    throw invalid(`where.${what} is ${show(to)}: give an array of texts, numbers or booleans`)
+    throw invalid(`where.${what} is ${show(to)}: give an array of strings, numbers or booleans`)
   }
   if (is === '=' || is === '!=') {
     if (isAttribute(to)) return condition
-    throw invalid(`where.${what} is ${show(to)}: give a text, a number or a boolean`)
+    throw invalid(`where.${what} is ${show(to)}: give a string, a number or a boolean`)
   }
   if (typeof to === 'number' && !Number.isNaN(to)) return condition
   throw invalid(`where ${show(what)} compares with ${show(to)}: ${is} needs a number`)

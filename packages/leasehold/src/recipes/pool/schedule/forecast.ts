@@ -12,22 +12,22 @@ import {
 } from '../usage/usage.ts'
 import { costOf, type Occupant, type PoolState, schedule, type Waiter } from './schedule.ts'
 
-/** With so many observations of a kind, they are believed. */
+/** With this many observations, the hold times of a kind are trusted. */
 const OBSERVATIONS_MIN = 3
-/** How many are foretold: the further ahead, the less it is worth. */
+/** How many waiters get a forecast. The further ahead, the less reliable it is. */
 const FORECASTS_MAX = 200
 
 export interface Forecast {
-  /** How many milliseconds it will probably wait from now. */
+  /** The probable wait from now, in milliseconds. */
   readonly wait: number
   /**
-   * What that rests on: `observed` where it was seen how long each kind of work before it is held;
-   * `booked` where for some of it there is only what its owner booked, which is mostly too long.
+   * `observed`: based on how long each kind of work ahead was held before. `booked`: for some of it
+   * only the booked time is known, which is usually too long.
    */
   readonly basis: 'observed' | 'booked'
 }
 
-/** How long work of this kind is usually held, where that is known. */
+/** How long work of this kind is usually held, if known. */
 export function expectedHold(records: readonly UsageRecord[], kind: string): number | undefined {
   const expected = expectation(holdTimes(records, kind))
   return expected !== undefined && expected.seen >= OBSERVATIONS_MIN ? expected.rest : undefined
@@ -40,11 +40,11 @@ interface WithKind {
 type Running = Held & Occupant & WithKind & { readonly ends: Time }
 
 /**
- * How long each waiter will probably wait: the pool is played forward, everyone being served by the
- * same decision as in earnest and holding for as long as their kind usually does.
+ * How long each waiter will probably wait. It simulates the pool: the real schedule serves
+ * everyone, and each permit is held as long as its kind usually is.
  *
- * It is as good as the past is like the future: nobody new comes in it, nobody gives up, and all
- * hold for the mean of their kind. Those who come later and have used less will make it longer.
+ * It assumes that nobody joins or gives up, and that all work takes its kind's mean time. Later
+ * requests of tenants with less usage make the wait longer.
  */
 export function forecast<W extends Waiter & WithKind, O extends Occupant & Held & WithKind>(
   state: PoolState<W, O> & { readonly records: readonly UsageRecord[] },
@@ -89,7 +89,7 @@ export function forecast<W extends Waiter & WithKind, O extends Occupant & Held 
   return found
 }
 
-/** What all processes together have seen of a kind. */
+/** The hold times of a kind, from the records of all processes. */
 function holdTimes(records: readonly UsageRecord[], kind: string): HoldTimes | undefined {
   let times: HoldTimes | undefined
   for (const { kinds } of records) {

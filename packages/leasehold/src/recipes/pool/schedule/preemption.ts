@@ -11,7 +11,7 @@ import {
   type Waiter,
 } from './schedule.ts'
 
-/** A permit, as far as it matters whether it can be asked back. */
+/** The fields of a permit that preemption depends on. */
 export interface Preemptible extends Occupant {
   readonly priority: number
   readonly preemptible: boolean
@@ -19,14 +19,14 @@ export interface Preemptible extends Occupant {
 }
 
 /**
- * Which permits are to be asked back for which waiters: a pure function, like `turn`.
+ * Which permits to preempt for which waiters: a pure function, like `schedule`.
  *
- * Asked back are only permits that were taken as `preemptible`, for a request of higher priority; of
- * these the ones of the lowest priority first, and then the youngest, which lose the least work.
- * Another tenant's permit is asked back only while that tenant is left with its guaranteed share:
- * a tenant cannot gain by giving all its requests a high priority. Where all that may be asked back
- * would not be enough, nothing is. What is returned is for the one who asked, also where others are
- * before it in line: without its asking there would be nothing to have.
+ * Only permits taken as `preemptible` are preempted, and only for a request of higher priority. The
+ * lowest priority goes first, then the youngest permit, which loses the least work. Another
+ * tenant's permit is preempted only if that tenant keeps its guaranteed share: a tenant cannot gain
+ * by giving all its requests a high priority. If all candidates together are not enough, none is
+ * preempted. What is returned is for the waiter that asked, even if others are ahead of it in the
+ * queue.
  */
 export function preemptions<W extends Waiter, P extends Preemptible>(
   state: PoolState<W, P>,
@@ -61,7 +61,7 @@ export function preemptions<W extends Waiter, P extends Preemptible>(
   return asked
 }
 
-/** Who has been given notice for one waiter is not given notice for another. */
+/** A permit that got notice for one waiter is not preempted for another. */
 function isForAnother({ preempted = [], waiters }: PoolState, permit: Preemptible, waiter: Waiter) {
   const before = preempted.find((it) => it.permit === permit.token)
   if (before === undefined || before.waiter === waiter.token) return false
@@ -72,7 +72,7 @@ function isAsked<P extends Preemptible>(asked: ReadonlyMap<Token, readonly P[]>,
   return [...asked.values()].some((victims) => victims.includes(permit))
 }
 
-/** Those without which it would not be enough. */
+/** The fewest permits that are still enough. */
 function fewest<P extends Preemptible>(
   state: PoolState,
   decision: Decision,
@@ -86,7 +86,7 @@ function fewest<P extends Preemptible>(
   return needed
 }
 
-/** Whether the waiter could be served from what is kept for it and what these would return. */
+/** Whether its reserved units and what these permits return are enough for the waiter. */
 function isEnough(
   { pool, definition }: PoolState,
   { waiter, keeps }: Decision,

@@ -3,45 +3,45 @@ import { type Definition, unitsOf, weightOf } from '../definition/definition.ts'
 import { type Condition, meets } from '../definition/where.ts'
 import { charge } from '../usage/usage.ts'
 
-/** What a waiter asks for: `count` resources, whole or so many `shares` of each. */
+/** What a waiter asks for: `count` whole resources, or `shares` shares of each. */
 export interface Need {
   readonly tenant: string
-  /** Among the waiters of one tenant the highest is served first. */
+  /** Of the waiters of one tenant, the highest priority is served first. */
   readonly priority: number
   readonly count: number
   readonly shares?: number | undefined
   readonly where: readonly Condition[]
-  /** For how long it will be held, as far as its owner knows, in milliseconds. */
+  /** How long it will be held, as far as its owner knows, in milliseconds. */
   readonly booked: number
 }
 
-/** A place in line. */
+/** A claim in the queue. */
 export interface Waiter extends Need {
   readonly token: Token
 }
 
-/** What is held under one token. */
+/** A permit: what is held under one token. */
 export interface Occupant {
   readonly token: Token
   readonly tenant: string
   readonly keys: readonly Key[]
-  /** The place in line that this permit was given for: who stood there waits no more. */
+  /** The queue claim that this permit was given for. That waiter is served. */
   readonly waiter?: Token | undefined
 }
 
-/** All that the decision rests on; the same for everyone who sees the same. */
+/** Everything that the decision depends on. Processes that see the same state decide the same. */
 export interface PoolState<W extends Waiter = Waiter, O extends Occupant = Occupant> {
   readonly pool: string
   readonly definition: Definition
   readonly waiters: readonly W[]
   readonly occupants: readonly O[]
-  /** What each tenant has used, and has booked with what it holds: see `usage.ts`. */
+  /** What each tenant has used and booked: see `usage.ts`. */
   readonly usage: ReadonlyMap<string, number>
-  /** Permits that were asked back: what they return is for those who asked. */
+  /** Permits with a preemption notice. What they return is for the waiter that asked. */
   readonly preempted?: readonly PreemptedPermit[] | undefined
 }
 
-/** That a permit is asked back for somebody in line. */
+/** A permit that is being preempted for a waiter. */
 export interface PreemptedPermit {
   readonly permit: Token
   readonly waiter: Token
@@ -50,36 +50,36 @@ export interface PreemptedPermit {
 
 export interface Decision<W extends Waiter = Waiter> {
   readonly waiter: W
-  /** What it may take now; `undefined` where it must wait. */
+  /** What it may take now; `undefined` if it must wait. */
   readonly units: readonly Key[] | undefined
-  /** What is free and kept for it until there is enough. */
+  /** Free units that are reserved for it until there are enough. */
   readonly keeps: readonly Key[]
 }
 
 /**
- * Whose turn it is: the waiters in the order in which they will be served, for as long as anything
- * is free, each with what it may take now. A pure function of the line and of what is held, without a clock, so that all who look
- * at the same state come to the same answer and exactly one of them takes each resource.
+ * The schedule: the waiters in the order in which they are served, each with what it may take now.
+ * It ends when nothing is free any more. It is a pure function without a clock, so all processes
+ * that see the same state get the same result, and exactly one of them takes each resource.
  *
- * **The order.** Again and again the tenant is chosen that is furthest behind, and of its waiters the
- * one with the highest priority, and of these the first in line. A tenant comes first while it holds
- * less than its guaranteed share (its weight's part of the pool among the tenants that hold or
- * want something now), whatever it used before; then, and among those, the one with the
- * least usage for its weight. So history decides who is next but does not keep a tenant from its
- * guaranteed share, and priorities decide within a tenant and never between two. The exception is a
- * request larger than its tenant's share: see `comesFirst`.
+ * **Order.** Repeatedly choose the tenant that is furthest behind. Of its waiters, choose the
+ * highest priority, then the oldest. A tenant that holds less than its guaranteed share comes
+ * first, whatever it used before. The guaranteed share is its weight's part of the pool, among the
+ * tenants that hold or want something now. Otherwise the tenant with the least usage per weight
+ * comes first. So history decides who is next, but never keeps a tenant from its guaranteed share.
+ * Priorities decide within a tenant, never between tenants. For a request larger than its tenant's
+ * share, see `comesFirst`.
  *
- * **No overtaking where it would hurt.** A waiter that cannot be served yet keeps what is free and
- * suits it, up to what it needs; those behind it may take only what is left. So a stream of small
- * requests cannot starve a large one. The price is that resources stand idle while a large request
- * gathers its own: it is paid because nothing tells for sure when the others will return theirs.
+ * **No starvation.** A waiter that cannot be served yet reserves suitable free units, up to what it
+ * needs. Later waiters may take only the rest. So a stream of small requests cannot starve a large
+ * one. The price is that some resources are idle while a large request collects its own, because
+ * nobody knows when the others will be returned.
  *
- * Waiters that nothing in the pool could ever serve are left out, as are unknown tenants.
+ * Unknown tenants, and waiters that the pool can never serve, are left out.
  */
 export function schedule<W extends Waiter>(state: PoolState<W>): Decision<W>[] {
   const free = freeUnits(state)
   const decisions: Decision<W>[] = []
-  // Where nothing is left the others wait, in whatever order.
+  // If nothing is left, the order of the others does not matter.
   const isOver = () => free.every(({ units }) => units.length === 0)
   if (isOver()) return decisions
   for (const decision of decide(state, free)) {
@@ -89,7 +89,7 @@ export function schedule<W extends Waiter>(state: PoolState<W>): Decision<W>[] {
   return decisions
 }
 
-/** The same for all who wait, also those who can take nothing now. */
+/** The schedule of all waiters, including those that cannot take anything now. */
 export function scheduleAll<W extends Waiter>(state: PoolState<W>): Decision<W>[] {
   return [...decide(state, freeUnits(state))]
 }
@@ -104,14 +104,14 @@ function* decide<W extends Waiter>(
     const waiter = next.queue[next.served++]!
     const units = take(free, waiter)
     yield { waiter, units, keeps: units === undefined ? keep(free, waiter) : [] }
-    // Counted whether it is served or not: it is what this tenant will be given next.
+    // Counted whether it is served or not: this is what the tenant gets next.
     const cost = costOf(definition, waiter)
     next.held += cost
     next.usage += charge(cost, waiter.booked, definition.halfLife)
   }
 }
 
-/** The part of the pool that each tenant with something in hand or in line is guaranteed. */
+/** The part of the pool that is guaranteed to each tenant that holds or wants something. */
 export function guaranteedShares(state: PoolState): Map<string, number> {
   const active = new Set(state.occupants.map(({ tenant }) => tenant))
   for (const { tenant } of unservedWaiters(state)) active.add(tenant)
@@ -123,7 +123,7 @@ export function guaranteedShares(state: PoolState): Map<string, number> {
   return new Map(weights.map(([tenant, weight]) => [tenant, sum > 0 ? (length * weight) / sum : 0]))
 }
 
-/** How many resources each tenant holds, shares as parts. */
+/** How many resources each tenant holds; shares count as fractions. */
 export function holdings({ pool, definition, occupants }: PoolState): Map<string, number> {
   const parts = new Map<Key, number>()
   for (const resource of definition.resources) {
@@ -137,14 +137,14 @@ export function holdings({ pool, definition, occupants }: PoolState): Map<string
   return held
 }
 
-/** How many resources this is; for shares of different resources, of the first that suit. */
+/** How many resources a request needs. For shares, by the first resource that suits. */
 export function costOf(definition: Definition, need: Need): number {
   if (need.shares === undefined) return need.count
   const suiting = definition.resources.find((resource) => suits(resource, need))
   return (need.count * need.shares) / (suiting?.shares ?? 1)
 }
 
-/** How many resources of the pool could serve this need, were they free. */
+/** How many resources of the pool could serve this request if they were free. */
 export function countSuitable(definition: Definition, need: Need): number {
   if (need.shares === undefined && need.where.length === 0) return definition.resources.length
   return definition.resources.filter((resource) => suits(resource, need)).length
@@ -154,7 +154,7 @@ export function suits(resource: Definition['resources'][number], need: Need): bo
   return (need.shares ?? 1) <= resource.shares && meets(resource.attributes, need.where)
 }
 
-/** What is free of one resource, and for whom, where it is not for everybody. */
+/** The free units of one resource, and for which waiter a unit is reserved, if any. */
 interface Free {
   readonly resource: Definition['resources'][number]
   readonly reserved: ReadonlyMap<Key, Token>
@@ -183,18 +183,18 @@ function sharesNeeded(free: Free, need: Need): number {
   return need.shares ?? free.resource.shares
 }
 
-/** Takes what the waiter needs from what is free, or nothing. */
+/** Takes what the waiter needs from the free units, or nothing. */
 function take(free: readonly Free[], waiter: Waiter): readonly Key[] | undefined {
   const enough = free.filter(
     (it) => suits(it.resource, waiter) && unitsFor(it, waiter).length >= sharesNeeded(it, waiter),
   )
   if (enough.length < waiter.count) return undefined
-  // Shares are taken where the least is left, so that whole resources stay whole.
+  // Take shares from the fullest resource, so that whole resources stay whole.
   if (waiter.shares !== undefined) enough.sort((a, b) => a.units.length - b.units.length)
   return enough.slice(0, waiter.count).flatMap((it) => remove(it, waiter))
 }
 
-/** Puts aside what suits the waiter, where the least is missing. */
+/** Reserves suitable units, from the resources that miss the least. */
 function keep(free: readonly Free[], waiter: Waiter): readonly Key[] {
   const missing = (it: Free) => sharesNeeded(it, waiter) - unitsFor(it, waiter).length
   const some = free.filter((it) => suits(it.resource, waiter) && unitsFor(it, waiter).length > 0)
@@ -289,9 +289,9 @@ function nextOf<W>({ queue, served }: Tenant<W>): W {
 }
 
 /**
- * Whether what it asks for next lies within its guaranteed share. What is larger than that share
- * would never lie within, and would be behind others' small ones for ever: it comes first too when
- * its tenant has used the least of all for its weight.
+ * Whether the tenant's next request lies within its guaranteed share. A request larger than the
+ * share would never qualify and could wait forever. So it comes first too when its tenant has the
+ * least usage per weight.
  */
 function comesFirst<W extends Waiter>(tenant: Tenant<W>, least: number): boolean {
   const cost = costOf(tenant.definition, nextOf(tenant))

@@ -1,9 +1,9 @@
 import type { HoldTimes } from './usage.ts'
 
-/** Two buckets for each doubling of the time, from one second to two months. */
+/** Two buckets per doubling of the time, from one second to two months. */
 const BUCKETS_PER_DOUBLING = 2
 const BUCKET_MAX = 45
-/** With so many observations the old ones are halved, so that a change of habit shows. */
+/** Above this number of observations all counts are halved, so that a change of habit shows. */
 const WEIGHT_MAX = 100
 
 function bucketOf(ms: number): number {
@@ -11,12 +11,12 @@ function bucketOf(ms: number): number {
   return Math.min(Math.max(bucket, 0), BUCKET_MAX)
 }
 
-/** A time that stands for all in the bucket: its geometric middle. */
+/** The time that represents a bucket: its geometric mean. */
 function middleOf(bucket: number): number {
   return 1000 * 2 ** ((bucket - 0.5) / BUCKETS_PER_DOUBLING)
 }
 
-/** All that was observed together. */
+/** The sum of both. */
 export function added(a: HoldTimes | undefined, b: HoldTimes): HoldTimes {
   const counts: Record<number, number> = { ...a }
   for (const [bucket, count] of Object.entries(b)) {
@@ -32,17 +32,14 @@ export function observed(times: HoldTimes | undefined, ms: number): HoldTimes {
   return added(times, { [bucketOf(ms)]: 1 })
 }
 
-/** How much longer, in milliseconds, what has been held for `held` will probably be held. */
+/** How many more milliseconds something that was held for `held` will probably be held. */
 export interface Expectation {
   readonly rest: number
-  /** On how many observations that rests. */
+  /** The number of observations behind it. */
   readonly seen: number
 }
 
-/**
- * The mean of those that were held for longer than that. What has outlived all that were ever
- * seen is expected to take half as long again as it has.
- */
+/** The mean over all observations longer than `held`, or half of `held` if there is none. */
 export function expectation(times: HoldTimes | undefined, held = 0): Expectation | undefined {
   if (times === undefined) return undefined
   let [count, sum, seen] = [0, 0, 0]

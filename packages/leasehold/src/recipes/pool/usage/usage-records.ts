@@ -20,11 +20,11 @@ import {
   usageRecordFrom,
 } from './usage.ts'
 
-/** A record is kept for so many half-lives after it was last written: then it counts for nothing. */
+/** A record expires this many half-lives after its last write. By then it counts for nothing. */
 const HALF_LIVES_KEPT = 10
-/** With more records than this, those without an open permit are put together. */
+/** Above this number, records without an open permit are merged. */
 const RECORDS_KEPT = 8
-/** With more records than this, the oldest are put together even if a permit in them is open. */
+/** Above this number, the oldest records are merged even if they have an open permit. */
 const RECORDS_MAX = 64
 const ACCOUNTS_MAX = 256
 const KINDS_MAX = 64
@@ -36,29 +36,29 @@ interface Written {
 }
 
 /**
- * Writes the record of one process: what its permits used, which are open, and how long each kind of
- * work was held. It lies in the store under a lease of its own that nobody keeps: it outlives the
- * process and vanishes when what it says has decayed to nothing. A process that begins a record takes
- * over those that are too many, and ends their leases: however many processes come and go, a pool
- * has at most `RECORDS_MAX` records, and about `RECORDS_KEPT` once their permits were returned.
+ * Writes the usage record of one process: what its permits used, which are open, and how long each
+ * kind of work was held. The record has its own lease that nobody renews, so it outlives the
+ * process and expires when its content has decayed. A process that starts a record merges surplus
+ * records into its own and ends their leases. So a pool has at most `RECORDS_MAX` records, and
+ * about `RECORDS_KEPT` once all permits are returned.
  *
- * **Promised.** What was returned is entered before the resource is free, so that whoever decides
- * next counts it. Entries wait for each other and travel together.
+ * **Promised.** Usage is written before the resource is free, so the next decision counts it.
+ * Writes run one at a time, and changes during a write share the next one.
  *
- * **Not promised.** The records serve fairness only, never safety. Where the store does not answer,
- * entries stay here until the next one. A process that dies leaves its permits charged as booked,
- * until its record is taken over; one that dies while it takes over a record takes its entries with it.
+ * **Not promised.** Records serve fairness only, never safety. If the store does not answer,
+ * changes wait for the next write. A process that dies leaves its permits charged as booked until
+ * its record is merged. A process that dies while merging a record loses that record's content.
  */
 export class UsageRecords {
   readonly #client: Client
   readonly #key: Key
   readonly #open = new Map<Token, OpenPermit>()
-  /** What stands in the store, and what is to be added to it. */
+  /** What the store has, and what is to be added to it. */
   #record: UsageRecord = EMPTY_RECORD
-  #more: UsageRecord = EMPTY_RECORD
+  #unwritten: UsageRecord = EMPTY_RECORD
   #written: Written | undefined = undefined
   #writing: Promise<void> | undefined = undefined
-  #waiting: Promise<void> | undefined = undefined
+  #nextWrite: Promise<void> | undefined = undefined
   #halfLife = 1
 
   constructor(client: Client, key: Key) {
@@ -73,7 +73,7 @@ export class UsageRecords {
     void this.#write()
   }
 
-  /** Booked for longer than at first. */
+  /** The booking was extended. */
   extended(token: Token, booked: number): void {
     const permit = this.#open.get(token)
     if (permit === undefined) return
@@ -81,10 +81,7 @@ export class UsageRecords {
     void this.#write()
   }
 
-  /**
-   * Fulfilled when it is written, or could not be: never rejected. With a kind, how long it was held
-   * is remembered for it.
-   */
+  /** Resolves when the write succeeded or failed. `kind` gets the time it was held. */
   closed(
     permit: OpenPermit,
     kind: string | undefined,
@@ -93,9 +90,9 @@ export class UsageRecords {
   ): Promise<void> {
     this.#halfLife = halfLife
     this.#open.delete(permit.token)
-    const { accounts, kinds } = this.#more
+    const { accounts, kinds } = this.#unwritten
     const used: Account = { used: charge(permit.cost, held, halfLife), at: permit.since + held }
-    this.#more = {
+    this.#unwritten = {
       open: [],
       accounts: { ...accounts, [permit.tenant]: addTo(accounts[permit.tenant], used, halfLife) },
       kinds: kind === undefined ? kinds : { ...kinds, [kind]: observed(kinds[kind], held) },
@@ -103,7 +100,7 @@ export class UsageRecords {
     return this.#write()
   }
 
-  /** One write at a time; all that is entered during one goes into the next. */
+  /** One write at a time. Changes during a write go into the next one. */
   #write(): Promise<void> {
     if (this.#writing === undefined) {
       this.#writing = this.#writeNow().finally(() => {
@@ -111,32 +108,32 @@ export class UsageRecords {
       })
       return this.#writing
     }
-    this.#waiting ??= this.#writing.then(() => {
-      this.#waiting = undefined
+    this.#nextWrite ??= this.#writing.then(() => {
+      this.#nextWrite = undefined
       return this.#write()
     })
-    return this.#waiting
+    return this.#nextWrite
   }
 
   async #writeNow(): Promise<void> {
-    const more = this.#more
-    this.#more = EMPTY_RECORD
+    const unwritten = this.#unwritten
+    this.#unwritten = EMPTY_RECORD
     try {
-      const record = this.#sum(this.#record, more)
+      const record = this.#sum(this.#record, unwritten)
       if (await this.#update(record)) {
         this.#record = record
         return
       }
-      await this.#begin(this.#sum(EMPTY_RECORD, more))
+      await this.#begin(this.#sum(EMPTY_RECORD, unwritten))
     } catch (error) {
-      // It is entered with what comes next.
-      this.#more = this.#sum(more, this.#more)
-      return this.#warn(`the records could not be written: ${error}`, error)
+      // The next write includes it.
+      this.#unwritten = this.#sum(unwritten, this.#unwritten)
+      return this.#warn(`the usage record could not be written: ${error}`, error)
     }
     try {
-      await this.#takeOver()
+      await this.#mergeSurplus()
     } catch (error) {
-      this.#warn(`old records could not be put together: ${error}`, error)
+      this.#warn(`old usage records could not be merged: ${error}`, error)
     }
   }
 
@@ -151,13 +148,13 @@ export class UsageRecords {
     })
   }
 
-  /** False where there is no record to update: there was none, or another process has taken it over. */
+  /** Returns false if there is no record: none was written, or another process merged it. */
   async #update(record: UsageRecord): Promise<boolean> {
     if (this.#written === undefined) return false
     const { store } = this.#client
     const { lease, token } = this.#written
     try {
-      await store.update({ lease, key: this.#key, token, value: this.#text(record) })
+      await store.update({ lease, key: this.#key, token, value: this.#json(record) })
       await store.renew([lease])
       return true
     } catch (error) {
@@ -173,31 +170,31 @@ export class UsageRecords {
     const granted = await store.grant({
       holder: this.#client.holder,
       ttl: Math.ceil(Math.min(Math.max(this.#halfLife * HALF_LIVES_KEPT, min), max)),
-      claims: [{ key: this.#key, mode: 'shared', value: this.#text(record) }],
+      claims: [{ key: this.#key, mode: 'shared', value: this.#json(record) }],
     })
     if (granted.outcome === 'busy') return
     this.#written = granted
     this.#record = record
   }
 
-  #text(record: UsageRecord): string {
+  #json(record: UsageRecord): string {
     return JSON.stringify({ ...record, open: [...this.#open.values()] })
   }
 
-  /** Ending a lease succeeds for one process only: so the entries of a book are taken over once. */
-  async #takeOver(): Promise<void> {
+  /** Only one process succeeds in ending a lease, so each record is merged once. */
+  async #mergeSurplus(): Promise<void> {
     const { store, holder } = this.#client
     const { claims, count } = await store.read({ key: this.#key, limit: 2 * RECORDS_MAX })
-    const why = 'the records of the pool are put together'
-    for (const { lease, value } of tooMany(claims, count, this.#written?.token)) {
+    const why = 'usage records of the pool are merged'
+    for (const { lease, value } of surplusRecords(claims, count, this.#written?.token)) {
       try {
         await store.revoke({ target: { lease }, by: holder, why })
       } catch (error) {
         if (isGone(error)) continue
         throw error
       }
-      // Permits that are open there are entered anew by their own process, if it lives.
-      this.#more = this.#sum(this.#more, usageRecordFrom(value))
+      // The process that holds an open permit writes it again, if it is alive.
+      this.#unwritten = this.#sum(this.#unwritten, usageRecordFrom(value))
       void this.#write()
     }
   }
@@ -213,7 +210,7 @@ export class UsageRecords {
       delete kinds[kind]
       kinds[kind] = sum
     }
-    // Those that were seen longest ago stand first.
+    // The kinds that were seen longest ago come first.
     const kept = Object.entries(kinds).slice(-KINDS_MAX)
     return {
       accounts: largest(accounts, this.#halfLife),
@@ -223,13 +220,13 @@ export class UsageRecords {
   }
 }
 
-/** The records to take over, the oldest first. */
-function tooMany(claims: readonly Claim[], count: number, own: Token | undefined): Claim[] {
+/** The records to merge, oldest first. */
+function surplusRecords(claims: readonly Claim[], count: number, own: Token | undefined): Claim[] {
   const others = claims.filter(({ token }) => token !== own)
   const idle = others.filter(({ value }) => usageRecordFrom(value).open.length === 0)
-  const put = idle.slice(0, Math.max(0, count - RECORDS_KEPT))
+  const merged = idle.slice(0, Math.max(0, count - RECORDS_KEPT))
   const busy = others.filter((claim) => !idle.includes(claim))
-  return [...put, ...busy.slice(0, Math.max(0, count - put.length - RECORDS_MAX))]
+  return [...merged, ...busy.slice(0, Math.max(0, count - merged.length - RECORDS_MAX))]
 }
 
 function largest(accounts: Record<string, Account>, halfLife: number): Record<string, Account> {

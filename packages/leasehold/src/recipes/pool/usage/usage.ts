@@ -1,13 +1,13 @@
 import type { Time, Token } from '../../../port/index.ts'
 import { objectIn } from '../../json.ts'
 
-/** What a tenant had used at a time: resources times milliseconds, of which older ones count less. */
+/** What a tenant had used at time `at`: resources times milliseconds; older use counts less. */
 export interface Account {
   readonly used: number
   readonly at: Time
 }
 
-/** A permit that was taken and has not been entered as returned. */
+/** A permit that was taken and is not yet recorded as returned. */
 export interface OpenPermit {
   readonly token: Token
   readonly tenant: string
@@ -17,36 +17,32 @@ export interface OpenPermit {
 }
 
 /**
- * What one process has entered of its own permits. All records together are the pool's memory: each
- * is written by one process only, so that no two writers can undo each other's entries, and they
- * are added up by whoever reads.
+ * The usage that one process has recorded for its permits. Each process writes only its own record,
+ * so no writer can undo another's entries. Readers add all records up.
  */
 export interface UsageRecord {
   readonly accounts: Readonly<Record<string, Account>>
   readonly open: readonly OpenPermit[]
-  /** How long work of each kind was held: see `hold-times.ts`. */
+  /** How long each kind of work was held: see `hold-times.ts`. */
   readonly kinds: Readonly<Record<string, HoldTimes>>
 }
 
-/** How often something was held for about so long: the bucket's number, and how often. */
+/** Counts of hold times: bucket number to number of observations. */
 export type HoldTimes = Readonly<Record<number, number>>
 
 export const EMPTY_RECORD: UsageRecord = { accounts: {}, open: [], kinds: {} }
 
-/** Reads a record; one that cannot be read is empty. */
+/** Parses a record. An unreadable record counts as empty. */
 export function usageRecordFrom(text: string | undefined): UsageRecord {
   return { ...EMPTY_RECORD, ...(objectIn(text) as Partial<UsageRecord> | undefined) }
 }
 
-/** What is left now of an account. */
+/** What remains of an account after decay. */
 export function decayed({ used, at }: Account, now: Time, halfLife: number): number {
   return used * 2 ** (-Math.max(0, now - at) / halfLife)
 }
 
-/**
- * What holding `cost` resources for `held` milliseconds counts at the end of that time, the early
- * part of it less than the late.
- */
+/** The usage of holding `cost` resources for `held` milliseconds, with decay. */
 export function charge(cost: number, held: number, halfLife: number): number {
   const mean = halfLife / Math.LN2
   return cost * mean * (1 - 2 ** (-Math.max(0, held) / halfLife))
@@ -58,15 +54,15 @@ export function addTo(account: Account | undefined, more: Account, halfLife: num
   return { used: decayed(account, at, halfLife) + decayed(more, at, halfLife), at }
 }
 
-/** What is held now, as far as usage is concerned. */
+/** The fields of a permit that usage depends on. */
 export type Held = Pick<OpenPermit, 'token' | 'tenant' | 'cost' | 'since' | 'booked'>
 
 /**
- * What each tenant has used and has booked, as of `now`.
+ * What each tenant has used and booked, as of `now`.
  *
- * A permit counts for what was booked, or for as long as it has been held where that is longer: so
- * who takes much at once is behind at once, and not only when the time has passed. A permit that
- * was entered and is gone without a further entry (its process died) counts for what was booked.
+ * A held permit counts for its booked time, or for the time it was held if that is longer. So a
+ * tenant that takes much at once is behind others immediately. A recorded permit that vanished
+ * without being returned (its process died) counts for its booked time.
  */
 export function usageOf(
   records: readonly UsageRecord[],

@@ -1,9 +1,9 @@
 /**
- * What kind of address an IP address is, which decides whether a health check may go there.
+ * Classifies IP addresses, to decide whether a health check may connect to them.
  *
- * Only the one way of writing an address that everybody reads alike is read here: four decimal
- * numbers, or the forms of RFC 4291. `0x7f.1`, `2130706433` and `0177.0.0.1` are addresses to some
- * programs and names to others, and are refused as hosts altogether.
+ * Only unambiguous notations are accepted: four decimal numbers, or the forms of RFC 4291. Others,
+ * such as `0x7f.1`, `2130706433` and `0177.0.0.1`, are addresses to some programs and names to
+ * others. They are refused as hosts.
  */
 export type AddressKind =
   | 'public'
@@ -15,32 +15,32 @@ export type AddressKind =
   | 'multicast'
   | 'reserved'
 
-/** The address as bytes, four or sixteen of them; `undefined` where the text is no IP address. */
-export function parseAddress(text: string): readonly number[] | undefined {
-  return text.includes(':') ? parse6(text) : parse4(text)
+/** The address as 4 or 16 bytes; `undefined` if it is not an IP address. */
+export function parseAddress(address: string): readonly number[] | undefined {
+  return address.includes(':') ? parse6(address) : parse4(address)
 }
 
 const QUAD = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 
-function parse4(text: string): readonly number[] | undefined {
-  const bytes = QUAD.exec(text)?.slice(1).map(Number)
+function parse4(address: string): readonly number[] | undefined {
+  const bytes = QUAD.exec(address)?.slice(1).map(Number)
   return bytes?.every((byte) => byte <= 255) ? bytes : undefined
 }
 
-function parse6(text: string): readonly number[] | undefined {
-  const halves = text.split('::')
-  // Four numbers may stand at the end of the address only, and so never before a double colon.
+function parse6(address: string): readonly number[] | undefined {
+  const halves = address.split('::')
+  // Four decimal numbers are allowed only at the end, so never before a double colon.
   if (halves.length > 2 || halves.slice(0, -1).some((half) => half.includes('.'))) return undefined
   const parts = halves.map((half) => (half === '' ? [] : half.split(':').flatMap(groupOf)))
   const [head, tail] = [parts[0]!, parts[1]]
   const length = head.length + (tail?.length ?? 0)
   if (parts.flat().some((byte) => Number.isNaN(byte))) return undefined
-  // A double colon stands for at least one group.
+  // A double colon replaces at least one group.
   if (tail === undefined ? length !== 16 : length > 14) return undefined
   return [...head, ...Array<number>(16 - length).fill(0), ...(tail ?? [])]
 }
 
-/** The bytes of one group, or of the four numbers that may stand in place of the last two. */
+/** The bytes of one group, or of the four decimal numbers at the end. */
 function groupOf(group: string, index: number, groups: readonly string[]): readonly number[] {
   if (group.includes('.') && index === groups.length - 1) return parse4(group) ?? [Number.NaN]
   if (!/^[0-9a-f]{1,4}$/i.test(group)) return [Number.NaN]
@@ -53,8 +53,8 @@ interface Network {
   readonly bits: number
 }
 
-function network(text: string): Network {
-  const [address, bits] = text.split('/')
+function network(cidr: string): Network {
+  const [address, bits] = cidr.split('/')
   return { bytes: parseAddress(address!)!, bits: Number(bits) }
 }
 
@@ -62,13 +62,13 @@ interface Range extends Network {
   readonly kind: AddressKind
 }
 
-function range(kind: AddressKind, text: string): Range {
-  return { kind, ...network(text) }
+function range(kind: AddressKind, cidr: string): Range {
+  return { kind, ...network(cidr) }
 }
 
-/** The first range that an address lies in says what it is. */
+/** The first matching range counts. */
 const RANGES: readonly Range[] = [
-  // Where clouds answer their machines' questions about themselves, secrets included.
+  // Metadata services of clouds, which can reveal secrets.
   range('metadata', '169.254.169.254/32'),
   range('metadata', '169.254.170.2/32'),
   range('metadata', '100.100.100.200/32'),
@@ -94,12 +94,12 @@ const RANGES: readonly Range[] = [
   range('private', 'fec0::/10'),
   range('private', 'fc00::/7'),
   range('multicast', 'ff00::/8'),
-  // Tunnels whose other end is written in the address, disguised.
+  // Tunnels: the address of the other end is encoded in the address.
   range('reserved', '2001::/32'),
   range('reserved', '64:ff9b:1::/48'),
 ]
 
-/** IPv6 addresses that stand for an IPv4 address, and at which byte that begins. */
+/** IPv6 ranges that embed an IPv4 address, and the byte at which it starts. */
 const EMBEDDED: readonly (readonly [network: Network, at: number])[] = [
   [network('::ffff:0.0.0.0/96'), 12],
   [network('::ffff:0:0.0.0.0/96'), 12],
@@ -108,21 +108,21 @@ const EMBEDDED: readonly (readonly [network: Network, at: number])[] = [
   [network('::/96'), 12],
 ]
 
-/** What kind of address this is; one that stands for an IPv4 address is of that one's kind. */
+/** The kind of an address. An embedded IPv4 address decides. */
 export function addressKind(bytes: readonly number[]): AddressKind {
-  const own = RANGES.find((entry) => lies(bytes, entry))
+  const own = RANGES.find((entry) => isWithin(bytes, entry))
   if (own !== undefined) return own.kind
-  const embedded = EMBEDDED.find(([around]) => lies(bytes, around))
+  const embedded = EMBEDDED.find(([around]) => isWithin(bytes, around))
   if (embedded === undefined) return 'public'
   const [, at] = embedded
   return addressKind(bytes.slice(at, at + 4))
 }
 
-function lies(bytes: readonly number[], { bytes: first, bits }: Network): boolean {
+function isWithin(bytes: readonly number[], { bytes: first, bits }: Network): boolean {
   if (bytes.length !== first.length) return false
   const whole = bits >> 3
   for (let at = 0; at < whole; at++) if (bytes[at] !== first[at]) return false
-  // Where no bits are left to compare, nothing remains of either byte.
+  // If no bits are left to compare, both sides are 0.
   const rest = 8 - (bits & 7)
   return bytes[whole]! >> rest === first[whole]! >> rest
 }

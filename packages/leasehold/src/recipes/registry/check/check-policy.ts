@@ -3,40 +3,39 @@ import { numberOf, objectOf, oneOf } from '../../arguments.ts'
 import { type AddressKind, addressKind, parseAddress } from './address.ts'
 
 /**
- * Where health checks may go.
+ * Where health checks may connect to.
  *
- * A registration names an address, and whoever runs the checks goes there: without rules, anybody
- * who can register could make it knock on doors that only it can reach. So some addresses are
- * refused always, others by configuration, and the address that was judged is the very one that is
- * connected to (see the probes).
+ * A registration names an address, and the checker connects to it. Without rules, anybody who can
+ * register could make the checker reach internal addresses. So some addresses are always refused,
+ * others by configuration. The probes connect to exactly the address that was checked.
  */
 const SCHEMES = ['http', 'https', 'tcp', 'grpc', 'grpcs'] as const
 
 export type Scheme = (typeof SCHEMES)[number]
 
-/** Where a check goes: the parts of its URL. */
+/** The target of a check: the parts of its URL. */
 export interface CheckTarget {
   readonly scheme: Scheme
-  /** An IP address without brackets, or a name. */
+  /** An IP address without brackets, or a host name. */
   readonly host: string
   readonly port: number
-  /** With its query. For grpc: the name of the service, behind the slash. */
+  /** With the query. For grpc: a slash and the name of the service. */
   readonly path: string
 }
 
 export interface CheckPolicy {
-  /** Whether checks may go to this machine itself. Not if not given. */
+  /** Whether checks may connect to loopback addresses. Default: no. */
   readonly loopback?: boolean | undefined
-  /** Whether checks may go to private networks (10/8, 192.168/16, fc00::/7 and their like). */
+  /** Whether checks may connect to private networks, such as 10/8 and fc00::/7. Default: yes. */
   readonly private?: boolean | undefined
-  /** All if not given. */
+  /** Default: all. */
   readonly schemes?: readonly Scheme[] | undefined
-  /** Single ports, or ranges with both ends. 80, 443 and 1024 to 65535 if not given. */
+  /** Single ports, or inclusive ranges. Default: 80, 443 and 1024 to 65535. */
   readonly ports?: readonly (number | readonly [number, number])[] | undefined
 }
 
 const PORTS: NonNullable<CheckPolicy['ports']> = [80, 443, [1024, 65_535]]
-/** Nothing that can be configured opens these. */
+/** No configuration allows these. */
 const NEVER: readonly AddressKind[] = [
   'link-local',
   'metadata',
@@ -47,12 +46,12 @@ const NEVER: readonly AddressKind[] = [
 const FORM = /^([a-z]+):\/\/(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?(\/[!-~]*)?$/
 const DEFAULT_PORT: Partial<Record<Scheme, number>> = { http: 80, https: 443 }
 
-/** The parts of a check's URL. Refuses what is not written plainly, and what is never allowed. */
+/** Parses a check's URL. Throws if it is ambiguous or never allowed. */
 export function targetOf(name: string, url: string): CheckTarget {
   const parts = FORM.exec(url)
   if (!parts) {
     throw invalid(
-      `${name} is ${show(url)}: write it as scheme://host:port/path, without user, fragment and spaces`,
+      `${name} is ${show(url)}: write scheme://host:port/path, without user, fragment or spaces`,
     )
   }
   const scheme = oneOf(`the scheme of ${name}`, parts[1], SCHEMES)
@@ -66,13 +65,13 @@ export function targetOf(name: string, url: string): CheckTarget {
   return { scheme, host, port, path: parts[4] ?? '/' }
 }
 
-/** Why a check may not have this host, whatever is configured; `undefined` where it may. */
+/** Why a host is never allowed; `undefined` if it may be allowed. */
 function complaintAboutHost(host: string): string | undefined {
   const address = parseAddress(host)
   if (address !== undefined) return neverAllowed(addressKind(address))
   const last = host.replace(/\.$/, '').split('.').at(-1)!
   if (host.includes(':') || /^(\d+|0[xX][0-9a-fA-F]*)$/.test(last)) {
-    return `${show(host)} is neither a name nor a plainly written address: write four decimal numbers, or IPv6 in brackets`
+    return `${show(host)} is neither a host name nor a valid address: write four decimal numbers, or IPv6 in brackets`
   }
   if (host.length > 253) return 'its host is longer than 253 characters'
   return undefined
@@ -80,7 +79,7 @@ function complaintAboutHost(host: string): string | undefined {
 
 function neverAllowed(kind: AddressKind): string | undefined {
   if (!NEVER.includes(kind)) return undefined
-  return `a health check never goes to ${kind} addresses: give the address that the instance serves at`
+  return `health checks of ${kind} addresses are never allowed. Give the address that the instance serves at`
 }
 
 export interface CheckedPolicy {
@@ -90,7 +89,7 @@ export interface CheckedPolicy {
   readonly ports: readonly (readonly [number, number])[]
 }
 
-/** The policy with everything that was not given filled in. */
+/** The policy with all defaults filled in. */
 export function checkedPolicy(policy: CheckPolicy = {}): CheckedPolicy {
   objectOf('allow', policy)
   const { loopback = false, private: inside = true, schemes = SCHEMES, ports = PORTS } = policy
@@ -109,7 +108,7 @@ function portOf(port: unknown): number {
   return numberOf('a port in allow.ports', port, 1, 65_535)
 }
 
-/** Why this policy refuses a target before its host is looked up; `undefined` where it does not. */
+/** Why the policy refuses a target before its host is resolved; `undefined` if it does not. */
 export function complaintAboutTarget(
   target: CheckTarget,
   policy: CheckedPolicy,
@@ -120,10 +119,10 @@ export function complaintAboutTarget(
   return `checks of port ${port} are not allowed here`
 }
 
-/** Why this policy refuses an address that a host was found to have. */
+/** Why the policy refuses a resolved address; `undefined` if it does not. */
 export function complaintAboutAddress(address: string, policy: CheckedPolicy): string | undefined {
   const bytes = parseAddress(address)
-  if (bytes === undefined) return `${show(address)} is no IP address`
+  if (bytes === undefined) return `${show(address)} is not an IP address`
   const kind = addressKind(bytes)
   const never = neverAllowed(kind)
   if (never !== undefined) return never

@@ -3,16 +3,16 @@ import { countOf, durationOf, objectOf, oneOf, stringOf } from '../../arguments.
 import { targetOf } from './check-policy.ts'
 
 /**
- * How an instance asks to be checked by the registry's side, beside its own heartbeat: a process
- * that is alive and keeps its lease may still not do its work.
+ * How an instance wants to be checked, in addition to its heartbeat: a process that keeps its lease
+ * may still not do its work.
  *
  * One of these:
- * - `http`: a path such as `/health` below the instance's address, or a whole URL. 2xx is passing, 429
- *   is a warning, anything else is critical; redirects are not followed.
+ * - `http`: a path such as `/health` at the instance's address, or a URL. 2xx is passing, 429 is a
+ *   warning, anything else is critical. Redirects are not followed.
  * - `tcp`: a connection can be opened. `true` for the instance's address, or `tcp://host:port`.
  * - `grpc`: the standard health service. `true` for the instance's address, the name of a service
  *   there, or `grpc://host:port/service` (`grpcs` with TLS).
- * - `ttl`: nobody is asked; the instance reports by itself, at least so often.
+ * - `ttl`: the instance reports by itself, at least this often.
  */
 export type CheckSpec = CheckTiming &
   (
@@ -23,17 +23,17 @@ export type CheckSpec = CheckTiming &
   )
 
 export interface CheckTiming {
-  /** How long from one check to the next, before jitter. 10 s if not given. */
+  /** The interval between checks, before jitter. Default: 10 s. */
   readonly every?: Duration | undefined
-  /** How long one check may take; at most as long as `every`. 2 s if not given. */
+  /** The timeout of one check; at most `every`. Default: 2 s. */
   readonly timeout?: Duration | undefined
-  /** How many checks in a row must fail until it counts as down. 3 if not given. */
+  /** How many checks in a row must fail before the instance is down. Default: 3. */
   readonly down?: number | undefined
-  /** How many in a row must pass until it counts as up again. 2 if not given. */
+  /** How many checks in a row must pass before it is up again. Default: 2. */
   readonly up?: number | undefined
-  /** Critical: it is left out of discovery (`leave`), or loses its lease (`revoke`). */
+  /** A critical instance is left out of discovery (`leave`), or its lease is revoked (`revoke`). */
   readonly onCritical?: OnCritical | undefined
-  /** What it counts as before the first check. `passing` if not given. */
+  /** The status before the first check. Default: `passing`. */
   readonly initially?: CheckStatus | undefined
 }
 
@@ -43,9 +43,9 @@ export const CHECK_STATUSES = ['passing', 'warning', 'critical'] as const
 
 export type CheckStatus = (typeof CHECK_STATUSES)[number]
 
-/** A check as it is written down: complete, and the same for everyone who reads it. */
+/** A check as stored: complete, and the same for every reader. */
 export interface Check {
-  /** Where it goes; `undefined` for a ttl check. */
+  /** The URL; `undefined` for a ttl check. */
   readonly url?: string | undefined
   readonly ttl?: number | undefined
   readonly every: number
@@ -58,19 +58,19 @@ export interface Check {
 
 const URL_MAX = 1024
 
-/** The check that was asked for, for an instance at this address. */
+/** Completes the check of an instance at this address. */
 export function checkOf(spec: CheckSpec, address: string | undefined): Check {
   const given = objectOf('check', spec)
   const named = ['http', 'tcp', 'grpc', 'ttl'].filter((kind) => given[kind] !== undefined)
   if (named.length !== 1) {
     const what = named.length === 0 ? 'none of them' : named.join(' and ')
-    throw invalid(`check names ${what}: it must be one of http, tcp, grpc and ttl`)
+    throw invalid(`check names ${what}: give exactly one of http, tcp, grpc and ttl`)
   }
   if (named[0] === 'ttl') return withTiming({ ttl: given['ttl'] }, given)
   return withTiming({ url: urlOf(named[0]!, given[named[0]!], address) }, given)
 }
 
-/** A check that somebody has written down, judged as if it were asked for now. */
+/** Parses a stored check, with the same rules as a new one. */
 export function parseCheck(value: unknown): Check {
   const given = objectOf('check', value)
   return withTiming({ url: given['url'], ttl: given['ttl'] }, given)
@@ -85,7 +85,7 @@ function withTiming(
   const timeout = durationOf('check.timeout', timing['timeout'] ?? Math.min(2000, period), 1, '1m')
   if (timeout > period) {
     throw invalid(
-      `check.timeout ${formatDuration(timeout)} is longer than check.every ${formatDuration(period)}: make it at most as long`,
+      `check.timeout ${formatDuration(timeout)} is longer than check.every ${formatDuration(period)}. Make check.timeout at most as long as check.every`,
     )
   }
   const common = {
@@ -105,17 +105,19 @@ function withTiming(
 
 const WHOLE = /^[a-z]+:\/\//
 
-/** The whole URL of a check that may have been given as a part of it. */
+/** The complete URL of a check. The given one may be only a part of it. */
 function urlOf(kind: string, value: unknown, address: string | undefined): string {
   const name = `check.${kind}`
   const schemes = kind === 'tcp' ? ['tcp'] : [kind, `${kind}s`]
   const given = value === true && kind !== 'http' ? '' : stringOf(name, value, URL_MAX)
   if (WHOLE.test(given)) {
     if (schemes.some((scheme) => given.startsWith(`${scheme}://`))) return given
-    throw invalid(`${name} is ${show(given)}: it must begin with ${schemes[0]}://`)
+    throw invalid(`${name} is ${show(given)}: it must start with ${schemes[0]}://`)
   }
   if (address === undefined) {
-    throw invalid(`${name} is ${show(value)}, but there is no address: give one, or a whole URL`)
+    throw invalid(
+      `${name} is ${show(value)}, but the instance has no address. Give an address, or a complete URL`,
+    )
   }
   const [, scheme, place] = /^(?:([a-z]+):\/\/)?([^/]*)/.exec(address)!
   const isSecure = kind !== 'tcp' && (scheme === 'https' || scheme === 'grpcs')
@@ -124,7 +126,7 @@ function urlOf(kind: string, value: unknown, address: string | undefined): strin
   return `${isSecure ? schemes[1] : schemes[0]}://${place}${port}${path}`
 }
 
-/** A port that the address leaves to its scheme must be written where another scheme is used. */
+/** The default port of the address's scheme, which must be explicit for another scheme. */
 function portFor(scheme: string | undefined): string {
   if (scheme === 'https') return ':443'
   return scheme === 'http' ? ':80' : ''

@@ -10,29 +10,28 @@ import { HealthResults } from './health-results.ts'
 import type { Probe, ProbeResult } from './probe.ts'
 
 export interface CheckScheduleOptions {
-  /** All services if not given. */
+  /** Default: all services. */
   readonly service: string | undefined
   readonly probe: Probe
   readonly concurrency: number
-  /** Nobody is checked more often, whatever they ask for. */
+  /** The shortest interval between checks of an instance, whatever it asks for. */
   readonly everyMin: number
   readonly brake: BrakeLimits
-  /** Throws where the duty was lost: asked right before anybody is harmed. */
+  /** Throws if this checker is no longer active. Called right before every harmful action. */
   assertActive(): void
   onChange(change: CheckChange): void
 }
 
-/** What the checks of an instance have come to; told when it changes. */
+/** A change of an instance's check status. */
 export interface CheckChange {
   readonly service: string
   readonly id: string
   readonly status: CheckStatus
   readonly note: string
-  /** It would be critical, but the brake on mass eviction holds that back. */
+  /** It would be critical, but the brake on mass eviction delays that. */
   readonly held: boolean
 }
 
-/** An instance that is checked. */
 interface CheckedInstance {
   readonly key: Key
   readonly service: string
@@ -40,30 +39,30 @@ interface CheckedInstance {
   readonly token: Token
   readonly lease: LeaseId
   readonly check: Check
-  readonly checkText: string
+  readonly checkJson: string
   state: CheckState
   note: string
-  /** What was told of it last. */
+  /** The last published result. */
   published: string
   due: number
   busy: boolean
-  /** For a ttl check: the last report, and when it was seen here. */
+  /** For a ttl check: the count of reports, and when the last one was seen. */
   reports: number
   reportedAt: number
-  /** Until when the brake holds back that it is critical. */
+  /** Until when the brake delays that it is critical. */
   heldUntil: number
-  /** Its lease has ended without a word: it is looked at until then, to tell the dead from the lost. */
+  /** Its lease expired. It is checked until then, because it may only be disconnected. */
   goneUntil: number | undefined
   isRevoked: boolean
 }
 
 const FIRST_CHECK_MS = 2000
 const JITTER = 0.1
-const NOTE_GONE = 'its lease is over, and '
+const NOTE_GONE = 'its lease has ended, and '
 
-/** The rounds of a checker that is on duty: who is checked when, and what becomes of it. */
+/** The schedule of an active checker: when each instance is checked, and what follows. */
 export class CheckSchedule {
-  /** Fulfilled when it sees everything; rejected if it is stopped before, or may not. */
+  /** Resolves when all instances are known; rejects if it is stopped before or not allowed. */
   readonly ready: Promise<void>
   readonly #client: Client
   readonly #options: CheckScheduleOptions
@@ -84,7 +83,7 @@ export class CheckSchedule {
     this.#health = client.view(`health/${below}`)
     this.#services = client.view(`${SERVICES}${below}`, (keys, ended) => this.#refresh(keys, ended))
     this.#results = new HealthResults(client, () => options.assertActive())
-    // What was found before is known before anybody is looked at.
+    // Earlier results are read before any instance is checked.
     this.ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
       this.#isReady = true
       this.#refresh(new Set(this.#services.keys()), [])
@@ -126,26 +125,19 @@ export class CheckSchedule {
       return
     }
     const reports = description?.report?.count ?? 0
-    const checkText = JSON.stringify(check)
-    if (old?.token === entry.token && old.checkText === checkText) {
+    const checkJson = JSON.stringify(check)
+    const { token, lease } = entry
+    if (old?.token === token && old.checkJson === checkJson) {
       this.#recordReport(old, reports)
       return
     }
-    this.#admit({
-      ...parts,
-      key,
-      token: entry.token,
-      lease: entry.lease,
-      check,
-      checkText,
-      reports,
-    })
+    this.#admit({ ...parts, key, token, lease, check, checkJson, reports })
   }
 
   #admit(
     one: Pick<
       CheckedInstance,
-      'key' | 'service' | 'id' | 'token' | 'lease' | 'check' | 'checkText' | 'reports'
+      'key' | 'service' | 'id' | 'token' | 'lease' | 'check' | 'checkJson' | 'reports'
     >,
   ): void {
     const now = this.#client.clock.now()
@@ -170,7 +162,6 @@ export class CheckSchedule {
     if (known !== undefined) this.#publish(instance)
   }
 
-  /** A ttl check passes with every report. */
   #recordReport(instance: CheckedInstance, reports: number): void {
     if (reports === instance.reports || instance.check.ttl === undefined) return
     instance.reports = reports
@@ -180,8 +171,8 @@ export class CheckSchedule {
   }
 
   /**
-   * Its lease is over, and those who watch may go on showing it, if many went with it: it is looked
-   * at once more, and soon, so that they know whether it is dead.
+   * Its lease expired. Watchers may keep showing it if many others vanished too, so it is checked
+   * once more and soon, to show whether it is dead.
    */
   #checkAfterLapse(instance: CheckedInstance): void {
     const now = this.#client.clock.now()
@@ -210,7 +201,7 @@ export class CheckSchedule {
       if (instance.due > now) next = Math.min(next, instance.due)
       else due.push(instance)
     }
-    // Whoever has waited longest is next, so that nobody is left out where there are too many.
+    // The longest overdue goes first, so that none is left out if there are too many.
     due.sort((a, b) => a.due - b.due)
     for (const instance of due) {
       if (this.#probing.size < this.#options.concurrency) void this.#check(instance)
@@ -227,7 +218,7 @@ export class CheckSchedule {
     }
     if (check.url === undefined) {
       instance.due = Infinity
-      this.#conclude(instance, { status: 'critical', note: 'it has not reported in time' })
+      this.#conclude(instance, { status: 'critical', note: 'it did not report in time' })
       return
     }
     instance.busy = true
@@ -236,12 +227,12 @@ export class CheckSchedule {
     if (this.#stopped) return
     const rest = this.#every(check) * (1 + JITTER * (2 * random.next() - 1))
     instance.due = Math.min(clock.now() + rest, instance.goneUntil ?? Infinity)
-    // It may have been replaced or have left meanwhile.
+    // It may have been replaced or removed meanwhile.
     if (this.#instances.get(instance.key) === instance) this.#conclude(instance, result)
     this.#schedule()
   }
 
-  /** One look, which counts as failed when its time is over, whatever the probe does then. */
+  /** One probe. After the timeout it counts as failed, whatever the probe does then. */
   async #probe(url: string, timeout: number): Promise<ProbeResult> {
     const { clock } = this.#client
     const probing = new AbortController()
@@ -278,7 +269,7 @@ export class CheckSchedule {
     this.#publish(instance)
   }
 
-  /** How many of a service are not critical. */
+  /** How many instances of a service are not critical. */
   #living(service: string): number {
     let count = 0
     for (const instance of this.#instances.values()) {
@@ -289,7 +280,7 @@ export class CheckSchedule {
 
   #publish(instance: CheckedInstance): void {
     const { service, id, token, state, goneUntil } = instance
-    // What is dead for two reasons is not held back.
+    // An instance whose lease has ended too is dead: no delay.
     const held =
       state.status === 'critical' &&
       goneUntil === undefined &&
@@ -297,7 +288,7 @@ export class CheckSchedule {
     const status = held ? 'warning' : state.status
     const about = goneUntil === undefined ? '' : NOTE_GONE
     const note = held
-      ? `its check fails (${instance.note}), as those of many others do: held back`
+      ? `its check fails (${instance.note}), but so do many others: delayed`
       : `${instance.note && about}${instance.note}`
     const text = healthJson({ status, note, of: token })
     this.#results.set(healthKey(service, id), text)
@@ -305,7 +296,7 @@ export class CheckSchedule {
       instance.published = text
       this.#emit({ service, id, status, note, held }, instance.key)
     }
-    // When it is held back no more, that must be seen even if nobody looks at it then.
+    // The end of the delay must be noticed even if no check is due then.
     if (held) instance.due = Math.min(instance.due, instance.heldUntil)
     if (status === 'critical' && instance.check.onCritical === 'revoke') void this.#revoke(instance)
   }
@@ -326,7 +317,7 @@ export class CheckSchedule {
       const target = { lease: instance.lease }
       await this.#client.store.revoke({ target, by: this.#client.holder, why })
     } catch {
-      // Not done, or not known to be: the next check that fails tries again.
+      // The next failed check tries again.
       instance.isRevoked = false
     }
   }

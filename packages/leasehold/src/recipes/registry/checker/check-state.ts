@@ -1,17 +1,16 @@
 import type { Check, CheckStatus } from '../check/check.ts'
 
-/** What the checks of one instance have come to: pure values, for whoever wants to replay them. */
+/** The result of an instance's checks so far: a pure value. */
 export interface CheckState {
   readonly status: CheckStatus
-  /** How many results in a row have spoken against that status. */
+  /** How many results in a row contradict the status. */
   readonly against: number
 }
 
 /**
- * The state after one more result. Going down takes `down` failures in a row and coming back takes
- * `up` successes, so that one lost packet does not throw out a good instance, and one lucky answer
- * does not bring back a bad one. Between passing and warning nothing is at stake, and it follows
- * each result.
+ * The state after one more result. Going down takes `down` failures in a row, and coming up takes
+ * `up` successes. So one lost packet does not remove a good instance, and one lucky answer does not
+ * bring back a bad one. Changes between passing and warning take effect at once.
  */
 export function nextState(
   { status, against }: CheckState,

@@ -8,46 +8,46 @@ import { type CheckChange, CheckSchedule, type CheckScheduleOptions } from './ch
 import type { Lookup, Probe, ProbeMaker } from './probe.ts'
 
 export interface CheckerOptions {
-  /** Checks only this service's instances. Those of all services if not given. */
+  /** Check only the instances of this service. Default: all services. */
   readonly service?: string | undefined
-  /** Where checks may go. */
+  /** Where checks may connect to. */
   readonly allow?: CheckPolicy | undefined
-  /** How hosts are looked up. The machine's own way if not given. */
+  /** How hosts are resolved. Default: by the system. */
   readonly lookup?: Lookup | undefined
-  /** Certificates, in PEM, of those who may vouch for instances. The usual ones if not given. */
+  /** CA certificates for the instances, in PEM. Default: the usual ones. */
   readonly ca?: string | readonly string[] | undefined
-  /** Looks at instances in another way than over the network; the rules in `allow` are then its own. */
+  /** A custom probe. It must enforce the rules of `allow` itself. */
   readonly probe?: Probe | undefined
-  /** How many are looked at at the same time at most. 32 if not given. */
+  /** The number of concurrent checks. Default: 32. */
   readonly concurrency?: number | undefined
-  /** Nobody is checked more often, whatever they ask for. 1 s if not given. */
+  /** The shortest interval between checks of an instance, whatever it asks for. Default: 1 s. */
   readonly everyMin?: Duration | undefined
-  /** How long the duty stays with a checker that has died. 10 s if not given. */
+  /** How soon another checker takes over from a dead one. Default: 10 s. */
   readonly ttl?: Duration | undefined
   /** The brake on mass eviction, per service; `false` for none. */
   readonly brake?: BrakeOptions | false | undefined
 }
 
 export interface CheckerEvents {
-  /** It has the duty now, or has it no more. */
+  /** This checker became active, or is no longer active. */
   active: { readonly key: Key }
   idle: { readonly key: Key }
-  /** What the checks of an instance have come to has changed. */
+  /** The check status of an instance has changed. */
   changed: CheckChange
 }
 
 const RETRY_MS = 1000
 
 /**
- * Runs the health checks that instances ask for, and writes down what it found where everyone who
- * looks for instances sees it.
+ * Runs the health checks that instances ask for, and publishes the results for discovery.
  *
- * **Promised.** Of all checkers for the same services one works at a time, in whatever process; when
- * it dies another takes over, from where it was. An instance goes down and comes up only after as
- * many results in a row as it asked for. Checks go only where they may: see `CheckPolicy`.
+ * **Promised.** Of all checkers for the same services, one is active at a time, in any process. If
+ * it dies, another takes over and continues from its results. An instance goes down or comes up
+ * only after as many results in a row as it asked for. Checks connect only where they may: see
+ * `CheckPolicy`.
  *
- * **Not promised.** That a critical instance is never used: whoever looks it up in the moment before
- * the news arrive still finds it.
+ * **Not promised.** A critical instance may still be used: whoever looks it up before the change
+ * arrives still finds it.
  */
 export class Checker implements AsyncDisposable {
   readonly key: Key
@@ -76,7 +76,7 @@ export class Checker implements AsyncDisposable {
     this.#done = this.#run()
   }
 
-  /** Whether this is the checker that works. */
+  /** Whether this is the active checker. */
   get active(): boolean {
     return this.#hold?.held === true
   }
@@ -88,7 +88,7 @@ export class Checker implements AsyncDisposable {
     return this.#events.on(name, listener)
   }
 
-  /** Stops checking and gives the duty to the next. What was found stands until then. */
+  /** Stops checking and lets the next checker take over. The results stay until then. */
   async close(): Promise<void> {
     this.#closing.abort()
     await this.#done
@@ -103,21 +103,16 @@ export class Checker implements AsyncDisposable {
     const { signal } = this.#closing
     const probe =
       this.#options.probe ?? (await this.#maker({ policy: checkedPolicy(allow), lookup, ca }))
-    const claims = [{ key: this.key, value: this.#client.holder }]
+    const { key } = this
+    const claims = [{ key, value: this.#client.holder }]
     while (!signal.aborted) {
       try {
         const hold = await this.#client.hold(claims, { strategy: 'election', ttl, signal })
         await this.#runChecks(hold, probe)
       } catch (error) {
         if (signal.aborted || isLeaseholdError(error, 'closed')) return
-        const detail = `the hold cannot be had: ${String(error)}`
-        this.#client.emit({
-          recipe: 'registry',
-          event: 'idle',
-          key: this.key,
-          detail,
-          level: 'warn',
-        })
+        const detail = `the checker cannot become active: ${String(error)}`
+        this.#client.emit({ recipe: 'registry', event: 'idle', key, detail, level: 'warn' })
         await this.#waitToRetry()
       }
     }
@@ -148,7 +143,7 @@ export class Checker implements AsyncDisposable {
   }
 
   async #waitToRetry(): Promise<void> {
-    // Where it is cut short, the loop sees why.
+    // If the wait is cut short, the loop sees why.
     await sleep(this.#client, RETRY_MS, this.#closing.signal).catch(() => {})
   }
 }

@@ -7,7 +7,7 @@ import {
   type Token,
 } from '../../../port/index.ts'
 
-/** How long what a checker has found stands after it. */
+/** How long results stay after their checker stopped. */
 const RESULTS_TTL_MS = 30_000
 const RENEW_EVERY_MS = RESULTS_TTL_MS / 3
 const RETRY_MS = 1000
@@ -20,20 +20,18 @@ interface WrittenResult {
 }
 
 /**
- * Where a checker writes what it has found: claims of its own, so that an instance's own claim stays
- * its own.
+ * Publishes the results of a checker, as its own claims.
  *
- * They are under leases that nobody keeps but this, and that it does not end: when a checker stops,
- * its results stand until the next one, which has read them, has written them again. They are
- * shared claims, and the newest counts, so the next one need not wait for the old ones to go; and
- * one that was cut off and comes back late writes where nobody looks any more.
+ * The claims have leases that only this class renews and that it does not end. So when a checker
+ * stops, its results stay until the next checker has read them and written its own. The claims are
+ * shared and the newest counts, so the next checker need not wait for the old ones to expire.
  */
 export class HealthResults {
   readonly #client: Client
   readonly #assertActive: () => void
   readonly #leases = new Set<LeaseId>()
   readonly #written = new Map<Key, WrittenResult>()
-  /** What is to be written, or removed. */
+  /** What to write; `undefined` means remove. */
   readonly #wanted = new Map<Key, string | undefined>()
   readonly #busy = new Set<Key>()
   #lease: Promise<LeaseId> | undefined = undefined
@@ -41,7 +39,7 @@ export class HealthResults {
   #retry: Timer | undefined = undefined
   #stopped = false
 
-  /** `assertActive` throws where this must not write any more: a late claim would be the newest. */
+  /** `assertActive` throws if this must not write any more: a late claim would be the newest. */
   constructor(client: Client, assertActive: () => void) {
     this.#client = client
     this.#assertActive = assertActive
@@ -66,7 +64,7 @@ export class HealthResults {
   }
 
   #pump(): void {
-    // A copy: what fails at once is wanted again, and must not be tried again in this loop.
+    // A copy, because a failed write is queued again and must not be retried in this loop.
     for (const key of [...this.#wanted.keys()]) {
       if (this.#stopped || this.#busy.size >= WRITES_MAX) return
       if (!this.#busy.has(key)) void this.#write(key)
@@ -126,7 +124,7 @@ export class HealthResults {
     return lease
   }
 
-  /** What a failure says about the lease or the claim, so that the next try does better. */
+  /** Adjusts to a failure, so that the next try uses a usable lease and claim. */
   #recordFailure(key: Key, error: unknown): void {
     const code = isLeaseholdError(error) ? error.code : undefined
     const lease = this.#written.get(key)?.lease
@@ -135,13 +133,13 @@ export class HealthResults {
       this.#forget(lease)
       this.#lease = undefined
     }
-    // A lease that is full is of no use for what comes next. One without a claim is not full.
+    // A full lease cannot take more claims. A lease without claims is not full.
     const latest = [...this.#leases].at(-1)
     const isUsed = [...this.#written.values()].some((written) => written.lease === latest)
     if (code === 'limit-exceeded' && lease === undefined && isUsed) this.#lease = undefined
   }
 
-  /** A lease is gone, and all that was written under it: it is written again. */
+  /** A lease has ended, with all results under it: write them again. */
   #forget(lease: LeaseId | undefined): void {
     if (lease === undefined) return
     this.#leases.delete(lease)
@@ -164,7 +162,7 @@ export class HealthResults {
       for (const { lease } of lost) this.#forget(lease)
       this.#pump()
     } catch {
-      // Unanswered: what it means for the leases is seen at the next renewal.
+      // No answer. The next renewal shows which leases are lost.
     }
     if (!this.#stopped) this.#renewLater()
   }

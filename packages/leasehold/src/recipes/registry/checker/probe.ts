@@ -1,29 +1,26 @@
 import type { CheckStatus } from '../check/check.ts'
 import type { CheckedPolicy, CheckTarget } from '../check/check-policy.ts'
 
-/** What one look at an instance showed. */
+/** The result of one probe. */
 export interface ProbeResult {
   readonly status: CheckStatus
-  /** In words of ours: nothing that the instance answered is passed on. */
+  /** In our own words: never contains what the instance answered. */
   readonly note: string
 }
 
-/**
- * Looks at an instance once. Never rejected, and ends soon after its signal is aborted, which is how
- * it is told that its time is over.
- */
+/** Probes an instance once. Never rejects, and ends soon after its signal is aborted. */
 export type Probe = (target: CheckTarget, signal: AbortSignal) => Promise<ProbeResult>
 
-/** All addresses of a host. */
+/** Resolves a host to all its addresses. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
 export interface ProbeSettings {
   readonly policy: CheckedPolicy
-  /** How hosts are looked up. The machine's own way if not given. */
+  /** How hosts are resolved. Default: by the system. */
   readonly lookup?: Lookup | undefined
-  /** Certificates, in PEM, of those who may vouch for instances. The usual ones if not given. */
+  /** CA certificates for the instances, in PEM. Default: the usual ones. */
   readonly ca?: string | readonly string[] | undefined
 }
 
-/** Makes the probe that goes over the network: what does so is not a part of the recipes. */
+/** Creates the probe that uses the network, which is not part of the recipes. */
 export type ProbeMaker = (settings: ProbeSettings) => Promise<Probe>

@@ -18,8 +18,8 @@ import {
 import { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './pick.ts'
 
 /**
- * Why an instance is not shown any more: how its lease ended (`unseen` where that happened while the
- * store could not be heard), or that it is there but not what was asked for.
+ * Why an instance is no longer shown: how its lease ended (`unseen` if that happened during an
+ * outage), or `unwanted`: it exists but does not match the filter any more.
  */
 export type LeftReason = EndReason | 'unseen' | 'unwanted'
 
@@ -33,29 +33,29 @@ export type WatchEvents = {
 }
 
 export interface WatchOptions extends Filter {
-  /** How `pick` chooses where it is not told. `round-robin` if not given. */
+  /** The default strategy of `pick`. Default: `round-robin`. */
   readonly strategy?: PickStrategy | undefined
-  /** See `PickOptions`; here for all picks. */
+  /** See `PickOptions`; applies to all picks. */
   readonly orUnhealthy?: boolean | undefined
-  /** The brake on mass eviction of what is shown; `false` for none. */
+  /** The brake on mass eviction; `false` for none. */
   readonly brake?: BrakeOptions | false | undefined
 }
 
-/** An instance whose lease has ended and that is shown for a while yet. */
+/** An instance whose lease has ended but that is still shown. */
 interface Lapsed {
   readonly until: number
   readonly reason: LeftReason
 }
 
 /**
- * The instances of a service, kept up to date by the store's own news: asking costs no call.
+ * The instances of a service, kept up to date by events: reading costs no call.
  *
- * **Promised.** It shows, instance by instance, states that were true one after another. Through an
- * outage of the store it goes on showing what it knew; `live` and `age` say how much that is worth.
- * `pick` never answers with an instance that is not healthy, unless none is and it was allowed to.
+ * **Promised.** For each instance, it shows states that were true, in order. During an outage of
+ * the store it keeps showing what it knew; `live` and `age` say how current that is. `pick` never
+ * returns an unhealthy instance, unless none is healthy and that was allowed.
  *
- * **Not promised.** It is behind the store by as long as news take, and the store is behind a
- * process that has just died by up to its ttl: whoever calls an instance must bear that it is gone.
+ * **Not promised.** It is behind the store by the delay of events, and the store notices a dead
+ * process only after up to its ttl. Callers must expect that an instance is gone.
  */
 export class Discovery implements AsyncIterable<Change>, Disposable {
   readonly service: string
@@ -72,7 +72,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   readonly #shown = new Map<string, Instance>()
   readonly #events = new Emitter<WatchEvents>()
   readonly #cursors = new Set<ChangeCursor>()
-  /** Both are put together when they are asked for, and kept until something changes. */
+  /** Both are computed on demand and kept until something changes. */
   #instances: readonly Instance[] | undefined = undefined
   #all: readonly Instance[] | undefined = undefined
   #timer: Timer | undefined = undefined
@@ -89,49 +89,49 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     if (options.strategy !== undefined) oneOf('strategy', options.strategy, PICK_STRATEGIES)
     this.#services = client.view(servicesKey(service), (keys, ended) => this.#refresh(keys, ended))
     this.#health = client.view(healthKey(service), (keys) => this.#refresh(keys, []))
-    // Nothing is shown before both are known: a sick instance must not look well for a moment.
+    // Nothing is shown before both are known: an unhealthy instance must never look healthy.
     this.#ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
       this.#isReady = true
       this.#refresh(new Set(this.#services.keys()), [])
     })
-    // Whoever does not wait for it need not catch it.
+    // Callers that do not await it need not catch it.
     this.#ready.catch(() => {})
     this.#stopListening = onAbort([client.closing], () => this.close())
   }
 
-  /** Fulfilled when it has seen everything once; rejected if it is closed before. */
+  /** Resolves when all instances are known; rejects if it is closed before. */
   get ready(): Promise<void> {
     return this.#client.awaited(this.#ready)
   }
 
-  /** Those that the filter asks for, by id. */
+  /** The instances that match the filter, sorted by id. */
   get instances(): readonly Instance[] {
     this.#instances ??= [...this.#shown.values()].sort(byId)
     return this.#instances
   }
 
-  /** All of the right kind, whatever their status, by id. */
+  /** All instances of the right kind, whatever their status, sorted by id. */
   get all(): readonly Instance[] {
     this.#all ??= [...this.#known.values()].filter(this.#wanted.kind).sort(byId)
     return this.#all
   }
 
-  /** Whether the store's news come in. */
+  /** Whether events of the store arrive. */
   get live(): boolean {
     return this.#services.live && this.#health.live
   }
 
-  /** How many milliseconds ago the store was last heard of: how stale this may be. */
+  /** Milliseconds since the store was last heard from: how stale this may be. */
   age(): number {
     return Math.max(this.#services.age(), this.#health.age())
   }
 
-  /** Whether the brake on mass eviction holds instances back now. */
+  /** Whether the brake delays removals now. */
   get braking(): boolean {
     return this.#lapsed.size > 0
   }
 
-  /** Chooses a healthy instance of the right kind; `undefined` where there is none. */
+  /** Chooses a healthy instance of the right kind; `undefined` if there is none. */
   pick(
     strategy: PickStrategy = this.#options.strategy ?? 'round-robin',
     options: PickOptions = {},
@@ -154,8 +154,8 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   }
 
   /**
-   * Every change from now on, and first what is there, as having joined. Whoever is slow is not sent
-   * what has become outdated meanwhile: each step is from what it was told last to what is so now.
+   * Yields the current instances as joined, then every change. A slow consumer gets no outdated
+   * steps: each change goes from what it got last to the current state.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Change, void, undefined> {
     const cursor = new ChangeCursor()
@@ -205,7 +205,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
       if (instance !== undefined) this.#show(instance)
       else if (before !== undefined) this.#drop(before, 'unwanted')
     } else if (before !== undefined && lapsed !== undefined) {
-      // Its lease has ended and its check fails: it is truly dead.
+      // Its lease has ended and its check fails: it is dead.
       const isDead = health?.of === before.token && health.status === 'critical'
       if (isDead) this.#drop(before, lapsed.reason)
     } else if (before !== undefined) {
@@ -214,7 +214,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     }
   }
 
-  /** Its lease has ended. Only what vanished without a word, and was well, is worth holding back. */
+  /** Its lease has ended. Removal is delayed only if it expired and was healthy. */
   #lose(instance: Instance, reason: LeftReason): void {
     const isSilent = reason === 'expired' || reason === 'unseen'
     const isWorth = isSilent && isHealthy(instance)
@@ -227,13 +227,13 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
       return
     }
     this.#lapsed.set(instance.id, { until, reason })
-    this.#show({ ...instance, status: 'lapsed', note: `its lease is over (${reason})` }, reason)
+    this.#show({ ...instance, status: 'lapsed', note: `its lease has ended (${reason})` }, reason)
     this.#client.emit({
       recipe: 'registry',
       event: 'held-back',
       key: servicesKey(this.service, instance.id),
       token: instance.token,
-      detail: 'many of its service vanished at once: it is shown as lapsed for a while',
+      detail: 'many instances of the service vanished at once: it is shown as lapsed for a while',
       level: 'warn',
     })
     this.#wakeAt(until)
@@ -251,7 +251,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
       this.#timer = undefined
       const now = this.#client.clock.now()
       for (const [id, lapsed] of this.#lapsed) {
-        // They are in the order in which they lapsed, and all are held back equally long.
+        // They are in the order in which they lapsed, and all have the same delay.
         if (lapsed.until > now) {
           this.#wakeAt(lapsed.until)
           break
@@ -297,13 +297,13 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   }
 }
 
-/** Somebody who iterates: what it was told last, so that there is no queue that could grow. */
+/** The position of one iterator: what it got last, so that no queue can grow. */
 class ChangeCursor {
   readonly #reported = new Map<string, Instance>()
   readonly #reasons = new Map<string, LeftReason>()
   #wake: (() => void) | undefined = undefined
 
-  /** The next step from what it was told to what is shown; `undefined` where there is none. */
+  /** The next step from what it got to what is shown; `undefined` if there is none. */
   next(shown: ReadonlyMap<string, Instance>): Change | undefined {
     for (const [id, instance] of this.#reported) {
       if (shown.has(id)) continue

@@ -15,7 +15,7 @@ import {
 
 const PAGE = 1000
 
-/** The instances of a service as they are now, by id: asked of the store each time. */
+/** Reads the current instances of a service from the store, sorted by id. */
 export async function find(
   client: Client,
   service: string,
@@ -34,7 +34,7 @@ export async function find(
   return found.sort(byId)
 }
 
-/** The names of all services that have an instance, in order. */
+/** The names of all services with an instance, sorted. */
 export async function services(client: Client): Promise<readonly string[]> {
   const names = new Set<string>()
   for await (const { key } of entriesBelow(client, SERVICES)) names.add(key.split('/')[1]!)

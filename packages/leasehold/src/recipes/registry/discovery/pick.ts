@@ -6,17 +6,17 @@ import type { Instance } from '../instance/instance.ts'
  * How to choose one of several instances.
  *
  * - `round-robin`: one after the other.
- * - `least-loaded`: the lowest reported load for its weight. What is reported is a little old, so
- *   many callers may choose the same one: see the next.
- * - `two-choices`: the less loaded of two taken by chance, which avoids that.
- * - `weighted`: by chance, in proportion to their weights.
- * - `zone-first`: those in the caller's zone in turn, and all others in turn only where it has none.
- * - `consistent-hash`: the same instance for the same key, for as long as it is there. When one of n
- *   leaves, only the keys that were its own move, about one in n, and they spread over all others;
- *   when one comes, it takes its share and no other key moves.
+ * - `least-loaded`: the lowest reported load for its weight. Reports are a little old, so many
+ *   callers may choose the same instance.
+ * - `two-choices`: the less loaded of two random instances, which avoids that.
+ * - `weighted`: randomly, in proportion to the weights.
+ * - `zone-first`: round-robin in the caller's zone, and among all only if the zone has none.
+ * - `consistent-hash`: the same instance for the same key, as long as it exists. If one of n
+ *   leaves, only its keys move, about one in n, and spread over all others. A new instance takes
+ *   its share, and no other key moves.
  *
- * Weights count for all but `round-robin` and `zone-first`; an instance of weight 0 is chosen by
- * none, unless there is no other.
+ * All but `round-robin` and `zone-first` respect weights. An instance of weight 0 is chosen only if
+ * there is no other.
  */
 export const PICK_STRATEGIES = [
   'round-robin',
@@ -30,18 +30,15 @@ export const PICK_STRATEGIES = [
 export type PickStrategy = (typeof PICK_STRATEGIES)[number]
 
 export interface PickOptions {
-  /** For `consistent-hash`: what is to stay together, such as a user's or a document's id. */
+  /** For `consistent-hash`: what should stay together, such as the id of a user or document. */
   readonly key?: string | undefined
-  /** For `zone-first`: where the caller is. */
+  /** For `zone-first`: the caller's zone. */
   readonly zone?: string | undefined
-  /**
-   * Where none is healthy, choose one that is not: one that has lapsed, or else a critical one; one
-   * in maintenance never. Not if not given.
-   */
+  /** If none is healthy, choose a lapsed or else a critical instance. Default: no. */
   readonly orUnhealthy?: boolean | undefined
 }
 
-/** Chooses one. A pure function: `turn` counts the calls, and `random` gives numbers from 0 to 1. */
+/** Chooses an instance: a pure function. `turn` counts the calls; `random` is from 0 to 1. */
 export function choose(
   instances: readonly Instance[],
   strategy: PickStrategy,
@@ -73,14 +70,14 @@ export function choose(
 
 function required(name: string, value: string | undefined, strategy: PickStrategy): string {
   if (typeof value === 'string') return value
-  throw invalid(`${name} is ${show(value)}: the strategy '${strategy}' needs it, as a text`)
+  throw invalid(`${name} is ${show(value)}: the strategy '${strategy}' needs a string`)
 }
 
 function roundRobin(instances: readonly Instance[], turn: number): Instance | undefined {
   return instances[turn % instances.length]
 }
 
-/** Those that are equally little loaded take turns. */
+/** Instances with the same load take turns. */
 function leastLoaded(instances: readonly Instance[], turn: number): Instance | undefined {
   const least = instances.reduce((min, one) => Math.min(min, loadForWeight(one)), Infinity)
   return roundRobin(
@@ -111,14 +108,14 @@ function byWeight(instances: readonly Instance[], random: number): Instance | un
 }
 
 /**
- * Each instance draws a lot for the key, and the highest has it. A lot depends on the key and on that
- * instance alone, so whoever comes or goes changes nothing between the others.
+ * Rendezvous hashing: the instance with the highest score for the key wins. A score depends only on
+ * the key and the instance, so changes elsewhere do not affect it.
  */
 function byHash(instances: readonly Instance[], key: string): Instance | undefined {
   let best: Instance | undefined
   let highest = -Infinity
   for (const instance of instances) {
-    // With this form of the lot an instance has keys in proportion to its weight.
+    // This formula gives each instance keys in proportion to its weight.
     const score = (instance.weight || 1) / -Math.log(unitHash(`${key}\n${instance.id}`))
     if (score <= highest) continue
     highest = score
@@ -127,12 +124,12 @@ function byHash(instances: readonly Instance[], key: string): Instance | undefin
   return best
 }
 
-/** A number between 0 and 1, neither included, that a text always has: FNV-1a twice, well mixed. */
-function unitHash(text: string): number {
+/** Hashes a string to a number between 0 and 1, exclusive: FNV-1a twice, well mixed. */
+function unitHash(input: string): number {
   let low = 0x811c9dc5
   let high = 0x9e3779b9
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
+  for (let at = 0; at < input.length; at++) {
+    const code = input.charCodeAt(at)
     low = Math.imul(low ^ code, 0x01000193)
     high = Math.imul(high ^ code, 0x85ebca6b)
   }

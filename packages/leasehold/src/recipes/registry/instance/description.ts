@@ -17,32 +17,32 @@ import {
   parseCheck,
 } from '../check/check.ts'
 
-/** What an instance of a service says of itself. Everything is optional and bounded. */
+/** How an instance of a service describes itself. Everything is optional and limited in size. */
 export interface InstanceSpec {
-  /** Where it is reached: `10.0.0.7:8080`, `https://embed-3.example`, whatever its clients need. */
+  /** Its address: `10.0.0.7:8080`, `https://embed-3.example`, whatever its clients need. */
   readonly address?: string | undefined
-  /** Further addresses by name, such as `{ metrics: 'http://10.0.0.7:9090' }`. */
+  /** More addresses by name, such as `{ metrics: 'http://10.0.0.7:9090' }`. */
   readonly endpoints?: Readonly<Record<string, string>> | undefined
-  /** What it can do: whoever needs all of some capabilities finds it by them. */
+  /** What it can do. Filters can ask for capabilities. */
   readonly capabilities?: readonly string[] | undefined
   readonly tags?: readonly string[] | undefined
   readonly metadata?: Readonly<Record<string, string>> | undefined
-  /** How much of the work it should get compared with others. 1 if not given, 0 for none. */
+  /** How much work it should get compared with others; 0 for none. Default: 1. */
   readonly weight?: number | undefined
-  /** Where it runs, for callers that prefer what is near. */
+  /** Where it runs, for callers that prefer nearby instances. */
   readonly zone?: string | undefined
   readonly check?: CheckSpec | undefined
 }
 
-/** What an instance reports of its own health. */
+/** What an instance reports about its own health. */
 export interface Report {
   readonly status: CheckStatus
   readonly note?: string | undefined
-  /** Counts the reports, so that each is seen even if it says the same. */
+  /** Counts the reports, so that each is noticed even if it is unchanged. */
   readonly count: number
 }
 
-/** What an instance's claim says: complete, checked, and within bounds. */
+/** The content of an instance's claim: complete, checked and limited in size. */
 export interface Description {
   readonly address?: string | undefined
   readonly endpoints: Readonly<Record<string, string>>
@@ -51,17 +51,17 @@ export interface Description {
   readonly metadata: Readonly<Record<string, string>>
   readonly weight: number
   readonly zone?: string | undefined
-  /** The node that it runs on and ends with. */
+  /** The node that it runs on. It ends with the node. */
   readonly node?: string | undefined
   readonly check?: Check | undefined
   readonly report?: Report | undefined
-  /** Why it is in maintenance, where it is. */
+  /** The reason for maintenance, while it is in maintenance. */
   readonly maintenance?: string | undefined
-  /** How busy it is, in a unit of its own: only compared with others of its service. */
+  /** How busy it is, in its own unit: only compared within its service. */
   readonly load?: number | undefined
 }
 
-/** What may change without the instance describing itself anew. */
+/** What may change without a new description. */
 export interface Condition {
   readonly node?: string | undefined
   readonly report?: Report | undefined
@@ -76,7 +76,7 @@ const BYTES_MAX = 32 * 1024
 const WEIGHT_MAX = 1e6
 const LOAD_MAX = 1e15
 
-/** The description of an instance in its condition. Refuses what is wrong, naming it. */
+/** Checks and completes a description. Throws an error that names the invalid field. */
 export function describe(spec: InstanceSpec, condition: Condition = {}): Description {
   objectOf('the registration', spec)
   const { check, address } = spec
@@ -84,25 +84,25 @@ export function describe(spec: InstanceSpec, condition: Condition = {}): Descrip
   return check === undefined ? own : { ...own, check: checkOf(check, address) }
 }
 
-/** The text of a claim. */
+/** The value of an instance's claim. */
 export function descriptionJson(description: Description): string {
-  const text = JSON.stringify(description)
-  // The store has a limit of its own; this one is the same on every store.
-  const bytes = new TextEncoder().encode(text).length
-  if (bytes <= BYTES_MAX) return text
+  const json = JSON.stringify(description)
+  // Stores have different limits; this one is the same everywhere.
+  const bytes = new TextEncoder().encode(json).length
+  if (bytes <= BYTES_MAX) return json
   throw invalid(
-    `the registration has ${bytes} bytes: at most ${BYTES_MAX} are allowed, so give less metadata`,
+    `the registration has ${bytes} bytes, and the limit is ${BYTES_MAX}. Give less metadata`,
   )
 }
 
 /**
- * What a claim's text describes, or `undefined` where it describes nothing: anybody who may claim
- * keys can write anything there, and one bad entry must not spoil the others.
+ * Parses the value of a claim. Returns `undefined` if it is invalid: anybody who may claim keys can
+ * write anything there, and one bad entry must not affect the others.
  */
-export function parseDescription(text: string | undefined): Description | undefined {
-  if (text === undefined || text.length > BYTES_MAX) return undefined
+export function parseDescription(json: string | undefined): Description | undefined {
+  if (json === undefined || json.length > BYTES_MAX) return undefined
   try {
-    const given = objectOf('the entry', JSON.parse(text))
+    const given = objectOf('the entry', JSON.parse(json))
     const own = checkedFields(given as InstanceSpec, given as Condition)
     return given['check'] === undefined ? own : { ...own, check: parseCheck(given['check']) }
   } catch {
@@ -130,9 +130,7 @@ function checkedFields(spec: InstanceSpec, condition: Condition): Description {
 
 function parseReport({ status, note, count }: Report): Report {
   if (!CHECK_STATUSES.includes(status)) {
-    throw invalid(
-      `status is ${show(status)}: an instance reports 'passing', 'warning' or 'critical'`,
-    )
+    throw invalid(`status is ${show(status)}: it must be 'passing', 'warning' or 'critical'`)
   }
   return {
     status,

@@ -5,9 +5,9 @@ import { describe, descriptionJson, type InstanceSpec, parseDescription } from '
 import { servicesKey } from './instance.ts'
 
 /**
- * What a registration writes into the store, for those whose lease somebody else keeps: a server
- * registers an instance for a caller of another language, and the caller renews the lease. Claim the
- * key with the value, exclusively, under a lease of its own with the labels.
+ * What a registration writes to the store, for instances whose lease somebody else reupdate: a server
+ * registers an instance for a caller in another language, and the caller reupdate the lease. Claim
+ * the key exclusively with the value, under a separate lease with the labels.
  */
 export interface RegistryEntry {
   readonly key: Key
@@ -15,12 +15,12 @@ export interface RegistryEntry {
   readonly labels: Labels
 }
 
-/** What an instance says of itself after it was registered. */
+/** An update of a registered instance. */
 export interface InstanceUpdate {
   readonly status?: CheckStatus | undefined
   readonly note?: string | undefined
   readonly load?: number | undefined
-  /** Why it is in maintenance; `false` when it is over. */
+  /** The reason for maintenance; `false` when it is over. */
   readonly maintenance?: string | false | undefined
 }
 
@@ -29,12 +29,13 @@ export function entryOf(service: string, id: string, spec: InstanceSpec): Regist
   return { key: servicesKey(service, id), value: descriptionJson(describe(spec)), labels }
 }
 
-/** The value of an entry with the news in it. Refuses what is no entry. */
-export function updatedEntry(value: string | undefined, news: InstanceUpdate): string {
+/** Returns the value of an entry with the update applied. Throws if the value is not an entry. */
+export function updatedEntry(value: string | undefined, update: InstanceUpdate): string {
   const before = parseDescription(value)
-  if (before === undefined) throw invalid('the claim does not describe an instance: register it')
-  const { status, note, load = before.load } = news
-  const { maintenance = before.maintenance ?? false } = news
+  if (before === undefined)
+    throw invalid('the claim does not describe an instance. Register it first')
+  const { status, note, load = before.load } = update
+  const { maintenance = before.maintenance ?? false } = update
   const count = (before.report?.count ?? 0) + 1
   const after = {
     ...before,
@@ -42,8 +43,8 @@ export function updatedEntry(value: string | undefined, news: InstanceUpdate): s
     maintenance: maintenance === false ? undefined : maintenance,
     report: status === undefined ? before.report : { status, note, count },
   }
-  const text = descriptionJson(after)
-  // All of it is judged as a reader would judge it.
-  if (parseDescription(text) !== undefined) return text
-  throw invalid('the news cannot be read by others: note is at most 256 printable characters')
+  const json = descriptionJson(after)
+  // Validated the way a reader would.
+  if (parseDescription(json) !== undefined) return json
+  throw invalid('the update is invalid: note must have at most 256 printable characters')
 }

@@ -12,10 +12,10 @@ import { type Description, NOTE_MAX, parseDescription } from './description.ts'
 
 /**
  * - `passing`, `warning`: it is used. A warning is for people.
- * - `critical`: its check fails, or it says so itself. It is not used.
- * - `lapsed`: its lease has ended without a word, and it is still shown for a while because many
- *   others of its service vanished with it: see `Brake`. Not used unless asked for.
- * - `maintenance`: somebody has taken it out for now. Not used at all.
+ * - `critical`: its check fails, or it reports so. It is not used.
+ * - `lapsed`: its lease expired, but it is still shown because many others of its service vanished
+ *   too: see `Brake`. Used only on request.
+ * - `maintenance`: somebody has taken it out of service. Never used.
  */
 const STATUSES = ['passing', 'warning', 'critical', 'lapsed', 'maintenance'] as const
 
@@ -27,7 +27,7 @@ export interface Instance
   readonly service: string
   readonly id: string
   readonly status: Status
-  /** Why it has this status, in words, where somebody has written so. */
+  /** The reason for the status, if somebody gave one. */
   readonly note: string | undefined
   readonly load: number | undefined
   readonly node: string | undefined
@@ -38,20 +38,20 @@ export interface Instance
   readonly since: Time
 }
 
-/** The result of checks of one instance, as a checker writes it down for everyone. */
+/** The check result of one instance, as its checker publishes it. */
 export interface Health {
   readonly status: CheckStatus
   readonly note: string
-  /** The token of the registration that was checked: another one's result means nothing. */
+  /** The token of the checked registration. A result for another token does not count. */
   readonly of: Token
 }
 
-/** All instances register under this. */
+/** The prefix of all instances. */
 export const SERVICES = 'services/'
 export const servicesKey = (service: string, id = ''): Key => `${SERVICES}${service}/${id}`
 export const healthKey = (service: string, id = ''): Key => `health/${service}/${id}`
 
-/** The service and the id in a key of the registry; nothing where it is none of its keys. */
+/** The service and the id in a registry key; `undefined` for other keys. */
 export function partsOfKey(
   key: Key,
 ): { readonly service: string; readonly id: string } | undefined {
@@ -60,7 +60,7 @@ export function partsOfKey(
   return parts.length === 3 && service && id ? { service, id } : undefined
 }
 
-/** A claim, as far as the registry reads it. */
+/** The fields of a claim that the registry reads. */
 export interface Entry {
   readonly key: Key
   readonly token: Token
@@ -70,7 +70,7 @@ export interface Entry {
   readonly claimedAt: Time
 }
 
-/** A note is cut and cleaned here, since it may tell of an error that has any text. */
+/** The note is cleaned and shortened, because it may contain any error message. */
 export function healthJson({ status, note, of }: Health): string {
   const clean = note
     .replace(/\p{Cc}+/gu, ' ')
@@ -80,14 +80,14 @@ export function healthJson({ status, note, of }: Health): string {
 }
 
 /**
- * The result that counts among the claims on a health key: the newest one, since a checker that took
- * over has a higher token than the one before it, whose last word may stand for a while yet.
+ * The health result that counts: the newest claim. A checker that took over has a higher token than
+ * the previous one, whose last result may stay for a while.
  */
 export function newestHealth(places: readonly Entry[]): Health | undefined {
-  const text = places.at(-1)?.value
-  if (text === undefined || text.length > 4 * NOTE_MAX) return undefined
+  const json = places.at(-1)?.value
+  if (json === undefined || json.length > 4 * NOTE_MAX) return undefined
   try {
-    const { status, note, of } = objectOf('health', JSON.parse(text))
+    const { status, note, of } = objectOf('health', JSON.parse(json))
     if (typeof of !== 'number') return undefined
     const known = oneOf('status', status, CHECK_STATUSES)
     return { status: known, note: note === '' ? '' : stringOf('note', note, NOTE_MAX), of }
@@ -96,7 +96,7 @@ export function newestHealth(places: readonly Entry[]): Health | undefined {
   }
 }
 
-/** The instance that a claim describes, with what its checks have shown; nothing for a bad entry. */
+/** The instance that a claim describes, with its check result; `undefined` for an invalid entry. */
 export function instanceOf(entry: Entry, health: Health | undefined): Instance | undefined {
   const parts = partsOfKey(entry.key)
   const description = parseDescription(entry.value)
@@ -109,7 +109,7 @@ export function instanceOf(entry: Entry, health: Health | undefined): Instance |
 
 const RANK: Record<CheckStatus, number> = { passing: 0, warning: 1, critical: 2 }
 
-/** The worse of what it says itself and what its checks show, unless it is in maintenance. */
+/** The worse of its own report and its check result, unless it is in maintenance. */
 export function statusOf(
   { report, check, maintenance }: Description,
   health: Health | undefined,
@@ -127,27 +127,27 @@ export function isHealthy({ status }: Instance): boolean {
   return status === 'passing' || status === 'warning'
 }
 
-/** Which instances are wanted: those that are all of it. */
+/** Selects instances that match all given conditions. */
 export interface Filter {
-  /** One capability, or several that it must all have. */
+  /** One capability, or several that it must have. */
   readonly capability?: string | readonly string[] | undefined
-  /** Tags that it must all have. */
+  /** Tags that it must have. */
   readonly tags?: readonly string[] | undefined
   readonly zone?: string | undefined
-  /** `passing` and `warning` if not given. */
+  /** Default: `passing` and `warning`. */
   readonly status?: Status | readonly Status[] | 'any' | undefined
 }
 
 export type Wanted = (instance: Instance) => boolean
 
-/** A filter as two questions: is it of the right kind, and is its status a wanted one. */
+/** Splits a filter in two: whether the kind of instance matches, and whether the status does. */
 export function wantedBy(filter: Filter = {}): { readonly kind: Wanted; readonly status: Wanted } {
   objectOf('the filter', filter)
   const { zone, status } = filter
   const capabilities = listOf('capability', filter.capability)
   const tags = listOf('tags', filter.tags)
   if (zone !== undefined && typeof zone !== 'string') {
-    throw invalid(`zone is ${show(zone)}: it must be a text`)
+    throw invalid(`zone is ${show(zone)}: it must be a string`)
   }
   const kind: Wanted = (instance) =>
     (zone === undefined || instance.zone === zone) &&
@@ -163,10 +163,10 @@ function listOf(name: string, value: string | readonly string[] | undefined): re
   if (value === undefined) return []
   if (typeof value === 'string') return [value]
   if (Array.isArray(value) && value.every((entry) => typeof entry === 'string')) return value
-  throw invalid(`${name} is ${show(value)}: give a text or an array of texts`)
+  throw invalid(`${name} is ${show(value)}: give a string or an array of strings`)
 }
 
-/** The same order everywhere, so that two who count through them count alike. */
+/** The same order in every process, so that round-robin is the same too. */
 export function byId(a: Instance, b: Instance): number {
   return a.id < b.id ? -1 : 1
 }

@@ -17,7 +17,7 @@ import {
   Registration,
 } from './registration.ts'
 
-/** What a node says of itself. */
+/** How a node describes itself. */
 export interface NodeOptions extends PresenceOptions {
   readonly address?: string | undefined
   readonly metadata?: Readonly<Record<string, string>> | undefined
@@ -26,9 +26,9 @@ export interface NodeOptions extends PresenceOptions {
 const nodeKey = (id: string): Key => `nodes/${id}`
 
 /**
- * A node, such as a machine: a lease with a heartbeat of its own, on the key `nodes/<id>`. What is
- * registered through it ends with it: in one revision where the store has leases under leases, and
- * otherwise as soon as this process, or the ttl of each, sees to it.
+ * A node, such as a machine: a lease with its own heartbeat, on the key `nodes/<id>`. What is
+ * registered through it ends with it: in the same revision if the store supports child leases,
+ * otherwise when this process releases it or its ttl ends.
  */
 export class NodeHeartbeat extends Presence {
   readonly id: string
@@ -64,7 +64,7 @@ export class NodeHeartbeat extends Presence {
     return registration
   }
 
-  /** Ends the node and all that is registered on it. Doing so twice does nothing. */
+  /** Ends the node and everything registered on it. A second call does nothing. */
   override async release(): Promise<void> {
     this.#releaseServices()
     await super.release()
@@ -78,12 +78,12 @@ export class NodeHeartbeat extends Presence {
     return { ...presenceTiming(this.#options), labels: { node: this.id } }
   }
 
-  /** The lease to register under. While the node is away nothing can be on it. */
+  /** The lease to register under. Fails while the node is away. */
   #parentLease(): LeaseId | undefined {
     if (this.state !== 'present') {
       throw new LeaseholdError(
         'lost',
-        `node ${show(this.id)} is ${this.state}: nothing can be on it`,
+        `node ${show(this.id)} is ${this.state}. Wait until it is present before you register instances on it`,
       )
     }
     return this.#client.guarantees.childLeases ? this.lease : undefined
@@ -105,22 +105,21 @@ export interface NodeInfo {
   readonly token: Token
 }
 
-/** How a node's heartbeat stopped. */
 export interface NodeStop {
-  /** `absent`: it was expected, and was not there when the watch began. */
+  /** `absent`: it was expected, but was not there when the watch began. */
   readonly reason: Exclude<LeftReason, 'unwanted'> | 'absent'
   readonly by?: string | undefined
   readonly why?: string | undefined
 }
 
 export interface NodesWatchOptions {
-  /** A heartbeat has stopped. Of one that was only expected, nothing but the id is known. */
+  /** A heartbeat has stopped. For a node that was only expected, just the id is known. */
   readonly onStopped?: ((node: NodeInfo | ExpectedNode, stop: NodeStop) => unknown) | undefined
-  /** A node that had stopped is back. */
+  /** A stopped node is back. */
   readonly onReturned?: ((node: NodeInfo) => unknown) | undefined
-  /** A node is there that had not been seen before. */
+  /** A node that was not seen before has started. */
   readonly onStarted?: ((node: NodeInfo) => unknown) | undefined
-  /** Ids that ought to be there: those that are not when the watch begins have stopped before it. */
+  /** Expected ids. Those that are missing when the watch begins are reported as stopped. */
   readonly expected?: readonly string[] | undefined
 }
 
@@ -128,17 +127,17 @@ export interface ExpectedNode {
   readonly id: string
 }
 
-/** So many stopped nodes are remembered, to know one that returns from one that is new. */
+/** How many stopped nodes are remembered, to tell a returning node from a new one. */
 const STOPPED_MAX = 10_000
 
 /**
- * Tells a controller when the heartbeat of a node stops.
+ * Notifies a controller when the heartbeat of a node stops.
  *
- * **Promised.** Each stop of each node that was seen or expected is told once to this watch, and after
- * an outage of the store too, during which a node may have stopped, or stopped and returned: a
- * heartbeat is known by its token, and each token that was seen is told to have stopped once.
+ * **Promised.** This watch reports each stop of each seen or expected node once, also after an
+ * outage of the store, in which a node may have stopped, or stopped and returned. A heartbeat is
+ * identified by its token.
  *
- * **Not promised.** That one of several controllers acts: each of them is told. Have them elect one.
+ * **Not promised.** If there are several controllers, each of them is notified. Let them elect one.
  */
 export class NodesWatch implements Disposable {
   readonly #client: Client
@@ -163,12 +162,12 @@ export class NodesWatch implements Disposable {
     this.#ready.catch(() => {})
   }
 
-  /** Fulfilled when it has seen all nodes once; rejected if it is closed before. */
+  /** Resolves when all nodes are known; rejects if it is closed before. */
   get ready(): Promise<void> {
     return this.#client.awaited(this.#ready)
   }
 
-  /** The nodes whose hearts beat, by id. */
+  /** The live nodes, sorted by id. */
   get nodes(): readonly NodeInfo[] {
     return [...this.#nodes.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
   }
@@ -232,17 +231,17 @@ export class NodesWatch implements Disposable {
     }
   }
 
-  /** A controller that fails is told of in the news: it harms neither this nor the next call. */
+  /** A failing listener is reported as an event. It does not affect this watch or the next call. */
   async #call<Name extends 'onStopped' | 'onReturned' | 'onStarted'>(
     name: Name,
-    ...news: Parameters<NonNullable<NodesWatchOptions[Name]>>
+    ...args: Parameters<NonNullable<NodesWatchOptions[Name]>>
   ): Promise<void> {
-    // A listener may have closed it in the middle of the news.
+    // A listener may have closed the watch meanwhile.
     if (this.#closed) return
-    const listener = this.#options[name] as ((...args: typeof news) => unknown) | undefined
-    const key = nodeKey(news[0].id)
+    const listener = this.#options[name] as ((...given: typeof args) => unknown) | undefined
+    const key = nodeKey(args[0].id)
     try {
-      await listener?.(...news)
+      await listener?.(...args)
     } catch (error) {
       const detail = `${name} failed: ${String(error)}`
       this.#client.emit({ recipe: 'registry', event: 'failed', key, detail, level: 'error' })
@@ -257,10 +256,10 @@ function nodeJson({ address, metadata }: NodeOptions): string {
   })
 }
 
-/** What a node written of itself, as far as it can be read. */
-function parseNode(text: string | undefined): Pick<NodeInfo, 'address' | 'metadata'> {
+/** Parses a node's description, as far as it is readable. */
+function parseNode(json: string | undefined): Pick<NodeInfo, 'address' | 'metadata'> {
   try {
-    const { address, metadata } = objectOf('node', JSON.parse(text ?? ''))
+    const { address, metadata } = objectOf('node', JSON.parse(json ?? ''))
     return {
       address: address === undefined ? undefined : stringOf('address', address, 512),
       metadata: recordOf('metadata', metadata, 1024),

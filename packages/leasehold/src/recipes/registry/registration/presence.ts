@@ -13,31 +13,31 @@ import { oneOf } from '../../arguments.ts'
 
 /**
  * - `present`: others see it.
- * - `absent`: its lease was lost without anybody's will, as in an outage; it comes back by itself.
- * - `ended`: it was released, taken away by force, or its client was closed. Final.
+ * - `absent`: its lease was lost unintentionally, as in an outage. It returns by itself.
+ * - `ended`: it was released, revoked, or its client was closed. Final.
  */
 export type PresenceState = 'present' | 'absent' | 'ended'
 
 export interface PresenceEvents {
-  /** It cannot be seen any more, and tries to come back. */
+  /** Others no longer see it. It tries to return. */
   absent: { readonly error: LeaseholdError }
-  /** It can be seen again, under a new lease and a new token. */
+  /** Others see it again, under a new lease and a new token. */
   returned: { readonly token: Token }
-  /** It was taken away by force, or its client was closed. Not told of a release. */
+  /** It was revoked, or its client was closed. Not reported for a release. */
   ended: { readonly error: LeaseholdError }
 }
 
 export type OnRevoked = 'end' | 'return'
 
-/** After these nothing is gained by trying again. */
+/** Errors that a retry cannot fix. */
 const PERMANENT_ERRORS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsupported'])
 
 /**
- * A key of one's own that is kept claimed, with a text that others read.
+ * Keeps a key claimed, with a value that others read.
  *
- * **Promised.** Where its lease runs out, as in an outage of the store or a stall of this process, it
- * is claimed again as soon as the store can be reached, with the text as it is then. Where it was
- * revoked it stays away, since whoever did that meant it, unless it was told to come back.
+ * **Promised.** If its lease expires, as in an outage of the store or a pause of this process, it
+ * claims the key again as soon as the store is reachable, with the current value. If it was
+ * revoked, it stays away, because that was intended, unless `onRevoked` says otherwise.
  */
 export abstract class Presence implements AsyncDisposable {
   abstract readonly key: Key
@@ -49,7 +49,7 @@ export abstract class Presence implements AsyncDisposable {
   #state: PresenceState = 'absent'
   #failures = 0
   #timer: Timer | undefined = undefined
-  /** Aborted when it has ended for another reason than a release. */
+  /** Aborted when it has ended other than by a release. */
   readonly #ended = new AbortController()
 
   protected constructor(client: Client, onRevoked: OnRevoked = 'end') {
@@ -57,12 +57,12 @@ export abstract class Presence implements AsyncDisposable {
     this.#onRevoked = oneOf('onRevoked', onRevoked, ['end', 'return'])
   }
 
-  /** What others read; asked for anew each time that it enters, as `timing` is. */
+  /** The value that others read. Called at every claim, like `timing`. */
   protected abstract value(): string
   protected abstract timing(): HoldOptions
 
   get state(): PresenceState {
-    // The lease is asked, because a timer is late after a stall.
+    // Checks the lease, because a timer is late after a pause.
     if (this.#state === 'present' && !this.#hold!.held) return 'absent'
     return this.#state
   }
@@ -75,31 +75,29 @@ export abstract class Presence implements AsyncDisposable {
     return this.#hold?.claimToken
   }
 
-  /** Aborted when it was taken away by force, with who did it and why; not by an outage. */
+  /** Aborted when it was revoked, with who did it and why; not by an outage. */
   get signal(): AbortSignal {
     return this.#ended.signal
   }
 
   on<Name extends keyof PresenceEvents>(
     name: Name,
-    listener: (news: PresenceEvents[Name]) => void,
+    listener: (event: PresenceEvents[Name]) => void,
   ): () => void {
     return this.#events.on(name, listener)
   }
 
-  /** Enters for the first time: fails where it cannot. */
+  /** Claims the key for the first time. Fails if that fails. */
   protected async enter({ wait, signal }: Pick<HoldOptions, 'wait' | 'signal'>): Promise<this> {
     await this.#claim({ wait, signal })
     return this
   }
 
-  /**
-   * Tells others the text as it is now. Where that fails they will be told when it returns, or when
-   * the store answers again.
-   */
+  /** Publishes the current value. If that fails, it is retried later. */
   protected async publish(): Promise<void> {
     if (this.#state !== 'present') {
-      const fate = this.#state === 'absent' ? 'it will be told when it returns' : 'it has ended'
+      const fate =
+        this.#state === 'absent' ? 'the change is published when it returns' : 'it has ended'
       throw new LeaseholdError('lost', `${show(this.key)} is not registered now: ${fate}`)
     }
     try {
@@ -108,13 +106,13 @@ export abstract class Presence implements AsyncDisposable {
     } catch (error) {
       const mayHelp =
         isLeaseholdError(error) && (error.outcome === 'unknown' || error.code === 'lapsed')
-      // While it is absent the timer is the return's.
+      // While it is absent, `#return` owns the timer.
       if (mayHelp && this.#state === 'present') this.#publishLater()
       throw error
     }
   }
 
-  /** Leaves at once. Doing so twice does nothing. */
+  /** Leaves at once. A second call does nothing. */
   async release(): Promise<void> {
     if (this.#state === 'ended') return
     this.#end()

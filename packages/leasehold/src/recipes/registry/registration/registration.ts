@@ -12,33 +12,33 @@ import {
 import { servicesKey } from '../instance/instance.ts'
 import { type OnRevoked, Presence } from './presence.ts'
 
-/** How long a registration or a node lives without its heartbeat, unless it says so itself. */
+/** The default ttl of a registration or a node. */
 const PRESENCE_TTL_MS = 15_000
-/** A load that changes all the time is told at most so often. */
+/** The load is published at most this often. */
 const LOAD_EVERY_MS = 1000
 
-/** How a registration is kept. */
+/** How a registration is kept alive. */
 export interface PresenceOptions
   extends Pick<HoldOptions, 'grace' | 'renewEvery' | 'wait' | 'signal'> {
-  /** How long it is seen after its process died. 15 s if not given. */
+  /** How long it is seen after its process died. Default: 15 s. */
   readonly ttl?: Duration | undefined
   /**
-   * What it does when it was taken away by force: it stays away (`end`), since whoever did that meant
-   * it, or comes back as after an outage (`return`). The latter is for leases that are tied to a
-   * connection, which the server revokes when that breaks. `end` if not given.
+   * What to do after a revocation. `end`, the default: stay away, because that was intended.
+   * `return`: come back as after an outage; for leases tied to a connection, which the server
+   * revokes when the connection breaks.
    */
   readonly onRevoked?: OnRevoked | undefined
 }
 
 export interface RegisterOptions extends InstanceSpec, PresenceOptions {
-  /** Unique within the service. A random one if not given. Somebody else's is waited for in line. */
+  /** Unique within the service: a taken id is waited for. Default: a random id. */
   readonly id?: string | undefined
 }
 
-/** The lease that something is registered under, where it is under one: a node's. */
+/** The node that something is registered under. */
 export interface ParentNode {
   readonly node: string
-  /** Asked for each time, since a node that came back has another lease. */
+  /** Called every time, because a node that returned has another lease. */
   lease(): LeaseId | undefined
 }
 
@@ -48,11 +48,11 @@ export function presenceTiming(options: PresenceOptions): HoldOptions {
 }
 
 /**
- * One instance of a service, registered for as long as its process keeps its lease alive.
+ * One instance of a service, registered as long as its process renews its lease.
  *
- * It has a lease of its own, so that taking that away takes the registration, whatever was put under
- * it, and nothing else. Leaving the block that it was declared in with `await using` takes it
- * out of discovery at once; a process that dies is out when its ttl is over.
+ * It has its own lease, so revoking that lease ends this registration and nothing else. `await
+ * using` removes it from discovery at the end of the block; a dead process is removed after its
+ * ttl.
  */
 export class Registration extends Presence {
   readonly service: string
@@ -91,7 +91,7 @@ export class Registration extends Presence {
     parentNode?: ParentNode,
   ): Promise<Registration> {
     if (typeof options !== 'object' || options === null) {
-      throw invalid('a registration needs an object that describes the instance, if only {}')
+      throw invalid('the registration has no description: give an object, at least {}')
     }
     return new Registration(client, service, options, parentNode).enter(options)
   }
@@ -100,28 +100,28 @@ export class Registration extends Presence {
     return servicesKey(this.service, this.id)
   }
 
-  /** What others are told, or will be when they can be told again. */
+  /** What others see, or will see when it returns. */
   get description(): Description {
     return describe(this.#spec, this.#condition)
   }
 
   /**
-   * Changes what is given and leaves the rest. Rejected with `lost` while it is absent: others are
-   * told when it returns.
+   * Changes the given fields and keeps the rest. Rejects with `lost` while it is absent; the change
+   * is published when it returns.
    */
   update(changes: InstanceSpec): Promise<void> {
     return this.#change({ ...this.#spec, ...specOf(changes) }, this.#condition)
   }
 
-  /** Takes it out of use, or puts it back, without ending the registration. */
+  /** Starts or ends maintenance, without ending the registration. */
   maintenance(on: boolean, why = ''): Promise<void> {
     const maintenance = on ? why : undefined
     return this.#change(this.#spec, { ...this.#condition, maintenance })
   }
 
   /**
-   * Says how it is. With a ttl check this must be written at least once per ttl; what has not changed
-   * is written at most three times per ttl, so it may be written as often as is convenient.
+   * Reports the health. A ttl check needs at least one report per ttl. An unchanged report is
+   * written at most three times per ttl, so call it as often as convenient.
    */
   async report(status: CheckStatus, note?: string): Promise<void> {
     const { report, check } = this.description
@@ -129,18 +129,18 @@ export class Registration extends Presence {
     const isFresh = now - this.#reportedAt < (check?.ttl ?? Infinity) / 3
     if (report?.status === status && report.note === note && isFresh) return
     const next = { status, note, count: ++this.#reports }
-    const told = this.#change(this.#spec, { ...this.#condition, report: next })
+    const published = this.#change(this.#spec, { ...this.#condition, report: next })
     this.#reportedAt = now
-    await told.catch((error: unknown) => {
-      // Made again, it must be told again.
+    await published.catch((error: unknown) => {
+      // The next identical report must be written.
       this.#reportedAt = -Infinity
       throw error
     })
   }
 
   /**
-   * Says how busy it is, for callers that pick the least loaded. Told to others at most once a
-   * second, the latest value last; what cannot be told is left to the next.
+   * Reports the load, for callers that pick the least loaded. Published at most once a second; if
+   * that fails, the next report tries again.
    */
   reportLoad(load: number): void {
     const condition = { ...this.#condition, load }
@@ -156,7 +156,7 @@ export class Registration extends Presence {
     })
   }
 
-  /** Leaves discovery at once. Doing so twice does nothing. */
+  /** Leaves discovery at once. A second call does nothing. */
   override async release(): Promise<void> {
     this.#loadTimer?.cancel()
     await super.release()
@@ -172,7 +172,7 @@ export class Registration extends Presence {
   }
 
   async #change(spec: InstanceSpec, condition: Condition): Promise<void> {
-    // All of it is judged before any of it is kept.
+    // Everything is validated before anything is changed.
     descriptionJson(describe(spec, condition))
     this.#spec = spec
     this.#condition = condition
@@ -191,9 +191,10 @@ const FIELDS = [
   'check',
 ] as const satisfies readonly (keyof InstanceSpec)[]
 
-/** What describes the instance, of what was given: a field that is not there is left as it is. */
+/** The fields that describe the instance. A missing field stays unchanged. */
 function specOf(options: InstanceSpec): InstanceSpec {
-  if (typeof options !== 'object' || options === null) throw invalid('give an object with changes')
+  if (typeof options !== 'object' || options === null)
+    throw invalid('the changes are not an object: give an object with the fields to change')
   return Object.fromEntries(
     FIELDS.filter((field) => field in options).map((field) => [field, options[field]]),
   )
