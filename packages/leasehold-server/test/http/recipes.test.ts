@@ -84,7 +84,7 @@ describe('pools over HTTP', () => {
     const other = await scene.ask('PUT /v1/pools/gpu', more)
     expect(other).toMatchObject({
       status: 400,
-      body: { detail: expect.stringMatching(/otherwise/) },
+      body: { detail: expect.stringMatching(/a different definition/) },
     })
     expect((await scene.ask('GET /v1/pools/gpu')).body.resources).toHaveLength(2)
     const forced = await scene.ask('PUT /v1/pools/gpu?replace=true', more)
@@ -92,7 +92,7 @@ describe('pools over HTTP', () => {
     await scene.ask('PUT /v1/pools/gpu?replace=true', definition)
   })
 
-  it('give permits that are extended and returned, and entered into the books', async () => {
+  it('give permits that are extended and returned, and counted in the usage record', async () => {
     const { status, body } = await take('where=memory+%3E%3D+80&ttl=10m&kind=train')
     expect(status).toBe(201)
     expect(body).toMatchObject({ resources: ['gpu-0'], tenant: 'vision', kind: 'train' })

@@ -116,7 +116,9 @@ describe('the value that a loader gives', () => {
     const failed = a.leasehold.cache('c').get('k', () => undefined)
     await expect(failed).rejects.toMatchObject({ code: 'invalid-argument' })
     const told = b.leasehold.cache('c').get('k', () => 1)
-    await expect(told).rejects.toThrowError(/^loading "k" failed at a: the result of the loader of "k"/)
+    await expect(told).rejects.toThrowError(
+      /^loading "k" failed at a: the result of the loader of "k"/,
+    )
   })
 
   it('is each caller its own copy', async () => {

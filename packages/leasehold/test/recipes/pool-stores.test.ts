@@ -214,7 +214,9 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await expect(b!.pool('gpu').take({ tenant: 'x' })).rejects.toThrowError(/is not defined/)
       await a!.pool('gpu', gpus(1)).take({ tenant: 'x' })
       const other = b!.pool('gpu', gpus(2))
-      await expect(other.take({ tenant: 'x' })).rejects.toThrowError(/already has a different definition/)
+      await expect(other.take({ tenant: 'x' })).rejects.toThrowError(
+        /already has a different definition/,
+      )
       await inLine(scene, 0)
       const waits = a!.pool('gpu').take({ tenant: 'y' })
       await inLine(scene, 1)

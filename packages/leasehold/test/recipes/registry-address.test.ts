@@ -175,7 +175,8 @@ describe('the rules for checks', () => {
     const all: CheckPolicy = { loopback: true, private: true }
     for (const text of ['169.254.169.254', 'fe80::1', '0.0.0.0', '::', '224.1.1.1', 'ff02::1']) {
       expect(address(text, all)).toMatch(/addresses are never allowed/)
-      if (!text.includes(':')) expect(address(`::ffff:${text}`, all)).toMatch(/addresses are never allowed/)
+      if (!text.includes(':'))
+        expect(address(`::ffff:${text}`, all)).toMatch(/addresses are never allowed/)
     }
   })
 })

@@ -108,7 +108,12 @@ describe('pick', () => {
       /strategy is "fastest": it must be one of "round-robin"/,
     ],
     ['a hash without a key', 'consistent-hash', {}, /key is undefined: .* 'consistent-hash' needs/],
-    ['a zone that is not named', 'zone-first', {}, /zone is undefined: .* 'zone-first' needs a string/],
+    [
+      'a zone that is not named',
+      'zone-first',
+      {},
+      /zone is undefined: .* 'zone-first' needs a string/,
+    ],
   ])('refuses %s, even where there is nothing to pick', async (_, strategy, options, message) => {
     const { watch, leasehold } = await watching([])
     expect(() => watch.pick(strategy as PickStrategy, options)).toThrowError(message)

@@ -29,7 +29,9 @@ describe('a registration', () => {
     expect([me.state, me.key, me.id]).toEqual(['present', 'services/s/i', 'i'])
     const nameless = await far.registry.register('s', {})
     expect(nameless.id).toMatch(/^\S{12}$/)
-    await expect(far.registry.register('s', null as never)).rejects.toThrowError(/has no description/)
+    await expect(far.registry.register('s', null as never)).rejects.toThrowError(
+      /has no description/,
+    )
     await expect(far.registry.register('s', 5 as never)).rejects.toThrowError(/has no description/)
   })
 
