@@ -9,7 +9,7 @@ export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
     'election',
     mutant(
-      'a term that was lost is believed in until it is resigned',
+      'a lost term counts as valid until it is resigned',
       'recipes/election/term.js',
       "if (this.#end !== undefined)\n            return 'over';",
       "if (this.#resigned !== undefined)\n            return 'over';",
@@ -20,14 +20,14 @@ export const IN_RECIPES: readonly Mutant[] = [
     mutant(
       'a candidate gives up after the first failure',
       'recipes/election/election.js',
-      'await this.#rest(backoff(failures++, this.#client.random), until, signal, error);',
+      'await this.#backOff(backoff(failures++, this.#client.random), until, signal, error);',
       'throw error;',
     ),
   ),
   inRecipe(
     'pool',
     mutant(
-      'who was served stays in line',
+      'a served request stays in the queue',
       'recipes/pool/pending-request.js',
       'void this.#place?.[Symbol.asyncDispose]();',
       ';',
@@ -36,7 +36,7 @@ export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
     'registry',
     mutant(
-      'an instance that was lost does not come back',
+      'a lost instance does not return',
       'recipes/registry/registration/presence.js',
       'this.#timer = clock.timer(clock.now() + rest, () => void this.#return());',
       ';',
@@ -45,7 +45,7 @@ export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
     'session',
     mutant(
-      'a session is ended for its process alone',
+      'a session is ended only in its own process',
       'recipes/session/session-table.js',
       'const ends = await Promise.all(claims.map(({ lease }) => this.#revoke(lease, why)));',
       'const ends = claims.map(() => true);',
@@ -54,7 +54,7 @@ export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
     'pool',
     mutant(
-      'a view does not see what is removed',
+      'a view ignores removals',
       'client/views/view.js',
       "if (type === 'removed')\n            places = old.filter((place) => place.token !== token);",
       "if (type === 'removed')\n            places = old;",
@@ -63,7 +63,7 @@ export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
     'cache',
     mutant(
-      'a loader that was overtaken stores all the same',
+      'an overtaken loader stores its value anyway',
       'recipes/cache/entry-store.js',
       'if (made.behind !== hold.claimToken)\n                throw overtaken();',
       '',
@@ -72,7 +72,7 @@ export const IN_RECIPES: readonly Mutant[] = [
   inRecipe(
     'cache',
     mutant(
-      'whoever misses loads',
+      'every process that misses loads',
       'recipes/cache/cache.js',
       'if (hold instanceof Conflict)\n            return undefined;',
       'if (hold instanceof Conflict)\n            return JSON.stringify(await loader({ key, signal: new AbortController().signal, token: 0 }));',
