@@ -236,7 +236,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'child lease survives its parent',
-    'kernel/claim-admission.js',
+    'kernel/expire.js',
     'ledger.endLeases(++ledger.revision, leases.withDescendants(slot), now, end);',
     'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.removeFromParent(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
   ),

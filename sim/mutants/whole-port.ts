@@ -16,7 +16,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'a break forgets who asked for it',
-    'kernel/claim-admission.js',
+    'kernel/expire.js',
     'const end = aged ? (leases.cappedBy.get(slot) ?? MAX_LIFE_REACHED) : EXPIRED;',
     'const end = aged ? MAX_LIFE_REACHED : EXPIRED;',
   ),

@@ -1,5 +1,5 @@
 import type { End, LeaseId, Revision } from '../port/index.ts'
-import { expireLease } from './claim-admission.ts'
+import { expireLease } from './expire.ts'
 import type { Ledger } from './ledger.ts'
 
 /** What ended a lease: its ttl and grace, or the end of its life (maximum life, or a break). */

@@ -1,4 +1,3 @@
-// long because a model is checked by reading it, which is easiest in one piece.
 import type {
   Claim,
   ClaimRequest,

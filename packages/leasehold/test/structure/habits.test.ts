@@ -87,10 +87,10 @@ describe('the rule that', () => {
   const lines = (count: number) => 'a()\n'.repeat(count)
 
   it('files are short sees a long one, unless it says why', () => {
-    expect(shortFiles(file(lines(401)))).toHaveLength(1)
-    expect(shortFiles(file(lines(400)))).toEqual([])
-    expect(shortFiles(file(`// long because it is a table\n${lines(401)}`))).toEqual([])
-    expect(shortFiles(file(`${lines(401)}// long because it is a table\n`))).toHaveLength(1)
+    expect(shortFiles(file(lines(501)))).toHaveLength(1)
+    expect(shortFiles(file(lines(500)))).toEqual([])
+    expect(shortFiles(file(`// long because it is a table\n${lines(501)}`))).toEqual([])
+    expect(shortFiles(file(`${lines(501)}// long because it is a table\n`))).toHaveLength(1)
   })
 
   it('logs are small sees a folder that is not, and no other', () => {
