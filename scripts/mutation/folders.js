@@ -50,9 +50,9 @@ export const FOLDERS = {
   client: {
     sources: [`${LIBRARY}/src/client/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/client/{acquire,calls,emitter,for-recipes,full-lease,hold,keep-alive,lease-watch,log-output,loss-event,loss-reason,open-telemetry,prefix-watch,renewing,sends,store-call,timeouts,timer-queue,timing}.test.ts`,
-      `${LIBRARY}/test/client/{closing,keeping,keeping-alive,loss,observing,sharing,unknown-outcomes,view,view-details,waiting}.test.ts`,
-      `${LIBRARY}/test/client/{arguments,breaking,breaking-told,open-store,opening}.test.ts`,
+      `${LIBRARY}/test/client/{acquire,calls,emitter,for-recipes,full-lease,hold,keep-alive,lease-watch,log-output,loss-event,loss-reason,open-telemetry,prefix-watch,renewals,sends,store-call,timeouts,timer-queue,timings}.test.ts`,
+      `${LIBRARY}/test/client/{close,shared-lease,process-life,loss,log-and-telemetry,shared-lease-limits,unknown-outcomes,view,view-details,waits}.test.ts`,
+      `${LIBRARY}/test/client/{arguments,breaks,break-notices,open-store,open}.test.ts`,
       `${LIBRARY}/test/recipes/lock.test.ts`,
     ],
   },
@@ -116,7 +116,7 @@ export const FOLDERS = {
   },
   stream: {
     sources: [`${SERVER}/src/stream/**/*.ts`],
-    tests: [`${SERVER}/test/stream/{messages,parts,connection,flow,drain,sharing,upgrade}.test.ts`],
+    tests: [`${SERVER}/test/stream/{messages,parts,connection,flow,drain,fair-turns,upgrade}.test.ts`],
   },
   http: {
     sources: [`${SERVER}/src/http/**/*.ts`],
