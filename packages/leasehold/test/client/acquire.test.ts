@@ -22,8 +22,8 @@ function open(inProcess = false, limits = {}) {
 
 const caught = (promise: Promise<unknown>) => promise.catch((error) => error)
 
-describe('who is before us', () => {
-  it('is told with what it holds, since and until when, and how many are in line', async () => {
+describe('the claim ahead', () => {
+  it('is reported with its keys, its start and end, and the number of waiters', async () => {
     const { clock, client, take } = open()
     const { token } = await take('k', { value: 'v' })
     const since = clock.now()
@@ -42,7 +42,7 @@ describe('who is before us', () => {
     })
   })
 
-  it('holds since its turn came, not since it came', async () => {
+  it('holds since its turn, not since its request', async () => {
     const { clock, inner, client, take } = open()
     const first = await take('k')
     await take('k')
@@ -53,7 +53,7 @@ describe('who is before us', () => {
     expect(await client.tryHold([{ key: 'k' }])).toMatchObject({ since })
   })
 
-  it('is named by a timeout, with its token and the others in line', async () => {
+  it('is named by a timeout, with its token and the other waiters', async () => {
     const { clock, client, take } = open()
     const { token } = await take('k')
     await take('k')
@@ -68,7 +68,7 @@ describe('who is before us', () => {
   })
 })
 
-it('a timeout before anybody is known to hold the key names nobody', async () => {
+it('a timeout before the holder is known names no holder', async () => {
   const { clock, client, store } = open()
   store.fault = () => ({ lost: 'request' })
   const failed = caught(client.hold([{ key: 'k' }], { wait: '2s' }))
@@ -88,7 +88,7 @@ describe.each([true, false])('a try (a store in the process: %s)', (inProcess) =
 })
 
 it.each([{ labels: { a: 'b' } }, { maxHold: '1m' } as const])(
-  'a try with a lease of its own is told who is before it: %j',
+  'a try with its own lease reports the claim ahead: %j',
   async (options) => {
     const { client, take, leases } = open()
     await take('k')
@@ -98,7 +98,7 @@ it.each([{ labels: { a: 'b' } }, { maxHold: '1m' } as const])(
   },
 )
 
-it('a hold that must not wait gets its answer, however slow, also if it has a signal', async () => {
+it('a hold that must not wait gets its answer, however slow, even with a signal', async () => {
   const { clock, client, store, take } = open()
   await take('taken')
   store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
@@ -108,7 +108,7 @@ it('a hold that must not wait gets its answer, however slow, also if it has a si
   expect((await held).held).toBe(true)
 })
 
-it('a lease of its own that comes too late is ended, and nothing else is asked', async () => {
+it('a lease for one claim that arrives too late is ended, and no other is requested', async () => {
   const { clock, client, store, leases } = open()
   store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
   const options = { wait: 50, labels: { a: 'b' } }
@@ -146,7 +146,7 @@ describe('a lease that ends before it is answered', () => {
     expect(await leases()).toBe(0)
   })
 
-  it('is replaced if a claim under it is refused because it has ended', async () => {
+  it('is replaced if the store refuses a claim because the lease has ended', async () => {
     const { clock, inner, client, store } = open()
     const first = await client.hold([{ key: 'a' }])
     await clock.settle()
@@ -160,7 +160,7 @@ describe('a lease that ends before it is answered', () => {
   it.each([
     ['broken', { reason: 'broken', by: 'ops', why: 'drain' }],
     ['lost without a word', { reason: 'expired' }],
-  ])('tells those who hold under it how it ended: %s', async (how, end) => {
+  ])('reports to its holders how it ended: %s', async (how, end) => {
     const { clock, inner, client, store } = open()
     const first = await client.hold([{ key: 'a' }])
     await clock.settle()
@@ -177,7 +177,7 @@ describe('a lease that ends before it is answered', () => {
     expect(first.signal.reason).toMatchObject({ code: 'lost', ...end })
   })
 
-  it('is not asked again while a claim rests', async () => {
+  it('is not requested again while a claim waits for its retry', async () => {
     const { clock, inner, client, store } = open()
     const first = await client.hold([{ key: 'a' }])
     await clock.settle()
@@ -202,7 +202,7 @@ describe('a lease that ends before it is answered', () => {
 })
 
 describe('closing the client', () => {
-  it('ends at once a wait for a lease that the store has not granted yet', async () => {
+  it('immediately ends a wait for a lease that the store has not granted yet', async () => {
     const { clock, client, store, leases } = open(true)
     store.fault = (call) => (call === 'grant' ? { back: 500 } : undefined)
     let error: unknown
@@ -218,7 +218,7 @@ describe('closing the client', () => {
     expect(await leases()).toBe(0)
   })
 
-  it('asks for no other lease for a claim that is answered after it', async () => {
+  it('requests no other lease for a claim that is answered after it', async () => {
     const { clock, client, store } = open(true)
     await client.hold([{ key: 'other' }])
     store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
@@ -230,7 +230,7 @@ describe('closing the client', () => {
     expect(store.count('grant')).toBe(1)
   })
 
-  it('asks for no other lease for a claim that the lease had no room for', async () => {
+  it('requests no other lease for a claim that did not fit into the lease', async () => {
     const { clock, client, store } = open(true, { claimsPerLease: 1 })
     await client.hold([{ key: 'other' }])
     store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
@@ -244,7 +244,7 @@ describe('closing the client', () => {
 })
 
 describe('a turn', () => {
-  it('does not come because the lease recovers', async () => {
+  it('does not arrive because the lease recovers', async () => {
     const { clock, client, store, take, inner } = open()
     const rival = await take('k')
     let held = false
@@ -271,7 +271,7 @@ describe('a turn', () => {
     await clock.settle()
     const { lease } = await inner.read({ lease: hold.lease })
     expect(lease!.endOfLife - clock.now()).toBe(60_000)
-    // Somebody else keeps the lease, and its holder cannot be reached.
+    // Another process keeps the lease, and its holder is unreachable.
     store.freeze()
     for (let n = 0; n < 12; n++) {
       await inner.renew([hold.lease])
@@ -283,7 +283,7 @@ describe('a turn', () => {
 })
 
 describe('a limit', () => {
-  it('of claims on a lease is no matter for an attempt that has ended meanwhile', async () => {
+  it('of claims on a lease does not affect an attempt that has ended meanwhile', async () => {
     const { clock, client, store } = open(false, { claimsPerLease: 1 })
     await client.hold([{ key: 'other' }])
     store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
@@ -335,7 +335,7 @@ describe('a signal', () => {
     expect((await inner.read({ key: 'k' })).count).toBe(1)
   })
 
-  it('that is none is refused', async () => {
+  it('that is invalid is refused', async () => {
     const { client } = open()
     for (const signal of [null, 'stop', {}]) {
       await expect(client.hold([{ key: 'k' }], { signal: signal as never })).rejects.toMatchObject({
@@ -345,7 +345,7 @@ describe('a signal', () => {
   })
 })
 
-describe('a grant that is answered when its caller has been told that it is unknown', () => {
+describe('a grant that is answered after its caller got an unknown outcome', () => {
   it.each(['granted', 'busy', 'refused'])('is no matter for the next: %s', async (how) => {
     const { clock, inner, store, client, take, leases } = open()
     await take('taken')

@@ -8,7 +8,7 @@ type Anything = any
 
 const control = String.fromCharCode(1)
 
-/** What is wrong, the key and options, the code, and what the message names. */
+/** The case, the key and options, the code, and the values in the message. */
 const wrongLocks: [string, Anything, Anything, string, RegExp][] = [
   ['a ttl of 0', 'k', { ttl: 0 }, 'invalid-argument', /ttl is 0ms; the minimum.*10ms/],
   ['a ttl that is not a number', 'k', { ttl: Number.NaN }, 'invalid-argument', /ttl is NaN.*'30s'/],
@@ -42,7 +42,7 @@ const wrongLocks: [string, Anything, Anything, string, RegExp][] = [
   ],
   ['renewEvery of 0', 'k', { renewEvery: 0 }, 'invalid-argument', /renewEvery 0ms.*more than 0/],
   [
-    'renewEvery where nothing is renewed',
+    'renewEvery without automatic renewals',
     'k',
     { strategy: 'cache', renewEvery: 1000 },
     'invalid-argument',
@@ -100,7 +100,7 @@ describe('a wrong argument of a lock is refused, and nothing is changed', () => 
     const store = memoryStore({ clock })
     const leasehold = await Leasehold.open(store, { clock })
     for (const warm of [false, true]) {
-      // Once without a lease and once with the one that locks share: these are different ways.
+      // Without a lease and with the shared lease, because these are different paths.
       if (warm) await leasehold.lock('warm')
       for (const call of [leasehold.lock(key, options), leasehold.tryLock(key, options)]) {
         const error = await call.then(
@@ -115,7 +115,7 @@ describe('a wrong argument of a lock is refused, and nothing is changed', () => 
     expect(leases.map((lease) => lease.claims)).toEqual([1])
   })
 
-  it('work that is no function', async () => {
+  it('work that is not a function', async () => {
     const leasehold = await Leasehold.open('memory:')
     const call = (leasehold as Anything).withLock('k', {}, 'work')
     await expect(call).rejects.toMatchObject({ code: 'invalid-argument' })
@@ -127,7 +127,7 @@ const wrongOpens: [string, Anything, Anything, string, RegExp][] = [
   [
     'a server that is not there',
     'http://127.0.0.1:9',
-    // Long enough to be refused once, also on a busy machine.
+    // Long enough for one refusal, even on a busy machine.
     { callTimeout: 500 },
     'timeout',
     /127.0.0.1:9.*500 ms.*ECONNREFUSED.*leasehold serve/,
@@ -166,7 +166,7 @@ describe('a wrong argument of open is refused', () => {
     expect(error.message).toMatch(message)
   })
 
-  it('a margin that leaves nothing of a ttl, when the lock is asked for', async () => {
+  it('a margin that leaves nothing of a ttl, at the first lock', async () => {
     const leasehold = await Leasehold.open('memory:', { margin: '1s' })
     await expect(leasehold.lock('k', { ttl: '1s' })).rejects.toMatchObject({
       code: 'invalid-argument',

@@ -14,7 +14,7 @@ async function open() {
 }
 
 describe('the holder of a lease that is broken', () => {
-  it('knows its last deadline at once, and asks for it again if it renews by itself', async () => {
+  it('knows its last deadline at once, and asks for it again if it renews automatically', async () => {
     const { clock, inner, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
     await clock.settle()
@@ -25,11 +25,11 @@ describe('the holder of a lease that is broken', () => {
     await clock.settle()
     await inner.revoke({ target: { lease: other.lease }, by: 'ops', after: 3000 })
     await clock.settle()
-    // One that renews itself asks at once, because the notice may be old.
+    // An automatic renewal asks at once, because the notice may be old.
     expect(store.count('renew')).toBe(1)
   })
 
-  it('has lost it at that deadline, though its ttl and grace are longer and nobody answers', async () => {
+  it('has lost it at that deadline, although its ttl and grace are longer and the store does not answer', async () => {
     const { clock, inner, store, leasehold } = await open()
     const options = { strategy: 'reservation', ttl: '10s', grace: '10s' } as const
     const lock = await leasehold.lock('k', options)
@@ -43,7 +43,7 @@ describe('the holder of a lease that is broken', () => {
     expect(lock.signal.reason).toMatchObject({ code: 'lost', reason: 'broken', by: 'ops' })
   })
 
-  it('is told once, although the answers to renewals tell its time a little earlier', async () => {
+  it('is notified once, although the answers to renewals give a slightly earlier time', async () => {
     const { clock, inner, store, leasehold } = await open()
     const broken: unknown[] = []
     leasehold.on('broken', (news) => broken.push(news))
@@ -56,7 +56,7 @@ describe('the holder of a lease that is broken', () => {
     expect(lock.remaining()).toBe(1500)
   })
 
-  it('is told also shortly before the end of maxHold', async () => {
+  it('is notified even shortly before the end of maxHold', async () => {
     const { clock, inner, leasehold } = await open()
     const broken: unknown[] = []
     leasehold.on('broken', (news) => broken.push(news))

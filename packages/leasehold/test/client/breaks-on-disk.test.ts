@@ -13,7 +13,7 @@ async function endsOf(store: LeaseStore, key: string) {
 
 const BROKEN = { reason: 'broken', by: 'ops', why: 'too slow' }
 
-it('the history of a key on disk tells that its lease was broken, also after it was opened again', async () => {
+it('the history of a key on disk shows that its lease was broken, even after a reopen', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-breaking-'))
   let store = await fileStore(folder)
   const leasehold = await Leasehold.open(store, { holder: 'me' })

@@ -17,7 +17,7 @@ describe('the history of a key whose lease was broken', () => {
   const periods = [...Array.from({ length: 30 }, (_, at) => 500 + at * 1313), 400_000]
   const cases = [60, 1000, 30_000].flatMap((ttl) => periods.map((after) => ({ ttl, after })))
 
-  it.each(cases)('tells of it: ttl $ttl ms, period $after ms', async ({ ttl, after }) => {
+  it.each(cases)('shows it: ttl $ttl ms, period $after ms', async ({ ttl, after }) => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const leasehold = await Leasehold.open(store, { clock, holder: 'me' })
@@ -35,7 +35,7 @@ describe('the history of a key whose lease was broken', () => {
     await leasehold.close()
   })
 
-  it('tells that the holder gave up where it did so before, and that it released where it did', async () => {
+  it('shows whether the holder gave up or released before', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const leasehold = await Leasehold.open(store, { clock, holder: 'me' })
@@ -68,7 +68,7 @@ describe('the holder of a broken lease', () => {
     return { told, lease }
   }
 
-  /** A store that tells those who watch a lease nothing of a break. */
+  /** A store whose lease watches do not report a break. */
   const deaf = (store: LeaseStore): LeaseStore =>
     changedStore(store, {
       watch: (target, observer) =>
@@ -88,7 +88,7 @@ describe('the holder of a broken lease', () => {
     expect(told[0]!.remaining).toBeGreaterThan(most / 2)
   })
 
-  it('is told again where it has less time than it was told', async () => {
+  it('is notified again if it has less time than before', async () => {
     const { told } = await breaks([{ after: 60_000 }, { after: 20_000 }], (store) => store)
     expect(told.map(({ remaining }) => Math.round(remaining / 10_000))).toEqual([6, 2])
   })

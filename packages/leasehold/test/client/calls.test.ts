@@ -11,7 +11,7 @@ function open() {
   return { clock, inner, store, client: new Client(store, { clock, callTimeout: 1000 }) }
 }
 
-describe('a call that no hold stands for', () => {
+describe('a call without a hold', () => {
   it('is sent again when its answer was lost, and carried out once', async () => {
     const { clock, inner, store, client } = open()
     store.fault = () => (store.count('grant') === 1 ? { lost: 'reply' } : undefined)
@@ -23,7 +23,7 @@ describe('a call that no hold stands for', () => {
     expect((await inner.read({ leases: true })).leases).toHaveLength(1)
   })
 
-  it('fails as unknown where no answer comes, and is not sent any more', async () => {
+  it('fails as unknown without an answer, and is not sent any more', async () => {
     const { clock, store, client } = open()
     store.fault = () => ({ lost: 'request' })
     const read = expect(client.store.read({ key: 'k' })).rejects.toThrowError(
@@ -36,7 +36,7 @@ describe('a call that no hold stands for', () => {
     expect(store.calls.length).toBe(sent)
   })
 
-  it('is refused at once where the store refuses it', async () => {
+  it('is refused at once if the store refuses it', async () => {
     const { client, store } = open()
     await expect(client.store.renew(['nonsense'])).resolves.toMatchObject({
       lost: [{ lease: 'nonsense' }],
@@ -47,7 +47,7 @@ describe('a call that no hold stands for', () => {
     expect(store.count('update')).toBe(1)
   })
 
-  it('is each of those that a store has, with its answer', async () => {
+  it('exists for each method of a store, with its answer', async () => {
     const { client, inner } = open()
     const { store } = client
     const granted = await store.grant({ holder: 'me', ttl: 60_000 })

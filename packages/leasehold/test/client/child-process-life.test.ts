@@ -8,9 +8,9 @@ import { createServer } from 'leasehold-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 /**
- * Programs of a few lines, each of which waits for one thing. `later` runs something after a while
- * by a timer that does not keep the process running, so only what is waited for does. Node ends a
- * process that waits for nothing with code 13.
+ * Short programs that each wait for one thing. `later` runs a function with a timer that does not
+ * keep the process running, so only the wait does. Node ends a process that waits for nothing with
+ * code 13.
  */
 const PROGRAMS: Record<string, string> = {
   'tryLock and release': `const { lock } = await leasehold.tryLock('a'); await lock.release()`,
@@ -125,7 +125,7 @@ const BEGIN = `
   const leasehold = await Leasehold.open(store)
 `
 
-/** Runs a program on a store, and answers with its code and what it has printed. */
+/** Runs a program on a store. Returns its exit code and output. */
 function run(program: string, url: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', BEGIN + program, url], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),

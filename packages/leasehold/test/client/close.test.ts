@@ -17,7 +17,7 @@ describe.each([
   ['in this process', true],
   ['elsewhere', false],
 ])('closing a client of a store %s', (_name, inProcess) => {
-  it('ends a call at once that was sent again and is not answered', async () => {
+  it('immediately ends a call that was sent again and is not answered', async () => {
     const { clock, store, leasehold } = await open(inProcess)
     const lock = await leasehold.lock('k', { ttl: '1h' })
     const error = new Error('broken')
@@ -32,7 +32,7 @@ describe.each([
     expect(await updated).toBe('lost')
   })
 
-  it('gives back what is held and tells its holders at once', async () => {
+  it('releases everything and notifies the holders at once', async () => {
     const { clock, inner, leasehold, leases } = await open(inProcess)
     const locks = [
       await leasehold.lock('a'),
@@ -70,7 +70,7 @@ describe.each([
     expect((await inner.read({ key: 'k' })).count).toBe(1)
   })
 
-  it('has nothing asked of the store afterwards', async () => {
+  it('makes no calls to the store afterwards', async () => {
     const { store, leasehold, inner } = await open(inProcess)
     await leasehold.close()
     const calls: string[] = []
@@ -84,7 +84,7 @@ describe.each([
     expect((await inner.read({ leases: true })).revision).toBe(0)
   })
 
-  it('ends calls that are under way, and leaves nothing behind', async () => {
+  it('ends pending calls, and leaves nothing behind', async () => {
     const { clock, store, leasehold, leases } = await open(inProcess)
     await leasehold.lock('other')
     store.fault = (call) => (call === 'grant' || call === 'claim' ? { back: 100 } : undefined)
@@ -98,7 +98,7 @@ describe.each([
     expect(await leases()).toBe(0)
   })
 
-  it('does not wait for ever for a store that does not answer', async () => {
+  it('does not wait forever for a store that does not answer', async () => {
     const { clock, store, leasehold } = await open(inProcess)
     const lock = await leasehold.lock('k')
     store.freeze()
@@ -119,14 +119,14 @@ describe.each([
 })
 
 describe('the store', () => {
-  it('is not closed where it was handed in', async () => {
+  it('does not close a store object', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     await (await Leasehold.open(store, { clock })).close()
     await expect(store.grant({ holder: 'x', ttl: 1000 })).resolves.toBeDefined()
   })
 
-  it('is closed where it was opened by its URL', async () => {
+  it('closes a store that was opened by its URL', async () => {
     const leasehold = await Leasehold.open('memory:')
     const lock = await leasehold.lock('k')
     await leasehold.close()

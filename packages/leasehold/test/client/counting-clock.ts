@@ -1,7 +1,7 @@
 import type { Timer } from '../../src/port/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
-/** A test clock that knows which timers are set, and which of them keep the process running. */
+/** A test clock that counts its timers, and those that keep the process running. */
 export class CountingClock extends TestClock {
   readonly timers = new Set<{ readonly keepsRunning: boolean }>()
 

@@ -7,7 +7,7 @@ interface Events {
 }
 
 describe('listeners', () => {
-  it('are called in the order in which they came, with what happened', () => {
+  it('are called in the order of their registration, with the event', () => {
     const emitter = new Emitter<Events>()
     const calls: unknown[] = []
     emitter.on('up', (n) => calls.push(['first', n]))

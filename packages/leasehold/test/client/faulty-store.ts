@@ -22,7 +22,7 @@ import type {
 } from '../../src/port/index.ts'
 import { LeaseholdError } from '../../src/port/index.ts'
 
-/** What befalls one call. `undefined` for nothing. */
+/** The fault of one call; `undefined` for none. */
 export interface Fault {
   /** Milliseconds on the way there, and on the way back. */
   readonly there?: number
@@ -34,15 +34,15 @@ export interface Fault {
 export type CallName = 'grant' | 'renew' | 'revoke' | 'claim' | 'release' | 'update' | 'read'
 
 /**
- * A store behind a bad line: the test decides what befalls each call. It is not in the client's
- * process as far as the client can tell, so calls can be late, lost or frozen.
+ * A store behind an unreliable connection: the test decides the fault of each call. To the client
+ * it looks like another process, so calls can be late, lost or frozen.
  */
 export class FaultyStore implements LeaseStore {
   readonly guarantees: Guarantees
   readonly calls: CallName[] = []
   readonly requests: (string | undefined)[] = []
   fault: (call: CallName) => Fault | undefined = () => undefined
-  /** Notices are held back while this is set, and passed on in order when it is cleared. */
+  /** Notices wait while this is set, and are passed on in order when it is cleared. */
   readonly #inner: LeaseStore
   readonly #clock: Clock
   readonly #watches = new Set<Observer>()
@@ -54,7 +54,7 @@ export class FaultyStore implements LeaseStore {
     this.guarantees = { ...inner.guarantees, inProcess }
   }
 
-  /** Nothing gets through in either direction until `thaw`: then everything does, in order. */
+  /** Blocks both directions until `thaw`, which passes everything on in order. */
   freeze(): void {
     this.#frozen ??= []
   }
@@ -65,9 +65,9 @@ export class FaultyStore implements LeaseStore {
     for (const go of waiting) go()
   }
 
-  /** Breaks off every watch. */
+  /** Interrupts every watch. */
   interrupt(): void {
-    const error = new LeaseholdError('unknown-outcome', 'the line broke')
+    const error = new LeaseholdError('unknown-outcome', 'the connection broke')
     for (const observer of [...this.#watches]) {
       this.#watches.delete(observer)
       observer({ type: 'interrupted', error })
@@ -111,11 +111,11 @@ export class FaultyStore implements LeaseStore {
   watch(target: WatchTarget, observer: Observer): Watch {
     this.#watches.add(observer)
     const watch = this.#inner.watch(target, (notice) => {
-      const tell = () => {
+      const notify = () => {
         if (this.#watches.has(observer)) observer(notice)
       }
-      if (this.#frozen) this.#frozen.push(tell)
-      else tell()
+      if (this.#frozen) this.#frozen.push(notify)
+      else notify()
     })
     return {
       close: () => {

@@ -11,7 +11,7 @@ function open() {
   return { clock, random, store, client: new Client(store, { clock, random, holder: 'me' }) }
 }
 
-describe('what a client gives to recipes', () => {
+describe('a client offers recipes', () => {
   it('is its own clock, random, holder and the guarantees of the store', () => {
     const { clock, random, store, client } = open()
     expect(client.clock).toBe(clock)
@@ -21,7 +21,7 @@ describe('what a client gives to recipes', () => {
     expect(client.store.guarantees).toBe(store.guarantees)
   })
 
-  it('is a time that goes on while the machine is suspended', async () => {
+  it('a time that continues while the machine is suspended', async () => {
     const { clock, client } = open()
     const start = client.now()
     await clock.advance(100)
@@ -49,7 +49,7 @@ describe('what a client gives to recipes', () => {
     expect(clock.keeping).toBe(0)
   })
 
-  it('is a way to tell what happened in a recipe', () => {
+  it('a way to report what happened in a recipe', () => {
     const { client } = open()
     const heard: unknown[] = []
     client.on('news', (news) => heard.push(news))

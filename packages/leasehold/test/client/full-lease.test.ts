@@ -29,7 +29,7 @@ describe('an acquisition that a lease has no room for', () => {
     return { core, acquisition, lease, elsewhere, errors, settled }
   }
 
-  it('goes elsewhere three times, and fails if it is sent back to the same lease again', async () => {
+  it('tries another lease three times, and fails if it gets the same lease again', async () => {
     const { acquisition, lease, elsewhere, errors, settled } = begin()
     const same = lease('0.1')
     for (let count = 0; count < 3; count++) acquisition.onLeaseFull(same, full)

@@ -21,8 +21,8 @@ function open(inProcess = false) {
 
 const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
 
-describe.each([true, false])('what is held (a store in the process: %s)', (inProcess) => {
-  it('is told of when it is taken, with how long that took, and when it is given back', async () => {
+describe.each([true, false])('a hold (a store in the process: %s)', (inProcess) => {
+  it('is reported when it is taken, with the time that took, and when it is released', async () => {
     const { clock, inner, client, events } = open(inProcess)
     const rival = await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
     const waiting = client.hold([{ key: 'k' }, { key: 'l' }], { ttl: '10s' })
@@ -44,7 +44,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     ])
   })
 
-  it('changes its values in the order in which it was asked to, each on its key', async () => {
+  it('changes its values in the order of the calls, each on its key', async () => {
     const { client, valueOn } = open(inProcess)
     const hold = await client.hold([{ key: 'a', value: 'one' }, { key: 'b' }])
     await Promise.all([hold.update('two'), hold.update('three', 'b'), hold.update('four')])
@@ -53,7 +53,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(await valueOn('a')).toBeUndefined()
   })
 
-  it('goes on changing its values after the store has refused one', async () => {
+  it('can change its values after the store has refused one', async () => {
     const { client, valueOn } = open(inProcess)
     const hold = await client.hold([{ key: 'a' }])
     const long = 'x'.repeat(70_000)
@@ -65,7 +65,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(await valueOn('a')).toBe('short')
   })
 
-  it('refuses to be changed or renewed after it was given back or lost', async () => {
+  it('refuses changes and renewals after it was released or lost', async () => {
     const { clock, inner, client } = open(inProcess)
     const released = await client.hold([{ key: 'a' }])
     const lost = await client.hold([{ key: 'b' }])
@@ -79,7 +79,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(() => lost.assertHeld()).toThrowError(expect.objectContaining({ code: 'lost' }))
   })
 
-  it('has no time left after it was given back, although its lease lives', async () => {
+  it('has no time left after its release, although its lease lives', async () => {
     const { client } = open(inProcess)
     await client.hold([{ key: 'other' }])
     const hold = await client.hold([{ key: 'k' }])
@@ -100,7 +100,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(await failed).toMatchObject({ code: 'lost', reason: 'revoked', by: 'ops' })
   })
 
-  it('is given back without a word to the store if it was lost before', async () => {
+  it('is released without a call to the store if it was lost before', async () => {
     const { clock, inner, store, client, events } = open(inProcess)
     const hold = await client.hold([{ key: 'k' }])
     await inner.revoke({ target: { lease: hold.lease } })
@@ -112,7 +112,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(hold.state).toBe('lost')
   })
 
-  it('is not released at the store if it was taken by force before, though its lease lives', async () => {
+  it('is not released at the store if it was taken by force, although its lease lives', async () => {
     const { clock, inner, store, client, events } = open(inProcess)
     await client.hold([{ key: 'other' }])
     const hold = await client.hold([{ key: 'k' }])
@@ -123,7 +123,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(events.map(([name]) => name)).not.toContain('released')
   })
 
-  it('is lost together with all under its lease, whichever of them is asked first', async () => {
+  it('is lost together with all others on its lease, whichever is checked first', async () => {
     const { clock, inner, store, client } = open(inProcess)
     const [one, other] = [await client.hold([{ key: 'a' }]), await client.hold([{ key: 'b' }])]
     const seen: unknown[] = []
@@ -139,7 +139,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect([other.state, store.count('release')]).toEqual(['lost', 0])
   })
 
-  it('is given back once, and whoever asks again waits for the same answer', async () => {
+  it('is released once, and later releases wait for the same answer', async () => {
     const { clock, store, client } = open(inProcess)
     const hold = await client.hold([{ key: 'k' }])
     await clock.settle()
@@ -148,7 +148,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
     expect(store.count('release')).toBe(1)
   })
 
-  it('that is taken by force is not given back, and says by whom it was taken', async () => {
+  it('that is taken by force is not released, and says who took it', async () => {
     const { clock, inner, store, client } = open(inProcess)
     const hold = await client.hold([{ key: 'k' }])
     await clock.settle()
@@ -171,7 +171,7 @@ describe.each([true, false])('what is held (a store in the process: %s)', (inPro
   })
 })
 
-it('a change that is not answered is unknown, also if the lease has lapsed meanwhile', async () => {
+it('a change without an answer is unknown, even if the lease has lapsed meanwhile', async () => {
   const { clock, store, client } = open()
   const hold = await client.hold([{ key: 'k' }], { ttl: '2s', grace: '1m' })
   store.freeze()
@@ -182,7 +182,7 @@ it('a change that is not answered is unknown, also if the lease has lapsed meanw
 })
 
 describe('a release', () => {
-  it('that nobody awaits may fail unseen', async () => {
+  it('that nobody awaits may fail without notice', async () => {
     const unseen: unknown[] = []
     const note = (error: unknown) => unseen.push(error)
     process.on('unhandledRejection', note)
@@ -200,7 +200,7 @@ describe('a release', () => {
     expect(unseen).toEqual([])
   })
 
-  it('that is not answered fails if it is awaited, but not at the end of a block', async () => {
+  it('without an answer fails if it is awaited, but not at the end of a block', async () => {
     const { clock, store, client, claims } = open()
     const [one, other] = [await client.hold([{ key: 'a' }]), await client.hold([{ key: 'b' }])]
     await clock.settle()
@@ -222,7 +222,7 @@ describe('a release', () => {
       await client.hold([{ key: 'b' }], { labels: { a: 'b' } }),
     ]
     await clock.settle()
-    // Nobody tells the client.
+    // The client gets no notification.
     store.interrupt()
     await inner.revoke({ target: { key: 'a' } })
     await inner.revoke({ target: { lease: other.lease } })

@@ -5,7 +5,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from './faulty-store.ts'
 
-/** With a chance of 1 every rest is as long as it can be: 50 ms, 100 ms, 200 ms and so on. */
+/** With a random number of 1 every pause has its maximum: 50 ms, 100 ms, 200 ms and so on. */
 const random = { next: () => 1, id: () => 'id' }
 
 function open(inProcess = false) {
@@ -13,7 +13,7 @@ function open(inProcess = false) {
   const inner = memoryStore({ clock })
   const store = new FaultyStore(inner, clock, inProcess)
   const client = new Client(store, { clock, random, holder: 'me', jitter: 0 })
-  /** Notices of leases are kept back while this is set, and told in order when it is cleared. */
+  /** Notices of leases wait while this is set, and are delivered in order when it is cleared. */
   let kept: (() => void)[] | undefined
   const opened: number[] = []
   const start = clock.now()
@@ -59,7 +59,7 @@ describe('the watch of a lease', () => {
     expect(opened).toEqual([0, 50, 150, 350, 750])
     store.interrupt()
     await clock.advance(1000)
-    // It worked in between, so the first rest is short again.
+    // It worked in between, so the first pause is short again.
     expect(opened.at(-1)).toBe(1050)
   })
 
@@ -105,13 +105,13 @@ describe('the watch of a lease', () => {
     await clock.advance(50)
     await inner.revoke({ target: { lease: hold.lease } })
     await clock.advance(50)
-    // The claim is made again, under a lease that has a watch of its own.
+    // The claim is made again, under a lease with its own watch.
     expect((await other).lease).not.toBe(hold.lease)
     await clock.advance(1000)
     expect(opened).toEqual([0, 100])
   })
 
-  it('is closed when the lease is lost, though the store still has it', async () => {
+  it('is closed when the lease is lost, although the store still has it', async () => {
     const { clock, inner, store, client } = open()
     const events: string[] = []
     for (const name of ['broken', 'lost'] as const) client.on(name, () => events.push(name))
@@ -137,14 +137,14 @@ describe('the watch of a lease', () => {
   })
 })
 
-describe('how things stand', () => {
+describe('the reported standing', () => {
   it('is not held against a claim that is newer', async () => {
     const { client, clock, keepBack, tell, claims } = open()
     keepBack()
     const first = await client.hold([{ key: 'a' }])
     const second = await client.hold([{ key: 'b' }])
     const pair = await client.hold([{ key: 'c' }, { key: 'd' }])
-    // What is told now is from before the second and the third.
+    // The notices now are from before the second and the third.
     await tell()
     await clock.advance(1000)
     for (const hold of [first, second, pair]) expect(hold.held).toBe(true)
@@ -162,7 +162,7 @@ describe('how things stand', () => {
     expect([store.count('release'), await claims('k')]).toEqual([1, 0])
   })
 
-  it('shows that a claim was taken while the line was broken, whole or in part', async () => {
+  it('shows that a claim was taken while the watch was interrupted, fully or in part', async () => {
     const { clock, inner, store, client, claims } = open()
     const whole = await client.hold([{ key: 'a' }])
     const part = await client.hold([{ key: 'b' }, { key: 'c' }])
@@ -174,11 +174,11 @@ describe('how things stand', () => {
     await clock.advance(100)
     expect([whole.state, part.state, other.state]).toEqual(['lost', 'lost', 'held'])
     expect(part.signal.reason).toMatchObject({ code: 'lost', reason: 'revoked' })
-    // What is left of it is given back.
+    // The rest of it is released.
     expect(await Promise.all(['a', 'b', 'c', 'd', 'e'].map(claims))).toEqual([0, 0, 0, 1, 1])
   })
 
-  it('shows that a wait has ended while the line was broken', async () => {
+  it('shows that a wait has ended while the watch was interrupted', async () => {
     const { clock, inner, store, client } = open()
     await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
     const failed = caught(client.hold([{ key: 'k' }]))
@@ -190,7 +190,7 @@ describe('how things stand', () => {
     expect(await failed).toMatchObject({ code: 'lost', reason: 'revoked' })
   })
 
-  it('leaves a wait alone that still stands in line', async () => {
+  it('leaves a wait alone that is still in the queue', async () => {
     const { clock, inner, store, client } = open()
     const rival = await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
     let held = false
@@ -208,8 +208,8 @@ describe('how things stand', () => {
   })
 })
 
-describe('what is told of a claim before its answer is here', () => {
-  it.each([true, false])('counts when the answer comes: its turn (%s)', async (inProcess) => {
+describe('a notice about a claim before its answer', () => {
+  it.each([true, false])('counts when the answer arrives: its turn (%s)', async (inProcess) => {
     const { clock, inner, store, client } = open(inProcess)
     const rival = await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
     await client.hold([{ key: 'other' }])
@@ -222,7 +222,7 @@ describe('what is told of a claim before its answer is here', () => {
     expect((await waiting).held).toBe(true)
   })
 
-  it.each([true, false])('counts when the answer comes: its end (%s)', async (inProcess) => {
+  it.each([true, false])('counts when the answer arrives: its end (%s)', async (inProcess) => {
     const { clock, inner, store, client, claims } = open(inProcess)
     await client.hold([{ key: 'other' }])
     await clock.settle()
@@ -243,7 +243,7 @@ describe('what is told of a claim before its answer is here', () => {
     store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
     const pending = client.hold([{ key: 'k' }])
     await clock.advance(50)
-    // A claim on the same lease that nobody here has asked for.
+    // A claim on the same lease that this client did not request.
     await inner.claim({ lease: other.lease, claims: [{ key: 'stray' }] })
     store.interrupt()
     await clock.advance(50)
@@ -252,7 +252,7 @@ describe('what is told of a claim before its answer is here', () => {
     expect([await claims('k'), await claims('stray'), await claims('other')]).toEqual([1, 0, 1])
   })
 
-  it('is removed at once if no call is under way', async () => {
+  it('is removed at once if no call is pending', async () => {
     const { clock, inner, store, client, claims } = open()
     const other = await client.hold([{ key: 'other' }])
     await clock.settle()
@@ -263,7 +263,7 @@ describe('what is told of a claim before its answer is here', () => {
     expect(other.held).toBe(true)
   })
 
-  it('is removed when the last call is over that it could belong to, also if calls overlap', async () => {
+  it('is removed after the last call that it could belong to, even if calls overlap', async () => {
     const { clock, inner, store, client, claims } = open()
     const other = await client.hold([{ key: 'other' }])
     await clock.settle()

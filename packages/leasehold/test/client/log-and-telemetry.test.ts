@@ -18,7 +18,7 @@ import { Leasehold, openTelemetry } from '../../src/index.ts'
 import { testStore } from '../../src/testing/index.ts'
 
 describe('a logger', () => {
-  it('is told what needs a look as a warning and everyday things as debug, without values', async () => {
+  it('gets warnings for problems and debug for routine events, without values', async () => {
     const lines: { level: number; msg: string; [field: string]: unknown }[] = []
     const stream = new Writable({
       write(chunk, _encoding, done) {
@@ -47,7 +47,7 @@ describe('a logger', () => {
     expect(lines.at(-1)).toMatchObject({ reason: 'revoked', by: 'admin', why: 'maintenance' })
   })
 
-  it('is refused where it is none', async () => {
+  it('is refused if it is invalid', async () => {
     const { store } = testStore()
     const logger = { debug() {}, info() {} } as never
     await expect(Leasehold.open(store, { logger })).rejects.toThrowError(/has no function warn/)
@@ -55,7 +55,7 @@ describe('a logger', () => {
 })
 
 describe('telemetry', () => {
-  // Of each of these a process has one: the next one is taken only if there is none.
+  // A process has one of each of these: the next one is used only if there is none.
   afterEach(() => {
     api.trace.disable()
     api.metrics.disable()
@@ -82,7 +82,7 @@ describe('telemetry', () => {
     return { spans, metrics, end: () => meters.shutdown() }
   }
 
-  it('has a span for the wait and one for the hold, under the span that asked, and metrics', async () => {
+  it("has a span for the wait and one for the hold, under the caller's span, and metrics", async () => {
     const { spans, metrics, end } = provide()
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock, telemetry: openTelemetry(api) })
@@ -125,7 +125,7 @@ describe('telemetry', () => {
     await end()
   })
 
-  it('is refused where it is not the api', () => {
+  it('is refused if it is not the api', () => {
     expect(() => openTelemetry({} as never)).toThrowError(/@opentelemetry\/api/)
   })
 })

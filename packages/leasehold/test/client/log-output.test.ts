@@ -22,7 +22,7 @@ const LEASE = { lease: 'l', ttl: 1000 }
 const HOLD = { lease: 'l', keys: ['k'], token: 7 }
 
 describe('a logger', () => {
-  it('gets everyday events as debug, what recovered as info, and what needs a look as warn', () => {
+  it('gets routine events as debug, recoveries as info, and problems as warn', () => {
     const { events, lines } = open()
     const broken = { lease: 'l', remaining: 1500, by: 'ops', why: 'drain' }
     events.emit('leased', LEASE)
@@ -43,7 +43,7 @@ describe('a logger', () => {
     for (const { message } of lines) expect(message).not.toBe('')
   })
 
-  it('gets no renewals: they would drown the rest', () => {
+  it('gets no renewals: they would hide the rest', () => {
     const { events, lines } = open()
     events.emit('renewed', LEASE)
     expect(lines).toEqual([])
@@ -65,7 +65,7 @@ describe('a logger', () => {
     })
   })
 
-  it('gets the news of recipes at their own level, info if they have none', () => {
+  it('gets events of recipes at their own level, info by default', () => {
     const { events, lines } = open()
     const news = { recipe: 'cache', event: 'failed', key: 'k' } as const
     events.emit('news', { ...news, level: 'error', detail: 'loading failed' })
@@ -77,7 +77,7 @@ describe('a logger', () => {
   })
 })
 
-describe('what is to be a logger', () => {
+describe('an invalid logger', () => {
   const whole = { debug() {}, info() {}, warn() {}, error() {} }
 
   it('has a function for each level', () => {

@@ -17,7 +17,7 @@ async function open(options = {}) {
 }
 
 describe('a loss is reported once', () => {
-  it('also if a renewal that was under way learns of it later', async () => {
+  it('even if a pending renewal learns of it later', async () => {
     const { clock, inner, store, leasehold, events } = await open()
     const lock = await leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
     await clock.settle()
@@ -28,10 +28,10 @@ describe('a loss is reported once', () => {
     expect(events).toEqual(['lost'])
   })
 
-  it('and nothing is after it, also if a late answer tells of a break', async () => {
+  it('and no event follows it, even if a late answer reports a break', async () => {
     const { clock, inner, store, leasehold, events } = await open()
     const lock = await leasehold.lock('k', { ttl: '2s' })
-    // Nothing tells the client of the break before the answer does.
+    // The client learns of the break only by the answer.
     store.watch = () => ({ close() {} })
     store.interrupt()
     await clock.advance(100)
@@ -41,7 +41,7 @@ describe('a loss is reported once', () => {
     expect(events).toEqual(['lost'])
   })
 
-  it('and an answer that proves the loss is no renewal', async () => {
+  it('and an answer that proves the loss is not a renewal', async () => {
     const { clock, inner, store, leasehold, events } = await open({ jitter: 0 })
     const lock = await leasehold.lock('k', { ttl: '10s' })
     store.watch = () => ({ close() {} })
@@ -54,7 +54,7 @@ describe('a loss is reported once', () => {
     expect(events).toEqual(['broken', 'lost'])
   })
 
-  it('and the lease is revoked once, also if a claim under it is answered later', async () => {
+  it('and the lease is revoked once, even if a claim under it is answered later', async () => {
     const { clock, store, leasehold, events } = await open()
     await leasehold.lock('other', { ttl: '2s' })
     store.fault = (call) => {

@@ -42,7 +42,7 @@ const timings = fc.record({
 })
 
 describe('the signal', () => {
-  it('aborts before anyone else can hold, whatever the timing and the fault', async () => {
+  it('aborts before anyone else can hold, for any timing and fault', async () => {
     await fc.assert(
       fc.asyncProperty(timings, async (timing) => {
         const truth = new TestClock()
@@ -146,7 +146,7 @@ describe('the signal', () => {
     expect(lock.state).toBe('released')
   })
 
-  it('is made only when asked for, and then tells a loss that was before', async () => {
+  it('is created on first use, and then reports an earlier loss', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '1s' })
     store.freeze()
@@ -179,7 +179,7 @@ describe('after a stall or a suspended machine', () => {
     expect(lock.signal.aborted).toBe(true)
   })
 
-  it('who only listens is told within a second after waking', async () => {
+  it('notifies a listener within a second after waking', async () => {
     const { clock, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '1h' })
     const abortedAt = abortTime(lock, clock)
@@ -198,7 +198,7 @@ describe('after a stall or a suspended machine', () => {
     expect(lock.held).toBe(true)
   })
 
-  it('an answer that had come meanwhile saves the lock, if nobody looked before it was heard', async () => {
+  it('an answer that arrived meanwhile saves the lock, if nobody checked before it was processed', async () => {
     for (const lookFirst of [false, true]) {
       const { clock, store, leasehold } = await open({ jitter: 0 })
       const lock = await leasehold.lock('k', { ttl: '1s', renewEvery: '500ms' })
@@ -212,7 +212,7 @@ describe('after a stall or a suspended machine', () => {
     }
   })
 
-  it('a lock that is asked for then gets a lease that lives', async () => {
+  it('a lock that is requested then gets a live lease', async () => {
     const { clock, leasehold } = await open()
     const first = await leasehold.lock('a', { ttl: '1s' })
     clock.stall(2500)
@@ -254,7 +254,7 @@ describe('a grace', () => {
     expect((await next).held).toBe(true)
   })
 
-  it('gives nobody a lock that has lapsed: a new one gets a fresh lease', async () => {
+  it('gives nobody a lapsed lock: a new one gets a fresh lease', async () => {
     const { clock, store, leasehold } = await open()
     const old = await leasehold.lock('a', { ttl: '1s', grace: '30s' })
     store.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
@@ -265,7 +265,7 @@ describe('a grace', () => {
     expect(fresh.lease).not.toBe(old.lease)
   })
 
-  it('keeps a turn that came while the lease had lapsed until it recovers', async () => {
+  it('keeps a turn until the lease recovers, if it had lapsed at that time', async () => {
     const { clock, inner, store, leasehold } = await open()
     const rival = await Leasehold.open(inner, { clock })
     const first = await rival.lock('k')
@@ -286,7 +286,7 @@ describe('a grace', () => {
 })
 
 describe('a loss is final', () => {
-  it('whatever answer comes late, and the key is given up at the store', async () => {
+  it('for any late answer, and the key is released at the store', async () => {
     const { clock, inner, store, leasehold, events } = await open()
     const lock = await leasehold.lock('k', { ttl: '1s' })
     const lateReplies = { back: 3000 }
@@ -315,8 +315,8 @@ describe('a loss is final', () => {
   })
 })
 
-describe('what is taken by force', () => {
-  it('tells by whom and why when the lease was revoked', async () => {
+describe('a loss by force', () => {
+  it('names the person and the reason when the lease was revoked', async () => {
     const { clock, inner, leasehold, events } = await open()
     const lock = await leasehold.lock('k')
     const { signal } = lock
@@ -332,7 +332,7 @@ describe('what is taken by force', () => {
     expect(events).toEqual(['lost'])
   })
 
-  it('tells of one claim, and leaves the others', async () => {
+  it('affects one claim, and leaves the others', async () => {
     const { clock, inner, leasehold } = await open()
     const news: unknown[] = []
     leasehold.on('lost', (loss) => news.push(loss.claims))
@@ -364,7 +364,7 @@ describe('what is taken by force', () => {
     expect(lock.signal.reason).toMatchObject({ code: 'lost', by: 'ops', why: 'drain' })
   })
 
-  it('is found out after the line to the store was broken', async () => {
+  it('is found after an interrupted watch', async () => {
     const { clock, inner, store, leasehold } = await open()
     const lock = await leasehold.lock('k')
     await clock.settle()
@@ -376,7 +376,7 @@ describe('what is taken by force', () => {
     expect(lock.state).toBe('lost')
   })
 
-  it('is found out by the renewal when nothing else told', async () => {
+  it('is found by the renewal without any notification', async () => {
     const { clock, inner, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '10s' })
     store.watch = () => {

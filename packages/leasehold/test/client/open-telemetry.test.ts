@@ -10,7 +10,7 @@ interface Span {
   ended: number
 }
 
-/** An api that writes down what it is asked to, by the names of spans and instruments. */
+/** An api that records all calls, by the names of spans and instruments. */
 function recorder() {
   const spans: Span[] = []
   const instruments = new Map<string, { kind: string; unit: string | undefined }>()
@@ -171,7 +171,7 @@ describe('telemetry', () => {
     expect(measured['leasehold.holds']!.map(({ value }) => value)).toEqual([1, -1])
   })
 
-  it('tells what was busy and what failed, without a hold', async () => {
+  it('reports busy and failed attempts, without a hold', async () => {
     const { leasehold, spans, measured } = await open()
     await leasehold.lock('k')
     await leasehold.tryLock('k')
@@ -192,7 +192,7 @@ describe('telemetry', () => {
     expect(measured['leasehold.acquisitions']).toEqual(outcomes)
   })
 
-  it('counts renewals, and the news of recipes', async () => {
+  it('counts renewals and the events of recipes', async () => {
     const { clock, leasehold, measured } = await open()
     await leasehold.lock('k', { ttl: '10s' })
     await clock.advance(6000)

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 
 describe('open', () => {
-  it('takes the URL of a folder, and tokens go on rising when it is opened again', async () => {
+  it('takes the URL of a folder, and tokens keep rising when it is opened again', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'leasehold-open-'))
     try {
       const tokens: number[] = []
@@ -22,14 +22,14 @@ describe('open', () => {
     }
   })
 
-  it('opens a memory store that is nobody else’s', async () => {
+  it('opens a memory store of its own', async () => {
     await using one = await Leasehold.open('memory:')
     await using other = await Leasehold.open('memory:')
     await one.lock('k')
     expect((await other.tryLock('k')).lock?.held).toBe(true)
   })
 
-  it('names the holder after the machine and the process, unless told otherwise', async () => {
+  it('names the holder after the machine and the process by default', async () => {
     await using one = await Leasehold.open('memory:')
     await using other = await Leasehold.open('memory:', { holder: 'worker-7' })
     expect(one.holder).toContain(`:${process.pid}:`)

@@ -5,7 +5,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from './faulty-store.ts'
 
-/** With a chance of 1 every rest is as long as it can be: 50 ms, 100 ms, 200 ms and so on. */
+/** With a random number of 1 every pause has its maximum: 50 ms, 100 ms, 200 ms and so on. */
 const random = { next: () => 1, id: () => 'id' }
 
 async function open(inProcess = false) {
@@ -53,7 +53,7 @@ function failingWatch(store: FaultyStore, errors: LeaseholdError[]): void {
 }
 
 describe('following a prefix', () => {
-  it('tells what happens under it from the moment that it is ready, in order and once', async () => {
+  it('reports every event under it from the moment it is ready, in order and once', async () => {
     const { clock, client, claim } = await open()
     await claim('p/before')
     const { calls, listener } = listening()
@@ -66,7 +66,7 @@ describe('following a prefix', () => {
     expect(calls).toEqual(['p/a', 'p/b', 'p/a'])
   })
 
-  it('begins where its listener says', async () => {
+  it('starts where its listener says', async () => {
     const { clock, inner, client, claim } = await open()
     await claim('p/before')
     const { revision } = await inner.read({ prefix: 'p/' })
@@ -77,7 +77,7 @@ describe('following a prefix', () => {
     expect(calls).toEqual(['p/after'])
   })
 
-  it('goes on after its watch broke off, from where it was', async () => {
+  it('resumes from its last revision after an interruption', async () => {
     const { clock, store, client, claim } = await open()
     const { calls, listener } = listening()
     const following = client.watchPrefix('p/', listener)
@@ -92,7 +92,7 @@ describe('following a prefix', () => {
     expect(calls).toEqual(['p/a', 'p/b'])
   })
 
-  it('says what it missed if the store does not know it any more, and goes on from now', async () => {
+  it('reports missed events that the store no longer has, and continues from now', async () => {
     const { clock, store, client, claim } = await open()
     const { calls, listener } = listening()
     const following = client.watchPrefix('p/', listener)
@@ -107,7 +107,7 @@ describe('following a prefix', () => {
     expect(calls).toEqual(['missed', 'p/a'])
   })
 
-  it('rests for longer each time that it fails, and starts over when it worked', async () => {
+  it('pauses longer after each failure, and starts over after a success', async () => {
     const { clock, store, client, opened } = await open()
     failingWatch(
       store,
@@ -121,7 +121,7 @@ describe('following a prefix', () => {
     expect(opened.at(-1)).toBe(1050)
   })
 
-  it('tries again when a right was withdrawn, but not if it never had it', async () => {
+  it('tries again after a right was withdrawn, but not if it never had the right', async () => {
     const never = await open()
     failingWatch(never.store, [FORBIDDEN])
     const refused = never.client.watchPrefix('p/', listening().listener)
@@ -148,7 +148,7 @@ describe('following a prefix', () => {
     expect(opened).toEqual([0])
   })
 
-  it('closes once, tells nothing more, and leaves nothing to do', async () => {
+  it('closes once, reports nothing more, and leaves no timers', async () => {
     const { clock, store, client, claim, opened } = await open()
     const { calls, listener } = listening()
     const following = client.watchPrefix('p/', listener)
@@ -224,7 +224,7 @@ describe('following a prefix', () => {
     expect(calls).toEqual(['p/a'])
   })
 
-  it('keeps a watch that was opened while it asked in vain whether the line was dead', async () => {
+  it('keeps a watch that was opened while a check for a dead connection failed', async () => {
     const { clock, store, client, opened } = await open()
     const following = client.watchPrefix('p/', listening().listener)
     let reads = 0
@@ -261,8 +261,8 @@ describe('following a prefix', () => {
   })
 })
 
-describe('a line that went dead without a word', () => {
-  it('is asked every two seconds whether it is there', async () => {
+describe('a connection that died silently', () => {
+  it('is checked every two seconds', async () => {
     const { clock, store, client } = await open()
     client.watchPrefix('p/', listening().listener)
     await clock.advance(1999)
@@ -273,7 +273,7 @@ describe('a line that went dead without a word', () => {
     expect(store.count('read')).toBe(3)
   })
 
-  it('is not asked if the store is in this process', async () => {
+  it('is not checked if the store is in this process', async () => {
     const { clock, store, client } = await open(true)
     const following = client.watchPrefix('p/', listening().listener)
     await clock.advance(60_000)
@@ -283,7 +283,7 @@ describe('a line that went dead without a word', () => {
 
   it('is opened again when calls do not get through, and catches up', async () => {
     const { clock, store, client, claim, opened } = await open()
-    // This watch says nothing any more, as one whose connection is gone.
+    // This watch reports nothing any more, like one without a connection.
     let deaf = false
     const watch = store.watch.bind(store)
     store.watch = (target, observer): Watch => {
@@ -306,7 +306,7 @@ describe('a line that went dead without a word', () => {
     expect(following.live).toBe(true)
   })
 
-  it('is as old as what was last heard of the store, be it an answer', async () => {
+  it('is as old as the last sign of the store, even an answer', async () => {
     const { clock, store, client, claim } = await open()
     const following = client.watchPrefix('p/', listening().listener)
     expect(following.age()).toBe(Infinity)
@@ -317,7 +317,7 @@ describe('a line that went dead without a word', () => {
     await clock.settle()
     expect(following.age()).toBe(0)
     await clock.advance(1000)
-    // It was asked half a second ago.
+    // It was checked half a second ago.
     expect(following.age()).toBe(500)
     store.freeze()
     await clock.advance(10_000)

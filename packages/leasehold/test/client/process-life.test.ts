@@ -23,7 +23,7 @@ const caught = (promise: Promise<unknown>): Promise<LeaseholdError> =>
   )
 
 describe.each([true, false])('the process (a store in it: %s)', (inProcess) => {
-  it('is not kept running by what is held', async () => {
+  it('is not kept running by a hold', async () => {
     const { clock, leasehold } = await open(inProcess)
     const lock = await leasehold.lock('k')
     await leasehold.lock('l', { maxHold: '1h' })
@@ -32,7 +32,7 @@ describe.each([true, false])('the process (a store in it: %s)', (inProcess) => {
     expect(clock.keeping).toBe(0)
   })
 
-  it('is kept running while a lock is waited for, and not after it is held', async () => {
+  it('is kept running by a wait for a lock, and not after it is held', async () => {
     const { clock, leasehold, rival } = await open(inProcess)
     const first = await rival.lock('k')
     const waits = [leasehold.lock('k'), leasehold.lock('k', { maxHold: '1h' })]
@@ -92,7 +92,7 @@ describe('a store that answers slowly or not at all', () => {
     expect(clock.keeping).toBe(1)
   })
 
-  it('keeps the process running while a lease is asked for', async () => {
+  it('keeps the process running during a request for a lease', async () => {
     const { clock, store, leasehold } = await open()
     store.fault = (call) => (call === 'grant' ? { back: 500 } : undefined)
     const locks = [leasehold.lock('a'), leasehold.lock('b')]
@@ -163,7 +163,7 @@ describe('a store that answers slowly or not at all', () => {
     const failed = caught(lock.renew())
     await clock.advance(1000)
     expect(await failed).toMatchObject({ code: 'unknown-outcome' })
-    // The answer comes when nobody waits for it any more.
+    // The answer arrives when nobody waits for it any more.
     await clock.advance(2000)
     expect(clock.keeping).toBe(0)
     await rival.lock('taken')

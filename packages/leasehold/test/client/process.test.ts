@@ -5,7 +5,7 @@ import { Leasehold } from '../../src/index.ts'
 
 const library = new URL('../../src/index.ts', import.meta.url).href
 
-/** Runs a program of its own that has the library, and answers with how it ended. */
+/** Runs a separate program with the library, and returns how it ended. */
 function run(program: string): Promise<{ code: number | null; output: string; ms: number }> {
   const text = `import { Leasehold } from ${JSON.stringify(library)}\n${program}`
   const began = performance.now()
@@ -46,7 +46,7 @@ describe('a process', () => {
     expect(code).toBe(0)
   })
 
-  it('goes on while it waits, and no longer', async () => {
+  it('runs while it waits, and no longer', async () => {
     const { code, output } = await run(`
       const leasehold = await Leasehold.open('memory:')
       await leasehold.lock('a')
@@ -56,7 +56,7 @@ describe('a process', () => {
     expect(code).toBe(0)
   })
 
-  it('goes on while it waits without a limit', async () => {
+  it('runs while it waits without a limit', async () => {
     const { code, output } = await run(`
       const leasehold = await Leasehold.open('memory:')
       const lock = await leasehold.lock('a')

@@ -7,7 +7,7 @@ import { FaultyStore } from './faulty-store.ts'
 /** A multiple of all steps, which are powers of two. */
 const START = 2 ** 20
 
-/** The first draw places the steps that renewals fall on; then come those of jitter and retries. */
+/** The first random number places the steps of renewals; then follow those of jitter and retries. */
 function open(options = {}, draws: readonly number[] = [0]) {
   const clock = new TestClock(START)
   const inner = memoryStore({ clock })
@@ -58,7 +58,7 @@ describe('a lease is renewed', () => {
     expect(sent).toEqual([9984])
   })
 
-  it('earlier by chance, if there is jitter', async () => {
+  it('earlier at random, with jitter', async () => {
     const { clock, hold, sent } = open({ jitter: 0.5 }, [0, 1])
     await hold({ ttl: 16_384 })
     await clock.advance(8191)
@@ -74,7 +74,7 @@ describe('a lease is renewed', () => {
     expect(sent.slice(0, 3)).toEqual([8192, 9216, 10_112])
     const gaps = sent.slice(1).map((time, i) => time - sent[i]!)
     expect(gaps).toEqual([...gaps].sort((a, b) => b - a))
-    // Not more often than a fiftieth of its pace, and three quarters of that by chance.
+    // At most as often as a fiftieth of its pace, and three quarters of that by jitter.
     expect(Math.min(...gaps)).toBeCloseTo(122.88)
     await clock.advance(1)
     expect([held.state, events]).toEqual(['lost', ['leased', 'lost']])
@@ -88,11 +88,11 @@ describe('a lease is renewed', () => {
     loseRenewals(store)
     await hold({ ttl: 12_288 })
     await clock.advance(7168)
-    // The second comes after a sixth of what is left. With a draw of 0 it would be an eighth.
+    // The second comes after a sixth of the remaining time. A random number of 0 would give an eighth.
     expect(sent).toEqual([6144, 7168])
   })
 
-  it('as often as before while no renewal is answered, although a claim begins to wait', async () => {
+  it('as often as before while no renewal is answered, although a claim starts to wait', async () => {
     const { clock, inner, store, hold, sent } = open()
     await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'taken' }] })
     loseRenewals(store)
@@ -112,7 +112,7 @@ describe('a lease is renewed', () => {
     expect(renewed).toEqual([{ lease, ttl: 16_384 }])
   })
 
-  it('whatever was answered before: an older answer that comes later takes nothing back', async () => {
+  it('for any earlier answer: an older answer that arrives later changes nothing', async () => {
     const { clock, store, hold } = open()
     const delays = [3000, 0]
     store.fault = (call) => (call === 'renew' ? { back: delays.shift() ?? 0 } : undefined)
@@ -144,7 +144,7 @@ describe('a lease is renewed', () => {
     expect([held.held, sent]).toEqual([true, [0]])
   })
 
-  it('in vain if the store cannot be reached, and the loss has the last error as its cause', async () => {
+  it('without success if the store is unreachable, and the loss has the last error as its cause', async () => {
     const { clock, store, hold } = open({ margin: 100 })
     const error = new Error('no route')
     store.fault = (call) => (call === 'renew' ? { error } : undefined)
@@ -174,7 +174,7 @@ describe('a lease is renewed', () => {
     expect(sent).toEqual([])
   })
 
-  it('while it waits in line, whatever its strategy, and once when it holds', async () => {
+  it('while it waits in the queue, for any strategy, and once when it holds', async () => {
     const { clock, inner, client, sent } = open()
     const granted = await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
     const waiting = client.hold([{ key: 'k' }], { strategy: 'reservation', ttl: 16_384 })
@@ -224,7 +224,7 @@ describe('a lease that nothing is held under', () => {
     expect(await leases()).toBe(0)
   })
 
-  it('ends at once if it was made for one claim', async () => {
+  it('ends at once if it was created for one claim', async () => {
     const { clock, hold, leases } = open()
     await (await hold({ ttl: 16_384, labels: { a: 'b' } })).release()
     await clock.settle()
@@ -233,7 +233,7 @@ describe('a lease that nothing is held under', () => {
 })
 
 describe('activity', () => {
-  it('renews at most once in a twentieth of the ttl, and as late as that if it came before', async () => {
+  it('renews at most once in a twentieth of the ttl, and late if it is called earlier', async () => {
     const { clock, hold, sent } = open()
     const held = await hold({ strategy: 'session', ttl: 20_000 })
     await clock.advance(400)
@@ -291,7 +291,7 @@ describe('a renewal by hand', () => {
     expect(held.remaining()).toBe(10_000)
   })
 
-  it('leaves the next one to its holder, also if it was asked for at once', async () => {
+  it('leaves the next one to its holder, even if it is requested at once', async () => {
     const { clock, hold, sent } = open()
     const held = await hold({ strategy: 'reservation', ttl: 10_000 })
     await held.renew()
@@ -299,7 +299,7 @@ describe('a renewal by hand', () => {
     expect(sent).toEqual([0])
   })
 
-  it('fails with lost if the lease ends while it is waited for', async () => {
+  it('fails with lost if the lease ends meanwhile', async () => {
     const { clock, store, inner, hold } = open()
     const held = await hold({ strategy: 'reservation', ttl: 10_000 })
     store.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
@@ -312,7 +312,7 @@ describe('a renewal by hand', () => {
     expect(error.message).toContain(`"${held.lease}" is held no more`)
   })
 
-  it('fails with closed or lost if the client is closed while it is waited for', async () => {
+  it('fails with closed or lost if the client is closed meanwhile', async () => {
     const { store, client, hold } = open()
     const held = await hold({ strategy: 'reservation', ttl: 10_000 })
     store.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
@@ -322,7 +322,7 @@ describe('a renewal by hand', () => {
   })
 })
 
-describe('what a grace is for', () => {
+describe('the purpose of a grace', () => {
   it('the lease lapses when its ttl is over and is lost when its grace is', async () => {
     const { clock, store, hold, events } = open()
     loseRenewals(store)
@@ -337,7 +337,7 @@ describe('what a grace is for', () => {
     expect([held.state, events]).toEqual(['lost', ['leased', 'lapsed', 'lost']])
   })
 
-  it('the lease lapses when its ttl is over, also if nobody asks', async () => {
+  it('the lease lapses when its ttl is over, even if nobody checks', async () => {
     const { clock, hold, events } = open()
     await hold({ strategy: 'reservation', ttl: 10_000, grace: 5000 })
     await clock.advance(9999)
@@ -360,7 +360,7 @@ describe('what a grace is for', () => {
     },
   )
 
-  it('the news of it names the lease and its ttl', async () => {
+  it('the event names the lease and its ttl', async () => {
     const { clock, store, client, hold } = open({ margin: 100 })
     const news: unknown[] = []
     for (const name of ['lapsed', 'recovered'] as const) client.on(name, (it) => news.push(it))

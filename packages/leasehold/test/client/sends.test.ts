@@ -5,7 +5,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from './faulty-store.ts'
 
-/** With a chance of 1 every rest is as long as it can be: 50 ms, 100 ms, 200 ms and so on. */
+/** With a random number of 1 every pause has its maximum: 50 ms, 100 ms, 200 ms and so on. */
 const random = { next: () => 1, id: () => 'id' }
 
 function open(inProcess = false) {
@@ -27,7 +27,7 @@ function open(inProcess = false) {
   return { clock, inner, store, client, sent }
 }
 
-/** How a promise stands, and since when. */
+/** The state of a promise, and since when. */
 function watched(promise: Promise<unknown>, clock: TestClock) {
   const start = clock.now()
   const outcome: { code?: string; value?: unknown; at?: number } = {}
@@ -41,7 +41,7 @@ function watched(promise: Promise<unknown>, clock: TestClock) {
 const BROKEN = new LeaseholdError('unknown-outcome', 'broken')
 
 describe('a call that fails without a known outcome', () => {
-  it('is sent again after rests that double, and is unknown after three', async () => {
+  it('is sent again after pauses that double, and is unknown after three', async () => {
     const { clock, store, client, sent } = open()
     store.fault = () => ({ error: BROKEN })
     const times = sent('read')
@@ -55,7 +55,7 @@ describe('a call that fails without a known outcome', () => {
     expect(times).toHaveLength(3)
   })
 
-  it('is sent again, also if it revokes a lease that nobody needs any more', async () => {
+  it('is sent again, even if it revokes a lease that nobody needs any more', async () => {
     const { clock, inner, store, client } = open()
     const hold = await client.hold([{ key: 'k' }], { labels: { a: 'b' } })
     let faults = 1
@@ -77,7 +77,7 @@ describe('a call that fails without a known outcome', () => {
     expect(times).toEqual([0, 50, 150])
   })
 
-  it('is sent again when no answer came in time, and takes a late answer', async () => {
+  it('is sent again after a timeout, and accepts a late answer', async () => {
     const { clock, store, client, sent } = open()
     let calls = 0
     store.fault = () => (++calls === 1 ? { back: 1100 } : { lost: 'request' })
@@ -163,7 +163,7 @@ describe('a release that the store does not answer', () => {
     return { ...opened, times, outcome, held }
   }
 
-  it('is sent 16 times at most, with rests of at most five seconds', async () => {
+  it('is sent 16 times at most, with pauses of at most five seconds', async () => {
     const { clock, times, outcome } = await failing((client) =>
       client.hold([{ key: 'k' }], { ttl: '1h' }),
     )
@@ -173,7 +173,7 @@ describe('a release that the store does not answer', () => {
     expect(rests).toEqual([50, 100, 200, 400, 800, 1600, 3200, ...Array(8).fill(5000)])
   })
 
-  it('goes on behind the back of a caller who does not wait any more', async () => {
+  it('continues after its caller has stopped waiting', async () => {
     const { clock, inner, store, client } = open()
     await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
     await client.hold([{ key: 'other' }])
@@ -213,7 +213,7 @@ describe('a release that the store does not answer', () => {
 })
 
 describe('closing', () => {
-  it('fails at once what rests before it is sent again', async () => {
+  it('immediately fails a call that waits for its next send', async () => {
     const { clock, store, client } = open()
     store.fault = (call) => (call === 'read' ? { error: BROKEN } : undefined)
     const outcome = watched(client.store.read({ key: 'k' }), clock)
@@ -225,7 +225,7 @@ describe('closing', () => {
     expect(store.count('read')).toBe(1)
   })
 
-  it('fails at once what was sent and is not answered', async () => {
+  it('immediately fails a call without an answer', async () => {
     const { clock, store, client } = open()
     store.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
     const outcome = watched(client.store.read({ key: 'k' }), clock)

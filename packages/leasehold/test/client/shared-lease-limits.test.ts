@@ -43,7 +43,7 @@ describe('locks share a lease', () => {
     }
   })
 
-  it('also after more kinds of options than a client remembers', async () => {
+  it('even after more kinds of options than a client remembers', async () => {
     const { leasehold } = await open()
     const first = await leasehold.lock('first', { ttl: 10_000 })
     const plain = await leasehold.lock('plain')
@@ -55,7 +55,7 @@ describe('locks share a lease', () => {
     expect((await leasehold.lock('third', { ttl: 10_007 })).lease).not.toBe(first.lease)
   })
 
-  it('also if hundreds of other ttls came and went meanwhile', async () => {
+  it('even if hundreds of other ttls were used meanwhile', async () => {
     const { clock, leasehold, rival, leases } = await open()
     const first = await leasehold.lock('first', { ttl: 9000 })
     await rival.lock('taken')
@@ -92,7 +92,7 @@ describe('a heartbeat', () => {
     await leasehold.close()
   })
 
-  it('does not renew what was given back in the same turn', async () => {
+  it('does not renew a lease that was released in the same turn', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
     const renewed = lock.renew().catch((error) => error.code)
@@ -114,7 +114,7 @@ describe('a heartbeat', () => {
     expect(await renewed).toMatchObject({ code: 'lost', reason: 'closed' })
   })
 
-  it('goes on if the store throws instead of answering', async () => {
+  it('continues if the store throws instead of answering', async () => {
     const { clock, inner, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '10s' })
     const { renew } = store
@@ -140,7 +140,7 @@ describe.each([true, false])('attempts that wait for the same lease (in process:
     expect(store.count('grant')).toBe(1)
   })
 
-  it('leave out those that have ended meanwhile', async () => {
+  it('leave out leases that have ended meanwhile', async () => {
     const { clock, inner, store, leasehold } = await open(isIn)
     store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
     const first = leasehold.lock('a')
@@ -171,7 +171,7 @@ describe.each([true, false])('attempts that wait for the same lease (in process:
     await clock.settle()
     expect((await tried).conflict?.holder).toBe('rival')
     expect((await other).held).toBe(true)
-    // The claim of the second came with its lease.
+    // The claim of the second arrived with its lease.
     expect([store.count('grant'), store.count('claim')]).toEqual([2, 0])
   })
 
@@ -187,7 +187,7 @@ describe.each([true, false])('attempts that wait for the same lease (in process:
     expect(store.count('grant')).toBe(2)
   })
 
-  it('fail together if nobody knows whether the lease was granted', async () => {
+  it('fail together if it is unknown whether the lease was granted', async () => {
     const { clock, leasehold, store, leases } = await open(false)
     store.fault = (call) => (call === 'grant' ? { error: new Error('broken') } : undefined)
     const failed = [1, 2, 3].map((n) => leasehold.lock(`k/${n}`).catch((error) => error.code))
@@ -200,7 +200,7 @@ describe.each([true, false])('attempts that wait for the same lease (in process:
 })
 
 describe('a lease that has no room for another claim', () => {
-  it('serves again when no other can be had', async () => {
+  it('serves again if no other lease is available', async () => {
     const { leasehold, rival, clock, inner } = await open(true, { claimsPerLease: 2 })
     await rival.lock('taken')
     const a = await leasehold.lock('a')
@@ -214,7 +214,7 @@ describe('a lease that has no room for another claim', () => {
     expect((await inner.read({ lease: a.lease })).lease?.claims).toBe(2)
   })
 
-  it('serves those who waited for another when none can be had', async () => {
+  it('serves the waiters for another lease if none is available', async () => {
     const { leasehold, rival, clock, store } = await open(false, { claimsPerLease: 2 })
     await rival.lock('taken')
     const [a, b] = [await leasehold.lock('a'), await leasehold.lock('b')]
@@ -227,7 +227,7 @@ describe('a lease that has no room for another claim', () => {
     expect((await c).lease).toBe(a.lease)
   })
 
-  it('does not take the place of a newer one, however late it says that it is full', async () => {
+  it('does not replace a newer one, however late it is reported as full', async () => {
     const { leasehold, clock, store } = await open(false, { claimsPerLease: 2 })
     await Promise.all([leasehold.lock('a'), leasehold.lock('b')])
     let claims = 0
@@ -249,7 +249,7 @@ describe('a lease that has no room for another claim', () => {
 })
 
 describe('a lease', () => {
-  it('is not asked for on behalf of somebody who has stopped waiting', async () => {
+  it('is not requested for a caller that has stopped waiting', async () => {
     const { leasehold, rival, clock, store } = await open(false)
     await rival.lock('taken')
     store.fault = (call) => (call === 'grant' ? { back: 100 } : undefined)
@@ -261,14 +261,14 @@ describe('a lease', () => {
     expect(store.count('grant')).toBe(1)
   })
 
-  it('is kept while claims under it are under way, whatever the watch reports between them', async () => {
+  it('is kept while claims under it are pending, whatever the watch reports between them', async () => {
     const { leasehold, inner, clock, store } = await open()
     const first = await leasehold.lock('other')
     await first.release()
     store.fault = (call) => (call === 'claim' ? { back: 80_000 } : undefined)
     const waits = [leasehold.lock('a')]
     await clock.advance(1000)
-    // A claim that nobody here knows: it may belong to the call that is under way.
+    // A claim that is unknown here: it may belong to the pending call.
     await inner.claim({ lease: first.lease, claims: [{ key: 'unknown' }] })
     store.interrupt()
     await clock.advance(1000)
@@ -278,7 +278,7 @@ describe('a lease', () => {
     expect([leases, store.count('grant')]).toEqual([[first.lease, first.lease], 1])
   })
 
-  it('is kept while a claim under it is under way, however long that takes', async () => {
+  it('is kept while a claim under it is pending, however long that takes', async () => {
     const { leasehold, rival, clock, store } = await open()
     const first = await leasehold.lock('other')
     await first.release()
@@ -286,7 +286,7 @@ describe('a lease', () => {
     store.fault = (call) => (call === 'claim' ? { back: 80_000 } : undefined)
     const waiting = leasehold.lock('k')
     await clock.advance(1000)
-    // The store tells that the turn has come, and has not answered the claim yet.
+    // The store reports the turn, and has not answered the claim yet.
     await taken.release()
     await clock.advance(80_000)
     const lock = await waiting

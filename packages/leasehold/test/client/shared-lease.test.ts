@@ -21,7 +21,7 @@ async function leasesOf(store: FaultyStore) {
 }
 
 describe('a shared lease', () => {
-  it('serves all locks with the same ttl, however many ask at once', async () => {
+  it('serves all locks with the same ttl, however many start at once', async () => {
     const { store, leasehold } = await open()
     const locks = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -85,7 +85,7 @@ describe('a shared lease', () => {
     expect(new Set(locks.map((lock) => lock.lease)).size).toBe(10)
   })
 
-  it('is kept where a limit was passed that another lease would pass too', async () => {
+  it('is kept after an exceeded limit that another lease would exceed too', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock, limits: { claimsPerKey: 2 } })
     const leasehold = await Leasehold.open(store, { clock })
@@ -96,7 +96,7 @@ describe('a shared lease', () => {
     expect(other.lease).toBe(first.lease)
   })
 
-  it('is not used where the first of several tries finds its key taken', async () => {
+  it('is not used if the first of several tries finds its key taken', async () => {
     const { inner, store, leasehold } = await open()
     const other = await Leasehold.open(inner, { holder: 'other' })
     await other.lock('taken')
@@ -110,7 +110,7 @@ describe('a shared lease', () => {
   })
 })
 
-describe('a lease of its own', () => {
+describe('a lease for one claim', () => {
   it('is given to a lock with a limit on holding, a parent or labels, and ends with it', async () => {
     const { clock, store, leasehold } = await open()
     const shared = await leasehold.lock('a')
@@ -145,7 +145,7 @@ describe('a lease of its own', () => {
     expect((await next).held).toBe(true)
   })
 
-  it('does not count the time in line towards maxHold', async () => {
+  it('does not count the time in the queue towards maxHold', async () => {
     const { clock, leasehold } = await open()
     const first = await leasehold.lock('k')
     const second = leasehold.lock('k', { ttl: '1s', maxHold: '5s' })
@@ -165,7 +165,7 @@ describe('a lease of its own', () => {
     expect(lease!.endOfLife - clock.now()).toBe(5000)
   })
 
-  it('knows that a try is bounded by maxHold, though the store never answers again', async () => {
+  it('knows that maxHold limits a try, although the store never answers again', async () => {
     const { clock, store, leasehold } = await open()
     const { lock } = await leasehold.tryLock('k', { ttl: '5s', maxHold: '5s' })
     store.freeze()
@@ -200,7 +200,7 @@ describe('strategies', () => {
     expect(store.count('renew')).toBeLessThanOrEqual(2)
   })
 
-  it('reservation: is renewed only when asked', async () => {
+  it('reservation: is renewed only on request', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
     await clock.advance(8000)
@@ -213,7 +213,7 @@ describe('strategies', () => {
     await expect(lock.renew()).rejects.toMatchObject({ code: 'lost' })
   })
 
-  it('reservation: is kept while it waits in line, and its time begins when it is held', async () => {
+  it('reservation: is kept while it waits in the queue, and its time starts when it is held', async () => {
     const { clock, leasehold } = await open()
     const first = await leasehold.lock('k')
     const second = leasehold.lock('k', { strategy: 'reservation', ttl: '10s' })
@@ -244,7 +244,7 @@ describe('strategies', () => {
     expect(store.count('renew')).toBe(3)
   })
 
-  it('holds for ever with an infinite ttl, without renewals', async () => {
+  it('holds forever with an infinite ttl, without renewals', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: 'infinite' })
     await clock.advance(1e9)
@@ -256,10 +256,10 @@ describe('strategies', () => {
     expect(await leasesOf(store)).toHaveLength(0)
   })
 
-  it('renews earlier by chance, and never later, so that clients spread out', async () => {
+  it('renews earlier at random, and never later, so that clients spread out', async () => {
     const counts: number[] = []
     for (const chance of [0, 0.9]) {
-      // The first draw places the steps that renewals fall on; the rest is the jitter.
+      // The first random number places the steps of renewals; the rest is the jitter.
       let draws = 0
       const random = { next: () => (draws++ === 0 ? 0 : chance), id: () => 'id' }
       const { clock, store, leasehold } = await open({ random, jitter: 0.5 })
@@ -272,7 +272,7 @@ describe('strategies', () => {
     expect(counts).toEqual([0, 1])
   })
 
-  it('fulfils a renewal that was asked for only by one that was sent after', async () => {
+  it('fulfils a requested renewal only by one that was sent afterwards', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '10s' })
     store.fault = (call) => (call === 'renew' ? { back: 100 } : undefined)
@@ -288,7 +288,7 @@ describe('strategies', () => {
     expect(renewed).toBe(true)
   })
 
-  it('ends a renewal at once that was asked for and whose lease was then given back', async () => {
+  it('immediately ends a requested renewal whose lease was then released', async () => {
     const { clock, store, leasehold } = await open()
     const lock = await leasehold.lock('k', { ttl: '10s', maxHold: '1h' })
     store.fault = (call) => (call === 'renew' ? { back: 100 } : undefined)
@@ -319,7 +319,7 @@ describe('events', () => {
     warn.mockRestore()
   })
 
-  it('go on, and so do heartbeats, where a listener throws', async () => {
+  it('continue, and so do heartbeats, if a listener throws', async () => {
     const { clock, leasehold, events } = await open()
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     leasehold.on('renewed', () => {
@@ -333,7 +333,7 @@ describe('events', () => {
     warn.mockRestore()
   })
 
-  it('are told until the listening is ended', async () => {
+  it('are notified until they stop listening', async () => {
     const { clock, leasehold } = await open()
     let told = 0
     const end = leasehold.on('renewed', () => told++)

@@ -7,7 +7,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { CountingClock } from './counting-clock.ts'
 import { FaultyStore } from './faulty-store.ts'
 
-/** How one send ends: after how many milliseconds, and with what error if any. */
+/** How one send ends: after how many milliseconds, and with which error. */
 interface Send {
   readonly after: number
   readonly error?: LeaseholdError
@@ -16,7 +16,7 @@ interface Send {
 const UNKNOWN = new LeaseholdError('unknown-outcome', 'broken')
 const REFUSED = new LeaseholdError('lease-ended', 'gone')
 
-/** A call whose sends end as given, and then never. It notes what it is notified of. */
+/** A call whose sends end as given, and then never. It records its notifications. */
 function open(sends: readonly Send[], pointless = false) {
   const clock = new CountingClock()
   const random = { next: () => 1, id: () => 'id' }
@@ -75,7 +75,7 @@ describe('a call to the store', () => {
     expect(notes).toEqual(['send 0', 'send 1050', 'failed lease-ended 1150'])
   })
 
-  it('fails at once if an answer is of no use any more', async () => {
+  it('fails at once if an answer is no longer useful', async () => {
     const { clock, notes } = open([{ after: 100, error: UNKNOWN }], true)
     await clock.advance(10_000)
     expect(notes).toEqual(['send 0', 'failed unknown-outcome 100'])
@@ -100,7 +100,7 @@ describe('a call to the store', () => {
     expect(clock.keeping).toBe(0)
   })
 
-  it('takes an answer that comes after the client was closed', async () => {
+  it('accepts an answer after the client was closed', async () => {
     const { clock, core, notes } = open([{ after: 500 }])
     await clock.advance(10)
     core.timeouts.stop(closedError())

@@ -8,7 +8,7 @@ function open() {
   const clock = new TestClock()
   const start = clock.now()
   const timeouts = new Timeouts(new TimerQueue(clock))
-  /** What happened, and how many milliseconds after the start. */
+  /** The events, with the milliseconds after the start. */
   const log: string[] = []
   const timed = (name: string): Timed => ({
     timeout: undefined,
@@ -31,13 +31,13 @@ describe('time limits', () => {
     expect(log).toEqual(['short 100', 'second short 150', 'long 300'])
   })
 
-  it('are taken back one by one, from anywhere among those of the same length', async () => {
+  it('are cancelled one by one, anywhere among those of the same length', async () => {
     for (const gone of [[0], [1], [2], [0, 1], [1, 2], [2, 1, 0], [0, 2]]) {
       const { clock, timeouts, log, timed } = open()
       const all = ['a', 'b', 'c'].map(timed)
       for (const each of all) timeouts.add(each, 100)
       for (const i of gone) timeouts.remove(all[i]!)
-      // Taking back what is not set does nothing.
+      // Cancelling an unset timeout does nothing.
       for (const i of gone) timeouts.remove(all[i]!)
       timeouts.add(timed('d'), 100)
       await clock.advance(100)
@@ -46,7 +46,7 @@ describe('time limits', () => {
     }
   })
 
-  it('are replaced by those that are set later', async () => {
+  it('are replaced by later ones', async () => {
     const { clock, timeouts, log, timed } = open()
     const one = timed('one')
     timeouts.add(one, 100)
@@ -74,7 +74,7 @@ describe('time limits', () => {
     expect(log).toEqual([100, 200, 300].map((ms) => `${start + ms}`))
   })
 
-  it('begin anew after all of their length are over', async () => {
+  it('start again after all of their length are over', async () => {
     const { clock, timeouts, log, timed } = open()
     timeouts.add(timed('one'), 100)
     await clock.advance(100)
@@ -83,7 +83,7 @@ describe('time limits', () => {
     expect(log).toEqual(['one 100', 'other 200'])
   })
 
-  it('end all at once when the client stops, also those that are set while it does', () => {
+  it('all end when the client stops, even those that are set meanwhile', () => {
     const { timeouts, log, timed } = open()
     const late = timed('late')
     timeouts.add(timed('a'), 100)

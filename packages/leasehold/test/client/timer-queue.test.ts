@@ -8,7 +8,7 @@ import { SeededRandom, TestClock } from '../../src/testing/index.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** Moved by hand, and only to where a timer is due: like a machine with nothing else to do. */
+/** Moves only on request, to the time of the next timer: like an idle machine. */
 class HandClock implements Clock {
   timers: { readonly time: number; readonly run: () => void }[] = []
   readonly #asleep: number
@@ -44,7 +44,7 @@ class HandClock implements Clock {
   }
 }
 
-/** A task that notes when it was called, and asks to be called again at the times that are left. */
+/** A task that records its calls, and requests further calls at the remaining times. */
 function taskOf(
   calls: unknown[],
   name: unknown = 'task',
@@ -61,11 +61,11 @@ function taskOf(
 }
 
 describe('the timer queue', () => {
-  // A timer is set on a clock that stands still while the machine is suspended, for a time on one
-  // that goes on. Taking the difference off and adding it again need not give the same number, and
-  // a queue that then finds itself too early sets the same timer again, without end.
-  it('calls a task when its timer rings, though the sum of two clocks is rounded to before', () => {
-    // Half of what the time can be told apart by, so that it is rounded twice.
+  // A timer uses a clock that stops while the machine is suspended, for a time on a clock that does
+  // not. Subtracting and adding the difference may give another number. A queue that then finds
+  // itself too early would set the same timer again, without end.
+  it('calls a task when its timer fires, although the sum of two clocks is rounded down', () => {
+    // Half of the resolution of the time, so that it is rounded twice.
     const asleep = 1000 + 2 ** -33
     const time = 1_101_500 + 2 ** -32
     expect(time - asleep + asleep).toBeLessThan(time)
@@ -79,7 +79,7 @@ describe('the timer queue', () => {
     expect(clock.timers).toEqual([])
   })
 
-  it('calls tasks in the order of their times, whatever the order they came in', async () => {
+  it('calls tasks in the order of their times, in any order of insertion', async () => {
     const random = new SeededRandom(7)
     for (let round = 0; round < 20; round++) {
       const clock = new TestClock()
@@ -111,7 +111,7 @@ describe('the timer queue', () => {
     expect(calls).toEqual([due])
   })
 
-  it('calls a task at the earliest time that was asked for, once', async () => {
+  it('calls a task once, at the earliest requested time', async () => {
     const clock = new TestClock()
     const queue = new TimerQueue(clock)
     const calls: number[] = []
@@ -125,7 +125,7 @@ describe('the timer queue', () => {
     expect(calls).toEqual([start + 100, start + 1050])
   })
 
-  it('calls a task again when it asks for it, but one that is due at once not in the same turn', async () => {
+  it('calls a task again on its request, but not twice in one turn', async () => {
     const clock = new TestClock()
     const queue = new TimerQueue(clock)
     const calls: number[] = []
@@ -172,7 +172,7 @@ describe('the timer queue', () => {
     expect(calls).toEqual(['outer', 'inner'])
   })
 
-  it('looks at the clock at least once a second, because timers stand still in a suspended machine', async () => {
+  it('checks the clock at least once a second, because timers stop in a suspended machine', async () => {
     const clock = new TestClock()
     const queue = new TimerQueue(clock)
     const calls: number[] = []
@@ -208,11 +208,11 @@ describe('the timer queue', () => {
     expect(calls).toEqual([])
   })
 
-  it('may be stopped before it had anything to do', () => {
+  it('may be stopped before its first task', () => {
     expect(() => new TimerQueue(new TestClock()).stop()).not.toThrow()
   })
 
-  it('does not pile up tasks that come and go', async () => {
+  it('does not accumulate tasks that are added and removed', async () => {
     const clock = new TestClock()
     const queue = new TimerQueue(clock)
     const references: WeakRef<TimerTask>[] = []
@@ -224,14 +224,14 @@ describe('the timer queue', () => {
       expect(task.queuedAt).toBe(Infinity)
       references.push(new WeakRef(task))
     }
-    // What was made in this turn is kept for the rest of it.
+    // Tasks of this turn are kept until its end.
     await new Promise((resolve) => setImmediate(resolve))
     collectGarbage()
     const kept = references.filter((reference) => reference.deref() !== undefined)
     expect(kept.length).toBeLessThan(200)
   })
 
-  it('calls at their times what is left after many were dropped', async () => {
+  it('calls the remaining tasks at their times after many were removed', async () => {
     const random = new SeededRandom(3)
     for (let round = 0; round < 10; round++) {
       const clock = new TestClock()

@@ -100,7 +100,7 @@ describe('the times of a lease', () => {
     expect(() => timing({ maxHold: 99 })).toThrowError(/maxHold is 99ms/)
   })
 
-  it('name what is no duration', () => {
+  it('name a value that is no duration', () => {
     for (const name of ['ttl', 'grace', 'renewEvery', 'maxHold'] as const) {
       expect(() => timing({ [name]: 'soon' as never })).toThrowError(`${name} is "soon"`)
     }
@@ -152,13 +152,13 @@ describe('settings', () => {
     expect(() => settingsOf(options as never)).toThrowError(message)
   })
 
-  it('name the holder after the machine, the process and chance', () => {
+  it('name the holder after the machine, the process and a random part', () => {
     const random = { next: () => 0, id: () => 'abcdefghijkl' }
     expect(settingsOf({ random }).holder).toMatch(new RegExp(`^[^:]+:${process.pid}:abcdefgh$`))
   })
 })
 
-describe('the rest after failures', () => {
+describe('the pause after failures', () => {
   const rests = (chance: number) =>
     [0, 1, 2, 6, 7, 100].map((failures) => backoff(failures, { next: () => chance, id: () => '' }))
 

@@ -14,7 +14,7 @@ async function open(inProcess = false) {
   return { clock, inner, store, leasehold, claims, leases }
 }
 
-/** The fault befalls the first so many calls of this name. */
+/** The first calls of this name have the fault. */
 function first(times: number, name: string, fault: Fault) {
   let left = times
   return (call: string) => (call === name && left-- > 0 ? fault : undefined)
@@ -33,7 +33,7 @@ describe('a claim that was not answered', () => {
     expect(await claims('k')).toBe(1)
   })
 
-  it('fails as unknown in the end, and what it did is undone when the store answers again', async () => {
+  it('fails as unknown in the end, and is undone when the store answers again', async () => {
     const { clock, store, leasehold, claims } = await open()
     const other = await leasehold.lock('other', { ttl: '1m' })
     store.fault = (call) => (call === 'claim' ? { lost: 'reply' } : undefined)
@@ -47,7 +47,7 @@ describe('a claim that was not answered', () => {
     expect(other.held).toBe(true)
   })
 
-  it('is undone when it was aborted before the answer came', async () => {
+  it('is undone if it was aborted before the answer', async () => {
     const { clock, store, leasehold, claims } = await open()
     await leasehold.lock('other')
     store.fault = first(1, 'claim', { back: 200 })
@@ -61,7 +61,7 @@ describe('a claim that was not answered', () => {
     expect(await claims('k')).toBe(0)
   })
 
-  it('is undone when its wait ran out before the answer came', async () => {
+  it('is undone if its wait ran out before the answer', async () => {
     const { clock, store, leasehold, claims } = await open()
     await leasehold.lock('other')
     store.fault = first(1, 'claim', { back: 200 })
@@ -72,7 +72,7 @@ describe('a claim that was not answered', () => {
     expect(await claims('k')).toBe(0)
   })
 
-  it('is found and undone by how things stand, where it cannot be sent again', async () => {
+  it('is found in the reported standing and undone, if it cannot be sent again', async () => {
     const { clock, inner, store, leasehold, claims } = await open(true)
     await leasehold.lock('other')
     // As a disk does that fails after the change was made: done, but not known to be.
@@ -94,7 +94,7 @@ describe('a claim that was not answered', () => {
     store.fault = first(1, 'claim', { back: 300 })
     const pending = leasehold.lock('k')
     await clock.advance(100)
-    // The line is opened anew and tells of a claim that nobody here knows of yet.
+    // The watch is opened again and reports a claim that is still unknown here.
     store.interrupt()
     await clock.advance(100)
     expect(await claims('k')).toBe(1)
@@ -106,7 +106,7 @@ describe('a claim that was not answered', () => {
 })
 
 describe('claims that overlap', () => {
-  it('are each waited for before how things stand is held against them', async () => {
+  it('are each awaited before the reported standing is compared with them', async () => {
     const { clock, store, leasehold, claims } = await open()
     await leasehold.lock('other')
     const delays = [200, 400]
@@ -117,7 +117,7 @@ describe('claims that overlap', () => {
     await clock.advance(60)
     const b = leasehold.lock('b')
     await clock.advance(10)
-    // Both are strangers to what the line tells now; the first is answered long before the second.
+    // Both are unknown to the watch now; the first is answered long before the second.
     store.interrupt()
     await clock.advance(1000)
     expect([(await a).held, (await b).held]).toEqual([true, true])
@@ -141,7 +141,7 @@ describe('a grant that was not answered', () => {
     expect((await leasehold.lock('a')).held).toBe(true)
   })
 
-  it('that is answered too late to be believed is given up, and another is asked for', async () => {
+  it('that is answered too late to rely on is released, and another is requested', async () => {
     const { clock, store, leasehold, leases } = await open(true)
     store.fault = first(1, 'grant', { back: 1200 })
     const pending = leasehold.lock('k', { ttl: '1s' })
@@ -177,7 +177,7 @@ describe('a release that was not answered', () => {
     expect(await claims('k')).toBe(0)
   })
 
-  it('is insisted on where the store refuses for want of space', async () => {
+  it('is repeated while the store refuses because it is full', async () => {
     const { clock, store, leasehold, claims } = await open(true)
     await leasehold.lock('other')
     const lock = await leasehold.lock('k')

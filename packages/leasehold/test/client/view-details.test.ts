@@ -35,7 +35,7 @@ function changes() {
 }
 
 describe('the places of a view', () => {
-  it('are those that a reading shows, with since when they hold', async () => {
+  it('are those in a read, with the time since when they hold', async () => {
     const { clock, inner, client, lease, claim } = await open()
     const view = client.view('p/')
     await view.ready
@@ -52,7 +52,7 @@ describe('the places of a view', () => {
     expect(view.places('p/a')).toEqual(await expected())
     expect(view.holders('p/a')).toHaveLength(2)
     await clock.advance(100)
-    // The second holds since it came; the third since the first two are gone.
+    // The second holds since its claim; the third since the first two have ended.
     await inner.release({ lease, keys: ['p/a'], token: first })
     await clock.advance(100)
     expect(view.places('p/a')).toEqual(await expected())
@@ -66,14 +66,14 @@ describe('the places of a view', () => {
     expect(read.places('p/a')).toEqual(await expected())
   })
 
-  it('are none for a key that nobody claims', async () => {
+  it('are empty for a key without claims', async () => {
     const { client } = await open()
     const view = client.view('p/')
     await view.ready
     expect([view.places('p/x'), view.holders('p/x'), [...view.keys()]]).toEqual([[], [], []])
   })
 
-  it('are as many as there are keys, page by page', async () => {
+  it('are as many as the keys, page by page', async () => {
     const { client, claim } = await open()
     for (let n = 0; n < 2001; n++) await claim(`p/${n}`)
     const view = client.view('p/')
@@ -101,7 +101,7 @@ describe('changes', () => {
     ])
   })
 
-  it('come once for all events of a revision', async () => {
+  it('are reported once for all events of a revision', async () => {
     const { clock, inner, client, lease } = await open()
     const { seen, changed } = changes()
     const view = client.view('p/', changed)
@@ -125,14 +125,14 @@ describe('changes', () => {
     expect(store.count('read') - before).toBe(1)
   })
 
-  it('are not told if the view has read them already', async () => {
+  it('are not reported if the view has read them already', async () => {
     const { clock, inner, store, client, lease } = await open()
     for (let n = 0; n < 40; n++) await inner.claim({ lease, claims: [{ key: 'p/a' }] })
     store.fault = () => ({ there: 100 })
     const { seen, changed } = changes()
     const view = client.view('p/', changed)
     await clock.advance(150)
-    // After the page was read, and before the rest of its long line.
+    // After the page was read, and before the rest of its long queue.
     await inner.claim({ lease, claims: [{ key: 'p/a' }] })
     await clock.advance(150)
     expect(view.places('p/a')).toHaveLength(41)
@@ -150,7 +150,7 @@ describe('changes', () => {
     expect(view.places('p/a').map(({ value }) => value)).toEqual(['one', 'new'])
   })
 
-  it('are what differs if everything had to be read again', async () => {
+  it('are the differences if everything was read again', async () => {
     const { clock, inner, store, client, lease, claim, flood } = await open()
     const [same, gone, valued, joined] = ['p/same', 'p/gone', 'p/valued', 'p/joined']
     for (const key of [same!, joined!]) await claim(key)
@@ -170,7 +170,7 @@ describe('changes', () => {
     expect(view.places(joined!)).toHaveLength(2)
   })
 
-  it('are none if everything had to be read again and is the same', async () => {
+  it('are empty if everything was read again and is unchanged', async () => {
     const { clock, store, client, claim, flood } = await open()
     await claim('p/a', { value: 'v' })
     const { seen, changed } = changes()
@@ -182,7 +182,7 @@ describe('changes', () => {
     expect(seen).toEqual([])
   })
 
-  it('are told of claims that were replaced by as many others', async () => {
+  it('are reported for claims that were replaced by as many others', async () => {
     const { clock, inner, store, client, lease, claim, flood } = await open()
     const first = await claim('p/a')
     const token = await claim('p/a')
@@ -201,7 +201,7 @@ describe('changes', () => {
 })
 
 describe('the latest', () => {
-  it('is read from the store now, whatever the view has heard', async () => {
+  it('is read from the store now, whatever the view knows', async () => {
     const { clock, store, client, claim } = await open()
     for (let n = 0; n < 40; n++) await claim('p/a')
     const view = client.view('p/')
@@ -217,7 +217,7 @@ describe('the latest', () => {
 })
 
 describe('a view that is closed', () => {
-  it('hears nothing more', async () => {
+  it('receives nothing more', async () => {
     const { clock, client, claim } = await open()
     for (const end of ['close', Symbol.dispose] as const) {
       const { seen, changed } = changes()

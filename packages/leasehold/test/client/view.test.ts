@@ -5,7 +5,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from './faulty-store.ts'
 
-/** More events than are kept: who has not seen them must read everything again. */
+/** More events than are kept: a view that missed them must read everything again. */
 const MANY = 2500
 
 function open() {
@@ -29,7 +29,7 @@ function open() {
 }
 
 describe('a view', () => {
-  it('shows what was there before and what comes after, in order, with who holds', async () => {
+  it('shows earlier and later changes in order, with the holders', async () => {
     const { clock, inner, client, grant } = open()
     const lease = await grant('early')
     const first = await inner.claim({ lease, claims: [{ key: 'p/a', value: 'one' }] })
@@ -55,7 +55,7 @@ describe('a view', () => {
     view.close()
   })
 
-  it('shows a line that is longer than a reading of its prefix', async () => {
+  it('shows a queue that is longer than a read of its prefix', async () => {
     const { clock, inner, client, grant } = open()
     const lease = await grant()
     for (let i = 0; i < 40; i++) await inner.claim({ lease, claims: [{ key: 'p/a' }] })
@@ -64,11 +64,11 @@ describe('a view', () => {
     expect(view.places('p/a')).toHaveLength(40)
   })
 
-  it('shows once what came while it was reading', async () => {
+  it('shows changes during the first read once', async () => {
     const { clock, inner, store, client, grant } = open()
     const lease = await grant()
     for (let i = 0; i < 40; i++) await inner.claim({ lease, claims: [{ key: 'p/a' }] })
-    // The page is read first, and then the long line of its own: this claim comes in between.
+    // The page is read first, then its long queue: this claim comes in between.
     store.fault = () => ({ there: 100 })
     const view = client.view('p/')
     await clock.advance(150)
@@ -77,7 +77,7 @@ describe('a view', () => {
     expect(view.places('p/a')).toHaveLength(41)
   })
 
-  it('goes on showing what it knew while the store is out of reach, and says how old it is', async () => {
+  it('keeps its last state while the store is unreachable, and reports its age', async () => {
     const { clock, inner, store, client, grant } = open()
     const lease = await grant()
     await inner.claim({ lease, claims: [{ key: 'p/a' }] })
@@ -95,7 +95,7 @@ describe('a view', () => {
     expect(view.places('p/b')).toHaveLength(1)
   })
 
-  it('waits for a store that cannot be reached when it begins', async () => {
+  it('waits for a store that is unreachable at the start', async () => {
     const { clock, store, client } = open()
     store.freeze()
     const view = client.view('p/')
@@ -125,7 +125,7 @@ describe('a view', () => {
       const reads = store.count('read')
       await clock.advance(1000)
       expect([...view.keys()]).toEqual(['p/new'])
-      // Where the events are still kept it need not read anything again.
+      // It need not read anything again if the events are still kept.
       expect(store.count('read') > reads).toBe(much)
     }
   })
@@ -151,7 +151,7 @@ describe('a view', () => {
     await ready
   })
 
-  it('shows the same as a reading, whatever happened and however often it broke off', async () => {
+  it('shows the same as a read, after any changes and interruptions', async () => {
     const step = fc.record({
       act: fc.constantFrom(
         'claim',

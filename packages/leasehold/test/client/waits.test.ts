@@ -17,8 +17,8 @@ async function open(inProcess = true) {
 describe.each([
   ['in this process', true],
   ['elsewhere', false],
-])('waiting in line on a store %s', (_name, inProcess) => {
-  it('costs nothing but heartbeats: fifty who wait ask nothing, and come in order', async () => {
+])('waiting in a queue on a store %s', (_name, inProcess) => {
+  it('costs only heartbeats: fifty waiters make no calls, and hold in order', async () => {
     const { clock, store, leasehold, rival } = await open(inProcess)
     const held = await rival.lock('k')
     const order: number[] = []
@@ -37,7 +37,7 @@ describe.each([
     expect(order).toEqual(Array.from({ length: 50 }, (_, i) => i))
   })
 
-  it('is no wait if it is for 0 ms, and yet the answer has its time', async () => {
+  it('does not wait for 0 ms, but gives the answer its time', async () => {
     const { clock, store, leasehold } = await open(inProcess)
     await leasehold.lock('other')
     store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
@@ -99,7 +99,7 @@ describe.each([
     expect(await claims('k')).toBe(1)
   })
 
-  it('does not begin with a signal that is aborted already', async () => {
+  it('does not start with an aborted signal', async () => {
     const { store, leasehold } = await open(inProcess)
     await expect(leasehold.lock('k', { signal: AbortSignal.abort() })).rejects.toMatchObject({
       code: 'aborted',
@@ -149,7 +149,7 @@ describe.each([
     expect((await second).held).toBe(true)
   })
 
-  it('goes on while the lease has lapsed, although the answer says that it holds', async () => {
+  it('continues while the lease has lapsed, although the answer says that it holds', async () => {
     const { clock, store, leasehold } = await open(inProcess)
     const options = { ttl: '1s', grace: '30s' } as const
     await leasehold.lock('other', options)
@@ -188,7 +188,7 @@ describe.each([
 })
 
 describe('a notice and an answer that pass each other', () => {
-  it('are put together: the turn is told before the claim is answered', async () => {
+  it('are combined: the turn is notified before the claim is answered', async () => {
     const { clock, store, leasehold, rival } = await open(false)
     const first = await rival.lock('k')
     await leasehold.lock('other')
@@ -200,7 +200,7 @@ describe('a notice and an answer that pass each other', () => {
     expect((await second).held).toBe(true)
   })
 
-  it('are put together: the claim is taken before it is answered', async () => {
+  it('are combined: the claim is taken before it is answered', async () => {
     const { clock, inner, store, leasehold } = await open(false)
     await leasehold.lock('other')
     store.fault = (call) => (call === 'claim' ? { back: 100 } : undefined)
@@ -211,7 +211,7 @@ describe('a notice and an answer that pass each other', () => {
     expect(await failed).toMatchObject({ code: 'lost', by: 'ops' })
   })
 
-  it('are put together: the turn came while the line was broken', async () => {
+  it('are combined: the turn came while the watch was interrupted', async () => {
     const { clock, store, leasehold, rival } = await open(false)
     const first = await rival.lock('k')
     const second = leasehold.lock('k')
@@ -242,7 +242,7 @@ describe('a watch of a lease that breaks again and again', () => {
 })
 
 describe('a lock on several keys of which one is taken by force', () => {
-  it.each([true, false])('gives back the others (in process: %s)', async (inProcess) => {
+  it.each([true, false])('releases the others (in process: %s)', async (inProcess) => {
     const { clock, inner, leasehold, claims } = await open(inProcess)
     const other = await leasehold.lock('other')
     const lock = await leasehold.lock(['a', 'b', 'c'])

@@ -5,7 +5,7 @@ import { MemoryDisk } from './memory-disk.ts'
 
 const lease = { holder: 'h', ttl: 600_000 }
 
-it('a disk that is too slow has what adds to the log refused above 64 MiB, and takes the rest', async () => {
+it('on a slow disk, calls that add to the log are refused above 64 MiB, and others are accepted', async () => {
   const disk = new MemoryDisk()
   const clock = new StillClock()
   const options = { disk, clock, limits: SMALL, segmentBytes: 65_536, snapshotBytes: 1 << 30 }

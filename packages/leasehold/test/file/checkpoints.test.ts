@@ -14,7 +14,7 @@ const FIRST: Manifest = {
   ceiling: 100 + RESERVED,
 }
 
-/** How far the log has come, so many frames after the start. */
+/** The position of the log, this many frames after the start. */
 const end = (frames: number, segment = END.segment) => ({
   segment,
   offset: END.offset + 64 * frames,
@@ -61,7 +61,7 @@ describe('reserving revisions', () => {
     expect((await written()).ceiling).toBe(beyond + RESERVED)
   })
 
-  it('waits for a second write if the one under way reserves too little', async () => {
+  it('waits for a second write if the current one reserves too little', async () => {
     const { checkpoints, written, writes } = await begin()
     const far = FIRST.ceiling + 2 * RESERVED
     await Promise.all([checkpoints.reserve(FIRST.ceiling + 1), checkpoints.reserve(far)])
@@ -97,7 +97,7 @@ describe('a commit', () => {
     expect(writes()).toBe(0)
   })
 
-  it('in a new segment has the manifest written at once', async () => {
+  it('in a new segment writes the manifest at once', async () => {
     const { checkpoints, written, writes } = await begin()
     checkpoints.committed(end(5, END.segment + 1), 101)
     await rest()
@@ -105,7 +105,7 @@ describe('a commit', () => {
     expect((await written()).end).toEqual(end(5, END.segment + 1))
   })
 
-  it('that leaves less than half of the reserved revisions has more reserved at once', async () => {
+  it('that leaves less than half of the reserved revisions reserves more at once', async () => {
     const { checkpoints, written, writes } = await begin()
     checkpoints.committed(end(1), FIRST.ceiling - RESERVED / 2)
     await rest()
@@ -177,7 +177,7 @@ describe('a snapshot', () => {
 })
 
 describe('closing', () => {
-  it('writes where the log ends, and reserves nothing any more', async () => {
+  it('writes the end of the log, and reserves nothing any more', async () => {
     const { checkpoints, written } = await begin()
     await checkpoints.snapshotTaken(3)
     await checkpoints.close({ end: end(7), revision: 107 })
@@ -191,7 +191,7 @@ describe('closing', () => {
     })
   })
 
-  it('leaves the manifest as it is if not everything was written', async () => {
+  it('leaves the manifest unchanged if not everything was written', async () => {
     const { checkpoints, clock, written, writes } = await begin()
     checkpoints.committed(end(1), 101)
     await checkpoints.close(undefined)
@@ -204,7 +204,7 @@ describe('closing', () => {
     expect(await written()).toEqual(FIRST)
   })
 
-  it('during a write of the manifest leaves no timer, though more was committed meanwhile', async () => {
+  it('during a write of the manifest leaves no timer, although more was committed meanwhile', async () => {
     const { disk, clock, checkpoints, written } = await begin()
     let open = () => {}
     disk.gate = new Promise((resolve) => {

@@ -5,7 +5,7 @@ import type { Answer, ChangeSink } from '../../src/kernel/index.ts'
 
 type Told = [keyof ChangeSink, ...unknown[]]
 
-/** Keeps what it is told. */
+/** Records all changes. */
 function recorder(told: Told[]): ChangeSink {
   const keep =
     (name: keyof ChangeSink) =>
@@ -130,7 +130,7 @@ function tell(changeSink: ChangeSink, [name, ...rest]: Told): void {
 }
 
 describe('the records of the log', () => {
-  it('come back from bytes as they were told', () => {
+  it('are decoded as they were encoded', () => {
     fc.assert(
       fc.property(fc.array(record, { maxLength: 12 }), (records) => {
         const encoder = new RecordEncoder()
@@ -143,7 +143,7 @@ describe('the records of the log', () => {
     )
   })
 
-  it('are passed over, whole, where they are not wanted', () => {
+  it('are skipped completely if they are not wanted', () => {
     fc.assert(
       fc.property(fc.array(record, { maxLength: 12 }), fc.nat(), (records, least) => {
         const encoder = new RecordEncoder()
@@ -165,7 +165,7 @@ describe('the records of the log', () => {
     expect(told).toEqual([['capped', 1, 0, 5000, 7999.5, { reason: 'broken' }]])
   })
 
-  it('write an end once where many leases have it together', () => {
+  it('contain an end once if many leases share it', () => {
     const encoder = new RecordEncoder()
     const why = 'x'.repeat(200)
     const shared = { reason: 'revoked', why } as const
@@ -180,7 +180,7 @@ describe('the records of the log', () => {
     }
   })
 
-  it('are refused where the bytes end too early or make no sense', () => {
+  it('are refused if the bytes end too early or are invalid', () => {
     const encoder = new RecordEncoder()
     encoder.remembered('lease', { reason: 'expired', why: 'because' })
     const bytes = Buffer.from(encoder.take())
@@ -193,7 +193,7 @@ describe('the records of the log', () => {
 })
 
 describe('numbers', () => {
-  it('come back from bytes as they were', () => {
+  it('are decoded as they were encoded', () => {
     const numbers = fc.oneof(fc.double(), fc.integer(), fc.maxSafeInteger(), fc.constant(-0))
     fc.assert(
       fc.property(fc.array(fc.tuple(numbers, revision, text)), (values) => {

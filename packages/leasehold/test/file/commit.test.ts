@@ -12,7 +12,7 @@ function open(disk: MemoryDisk, more: object = {}) {
 const lease = { holder: 'h', ttl: 60_000 }
 
 describe('group commit', () => {
-  it('writes all that comes in one turn at once', async () => {
+  it('writes all changes of one turn together', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     await Promise.all(Array.from({ length: 100 }, () => store.grant(lease)))
@@ -20,7 +20,7 @@ describe('group commit', () => {
     await store.close()
   })
 
-  it('writes all that comes during a write in the next one', async () => {
+  it('writes all changes during a write in the next one', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     let free = () => {}
@@ -44,7 +44,7 @@ describe('group commit', () => {
     await store.close()
   })
 
-  it('answers no, too, only when what the answer rests on is durable', async () => {
+  it('gives a negative answer, too, only when it is durable', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     const granted = await store.grant({ ...lease, claims: [{ key: 'k' }] })
@@ -93,7 +93,7 @@ describe('group commit', () => {
     await store.close()
   })
 
-  it('says of all who wait that the outcome is unknown, when a write fails', async () => {
+  it('reports an unknown outcome to all waiters when a write fails', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     let free = () => {}
@@ -102,7 +102,7 @@ describe('group commit', () => {
     })
     const first = store.grant(lease)
     await rest(3)
-    // These wait for the write after the one that is under way.
+    // These wait for the write after the current one.
     const others = [store.grant(lease), store.grant(lease)]
     disk.fault.writing = () => {
       throw diskError('EIO')
@@ -129,7 +129,7 @@ describe('group commit', () => {
 })
 
 describe('the log', () => {
-  it('goes on from segment to segment, and is read as one', async () => {
+  it('continues from segment to segment, and is read as one', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk, { segmentBytes: 4096 })
     for (let round = 0; round < 200; round++) {
@@ -181,7 +181,7 @@ describe('the log', () => {
 })
 
 describe('time', () => {
-  it('gives every lease its full ttl, and stands still while the store is closed', async () => {
+  it('gives every lease its full ttl, and stops while the store is closed', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()
     const limits = SMALL
@@ -247,7 +247,7 @@ describe('a disk that fails', () => {
     await again.close()
   })
 
-  it('fails the closing if it fails to the last, and lets go of the folder', async () => {
+  it('fails the close if it fails until the end, and releases the folder', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     disk.fault.writing = () => {
@@ -261,7 +261,7 @@ describe('a disk that fails', () => {
     await again.close()
   })
 
-  it('that is full gives a repeated request the answer that it had, and keeps to its refusals', async () => {
+  it('that is full repeats the answer to a repeated request, and its refusals', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()
     const options = { disk, clock, limits: SMALL, segmentBytes: 65_536 }
@@ -288,7 +288,7 @@ describe('a disk that fails', () => {
     await store.close()
   })
 
-  it('ends the closing too while a snapshot waits for what cannot be written', async () => {
+  it('also ends the close while a snapshot waits for a failed write', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk, { snapshotBytes: 0 })
     let free = () => {}
@@ -297,7 +297,7 @@ describe('a disk that fails', () => {
     })
     const first = store.grant(lease)
     await rest(3)
-    // This one is told to the log while the snapshot that follows the first write is taken.
+    // This change arrives while the snapshot after the first write is taken.
     const second = store.grant(lease)
     disk.gate = undefined
     free()
@@ -312,7 +312,7 @@ describe('a disk that fails', () => {
     await (await open(disk)).close()
   })
 
-  it('that is full refuses what grows, takes what frees, and goes on when there is space', async () => {
+  it('that is full refuses growth, accepts releases, and continues when there is space', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()
     const options = { disk, clock, limits: SMALL, segmentBytes: 65_536, snapshotBytes: 1 << 30 }
@@ -347,7 +347,7 @@ describe('a disk that fails', () => {
     await again.close()
   })
 
-  it('that is full is relieved by a snapshot where the log is longer than it need be', async () => {
+  it('that is full gets space from a snapshot if the log is longer than needed', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()
     const options = { disk, clock, limits: SMALL, segmentBytes: 131_072, snapshotBytes: 1 << 30 }

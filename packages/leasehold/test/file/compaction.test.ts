@@ -21,7 +21,7 @@ async function begin(snapshotBytes: number, valueBytes: number, disk = new Memor
   }
   const snapshots = () =>
     [...disk.files.keys()].filter((name) => name.startsWith('snapshot')).sort()
-  /** Changes the value until there is another snapshot. Returns how long the log was just before. */
+  /** Changes the value until there is another snapshot. Returns the length of the log just before. */
   const untilSnapshot = async () => {
     const last = snapshots().at(-1)
     for (;;) {
@@ -61,7 +61,7 @@ describe('a snapshot', () => {
     await store.close()
   })
 
-  it('counts what was logged before the store was opened', async () => {
+  it('counts the log from before the store was opened', async () => {
     const { disk, options, store, change, logged } = await begin(20_000, 500)
     while (logged() < 15_000) await change()
     await store.close()
@@ -153,7 +153,7 @@ describe('a snapshot', () => {
     await again.close()
   })
 
-  it('is not taken while the log has grown by exactly what it may', async () => {
+  it('is not taken while the log has grown by exactly the limit', async () => {
     const measured = await begin(1 << 30, 500)
     await measured.change()
     const bytes = measured.logged()
@@ -170,7 +170,7 @@ describe('a snapshot', () => {
     await measured.store.close()
   })
 
-  /** Holds back what gives a finished snapshot its name. */
+  /** Delays the renaming of a finished snapshot. */
   function holdBack(disk: MemoryDisk, meanwhile: () => Promise<void>) {
     const { rename } = disk
     disk.rename = async (from, to) => {
@@ -179,7 +179,7 @@ describe('a snapshot', () => {
     }
   }
 
-  it('is the only one that is being written', async () => {
+  it('is the only one in progress', async () => {
     const { disk, store, change, snapshots, logged } = await begin(2000, 500)
     let free = () => {}
     const gate = new Promise<void>((resolve) => {
@@ -200,7 +200,7 @@ describe('a snapshot', () => {
     await store.close()
   })
 
-  /** A store whose log has come to its second segment, and the names of the files that it made. */
+  /** A store whose log has reached its second segment, and the names of its new files. */
   async function inSecondSegment(
     disk: MemoryDisk,
     clock: StillClock,
@@ -223,7 +223,7 @@ describe('a snapshot', () => {
     return { store, made }
   }
 
-  it('that made space on a full disk has the next segment made at once', async () => {
+  it('that freed space on a full disk prepares the next segment at once', async () => {
     const [disk, clock] = [new MemoryDisk(), new StillClock()]
     let isFull = true
     holdBack(disk, async () => {

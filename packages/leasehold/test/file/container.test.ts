@@ -9,7 +9,7 @@ import { fileStore } from '../../src/stores/file/index.ts'
 
 const CHILD = fileURLToPath(new URL('./lock-child.ts', import.meta.url))
 const OPTIONS = { segmentBytes: 65_536 }
-/** What a container has of its own; the folder is the same for all, like a volume. */
+/** The private parts of a container; all share the folder, like a volume. */
 const CONTAINER = ['--pid', '--fork', '--mount-proc', '--net', '--uts', '--ipc']
 
 const obstacle = findObstacle()
@@ -25,12 +25,12 @@ function findObstacle(): string | undefined {
 
 interface Running {
   readonly said: string
-  /** Its id, as it is known outside. */
+  /** Its process id outside the container. */
   readonly pid: number
   kill(): Promise<void>
 }
 
-// Skipped where this user may make no namespaces; the reason is in the name.
+// Skipped if this user may not create namespaces; the name gives the reason.
 describe.skipIf(obstacle !== undefined)(`a folder that containers share ${obstacle ?? ''}`, () => {
   let root: string
   let folder: string
@@ -56,7 +56,7 @@ describe.skipIf(obstacle !== undefined)(`a folder that containers share ${obstac
     return { child, said: String(said).trim() }
   }
 
-  /** Opens the folder in a container of its own. */
+  /** Opens the folder in a new container. */
   async function container(): Promise<Running> {
     const node = [process.execPath, '--import', 'tsx', CHILD, folder]
     const { child, said } = await start(...CONTAINER, '--kill-child', ...node)
@@ -68,7 +68,7 @@ describe.skipIf(obstacle !== undefined)(`a folder that containers share ${obstac
     return { said, pid: Number(inner), kill }
   }
 
-  it('is taken over from one that was killed, by another and from outside', async () => {
+  it('is taken over from a killed container, by another and from outside', async () => {
     const first = await container()
     expect(first.said).toBe('opened')
     await first.kill()
@@ -88,7 +88,7 @@ describe.skipIf(obstacle !== undefined)(`a folder that containers share ${obstac
     process.kill(first.pid, 'SIGCONT')
   })
 
-  it('has one owner, however many come at once for what a killed one left', async () => {
+  it('has one owner, however many openers compete for the folder of a killed one', async () => {
     const dead = await container()
     await dead.kill()
     const said = (await Promise.all(Array.from({ length: 6 }, container))).map((each) => each.said)

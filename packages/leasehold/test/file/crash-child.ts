@@ -1,6 +1,6 @@
 /**
- * Run by `crash.test.ts`: works on a store as hard as it can, until it is killed. It says on its
- * standard output what it is about to do and what it was answered, each before going on.
+ * `crash.test.ts` runs this: it works on a store as hard as it can until it is killed. It prints
+ * each call before it makes it, and each answer before it continues.
  */
 import { writeSync } from 'node:fs'
 import { LeaseholdError } from '../../src/port/index.ts'
@@ -11,7 +11,7 @@ const [folder = '', life = '0'] = process.argv.slice(2)
 const WORKERS = 12
 const KEYS = 6
 
-// Whoever runs the test may be killed too, and nobody would kill this one then.
+// The test itself may be killed too; then nobody would kill this process.
 process.stdin.resume().on('end', () => process.exit())
 
 function say(line: Line): void {
@@ -54,7 +54,7 @@ async function work(): Promise<void> {
     say({ will: 'release', key: first.key, token })
     const { revision } = await store.release({ lease, keys: [first.key], token })
     say({ did: 'released', key: first.key, token, revision })
-    // To be told that there is no such claim is an answer too, and must stay true.
+    // The answer that there is no such claim must stay true, too.
     await store.release({ lease, keys: [first.key], token }).catch(() => {})
     say({ did: 'refused', key: first.key, token })
   }

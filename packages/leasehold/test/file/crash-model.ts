@@ -5,9 +5,9 @@ import type { Line, Taken } from './crash-options.ts'
 /** Longer than any life in the test: such a lease cannot have expired. */
 const LONG = 60_000
 
-/** What must be true of a store, from all that clients were ever told. */
+/** What must be true of a store, by all answers that clients got. */
 export class CrashModel {
-  /** Claims that were answered and that nobody has begun to end, and leases likewise. */
+  /** Answered claims that nobody has started to end, and leases likewise. */
   readonly #held = new Map<string, string>()
   readonly #leases = new Set<string>()
   /** Claims and leases that were said to be over. */
@@ -19,7 +19,7 @@ export class CrashModel {
   #answered: { request: string; spec: GrantRequest; lease: string; token: number }[] = []
   answers = 0
 
-  /** Takes in what one process said before it was killed. */
+  /** Adds the output of one process before it was killed. */
   hear(lines: readonly Line[]): void {
     for (const line of lines) {
       if ('revision' in line) this.#revision = Math.max(this.#revision, line.revision)

@@ -1,6 +1,6 @@
 import type { GrantRequest } from '../../src/port/index.ts'
 
-/** What a process under load says of itself. */
+/** The output of a process under load. */
 export type Line =
   | { did: 'opened' }
   | ({ did: 'granted'; request: string; spec: GrantRequest } & Taken)

@@ -22,13 +22,13 @@ import { CRASH_OPTIONS, type Line } from './crash-options.ts'
 const CHILD = fileURLToPath(new URL('./crash-child.ts', import.meta.url))
 const LANES = 4
 const LIVES = 26
-/** Bytes that a process says at most before it is killed. */
+/** The maximum output of a process before it is killed. */
 const SAID_MAX = 30_000
 
-/** Lets a process work on the folder and kills it at a random moment; what it said until then. */
+/** Runs a process on the folder and kills it at a random moment. Returns its output until then. */
 async function live(folder: string, life: string): Promise<Line[]> {
   const file = `${folder}.said`
-  // What was written to a file is there even if the writer dies at once; and it never has to wait.
+  // A file keeps what was written even if the writer dies at once, and writing never waits.
   const output = openSync(file, 'w+')
   const child = spawn(process.execPath, [childPrograms(CHILD)[0]!, folder, life], {
     stdio: ['pipe', output, 'pipe'],
@@ -38,7 +38,7 @@ async function live(folder: string, life: string): Promise<Line[]> {
     complaint += text
   })
   const ended = once(child, 'close')
-  // After so much work, not after so much time: a busy machine gets as much done in a life.
+  // After an amount of work, not of time: a busy machine then does the same.
   const enough = 1 + Math.random() * SAID_MAX
   while (fstatSync(output).size < enough && child.exitCode === null) await sleep(1)
   setTimeout(() => child.kill('SIGKILL'), Math.random() * 5)
@@ -47,7 +47,7 @@ async function live(folder: string, life: string): Promise<Line[]> {
   closeSync(output)
   const lines = readFileSync(file, 'utf8').split('\n')
   rmSync(file)
-  // The last line is empty, or was cut short: it was never said.
+  // The last line is empty or cut off: it does not count.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Line)
 }
 

@@ -34,7 +34,7 @@ export async function make(): Promise<Made> {
   return { disk, contents: after }
 }
 
-/** Opens damaged files: what comes out must be all that was durable, or a clear refusal. */
+/** Opens damaged files: the result must be all durable data, or a clear refusal. */
 export async function judge(disk: MemoryDisk, made: Made): Promise<'intact' | 'refused'> {
   let store: Awaited<ReturnType<typeof open>>
   try {

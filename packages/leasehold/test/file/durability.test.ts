@@ -28,7 +28,7 @@ function failWrites(disk: MemoryDisk, code = 'EIO'): () => number {
   return () => count
 }
 
-/** One that was started with these parts, and never begins a write. */
+/** A durability with these parts, which never starts a write. */
 function stopped(parts: object): FileDurability {
   const clock = Object.assign(new StillClock(), { defer() {} })
   const durability = new FileDurability(clock)
@@ -65,7 +65,7 @@ describe('a write that fails', () => {
     await store.close()
   })
 
-  it('is the cause of the error that those who waited get', async () => {
+  it('is the cause of the error that the waiters get', async () => {
     const { disk, clock, store } = await begin()
     failWrites(disk)
     const failed = store.grant(lease)
@@ -84,7 +84,7 @@ describe('a write that fails', () => {
     expect([count(), clock.timers]).toEqual([1, 0])
   })
 
-  it('makes the outcome unknown for those that waited for the next write, too', async () => {
+  it('makes the outcome unknown for the waiters of the next write, too', async () => {
     const { disk, store } = await begin()
     let open = () => {}
     disk.gate = new Promise((resolve) => {
@@ -142,7 +142,7 @@ describe('a log that cannot grow', () => {
     }
   }
 
-  /** What a log with so much room refuses, while the disk has no space for more. */
+  /** What a log with this much room refuses while the disk is full. */
   function obstacles(room: number, segmentBytes: number, isTold = false) {
     const supply = { fault: diskError('ENOSPC'), bytes: segmentBytes, last: 1, want() {} }
     const durability = stopped({ log: { room }, supply })
@@ -157,11 +157,11 @@ describe('a log that cannot grow', () => {
     expect(obstacles(1023, 32_768)).toEqual(['grow', 'shrink'])
   })
 
-  it('counts what waits to be written as if it were there', () => {
+  it('counts bytes that wait to be written as if they were written', () => {
     expect(obstacles(16_384, 32_768, true)).toEqual(['grow'])
   })
 
-  it('keeps half of a segment for what frees something', async () => {
+  it('keeps half of a segment for calls that free something', async () => {
     const { disk, store } = await begin(32_768)
     const left = await fill(store, disk)
     expect(left).toBeLessThan(16_384 + 400)
@@ -181,14 +181,14 @@ describe('a log that cannot grow', () => {
       if ((await codeOf(store.grant({ ...lease, claims }))) !== 'done') break
       granted++
     }
-    // Two segments, less what is kept.
+    // Two segments, without the reserve.
     expect(granted * 60_000).toBeGreaterThan((20 << 20) - (4 << 20) - 200_000)
     expect(granted * 60_000).toBeLessThan((20 << 20) - (4 << 20) + 60_000)
     disk.fault = {}
     await store.close()
   })
 
-  it('takes what frees something until a kilobyte is left, then refuses that too', async () => {
+  it('accepts calls that free something until a kilobyte is left, then refuses them too', async () => {
     const { disk, store } = await begin(32_768)
     await fill(store, disk)
     const { leases } = await store.read({ leases: true })
@@ -208,7 +208,7 @@ describe('a log that cannot grow', () => {
     await store.close().catch(() => {})
   })
 
-  it('goes on as soon as there is space for whoever asks next', async () => {
+  it('continues with the next call as soon as there is space', async () => {
     const { disk, clock, store } = await begin(32_768)
     await fill(store, disk)
     disk.fault = {}
@@ -255,7 +255,7 @@ describe('the time of a store', () => {
   })
 })
 
-describe('what waits to be written', () => {
+describe('the bytes that wait to be written', () => {
   it('may be 64 MiB, and more only if that frees something', () => {
     for (const [bytes, code] of [[64 << 20], [(64 << 20) + 1, 'limit-exceeded']] as const) {
       const durability = stopped({ supply: {} })

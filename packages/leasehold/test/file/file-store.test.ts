@@ -12,7 +12,7 @@ function open(options: FileStoreOptions, disk = new MemoryDisk(), clock = new St
   return fileStore('memory', { limits: SMALL, segmentBytes: 4096, disk, clock, ...options })
 }
 
-/** How often the log was written while a minute passed and nothing was asked of the store. */
+/** The number of writes to the log during a minute without any call. */
 async function writesWhileIdle(disk: MemoryDisk, clock: StillClock): Promise<number> {
   const before = disk.writes
   for (let step = 0; step < 4; step++) {
@@ -54,7 +54,7 @@ describe('the options of a file store', () => {
 })
 
 describe('a file store', () => {
-  it('says what it promises, with the limits that it was given', async () => {
+  it('states its guarantees, with its limits', async () => {
     const store = await open({ limits: { ...SMALL, ttlMin: 20, ttlMax: 1000 } })
     const { notes, ...promised } = store.guarantees
     expect(promised).toEqual({
@@ -87,7 +87,7 @@ describe('a file store', () => {
     await (await open({}, disk)).close()
   })
 
-  it('that meets a failure which is no error names it in its refusal', async () => {
+  it('that gets a thrown value which is not an error names it in its refusal', async () => {
     const disk = new MemoryDisk()
     disk.fault.growing = () => {
       throw 'out of order'
@@ -95,7 +95,7 @@ describe('a file store', () => {
     await expect(open({}, disk)).rejects.toThrow('out of order')
   })
 
-  it('is copied while it is in use with the revision that it has', async () => {
+  it('is copied while it is in use, with its current revision', async () => {
     const root = mkdtempSync(join(tmpdir(), 'leasehold-copy-'))
     const store = await fileStore(join(root, 'data'), { limits: SMALL, segmentBytes: 4096 })
     const { revision } = await store.grant(lease)
@@ -113,7 +113,7 @@ describe('a file store', () => {
   })
 })
 
-describe('the time that a store writes down while it is idle', () => {
+describe('the time that an idle store writes', () => {
   it('is not written if nothing was ever written', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()

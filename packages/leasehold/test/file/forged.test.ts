@@ -20,7 +20,7 @@ function open(disk: MemoryDisk, clock = new StillClock()) {
   return fileStore('memory', { disk, clock, limits: SMALL, segmentBytes: SEGMENT_BYTES })
 }
 
-/** The disk of a store that crashed when it had three leases, in the slots 0, 1 and 2. */
+/** The disk of a store that crashed with three leases, in the slots 0, 1 and 2. */
 async function crashed(): Promise<MemoryDisk> {
   const disk = new MemoryDisk()
   const store = await open(disk)
@@ -63,8 +63,8 @@ async function append(disk: MemoryDisk, forge: (changeSink: ChangeSink) => void)
 }
 
 /**
- * Writes a snapshot of a kernel that says of itself what it wants. It is taken where the log ends, or
- * so many frames later.
+ * Writes a snapshot of a kernel with arbitrary contents, at the end of the log or this many frames
+ * later.
  */
 async function snapshot(
   disk: MemoryDisk,
@@ -123,7 +123,7 @@ describe('a record with a right checksum that no store can have written', () => 
     )
   })
 
-  it('is refused if its parent had ended', async () => {
+  it('is refused if its parent has ended', async () => {
     const disk = await crashed()
     await append(disk, (changeSink) => {
       changeSink.ended(4, 1, 0, { reason: 'expired' })
@@ -153,7 +153,7 @@ describe('a record with a right checksum that no store can have written', () => 
 })
 
 describe('a frame with right checksums that no store can have written', () => {
-  /** Puts a frame where the log ends, or where it says. */
+  /** Puts a frame at the end of the log, or at the given position. */
   async function put(disk: MemoryDisk, change: Partial<FrameFields>, name?: string, at?: number) {
     const { recovered } = await recover(disk, systemRandom, SEGMENT_BYTES, () => new Kernel())
     await recovered.opened?.file.close()
@@ -173,7 +173,7 @@ describe('a frame with right checksums that no store can have written', () => {
       (error: { code: string; message: string }) => `${error.code} ${error.message}`,
     )
 
-  it('is left out if it begins a group that was never finished', async () => {
+  it('is dropped if it starts a group that was never finished', async () => {
     const disk = await crashed()
     await put(disk, {})
     expect(await damage(disk)).toBe('opened')

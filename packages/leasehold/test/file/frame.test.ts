@@ -17,7 +17,7 @@ import {
 const FIELDS = { kind: KIND.records, last: true, time: 12.5, sequence: 2 ** 40, index: 3 }
 const SEED = 12_345
 
-/** Payloads whose sectors are often of one byte throughout, zeros above all. */
+/** Payloads with many sectors of one repeated byte, mostly zeros. */
 const payloads = fc
   .array(fc.tuple(fc.constantFrom(0, 0, 1, 2, 255), fc.integer({ min: 1, max: 2000 })), {
     maxLength: 30,
@@ -26,7 +26,7 @@ const payloads = fc
   .filter((payload) => payload.length <= PAYLOAD_MAX)
 
 describe('a frame', () => {
-  it('comes back as it was, and has no sector of zeros', () => {
+  it('is read as it was written, and has no sector of zeros', () => {
     fc.assert(
       fc.property(payloads, fc.nat(40), (payload, cell) => {
         const position = cell * 32
@@ -48,7 +48,7 @@ describe('a frame', () => {
     )
   })
 
-  it.each([0, 32, 256, 480])('masks a sector of zeros, if it begins at byte %i', (position) => {
+  it.each([0, 32, 256, 480])('masks a sector of zeros that starts at byte %i', (position) => {
     const payload = Buffer.alloc(3 * SECTOR_BYTES, 7)
     const sector = SECTOR_BYTES - position - HEADER_BYTES
     payload.fill(0, Math.max(sector, 0), sector + SECTOR_BYTES)
@@ -76,14 +76,14 @@ describe('a frame', () => {
     )
   })
 
-  it('of another store is none of ours', () => {
+  it('of another store is not accepted', () => {
     const bytes = Buffer.alloc(64)
     putFrame(bytes, 0, 0, FIELDS, Buffer.from('hello'), SEED)
     expect(readHeader(bytes, 0, SEED + 1)).toBe('bad')
   })
 })
 
-describe('where a frame is looked for', () => {
+describe('the position of a frame', () => {
   const PAYLOAD = Buffer.from('hello')
   const framed = (payload: Buffer, fields = FIELDS) => {
     const bytes = Buffer.alloc(extentOf(payload.length))
@@ -96,7 +96,7 @@ describe('where a frame is looked for', () => {
     return header
   }
 
-  it('there may be nothing, or what is no header, or half of one', () => {
+  it('may contain nothing, no header, or half of one', () => {
     expect(readHeader(Buffer.alloc(HEADER_BYTES), 0, SEED)).toBe('zero')
     const [almost, bytes] = [Buffer.alloc(HEADER_BYTES), framed(Buffer.alloc(0))]
     almost[HEADER_BYTES - 1] = 1
@@ -119,7 +119,7 @@ describe('where a frame is looked for', () => {
     expect(readPayload(bytes.subarray(0, end - 1), 0, header, SEED)).toBeUndefined()
   })
 
-  it('nothing but zeros may stand between the payload and the next frame', () => {
+  it('only zeros may be between the payload and the next frame', () => {
     const bytes = framed(PAYLOAD)
     bytes[bytes.length - 1] = 1
     expect(readPayload(bytes, 0, headerOf(bytes), SEED)).toBeUndefined()
@@ -130,14 +130,14 @@ describe('where a frame is looked for', () => {
     expect(headerOf(framed(PAYLOAD, { ...FIELDS, index: 70_000 })).index).toBe(65_535)
   })
 
-  it('the end of a group is told from what comes before it', () => {
+  it('the end of a group is recognised', () => {
     expect(headerOf(framed(PAYLOAD, { ...FIELDS, last: false }))).toMatchObject({
       last: false,
       kind: KIND.records,
     })
   })
 
-  it('a frame is torn if what is there of it has a sector of zeros', () => {
+  it('a frame is torn if it has a sector of zeros', () => {
     const bytes = framed(Buffer.alloc(3 * SECTOR_BYTES, 1))
     const header = headerOf(bytes)
     expect(isTorn(bytes.subarray(0, 2 * SECTOR_BYTES), 0, 0, header)).toBe(false)

@@ -1,4 +1,4 @@
-/** Run by `full-disk.test.ts` in a file system of its own, of three megabytes. */
+/** `full-disk.test.ts` runs this in a separate file system of three megabytes. */
 import assert from 'node:assert/strict'
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ const folder = join(root, 'store')
 const filler = join(root, 'filler')
 const options = { segmentBytes: 256 * 1024, snapshotBytes: 1 << 20 }
 
-/** Leaves at most so many bytes of the file system. */
+/** Leaves at most this many bytes of the file system. */
 function fill(leave: number): void {
   const descriptor = openSync(filler, 'a')
   const block = Buffer.alloc(4096)

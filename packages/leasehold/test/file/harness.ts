@@ -1,6 +1,6 @@
 import type { Clock, Key, LeaseStore, Limits, Timer } from '../../src/port/index.ts'
 
-/** A clock that stands still until it is moved. */
+/** A clock that moves only on request. */
 export class StillClock implements Clock {
   #now = 1_800_000_000_000
   #timers: { time: number; run: () => void }[] = []
@@ -28,7 +28,7 @@ export class StillClock implements Clock {
     setImmediate(run)
   }
 
-  /** Moves time on, and calls what is due on the way, in order. */
+  /** Advances the time, and runs due timers in order. */
   advance(milliseconds: number): void {
     const end = this.#now + milliseconds
     for (;;) {
@@ -55,7 +55,7 @@ export const SMALL: Partial<Limits> = {
   ended: 256,
 }
 
-/** All that can be read of a store, but for what a restart is allowed to change. */
+/** All that can be read of a store, except what a restart may change. */
 export async function contents(store: LeaseStore, keys: readonly Key[] = []) {
   const { leases, revision } = await store.read({ leases: true })
   const owned = []
@@ -88,7 +88,7 @@ export async function contentsAfterCrash(store: LeaseStore, keys: readonly Key[]
   return rest
 }
 
-/** Lets everything that is under way come to rest. */
+/** Waits until all pending work is done. */
 export async function rest(turns = 20): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -4,7 +4,7 @@ import { fileStore } from '../../src/stores/file/index.ts'
 
 const [folder = ''] = process.argv.slice(2)
 
-// Whoever runs the test may be killed too, and nobody would kill this one then.
+// The test itself may be killed too; then nobody would kill this process.
 process.stdin.resume().on('end', () => process.exit())
 
 try {

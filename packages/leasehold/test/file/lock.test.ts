@@ -32,7 +32,7 @@ describe('the owner of a folder', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** A process that opens the folder and stays; answers with what it said. */
+  /** A process that opens the folder and stays. Returns its output. */
   async function holder(): Promise<{ child: ChildProcess; said: string }> {
     const script = `
       import { fileStore } from ${JSON.stringify(new URL('../../src/stores/file/index.ts', import.meta.url).href)}
@@ -67,7 +67,7 @@ describe('the owner of a folder', () => {
     expect(left()).toEqual([])
   })
 
-  it('is followed by the next as soon as it is dead, though it released nothing', async () => {
+  it('is followed by the next as soon as it is dead, although it released nothing', async () => {
     const { child, said } = await holder()
     expect(said).toBe('opened')
     await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
@@ -80,7 +80,7 @@ describe('the owner of a folder', () => {
     expect(left()).toEqual([])
   })
 
-  it('is one, however many come for what a dead one left', async () => {
+  it('is one, however many openers compete after a dead one', async () => {
     const { child } = await holder()
     child.kill('SIGKILL')
     await once(child, 'exit')
@@ -93,7 +93,7 @@ describe('the owner of a folder', () => {
     }
   })
 
-  it('is one among several processes that open at once', async () => {
+  it('is one among several processes that open together', async () => {
     const said = (await Promise.all([holder(), holder(), holder()])).map((each) => each.said)
     expect(said.sort()).toEqual(['opened', 'storage-locked', 'storage-locked'])
   }, 20_000)
@@ -122,7 +122,7 @@ describe('the owner of a folder', () => {
     const path = join(folder, socket!)
     rmSync(path)
     await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
-    // One on which nobody listens, as a copy of the folder would have.
+    // A socket without a listener, as in a copy of the folder.
     const server = createServer().listen(`${path}.other`)
     await once(server, 'listening')
     renameSync(`${path}.other`, path)
@@ -130,13 +130,13 @@ describe('the owner of a folder', () => {
     await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
   })
 
-  it('is not taken for dead because it is frozen', async () => {
+  it('does not count as dead while it is frozen', async () => {
     const { child } = await holder()
     child.kill('SIGSTOP')
     await expect(fileStore(folder, options)).rejects.toThrow(`process ${child.pid}`)
   })
 
-  it('that had the same process id before the machine was started again is dead', async () => {
+  it('that had the same process id before a reboot is dead', async () => {
     const before = { pid: process.pid, started: '1', host: hostname(), boot: 'x', pidNamespace: '' }
     writeFileSync(join(folder, 'owner-before'), JSON.stringify(before))
     const store = await fileStore(folder, options)

@@ -19,7 +19,7 @@ const BYTES = 4096
 const LONGEST = BYTES - SEGMENT_START - 64
 const full = { code: 'ENOSPC' }
 
-/** A writer at the beginning of the first segment, with so many segments ready and no space for more. */
+/** A writer at the start of the first segment, with this many segments ready and a full disk. */
 async function begin(ready = 1, bytes = BYTES) {
   const disk = new MemoryDisk()
   for (let number = 1; number <= ready; number++) {
@@ -40,7 +40,7 @@ async function begin(ready = 1, bytes = BYTES) {
   return { disk, log, write }
 }
 
-/** So many bytes, none of them zero. */
+/** This many bytes, none of them zero. */
 function payloadOf(length: number): Buffer {
   return Buffer.from(Array.from({ length }, (_, at) => 1 + (at % 251)))
 }
@@ -59,7 +59,7 @@ async function groupsOf(disk: MemoryDisk): Promise<string[]> {
   return groups
 }
 
-/** What is written from now on, as the segment's number and the range of bytes. */
+/** All later writes, as the segment's number and the range of bytes. */
 function watchWrites(disk: MemoryDisk): [number, number, number][] {
   const writes: [number, number, number][] = []
   disk.fault.writing = (name, bytes, position) => {
@@ -69,7 +69,7 @@ function watchWrites(disk: MemoryDisk): [number, number, number][] {
 }
 
 describe('the room of the log', () => {
-  it('is what is left of this segment and all of those that are ready', async () => {
+  it('is the rest of this segment and all of the segments that are ready', async () => {
     const room = BYTES - SEGMENT_START - 32
     expect((await begin(1)).log.room).toBe(room)
     expect((await begin(3)).log.room).toBe(3 * room)
@@ -106,7 +106,7 @@ describe('a group', () => {
     expect(await groupsOf(disk)).toEqual(lengths.map((length) => textOf(payloadOf(length))))
   })
 
-  it('that does not fit writes nothing until there is another segment', async () => {
+  it('that does not fit writes nothing until another segment exists', async () => {
     const { disk, log } = await begin(1)
     const writes = watchWrites(disk)
     log.begin(payloadOf(LONGEST + 1), 7)
@@ -117,7 +117,7 @@ describe('a group', () => {
     expect(await groupsOf(disk)).toEqual([textOf(payloadOf(LONGEST + 1))])
   })
 
-  it('that goes on in the last segment needs none after it', async () => {
+  it('that continues in the last segment needs none after it', async () => {
     const { disk, write } = await begin(2)
     await write(payloadOf(5000))
     expect(await groupsOf(disk)).toEqual([textOf(payloadOf(5000))])
@@ -135,7 +135,7 @@ describe('a group', () => {
     expect(await groupsOf(disk)).toHaveLength(2)
   })
 
-  it('has frames that say what they are, the one that ends a segment too', async () => {
+  it('has frames with their kinds, including the one that ends a segment', async () => {
     const { disk, write } = await begin(2)
     await write(payloadOf(LONGEST + 100))
     const frames = [
@@ -183,7 +183,7 @@ describe('a group', () => {
     expect(await groupsOf(disk)).toEqual([textOf(payload)])
   })
 
-  it('that could not go on in the next segment goes on there, and writes nothing twice', async () => {
+  it('that could not continue in the next segment continues there later, and writes nothing twice', async () => {
     const { disk, log } = await begin(2)
     const writes = watchWrites(disk)
     disk.fault.opening = (name) => {

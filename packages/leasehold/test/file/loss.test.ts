@@ -48,7 +48,7 @@ async function make(end: 'closed' | 'crashed'): Promise<Made> {
   await rest()
   const older = disk.copy()
   if (end === 'closed') {
-    // What it would have been, had it been closed then.
+    // The result if it had been closed then.
     await (await open(older)).close()
   }
   const highest = await work(store, 10)
@@ -63,7 +63,7 @@ async function make(end: 'closed' | 'crashed'): Promise<Made> {
   return { files, older, contents, highest }
 }
 
-/** What may happen to one file. Answers false where that is not possible. */
+/** A possible loss in one file. Returns false if it does not apply. */
 type Harm = (files: Files, name: string, made: Made) => boolean
 
 const HARMS: Record<string, Harm> = {
@@ -112,7 +112,7 @@ function usedOf(bytes: Buffer): number {
   return used
 }
 
-/** Opens what is left. Whatever comes of it, no token may be given again. */
+/** Opens the rest. In any case, no token may be given again. */
 async function judge(files: Files, made: Made): Promise<'intact' | 'refused' | 'lost'> {
   let store: LeaseStore
   try {
@@ -139,7 +139,7 @@ describe.each(['closed', 'crashed'] as const)('a folder that was %s', (end) => {
 
   const names = () => [...made.files.files.keys()].sort()
 
-  it('has everything or is refused, whatever happens to one file', async () => {
+  it('is complete or refused, whatever happens to one file', async () => {
     const intact: string[] = []
     for (const name of names()) {
       for (const [what, harm] of Object.entries(HARMS)) {
@@ -156,7 +156,7 @@ describe.each(['closed', 'crashed'] as const)('a folder that was %s', (end) => {
     expect(unexpected).toEqual([])
   })
 
-  it('has everything or is refused, whatever happens to two files', async () => {
+  it('is complete or refused, whatever happens to two files', async () => {
     const lost: string[] = []
     const all = names()
     for (const [index, first] of all.entries()) {
@@ -172,7 +172,7 @@ describe.each(['closed', 'crashed'] as const)('a folder that was %s', (end) => {
         }
       }
     }
-    // An older manifest does not know of what came after it. Tokens are above all the same.
+    // An older manifest does not know later changes. Tokens still rise.
     expect(lost.filter((each) => !each.includes('manifest older'))).toEqual([])
   }, 240_000)
 

@@ -42,7 +42,7 @@ const bytesOf = (disk: MemoryDisk) => disk.files.get('manifest')!
 const damaged = expect.objectContaining({ code: 'storage-damaged' })
 
 describe('the manifest', () => {
-  it('is what was written last, in this life and the next', async () => {
+  it('is the last one written, in this process and the next', async () => {
     expect(await read(await make())).toEqual(FIRST)
     expect(await read(await make([SECOND]))).toEqual(SECOND)
     const disk = await make([SECOND, THIRD])
@@ -89,7 +89,7 @@ describe('the manifest', () => {
     }
   })
 
-  it('has parts of one frame each, which another kind of frame cannot stand in for', async () => {
+  it('has parts of one frame each, which no other kind of frame can replace', async () => {
     const disk = await make([SECOND])
     for (const [slot, generation] of [2, 1].entries()) {
       const copy = disk.copy()

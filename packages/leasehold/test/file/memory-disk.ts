@@ -14,7 +14,7 @@ export interface Fault {
   syncing?: (name: string) => void
 }
 
-/** A disk in memory, whose files can be copied, damaged and made to fail. */
+/** A disk in memory whose files can be copied and damaged, and can fail. */
 export class MemoryDisk implements Disk {
   readonly folder = 'memory'
   readonly files: Map<string, Buffer>
@@ -23,7 +23,7 @@ export class MemoryDisk implements Disk {
   writes = 0
   /** Files that were opened and not closed. */
   openFiles = 0
-  /** Where set, a durable write ends only when this does. */
+  /** If set, a durable write ends only when this does. */
   gate: Promise<void> | undefined
   #locked = false
 

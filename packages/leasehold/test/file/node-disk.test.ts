@@ -69,7 +69,7 @@ describe('a file on the disk of the machine', () => {
     expect(readFileSync(join(root, 'f'), 'latin1')).toBe('\0\0\0Hello')
   })
 
-  it('gives fewer bytes than were asked for only at its end', async () => {
+  it('returns fewer bytes than requested only at its end', async () => {
     put('f')
     const file = await (await open()).open('f')
     expect((await file.read(0, 100)).toString()).toBe('f')
@@ -77,7 +77,7 @@ describe('a file on the disk of the machine', () => {
     await file.close()
   })
 
-  it('can be larger than what is read or written at once', async () => {
+  it('can be larger than one read or write', async () => {
     const bytes = Buffer.alloc(5 << 20, 'abcdefg')
     const file = await (await open()).create('f')
     await file.write(bytes, 7)
@@ -95,7 +95,7 @@ describe('a file on the disk of the machine', () => {
     expect(flagsOf(path)).toBeUndefined()
   })
 
-  it('is new when it is created, and readable by its own user only', async () => {
+  it('is new when it is created, and readable only by its user', async () => {
     put('f', 0o666)
     const disk = await open()
     const file = await disk.create('f')
@@ -103,7 +103,7 @@ describe('a file on the disk of the machine', () => {
     await file.close()
   })
 
-  it('is opened only if it is there', async () => {
+  it('is opened only if it exists', async () => {
     await expect((await open()).open('f')).rejects.toMatchObject({ code: 'ENOENT' })
     expect(readdirSync(root)).toEqual([])
   })
@@ -188,7 +188,7 @@ describe('a folder on the disk of the machine', () => {
     await makeFolder(join(root, 'a', 'b', 'c'))
   })
 
-  it('has no owner if what is in it is refused', async () => {
+  it('has no owner if its contents are refused', async () => {
     mkdirSync(join(root, 'log-00000001'))
     const disk = await open()
     await expect(disk.lock()).rejects.toMatchObject({ code: 'storage-damaged' })
@@ -238,7 +238,7 @@ describe('the files of a store', () => {
     await expect(tightening).rejects.toMatchObject({ code: 'EIO' })
   })
 
-  it('have their folder left as it is if there are none yet', async () => {
+  it('leave the folder unchanged if there are none yet', async () => {
     chmodSync(root, 0o755)
     put('notes')
     await tighten(root)

@@ -45,7 +45,7 @@ describe('the files of a store', () => {
     expect(disk.openFiles).toBe(0)
   })
 
-  it('are closed again if one of them is damaged, and can be opened when it is whole', async () => {
+  it('are closed again if one of them is damaged, and can be opened when it is repaired', async () => {
     let refused = 0
     for (const [name, bytes] of made.files) {
       const disk = made.copy()
@@ -54,7 +54,7 @@ describe('the files of a store', () => {
         damaged[at]! ^= 1
         disk.files.set(name, damaged)
         const opened = await open(disk).catch((error: unknown) => error)
-        // What the snapshot made superfluous is not read.
+        // Files that the snapshot replaces are not read.
         if (opened instanceof Error) refused++
         else await (opened as Awaited<ReturnType<typeof open>>).close()
         expect(disk.openFiles, `${name} at ${at}`).toBe(0)

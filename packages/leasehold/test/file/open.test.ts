@@ -26,7 +26,7 @@ describe('opening a folder', () => {
 
   afterEach(() => rmSync(root, { recursive: true, force: true }))
 
-  it('makes it, and finds there what was left, history and answers included', async () => {
+  it('creates it, and finds its earlier contents, including history and answers', async () => {
     const folder = join(root, 'a', 'b')
     const options = { segmentBytes: 65_536 }
     const store = await fileStore(folder, options)
@@ -68,7 +68,7 @@ describe('opening a folder', () => {
     await expect(fileStore(root)).rejects.toMatchObject({ code: 'storage-damaged' })
   })
 
-  it('makes what only its own user can read, whatever the umask', async () => {
+  it('creates files that only its user can read, for any umask', async () => {
     const umask = process.umask(0)
     try {
       const folder = join(root, 'parent', 'data')
@@ -93,7 +93,7 @@ describe('opening a folder', () => {
     }
   })
 
-  it('takes from others what they may do to its files', async () => {
+  it("removes other users' permissions from its files", async () => {
     await (await fileStore(root, { segmentBytes: 4096 })).close()
     for (const name of readdirSync(root)) chmodSync(join(root, name), 0o644)
     writeFileSync(join(root, 'notes.txt'), '', { mode: 0o644 })
@@ -112,7 +112,7 @@ describe('opening a folder', () => {
       'a socket',
       (path: string) => new Promise<void>((done) => void createServer().listen(path, done).unref()),
     ],
-  ])('in which there is %s', (what, make) => {
+  ])('that contains %s', (what, make) => {
     it.each(['log-00000001', 'log-00000002', 'log-00000003', 'snapshot-00000009', 'manifest'])(
       'in place of %s is refused, and does not wait',
       async (name) => {

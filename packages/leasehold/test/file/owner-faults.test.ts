@@ -11,7 +11,7 @@ const GONE_PID = 2 ** 30
 
 const { state, lock, names, write, read, describeSelf, deadSocket } = ownerScene()
 
-/** Fails the calls that concern a file with this ending, so many times. What is not there is gone. */
+/** Fails the first calls on files with this ending. */
 const failing = (ending: string, code: string, times = 1) => {
   let left = times
   return (real: (...args: never[]) => unknown) =>
@@ -32,7 +32,7 @@ const openFiles = () =>
     }
   })
 
-describe('an opener whose file is taken away before it has its name', () => {
+describe('an opener whose file is removed before it has its name', () => {
   it('puts it down again after a pause', async () => {
     const { release } = await patched(fs, { rename: failing('owner-m.tmp', 'ENOENT') }, () =>
       lock(),
@@ -54,7 +54,7 @@ describe('an opener whose file is taken away before it has its name', () => {
     await release()
   })
 
-  it('makes its socket anew if that is taken away', async () => {
+  it('creates its socket again if that is removed', async () => {
     const rename = failing('owner-m.socket.tmp', 'ENOENT')
     const { release } = await patched(fs, { rename }, () => lock())
     expect(state.pauses).toEqual([10])
@@ -79,7 +79,7 @@ describe('an opener whose file is taken away before it has its name', () => {
 })
 
 describe('an opener on a disk that fails', () => {
-  it('is refused with storage-full if there is no space, and leaves nothing', async () => {
+  it('is refused with storage-full if the disk is full, and leaves nothing', async () => {
     const writeFile = failing('owner-m.tmp', 'ENOSPC')
     await expect(patched(fs, { writeFile }, () => lock())).rejects.toMatchObject({
       code: 'storage-full',
@@ -105,7 +105,7 @@ describe('an opener on a disk that fails', () => {
     await release()
   })
 
-  it('fails if it cannot read who owns the folder', async () => {
+  it('fails if it cannot read the owner of the folder', async () => {
     write('owner-other', await describeSelf())
     const opening = patched(fs, { lstat: failing('owner-other', 'EACCES') }, () => lock())
     await expect(opening).rejects.toMatchObject({ code: 'EACCES' })
@@ -124,15 +124,15 @@ describe('an opener on a disk that fails', () => {
     await release()
   })
 
-  it('does not mind that its own files are gone when it lets go', async () => {
+  it('ignores that its own files are missing when it releases', async () => {
     const { release } = await lock()
     for (const name of names()) rmSync(join(state.folder, name))
     await release()
   })
 })
 
-describe('an opener that finds others who ask', () => {
-  it('has its own file down whenever it looks, and says that it only asks', async () => {
+describe('an opener that finds other openers', () => {
+  it('has its own file in place whenever it looks, and says that it only requests the folder', async () => {
     write('owner-a', { ...(await describeSelf()), owns: false })
     const seen: unknown[] = []
     const lstat = (real: typeof fs.lstat) => (path: string, options: never) => {
@@ -162,8 +162,8 @@ describe('an opener that finds others who ask', () => {
   })
 })
 
-describe('what is no file of an owner', () => {
-  it('is in nobody’s way, and stays', async () => {
+describe('a file that is no owner file', () => {
+  it('blocks nobody, and stays', async () => {
     write('not-owner-a', {})
     await deadSocket('owner-a.socket.old')
     write('owner-long-name.tmp', {})
@@ -185,7 +185,7 @@ describe('the socket of an owner', () => {
     if (typeof socket === 'object') await socket.close()
   })
 
-  it('survives errors of those who connect', async () => {
+  it('survives errors of its connections', async () => {
     let made: Server | undefined
     const create = (real: typeof net.createServer) => (listener: never) => {
       made = real(listener)

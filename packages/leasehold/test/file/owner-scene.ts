@@ -54,7 +54,7 @@ export function ownerScene() {
   const read = (name: string) =>
     JSON.parse(readFileSync(join(state.folder, name), 'utf8')) as Record<string, unknown>
 
-  /** What this process writes down of itself, without the proof by a socket. */
+  /** What this process writes about itself, without the proof by a socket. */
   const describeSelf = async () => {
     const { release } = await lock('self')
     const { socket: _, ...self } = read('owner-self')
@@ -62,7 +62,7 @@ export function ownerScene() {
     return self
   }
 
-  /** A socket in the folder on which nobody listens. Returns its inode. */
+  /** A socket in the folder without a listener. Returns its inode. */
   const deadSocket = async (name: string): Promise<string> => {
     const server = createServer()
     const path = join(state.folder, name)

@@ -71,7 +71,7 @@ describe('an opener on a system that says little of itself', () => {
     }
   }
 
-  it('leaves out what it does not know', async () => {
+  it('leaves out unknown facts', async () => {
     const { release } = await without(() => lock())
     expect(read('owner-m')).toMatchObject({ ...UNKNOWN, pid: process.pid })
     await release()
@@ -81,7 +81,7 @@ describe('an opener on a system that says little of itself', () => {
     ['runs', undefined, false],
     ['belongs to another user', 'EPERM', false],
     ['is not there', 'ESRCH', true],
-  ])('asks for the process alone: if it %s', async (_, code, takesOver) => {
+  ])('checks only the process: if it %s', async (_, code, takesOver) => {
     write('owner-other', { pid: 4711, host: hostname(), owns: true, ...UNKNOWN })
     const opening = without(() => kills(code, () => lock()))
     if (!takesOver) return expect(opening).rejects.toEqual(LOCKED)
@@ -95,14 +95,14 @@ describe('an opener on a system that says little of itself', () => {
     await expect(opening).rejects.toMatchObject({ message: expect.stringContaining('on far') })
   })
 
-  it('does not take over from a boot that it cannot tell from its own', async () => {
+  it('does not take over from a boot that may be its own', async () => {
     write('owner-other', { pid: 4711, host: hostname(), owns: true, ...UNKNOWN, boot: 'b' })
     const message = expect.stringContaining(`process 4711 on ${hostname()}`)
     const opening = without(() => kills('ESRCH', () => lock()))
     await expect(opening).rejects.toMatchObject({ code: 'storage-locked', message })
   })
 
-  it('has neither a socket nor the start of a process if it is no Linux', async () => {
+  it('has neither a socket nor the start of a process on systems other than Linux', async () => {
     await onPlatform('darwin', async () => {
       expect(await isLocal(state.folder)).toBe(false)
       const { release } = await lock()
@@ -116,7 +116,7 @@ describe('a process', () => {
   const stat = (state: string, threads: number, started: string) =>
     `4711 (my (own) name) ${state} ${Array(16).fill('1').join(' ')} ${threads} 0 ${started} 9 9`
 
-  /** An opener that is told this of every process. */
+  /** An opener that gets this answer for every process. */
   const told = <Answer>(line: string, act: () => Promise<Answer>) =>
     patched(
       fs,

@@ -60,7 +60,7 @@ const write = (name: string, content: unknown) =>
 const locked = (message: string) =>
   expect.objectContaining({ code: 'storage-locked', message: expect.stringContaining(message) })
 
-/** What this process writes down of itself, without the proof by a socket. */
+/** What this process writes about itself, without the proof by a socket. */
 async function describeSelf() {
   const { release } = await lock('self')
   const { socket: _, ...self } = JSON.parse(readFileSync(join(folder, 'owner-self'), 'utf8'))
@@ -80,7 +80,7 @@ async function listen(name: string, isAlive: boolean): Promise<string> {
 }
 
 describe('an owner', () => {
-  it('says who it is, for its own user only, and takes its files away when it goes', async () => {
+  it('identifies itself, readable only by its user, and removes its files at the end', async () => {
     const { release } = await lock()
     expect(names()).toEqual(['owner-m', 'owner-m.socket'])
     for (const name of names()) expect(lstatSync(join(folder, name)).mode & 0o777).toBe(0o600)
@@ -114,7 +114,7 @@ describe('an opener that finds an owner', () => {
   it.each([
     ['with the start of a running process', {}, ': a folder has one owner at a time'],
     [
-      'on a machine that cannot be told',
+      'on an unknown machine',
       { boot: '', host: 'far' },
       'on far, and this process cannot see whether',
     ],
@@ -143,14 +143,14 @@ describe('an opener that finds an owner', () => {
     await release()
   })
 
-  it('on whose socket somebody listens is refused, wherever that process is', async () => {
+  it('whose socket has a listener is refused, wherever that process is', async () => {
     const self = await describeSelf()
     const socket = await listen('owner-other.socket', true)
     write('owner-other', { ...self, pidNamespace: 'pid:[1]', pid: 2 ** 30, socket })
     await expect(lock()).rejects.toThrow(locked('in another container: a folder has one owner'))
   })
 
-  it('on whose socket nobody listens takes the folder over, wherever that process was', async () => {
+  it('whose socket has no listener takes the folder over, wherever that process was', async () => {
     const self = await describeSelf()
     const socket = await listen('owner-other.socket', false)
     write('owner-other', { ...self, pidNamespace: 'pid:[1]', socket })
@@ -159,7 +159,7 @@ describe('an opener that finds an owner', () => {
     await release()
   })
 
-  it('does not ask a socket that is not the one of the owner', async () => {
+  it("does not use a socket that is not the owner's", async () => {
     const self = await describeSelf()
     await listen('owner-other.socket', false)
     write('owner-other', { ...self, socket: '1' })
@@ -206,7 +206,7 @@ describe('openers that find each other', () => {
     await release()
   })
 
-  it('give up at once if there is also one that owns the folder', async () => {
+  it('give up at once if one of them owns the folder', async () => {
     const self = await describeSelf()
     write('owner-a', { ...self, owns: false })
     write('owner-b', self)
@@ -216,7 +216,7 @@ describe('openers that find each other', () => {
 })
 
 describe('a new owner', () => {
-  it('removes what others left unfinished or died with, and nothing else', async () => {
+  it('removes unfinished files and those of dead owners, and nothing else', async () => {
     const kept = ['notes.txt', 'owner-a b.tmp', 'owner-x.tmp.old', 'my-owner-x.tmp']
     const removed = ['owner-x.tmp', 'owner-x.socket.tmp']
     for (const name of [...kept, ...removed]) write(name, {})
@@ -236,7 +236,7 @@ describe('a new owner', () => {
 })
 
 describe('the socket of an owner', () => {
-  it('proves that the owner lives, and after it that it is dead', async () => {
+  it('proves that the owner lives, and later that it is dead', async () => {
     const socket = await OwnerSocket.bind(folder, 's')
     if (typeof socket === 'string') throw new Error(socket)
     expect(await probeSocket(folder, 's', socket.inode)).toBe('alive')
@@ -249,7 +249,7 @@ describe('the socket of an owner', () => {
     expect(await probeSocket(folder, 'dead', dead)).toBe('dead')
   })
 
-  it('can be in a folder whose path is longer than that of a socket may be', async () => {
+  it('can be in a folder with a path that is too long for a socket', async () => {
     folder = join(folder, 'x'.repeat(200))
     mkdirSync(folder)
     const { release } = await lock()
@@ -258,7 +258,7 @@ describe('the socket of an owner', () => {
     await release()
   })
 
-  it('is unsupported where none can be made', async () => {
+  it('is unsupported if none can be created', async () => {
     expect(await OwnerSocket.bind(join(folder, 'missing'), 's')).toBe('unsupported')
   })
 

@@ -31,7 +31,7 @@ async function holdersOf(disk: MemoryDisk): Promise<string[]> {
   return leases.map(({ holder }) => holder)
 }
 
-/** Makes the log what the version before the manifest would have written. */
+/** Makes the log look as the version before the manifest wrote it. */
 function asBefore(disk: MemoryDisk): void {
   disk.files.delete('manifest')
   for (const name of namesOf(disk)) {
@@ -48,8 +48,8 @@ function asBefore(disk: MemoryDisk): void {
   }
 }
 
-describe('what a process that died has written', () => {
-  it('is made durable before the manifest rests on it', async () => {
+describe('the last writes of a dead process', () => {
+  it('are made durable before the manifest depends on them', async () => {
     const disk = await crashed(['h'])
     const done: string[] = []
     disk.fault.syncing = (name) => done.push(`sync ${name}`)
@@ -63,7 +63,7 @@ describe('what a process that died has written', () => {
 })
 
 describe('a folder with the log of another store', () => {
-  it('is refused, though the log is as long', async () => {
+  it('is refused, although the log has the same length', async () => {
     const [one, other] = [await crashed(['a']), await crashed(['b'])]
     for (const name of namesOf(one).filter((each) => each.startsWith('log'))) {
       one.files.set(name, other.files.get(name)!)
@@ -97,14 +97,14 @@ describe('a folder without its manifest', () => {
     }
   })
 
-  it('is read if it is of the version before, which had none, and has no snapshot yet', async () => {
+  it('is read if the previous version, which had none, wrote it, and has no snapshot yet', async () => {
     const disk = await crashed(['a', 'b'])
     asBefore(disk)
     expect(await holdersOf(disk)).toEqual(['a', 'b'])
     expect(namesOf(disk)).toContain('manifest')
   })
 
-  it('is refused if it is of the version before and damaged', async () => {
+  it('is refused if the previous version wrote it and it is damaged', async () => {
     const disk = await crashed(many)
     asBefore(disk)
     disk.files.delete('log-00000001')

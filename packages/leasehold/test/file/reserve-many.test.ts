@@ -33,14 +33,14 @@ describe('revisions', () => {
     const store = await open(disk)
     const given = await churn(store, 2.5 * RESERVED)
     const files = disk.copy()
-    // The log is lost back to the last checkpoint, which is where the manifest says that it was.
+    // The log is lost back to the last checkpoint, whose end the manifest names.
     const again = await open(files)
     expect((await hold(again)).revision).toBeGreaterThan(given)
     await again.close()
     await store.close()
   }, 60_000)
 
-  it('are reserved again when half of them are used, so that no commit has to wait', async () => {
+  it('are reserved again when half of them are used, so that no commit waits', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk, new StillClock(), 16 << 20)
     let manifests = 0

@@ -22,7 +22,7 @@ function firstNotice(store: LeaseStore, from: number): Promise<Notice> {
 }
 
 describe('revisions', () => {
-  it('go on without a gap after a store was closed', async () => {
+  it('continue without a gap after a store was closed', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     const { revision } = await hold(store)
@@ -32,7 +32,7 @@ describe('revisions', () => {
     await again.close()
   })
 
-  it('go on above all that were reserved after each of several crashes', async () => {
+  it('continue above all reserved ones after each of several crashes', async () => {
     let disk = new MemoryDisk()
     let last = 0
     for (let life = 0; life < 4; life++) {
@@ -61,8 +61,8 @@ describe('revisions', () => {
   })
 })
 
-describe('a watch that goes on after a crash', () => {
-  it('misses nothing from a revision that is there, and reads again from one that is lost', async () => {
+describe('a watch that resumes after a crash', () => {
+  it('misses nothing after a known revision, and reads again after a lost one', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     const { revision: kept } = await hold(store, 'kept')
@@ -104,7 +104,7 @@ describe('a watch that goes on after a crash', () => {
     await store.close()
   })
 
-  it('tells events on both sides of a gap', async () => {
+  it('reports events on both sides of a gap', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     const { revision } = await hold(store, 'a')
@@ -176,7 +176,7 @@ describe('the manifest', () => {
     }
   })
 
-  it('says last that the store is closed, even if a write to it is under way', async () => {
+  it('finally says that the store is closed, even during a write to it', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()
     const checkpoint = holdBack(disk)
@@ -193,7 +193,7 @@ describe('the manifest', () => {
     await again.close()
   })
 
-  it('covers what was committed while a slow write to it was under way', async () => {
+  it('covers changes that were committed during a slow write to it', async () => {
     const disk = new MemoryDisk()
     const clock = new StillClock()
     const checkpoint = holdBack(disk)
@@ -231,7 +231,7 @@ describe('the manifest', () => {
     await again.close()
   })
 
-  it('lets go of the folder if the store cannot be closed cleanly', async () => {
+  it('releases the folder if the store cannot be closed cleanly', async () => {
     const disk = new MemoryDisk()
     const store = await open(disk)
     await hold(store)

@@ -37,7 +37,7 @@ describe('a store that is opened with tokensAbove', () => {
     await first.close()
     const raised = await fileStore(root, { ...SMALL, tokensAbove: 1000 })
     expect((await raised.read({ lease })).lease?.claims).toBe(1)
-    // Not even a token was given: it is durable all the same.
+    // It is durable although no token was given.
     await raised.close()
     const later = await fileStore(root, SMALL)
     expect((await hold(later, 'l')).token).toBe(1001)
@@ -45,7 +45,7 @@ describe('a store that is opened with tokensAbove', () => {
     await later.close()
   })
 
-  it('tells whoever watches from before that to read again, at later openings too', async () => {
+  it('makes earlier watches read again, even at later openings', async () => {
     const first = await fileStore(root, SMALL)
     await hold(first, 'k')
     await first.close()
@@ -61,7 +61,7 @@ describe('a store that is opened with tokensAbove', () => {
     await store.close()
   })
 
-  it('stays as it is where its tokens are higher already', async () => {
+  it('is unchanged if its tokens are higher already', async () => {
     const store = await fileStore(root, { ...SMALL, tokensAbove: 50 })
     expect((await hold(store, 'k')).token).toBe(51)
     await store.close()
@@ -98,14 +98,14 @@ describe('tokens that were raised', () => {
 })
 
 describe('a copy of a folder', () => {
-  // Front to back, what is written then would be missed although what comes after it is copied: in
-  // the eleventh page, where the log ends, after the sixteen of the segment that is ready for later;
-  // and in the first segment when the second is yet to come.
+  // A copy from front to back would miss such a write although it copies later ones: in the
+  // eleventh page, where the log ends, after the sixteen of the prepared segment; and in the first
+  // segment before the second one is used.
   it.each([
     ['pages', 27, 6],
     ['segments', 16, 14],
   ])(
-    'is the log of a moment, whatever is written between two of its %s',
+    'is the log of one moment, whatever is written between two of its %s',
     async (_, when, grants) => {
       const folder = join(root, 'data')
       const store = await fileStore(folder, SMALL)
@@ -136,7 +136,7 @@ describe('a copy of a folder', () => {
     },
   )
 
-  it('is the same as the store, where that is at rest', async () => {
+  it('is equal to the store if that is idle', async () => {
     const folder = join(root, 'data')
     const store = await fileStore(folder, SMALL)
     for (let at = 0; at < 300; at++) await hold(store, `k/${at}`)
@@ -148,7 +148,7 @@ describe('a copy of a folder', () => {
     await copy.close()
   })
 
-  it('is refused where the folder holds no store, or the place is taken', async () => {
+  it('is refused if the folder holds no store, or the target is not empty', async () => {
     const empty = join(root, 'empty')
     const code = 'invalid-argument'
     await expect(copyFolder(root, empty)).rejects.toThrow(/holds no store/)
@@ -173,7 +173,7 @@ describe('a copy of a folder', () => {
     expect(readdirSync(join(root, 'copy'))).toEqual([])
   })
 
-  it('leaves what was never written a hole, and no file open', async () => {
+  it('leaves unwritten parts as holes, and no file open', async () => {
     const folder = join(root, 'data')
     await (await fileStore(folder, { segmentBytes: 1 << 20 })).close()
     await copyFolder(folder, join(root, 'copy'))
@@ -192,7 +192,7 @@ describe('a copy of a folder', () => {
   })
 
   describe('of which an attempt fails', () => {
-    /** Copies while so many attempts fail like this. Returns how many there were. */
+    /** Copies while this many attempts fail. Returns the number of attempts. */
     async function attempts(error: Error, failures: number, act = copyFolder) {
       const folder = join(root, 'data')
       await (await fileStore(folder, SMALL)).close()
@@ -224,11 +224,11 @@ describe('a copy of a folder', () => {
       expect(readdirSync(join(root, 'copy'))).toEqual([])
     })
 
-    it('is given up at once if the disk fails', async () => {
+    it('fails at once if the disk fails', async () => {
       expect(await attempts(failure('EIO'), Infinity)).toEqual({ code: 'EIO', count: 1 })
     })
 
-    it('is cleared away, whatever is gone already', async () => {
+    it('is removed, whatever is missing already', async () => {
       const readdir = (real: typeof fs.readdir) => async (path: string, options: never) => {
         const names = await real(path, options)
         return names.length > 0 && path.endsWith('copy') ? [...names, 'gone' as never] : names

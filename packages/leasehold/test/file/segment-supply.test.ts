@@ -24,7 +24,7 @@ function begin(last = 1) {
 }
 
 describe('a segment that is needed', () => {
-  it('is made, with all before it, in the size that was asked for', async () => {
+  it('is created, with all before it, in the requested size', async () => {
     const { disk, supply, names } = begin(1)
     await supply.need(1)
     expect(names()).toEqual([])
@@ -57,7 +57,7 @@ describe('a segment that is needed', () => {
     expect([supply.last, supply.fault]).toEqual([2, undefined])
   })
 
-  it('that failed is reported after those that wait for it were told', async () => {
+  it('that failed is reported after its waiters were rejected', async () => {
     const { supply, fill } = begin(1)
     const order: string[] = []
     supply.onFault = () => void order.push('reported')
@@ -69,7 +69,7 @@ describe('a segment that is needed', () => {
 })
 
 describe('a segment that is wanted', () => {
-  it('is made in the background, unless it is there', async () => {
+  it('is created in the background, unless it exists', async () => {
     const { supply, names } = begin(1)
     supply.want(1)
     supply.want(2)
@@ -101,7 +101,7 @@ describe('a segment that is wanted', () => {
     expect(tries()).toBe(4)
   })
 
-  it('is tried for those who ask, but not within a tenth of a second of a failure', async () => {
+  it('is tried on request, but not within a tenth of a second after a failure', async () => {
     const { clock, supply, fill, tries } = begin(1)
     fill()
     supply.want(2)
@@ -114,7 +114,7 @@ describe('a segment that is wanted', () => {
     supply.want(2)
     await rest()
     expect(tries()).toBe(2)
-    // One timer goes on, however many asked.
+    // One timer runs, however many calls there were.
     clock.advance(900)
     await rest()
     expect(tries()).toBe(3)

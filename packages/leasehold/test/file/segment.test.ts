@@ -33,7 +33,7 @@ describe('the names of files', () => {
     expect(snapshotNumbers([...names, ...logs, ...snapshots])).toEqual([3])
   })
 
-  it('show what was never finished', () => {
+  it('show unfinished files', () => {
     const unfinished = ['log-00000001.tmp', 'snapshot-00000001.tmp', 'manifest.tmp']
     expect(unfinished.every(isTemporary)).toBe(true)
     const others = ['log-00000001', 'manifest', 'x.tmp', 'my-manifest.tmp', 'manifest.tmp.old']
@@ -90,7 +90,7 @@ describe('a segment', () => {
     expect([disk.files.size, disk.openFiles]).toEqual([0, 0])
   })
 
-  it('says what it is, and is refused in the place of another', async () => {
+  it('has a header, and is refused in the place of another', async () => {
     const disk = new MemoryDisk()
     await prepareSegment(disk, { storeId: 'store', number: 7, bytes: 4096 })
     const file = await disk.open('log-00000007')
@@ -132,7 +132,7 @@ describe('a segment', () => {
     await expect(readSegmentInfo(file, 7, 'store')).rejects.toMatchObject(damaged)
   })
 
-  it('has a header of one frame, which another kind of file cannot stand in for', async () => {
+  it('has a header of one frame, which no other kind of file can replace', async () => {
     const disk = new MemoryDisk()
     await prepareSegment(disk, { storeId: 'store', number: 7, bytes: 4096 })
     const bytes = disk.files.get('log-00000007')!
@@ -156,7 +156,7 @@ describe('a segment', () => {
 })
 
 describe('a fault of the disk', () => {
-  it('means that there is no space if its code says so', () => {
+  it('means a full disk if its code says so', () => {
     for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG']) expect(isFull(diskError(code))).toBe(true)
     for (const error of [diskError('EIO'), new Error('x'), undefined, null, 'ENOSPC']) {
       expect(isFull(error)).toBe(false)
@@ -165,7 +165,7 @@ describe('a fault of the disk', () => {
 })
 
 describe('the stamps of a snapshot', () => {
-  it('are those of the slices that the slots are in', () => {
+  it('are those of the slices of the slots', () => {
     const stamps = new Stamps()
     expect([stamps.end, stamps.of(0)]).toEqual([0, 0])
     stamps.add(10, 5)

@@ -19,7 +19,7 @@ function findObstacle(): string | undefined {
   }
 }
 
-/** Runs a program with the root of a file system of its own, of this size, and hears what it says. */
+/** Runs a program with the root of a new file system of this size. Returns its output. */
 export async function runOnSmallDisk(program: string, size: string): Promise<string> {
   const root = mkdtempSync(join(tmpdir(), 'leasehold-full-'))
   try {

@@ -102,7 +102,7 @@ async function write(
 ) {
   const disk = new MemoryDisk()
   prepare(disk)
-  // Not spread: what a kernel says of itself may change.
+  // Not spread, because the values of a kernel may change.
   const described: Described = Object.setPrototypeOf(kernel, EMPTY)
   const bytes = await writeSnapshot(disk, clock, described, {
     storeId: STORE,
@@ -117,7 +117,7 @@ async function write(
 }
 
 describe('a snapshot', () => {
-  it('says what it is, and how far its slices reach', async () => {
+  it('has a header, and says how far its slices reach', async () => {
     const { info, stamps } = await read(diskOf([HEAD, sliceOf(0, 2, [0, 1]), sliceOf(2, 3)]))
     expect(info).toMatchObject({
       format: 2,
@@ -238,7 +238,7 @@ describe('a snapshot of a kernel', () => {
     return { frames: info.frames, slots: stamps.end }
   }
 
-  it('has 1024 slots in a slice, and fewer if they have much to tell', async () => {
+  it('has 1024 slots in a slice, and fewer if they contain much', async () => {
     const of = (holder: string): Partial<Described> => ({
       slots: 1024,
       describe(from, to, changeSink) {
@@ -253,7 +253,7 @@ describe('a snapshot of a kernel', () => {
   it.each([
     ['shrinks', [3000, 10]],
     ['grows', [10, 3000]],
-  ])('that %s meanwhile has all slots that it had or has', async (_, [first, then]) => {
+  ])('that %s meanwhile has all its earlier and current slots', async (_, [first, then]) => {
     let asked = 0
     const kernel = {
       revision: 9,
@@ -287,7 +287,7 @@ describe('a snapshot of a kernel', () => {
     expect((await read(disk)).info.time).toBe(new StillClock().now() - 1000)
   })
 
-  it('has in parts what the kernel retains, and nothing if it retains nothing', async () => {
+  it('has the retained data of the kernel in parts, and no part without such data', async () => {
     expect((await sizeOf({})).frames).toBe(1)
     const told: string[] = []
     function* describeRetained(changeSink: ChangeSink) {
@@ -303,11 +303,11 @@ describe('a snapshot of a kernel', () => {
     })
     await readSnapshot(disk, info, replay)
     expect(told).toEqual(Array.from({ length: 300 }, (_, at) => `1.${at}`))
-    // Two parts of just over 128 KiB, which take three frames each, and the rest.
+    // Two parts of just over 128 KiB with three frames each, and the rest.
     expect(info.frames).toBe(1 + 3 + 3 + 1)
   })
 
-  it('leaves nothing if it is given up, and asks the kernel for no more', async () => {
+  it('leaves nothing if it is aborted, and reads no more of the kernel', async () => {
     const stop = new AbortController()
     const disks: MemoryDisk[] = []
     let described = 0

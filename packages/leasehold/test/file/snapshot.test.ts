@@ -15,7 +15,7 @@ import { MemoryDisk } from './memory-disk.ts'
 const SEGMENT_BYTES = 4096
 const LIMITS = { events: 256, history: 512, idleKeys: 512, requests: 512, ended: 512 }
 
-/** A clock on which other things happen whenever somebody yields. */
+/** A clock on which other work runs at every yield. */
 class BusyClock extends StillClock {
   meanwhile: () => void = () => {}
 
@@ -53,7 +53,7 @@ async function open(disk: MemoryDisk, clock: BusyClock) {
   return { kernel, durability, log, storeId, shift }
 }
 
-/** All that a kernel tells of itself, in an order that does not depend on how it came to be. */
+/** The whole contents of a kernel, in an order that does not depend on its past. */
 function description(kernel: Kernel) {
   const told: string[] = []
   const tenures: string[] = []
@@ -71,8 +71,8 @@ function description(kernel: Kernel) {
 }
 
 /**
- * Since when a claim holds is known only by who left before it, and where that one's slice was
- * described later it is not: whether it holds must be right, since when may be too early.
+ * The start of a hold depends on the previous holder, whose slice may have been described later.
+ * Whether a claim holds must be right, but its start may be too early.
  */
 function plain(name: string, value: unknown): unknown {
   if (name === 'heldSince') return value === 0 ? 'waits' : 'holds'
@@ -154,7 +154,7 @@ const step = fc.record({
   time: fc.nat({ max: 60 }),
 })
 
-describe('a snapshot taken while the kernel goes on', () => {
+describe('a snapshot taken while the kernel continues', () => {
   it('gives, with the log from its start, the state that was', async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 120, size: 'max' })
     await fc.assert(
@@ -192,7 +192,7 @@ describe('a snapshot taken while the kernel goes on', () => {
             sliceSlots,
           })
           clock.meanwhile = () => {}
-          // As if it had crashed just then: with the snapshot or by the log alone, it is the same.
+          // As after a crash at that moment: the snapshot and the log alone give the same result.
           const [named, unnamed] = [disk.copy(), disk.copy()]
           unnamed.files.delete(snapshotName(1))
           const opened = [await open(named, clock), await open(unnamed, clock)]

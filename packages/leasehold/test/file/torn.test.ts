@@ -31,7 +31,7 @@ function tear(disk: MemoryDisk, write: number, keeps: (sector: number) => boolea
 }
 
 describe('a write that the failure of the power has torn', () => {
-  it('never was, and nothing before it is lost', async () => {
+  it('is dropped, and nothing before it is lost', async () => {
     const run = fc.record({
       segmentBytes: fc.constantFrom(4096, 8192, 65_536),
       before: fc.array(fc.nat(900), { maxLength: 20 }),
@@ -127,7 +127,7 @@ describe('the last answers before a crash', () => {
   const LOG = 'log-00000001'
   const START = 128
 
-  /** The files of a store that crashed after two answers, and where the second begins. */
+  /** The files of a store that crashed after two answers, and the start of the second. */
   async function crashed(lengths: readonly [number, number]) {
     const disk = new MemoryDisk()
     const store = await open(disk, 65_536)
@@ -178,13 +178,13 @@ describe('the last answers before a crash', () => {
     for (let at = START; at < second; at += SECTOR) {
       const copy = files.copy()
       const from = Math.floor(at / SECTOR) * SECTOR
-      // Of a sector in which the second begins as well, only what belongs to the first.
+      // In the sector where the second starts as well, only the part of the first.
       copy.files.get(LOG)!.fill(0, Math.max(from, START), Math.min(from + SECTOR, second))
       expect(await outcome(copy), `sector ${from}`).toBe('storage-damaged')
     }
   })
 
-  it('are read without the second if a sector of it is zeros, as a power failure leaves it', async () => {
+  it('are read without the second if a sector of it is zeros, as after a power failure', async () => {
     const { files, second, end } = await crashed([100, 3000])
     for (let at = Math.ceil(second / SECTOR) * SECTOR; at < end; at += SECTOR) {
       files.files.get(LOG)!.fill(0, at, at + SECTOR)

@@ -9,7 +9,7 @@ import { diskError, MemoryDisk } from './memory-disk.ts'
 
 type Packed = Record<string, string>
 
-/** Folders that the version before the manifest wrote, and what was in them. */
+/** Folders that the version before the manifest wrote, and their contents. */
 const OLD = JSON.parse(readFileSync(new URL('./format-1.json', import.meta.url), 'utf8')) as {
   readonly contents: unknown
   readonly crashed: Packed
@@ -75,7 +75,7 @@ describe.each(['closed', 'crashed'] as const)('a folder of the version before, %
   })
 })
 
-describe('a folder of the version before whose next segment cannot be written', () => {
+describe('a folder of the previous version whose next segment cannot be written', () => {
   const logs = (disk: MemoryDisk) => [...disk.files.keys()].filter((name) => /^log-\d+$/.test(name))
   const failing = (code: string) => {
     const disk = new MemoryDisk(unpack(OLD.closed))
@@ -125,13 +125,13 @@ describe('a folder of the version before, on the disk', () => {
       expect(statSync(join(root, name)).mode & 0o777, name).toBe(0o600)
     }
     await store.close()
-    // What the operator allows afterwards stays allowed.
+    // Later changes by the operator stay.
     chmodSync(root, 0o750)
     await (await fileStore(root, { limits: SMALL, segmentBytes: 4096 })).close()
     expect(statSync(root).mode & 0o777).toBe(0o750)
   })
 
-  it('can be copied as it is', async () => {
+  it('can be copied without an upgrade', async () => {
     const copy = join(root, 'copy')
     const { revision } = OLD.contents as { revision: number }
     expect(await copyFolder(root, copy)).toBe(revision)
