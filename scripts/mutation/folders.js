@@ -116,7 +116,9 @@ export const FOLDERS = {
   },
   stream: {
     sources: [`${SERVER}/src/stream/**/*.ts`],
-    tests: [`${SERVER}/test/stream/{messages,parts,connection,flow,drain,fair-turns,upgrade}.test.ts`],
+    tests: [
+      `${SERVER}/test/stream/{messages,parts,connection,flow,drain,fair-turns,upgrade}.test.ts`,
+    ],
   },
   http: {
     sources: [`${SERVER}/src/http/**/*.ts`],

@@ -1,6 +1,6 @@
 /**
- * A process of its own that takes locks, holds them for a while, writes to what they protect, and
- * tells its parent everything that it was told. It goes on through every fault until it is ended.
+ * A separate process that takes locks, holds them for a while, writes to the protected resource,
+ * and reports every answer to its parent. It continues through every fault until it is stopped.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Leasehold, LeaseholdError, type Lock } from '../../src/index.ts'

@@ -3,7 +3,7 @@ import { createServer } from 'leasehold-server'
 import { describe, expect, it } from 'vitest'
 import { Crowd, faultsOf, TcpProxy } from './index.ts'
 
-/** A server of our own, and a crowd that reaches it through a line that can be cut. */
+/** A server of ours, and a crowd that reaches it through a connection that can be cut. */
 async function scene() {
   const store = memoryStore()
   const server = await createServer({ store, port: 0 })
@@ -18,7 +18,7 @@ async function scene() {
 }
 
 describe('a crowd that locks the same keys of a server', { concurrent: true }, () => {
-  it('finds nothing wrong when lines are cut and processes are frozen and killed', async () => {
+  it('finds nothing wrong when connections are cut and processes are frozen and killed', async () => {
     const { store, server, line, crowd } = await scene()
     await crowd.allHold()
     const [first, second] = crowd.members
@@ -44,12 +44,12 @@ describe('a crowd that locks the same keys of a server', { concurrent: true }, (
     await store.close()
   })
 
-  it('finds it out when a store forgets its leases and begins its tokens anew', async () => {
+  it('notices when a store forgets its leases and starts its tokens again', async () => {
     const { store, server, line, crowd } = await scene()
     await crowd.holdings(30)
     const opened: { close(): Promise<void> }[] = [line, server, store]
     const found = () => faultsOf(crowd.history).map((fault) => fault.split(':')[0])
-    // Which tokens a key is given is a matter of chance, so one new store need not repeat any.
+    // The tokens of a key are random, so one new store need not repeat any.
     while (!found().includes('a token that repeats')) {
       const forgetful = memoryStore()
       const other = await createServer({ store: forgetful, port: 0 })

@@ -6,14 +6,14 @@ import type { LeaseStore } from '../../src/index.ts'
 import { childPrograms } from '../child-programs.ts'
 import type { History, Holding, Write } from './history.ts'
 
-/** What a module for `CrowdSpec.module` exports: opens the store in the process of a member, who has a number. */
+/** The export of a module for `CrowdSpec.module`: opens the store in the process of a numbered member. */
 export type OpenStore = (argument: string, member: number) => LeaseStore | Promise<LeaseStore>
 
 export interface CrowdSpec {
-  /** The address of a module that exports `openStore`, and what it is called with. */
+  /** The address of a module that exports `openStore`, and its argument. */
   readonly module: string | URL
   readonly argument: string
-  /** Others may use the engine too: keys of this crowd begin with this. */
+  /** The prefix of the keys of this crowd, because others may use the engine too. */
   readonly prefix: string
   readonly members?: number
   readonly keys?: number
@@ -34,7 +34,7 @@ export interface MemberSpec {
   readonly seed: number
 }
 
-/** What a member tells, in the order in which it came to know it. */
+/** The reports of a member, in the order in which it learnt them. */
 export type Told =
   | { readonly is: 'ready' | 'left' }
   | ({ readonly is: 'held'; asked: number; at: number; until: number } & Place)
@@ -53,8 +53,8 @@ interface Place {
 const MEMBER = fileURLToPath(new URL('./crowd-member.ts', import.meta.url))
 
 /**
- * Processes that lock the same few keys of one engine, over and over, while a test does what it likes
- * to the engine, to the lines between, and to them. What they were told becomes a `History`.
+ * Processes that repeatedly lock the same few keys of one engine, while a test breaks the engine,
+ * the connections and the processes. Their reports become a `History`.
  */
 export class Crowd {
   readonly members: Member[] = []
@@ -103,7 +103,7 @@ export class Crowd {
     return member
   }
 
-  /** Until everybody who is not frozen or dead has held something again, counted from now. */
+  /** Waits until every member that is not frozen or dead has held something again. */
   async allHold(within = 30_000): Promise<void> {
     const since = new Map(this.members.map((member) => [member, member.held]))
     await this.until('everybody has held something again', within, () =>
@@ -113,7 +113,7 @@ export class Crowd {
     )
   }
 
-  /** Until so many more times somebody was told that it holds something. */
+  /** Waits until members were notified this many more times that they hold something. */
   async holdings(more: number, within = 30_000): Promise<void> {
     const count = this.#holdings.length + more
     await this.until(`${more} more holdings`, within, () => this.#holdings.length >= count)
@@ -126,19 +126,19 @@ export class Crowd {
       if (performance.now() > end) {
         const last = this.members.map((member) => `${member.name}: ${member.lastRefusal ?? 'none'}`)
         throw new Error(
-          `waited ${within} ms, but not so: ${what}. Latest refusals: ${last.join('; ')}`,
+          `waited ${within} ms without success: ${what}. Latest refusals: ${last.join('; ')}`,
         )
       }
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
 
-  /** What everybody was told so far. */
+  /** All that the members have reported so far. */
   get history(): History {
     return { holdings: this.#holdings, writes: this.#writes }
   }
 
-  /** Those who live stop, and all that was told is what is answered. */
+  /** Stops the living members and returns all reports. */
   async leave(): Promise<History> {
     for (const member of this.members) member.thaw()
     await Promise.all(this.members.map((member) => member.leave()))
@@ -192,7 +192,7 @@ export class Crowd {
 export class Member {
   readonly name: string
   readonly ready: Promise<void>
-  /** How many times it was told that it holds something. */
+  /** How often it was notified that it holds something. */
   held = 0
   holding: Holding | undefined
   lastRefusal: string | undefined
@@ -238,7 +238,7 @@ export class Member {
     return !this.#frozen && !this.#ended
   }
 
-  /** It stands still, in the middle of whatever it was doing. */
+  /** Freezes it, at any point of its work. */
   freeze(): void {
     this.#frozen = true
     this.#process.kill('SIGSTOP')

@@ -30,14 +30,14 @@ const faulty: [CheckName, History][] = [
   ['the newest write that was refused', { holdings: [], writes: [{ ...write, accepted: false }] }],
 ]
 
-describe('the checks of what clients were told', () => {
+describe('the checks of a history', () => {
   it.each(faulty)('find %s, and nothing else', (check, history) => {
     const faults = faultsOf(history)
     expect(faults.map((fault) => fault.split(':')[0])).toEqual([check])
     expect(faultsOf(history, [check])).toEqual([])
   })
 
-  it('find nothing wrong with what is right', () => {
+  it('find nothing wrong with a right one', () => {
     const writes = [
       write,
       { ...write, client: 'bob', token: 6, newest: 6 },
@@ -49,7 +49,7 @@ describe('the checks of what clients were told', () => {
     expect(faultsOf({ holdings: [expired, after], writes: [] })).toEqual([])
   })
 
-  it('do not ask tokens to rise between those who asked at the same time', () => {
+  it('do not require rising tokens for concurrent requests', () => {
     const first = { ...alice, told: 65, letGo: 66, believedUntil: 66 }
     expect(faultsOf({ holdings: [first, { ...bob, token: 4 }], writes: [] })).toEqual([])
   })

@@ -1,28 +1,28 @@
 /**
- * What clients in processes of their own were told, and when, and what a resource that they wrote to
- * accepted. Times are of the machine's monotonic clock, which all its processes share.
+ * The notifications of clients in separate processes, with their times, and the writes that a
+ * resource accepted. Times are of the machine's monotonic clock, which all its processes share.
  */
 export interface History {
   readonly holdings: readonly Holding[]
   readonly writes: readonly Write[]
 }
 
-/** One time that a client was told that it holds a key. */
+/** One notification that a client holds a key. */
 export interface Holding {
   readonly client: string
   readonly key: string
   readonly token: number
-  /** Before it asked, and after it was told. */
+  /** Before its request, and after its notification. */
   readonly asked: number
   readonly told: number
   /**
-   * Until when it could believe so, by its latest look at the hold. The store has promised that
-   * nobody else is given the key before.
+   * The end of its belief, by its latest look at the hold. The store has promised that nobody else
+   * gets the key before.
    */
   believedUntil: number
-  /** When it began to give it back. */
+  /** When it started to release it. */
   letGo?: number
-  /** When it found out that it was lost, and what it was told. */
+  /** When it learnt that it was lost, and the reason. */
   lost?: { readonly at: number; readonly reason: string }
 }
 
@@ -39,7 +39,7 @@ export interface Write {
 /** A check gives a sentence for everything that it finds wrong. */
 export type Check = (history: History) => string[]
 
-/** Every check by the name of what it looks for. A store's guarantees may except some, by name. */
+/** All checks by their names. A store's guarantees may exempt some by name. */
 export const CHECKS = {
   'two holders at once': twoHoldersAtOnce,
   'a token that repeats': tokenRepeats,
@@ -51,7 +51,7 @@ export const CHECKS = {
 
 export type CheckName = keyof typeof CHECKS
 
-/** All that is wrong with a history, but for what is excepted. */
+/** All violations in a history, without the exempted ones. */
 export function faultsOf(history: History, except: readonly CheckName[] = []): string[] {
   return Object.entries(CHECKS)
     .filter(([name]) => !except.includes(name as CheckName))
@@ -75,13 +75,13 @@ function tokenRepeats({ holdings }: History): string[] {
 
 function tokenGoesDown({ holdings }: History): string[] {
   return inPairs(holdings, (first, second) => {
-    // Only who asked after the other had been told must come after the other.
+    // Only a request that was sent after the other notification must come after it.
     if (first.told >= second.asked || second.token >= first.token) return undefined
     return `${name(second)} was given it after ${name(first)}`
   })
 }
 
-/** Lost although the time that the store had promised was not over: it has forgotten its word. */
+/** Lost before the promised time was over: the store has broken its promise. */
 function acknowledgedLeaseLost({ holdings }: History): string[] {
   return holdings.flatMap((holding) => {
     const { lost, believedUntil } = holding
@@ -110,7 +110,7 @@ function newestWriteRefused({ writes }: History): string[] {
     .map((write) => name(write))
 }
 
-/** What is found of every two who held the same key, the first told first. */
+/** The violations of every two holds of the same key, the earlier one first. */
 function inPairs(
   holdings: readonly Holding[],
   find: (first: Holding, second: Holding) => string | undefined,

@@ -2,24 +2,24 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net'
 
 export type Direction = 'both' | 'to-engine' | 'to-client'
-/** What is wrong with a line, if anything. */
-type Trouble = Direction | 'broken' | 'no-replies' | undefined
+/** The fault of a connection, if any. */
+type Fault = Direction | 'broken' | 'no-replies' | undefined
 
 /**
- * A line between a client and an engine, or between two nodes of one, that can be cut. It listens on
- * a port of its own and hands on what it gets, and can
- * - `cut` a direction: bytes are kept back and the connections stay open, as in a network that drops
- *   packets; nobody is told anything;
- * - `heal`: what was kept back is delivered, late, as a network does that sends again;
- * - `reset`: the connections break, with what was under way, and new ones break at once until `heal`;
- * - `loseReplies`: the engine gets what is sent, its answers are thrown away, and after the first
- *   that was lost the connection breaks. This is how an outcome becomes unknown.
+ * A connection between a client and an engine, or between two nodes of an engine, that can be cut.
+ * It listens on its own port and forwards all bytes. Its faults:
+ * - `cut` a direction: bytes are held back and the connections stay open, as in a network that
+ *   drops packets; nobody is notified;
+ * - `heal`: the held bytes are delivered late, as in a network that retransmits;
+ * - `reset`: the connections break and lose their data, and new ones break at once until `heal`;
+ * - `loseReplies`: the engine gets all requests, but its answers are dropped, and after the first
+ *   lost answer the connection breaks. This makes an outcome unknown.
  */
 export class TcpProxy {
   readonly #server: Server
-  readonly #lines = new Set<Line>()
+  readonly #connections = new Set<Connection>()
   #target: { readonly host: string; readonly port: number }
-  #trouble: Trouble
+  #fault: Fault
   #lost = 0
 
   private constructor(server: Server, target: { host: string; port: number }) {
@@ -42,7 +42,7 @@ export class TcpProxy {
 
   /** How many connections go through it now. */
   get connections(): number {
-    return this.#lines.size
+    return this.#connections.size
   }
 
   /** How many connections have lost a reply since the proxy was made. */
@@ -50,7 +50,7 @@ export class TcpProxy {
     return this.#lost
   }
 
-  /** New connections go to another port from now on. Those there are stay. */
+  /** New connections go to another port from now on. Existing ones stay. */
   retarget(port: number): void {
     this.#target = { ...this.#target, port }
   }
@@ -65,7 +65,7 @@ export class TcpProxy {
 
   reset(): void {
     this.#set('broken')
-    for (const line of this.#lines) line.end()
+    for (const connection of this.#connections) connection.end()
   }
 
   heal(): void {
@@ -78,25 +78,25 @@ export class TcpProxy {
     await once(this.#server, 'close')
   }
 
-  #set(trouble: Trouble): void {
-    this.#trouble = trouble
-    for (const line of this.#lines) line.obey(trouble)
+  #set(fault: Fault): void {
+    this.#fault = fault
+    for (const connection of this.#connections) connection.obey(fault)
   }
 
   #connect(client: Socket): void {
-    if (this.#trouble === 'broken') {
+    if (this.#fault === 'broken') {
       client.resetAndDestroy()
       return
     }
-    const line = new Line(client, this.#target, () => this.#lost++)
-    this.#lines.add(line)
-    line.obey(this.#trouble)
-    line.ended = () => this.#lines.delete(line)
+    const connection = new Connection(client, this.#target, () => this.#lost++)
+    this.#connections.add(connection)
+    connection.obey(this.#fault)
+    connection.ended = () => this.#connections.delete(connection)
   }
 }
 
 /** One connection through a proxy. */
-class Line {
+class Connection {
   ended: () => void = () => {}
   readonly #client: Socket
   readonly #engine: Socket
@@ -121,10 +121,10 @@ class Line {
     this.#engine.connect(target.port, target.host)
   }
 
-  obey(trouble: Trouble): void {
-    this.#dropReplies = trouble === 'no-replies'
-    flow(this.#client, trouble !== 'both' && trouble !== 'to-engine')
-    flow(this.#engine, trouble !== 'both' && trouble !== 'to-client')
+  obey(fault: Fault): void {
+    this.#dropReplies = fault === 'no-replies'
+    flow(this.#client, fault !== 'both' && fault !== 'to-engine')
+    flow(this.#engine, fault !== 'both' && fault !== 'to-client')
   }
 
   end(): void {

@@ -15,7 +15,7 @@ describe('the entries of this process', () => {
     expect(await own.take(7, async () => bytes('read'))).toEqual(bytes('read'))
   })
 
-  it('come from whichever is first if the append is answered after they are wanted', async () => {
+  it('come from the first source if the append is answered after they are needed', async () => {
     const own = new AppendedEntries()
     const wanted = own.take(7, never)
     own.add(8, bytes('other'))
@@ -24,7 +24,7 @@ describe('the entries of this process', () => {
     expect(await own.take(9, async () => bytes('read'))).toEqual(bytes('read'))
   })
 
-  it('that cannot be read are told of', async () => {
+  it('that cannot be read are reported', async () => {
     await expect(new AppendedEntries().take(7, unread)).rejects.toThrow('it was read')
   })
 

@@ -13,11 +13,11 @@ export interface CrowdEngine {
   readonly leader?: () => Promise<Engine>
   /** How a server is crashed; `SIGKILL` if not given. */
   readonly crash?: NodeJS.Signals
-  /** The lines through which the crowd reaches the servers. */
+  /** The connections between the crowd and the servers. */
   readonly lines: readonly TcpProxy[]
-  /** For each server, what cuts it off from the others, if that can be done. */
+  /** For each server, a way to cut it off from the others, if possible. */
   readonly peerLines?: readonly Pick<TcpProxy, 'cut' | 'heal'>[]
-  /** The module that opens a store in a process of the crowd, and what it is called with. */
+  /** The module that opens a store in a process of the crowd, and its argument. */
   readonly module: URL
   readonly argument: string
   /** The log that the crowd uses, for the test to look at. */
@@ -39,8 +39,8 @@ const LONG_MS = 60_000
 const TEST_MS = 240_000
 
 /**
- * A crowd locks the same keys while its processes, the lines and the engine fail. Judged only by what
- * the processes were told.
+ * A crowd locks the same keys while its processes, the connections and the engine fail. Judged only
+ * by the answers that the processes got.
  */
 export function crowdSuite({ start, notRestored }: CrowdSuite): void {
   let engine: CrowdEngine
@@ -62,7 +62,7 @@ export function crowdSuite({ start, notRestored }: CrowdSuite): void {
   const leader = async () => (await engine.leader?.()) ?? engine.members[0]!
 
   it(
-    'finds nothing wrong when processes are frozen and killed, and lines are cut',
+    'finds nothing wrong when processes are frozen and killed, and connections are cut',
     async () => {
       const crowd = await gather('clients/')
       const { lines, log } = engine
@@ -81,7 +81,7 @@ export function crowdSuite({ start, notRestored }: CrowdSuite): void {
       await sleep(200)
       for (const line of lines) line.heal()
       await crowd.join()
-      // How much is written until then is a matter of chance, so wait for it.
+      // The amount written until then is random, so wait for it.
       await crowd.until('the log is trimmed', LONG_MS, () => isTrimmed(log, missed))
       first!.thaw()
       await crowd.allHold(LONG_MS)
@@ -117,7 +117,7 @@ export function crowdSuite({ start, notRestored }: CrowdSuite): void {
         const alone = members.indexOf(await leader())
         peerLines[alone]!.cut()
         await crowd.holdings(5, LONG_MS)
-        // None has a majority: nobody is granted anything, and nobody believes for longer than its ttl.
+        // None has a majority: nobody is granted anything, and nobody believes longer than its ttl.
         for (const line of peerLines) line.cut()
         await sleep(OUTAGE_MS)
         for (const line of peerLines) line.heal()
@@ -143,8 +143,8 @@ export function crowdSuite({ start, notRestored }: CrowdSuite): void {
       await crowd.holdings(10, LONG_MS)
       await crowd.allHold(LONG_MS)
       const history = await crowd.leave()
-      // A lease that the copy does not have is gone, and another may hold what it held. The resource
-      // keeps them apart by their tokens.
+      // A lease that is not in the copy is gone, and another may hold its keys. The resource
+      // separates them by their tokens.
       expect(
         faultsOf(history, ['two holders at once', 'an acknowledged lease that was lost']),
       ).toEqual([])
@@ -154,8 +154,8 @@ export function crowdSuite({ start, notRestored }: CrowdSuite): void {
   )
 
   /**
-   * Ends all servers, does something with their folders, and starts them again. Servers that are all
-   * killed at once may lose what they have acknowledged, so they are not.
+   * Stops all servers, changes their folders, and starts them again. They are not killed, because
+   * servers that are all killed together may lose acknowledged entries.
    */
   async function restart(change: (folder: string) => void): Promise<void> {
     const { members, crash = 'SIGTERM' } = engine

@@ -9,11 +9,11 @@ import { Engine, type EngineSpec } from '../engines/index.ts'
 
 export interface FaultSuite {
   readonly spec: EngineSpec
-  /** Opens a log of this name with a client of its own, that connects again by itself. */
+  /** Opens a log of this name with its own client, which reconnects automatically. */
   readonly open: (port: number, name: string) => Promise<Opened>
   /** How the engine is crashed; `SIGKILL` if not given. */
   readonly crash?: NodeJS.Signals
-  /** Why the engine loses what it acknowledged when it is killed, if it does. */
+  /** Why the engine loses acknowledged entries when it is killed, if it does. */
   readonly losesData?: string
 }
 
@@ -22,7 +22,7 @@ export interface Opened {
   end(): Promise<void>
 }
 
-/** Faults of a real engine that every log must live through. Judged by what callers were told. */
+/** Faults of a real engine that every log must survive. Judged by the answers to callers. */
 export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
   let engine: Engine
   const opened: Opened[] = []
@@ -54,7 +54,7 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
     await expect(replicaStore(log)).rejects.toMatchObject(refused)
   })
 
-  it('has a snapshot that is no state: no store opens on it', async () => {
+  it('has a snapshot that is not a state: no store opens on it', async () => {
     const log = await openLog('snapshot')
     const position = await log.append(Buffer.of(0x4c, 0x48, 1))
     await log.saveSnapshot({ position, chunks: [Buffer.from('nonsense')] })
@@ -74,7 +74,7 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
   })
 
   it.skipIf(losesData)(
-    'is killed and started again: tokens go on rising, and a new replica agrees',
+    'is killed and restarted: tokens keep rising, and a new replica agrees',
     async () => {
       const stores = [
         await replicaStore(await openLog('killed'), { timeout: 30_000 }),
@@ -96,7 +96,7 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
     120_000,
   )
 
-  it('is frozen: calls end in time with an unknown outcome, and it goes on afterwards', async () => {
+  it('is frozen: calls end in time with an unknown outcome, and it continues afterwards', async () => {
     const log = await openLog('frozen')
     await log.append(Buffer.from('before'))
     await engine.freeze()
@@ -113,7 +113,7 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
       .poll(() => log.append(Buffer.from('after')), { timeout: 30_000 })
       .toBeGreaterThan(0)
     const follower = new Recorder(log, 0, 15_000)
-    // What was sent while it was frozen may be there or not; nothing else is missing or twice.
+    // Entries sent while it was frozen may exist or not; no other is missing or duplicated.
     await expect.poll(() => follower.texts.at(-1), { timeout: 15_000 }).toBe('after')
     expect(follower.texts.filter((text) => text !== 'during').slice(0, 2)).toEqual([
       'before',
@@ -123,7 +123,7 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
   }, 60_000)
 
   it.skipIf(losesData)(
-    'comes back with older data: a follower learns that the log ends before it',
+    'returns with older data: a follower learns that the log ends before it',
     async () => {
       const log = await openLog('older')
       await log.append(Buffer.from('kept'))
@@ -147,7 +147,7 @@ export function faultSuite({ spec, open, crash, losesData }: FaultSuite): void {
   )
 }
 
-/** Locks a key, repeated with the same request id until it is answered. Returns the token. */
+/** Locks a key; repeats the request with the same id until it is answered. Returns the token. */
 export async function take(store: LeaseStore, key: string, request = key): Promise<number> {
   return (await grant(store, key, request)).token
 }

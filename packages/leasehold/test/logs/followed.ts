@@ -3,7 +3,7 @@ import type { FollowEnd, Log, Position } from '../../src/log/index.ts'
 
 const POLL = { timeout: 30_000 }
 
-/** Follows a log and keeps what comes. */
+/** Follows a log and keeps its entries. */
 export function followed(log: Log, after: Position) {
   const texts: string[] = []
   let end: FollowEnd | undefined

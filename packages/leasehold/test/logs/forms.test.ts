@@ -14,7 +14,7 @@ interface Forms {
   log(name: string): Promise<{ close(): Promise<void> }>
 }
 
-/** The error must say where, what was found, and what to do. */
+/** The error must name the place, what was found, and the fix. */
 function itRefusesTheOther(
   forms: () => Forms,
   place: string,
@@ -39,7 +39,7 @@ function itRefusesTheOther(
     for (const each of opened) await each.close()
   }, 60_000)
 
-  it('lets one form win if both are opened at once', async () => {
+  it('lets one form win if both are opened together', async () => {
     const { native, log } = forms()
     const settled = await Promise.allSettled([native('c'), log('c'), native('c'), log('c')])
     const codes = settled.map((each) =>
@@ -102,7 +102,7 @@ describeWith(POSTGRES_UNSYNCED, 'the two forms in one PostgreSQL', () => {
   })
   itRefusesTheOther(forms, 'schema', { native: 'a.heartbeats', log: 'b.entry' })
 
-  it('are told apart by the printed migration, too', async () => {
+  it('are distinguished by the printed migration, too', async () => {
     await (await postgresLog(pool(), { schema: 'd' })).close()
     await expect(pool().query(postgresMigration({ schema: 'd' }))).rejects.toThrowError(
       'the schema d holds a log of postgresLog, form=log: the table d.entry',

@@ -35,9 +35,9 @@ export interface SuiteOptions {
 }
 
 /**
- * What every log on a real engine is asked: the log conformance suite, and through replicas on it
- * the store conformance suite and random commands beside the kernel. `create` makes the place for a
- * new, empty log.
+ * The tests of every log on a real engine: the log conformance suite, and on replicas the store
+ * conformance suite and random commands compared with the kernel. `create` prepares a new, empty
+ * log.
  */
 export function logSuite(
   create: () => Promise<CreatedLog>,
@@ -58,7 +58,7 @@ export function logSuite(
   })
 
   it.each([1, 2, 3])(
-    'does what the kernel does, through %s replicas, given random commands',
+    'agrees with the kernel, through %s replicas, for random commands',
     async (count) => {
       const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: count })
       const open = async () => {

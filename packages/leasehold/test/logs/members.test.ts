@@ -64,7 +64,7 @@ for (const [spec, start, open] of ENGINES) {
       }
       return { open: openNext }
     }
-    describe('does what every log must do', { concurrent: true, timeout: 60_000 }, () => {
+    describe('passes the log conformance suite', { concurrent: true, timeout: 60_000 }, () => {
       for (const { name, skip, run } of logConformance({ create })) it.skipIf(skip)(name, run)
     })
   })

@@ -8,7 +8,7 @@ import { TestClock } from '../../src/testing/index.ts'
 
 const bytes = new Uint8Array([1])
 
-/** A feed whose reads end when the test says so. */
+/** A feed whose reads end on request of the test. */
 function scene() {
   const seen: Position[] = []
   const follower = {
@@ -32,11 +32,11 @@ function scene() {
   return { feed, seen, reads, clock, poller }
 }
 
-/** All that follows from what has happened so far has been done. */
+/** Waits until all consequences so far have happened. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 describe('a poller', () => {
-  it('reads no more if the read under way has brought what it was woken for', async () => {
+  it('does not read again if the current read returned the expected entry', async () => {
     const { poller, reads } = scene()
     poller.wake(1)
     poller.wake(2)
@@ -46,7 +46,7 @@ describe('a poller', () => {
     expect(reads.length).toBe(1)
   })
 
-  it('reads again if the read under way began too early', async () => {
+  it('reads again if the current read started too early', async () => {
     const { poller, reads, seen } = scene()
     poller.wake(1)
     poller.wake(2)
@@ -56,7 +56,7 @@ describe('a poller', () => {
     expect(seen).toEqual([1, 2])
   })
 
-  it('reads once for a position that never comes, and from time to time in any case', async () => {
+  it('reads once for a position that never arrives, and at intervals in any case', async () => {
     const { poller, reads, clock } = scene()
     poller.wake(9)
     await reads[0]!(0)

@@ -4,16 +4,16 @@ import { runNode } from '../structure/commands.ts'
 import { ROOT, readSource } from '../structure/source-files.ts'
 
 /**
- * What is rarest shows in one seed of 1,000 or fewer: a watch that must read again. The first part has
- * such a seed. If a change moves it, the other parts have another one.
+ * The rarest notice, a watch that must read again, shows in one seed of 1,000 or fewer. The first
+ * part has such a seed. If a change moves it, the other parts have another one.
  */
 const [FIRST_SEED, PART, PARTS] = [2301, 200, 16]
-const PATIENCE_MS = 480_000
+const TIMEOUT_MS = 480_000
 
 const PORT = 'packages/leasehold/src/port/lease-store.ts'
 const CLIENT = 'packages/leasehold/src/client'
 
-/** What no actor uses, and why. */
+/** Options that no actor uses, and why. */
 const EXEMPT: Readonly<Record<string, string>> = {
   'open.accessToken': 'It is for the address of a server, and a world has none.',
   'open.token': 'The old spelling of accessToken.',
@@ -21,7 +21,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   'open.telemetry': 'It decides nothing.',
 }
 
-/** The members of an interface, or of all variants of a type, as they stand in the source. */
+/** The members of an interface, or of all variants of a type, from the source. */
 function membersOf(path: string, name: string): string[] {
   const { text } = readSource(path)
   const begin = new RegExp(`export (interface|type) ${name}\\b`).exec(text)
@@ -69,11 +69,11 @@ function wanted(): string[] {
   ]
 }
 
-/** What the actors use in a part of the seeds. */
+/** The options that actors use in a part of the seeds. */
 async function usedIn(from: number): Promise<string[]> {
   const program = join(ROOT, 'sim/dist/main.js')
   const args = [program, '--coverage', '--from', String(from), '--seeds', String(PART)]
-  const { stdout, stderr } = await runNode(args, ROOT, PATIENCE_MS)
+  const { stdout, stderr } = await runNode(args, ROOT, TIMEOUT_MS)
   const last = stdout.trim().split('\n').at(-1) ?? ''
   expect(last.startsWith('['), stderr).toBe(true)
   return JSON.parse(last)
@@ -96,6 +96,6 @@ describe('the actors of the simulation', () => {
         [],
       )
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
 })

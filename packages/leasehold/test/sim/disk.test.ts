@@ -36,7 +36,7 @@ async function fileOf(disk: SimDisk, content: number): Promise<void> {
 }
 
 describe('SimDisk', () => {
-  it('tears what was not durable when the power fails, sector by sector', async () => {
+  it('tears writes that were not durable when the power fails, sector by sector', async () => {
     const { node, disk, run } = make(4)
     await run(fileOf(disk, 1))
     const file = await run(disk.open('f'))
@@ -48,7 +48,7 @@ describe('SimDisk', () => {
     expect(new Set(sectors)).toEqual(new Set([1, 2]))
   })
 
-  it('keeps what was synced, and loses nothing where only the process dies', async () => {
+  it('keeps synced data, and loses nothing if only the process dies', async () => {
     const { node, disk, run } = make(4)
     await run(fileOf(disk, 1))
     const file = await run(disk.open('f'))
@@ -64,7 +64,7 @@ describe('SimDisk', () => {
     expect(new Set(await run(written(disk)))).toEqual(new Set([2]))
   })
 
-  it('tears a durable write that is under way when the process dies', async () => {
+  it('tears a durable write in progress when the process dies', async () => {
     const { world, node, disk, run } = make(9, { sync: [50, 60] })
     await run(fileOf(disk, 1))
     const file = await run(disk.open('f'))

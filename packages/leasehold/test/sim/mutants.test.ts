@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
 
-/** Bugs that show within so many seeds are planted here; `npm run sim -- --mutants` plants all. */
+/** This plants bugs that show within this many seeds; `npm run sim -- --mutants` plants all. */
 const SEEDS = 400
 /** It takes two minutes of processor time, and longer on a machine that is busy with something else. */
 const PATIENCE_MS = 600_000

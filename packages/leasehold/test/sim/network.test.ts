@@ -34,7 +34,7 @@ describe('Network', () => {
     expect(heard).toEqual(['a', 'b'])
   })
 
-  it('loses, doubles and reorders as often as it is told to', async () => {
+  it('loses, duplicates and reorders messages at the configured rates', async () => {
     expect(await arrivals({}, 200)).toHaveLength(200)
     const lossy = await arrivals({ loss: 0.5 }, 200)
     expect(lossy.length).toBeGreaterThan(60)
@@ -57,7 +57,7 @@ describe('Network', () => {
     expect(heard.length === 100 || broken === 1).toBe(true)
   })
 
-  it('breaks a stream that is cut for long, and tells the one who listens', async () => {
+  it('breaks a stream that is cut for long, and notifies its listener', async () => {
     const { world, network, a, b } = pair({})
     let broken = 0
     const stream = network.stream(a, b, () => broken++)

@@ -11,7 +11,7 @@ describe('SimNode', () => {
     expect(clock.now() - before).toBeCloseTo(1100, 6)
   })
 
-  it('calls a timer when its own clock has come to the time, never before', async () => {
+  it('runs a timer when its own clock has reached the time, never before', async () => {
     const world = new World(3)
     for (let turn = 0; turn < 500; turn++) {
       const rate = world.random.between(0.9, 1.1)
@@ -27,7 +27,7 @@ describe('SimNode', () => {
     await world.run(world.now + 200)
   })
 
-  it('does nothing while it is paused, then its timers first and its messages after them', async () => {
+  it('does nothing while it is paused, then runs its timers first and its messages after them', async () => {
     const world = new World(1)
     const node = world.node('one')
     const order: string[] = []
@@ -40,7 +40,7 @@ describe('SimNode', () => {
     expect(order).toEqual(['timer', 'message'])
   })
 
-  it('stands still when suspended, and knows afterwards for how long', async () => {
+  it('stops while it is suspended, and knows afterwards for how long', async () => {
     const world = new World(1)
     const node = world.node('one')
     const clock = node.clock()
@@ -67,7 +67,7 @@ describe('SimNode', () => {
     expect(called).toEqual(['crash', 'start'])
   })
 
-  it('has a wall clock that somebody may set, and that its monotonic clock does not follow', () => {
+  it('has a wall clock that can be set, which its monotonic clock does not follow', () => {
     const world = new World(1)
     const node = world.node('one')
     const [now, wall] = [node.clock().now(), node.clock().wall()]

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
 
-/** A share of what `npm run sim -- --recipe …` runs. */
+/** A part of the runs of `npm run sim -- --recipe …`. */
 const SEEDS = 25
 /** Each takes a few seconds, and longer on a machine that is busy with something else. */
 const PATIENCE_MS = 600_000

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
 
-/** So many seeds are a share of what `npm run sim` runs, and take less than a minute. */
+/** A part of the seeds of `npm run sim`, which takes less than a minute. */
 const SEEDS = 2000
 const PARTS = 2
-/** docs/simulation.md says what is known to be wrong in two of the first thousand. */
+/** docs/simulation.md describes the known errors in two of the first thousand. */
 const REPLICA_SEEDS = 300
 /** On a machine that is busy with something else it takes longer. */
 const PATIENCE_MS = 480_000
@@ -21,7 +21,7 @@ interface Outcome {
   }[]
 }
 
-/** Runs the simulation as it is built, in a process of its own. */
+/** Runs the built simulation in a separate process. */
 async function simulate(from: number, seeds: number, ...more: string[]): Promise<Outcome> {
   const args = ['--json', '--from', String(from), '--seeds', String(seeds), ...more]
   const program = join(ROOT, 'sim/dist/main.js')
@@ -30,7 +30,7 @@ async function simulate(from: number, seeds: number, ...more: string[]): Promise
   return JSON.parse(stdout)
 }
 
-/** What a failing seed should be looked at with. */
+/** The command to investigate a failing seed. */
 function replays({ failed }: Outcome): string[] {
   return failed.map(
     ({ seed, checkers, message }) =>
@@ -39,8 +39,8 @@ function replays({ failed }: Outcome): string[] {
 }
 
 /**
- * Seeds in which a fault shows that we had and have mended, and why. What a seed draws changes with
- * the worlds, so each of these faults is also planted again by the full run of mutants.
+ * Seeds that showed a fault of ours, now fixed, and why. What a seed draws changes with the worlds,
+ * so the full run of mutants plants each of these faults again.
  */
 const FIXED: readonly { readonly seed: number; readonly why: string }[] = [
   { seed: 1143, why: 'whoever watched after everybody had stopped was told of a change twice' },

@@ -29,7 +29,7 @@ describe('World', () => {
     expect(order).toEqual(['settled', 'next'])
   })
 
-  it('does not do what was cancelled, nor what lies beyond the end', async () => {
+  it('does not run cancelled events, nor events after the end', async () => {
     const world = new World(1)
     const done: string[] = []
     world.after(1, () => done.push('cancelled')).cancel()
@@ -40,7 +40,7 @@ describe('World', () => {
     expect(done).toEqual(['beyond'])
   })
 
-  it('ends with the error of what happened in it', async () => {
+  it('ends with the error of an event', async () => {
     const world = new World(1)
     world.after(1, () => {
       throw new Error('broken')
@@ -48,7 +48,7 @@ describe('World', () => {
     await expect(world.run(world.now + 10)).rejects.toThrow('broken')
   })
 
-  it('says so where time stands still', async () => {
+  it('fails if time stands still', async () => {
     const world = new World(7)
     const again = (): void => {
       world.after(0, again)
@@ -74,7 +74,7 @@ describe('World', () => {
     expect(await history(5)).not.toBe(await history(6))
   })
 
-  it('tells what happened where it was asked to trace', async () => {
+  it('reports its events if it is traced', async () => {
     const world = new World(1, { trace: true })
     world.after(1500, () => world.note('ann', 'holds', () => 'job'))
     await world.run(world.now + 2000)

@@ -31,12 +31,12 @@ describe('a figure of a bench', () => {
     expect(versus('locks', [200], [100], time).ratio).toBe(0.5)
   })
 
-  it('takes the ratio round by round, and tells the worst and the best of them', () => {
+  it('takes the ratio per round, and shows the worst and the best', () => {
     const measured = versus('locks', [10, 40, 90], [10, 20, 30], pairs)
     expect(measured).toMatchObject({ ours: 40, peer: 20, ratio: 2, spread: [1, 3] })
   })
 
-  it('has no ratio where one of the two did nothing at all', () => {
+  it('has no ratio if one of the two did nothing', () => {
     const none = versus('commands while blocked', [0, 0, 0], [5, 7, 9], { ...time, goal: 2 })
     expect(none).toMatchObject({ ours: 0, peer: 7 })
     expect(none.ratio).toBeUndefined()
@@ -54,7 +54,7 @@ describe('a figure of a bench', () => {
 })
 
 describe('the suites of a bench', () => {
-  it('name only measurements that there are', () => {
+  it('name only existing measurements', () => {
     const files = Object.entries(SUITES).flatMap(([suite, { group, measurements }]) =>
       measurements.map((measurement) => join('bench/suites', group, suite, `${measurement}.ts`)),
     )
@@ -80,26 +80,26 @@ describe('the headlines of the README', () => {
     }
   })
 
-  it('show where we lose, too', () => {
+  it('show our losses, too', () => {
     const lines = headlineTable(rows).split('\n')
     expect(lines.filter((line) => / 0\.\d+× \|$/.test(line)).length).toBeGreaterThan(1)
   })
 
-  it('leave out what was not measured', () => {
+  it('leave out missing measurements', () => {
     const others = rows.filter(({ suite }) => suite !== 'expiry')
     expect(headlineTable(rows)).toContain('expiry lateness')
     expect(headlineTable(others)).not.toContain('expiry lateness')
   })
 })
 
-describe('what the bench has written into the documents', () => {
+describe('the blocks of the bench in the documents', () => {
   const blocksIn = (path: string) => {
     const mark = /<!-- written by npm run bench -- ([^\n]*): begin -->\n(.*?)<!-- /gs
     return new Map([...readSource(path).text.matchAll(mark)].map((it) => [it[1]!, it[2]!]))
   }
   const linesOf = (block: string | undefined) => block?.match(/^\| .*\|$/gm) ?? []
 
-  it('is no empty block', () => {
+  it('are not empty', () => {
     const page = blocksIn('docs/benchmarks.md')
     expect([...page.keys()]).toEqual(['document, machine', 'document, losses', 'all'])
     for (const [name, block] of page) expect(block, name).not.toMatch(/^\s*$/)
@@ -118,8 +118,8 @@ describe('what the bench has written into the documents', () => {
   })
 })
 
-describe('what is shuffled', () => {
-  it('has few left who were neighbours, and everybody', () => {
+describe('a shuffled list', () => {
+  it('keeps all members, and few neighbours', () => {
     const list = shuffle(Array.from({ length: 10_000 }, (_, at) => at))
     const neighbours = list.filter((value, at) => Math.abs(value - (list[at - 1] ?? -5)) === 1)
     expect(neighbours.length).toBeLessThan(20)
@@ -150,7 +150,7 @@ describe('a comparison', () => {
     expect(measured).toMatchObject({ peerName: 'theirs', goal: 3, spread: [2, 4] })
   })
 
-  it('gives ours alone where there is nobody to be compared with', async () => {
+  it('gives only our figure if there is no peer', async () => {
     const ours = candidate('ours', [1, 5])
     const figure = { name: 'lag', unit: 'ms', better: 'less' } as const
     const rows = await compare({ ...figure, ours, peers: [undefined], rounds: 1 })
@@ -177,7 +177,7 @@ describe('a comparison', () => {
     ])
   })
 
-  it('compares each of ours with each peer where we are several', async () => {
+  it('compares each of ours with each peer if we have several', async () => {
     const figure = { name: 'takeover', unit: 'ms', better: 'less' } as const
     const ours = [candidate('tied', [1, 1]), candidate('not tied', [1, 20])]
     const peers = [candidate('theirs', [1, 10])]
@@ -188,14 +188,14 @@ describe('a comparison', () => {
     ])
   })
 
-  it('fails where a candidate does', async () => {
+  it('fails if a candidate fails', async () => {
     const broken = { name: 'broken', run: () => Promise.reject(new Error('no server')) }
     const figure = { name: 'locks', unit: '/s', better: 'more' } as const
     await expect(compare({ ...figure, ours: broken, peers: [] })).rejects.toThrow('no server')
   })
 })
 
-describe('what a bench shows', () => {
+describe('the report of a bench', () => {
   const good = versus('lock + unlock', [1500], [1000], { ...pairs, goal: 1.2 })
   const bad = versus('wait', [20], [10], { ...time, goal: 1 })
   const cpu = { client: 3, server: 4 }
@@ -212,14 +212,14 @@ describe('what a bench shows', () => {
     expect(head).toBe('| what | ours | unit |')
   })
 
-  it('shows a point that was compared with its own curve as one that was not compared', () => {
+  it('shows a point that was compared with its own curve as one without a comparison', () => {
     const point = { curve: 'renew', leases: 10_000 }
     const beside = { ...time, peerName: 'renew beside 1,000', cpu: { ours: cpu, peer: cpu } }
     const [, , line] = markdownTable([{ ...versus('renew', [2], [1], beside), point }]).split('\n')
     expect(line).toBe('| renew | 2.000 | ms | 3.0 / – | 4.0 / – |')
   })
 
-  it('tells all that we lose, and no more than that', () => {
+  it('lists all our losses, and nothing else', () => {
     const rows = [good, bad, versus('wait', [20], [5], { ...time, peerName: 'etcd' })]
     rows.push(versus('sync', [20], [10], { ...time, peerName: 'a disk', limit: true }))
     rows.push(versus('commands', [1], [0], time), row('lag', 'ms', [6], atMost(5)))
@@ -247,7 +247,7 @@ describe('what a bench shows', () => {
     expect(machinesText([of])).toContain('- Engines: not recorded by 1 of 1 suites.')
   })
 
-  it('draws a bar for each comparison, and nothing where there is none', () => {
+  it('draws a bar for each comparison, and nothing without one', () => {
     expect(ratioChart('uncontended', [row('lag', 'ms', [5])])).toBeUndefined()
     const plot = ratioChart('uncontended', [good, bad, row('lag', 'ms', [5])])!
     expect(plot.match(/against Redis/g)).toHaveLength(2)
@@ -255,7 +255,7 @@ describe('what a bench shows', () => {
     expect(plot).not.toContain('beyond the scale')
   })
 
-  it('makes room for the longest label, and breaks off what is beyond the scale', () => {
+  it('makes room for the longest label, and cuts off values beyond the scale', () => {
     const peerName = 'a peer with a name that is far longer than any that has ever been measured'
     const plot = ratioChart('uncontended', [versus('lock', [1000], [1], { ...pairs, peerName })])!
     const end = Number(/<text x="([\d.]+)"[^>]*>against a peer/.exec(plot)![1])

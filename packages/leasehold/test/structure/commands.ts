@@ -6,7 +6,7 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs a program to its end. Never fails by itself: what became of it is in the answer. */
+/** Runs a program to its end. Never fails by itself: the result says how it ended. */
 export function run(
   program: string,
   args: readonly string[],

@@ -88,7 +88,7 @@ describe('the programs in the documents', () => {
   // Left out before Node 20.19, because require() could not load modules until then.
   const canRequire = 'require_module' in process.features
   const runnable = programs.filter(({ language }) => language === 'ts' || canRequire)
-  it.each(runnable)('$name prints what it says', async ({ name, language, output }) => {
+  it.each(runnable)('$name prints the shown output', async ({ name, language, output }) => {
     expect(output, `a block \`\`\`text follows ${name}`).toBeDefined()
     const index = programs.findIndex((program) => program.name === name)
     const place = join(folder, `place-${index}`)
@@ -197,7 +197,7 @@ describe('the readme', () => {
     expect(readme.text.trim().split(/\s+/).length).toBeLessThan(700)
   })
 
-  it('is what the continuous integration runs', () => {
+  it('shows the commands of the continuous integration', () => {
     const lines = readSource('.ci/run').text.split('\n')
     expect(lines).toContain("retry 'npm ci' npm ci")
     expect(lines).toContain('npm test')
@@ -207,7 +207,7 @@ describe('the readme', () => {
 describe('the page of guarantees', () => {
   const page = readSource('docs/guarantees.md')
 
-  it('promises what the stores say that they promise', async () => {
+  it('agrees with the guarantees of the stores', async () => {
     const memory = await Leasehold.open('memory:')
     const folder = await mkdtemp(join(tmpdir(), 'leasehold-guarantees-'))
     const file = await Leasehold.open(`file:${folder}`)

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { runNode } from './commands.ts'
 import { ROOT, readSource } from './source-files.ts'
 
-/** What each example must print, in this order. */
+/** The expected output of each example, in this order. */
 const EXPECTED: Record<string, readonly RegExp[]> = {
   'agent-fleet': [
     /^ada has joined: translate, summarise$/,
@@ -129,7 +129,7 @@ describe('examples', () => {
 
   // Several start processes one after another, which takes its time on a busy machine.
   it.concurrent.each(examples)(
-    '%s shows what it says',
+    '%s prints the expected output',
     async (name) => {
       const { code, stdout, stderr } = await runNode([`examples/dist/${name}.js`], ROOT)
       expect(stderr).toBe('')
@@ -141,7 +141,7 @@ describe('examples', () => {
   )
 })
 
-/** The first of the patterns that no line matches after the line of the one before it. */
+/** The first pattern without a matching line after the match of the previous pattern. */
 function missing(output: string, patterns: readonly RegExp[]): string | undefined {
   const lines = output.split('\n')
   let from = 0

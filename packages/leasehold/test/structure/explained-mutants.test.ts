@@ -6,7 +6,7 @@ interface Explanation {
   readonly code: string
 }
 
-/** What is wrong with an explanation: a file that does not exist, or a line that is not in it. */
+/** The faults of an explanation: a missing file, or a line that is not in it. */
 function faultOf({ file, code }: Explanation, sources: ReadonlyMap<string, string>): string[] {
   const text = [...sources].find(([path]) => path.endsWith(file))?.[1]
   if (text === undefined) return [`${file} does not exist`]

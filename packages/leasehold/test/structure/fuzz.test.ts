@@ -27,7 +27,7 @@ describe('the fuzzer', () => {
     rmSync(folder, { recursive: true })
   })
 
-  /** A target whose inputs are numbers, and what it says of them. */
+  /** A target whose inputs are numbers, and its reports. */
   function target(report: (input: number, coverage: boolean) => Report): Target<number> {
     return {
       name: 'numbers',
@@ -43,7 +43,7 @@ describe('the fuzzer', () => {
   const fuzz = (report: (input: number, coverage: boolean) => Report) =>
     new FuzzRun(target(report), 1, folder).run(300)
 
-  it('breeds from inputs that reach new code, and so finds what chance would not', async () => {
+  it('changes inputs that reach new code, and so finds what random inputs would not', async () => {
     let highest = -1
     const summary = await fuzz((input) => {
       if (input >= 60) return { ...FINE, failure: { kind: 'crash', detail: 'sixty' } }
@@ -55,7 +55,7 @@ describe('the fuzzer', () => {
     expect(readdirSync(join(folder, 'failures/numbers'))).toHaveLength(1)
   })
 
-  it('begins with the committed inputs', async () => {
+  it('starts with the committed inputs', async () => {
     mkdirSync(join(folder, 'corpus/numbers'), { recursive: true })
     writeFileSync(join(folder, 'corpus/numbers/seed.json'), '1000000')
     const seen = new Set<number>()
@@ -66,7 +66,7 @@ describe('the fuzzer', () => {
     expect(seen.has(1_000_000)).toBe(true)
   })
 
-  it('believes in a pause or a hang only if it comes again without coverage', async () => {
+  it('counts a pause or a hang only if it repeats without coverage', async () => {
     const slow = { ...FINE, pause: 500 }
     expect((await fuzz((_, coverage) => (coverage ? slow : FINE))).failures).toBe(0)
     expect((await fuzz(() => slow)).failures).toBe(1)
@@ -82,7 +82,7 @@ describe('the fuzzer', () => {
     expect(await new FuzzRun(target(report), 1, folder).replay(8)).toBe(false)
   })
 
-  it('tells failures apart by their words, not by their numbers', () => {
+  it('distinguishes failures by their words, not by their numbers', () => {
     const crash = (detail: string) => signatureOf({ kind: 'crash', detail })
     expect(crash('at line 5')).toBe(crash('at line 77'))
     expect(crash('key "a" is wrong')).toBe(crash('key "b" is wrong'))
@@ -130,13 +130,13 @@ describe('a soak', () => {
   const times = Array.from({ length: 60 }, (_, index) => index)
   const judged = (value: (index: number) => number) => judge(measure, times, times.map(value))
 
-  it('accepts what fills up in the first third and then stays', () => {
+  it('accepts a value that rises in the first third and then stays', () => {
     expect(judged((index) => Math.min(index, 20)).isPlateau).toBe(true)
     expect(judged((index) => 100 + (index % 4)).isPlateau).toBe(true)
     expect(judged((index) => 100 - index).isPlateau).toBe(true)
   })
 
-  it('fails what keeps growing', () => {
+  it('fails a value that keeps growing', () => {
     expect(judged((index) => 100 + index)).toMatchObject({ isPlateau: false, growth: 39 })
     expect(judged((index) => 100 + index / 2 + (index % 4)).isPlateau).toBe(false)
   })

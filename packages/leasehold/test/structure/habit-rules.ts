@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { lineAt, parse, type SourceFile, walk } from './source-files.ts'
 
-/** The habits of this repository, each as a function from a file to what it does against them. */
+/** The habits of this repository, each as a function from a file to its violations. */
 export type Habit = (file: SourceFile) => string[]
 
 const FILE_LINES_MAX = 500
@@ -9,7 +9,7 @@ const FUNCTION_LINES_MAX = 60
 const LOG_LINES_MAX = 300
 const EXPLAINED = /\blong because /
 
-/** A long file is asked to explain itself, in a comment at its head. */
+/** A long file must explain itself, in a comment at its head. */
 export const shortFiles: Habit = ({ path, text }) => {
   const lines = text.trimEnd().split('\n')
   if (lines.length <= FILE_LINES_MAX || isExplained(text)) return []
@@ -22,7 +22,7 @@ function isExplained(text: string): boolean {
   return EXPLAINED.test(text.split('\n', 10).join('\n'))
 }
 
-/** The log of an engine is one small folder: what is shared is beside it, and its client apart. */
+/** The log of an engine is one small folder; shared code and the engine's client are elsewhere. */
 export function smallLogs(files: readonly SourceFile[]): string[] {
   const lines = new Map<string, number>()
   for (const { path, text } of files) {
@@ -34,7 +34,7 @@ export function smallLogs(files: readonly SourceFile[]): string[] {
     .map(([folder, count]) => `${folder} has ${count} lines: at most ${LOG_LINES_MAX} are allowed`)
 }
 
-/** A long function too, in the comment right above it, unless its file has done so for it. */
+/** A long function too, in the comment above it, unless its file explains itself. */
 export const shortFunctions: Habit = (file) => {
   const faults: string[] = []
   if (isExplained(file.text)) return faults
@@ -61,20 +61,20 @@ function commentAbove(text: string, line: number): string {
   return lines.slice(first, line - 1).join('\n')
 }
 
-// Put together, so that this file does not break its own rules.
+// Assembled from parts, so that this file does not break its own rules.
 const LEFT_TO_DO = new RegExp(
   `\\b(${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK'].join('|')})\\b`,
 )
 
-/** What is left to do is done, or is written down where people look for it. */
+/** Unfinished work is done, or is noted in the issue tracker. */
 export const nothingLeftToDo: Habit = (file) =>
   linesWith(file, LEFT_TO_DO).map((at) => `${at} leaves something to do`)
 
 const SKIPS = /\b(it|test|describe)(\.\w+)*\.(skip|todo|only|fails)\b/
 
 /**
- * A test is left out only for a reason, which stands beside it (a condition, as in `skipIf`, is one);
- * and none is ever run alone.
+ * A test is skipped only with a reason beside it (a condition, as in `skipIf`, is one). No test
+ * runs alone.
  */
 export const reasonedSkips: Habit = ({ path, text }) => {
   const lines = text.split('\n')
@@ -89,22 +89,22 @@ export const reasonedSkips: Habit = ({ path, text }) => {
 
 const PLACES = new RegExp(
   [
-    // Folders of somebody's machine.
+    // Folders of one machine.
     '(^|[^\\w.])/(home|root|Users|wor[k])/',
     '\\b[A-Z]:\\\\\\\\',
-    // Where packages come from is the reader's choice.
+    // The reader chooses the package registry.
     `${'registry'}\\.(npmjs|yarnpkg)\\.`,
     '^\\s*registry\\s*=',
   ].join('|'),
 )
 
-/** Nothing here knows where it was written. */
+/** No file names the machine where it was written. */
 export const noPlaces: Habit = (file) =>
   linesWith(file, PLACES).map((at) => `${at} names a place outside of the repository`)
 
 const VAGUE = /(^|[-/])(utils?|helpers?|misc|common|manager|service|impl)([-./]|$)/
 
-/** Files are named after what is in them, in one way. */
+/** File names are kebab-case and say what the file contains. */
 export const plainNames: Habit = ({ path }) => {
   const name = posix.basename(path)
   const faults: string[] = []

@@ -48,7 +48,7 @@ describe('the repository', () => {
     },
   )
 
-  it('locks packages by version and checksum, not by where they came from', () => {
+  it('locks packages by version and checksum, not by registry', () => {
     const { packages } = JSON.parse(readSource('package-lock.json').text) as {
       packages: Record<string, Locked>
     }
@@ -56,12 +56,12 @@ describe('the repository', () => {
     expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([])
     const unchecked = locked
       .filter(([path]) => path.startsWith('node_modules/'))
-      // What is only for another platform cannot be had everywhere, so its checksum may be missing.
+      // Packages for other platforms are not available everywhere, so their checksums may be missing.
       .filter(([, { integrity, optional, cpu }]) => !integrity && !(optional && cpu))
     expect(unchecked).toEqual([])
   })
 
-  it('locks what every platform needs, or a clean install is refused', () => {
+  it('locks the packages of every platform: otherwise a clean install is refused', () => {
     const { packages } = JSON.parse(readSource('package-lock.json').text) as {
       packages: Record<string, Locked>
     }
@@ -111,7 +111,7 @@ describe('the rule that', () => {
     expect(shortFunctions(file(`${lines(20)}// long because\n${lines(1)}${long}`))).toHaveLength(1)
   })
 
-  it('nothing is left to do sees what is', () => {
+  it('nothing is left to do finds unfinished work', () => {
     expect(nothingLeftToDo(file(`a()\n// ${'TO'}DO: later`))).toEqual([
       'packages/leasehold/src/port/a.ts:2 leaves something to do',
     ])

@@ -2,15 +2,14 @@ import { posix } from 'node:path'
 import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
 
 /**
- * The layers, and which of them each may know. Imports point downwards only.
+ * The layers, and which of them each may import. Imports point downwards only.
  *
- * `testing` is beside the others: it judges stores at the port and runs them with a clock of its
- * own, so it knows the stores and what is below them. It does not know the client, because
- * whoever writes a store should not have to load one; and nothing that is shipped for use may
- * know `testing`. `fence` is beside the others too: it guards the resource, which knows tokens and
- * neither stores nor clients; and nobody who holds a lease needs it.
- * `clients` speak to engines for `logs`, which know an engine only by its client.
- * `probes` goes over the network for the recipes, which do without Node's modules.
+ * `testing` is beside the others: it tests stores at the port and runs them with its own clock, so
+ * it may import the stores and the layers below. It may not import the client, because authors of
+ * stores should not have to load one. No published code may import `testing`. `fence` is beside the
+ * others too: it protects the resource, which knows tokens but neither stores nor clients. Holders
+ * of leases do not need it. `clients` speak to engines for `logs`, which know an engine only by its
+ * client. `probes` uses the network for the recipes, which do not use Node's modules.
  */
 const MAY_KNOW: Record<string, readonly string[]> = {
   port: [],
@@ -28,7 +27,7 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   fence: ['port'],
   probes: ['port', 'recipes'],
   testing: ['port', 'kernel', 'log', 'runner', 'replica', 'stores'],
-  // The two files at the top: the front door, and what it exports.
+  // The two files at the top: the main class, and the exports.
   '': ['port', 'stores', 'client', 'adaptive', 'recipes', 'probes'],
 }
 
@@ -56,7 +55,7 @@ export function importsOf(file: SourceFile): Import[] {
   return found
 }
 
-/** What the imports of one source file do wrong. `src` is the folder of the sources. */
+/** The faults in the imports of one source file. `src` is the folder of the sources. */
 export function importFaults(file: SourceFile, src: string): string[] {
   const from = placeOf(posix.relative(src, file.path))
   return importsOf(file).flatMap(({ specifier, line }) => {
@@ -91,7 +90,7 @@ function faultOf(
   return to.file === 'index.ts' ? undefined : 'enter another folder by its index.ts'
 }
 
-/** What the imports of one file of the server do wrong. `allowed` are the server's dependencies. */
+/** The faults in the imports of one file of the server. `allowed` are the server's dependencies. */
 export function serverImportFaults(file: SourceFile, allowed: readonly string[]): string[] {
   return importsOf(file).flatMap(({ specifier, line }) => {
     const fault = serverFaultOf(file, specifier, allowed)
@@ -120,7 +119,7 @@ function serverFaultOf(
 
 interface Place {
   readonly layer: string
-  /** The folder within the layer: which store it is. */
+  /** The folder within the layer: the name of the store. */
   readonly room: string
   readonly file: string
 }

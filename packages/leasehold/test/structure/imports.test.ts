@@ -13,7 +13,7 @@ describe('imports', () => {
   })
 })
 
-/** The chains of imports in the built code that lead back to where they began. Types are gone there. */
+/** The cycles of imports in the built code, which has no types. */
 function cyclesOf(imports: ReadonlyMap<string, readonly string[]>): string[] {
   const cycles: string[] = []
   const done = new Set<string>()
@@ -101,7 +101,7 @@ describe('the rule for imports', () => {
     expect(faults[0]).toContain(fault)
   })
 
-  it('accepts what is right', () => {
+  it('accepts valid imports', () => {
     expect(judge('kernel/a.ts', `import { b } from '../port/index.ts'\nimport './c.ts'`)).toEqual(
       [],
     )

@@ -78,7 +78,7 @@ describe('the manifests', () => {
   })
 })
 
-/** A user's project: it has what `npm pack` made, installed, and nothing of this repository. */
+/** A user's project: it has the installed output of `npm pack`, and nothing of this repository. */
 describe('a project that installs it', () => {
   let project: string
 
@@ -104,7 +104,7 @@ describe('a project that installs it', () => {
     )
   })
 
-  it('runs the first example of the README as it stands', async () => {
+  it('runs the first example of the README unchanged', async () => {
     const [, typescript, expected] =
       /^```ts run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
     await writeFile(join(project, 'first.ts'), typescript!)
@@ -114,7 +114,7 @@ describe('a project that installs it', () => {
 
   // Left out before Node 20.19, because require() could not load modules until then.
   it.runIf('require_module' in process.features)(
-    'runs the CommonJS example of the README as it stands',
+    'runs the CommonJS example of the README unchanged',
     async () => {
       const [, javascript, expected] =
         /^```js run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
@@ -155,7 +155,7 @@ describe('a project that installs it', () => {
     expect(ran.stdout, ran.stderr).toBe('held with token 1\nlost: closed\n')
   })
 
-  it('sees an error where it uses the types wrongly', async () => {
+  it('gets an error for a wrong use of the types', async () => {
     const wrong = `import { Leasehold } from 'leasehold'\nawait Leasehold.open(5)\n`
     await writeFile(join(project, 'wrong.ts'), wrong)
     const args = ['--noEmit', '--module', 'NodeNext', '--target', 'ES2022', '--ignoreConfig']
@@ -177,7 +177,7 @@ describe('a project that installs it', () => {
     expect(Number(stdout), stderr).toBeGreaterThan(0)
   })
 
-  it('cannot reach what is not exported', async () => {
+  it('cannot import unexported files', async () => {
     await writeFile(join(project, 'reach.js'), `import 'leasehold/dist/kernel/kernel.js'\n`)
     const { stderr } = await runNode(['reach.js'], project)
     expect(stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
@@ -186,7 +186,7 @@ describe('a project that installs it', () => {
 
 const COUNT = 'console.log(Object.keys(it).length)\n'
 
-/** Uses every subpath, and what they give together as a user would. */
+/** Uses every subpath, and their combination, as a user would. */
 function typedUse(): string {
   const imports = names.map((name, index) => `import * as part${index} from '${name}'`)
   const uses = names.map((_, index) => `part${index}`)

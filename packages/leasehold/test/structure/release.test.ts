@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Ran, run, runNode } from './commands.ts'
 import { ROOT } from './source-files.ts'
 
-/** A small repository with what the script reads: two packages, a changelog, and a commit. */
+/** A small repository with the input of the script: two packages, a changelog, and a commit. */
 describe('npm run release', () => {
   let root: string
 
@@ -46,7 +46,7 @@ describe('npm run release', () => {
     await commit()
   }
 
-  it('packs both packages and prints what to publish', async () => {
+  it('packs both packages and prints the commands to publish', async () => {
     const { code, stdout, stderr } = await release()
     expect(stderr).not.toContain('Error')
     expect(code).toBe(0)

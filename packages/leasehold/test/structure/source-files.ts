@@ -11,10 +11,10 @@ export interface SourceFile {
 
 export const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 
-/** What is made or fetched, and therefore not ours to judge. */
+/** Generated or downloaded files, which the rules ignore. */
 const NOT_OURS = new Set(['node_modules', 'dist', '.git', '.stryker-tmp', 'coverage', 'results'])
 
-/** The files below a folder of the repository whose names match. Reads no version control. */
+/** The files below a folder of the repository whose names match. Does not use version control. */
 export function filesUnder(folder: string, name: RegExp): SourceFile[] {
   const entries = readdirSync(join(ROOT, folder), { withFileTypes: true })
   return entries.flatMap((entry) => {
@@ -55,7 +55,7 @@ export function walk(node: Node, visit: (node: Node) => boolean | undefined): vo
   }
 }
 
-/** The number of the line that a place in a text is on. */
+/** The line number of a position in a file. */
 export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length
 }

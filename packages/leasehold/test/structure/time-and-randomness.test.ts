@@ -11,14 +11,14 @@ import {
 
 const SRC = 'packages/leasehold/src'
 
-/** The only places that may touch the machine's clock, timers or chance, and what of it. */
+/** The only files that may use the machine's clock, timers or randomness, and which of them. */
 const ALLOWED: Record<string, readonly string[]> = {
   'port/system-clock.ts': ['Date', 'performance', 'setTimeout', 'setImmediate', 'uptime'],
   // A signature for Azure has the time of day in it, which the service compares with its own.
   'clients/azure/container.ts': ['Date'],
   'port/random.ts': ['Math.random', 'randomBytes'],
-  // What judges stores from outside sees real time pass, as any test does, and what moves a clock
-  // must let real promises settle; beside a test runner's fake timers.
+  // Code that judges stores from outside sees real time pass, like any test. Code that moves a
+  // clock must let real promises settle, even with the fake timers of a test runner.
   'testing/': ['performance', 'setTimeout', 'setImmediate'],
 }
 
@@ -42,7 +42,7 @@ const MEMBERS = new Set([
   'AbortSignal.timeout',
   'Atomics.wait',
 ])
-/** Every use of the machine's time or chance in a file. */
+/** Every use of the machine's time or randomness in a file. */
 function usesOf(file: SourceFile): { readonly what: string; readonly line: number }[] {
   const uses: { what: string; line: number }[] = []
   walk(parse(file), (node) => {
@@ -75,7 +75,7 @@ function faultsOf(file: SourceFile): string[] {
     .map(({ what, line }) => `${file.path}:${line} uses ${what}: take a Clock or a Random instead`)
 }
 
-describe('time and chance are arguments', () => {
+describe('time and randomness are arguments', () => {
   it('and only their own files touch the real ones', () => {
     expect(filesUnder(SRC, /\.ts$/).flatMap(faultsOf)).toEqual([])
   })
@@ -96,7 +96,7 @@ describe('time and chance are arguments', () => {
   })
 })
 
-describe('the rule for time and chance', () => {
+describe('the rule for time and randomness', () => {
   it.each([
     'const now = Date.now()',
     'const now = new Date()',

@@ -31,7 +31,7 @@ describeWith(AZURITE, 'the Azure log', () => {
 
   afterAll(() => engine?.stop())
 
-  it('seals a full blob, and every process goes on in the next one', async () => {
+  it('seals a full blob, and every process continues in the next one', async () => {
     const [log, other] = [await open({ blocks: 3 }), await open({ blocks: 3 })]
     const positions: number[] = []
     for (let count = 0; count < 4; count++) {
@@ -102,7 +102,7 @@ describeWith(AZURITE, 'the Azure log', () => {
     await whole.append(Buffer.from('a'))
   })
 
-  it('refuses an address that is none, and one that cannot be reached', async () => {
+  it('refuses an invalid address, and one that cannot be reached', async () => {
     for (const address of ['logs', 'https://account.blob.core.windows.net/']) {
       await expect(azureLog(address)).rejects.toMatchObject({ code: 'invalid-argument' })
     }

@@ -52,7 +52,7 @@ for (const spec of [ETCD, NEWER_ETCD]) {
 }
 
 describeWith(ETCD, 'the etcd log', () => {
-  it('tells of an etcd that cannot be reached, with its address, and resumes when it can', async () => {
+  it('reports an unreachable etcd with its address, and resumes when it is reachable', async () => {
     const engine = await start()
     const log = await open(`127.0.0.1:${engine.port}`, { timeout: 2000 })
     await engine.kill()
@@ -80,7 +80,7 @@ describeWith(ETCD, 'the etcd log', () => {
     expect(await log.tail()).toBe(0)
   }, 60_000)
 
-  it('tells of a quota that is reached', async () => {
+  it('reports an exhausted quota', async () => {
     const { port } = await start('--quota-backend-bytes', '2000000')
     const log = await open(`127.0.0.1:${port}`)
     const fill = async () => {
@@ -93,7 +93,7 @@ describeWith(ETCD, 'the etcd log', () => {
     expect(await log.tail()).toBeGreaterThan(0)
   }, 60_000)
 
-  it('tells a missing or wrong login from a missing right', async () => {
+  it('distinguishes a missing or wrong login from a missing right', async () => {
     const { port } = await start()
     for (const name of ['root', 'ada', 'bob']) {
       await etcdCall(port, 'auth/user/add', { name, password: `${name}-secret` })
@@ -147,7 +147,7 @@ describeWith(ETCD, 'the etcd log', () => {
     await follower.count(2101)
   }, 60_000)
 
-  it('does not trim an entry that came late under an old name', async () => {
+  it('does not trim an entry that arrived late under an old name', async () => {
     const { port } = await start()
     const [log, idle] = [await open(`127.0.0.1:${port}`), await open(`127.0.0.1:${port}`)]
     for (const text of ['a', 'b']) await log.append(Buffer.from(text))

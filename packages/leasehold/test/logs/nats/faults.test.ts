@@ -122,7 +122,7 @@ describeWith(NATS, 'the NATS log refuses', () => {
     })
   })
 
-  it('what is no client, and options that are wrong', async () => {
+  it('an invalid client, and invalid options', async () => {
     await expect(natsLog({} as NatsConnection)).rejects.toMatchObject({ code: 'invalid-argument' })
     for (const options of [{ name: 'a.b' }, { replicas: 2 }, { timeout: 0 }]) {
       await expect(natsLog(client, options)).rejects.toMatchObject({ code: 'invalid-argument' })
@@ -152,7 +152,7 @@ describeWith(NEWER_NATS, 'the NATS log on a cluster of three', () => {
     await expect.poll(() => isOpen().catch(() => undefined), POLL).toBe(true)
   }
 
-  it('reads what was acknowledged before, from a leader that was frozen and replaced', async () => {
+  it('reads acknowledged entries, from a leader that was frozen and replaced', async () => {
     const client = await connectTo(cluster.servers)
     const options = { name: 'frozen', replicas: 3, timeout: 1000 }
     await created(client, options)

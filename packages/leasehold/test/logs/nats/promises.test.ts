@@ -8,7 +8,7 @@ const promised = (version: string | undefined, replicas = 3, synced = false) =>
     version === undefined ? undefined : { max_payload: 1000, version },
   )
 
-describe('what the NATS log promises of a failover', () => {
+describe('the failover guarantees of the NATS log', () => {
   it.each(['2.12.0', '2.12.15', '2.15.2', '2.100.0-RC.1', '3.0.0'])(
     'NATS %s: it loses nothing',
     (version) => {
@@ -32,11 +32,11 @@ describe('what the NATS log promises of a failover', () => {
     expect(promised(undefined).failoverLoses).toBe(true)
   })
 
-  it('one copy: there is no failover', () => {
+  it('one copy: no failover', () => {
     expect(promised('2.9.10', 1).failoverLoses).toBe(false)
   })
 
-  it('says what a machine loses that crashes, unless its files are synced', () => {
+  it('states the loss after a crash of the machine, unless its files are synced', () => {
     expect(promised('2.12.0').notes.join()).toContain('every 2 minutes')
     expect(promised('2.12.0', 3, true).notes.join()).not.toContain('every 2 minutes')
   })

@@ -42,7 +42,7 @@ describeWith(POSTGRES, 'the PostgreSQL log', () => {
     await engine?.stop()
   })
 
-  it('shows entries in the order of their positions, though an earlier append commits late', async () => {
+  it('shows entries in the order of their positions, although an earlier append commits late', async () => {
     const log = await postgresLog(pool, { schema: 'ordered' })
     const first = await log.append(Buffer.from('a'))
     const follower = new Recorder(log, first, 15_000)
@@ -91,7 +91,7 @@ describeWith(POSTGRES, 'the PostgreSQL log', () => {
     await log.close()
   })
 
-  it('refuses a damaged snapshot, and says of a read-only database that it is one', async () => {
+  it('refuses a damaged snapshot, and reports a read-only database', async () => {
     const log = await postgresLog(pool, { schema: 'damaged' })
     await log.saveSnapshot({ position: 3, chunks: [Buffer.from('one')] })
     await pool.query(`update damaged.part set bytes = 'two' where name like '%.0'`)

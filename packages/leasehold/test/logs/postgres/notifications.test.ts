@@ -15,14 +15,14 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     for (const log of logs.splice(0)) await log.close()
   })
 
-  /** Nothing is polled: what comes was delivered by its own append, or a notification led to it. */
+  /** Nothing is polled: each entry was delivered by its own append or by a notification. */
   const open = async (schema: string, client: PostgresClient = pool()) => {
     const log = await postgresLog(client, { schema, poll: '10m', timeout: 20_000 })
     logs.push(log)
     return log
   }
 
-  it('does not read what its own process appends', async () => {
+  it("does not read its own process's entries", async () => {
     const { client, counts } = counting(pool())
     const log = await open('own', client)
     const follower = new Recorder(log, 0, 15_000)
@@ -30,11 +30,11 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     await follower.until(100)
     expect(follower.texts).toEqual(Array.from({ length: 100 }, (_, at) => `${at + 1}`))
     expect(counts.append).toBe(100)
-    // When the log is opened, when it is followed, and what came before the follower listened.
+    // Opening the log, following it, and the entries from before the follower listened.
     expect(counts.read).toBeLessThanOrEqual(4)
   })
 
-  it('reads once for an entry of another process, and not for one that it has', async () => {
+  it('reads once for an entry of another process, and not for a known one', async () => {
     const { client, counts } = counting(pool())
     const log = await open('others', client)
     const other = await open('others')
@@ -51,7 +51,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     expect(counts.read).toBe(before + 1)
   })
 
-  it('gets an own entry whose append was not answered', async () => {
+  it('gets its own entry whose append was not answered', async () => {
     const { client, counts } = counting(pool())
     const log = await open('unanswered', client)
     const follower = new Recorder(log, 0, 15_000)
@@ -63,10 +63,10 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     expect(follower.texts).toEqual(['a', 'b'])
   })
 
-  it('ends if the log was made anew, and gets no entry of the new one', async () => {
+  it('ends if the log was created again, and gets no entry of the new one', async () => {
     const log = await open('anew')
     const follower = new Recorder(log, await log.append(Buffer.from('a')), 15_000)
-    // It listens when it has what somebody else appends.
+    // It listens when it has the entry of another process.
     await (await open('anew')).append(Buffer.from('b'))
     await follower.until(1)
     await makeAnew('anew')
@@ -75,7 +75,7 @@ describeWith(POSTGRES_UNSYNCED, 'a follower of the PostgreSQL log', () => {
     expect(follower.texts).toEqual(['b'])
   })
 
-  it('appends to the new log, though a late answer is of the old one', async () => {
+  it('appends to the new log, although a late answer belongs to the old one', async () => {
     const { client, counts } = counting(pool())
     const log = await open('late', client)
     let answer = () => {}

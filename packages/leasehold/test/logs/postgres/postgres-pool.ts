@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll } from 'vitest'
 import { Engine, POSTGRES_UNSYNCED, postgresUrl } from '../../engines/index.ts'
 
-/** Has an engine of its own for the tests around it; gives the pool of its connections. */
+/** Starts an engine for the tests around it. Returns its connection pool. */
 export function postgresPool(): () => pg.Pool {
   let engine: Engine
   let pool: pg.Pool

@@ -35,7 +35,7 @@ describeWith(REDIS, 'the Redis log', () => {
     await engine?.stop()
   })
 
-  it('recognises a stream that was deleted, and goes on with another', async () => {
+  it('recognises a deleted stream, and continues with another', async () => {
     const log = await redisLog(client, { namespace: 'deleted' })
     const last = await log.append(Buffer.from('a'))
     const follower = new Recorder(log, 0, 15_000)
@@ -44,7 +44,7 @@ describeWith(REDIS, 'the Redis log', () => {
     await expect(log.append(Buffer.from('b'))).rejects.toMatchObject({ code: 'unknown-outcome' })
     await expect(log.tail()).rejects.toMatchObject({ code: 'unknown-outcome' })
     expect(await follower.untilEnded()).toEqual({ cause: 'ahead', tail: 0 })
-    // Another process makes the stream anew and gets to the same position: it is another one.
+    // Another process creates the stream again and reaches the same position: it is another stream.
     const other = await redisLog(client, { namespace: 'deleted' })
     await other.append(Buffer.from('c'))
     expect(await new Recorder(log, last, 15_000).untilEnded()).toEqual({ cause: 'ahead', tail: 1 })
@@ -55,7 +55,7 @@ describeWith(REDIS, 'the Redis log', () => {
     again.close()
   })
 
-  it('does not take the entries of another stream for those of its own', async () => {
+  it('does not confuse the entries of another stream with its own', async () => {
     const log = await redisLog(client, { namespace: 'anew' })
     const follower = new Recorder(log, await log.append(Buffer.from('a')), 15_000)
     const key = '{anew}:entries'
@@ -67,7 +67,7 @@ describeWith(REDIS, 'the Redis log', () => {
     expect(follower.entries).toEqual([])
   })
 
-  it('goes on behind the snapshot if only the stream was deleted', async () => {
+  it('continues after the snapshot if only the stream was deleted', async () => {
     const log = await redisLog(client, { namespace: 'kept' })
     for (const text of ['a', 'b', 'c']) await log.append(Buffer.from(text))
     await log.saveSnapshot({ position: 2, chunks: [Buffer.from('s')] })
@@ -77,7 +77,7 @@ describeWith(REDIS, 'the Redis log', () => {
     expect(await other.append(Buffer.from('d'))).toBe(3)
   })
 
-  it('is recovered by its replicas when all data are deleted: tokens go on rising', async () => {
+  it('is recovered by its replicas when all data are deleted: tokens keep rising', async () => {
     const options = { namespace: 'flushed' }
     const store = await replicaStore(await redisLog(client, options), { timeout: 30_000 })
     const before = await take(store, 'held')
@@ -114,7 +114,7 @@ describeWith(REDIS, 'the Redis log', () => {
     nobody.disconnect()
   })
 
-  it('says of a replica that it is read-only, and what to do', async () => {
+  it('reports a read-only replica, with the fix', async () => {
     const replica = await Engine.start(redisReplica(engine.port))
     const only = connectTo(replica.port)
     await expect(redisLog(only, { namespace: 'only' })).rejects.toMatchObject({
@@ -159,7 +159,7 @@ describeWith(REDIS, 'the Redis log with a replica', () => {
     const store = await replicaStore(log, { timeout: 1000 })
     const token = await take(store, 'held')
     expect((await store.read({ key: 'held' })).claims).toMatchObject([{ token }])
-    // Like a master that was cut off and replaced: what it takes is lost, and what it says is old.
+    // Like a master that was cut off and replaced: its writes are lost, and its answers are old.
     await replica.freeze()
     const grant = store.grant({ holder: 'h', ttl: 60_000, claims: [{ key: 'other' }] })
     await expect(grant).rejects.toMatchObject({

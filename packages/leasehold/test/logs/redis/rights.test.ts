@@ -19,7 +19,7 @@ function documentedRights(): { native: string[]; log: string[] } {
 }
 
 describeWith(REDIS, 'the Redis log, for a user with the rights that its page lists', () => {
-  it('does everything, also with replicas', async () => {
+  it('can do everything, even with replicas', async () => {
     const master = await Engine.start(REDIS)
     const replica = await Engine.start(redisReplica(master.port))
     const admin = new Redis({ port: master.port, host: '127.0.0.1' })
@@ -51,7 +51,7 @@ describeWith(REDIS, 'the Redis log, for a user with the rights that its page lis
 })
 
 describeWith(REDIS, 'the store in Redis, for a user with the rights that its page lists', () => {
-  it('grants what another waits for', async () => {
+  it('grants a key that another waits for', async () => {
     const engine = await Engine.start(REDIS)
     const admin = new Redis({ port: engine.port, host: '127.0.0.1' })
     const places = ['~{leasehold}:*', '&leasehold:*']

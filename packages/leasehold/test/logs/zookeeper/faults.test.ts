@@ -46,7 +46,7 @@ describeWith(ZOOKEEPER, 'the ZooKeeper log', () => {
     return log
   }
 
-  it('goes on in a next segment when one is full, and deletes old ones', async () => {
+  it('continues in a next segment when one is full, and deletes old ones', async () => {
     const [log, other] = [await open('/full'), await open('/full')]
     const follower = followed(other, 0)
     const numbers = Array.from({ length: SEGMENT + 50 }, (_, at) => `${at + 1}`)
@@ -67,7 +67,7 @@ describeWith(ZOOKEEPER, 'the ZooKeeper log', () => {
     expect(await (await open('/full')).append(Buffer.from('next'))).toBe(SEGMENT + 51)
   }, 90_000)
 
-  it('keeps out who is not authenticated as its creator', async () => {
+  it('refuses a client that is not authenticated as its creator', async () => {
     const auth = { scheme: 'digest', credentials: 'ada:secret' }
     await (await open('/private', { auth })).append(Buffer.from('a'))
     const forbidden = { code: 'forbidden', message: expect.stringContaining('auth') }
@@ -81,7 +81,7 @@ describeWith(ZOOKEEPER, 'the ZooKeeper log', () => {
     await expect(open('/nobody', { auth, timeout: 2000 })).rejects.toMatchObject(refused)
   }, 60_000)
 
-  it('says what to do if the server takes no entry of that size', async () => {
+  it('gives the fix if the server refuses an entry of that size', async () => {
     const log = await open('/large', { entryBytes: 4_000_000 })
     await expect(log.append(new Uint8Array(3_000_000))).rejects.toMatchObject({
       code: 'unknown-outcome',
@@ -105,7 +105,7 @@ describeWith(ZOOKEEPER, 'the ZooKeeper log', () => {
     client.close()
   }, 60_000)
 
-  it('tells of servers that cannot be reached', async () => {
+  it('reports unreachable servers', async () => {
     const servers = '127.0.0.1:1'
     await expect(open('/x', { servers, timeout: 300 })).rejects.toMatchObject({
       code: 'timeout',

@@ -27,16 +27,16 @@ const FIELDS: Record<number, number> = {
   [CHECK]: 2,
 }
 
-/** What an ensemble has committed. Each server applies it in order, and may be behind. */
+/** The committed entries of an ensemble. Each server applies them in order, and may be behind. */
 export class FakeEnsemble {
   readonly changes: Change[] = []
   readonly leader = new Tree()
 }
 
 /**
- * A client of one server of the ensemble, which keeps ZooKeeper's promise and no more: it has applied
- * a write before it answers it, and answers reads from what it has applied. Nothing else makes it
- * catch up.
+ * A client of one server of the ensemble, which keeps exactly ZooKeeper's guarantees: it applies a
+ * write before it answers it, and answers reads from its applied state. Nothing else makes it catch
+ * up.
  */
 export class LaggingClient extends ZookeeperClient {
   readonly #ensemble: FakeEnsemble
@@ -131,7 +131,7 @@ function changeOf({ type, fields }: Pick<Request<unknown>, 'type' | 'fields'>): 
   }
 }
 
-/** Enough for transactions whose first part is what may fail, as those of the log are. */
+/** Enough for the log's transactions, in which only the first part may fail. */
 function all(parts: readonly Change[], tree: Tree): void {
   for (const [at, part] of parts.entries()) {
     try {
