@@ -95,13 +95,13 @@ describe('when the stream breaks', () => {
     await expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
   })
 
-  it("a prefix's watch goes on after the last revision, and misses nothing", async () => {
+  it("a prefix's watch continues after the last revision, and misses nothing", async () => {
     const store = await open()
     const heard = listen(store, { prefix: 'k/' })
     await grant(store, 'k/1')
     await vi.waitFor(() => expect(types(heard)).toEqual(['watching', 'events']))
     wire.cut()
-    // While nobody was connected.
+    // While no client was connected.
     await inner.grant({ holder: 'b', ttl: 60_000, claims: [{ key: 'k/2' }] })
     await grant(store, 'k/3', 'third')
     await vi.waitFor(() => {
@@ -111,7 +111,7 @@ describe('when the stream breaks', () => {
     expect(types(heard).filter((type) => type === 'watching')).toHaveLength(1)
   })
 
-  it("a prefix's watch is interrupted where no server is found in time", async () => {
+  it("a prefix's watch is interrupted if no server is reachable in time", async () => {
     const store = await open({ timeout: 200 })
     const heard = listen(store, { prefix: '' })
     await vi.waitFor(() => expect(types(heard)).toEqual(['watching']))
@@ -153,13 +153,13 @@ describe('a lease that is tied to its connection', () => {
     expect(end).toMatchObject({ reason: 'revoked', why: expect.stringMatching(/connection/) })
   })
 
-  it('lives on where the client comes back within its linger, and is still tied', async () => {
+  it('survives if the client returns within its linger, and is still tied', async () => {
     const store = await open({ tied: { linger: '20s' } })
     const { lease } = await grant(store, 'k')
     wire.cut()
     expect(await store.renew([lease])).toEqual({ lost: [], capped: [] })
     expect(wire.connections).toBe(2)
-    // Who says goodbye is not waited for.
+    // The server does not wait for a client that said goodbye.
     await store.close()
     await vi.waitFor(async () => expect((await inner.read({ key: 'k' })).count).toBe(0))
   })
@@ -171,7 +171,7 @@ describe('a lease that is tied to its connection', () => {
     await vi.waitFor(async () => expect((await inner.read({ key: 'k' })).count).toBe(0))
   })
 
-  it('is tied anew to a server that was restarted', async () => {
+  it('is tied again to a restarted server', async () => {
     const store = await open({ tied: true })
     const { lease } = await grant(store, 'k')
     const port = Number(new URL(server.url).port)
@@ -183,7 +183,7 @@ describe('a lease that is tied to its connection', () => {
     await vi.waitFor(async () => expect((await inner.read({ key: 'k' })).count).toBe(0))
   })
 
-  it('ends where it was granted while its client went away', async () => {
+  it('ends if it was granted while its client left', async () => {
     const store = await open({ tied: true, timeout: 300 })
     const { grant: carriedOut } = inner
     let go = () => {}
@@ -207,7 +207,7 @@ describe('a lease that is tied to its connection', () => {
     expect((await inner.read({ key: 'k' })).count).toBe(0)
   })
 
-  it('is no other: a lease that is not tied outlives its connection', async () => {
+  it('is separate: a lease that is not tied outlives its connection', async () => {
     const { lease } = await grant(await open(), 'k')
     wire.close()
     await vi.waitFor(() => expect(server.stats.connections).toBe(0))
@@ -215,8 +215,8 @@ describe('a lease that is tied to its connection', () => {
   })
 })
 
-describe('fifty who wait, through the server', () => {
-  it('are served in order, and none of them asks twice', async () => {
+describe('fifty waiters, through the server', () => {
+  it('are served in order, and none of them sends a request twice', async () => {
     const first = await Leasehold.open(server.url, { holder: 'first' })
     const held = await first.lock('k', { ttl: '60s' })
     const clients: Leasehold[] = []
@@ -237,7 +237,7 @@ describe('fifty who wait, through the server', () => {
     await held.release()
     await Promise.all(served)
     expect(order).toEqual(Array.from({ length: 50 }, (_, number) => number))
-    // Each of the fifty-one released once, and nobody asked for anything.
+    // Each of the fifty-one released once, and there were no other requests.
     expect(server.stats.requests - before).toBeLessThanOrEqual(51 + 5)
     await Promise.all([first, ...clients].map((client) => client.close()))
   })

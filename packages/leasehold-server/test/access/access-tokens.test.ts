@@ -12,7 +12,7 @@ import { changedStore } from '../changed-store.ts'
 import { hear, lease, open, refused } from './scene.ts'
 
 describe('a token', () => {
-  it('is not a certificate with two names, nor one that two tokens claim', async () => {
+  it('is not a certificate with two names, nor one that two tokens name', async () => {
     const { access } = await open()
     const rights = [{ verbs: ['read'] as const, prefix: '' }]
     await access.tokens.create({ name: 'ann', rights, certificate: 'ann.example' })
@@ -31,7 +31,7 @@ describe('a token', () => {
     expect(access.admit({ certificate: 'ann.example' }).principal.name).toBe('bob')
   })
 
-  it('that two servers made for one certificate at once lets nobody in', async () => {
+  it('that two servers created for one certificate at the same time admits nobody', async () => {
     const { store, access, clock } = await open()
     const rights = [{ verbs: ['read'] as const, prefix: '' }]
     const other = await AccessTokens.open(store, clock)
@@ -43,7 +43,7 @@ describe('a token', () => {
     expect(() => access.admit({ certificate: 'c' })).toThrowError(/both "ann" and "bob"/)
   })
 
-  it('is changed for those inside when its entry is changed', async () => {
+  it('is changed for connected clients when its entry is changed', async () => {
     const { access, as, store, clock } = await open()
     const ann = await as('ann', ['read,watch:'])
     const key = 'leasehold/tokens/ann'
@@ -58,7 +58,7 @@ describe('a token', () => {
     expect(access.tokens.list()[0]?.rights).toEqual([{ verbs: ['read'], prefix: 'jobs/' }])
   })
 
-  it('that cannot be understood lets nobody in, and does not hide that others were revoked', async () => {
+  it('with an invalid entry admits nobody, and does not hide that others were revoked', async () => {
     const { access, as, store, clock } = await open()
     const ann = await as('ann', ['all:'])
     await lease(store, ['leasehold/tokens/odd'])
@@ -68,7 +68,7 @@ describe('a token', () => {
     expect(() => access.admit({})).toThrowError(refused('unauthenticated'))
     await store.revoke({ target: { key: 'leasehold/tokens/odd' } })
     await clock.advance(10)
-    // One that can be understood and one that cannot are two.
+    // A valid and an invalid one count as two.
     expect(() => access.admit({})).toThrowError(refused('unauthenticated'))
     await store.revoke({ target: { key: 'leasehold/tokens/ann' } })
     await clock.advance(10)
@@ -79,7 +79,7 @@ describe('a token', () => {
 
 const RIGHTS = [parseRight('read:')]
 
-/** A book on a store that can fail, of which the watch is seen and can be told something. */
+/** Access tokens on a store that can fail, with a watch that the test can notify. */
 async function scene() {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
@@ -139,7 +139,7 @@ describe('the book of tokens', () => {
     expect(book.isEmpty).toBe(true)
   })
 
-  it('keeps what a token was made with', async () => {
+  it('keeps the properties of a token', async () => {
     const { book, create, clock } = await scene()
     const quota = { leases: 0, claims: undefined }
     const name = `a${'-'.repeat(63)}`
@@ -152,7 +152,7 @@ describe('the book of tokens', () => {
     expect([book.quotaOf(name), book.quotaOf('x')]).toEqual([{ leases: 0 }, undefined])
     expect([typeof book.hashOf(name), book.hashOf('x')]).toEqual(['string', undefined])
     await expect(create(name)).rejects.toThrowError(refused('invalid-argument'))
-    // The same certificate for the same name is no conflict but with its own token.
+    // The same certificate for the same name conflicts only with its own token.
     await expect(create(name, { certificate: 'c' })).rejects.toThrowError(
       /already has an access token/,
     )
@@ -173,7 +173,7 @@ describe('the book of tokens', () => {
     expect(() => book.byToken(`lh_bob_${'A'.repeat(43)}`)).toThrowError(/unknown access token/)
   })
 
-  it('ends tokens when their time has come, the next one first, however long that takes', async () => {
+  it('ends tokens when their time is over, the next one first, however long that takes', async () => {
     const { book, create, clock, changes } = await scene()
     const long = 2 ** 31 + 5000
     await create('late', { expiresAt: clock.now() + long, certificate: 'l' })
@@ -190,7 +190,7 @@ describe('the book of tokens', () => {
     await clock.advance(1)
     expect(changes).toMatchObject([{ name: 'soon' }, { name: 'late' }])
     expect(() => book.byCertificate('l')).toThrowError(refused('unauthenticated'))
-    // One that has expired does not stand in the way of the next one for its certificate.
+    // An expired token does not block the next one for its certificate.
     const other = { name: 'l2', rights: RIGHTS, certificate: 'l' }
     await expect(book.create(other)).rejects.toThrowError(/already belongs to "late"/)
   })
@@ -223,7 +223,7 @@ describe('the book of tokens', () => {
     expect(() => book.byCertificate('d')).toThrowError(/no access token has the certificate/)
   })
 
-  it('tells of what has changed, and of nothing else', async () => {
+  it('reports changes, and nothing else', async () => {
     const { create, book, changes, inner, clock } = await scene()
     await create('ann')
     expect(changes).toEqual([undefined])
@@ -252,7 +252,7 @@ describe('the book of tokens', () => {
     expect(tenures[0]?.end).toMatchObject({ by: 'root', why: 'access token revoked' })
   })
 
-  it('makes a change although it is cut off by it, and tells of any other failure', async () => {
+  it('makes a change although that disconnects it, and reports any other failure', async () => {
     const { create, book, faults } = await scene()
     faults.read = new LeaseholdError('unauthenticated', 'this server now requires an access token')
     expect(await create('ann')).toMatch(/^lh_ann_/)
@@ -282,7 +282,7 @@ describe('the book of tokens', () => {
     delete faults.read
     await clock.advance(1)
     expect([state.reads, state.watches]).toEqual([3, 2])
-    // What the old watch says does not count any more.
+    // Notices of the old watch do not count any more.
     old({ type: 'compacted', revision: 1 } as never)
     await clock.advance(0)
     expect(state.reads).toBe(3)
@@ -302,7 +302,7 @@ describe('the book of tokens', () => {
     expect(state.watches - state.closed).toBe(1)
   })
 
-  it('does nothing more when it is closed', async () => {
+  it('does nothing more after its close', async () => {
     const { state, clock, book, create, changes, faults } = await scene()
     await create('ann', { expiresAt: clock.now() + 5000 })
     await clock.advance(10)

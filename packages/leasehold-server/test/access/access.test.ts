@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { hear, lease, open, refused } from './scene.ts'
 
 describe('a server without tokens', () => {
-  it('lets everybody do everything, and writes down what is ended by force', async () => {
+  it('lets everybody do everything, and records ends by force', async () => {
     const { access, store, entries } = await open()
     const { store: all } = access.admit({})
     await lease(store, ['jobs/1'])
@@ -13,7 +13,7 @@ describe('a server without tokens', () => {
     ])
   })
 
-  it('wants a token from everybody, those inside too, as soon as there is one', async () => {
+  it('requires a token from everybody, even connected clients, as soon as one exists', async () => {
     const { access, token } = await open()
     const admission = access.admit({})
     const ended: unknown[] = []
@@ -46,7 +46,7 @@ describe('a token', () => {
     expect(claims[0]!.value).not.toContain(text.slice(7, 30))
   })
 
-  it('cuts off whoever uses it when it is revoked, and not the others', async () => {
+  it('disconnects its users when it is revoked, and not the others', async () => {
     const { access, as } = await open()
     const [ann, bob] = [await as('ann', ['all:']), await as('bob', ['all:'])]
     const ended: string[] = []
@@ -59,7 +59,7 @@ describe('a token', () => {
     await lease(bob.store, ['k'])
   })
 
-  it('ends by itself when its time has come, for those inside too', async () => {
+  it('ends automatically when its time is over, even for connected clients', async () => {
     const { access, clock } = await open()
     await access.tokens.create({ name: 'root', rights: [{ verbs: ['admin'], prefix: '' }] })
     const expiresAt = clock.now() + 60_000
@@ -112,7 +112,7 @@ describe('a token', () => {
       /already have expired/,
     ],
     [{ name: 'ann', rights: [{ verbs: ['read'], prefix: '' }], quota: { x: 1 } }, /quota "x"/],
-  ])('is refused where it makes no sense: %j', async (spec, message) => {
+  ])('is refused if it is invalid: %j', async (spec, message) => {
     const { access } = await open()
     await expect(access.tokens.create(spec as never)).rejects.toThrowError(message)
   })
@@ -125,7 +125,7 @@ describe('a token', () => {
 })
 
 describe('rights', () => {
-  it('are needed for every key of a call, and nothing is done where one is missing', async () => {
+  it('are needed for every key of a call, which does nothing if one is missing', async () => {
     const { as, store } = await open()
     const { store: mine } = await as('ann', ['claim:jobs/'])
     await expect(lease(mine, ['jobs/1', 'other'])).rejects.toThrowError(refused('forbidden'))
@@ -201,7 +201,7 @@ describe('rights', () => {
     expect(told.map(({ key }) => key)).toEqual(['leasehold1'])
   })
 
-  it('to end what others hold take admin and a reason, and are written down with the true name', async () => {
+  it('to end the leases of others need admin and a reason, and are recorded with the true name', async () => {
     const { as, entries, store } = await open()
     const worker = await as('worker', ['claim:jobs/'])
     const boss = await as('boss', ['admin,read:jobs/'])
@@ -239,7 +239,7 @@ describe('rights', () => {
     )
   })
 
-  it('that were lost end what is watched', async () => {
+  it('that were lost end the watches', async () => {
     const { access, as } = await open()
     const ann = await as('ann', ['watch:jobs/'])
     const { notices } = hear(ann.store, { prefix: 'jobs/' })
@@ -262,7 +262,7 @@ describe('a lease', () => {
     await ann.store.release({ lease: mine, keys: ['k'], token })
   })
 
-  it('cannot be used by others, not even by those who may claim the same keys', async () => {
+  it('cannot be used by others, not even by clients that may claim the same keys', async () => {
     const { as } = await open()
     const ann = await as('ann', ['claim:jobs/'])
     const eve = await as('eve', ['claim,read,watch:jobs/'])
@@ -282,7 +282,7 @@ describe('a lease', () => {
     }
   })
 
-  it('can be renewed and released by those who have that right on all its keys', async () => {
+  it('can be renewed and released by clients that have that right on all its keys', async () => {
     const { as } = await open()
     const ann = await as('ann', ['claim:'])
     const helper = await as('helper', ['renew,release:sessions/'])
@@ -300,7 +300,7 @@ describe('a lease', () => {
     )
   })
 
-  it('is not given to another who repeats the request that made it', async () => {
+  it('is not given to another client that repeats the request', async () => {
     const { as } = await open()
     const [ann, eve] = [await as('ann', ['claim:']), await as('eve', ['claim:'])]
     const request = { holder: 'x', ttl: 60_000, request: 'one' }
@@ -309,7 +309,7 @@ describe('a lease', () => {
     expect(await eve.store.grant(request)).not.toMatchObject({ lease: (first as Granted).lease })
   })
 
-  it('that is no more is told to be lost by the id that was asked for', async () => {
+  it('that has ended is reported as lost by the requested id', async () => {
     const { as } = await open()
     const ann = await as('ann', ['claim:'])
     const { lease: mine } = await lease(ann.store)
@@ -331,7 +331,7 @@ describe('a quota', () => {
     )
     await mine.release({ lease: second.lease, keys: ['c'], token: second.token })
     expect((await mine.claim({ lease: second.lease, claims })).outcome).toBe('claimed')
-    // They end by themselves, and nobody tells.
+    // They end automatically, without a notification.
     await clock.advance(61_000)
     await lease(mine, ['a', 'b', 'c'])
   })

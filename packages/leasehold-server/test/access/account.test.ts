@@ -25,7 +25,7 @@ describe('the pace of counting', () => {
 })
 
 describe('an account', () => {
-  it('counts what it is told of each lease', () => {
+  it('counts the reports of each lease', () => {
     const account = new Account('ann')
     account.set('1', 2, 'tag')
     account.set('2', 3, undefined)
@@ -49,7 +49,7 @@ describe('an account', () => {
     expect([...account.stale]).toEqual(['2'])
   })
 
-  it('adds what is under way, and takes it back when that is answered or fails', async () => {
+  it('adds pending calls, and removes them when they are answered or fail', async () => {
     const account = new Account('ann')
     account.set('1', 2, undefined)
     const quota = { leases: 3, claims: 5 }
@@ -69,7 +69,7 @@ describe('an account', () => {
     })
     await expect(failing).rejects.toThrowError('away')
     expect(excess(2, 3)).toBeUndefined()
-    // What adds nothing is refused nothing, even by somebody who has too much.
+    // A call that adds nothing is never refused, even above the quota.
     account.set('2', 9, undefined)
     expect(excess(0, 0)).toBeUndefined()
     account.set('3', 0, undefined)
@@ -112,7 +112,7 @@ describe('an account', () => {
     await tick()
     await Promise.resolve()
     expect(done).toBe(522)
-    // The ten of this tick count: so many fewer are left.
+    // The ten of this tick count, so fewer are left.
     lookUp(247)
     await Promise.resolve()
     expect(done).toBe(522 + 246)
@@ -125,7 +125,7 @@ describe('an account', () => {
 describe('the use that a principal makes', () => {
   const NAME = 'ann'
 
-  it('fills up at the rate of its calls, up to one second of them', async () => {
+  it('refills at the rate of its calls, up to one second of them', async () => {
     const clock = new TestClock()
     const usage = new Usage()
     const passes = (quota: object, times: number) => {
@@ -151,7 +151,7 @@ describe('the use that a principal makes', () => {
     expect(passes({ callsPerSecond: 0 }, 3)).toBe(0)
   })
 
-  it('says how long bytes must wait, up to one second of which may come at once', async () => {
+  it('says how long bytes must wait; up to one second of them may arrive together', async () => {
     const clock = new TestClock()
     const usage = new Usage()
     const quota = { bytesPerSecond: 1000 }

@@ -10,7 +10,7 @@ import { refused } from './scene.ts'
 
 const FULL = refused('limit-exceeded')
 
-/** Accounts on a store of which a reading of all leases takes so many milliseconds. */
+/** Accounts on a store in which a read of all leases takes this many milliseconds. */
 function scene(quotas: Record<string, Quota>, tookMs = 10) {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
@@ -94,7 +94,7 @@ describe('accounts', () => {
     expect(calls().counts).toBe(3)
   })
 
-  it('count several calls that come at once with one reading', async () => {
+  it('count several concurrent calls with one read', async () => {
     const { grant, calls, held } = scene({ ann: { leases: 2 } })
     held.gate = new Gate()
     const grants = Promise.allSettled([grant('ann'), grant('ann'), grant('ann')])
@@ -135,7 +135,7 @@ describe('accounts', () => {
     await expect(grant('ann')).rejects.toThrowError(FULL)
   })
 
-  it('count all leases, page by page, and those of others not', async () => {
+  it('count all leases, page by page, without those of others', async () => {
     const { accounts, elsewhere, usage, inner, calls } = scene({ ann: { leases: 9999 } })
     for (let at = 0; at < 1001; at++) await elsewhere('ann')
     await elsewhere('bob', ['a', 'b'])
@@ -166,7 +166,7 @@ describe('accounts', () => {
     expect([usage('ann'), account.isCounted]).toEqual([[0, 0, 0], true])
   })
 
-  it('read again only what was used, and forget what has ended', async () => {
+  it('read again only used accounts, and forget ended leases', async () => {
     const { accounts, grant, calls, inner, usage } = scene({ ann: { leases: 9 } })
     const ids: string[] = []
     for (let at = 0; at < 3; at++) ids.push(((await grant('ann', [`k${at}`])) as Granted).lease)
@@ -202,7 +202,7 @@ describe('accounts', () => {
     expect(calls()).toMatchObject({ counts: 0, looks: 0 })
   })
 
-  it('charge claims to whoever has the lease', async () => {
+  it('charge claims to the owner of the lease', async () => {
     const { grant, claim, elsewhere, usage, inner } = scene({
       ...{ ann: { claims: 2 }, eve: { claims: 9 }, cat: { callsPerSecond: 5 } },
     })
@@ -220,7 +220,7 @@ describe('accounts', () => {
     expect(usage('eve')).toEqual([0, 0, 0])
   })
 
-  it('answer a request that is sent again although there is no room, and take back a new one', async () => {
+  it('answer a repeated request although there is no room, and undo a new one', async () => {
     const { grant, claim, inner, usage } = scene({ ann: { leases: 1, claims: 1 } })
     const { lease: own } = (await grant('ann', [], 'tag')) as Granted
     const first = await claim('ann', own, ['a'], 'r')
@@ -244,7 +244,7 @@ describe('accounts', () => {
     expect(usage('ann')).toEqual([1, 0, 0])
   })
 
-  it('take what they read, but for what was used meanwhile', async () => {
+  it('accept their reads, except for accounts that were used meanwhile', async () => {
     const { accounts, grant, claim, held, inner, clock, usage } = scene({ ann: { claims: 9 } }, 101)
     const { lease: used } = (await grant('ann', ['a'])) as Granted
     const { lease: changed } = (await grant('ann', ['b'])) as Granted
@@ -289,7 +289,7 @@ describe('accounts', () => {
     expect(usage('ann')).toEqual([1, 1, 0])
   })
 
-  it('read leases only if there is no room, and all of them at a pace', async () => {
+  it('read leases only if there is no room, and all of them at a limited rate', async () => {
     const { grant, held, calls, clock } = scene({ ann: { leases: 3 } })
     held.lookMs = 1
     for (const _ of [1, 2, 3]) await grant('ann')
@@ -303,7 +303,7 @@ describe('accounts', () => {
     expect(calls().looks).toBe(9)
   })
 
-  it('read no more when what was used has made room', async () => {
+  it('stop reading when usage has made room', async () => {
     const { accounts, grant, inner, calls } = scene({ ann: { leases: 2 } })
     const { lease } = (await grant('ann')) as Granted
     await grant('ann')
@@ -315,7 +315,7 @@ describe('accounts', () => {
     expect(calls().looks).toBe(looks + 1)
   })
 
-  it('charge nothing for what was busy or is sent again', async () => {
+  it('charge nothing for a busy key or a repeated request', async () => {
     const { accounts, inner, grant, claim, elsewhere, usage, calls } = scene({
       ann: { leases: 2, claims: 2 },
     })
@@ -331,12 +331,12 @@ describe('accounts', () => {
     }
     expect(usage('ann')).toEqual([2, 1, 0])
     await claim('ann', own, ['b'])
-    // The lease has the keys, but there is no request that could be sent again; or it is busy.
+    // The lease has the keys, but no request that could be repeated; or it is busy.
     const { claims } = calls()
     await expect(claim('ann', own, ['a', 'b'])).rejects.toThrowError(FULL)
     expect(calls().claims).toBe(claims)
     expect((await claim('ann', own, ['a'], 'if')).outcome).toBe('busy')
-    // Also if something else has happened in the store meanwhile.
+    // Even if the store has changed otherwise meanwhile.
     const asked = { lease: own, claims: [{ key: 'a' }], request: 'late', ifFree: true }
     const late = await accounts.claim(accounts.of('ann'), asked, async () => {
       await elsewhere('bob', ['another'])
@@ -345,7 +345,7 @@ describe('accounts', () => {
     expect([late.outcome, usage('ann')]).toEqual(['busy', [2, 2, 1]])
   })
 
-  it('keep nothing for a grant that is sent again, while it is answered', async () => {
+  it('keep nothing for a repeated grant while it is answered', async () => {
     const { accounts, grant, inner, usage } = scene({ ann: { leases: 1 } })
     const first = (await grant('ann', [], 'tag')) as Granted
     const gate = new Gate()

@@ -36,7 +36,7 @@ const counts = (store: LeaseStore, ...keys: string[]) =>
   Promise.all(keys.map(async (key) => (await store.read({ key })).count))
 
 describe('when an access token ends', () => {
-  it('what waits is withdrawn before its connections are told, and what is held stays', async () => {
+  it('its waiting claims are withdrawn before its connections are notified, and holds stay', async () => {
     const { inner, access, as } = await changeable()
     await lease(inner, ['b'])
     const ann = await as('ann', 'claim:')
@@ -52,7 +52,7 @@ describe('when an access token ends', () => {
     expect(tenures).toMatchObject([{ end }])
   })
 
-  it('is not what happens if only its rights change: what waits stays', async () => {
+  it('does not happen if only its rights change: waiting claims stay', async () => {
     const { access, as, inner, clock } = await changeable()
     await lease(inner, ['k'])
     const ann = await as('ann', 'claim:')
@@ -63,7 +63,7 @@ describe('when an access token ends', () => {
     expect(await counts(inner, 'k')).toEqual([2])
   })
 
-  it('connections are told after five seconds if the store does not answer, and at once if it fails', async () => {
+  it('connections are notified after five seconds if the store does not answer, and at once if it fails', async () => {
     for (const fails of [false, true]) {
       const { inner, access, as, clock, changes } = await changeable()
       await lease(inner, ['k'])
@@ -132,7 +132,7 @@ describe('when an access token ends', () => {
     })
   })
 
-  it('the others stay, and those inside are told once', async () => {
+  it('the others stay, and connected clients are notified once', async () => {
     const { access, as, token } = await open()
     const first = await as('ann', ['watch:'])
     const text = await token('bob', ['watch:'])
@@ -150,7 +150,7 @@ describe('when an access token ends', () => {
 })
 
 describe('withdrawing', () => {
-  it('goes on after a failure, and then tells the first one', async () => {
+  it('continues after a failure, and then reports the first one', async () => {
     const inner = memoryStore({ clock: new TestClock() })
     await lease(inner, ['k'])
     const waiting = [
@@ -173,7 +173,7 @@ describe('withdrawing', () => {
 })
 
 describe('an admission', () => {
-  it('of everybody knows every lease as its own, and acts on it', async () => {
+  it('of everybody treats every lease as its own, and acts on it', async () => {
     const { access, store } = await open()
     const all = access.admit({})
     expect(all).toMatchObject({ isKnown: false, principal: { name: 'everybody' } })
@@ -213,7 +213,7 @@ describe('an admission', () => {
     expect(access.usage().get('ann')?.leases).toBe(1)
   })
 
-  it('that was left closes its watches, renews nothing more, and is told of no end', async () => {
+  it('that has left closes its watches, renews nothing more, and is notified of no end', async () => {
     const { access, as } = await open()
     const ann = await as('ann', ['all:'])
     const { lease: own } = await lease(ann.store)
@@ -229,7 +229,7 @@ describe('an admission', () => {
     expect(told).toEqual([])
   })
 
-  it('counts the use of all, but only while there are tokens', async () => {
+  it('counts the usage of all, but only while there are tokens', async () => {
     const { clock, inner, access, changes } = await changeable()
     const reads: unknown[] = []
     changes.read = ((query: never) => {
@@ -247,7 +247,7 @@ describe('an admission', () => {
     expect(reads).toEqual([])
   })
 
-  it('writes down what somebody did', async () => {
+  it('records actions with their name', async () => {
     const { access, entries } = await open()
     const entry = { action: 'drain', by: 'ann', outcome: 'done' }
     access.record(entry)
@@ -312,7 +312,7 @@ describe('the store of everybody', () => {
     expect(await counts(store, 'a', 'b')).toEqual([0, 1])
   })
 
-  it('writes down what is ended by key, whatever became of it', async () => {
+  it('records ends by key, with any outcome', async () => {
     const clock = new TestClock()
     const inner = memoryStore({ clock })
     let fault: Error | undefined
@@ -347,7 +347,7 @@ describe('the store of everybody', () => {
 })
 
 describe('the audit of refusals', () => {
-  it('tells a thousand sources apart, and takes all others together', async () => {
+  it('distinguishes a thousand sources, and groups all others', async () => {
     const clock = new TestClock()
     const entries: AuditEntry[] = []
     const audit = new LimitedAudit({ record: (entry) => void entries.push(entry) }, clock)

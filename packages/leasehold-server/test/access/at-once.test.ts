@@ -6,8 +6,8 @@ import { Access, AccessTokens, noAudit, parseRight } from '../../src/access/inde
 import { changedStore, Gate } from '../changed-store.ts'
 import { hear, lease, open } from './scene.ts'
 
-describe('a quota, where several calls come at once', () => {
-  it('lets no more leases and claims be had than one after the other', async () => {
+describe('a quota with several concurrent calls', () => {
+  it('allows no more leases and claims than in sequence', async () => {
     const { as } = await open()
     const { store } = await as('bob', ['claim:'], { leases: 2, claims: 3 })
     const granted = await Promise.allSettled([1, 2, 3, 4, 5].map(() => lease(store)))
@@ -21,7 +21,7 @@ describe('a quota, where several calls come at once', () => {
     await expect(claim('f')).rejects.toMatchObject({ code: 'limit-exceeded' })
   })
 
-  it('gives back what a call that failed or found it busy would have used', async () => {
+  it('returns the usage of a call that failed or found a busy key', async () => {
     const { as, store: inner } = await open()
     await lease(inner, ['taken'])
     const { store } = await as('bob', ['claim:'], { leases: 1, claims: 1 })
@@ -50,7 +50,7 @@ describe('a quota, where several calls come at once', () => {
     await expect(claim('d')).rejects.toMatchObject({ code: 'limit-exceeded' })
   })
 
-  it('counts what is asked for again once', async () => {
+  it('counts a repeated request once', async () => {
     const { as, access } = await open()
     const { store } = await as('bob', ['claim:'], { claims: 5 })
     const grant = { holder: 'b', ttl: 60_000, claims: [{ key: 'a' }], request: 'r' }
@@ -59,7 +59,7 @@ describe('a quota, where several calls come at once', () => {
   })
 })
 
-describe('the tokens, read twice at once', () => {
+describe('access tokens that are read twice at the same time', () => {
   it('are not put back to how they were by the reading that began first', async () => {
     const inner: LeaseStore = memoryStore()
     const gate = new Gate()
@@ -97,7 +97,7 @@ describe('the tokens, read twice at once', () => {
 })
 
 describe('a watch of a lease that is looked up first', () => {
-  it('is interrupted where the store can watch nothing any more by then', async () => {
+  it('is interrupted if the store can no longer watch by then', async () => {
     const clock = new TestClock()
     const inner = memoryStore({ clock })
     const closed = new LeaseholdError('closed', 'the store is closed')

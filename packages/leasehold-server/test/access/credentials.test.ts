@@ -16,7 +16,7 @@ function tlsSocket(authorized: boolean, certificate: object) {
   return Object.assign(socket, { authorized, getPeerCertificate: () => certificate })
 }
 
-describe('what a request shows of its sender', () => {
+describe('the credentials of a request', () => {
   it('is its token and its address', () => {
     expect(shown({ authorization: 'Bearer x', host: 'localhost' })).toEqual({
       authorization: 'Bearer x',
@@ -73,7 +73,7 @@ describe('what a request shows of its sender', () => {
     expect(shown({ host, cookie: 'leasehold-0=none' }, unbound).session).toBe('none')
   })
 
-  it("is no session if another server's page asks", () => {
+  it("do not include a session if another server's page sends it", () => {
     const cookie = 'leasehold-7420=mine'
     const ask = (origin: string) => shown({ host: 'localhost:7420', origin, cookie }).session
     expect(ask('http://localhost:7420')).toBe('mine')
@@ -137,7 +137,7 @@ describe('the session of a browser', () => {
     `ann.9.${'!'.repeat(43)}`,
     `${'a'.repeat(65)}.9.${'A'.repeat(43)}`,
     `ann.${'9'.repeat(16)}.${'A'.repeat(43)}`,
-  ])('is none in another form: %j', (text) => {
+  ])('is missing in another form: %j', (text) => {
     expect(sessions.open(text, 0)).toBeUndefined()
   })
 

@@ -12,9 +12,9 @@ import { type Right, VERBS, type Verb, writeRight } from '../../src/access/index
 import { open } from './scene.ts'
 
 /**
- * Every operation of the port, by somebody with every combination of verbs, on keys inside and
- * outside its prefix. What is expected is computed by a model that knows nothing of the code: a
- * prefix is a set of sample keys, and may be used if each of them may.
+ * Every operation of the port, by a principal with every combination of verbs, on keys inside and
+ * outside its prefix. An independent model computes the expected results: a prefix is a set of
+ * sample keys, and is allowed if each of them is.
  */
 const OWN = 'leasehold/'
 const KEYS = ['jobs/1', 'jobs/sub/1', 'jobs', 'jobsx', 'secret/1', 'lease', 'leasehold0']
@@ -35,7 +35,7 @@ class Model {
     )
   }
 
-  /** All keys that begin with this, but for the server's own. */
+  /** All keys with this prefix, without the server's own. */
   others(verb: Verb, prefix: string): boolean {
     if (prefix.startsWith(OWN)) return false
     return [`${prefix}0`, `${prefix}z/1`, `${prefix}~`].every((key) => this.key(verb, key))
@@ -61,7 +61,7 @@ class Model {
   }
 }
 
-/** A lease of somebody else's. */
+/** A lease of another principal. */
 interface Made {
   readonly id: LeaseId
   readonly token: number
@@ -81,7 +81,7 @@ async function make(store: LeaseStore, keys: readonly string[], parent?: LeaseId
   return { id, token, keys }
 }
 
-/** One of each kind. They are made anew for each call, since calls change them. */
+/** One of each kind. They are created again for each call, because calls change them. */
 const KINDS: Record<string, (store: LeaseStore) => Promise<Made>> = {
   inside: (store) => make(store, ['jobs/1']),
   'inside, nested': (store) => make(store, ['jobs/1', 'jobs/sub/1']),
@@ -188,7 +188,7 @@ async function leasesAreGuarded(world: World): Promise<void> {
       expect([kind, what, outcome]).toEqual([kind, what, expected(made)])
       if (what !== 'read') expect(said).not.toContain('value of')
       hides(world, 'read', said)
-      // What names no key of the lease must not tell one.
+      // A call that names no key of the lease must not reveal one.
       if (outcome === 'forbidden') expect(said).not.toMatch(/secret\/1|leasehold\/x/)
       if (!may.all(verb, '') && !may.others(verb, '')) expect(said).not.toContain(WHY)
     }
@@ -245,14 +245,14 @@ async function revocationsAreGuarded({ mine, may }: World): Promise<void> {
     const { outcome } = await tried(() => mine.revoke({ target: { key }, why: 'x' }))
     expect([key, outcome]).toEqual([key, allowed(may.key('admin', key))])
   }
-  // Those with the server's own keys would end the access token that is used here.
+  // The server's own keys would end the access token that is used here.
   for (const prefix of PREFIXES.filter((each) => !OWN.startsWith(each))) {
     const { outcome } = await tried(() => mine.revoke({ target: { prefix }, why: 'x' }))
     expect([prefix, outcome]).toEqual([prefix, allowed(may.all('admin', prefix))])
   }
 }
 
-/** A lease that is watched comes to hold keys that its watcher may not see, and loses them. */
+/** A watched lease gets keys that its watcher may not see, and loses them. */
 async function noticesAreGuarded(world: World, settle: () => Promise<void>): Promise<void> {
   const { mine, may, inner } = world
   for (const [kind, makeOne] of Object.entries(KINDS)) {
@@ -323,7 +323,7 @@ const TRIED = COMBINATIONS.filter((_rights, at) => MUTATION_TESTS === undefined 
 
 describe('rights', () => {
   it.each(TRIED.map((rights) => [rights.map(writeRight).join(' '), rights] as const))(
-    '%s allow what they say, and show nothing else',
+    '%s allow what they name, and show nothing else',
     async (_, rights) => {
       const { store: inner, clock, access, as } = await open()
       const { store: mine } = await as('me', rights.map(writeRight))

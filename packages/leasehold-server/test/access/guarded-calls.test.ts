@@ -30,7 +30,7 @@ async function scene() {
 }
 
 describe('a refusal', () => {
-  it('names the right that is missing, as it must be asked for', async () => {
+  it('names the missing right, as it must be requested', async () => {
     const { as, inner } = await scene()
     const { store } = await as('eve', 'release:jobs/')
     await lease(inner, ['jobs/1'])
@@ -50,7 +50,7 @@ describe('a refusal', () => {
     }
   })
 
-  it('of what is wrong in itself comes before it counts as a call', async () => {
+  it('of an invalid call comes before the call counts', async () => {
     const { as, access } = await scene()
     const { store } = await as('ann', 'all:')
     const labels = Object.fromEntries(
@@ -79,10 +79,10 @@ describe('a refusal', () => {
 })
 
 describe('a right to some keys', () => {
-  // Each character that a key can begin with.
+  // Each possible first character of a key.
   const PREFIXES = Array.from({ length: 94 }, (_, at) => String.fromCharCode(33 + at))
 
-  it('is none to list all leases, or to use one that has no keys', async () => {
+  it('does not exist for listing all leases, or for a lease without keys', async () => {
     const { as, inner } = await scene()
     const { lease: bare } = await lease(inner)
     const rights = PREFIXES.map((prefix) => `read,renew:${prefix}`).join(' ')
@@ -92,7 +92,7 @@ describe('a right to some keys', () => {
     await expect(store.read({ lease: bare })).rejects.toEqual(refused('forbidden'))
   })
 
-  it('does not show why a lease ended that may have had others', async () => {
+  it('hides the reason for the end of a lease that may have had other keys', async () => {
     const { as, inner } = await scene()
     const { lease: id } = await lease(inner, ['jobs/1'])
     await inner.revoke({ target: { lease: id }, by: 'ops', why: 'secret' })
@@ -104,7 +104,7 @@ describe('a right to some keys', () => {
   })
 })
 
-describe('whoever was granted a lease', () => {
+describe('the owner of a lease', () => {
   it('learns who ended it and why, by any call', async () => {
     const { as, inner } = await scene()
     const { store } = await as('ann', 'claim:jobs/')
@@ -124,7 +124,7 @@ describe('whoever was granted a lease', () => {
     expect(notices).toMatchObject([{ type: 'standing', claims: [{ key: 'jobs/1' }] }])
   })
 
-  it('has room for the next as soon as it has ended one, though counting takes long', async () => {
+  it('has room for the next as soon as it has ended one, although counting takes long', async () => {
     const { as, inner, changes, clock } = await scene()
     const { store } = await as('ann', 'claim:', { leases: 1 })
     changes.read = ((query: never) => {
@@ -139,7 +139,7 @@ describe('whoever was granted a lease', () => {
   })
 })
 
-describe('a call that is under way when its token ends', () => {
+describe('a call that is pending when its token ends', () => {
   async function underWay(call: (store: LeaseStore, mine: string) => Promise<unknown>) {
     const { as, inner, changes, access, clock } = await scene()
     const { store } = await as('ann', 'claim:')
@@ -200,7 +200,7 @@ describe('a watch of the lease of another', () => {
     expect(standing(notices).map(({ key }) => key)).toEqual(['jobs/1'])
   })
 
-  it('shows who ended it and why to whoever may watch all its keys', async () => {
+  it('shows who ended it and why to a client that may watch all its keys', async () => {
     const { as, inner, clock } = await scene()
     const { store } = await as('bob', 'watch:jobs/')
     const { lease: id } = await lease(inner, ['jobs/1'])
@@ -212,7 +212,7 @@ describe('a watch of the lease of another', () => {
   })
 })
 
-describe('what the server does with a lease on its own account', () => {
+describe('an action of the server on a lease', () => {
   it.each([0, 1])('ends it for the accounts if the store has ended %d leases', async (leases) => {
     const forgotten: string[] = []
     const answer = { revision: 1, leases, claims: 0, more: false }

@@ -9,7 +9,7 @@ import { hear, lease, open, refused } from './scene.ts'
 const SPEC = { holder: 'h', ttl: 60_000 }
 const plainOf = (signed: string) => signed.split('~')[0]!
 
-/** A server that counts and can hold up what reaches its store. */
+/** A server that counts and can delay the calls to its store. */
 async function scene(changes: (inner: LeaseStore) => Partial<LeaseStore> = () => ({})) {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
@@ -40,7 +40,7 @@ describe('a grant', () => {
     expect(Object.keys(kept)).toHaveLength(most)
   })
 
-  it('is tagged with its request only for those who have a quota of leases or claims', async () => {
+  it('is tagged with its request only for principals with a quota of leases or claims', async () => {
     const { as, store } = await open()
     const label = async (name: string, quota: Quota, request?: string) => {
       const { store: mine } = await as(name, ['claim:'], quota)
@@ -69,7 +69,7 @@ describe('a grant', () => {
     expect([refusal.by, refusal.why]).toEqual([undefined, undefined])
   })
 
-  it('shows the value of the claim before its own only to those who may read it', async () => {
+  it('shows the value of the claim ahead only to clients that may read it', async () => {
     const { as, store } = await open()
     const claims = [{ key: 'jobs/1', value: 'secret' }]
     await store.grant({ ...SPEC, claims })
@@ -89,7 +89,7 @@ describe('a grant', () => {
 })
 
 describe('a renewal', () => {
-  it('answers by the ids that were asked for, and hides reasons from those who may not know', async () => {
+  it('answers with the requested ids, and hides reasons from clients that may not see them', async () => {
     const { as, store } = await open()
     const ann = await as('ann', ['claim:'])
     const helper = await as('helper', ['renew:jobs/'])
@@ -108,7 +108,7 @@ describe('a renewal', () => {
     expect(lost).toEqual([{ lease: plain, end: { reason: 'revoked' } }])
   })
 
-  it('of somebody who leaves while a lease is looked up renews nothing', async () => {
+  it('of a principal that leaves while a lease is looked up renews nothing', async () => {
     const gate = new Gate()
     let renewals = 0
     const { as, inner } = await scene((inner) => ({
@@ -130,7 +130,7 @@ describe('a renewal', () => {
     expect(renewals).toBe(0)
   })
 
-  it('frees the quota of what it finds lost', async () => {
+  it('frees the quota of lost leases', async () => {
     const { as, store, access } = await open()
     const ann = await as('ann', ['claim:'], { leases: 2 })
     const own = await lease(ann.store)
@@ -141,7 +141,7 @@ describe('a renewal', () => {
 })
 
 describe('a revocation', () => {
-  it('of one’s own lease needs no reason, may name somebody, and is not written down', async () => {
+  it('of an own lease needs no reason, may name a person, and is not recorded', async () => {
     const { as, store, entries } = await open()
     const ann = await as('ann', ['claim:'])
     const ends: unknown[] = []
@@ -159,7 +159,7 @@ describe('a revocation', () => {
     expect((await store.read({ lease: plainOf(parent.lease) })).lease).toBeDefined()
   })
 
-  it('by force is written down with its address and what became of it', async () => {
+  it('by force is recorded with its address and its outcome', async () => {
     let fault: Error | undefined
     const { as, inner, entries } = await scene((inner) => ({
       revoke: async (request) => {
@@ -184,7 +184,7 @@ describe('a revocation', () => {
     ])
   })
 
-  it('frees what it ended', async () => {
+  it('frees the quota of ended leases', async () => {
     const { as } = await open()
     const ann = await as('ann', ['claim:'], { leases: 1 })
     const own = await lease(ann.store)
@@ -194,7 +194,7 @@ describe('a revocation', () => {
 })
 
 describe('a reading of a lease', () => {
-  it('shows as many claims as asked for, without the owner', async () => {
+  it('shows the requested number of claims, without the owner', async () => {
     const { as, store } = await open()
     const made = await lease(store, ['jobs/1', 'jobs/2', 'jobs/3'])
     const reader = await as('reader', ['read:jobs/'])
@@ -211,7 +211,7 @@ describe('a reading of a lease', () => {
     expect((await all.store.read({ lease: made.lease })).end).toMatchObject({ why: 'merger' })
   })
 
-  it('that is refused is written down, and one that fails is not', async () => {
+  it('that is refused is recorded, and one that fails is not', async () => {
     const { as, inner, entries } = await scene()
     const { lease: other } = await lease(inner, ['secret/1'])
     const eve = await as('eve', 'read:jobs/', undefined, '::1')
@@ -283,7 +283,7 @@ describe('a watch', () => {
 })
 
 describe('every call', () => {
-  it('is refused if it is wrong in itself, before it counts', async () => {
+  it('is refused if it is invalid, before it counts', async () => {
     const { as, access } = await open()
     const ann = await as('ann', ['all:'], { callsPerSecond: 1 })
     const calls: (() => unknown)[] = [
@@ -306,7 +306,7 @@ describe('every call', () => {
     expect(ann.store.guarantees).toBeDefined()
   })
 
-  it('has a request id of its own for each principal and operation', async () => {
+  it('has its own request id for each principal and operation', async () => {
     const requests: (string | undefined)[] = []
     const seen = (inner: LeaseStore, name: 'grant' | 'claim' | 'release' | 'update' | 'revoke') =>
       (async (request: { request?: string; holder?: string }) => {

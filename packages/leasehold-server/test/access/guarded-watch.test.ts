@@ -82,7 +82,7 @@ describe('a guarded watch', () => {
     expect(notice.error.message).toContain('the disk is gone')
   })
 
-  it('keeps the order of notices while one is looked up, and leaves out what may not be seen', async () => {
+  it('keeps the order of notices while one is looked up, and leaves out hidden ones', async () => {
     const { watch, store, told, tell } = scene()
     const gate = new Gate()
     watch.show = (notice) => {
@@ -101,7 +101,7 @@ describe('a guarded watch', () => {
     await settled()
     expect(told).toEqual([holds(1), holds(2), holds(3)])
     tell(holds(4))
-    // Nothing is looked up any more, so it is told at once.
+    // Nothing is looked up any more, so it is delivered at once.
     expect(told.at(-1)).toEqual(holds(4))
   })
 
@@ -124,7 +124,7 @@ describe('a guarded watch', () => {
     expect(told).toEqual([holds(0), holds(1), holds(2)])
   })
 
-  it('is interrupted if looking up fails, and hears nothing after it was closed', async () => {
+  it('is interrupted if a lookup fails, and receives nothing after its close', async () => {
     const { watch, store, told, tell } = scene()
     watch.show = () => Promise.reject(new LeaseholdError('closed', 'the store is closed'))
     watch.open(store, { lease: 'l' })
@@ -153,7 +153,7 @@ describe('the gate of leases', () => {
       ended: undefined,
     })
 
-  it('lets nobody pass by a reading that does not show all claims', async () => {
+  it('does not trust a read that does not show all claims', async () => {
     const inner = memoryStore({ clock: new TestClock() })
     const { lease: id } = await lease(inner, ['jobs/1', 'secret/1'])
     const store = changedStore(inner, {
@@ -167,7 +167,7 @@ describe('the gate of leases', () => {
     )
   })
 
-  it('says what was read, and hides the reason of an end from those who may not see all', async () => {
+  it('shows the result of a read, and hides the reason of an end from clients that may not see all', async () => {
     const store = memoryStore({ clock: new TestClock() })
     const { lease: id } = await lease(store, ['jobs/1'])
     expect(await gateOf(store, 'read:jobs/').allow(id, 'read')).toMatchObject({
@@ -217,7 +217,7 @@ describe('the gate of leases', () => {
 })
 
 describe('a lease’s secret', () => {
-  it('stands behind the last separator of the id', () => {
+  it('is after the last separator of the id', () => {
     const secrets = new LeaseSecrets(Buffer.alloc(32, 3))
     const signed = secrets.sign('a~b')
     expect(signed).toMatch(/^a~b~[A-Za-z0-9_-]{22}$/)
@@ -288,7 +288,7 @@ describe('a notice of a watch', () => {
     expect(JSON.stringify(notices)).not.toContain('secret')
   })
 
-  it('of a claim on several keys is shown to those who may watch all of them', async () => {
+  it('of a claim on several keys is shown to clients that may watch all of them', async () => {
     const { as, store, clock } = await open()
     const made = await lease(store, ['jobs/1'])
     const watchers = [await as('ann', ['watch:jobs/']), await as('bob', ['watch:'])]

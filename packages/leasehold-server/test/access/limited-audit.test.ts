@@ -41,7 +41,7 @@ describe('the audit of refusals', () => {
     expect(entries.at(-1)).toMatchObject({ action: 'revoke', from: '192.0.2.1' })
   })
 
-  it('never costs an entry of what was done', async () => {
+  it('never drops an entry of a completed action', async () => {
     const { store, entries, as, boss } = await scene()
     const mine = as(boss, '192.0.2.1')
     for (let at = 0; at < 2 * REFUSALS_WRITTEN; at++) {

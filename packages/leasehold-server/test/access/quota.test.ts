@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { Access, noAudit, type Quota } from '../../src/access/index.ts'
 import { lease, open, refused } from './scene.ts'
 
-/** A server with one principal, and what starts another server on the same store. */
+/** A server with one principal, and a function that starts another server on the same store. */
 async function scene(quota: Quota, secretsKey = Buffer.alloc(32, 7)) {
   const { store, clock, token } = await open()
   const text = await token('ann', ['all:'], quota)
@@ -65,7 +65,7 @@ describe('a quota and a request id that is used again', () => {
     await store.claim({ lease: own, claims: [{ key: 'b' }] })
   })
 
-  it('answers a grant that is sent again although there is no room, from any server', async () => {
+  it('answers a repeated grant although there is no room, on any server', async () => {
     const { store, start } = await scene({ leases: 1, claims: 1 })
     const first = await granted(store, ['a'], 'r')
     expect(await granted(store, ['a'], 'r')).toEqual(first)
@@ -73,7 +73,7 @@ describe('a quota and a request id that is used again', () => {
     await expect(granted(store, ['a'], 'other')).rejects.toThrowError(refused('limit-exceeded'))
   })
 
-  it('answers a claim that is sent again although there is no room, from any server', async () => {
+  it('answers a repeated claim although there is no room, on any server', async () => {
     const { store, start, inner } = await scene({ claims: 1 })
     const { lease: own } = await granted(store)
     const claim = { lease: own, claims: [{ key: 'a' }], request: 'r' }
@@ -94,7 +94,7 @@ describe('a quota and a request id that is used again', () => {
   })
 })
 
-describe('a quota counts what is in the store', () => {
+describe('a quota counts the contents of the store', () => {
   it('after a restart', async () => {
     const { store, start } = await scene({ leases: 2, claims: 3 })
     await granted(store, ['a', 'b'])
@@ -118,7 +118,7 @@ describe('a quota counts what is in the store', () => {
     await expect(lease(third, ['e'])).rejects.toThrowError(/at most 3 claims/)
   })
 
-  it('with a second server, whichever is asked', async () => {
+  it('with a second server, on either of them', async () => {
     const { store: one, start, inner } = await scene({ leases: 3, claims: 3 })
     const { store: two } = await start()
     for (let at = 0; at < 6; at++) {
@@ -138,7 +138,7 @@ describe('a quota counts what is in the store', () => {
     )
   })
 
-  it('for the principal whose lease it is, whoever claims on it', async () => {
+  it('for the owner of the lease, whoever claims on it', async () => {
     const { as } = await open()
     const ann = await as('ann', ['claim:'], { claims: 2 })
     const bob = await as('bob', ['all:'])
@@ -150,7 +150,7 @@ describe('a quota counts what is in the store', () => {
     await lease(bob.store, ['d', 'e', 'f'])
   })
 
-  it('and has room again for what others ended, and for leases under one that ended', async () => {
+  it('and has room again after others ended leases, and for leases under an ended one', async () => {
     const { inner, store, clock } = await scene({ leases: 2, claims: 2 })
     const parent = await granted(store, ['a'])
     await store.grant({ holder: 'me', ttl: 60_000, parent: parent.lease, claims: [{ key: 'b' }] })
@@ -164,7 +164,7 @@ describe('a quota counts what is in the store', () => {
     await granted(store, ['a', 'b'])
   })
 
-  it('never lets more be had, and never refuses what there is room for', async () => {
+  it('never allows more, and never refuses a call that there is room for', async () => {
     const QUOTA = { leases: 3, claims: 5 }
     const step = fc.record({
       what: fc.constantFrom('grant', 'claim', 'release', 'revoke', 'restart', 'expire'),
@@ -215,7 +215,7 @@ describe('a quota counts what is in the store', () => {
   })
 })
 
-describe('the label that says whose a lease is', () => {
+describe('the label that names the owner of a lease', () => {
   it('is not shown, and cannot be set', async () => {
     const { inner, store } = await scene({ leases: 2 })
     const labels = { purpose: 'test' }

@@ -13,7 +13,7 @@ import {
 const rights = (...texts: string[]) => texts.map(parseRight)
 
 describe('a right', () => {
-  it('covers the keys that begin with its prefix, and no others', () => {
+  it('covers the keys with its prefix, and no others', () => {
     const some = rights('claim,read:jobs/')
     expect(allows(some, 'claim', 'jobs/1')).toBe(true)
     expect(allows(some, 'read', 'jobs/')).toBe(true)
@@ -80,7 +80,7 @@ describe('a right', () => {
     expect(parseRight('read,watch:').verbs).toEqual(['read', 'watch'])
   })
 
-  it('is written as it is read', () => {
+  it('is printed as it is parsed', () => {
     const verbs = fc.uniqueArray(fc.constantFrom(...VERBS), { minLength: 1 })
     fc.assert(
       fc.property(verbs, fc.string(), (some, prefix) => {
@@ -92,7 +92,7 @@ describe('a right', () => {
     )
   })
 
-  it('is one to everything for everybody, where no token exists', () => {
+  it('allows everything to everybody, if no token exists', () => {
     for (const verb of VERBS) expect(allows(everybody().rights, verb, '')).toBe(true)
   })
 
@@ -101,7 +101,7 @@ describe('a right', () => {
     ['fly:jobs/', 'has the unknown verb "fly"'],
     [':jobs/', 'has the unknown verb ""'],
     ['', 'has no colon'],
-  ])('is refused where it is none: %j', (text, what) => {
+  ])('is refused if it is invalid: %j', (text, what) => {
     expect(() => parseRight(text)).toThrowError(what)
     expect(() => parseRight(text)).toThrowError(/such as 'claim,read:jobs\/'/)
     expect(() => parseRight(text)).toThrowError(

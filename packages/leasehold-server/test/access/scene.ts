@@ -12,7 +12,7 @@ export async function open() {
   const access = await Access.open({ store, limits: DEFAULT_LIMITS, audit, clock })
   const token = (name: string, rights: readonly string[], quota?: Quota) =>
     access.tokens.create({ name, rights: rights.map(parseRight), quota })
-  /** The store as somebody with these rights has it. */
+  /** The store of a principal with these rights. */
   const as = async (name: string, rights: readonly string[], quota?: Quota) => {
     const text = await token(name, rights, quota)
     return access.admit({ authorization: `Bearer ${text}` })

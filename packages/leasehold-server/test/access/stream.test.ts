@@ -45,16 +45,16 @@ describe('a stream with a token', { concurrent: true }, () => {
   const open = async () => {
     const store = await remoteStore(server.url, { accessToken: all })
     const revoke = store.revoke.bind(store)
-    // Ending what others hold needs a reason here.
+    // Ending the leases of others needs a reason here.
     const reasoned = (request: RevokeRequest) =>
       revoke(isObject(request) ? { why: 'a test', ...request } : request)
     return { store: Object.defineProperty(store, 'revoke', { value: reasoned }), ttl: 2500 }
   }
   const exempt = {
     "watches: a lease's watch tells of a claim that is taken by force, and not of its own releases":
-      'the server names who did it, and asks for a reason',
+      'the server names the principal, and requires a reason',
   }
-  // A server that gives secrets is a store like any other to whoever was granted the leases.
+  // To the owner of the leases, a server with lease secrets is a store like any other.
   for (const { name, skip, run } of conformance({ open, shared: true, exempt })) {
     it.skipIf(skip)(name, run)
   }
@@ -65,7 +65,7 @@ function isObject(value: unknown): boolean {
 }
 
 describe('a server with tokens', () => {
-  it('turns away who has none, or a wrong one, and says why', async () => {
+  it('refuses a client without a token or with a wrong one, and says why', async () => {
     const server = await serve()
     await token(server, 'ann', 'all:')
     await expect(remoteStore(server.url)).rejects.toThrowError(refused('unauthenticated'))
@@ -87,7 +87,7 @@ describe('a server with tokens', () => {
     expect(lock.token).toBeGreaterThan(0)
   })
 
-  it('cuts off whoever uses a token that is revoked, and tells their calls and watches', async () => {
+  it('disconnects the users of a revoked token, and fails their calls and watches', async () => {
     const server = await serve()
     const root = await connect(server, await token(server, 'root', 'all:'))
     const ann = await connect(server, await token(server, 'ann', 'claim,watch:jobs/'))
@@ -103,7 +103,7 @@ describe('a server with tokens', () => {
     expect((await root.read({ key: 'jobs/1' })).count).toBe(1)
   })
 
-  it('does not tell that a call was refused which was under way when its token was revoked', async () => {
+  it('does not report a call as refused that was pending when its token was revoked', async () => {
     const inner = memoryStore()
     const gate = new Gate()
     let asked = false
@@ -142,7 +142,7 @@ describe('a server with tokens', () => {
     expect((await waiting).held).toBe(true)
   })
 
-  it('does not end the lease of another with the connection of one who ties it', async () => {
+  it('does not end the lease of another principal with the connection of a client that ties it', async () => {
     const server = await serve()
     const ann = await connect(server, await token(server, 'ann', 'all:'))
     const eve = await remoteStore(server.url, {
@@ -157,7 +157,7 @@ describe('a server with tokens', () => {
     expect((await ann.read({ key: 'k' })).count).toBe(1)
   })
 
-  it('answers renewals for leases of others with a refusal, and prolongs none of them', async () => {
+  it('refuses renewals for leases of others, and extends none of them', async () => {
     const server = await serve()
     const ann = await connect(server, await token(server, 'ann', 'claim,read:ann/'))
     const eve = await connect(server, await token(server, 'eve', 'claim:eve/'))
@@ -174,7 +174,7 @@ describe('a server with tokens', () => {
           // Together with one's own, too: a renewal is refused whole.
           const renewal = eve.renew([own.lease, lease])
           const refusal = await renewal.catch((error) => error)
-          // One that has ended meanwhile is lost, to her as to everybody.
+          // An ended one is lost, to her as to everybody.
           if ('lost' in refusal) expect(refusal.lost).toMatchObject([{ lease: brief.lease }])
           else {
             expect(refusal).toMatchObject({ code: 'forbidden' })
@@ -208,7 +208,7 @@ describe('a server on a loopback address', () => {
       sent.on('error', reject).end()
     })
 
-  it('does not answer a page that has given this machine a name of its own', async () => {
+  it('does not answer a page that uses another name for this machine', async () => {
     const server = await serve()
     for (const host of ['localhost', 'LOCALHOST:7420', '127.0.0.1:7420', '[::1]:7420']) {
       expect(await call(server, host)).toBe(200)
@@ -221,7 +221,7 @@ describe('a server on a loopback address', () => {
     expect(await call(server, 'evil.example', { ...stream, ...key })).toBe(403)
   })
 
-  it('answers to any name where it wants a token: a page has none', async () => {
+  it('answers to any name if it requires a token, because a page has none', async () => {
     const server = await serve()
     const authorization = `Bearer ${await token(server, 'ann', 'all:')}`
     expect(await call(server, 'leases.example', { authorization })).toBe(200)

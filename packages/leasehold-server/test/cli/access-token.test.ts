@@ -6,7 +6,7 @@ const place = new Place()
 afterAll(() => place.clean())
 
 describe('leasehold access-token', () => {
-  it('makes the first token on an open server, from then on lets nobody in without, and opens it again only when told to', async () => {
+  it('creates the first token on an open server, which then requires one, and reopens it only on request', async () => {
     const server = await place.server()
     const env = { LEASEHOLD_URL: server.url }
     const run = (args: string[], token?: string) =>
@@ -55,7 +55,7 @@ describe('leasehold access-token', () => {
     const refused = await lock('other')
     expect(refused).toMatchObject({ code: 125, stdout: '' })
     expect(refused.stderr).toMatch(/"worker" has no right to claim "other"/)
-    // Making tokens is for those who may do everything.
+    // Creating tokens needs all rights.
     expect((await run(['access-token', 'create', 'more', '--right', 'all:'], token)).code).toBe(1)
 
     const list = await run(['access-token', 'list', '--json'], admin)

@@ -25,7 +25,7 @@ async function storeWithAccessToken() {
 }
 
 describe('leasehold backup and restore', () => {
-  it('bring back what was held, from a server under load, and never give a token twice', async () => {
+  it('restore all leases, from a server under load, and never give a token twice', async () => {
     const root = await place.folder()
     const [data, copy, restored] = ['data', 'copy', 'restored'].map((name) => join(root, name)) as [
       string,
@@ -44,7 +44,7 @@ describe('leasehold backup and restore', () => {
     expect(backup).toMatchObject({ code: 0, stderr: '' })
     const { revision } = JSON.parse(backup.stdout) as { revision: number }
     expect(revision).toBeGreaterThanOrEqual(kept.token)
-    // Time goes on, tokens are given that the backup knows nothing of, and then the disk is lost.
+    // Time passes, tokens are given that the backup does not know, and then the disk is lost.
     const then = highest
     await expect
       .poll(() => highest, { timeout: 20_000 })
@@ -67,7 +67,7 @@ describe('leasehold backup and restore', () => {
     await after.close()
     expect(await next.end('SIGTERM')).toBe(0)
 
-    // From the same backup again: above what was given since.
+    // From the same backup again: above all tokens that were given since.
     const twice = join(root, 'twice')
     expect((await runLeasehold(['restore', copy, '--store', `file:${twice}`])).code).toBe(0)
     const third = await place.serverOn(`file:${twice}`).start()
@@ -80,7 +80,7 @@ describe('leasehold backup and restore', () => {
     expect(statSync(join(copy, 'secrets.key')).mode & 0o777).toBe(0o600)
   }, 90_000)
 
-  it('leave alone what is there already, and leave nothing half made behind', async () => {
+  it('do not touch existing files, and leave nothing unfinished behind', async () => {
     const { root, data } = await storeWithAccessToken()
     const taken = await runLeasehold(['restore', data, '--store', `file:${data}`])
     expect(taken).toMatchObject({
@@ -97,7 +97,7 @@ describe('leasehold backup and restore', () => {
     expect(readdirSync(root)).toEqual(['data'])
   })
 
-  it('take the highest token from whoever knows it', async () => {
+  it('take the highest token from the caller', async () => {
     const { root, data } = await storeWithAccessToken()
     const above = 8_000_000_000_000_000
     const to = `file:${join(root, 'to')}`
@@ -124,7 +124,7 @@ describe('leasehold backup and restore', () => {
     expect(Number(lock.stdout)).toBeGreaterThan(above)
   })
 
-  it('make an empty store in place of one that is lost, with tokens above', async () => {
+  it('create an empty store in place of a lost one, with higher tokens', async () => {
     const root = await place.folder()
     const data = join(root, 'data')
     const url = `file:${data}`

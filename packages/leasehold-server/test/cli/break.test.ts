@@ -13,7 +13,7 @@ interface Tenure {
   readonly end: { readonly reason: string; readonly by?: string; readonly why?: string }
 }
 
-/** Holds a key through a server, has it broken by the command line, and reads its history there. */
+/** Holds a key through a server, breaks it by the command line, and reads its history there. */
 async function broken(url: string, tokens: { worker?: string; ops?: string } = {}) {
   const store = await remoteStore(url, { timeout: '20s', accessToken: tokens.worker })
   const leasehold = await Leasehold.open(store, { holder: 'render-1', callTimeout: '20s' })
@@ -47,7 +47,7 @@ describe('leasehold break', () => {
     })
   })
 
-  it('is told with the name of the token that did it', async () => {
+  it('is shown with the name of the token that did it', async () => {
     const scene = await Scene.open()
     const ops = await scene.token('ops', 'all:')
     const worker = await scene.token('worker', 'claim:jobs/')

@@ -26,7 +26,7 @@ async function json<Value>(...args: string[]): Promise<Value> {
   return JSON.parse(ran.stdout) as Value
 }
 
-describe('what is held', () => {
+describe('a held key', () => {
   it('is listed, shown and waited for', async () => {
     await using lock = await leasehold.lock('jobs/1', { ttl: '60s', value: 'page \x1b[31m1' })
     const waiting = leasehold.lock('jobs/1', { ttl: '60s' })
@@ -43,7 +43,7 @@ describe('what is held', () => {
       waiting: 1,
     })
     expect(await json('waiters', 'jobs/1')).toMatchObject([{ holder: 'alice' }])
-    // What a holder has written cannot colour the screen of whoever looks.
+    // A holder's value cannot colour the terminal of the reader.
     expect((await run('get', 'jobs/1')).stdout).not.toContain('\x1b')
     await lock.release()
     await (await waiting).release()
@@ -51,7 +51,7 @@ describe('what is held', () => {
     expect(history.map(({ end }) => end.reason)).toEqual(['released', 'released'])
   })
 
-  it('is not there where nobody holds, with the code 3', async () => {
+  it('is missing if nobody holds it, with the code 3', async () => {
     expect(await run('get', 'nobody')).toMatchObject({
       code: 3,
       stderr: 'leasehold: nobody holds "nobody"\n',
@@ -59,10 +59,10 @@ describe('what is held', () => {
     expect(await json('ls', 'nothing/')).toEqual([])
   })
 
-  it('is told as it happens, line by line', async () => {
+  it('is reported live, line by line', async () => {
     const running = startLeasehold(['watch', 'seen/', '--json'], { env })
     let told = 0
-    // The watch begins when it begins: locks are taken until it has seen one.
+    // The start of the watch is unknown: take locks until it has seen one.
     while (running.stdout === '') {
       await (await leasehold.lock('seen/1', { ttl: '60s' })).release()
       await (await leasehold.lock('hidden', { ttl: '60s' })).release()
@@ -125,7 +125,7 @@ describe('recipes', () => {
     expect(await running.ended).toMatchObject({ code: 123, stdout: 'in\ncleaned\n' })
   })
 
-  it('register runs a command while it is found', async () => {
+  it('register runs a command while its instance is registered', async () => {
     const args = [
       'register',
       'web',
@@ -152,7 +152,7 @@ describe('recipes', () => {
     expect(await json('services', 'web')).toEqual([])
   })
 
-  it('pool shows who has what', async () => {
+  it('pool shows the holders', async () => {
     const pool = leasehold.pool('gpus', { resources: [{ name: 'gpu-0' }, { name: 'gpu-1' }] })
     await using _permit = await pool.take({ tenant: 'research', ttl: '10m' })
     expect(await json('pool', 'gpus')).toMatchObject({
@@ -164,7 +164,7 @@ describe('recipes', () => {
 })
 
 describe('the command line', () => {
-  it('says in --help what its exit codes mean', async () => {
+  it('explains its exit codes in --help', async () => {
     for (const command of ['lock', 'elect', 'register']) {
       expect((await run(command, '--help')).stdout).toMatch(/123 {2}the lease was lost.*\n.*124/)
     }
@@ -215,7 +215,7 @@ describe('the command line', () => {
     [/--priority is "abc"/, ['elect', 'boss', '--priority', 'abc', '--', 'true']],
     [/--weight is "abc"/, ['register', 'web', '--weight', 'abc', '--', 'true']],
     [/--ttl is 12ms, .* Use --ttl 15ms/, ['elect', 'boss', '--ttl', '12ms', '--', 'true']],
-  ])('answers one that is wrong for a command (%s) with 125', async (message, args) => {
+  ])('answers an invalid one for a command (%s) with 125', async (message, args) => {
     const { code, stderr } = await run(...args)
     expect(stderr).toMatch(message)
     expect(code).toBe(125)
@@ -228,7 +228,7 @@ describe('the command line', () => {
     }
   })
 
-  it('ends quietly when nobody reads on', async () => {
+  it('ends quietly when its output is closed', async () => {
     const running = startLeasehold(['watch'], { env })
     running.child.stdout?.destroy()
     const beat = setInterval(

@@ -9,7 +9,7 @@ import { Place, type ServerProcess } from '../server-process.ts'
 const place = new Place()
 afterAll(() => place.clean())
 
-/** Writes the time down every few milliseconds, whatever signals it gets but KILL. */
+/** Prints the time every few milliseconds, despite all signals except KILL. */
 const STUBBORN = `
   const { appendFileSync } = require('node:fs')
   const write = (name) => appendFileSync(name, String(Date.now()) + '\\n')
@@ -47,7 +47,7 @@ describe('leasehold lock', () => {
     expect([stdout, code]).toEqual(['--help -- --wait\n', 0])
   })
 
-  it('answers 124 where it is not acquired in time, and says who holds', async () => {
+  it('ends with 124 if it is not acquired in time, and names the holder', async () => {
     const leasehold = await Leasehold.open(server.url, { holder: 'alice' })
     await using _held = await leasehold.lock('busy', { ttl: '60s' })
     for (const wait of ['0', '50ms']) {
@@ -103,21 +103,16 @@ describe('leasehold lock', () => {
       125,
       /^leasehold: --ttl is 4000d, .* Use --ttl \d+d or less\n$/,
     ],
-    [
-      'a limit that is none',
-      ['a', '--shared', '--limit', 'x', '--', 'true'],
-      125,
-      /--limit is "x"/,
-    ],
+    ['an invalid limit', ['a', '--shared', '--limit', 'x', '--', 'true'], 125, /--limit is "x"/],
     ['a command that a signal ends', ['a', '--', 'sh', '-c', 'kill -9 $$'], 137, /^$/],
-  ])('answers %s with a code of its own', async (_name, args, code, message) => {
+  ])('ends for %s with its own code', async (_name, args, code, message) => {
     const ran = await lock(...args)
     expect(ran.stderr).toMatch(message)
     expect(ran.code).toBe(code)
   })
 
   it('passes on the signal that stops it, and releases when the command has ended', async () => {
-    // What sleeps must not keep the pipe of the output open: it outlives the command.
+    // The sleep must not keep the output pipe open, because it outlives the command.
     const script = 'trap "echo cleaned; exit 3" TERM; echo in; sleep 60 > /dev/null 2>&1 & wait'
     const running = startLeasehold(['lock', 'passed', '--', 'sh', '-c', script], { env })
     await running.printed(/in\n/)
@@ -126,7 +121,7 @@ describe('leasehold lock', () => {
     expect((await lock('passed', '--wait', '0', '--', 'true')).code).toBe(0)
   })
 
-  it('stops waiting when it is told to stop, and leaves no claim', async () => {
+  it('stops waiting on a signal, and leaves no claim', async () => {
     const leasehold = await Leasehold.open(server.url)
     const held = await leasehold.lock('line', { ttl: '60s' })
     const running = startLeasehold(['lock', 'line', '--', 'echo', 'never'], { env })
@@ -170,12 +165,12 @@ describe('leasehold lock', () => {
     expect(code).toBe(123)
     expect(stdout).toBe('in\ncleaned\n')
     expect(stderr).toMatch(/broken by .*deploy/)
-    // Told to end with 2 s to go, and not when there was no time left.
+    // It got the signal 2 s before the end, and not at the end.
     expect(performance.now() - begun).toBeLessThan(3900)
   })
 })
 
-describe('leasehold lock, whose server hangs', () => {
+describe('leasehold lock with a frozen server', () => {
   it('kills the command before the ttl is over', async () => {
     const server = await place.server('memory:')
     const file = join(await place.folder(), 'at')
@@ -214,7 +209,7 @@ describe('leasehold lock, without a server', () => {
     expect(Number(second.stdout)).toBeGreaterThan(Number(first.stdout))
   })
 
-  it('answers 125 where no server is there', async () => {
+  it('ends with 125 if there is no server', async () => {
     const ran = await runLeasehold([
       'lock',
       'k',

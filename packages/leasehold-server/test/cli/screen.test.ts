@@ -13,7 +13,7 @@ const hasScript = existsSync('/usr/bin/script')
 const hasBash = existsSync('/bin/bash')
 
 describe('leasehold top', () => {
-  it('prints one screen for whoever has no terminal', async () => {
+  it('prints one screen without a terminal', async () => {
     const server = await place.server('memory:')
     const leasehold = await Leasehold.open(server.url, { holder: 'alice' })
     await using _lock = await leasehold.lock('jobs/1', { ttl: '60s' })
@@ -49,7 +49,7 @@ describe('leasehold top', () => {
 })
 
 describe('leasehold doctor', () => {
-  it('looks at the clock, the event loop, the disk, the way to the server and what the store promises', async () => {
+  it('checks the clock, the event loop, the disk, the connection to the server and the guarantees', async () => {
     const server = await place.server('memory:')
     const folder = await place.folder()
     const { code, stdout } = await runLeasehold([
@@ -80,7 +80,7 @@ describe('leasehold doctor', () => {
     expect(code).toBe(findings.some(({ state }) => state === 'bad') ? 1 : 0)
   })
 
-  it('says what is wrong where no server answers and the folder is not there', async () => {
+  it('explains an unreachable server and a missing folder', async () => {
     const args = [
       'doctor',
       '--folder',
@@ -98,32 +98,29 @@ describe('leasehold doctor', () => {
 })
 
 describe('leasehold completion', () => {
-  it.skipIf(!hasBash)(
-    'completes commands, their options and what comes after them, in bash',
-    async () => {
-      const { stdout } = await runLeasehold(['completion', 'bash'])
-      const complete = (...words: string[]) =>
-        execFileSync(
-          '/bin/bash',
-          [
-            '-c',
-            `${stdout}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _leasehold; echo "\${COMPREPLY[*]}"`,
-            'bash',
-            ...words,
-          ],
-          { encoding: 'utf8' },
-        )
-          .trim()
-          .split(' ')
-      expect(complete('leasehold', 're')).toEqual(['register', 'revoke', 'restore'])
-      expect(complete('leasehold', 'access-token', '')).toEqual(
-        expect.arrayContaining(['create', 'list', 'revoke']),
+  it.skipIf(!hasBash)('completes commands, their options and arguments, in bash', async () => {
+    const { stdout } = await runLeasehold(['completion', 'bash'])
+    const complete = (...words: string[]) =>
+      execFileSync(
+        '/bin/bash',
+        [
+          '-c',
+          `${stdout}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _leasehold; echo "\${COMPREPLY[*]}"`,
+          'bash',
+          ...words,
+        ],
+        { encoding: 'utf8' },
       )
-      expect(complete('leasehold', 'lock', 'key', '--w')).toEqual(['--wait'])
-      expect(complete('leasehold', 'access-token', 'create', '--ex')).toEqual(['--expires'])
-      expect(complete('leasehold', 'completion', 'f')).toEqual(['fish'])
-    },
-  )
+        .trim()
+        .split(' ')
+    expect(complete('leasehold', 're')).toEqual(['register', 'revoke', 'restore'])
+    expect(complete('leasehold', 'access-token', '')).toEqual(
+      expect.arrayContaining(['create', 'list', 'revoke']),
+    )
+    expect(complete('leasehold', 'lock', 'key', '--w')).toEqual(['--wait'])
+    expect(complete('leasehold', 'access-token', 'create', '--ex')).toEqual(['--expires'])
+    expect(complete('leasehold', 'completion', 'f')).toEqual(['fish'])
+  })
 
   it('knows every command in every shell', async () => {
     for (const shell of ['zsh', 'fish']) {

@@ -43,7 +43,7 @@ describeInBrowser('what is done at the dashboard', () => {
     await dialog.waitFor({ state: 'hidden' })
   }
 
-  it('ends a lease, after saying what that means', async () => {
+  it('ends a lease, after explaining the effect', async () => {
     const lease = await scene.lease('ada', ['jobs/1', 'jobs/2'])
     await scene.lease('bo', ['jobs/1'])
     await begin('leases')
@@ -73,7 +73,7 @@ describeInBrowser('what is done at the dashboard', () => {
     expect(scene.audit).toEqual([])
   })
 
-  it('leaves the next dialog open when the answer to one that was left comes late', async () => {
+  it('leaves the next dialog open when the answer to a closed one arrives late', async () => {
     const lease = await scene.lease('ada', ['jobs/1'])
     await begin(`leases/${lease}`)
     const gate = new Gate()
@@ -160,7 +160,7 @@ describeInBrowser('what is done at the dashboard', () => {
       .toBe(0)
   })
 
-  it('says that nothing was taken where the holder has changed meanwhile', async () => {
+  it('says that nothing was taken if the holder has changed meanwhile', async () => {
     const ada = await scene.lease('ada', ['jobs/1'])
     await scene.lease('bo', ['jobs/1'])
     await begin('keys/jobs%2F1')
@@ -176,7 +176,7 @@ describeInBrowser('what is done at the dashboard', () => {
     expect(claims.map(({ holder }) => holder)).toEqual(['bo'])
   })
 
-  it('shows a break at once to all who look, and heartbeats do not undo it', async () => {
+  it('shows a break at once to all viewers, and heartbeats do not undo it', async () => {
     const lease = await scene.lease('ada', ['jobs/1'])
     await begin(`leases/${lease}`)
     const other = await Visit.open(browser, `${scene.url}/#/leases/${lease}`)
@@ -200,7 +200,7 @@ describeInBrowser('what is done at the dashboard', () => {
     await other.end()
   })
 
-  it('says of a break that would come too late that nothing was done', async () => {
+  it('says that nothing was done if a break would come too late', async () => {
     const lease = await scene.lease('ada', ['jobs/1'])
     await begin(`leases/${lease}`)
     await page.getByRole('button', { name: 'Break it…' }).click()
@@ -216,7 +216,7 @@ describeInBrowser('what is done at the dashboard', () => {
     await page.getByRole('alert').getByText('Not done: the lease already ends sooner').waitFor()
   })
 
-  it('takes a shared key from any one of its holders, and says who goes on', async () => {
+  it('takes a shared key from any one of its holders, and names the remaining ones', async () => {
     for (const holder of ['ada', 'bo']) {
       const claims = [{ key: 'jobs/1', mode: 'shared', value: `"of ${holder}"` }]
       await scene.lease(holder, [], { claims })

@@ -22,14 +22,14 @@ function mirrorWith(...events: readonly Event[]): Mirror {
   return mirror
 }
 
-describe('what can be done', () => {
+describe('an admin action', () => {
   const mirror = mirrorWith(
     event('jobs/1', { holder: 'ada', lease: 'L' }),
     event('jobs/1', { holder: 'bo' }),
     event('jobs/2', { holder: 'ada', lease: 'L' }),
   )
 
-  it('says who loses what, and who has it then', () => {
+  it('names the losses and the next holder', () => {
     const lease = mirror.leases.get('L')!
     const said = revokeLease(mirror, lease).consequences.join('\n')
     expect(said).toContain('It loses 2 claims: jobs/1, jobs/2.')
@@ -44,7 +44,7 @@ describe('what can be done', () => {
     expect(drainInstance('s', 'i', 0).consequences[1]).toContain('No healthy instance of s is left')
   })
 
-  it('on a shared key leaves it to the others, and brings in who fits beside them', () => {
+  it('on a shared key leaves it to the others, and admits waiters that fit beside them', () => {
     const shared = { mode: 'shared', limit: 2 } as const
     const line = ['a', 'b', 'c'].map((holder) => event('s', { holder, ...shared }))
     const row = mirrorWith(...line).keys.get('s')!
@@ -67,7 +67,7 @@ describe('what can be done', () => {
     expect(said(both, line[0]!.token)).toEqual(['b keeps holding it.', 'Nobody waits.'])
   })
 
-  it('to a session and to a term is called what it is', () => {
+  it('on a session and on a term has its own name', () => {
     const value = `${JSON.stringify({ user: 'eve', ttl: 1, max: 2 })}\n{}`
     const sessions = mirrorWith(event('session/web/id/abc', { holder: 'web-1', lease: 'S', value }))
     const action = revokeLease(sessions, sessions.leases.get('S')!)

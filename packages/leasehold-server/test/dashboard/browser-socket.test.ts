@@ -39,13 +39,13 @@ const open = () => {
   return { client, socket }
 }
 
-it('tells the page of a stream that broke, and not of one that it has closed itself', async () => {
+it('reports a broken stream to the page, but not one that the page has closed', async () => {
   const told: string[] = []
   link.closed = (reason) => void told.push(reason)
   const former = open()
   former.client.close(1000, 'the client was closed')
   const next = open()
-  // The former one's goodbye is answered late, when the next is what the page lives by.
+  // The goodbye of the previous stream is answered late, when the page uses the next one.
   former.socket.onclose?.({ code: 1000, reason: 'late' })
   expect(told).toEqual([])
   next.socket.onclose?.({ code: 1006, reason: 'broken' })

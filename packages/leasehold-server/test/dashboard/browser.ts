@@ -35,7 +35,7 @@ export function launch(): Promise<Browser> {
 /** A page, and all that went wrong on it. */
 export class Visit {
   readonly page: Page
-  /** What the browser complained about, and what was asked of anybody else. */
+  /** The browser's complaints, and requests to other hosts. */
   readonly faults: string[] = []
   /** Faults that a test expects, because it breaks something. */
   readonly expected: RegExp[] = []
@@ -73,7 +73,7 @@ export class Visit {
     return visit
   }
 
-  /** Waits until what is shown is how things are. */
+  /** Waits until the page shows the current state. */
   async live(): Promise<void> {
     await this.page.locator('.line', { hasText: 'live' }).waitFor()
   }
@@ -82,7 +82,7 @@ export class Visit {
     await this.page.getByRole('navigation').getByRole('link', { name: view }).click()
   }
 
-  /** What is wrong for those who see, hear or move otherwise, by the rules of WCAG 2.2 AA. */
+  /** The accessibility faults, by the rules of WCAG 2.2 AA. */
   async complaints(): Promise<string[]> {
     // By the browser's own door: the page itself lets no script in.
     await this.page.evaluate(AXE)
@@ -98,7 +98,7 @@ export class Visit {
     })
   }
 
-  /** Ends the visit; fails where anything went wrong that was not expected. */
+  /** Ends the visit; fails if anything unexpected went wrong. */
   async end(): Promise<void> {
     await this.page.context().close()
     expect(this.faults).toEqual([])

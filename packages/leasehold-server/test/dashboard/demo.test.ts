@@ -21,7 +21,7 @@ describe('the demo', () => {
 
   const keys = async () => (await store.read({ prefix: '' })).keys.map(({ key }) => key)
 
-  it('is not started again by one who waited for its end while the server stops', async () => {
+  it('is not started again by a request that waited for its end while the server stops', async () => {
     const demo = made()
     await demo.start()
     const ending = demo.end()
@@ -32,14 +32,14 @@ describe('the demo', () => {
     expect(await keys()).toEqual([])
   })
 
-  it('is not started by one who comes when the server stops', async () => {
+  it('is not started by a request while the server stops', async () => {
     const demo = made()
     await demo.stop()
     await expect(demo.start()).rejects.toMatchObject({ code: 'closed' })
     expect(await keys()).toEqual([])
   })
 
-  it('is off where it could not be started, and can then be', async () => {
+  it('is off if it could not be started, and can be started later', async () => {
     let isFull = true
     const full = changedStore(store, {
       grant: (request) => {

@@ -33,7 +33,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     page = visit.page
   }
 
-  it('says of a broken lease with a grace that it has lapsed only where it has', async () => {
+  it('shows a broken lease with a grace as lapsed only if it has', async () => {
     const long = { ttl: 600_000, grace: 600_000 }
     const lease = await scene.lease('ada', ['jobs/1'], long)
     await scene.store.revoke({ target: { lease }, after: 500_000 })
@@ -48,7 +48,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     expect(await left('ada')).toMatch(/^[\d.]+ min$/)
   })
 
-  it('fills the bar of a lease without a ttl that was broken by what is left of its life', async () => {
+  it('fills the bar of a broken lease without a ttl by the rest of its life', async () => {
     const lease = await scene.lease('ada', ['jobs/1'], { ttl: Infinity })
     await scene.store.revoke({ target: { lease }, after: 1_800_000 })
     await begin(`leases/${lease}`)
@@ -81,7 +81,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
       .toEqual(['jobs/', 'jobs/', '1', 'x//', 'x//'])
   })
 
-  it('counts all other leases of a holder, also those that it does not list', async () => {
+  it('counts all other leases of a holder, even those that it does not list', async () => {
     const lease = await scene.lease('ada', [], { claims: undefined })
     for (let at = 0; at < 60; at++) await scene.lease('ada', [`jobs/${at}`])
     await begin(`leases/${lease}`)
@@ -99,7 +99,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     expect(await period.inputValue()).toBe('5000')
   })
 
-  it('stays where it is when a digit is pressed in a dialog', async () => {
+  it('does not scroll when a digit is pressed in a dialog', async () => {
     const lease = await scene.lease('ada', ['jobs/1'])
     await begin(`leases/${lease}`)
     await page.getByRole('button', { name: 'Break it…' }).click()
@@ -111,7 +111,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await page.getByRole('tree').waitFor()
   })
 
-  it('holds still the line under the pointer while others come above it and go', async () => {
+  it('keeps the row under the pointer in place while others appear and vanish above it', async () => {
     const keys = Array.from({ length: 80 }, (_, at) => `jobs/${100 + at}`)
     await scene.lease('ada', keys)
     await begin('keys')
@@ -130,7 +130,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
   it.each([
     ['has left the list', (page: Page) => page.getByRole('heading', { name: 'Keys 82' }).hover()],
     ['has rested for a while', async () => {}],
-  ])('shows what is new again when the pointer %s', async (_, ends) => {
+  ])('shows new rows again when the pointer %s', async (_, ends) => {
     const keys = Array.from({ length: 80 }, (_, at) => `jobs/${100 + at}`)
     await scene.lease('ada', keys)
     await begin('keys')
@@ -143,7 +143,7 @@ describeInBrowser('what the dashboard says of things that are odd', () => {
     await expect.poll(scrolled, SOON).toBe(0)
   })
 
-  it('stays where it is when the arrow goes out of a line that is in no folder', async () => {
+  it('stays in place when the arrow leaves a row that is in no folder', async () => {
     await scene.lease('ada', ['/x/1', '/x/2', 'jobs/1', 'jobs/2'])
     await begin('keys')
     await page.getByRole('tree').focus()

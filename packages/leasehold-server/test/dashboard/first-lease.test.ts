@@ -85,7 +85,7 @@ describeInBrowser('the first lease, step by step', () => {
     expect(await page.locator('.first').count()).toBe(0)
   })
 
-  it('has commands for a key that one may claim, with the variable of the command line', async () => {
+  it('has commands for a key that the viewer may claim, with the environment variable', async () => {
     const { page, token } = await signedIn('claim,read,watch:jobs/')
     await page.getByText('Nothing that you may see is held yet').waitFor()
     await page.getByText('LEASEHOLD_ACCESS_TOKEN', { exact: true }).waitFor()
@@ -102,20 +102,20 @@ describeInBrowser('the first lease, step by step', () => {
     await soon(() => done(page)).toBe(3)
   })
 
-  it('has no commands for one who may claim nothing', async () => {
+  it('has no commands for a viewer that may claim nothing', async () => {
     const { page } = await signedIn('read,watch:')
     await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
     await page.getByText(/may not claim any key that this page shows/).waitFor()
     expect(await page.locator('.command').count()).toBe(0)
   })
 
-  it('says nothing of a token where the server wants none', async () => {
+  it('does not mention a token if the server requires none', async () => {
     const page = await begin()
     await page.getByRole('heading', { name: 'Nothing is held yet' }).waitFor()
     expect(await page.locator('.first').textContent()).not.toContain('LEASEHOLD_')
   })
 
-  it('says of what a demo left behind that it runs no more', async () => {
+  it('says that the demo is over if it left something behind', async () => {
     await scene.lease('demo:ada', ['pool/demo-gpu/definition'], { ttl: Infinity })
     const page = await begin()
     const remains = page.locator('.demo-control')

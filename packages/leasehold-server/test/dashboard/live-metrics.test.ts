@@ -7,7 +7,7 @@ import type { FeedMessage, Sample } from '../../src/dashboard/feed-messages.ts'
 import { LiveMetrics, type Viewer } from '../../src/dashboard/live-metrics.ts'
 import { measuredStore } from '../../src/operations/index.ts'
 
-/** One who looks, with the samples that were told, those of the past among them. */
+/** A viewer, with all samples that it received, including past ones. */
 class TestViewer implements Viewer {
   readonly follows = new Set<string>()
   samples: Sample[] = []
@@ -39,7 +39,7 @@ describe('how late leases expire, second by second', () => {
 
   afterEach(() => liveMetrics.close())
 
-  it('is a gap where nobody looked, and no old value greets who comes next', async () => {
+  it('has a gap while nobody watched, and gives no old value to the next viewer', async () => {
     begin()
     const first = new TestViewer()
     liveMetrics.enter(first)
@@ -57,7 +57,7 @@ describe('how late leases expire, second by second', () => {
     expect(next.lags.at(-1)).toBeDefined()
   })
 
-  it('begins anew after the server has stopped to sample', async () => {
+  it('starts again after the server has stopped sampling', async () => {
     begin()
     const first = new TestViewer()
     liveMetrics.enter(first)
@@ -101,7 +101,7 @@ describe('how late leases expire, second by second', () => {
   })
 })
 
-/** A store as an object whose parts can be replaced one by one. */
+/** A store as an object whose methods can be replaced one by one. */
 function bound(store: LeaseStore): LeaseStore {
   const { guarantees } = store
   const names = ['grant', 'renew', 'revoke', 'claim', 'release', 'update', 'read', 'watch', 'close']

@@ -9,10 +9,10 @@ import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
 import { TestClients } from './test-clients.ts'
 
-/** What Chromium says of a stream that breaks, and of one that cannot be opened. */
+/** Chromium's messages for a broken stream, and for one that cannot be opened. */
 const BROKEN = /WebSocket connection to .* failed|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE/
 const LEASES = 100_000
-/** A screen shows sixty a second: what the page does for one must take less. */
+/** A screen shows sixty frames a second: the work for one must take less. */
 const FRAME_MS = 1000 / 60
 
 describeInBrowser('the dashboard, live', () => {
@@ -49,7 +49,7 @@ describeInBrowser('the dashboard, live', () => {
     await page.getByRole('button', { name: 'Sign in' }).click()
   }
 
-  it('says that a killed server is away, and is live again when it is back', async () => {
+  it('shows that a killed server is away, and is live again when it is back', async () => {
     const place = new Place()
     ends.push(() => place.clean())
     const server = await place.server()
@@ -77,7 +77,7 @@ describeInBrowser('the dashboard, live', () => {
     expect(await page.getByRole('alert').count()).toBe(0)
   })
 
-  it('stands still while the server is away, and lets nothing be done', async () => {
+  it('stops while the server is away, and allows no actions', async () => {
     const place = new Place()
     ends.push(() => place.clean())
     const server = await place.server()
@@ -110,7 +110,7 @@ describeInBrowser('the dashboard, live', () => {
     expect(await page.getByRole('button', { name: 'End it now…' }).isDisabled()).toBe(false)
   })
 
-  it('says of an act without an answer that nobody knows whether it was done', async () => {
+  it('says that the outcome of an action without an answer is unknown', async () => {
     const one = await scene()
     const lease = await one.lease('ada', ['jobs/1'])
     const page = await begin(`${one.url}/#/leases/${lease}`)
@@ -125,7 +125,7 @@ describeInBrowser('the dashboard, live', () => {
     expect(await page.getByText(/Not done|Failed to fetch/).count()).toBe(0)
   })
 
-  it('shows nothing of what another was shown, and nothing red after a sign-out', async () => {
+  it('shows nothing of another user, and no error after a sign-out', async () => {
     const one = await scene()
     await one.lease('me', ['mail/1'])
     const all = await one.token('ann', 'all:')
@@ -146,7 +146,7 @@ describeInBrowser('the dashboard, live', () => {
     expect(await page.getByText('mail/1').count()).toBe(0)
   })
 
-  it('forgets what a server has forgotten that was started with an empty store', async () => {
+  it('forgets what a server with a new, empty store has forgotten', async () => {
     const first = await Scene.open()
     await first.lease('me', ['old'])
     const page = await begin(first.url)
@@ -164,7 +164,7 @@ describeInBrowser('the dashboard, live', () => {
     await expect.poll(() => page.getByRole('treeitem', { name: /old/ }).count()).toBe(0)
   })
 
-  it('asks for a token where the server wants one, keeps none, and is gone with it', async () => {
+  it('asks for a token if the server requires one, stores none, and signs out with it', async () => {
     const one = await scene()
     await one.lease('me', ['jobs/1'])
     const token = await one.token('ann', 'all:')
@@ -193,7 +193,7 @@ describeInBrowser('the dashboard, live', () => {
     await page.getByText('its access token was revoked').waitFor()
   })
 
-  it('shows those who may see a part that part, and only buttons that they may use', async () => {
+  it('shows a viewer with partial rights that part, and only buttons that it may use', async () => {
     const one = await scene()
     await one.lease('me', ['jobs/1'])
     await one.lease('me', ['mail/1'])
@@ -223,7 +223,7 @@ describeInBrowser('the dashboard, live', () => {
     await page.getByRole('img', { name: /^Renewals/ }).waitFor()
   })
 
-  it('shows what anybody writes as text, and never as part of the page', async () => {
+  it('shows user input as text, and never as part of the page', async () => {
     const one = await scene()
     const evil = '<img src=x onerror="document.title=1">'
     await using world = await TestClients.open(one, evil)
@@ -265,7 +265,7 @@ describeInBrowser('the dashboard, live', () => {
         if (at % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 20))
       }
     }
-    // The time of the processor, which is the page's own whatever else this machine does.
+    // The processor time of the page, independent of other load on this machine.
     const chromium = await page.context().newCDPSession(page)
     await chromium.send('Performance.enable', { timeDomain: 'threadTicks' })
     const worked = async () => {
@@ -318,7 +318,7 @@ describeInBrowser('the dashboard, live', () => {
     expect(await visit!.complaints()).toEqual([])
   })
 
-  it('shows the heartbeats of a client as they come', async () => {
+  it('shows the heartbeats of a client live', async () => {
     const one = await scene()
     const store = await remoteStore(one.url)
     const client = await Leasehold.open(store, { holder: 'steady' })

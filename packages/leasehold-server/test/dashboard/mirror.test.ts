@@ -8,7 +8,7 @@ import { Mirror } from '../../dashboard/model/mirror.ts'
 import { SortedNames } from '../../dashboard/model/sorted-names.ts'
 import { VisibleRows } from '../../dashboard/model/visible-rows.ts'
 
-/** Numbers that look like chance, and are the same each time. */
+/** Numbers that look random, and are the same each time. */
 function chances(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -17,7 +17,7 @@ function chances(seed: number): (below: number) => number {
   }
 }
 
-/** A mirror as a page has it: everything was read, and every change from then on is told. */
+/** A mirror as in a page: it has read everything, and gets every later change. */
 async function mirrorOf(store: LeaseStore) {
   const mirror = new Mirror()
   const before: Event[] = []
@@ -35,7 +35,7 @@ async function mirrorOf(store: LeaseStore) {
 }
 
 describe('names in their order', () => {
-  it('are what sorting them anew would give, whatever comes and goes between two looks', () => {
+  it('are in sorted order after any changes', () => {
     const names = new SortedNames()
     const there = new Set<string>()
     const chance = chances(7)
@@ -55,7 +55,7 @@ describe('names in their order', () => {
 })
 
 describe('the tree of keys', () => {
-  it('counts keys and waiters on every level, and forgets what is empty', () => {
+  it('counts keys and waiters on every level, and forgets empty ones', () => {
     const tree = new KeyTree()
     for (const key of ['a/b/1', 'a/b/2', 'a/c', 'a', '/odd']) tree.add(key)
     tree.wait('a/b/2', 3)
@@ -70,8 +70,8 @@ describe('the tree of keys', () => {
   })
 })
 
-describe('the tree of keys, with chains of folders as one line each', () => {
-  it('shows a line by its number as if all lines were laid out', () => {
+describe('the tree of keys, with chains of folders as one row each', () => {
+  it('shows a row by its number as if all rows were laid out', () => {
     const tree = new KeyTree()
     const chance = chances(5)
     const part = () => 'abc'[chance(3)]!
@@ -116,7 +116,7 @@ describe('the tree of keys, with chains of folders as one line each', () => {
     }
   })
 
-  it('stays open where a key comes between two folders of a chain', () => {
+  it('stays open if a key appears between two folders of a chain', () => {
     const tree = new KeyTree()
     tree.add('a/b/c/1')
     const lines = new VisibleRows(tree)
@@ -130,7 +130,7 @@ describe('the tree of keys, with chains of folders as one line each', () => {
 })
 
 describe('the mirror of a store', () => {
-  it.each([1, 2, 3, 4])('shows what the store shows after any changes (seed %i)', async (seed) => {
+  it.each([1, 2, 3, 4])('equals the store after any changes (seed %i)', async (seed) => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const chance = chances(seed)
@@ -182,7 +182,7 @@ describe('the mirror of a store', () => {
       }
   })
 
-  it('is told what came before it was read, and only once what comes after', async () => {
+  it('gets changes from before its read, and later ones only once', async () => {
     const store = memoryStore({ clock: new TestClock() })
     await store.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'old' }] })
     const { mirror, before } = await mirrorOf(store)
@@ -209,7 +209,7 @@ describe('the mirror of a store', () => {
     expect(mirror.keys.size).toBe(0)
   })
 
-  it('has a line whole that is longer than a page shows', async () => {
+  it('has a complete queue that is longer than a page shows', async () => {
     const store = memoryStore({ clock: new TestClock() })
     for (let at = 0; at < 40; at++) {
       await store.grant({ holder: `w${at}`, ttl: 10_000, claims: [{ key: 'busy' }] })

@@ -30,7 +30,7 @@ function mirrorWith(...events: readonly Event[]): Mirror {
 const instance = (id: string, more: object = {}) =>
   event(`services/embedder/${id}`, { value: JSON.stringify({ zone: 'a', ...more }) })
 
-describe('what needs attention', () => {
+describe('the attention list', () => {
   const nothing = {
     recent: new RecentEvents(),
     lapsed: [],
@@ -39,7 +39,7 @@ describe('what needs attention', () => {
     now: 0,
   }
 
-  it('is nothing where all is well', () => {
+  it('is empty if all is well', () => {
     expect(concernsOf({ ...nothing, mirror: mirrorWith(event('a'), instance('i')) })).toEqual([])
   })
 
@@ -68,7 +68,7 @@ describe('what needs attention', () => {
     ])
   })
 
-  it('is no instance that somebody has drained, unless no other is left', () => {
+  it('has no instance that was drained, unless no other is left', () => {
     const [one, two] = [instance('one', {}), instance('two', {})]
     const drain = (of: number, id: string) => {
       const value = { status: 'critical', note: 'drained by ann: upgrade', of, drained: 'ann' }
@@ -86,7 +86,7 @@ describe('what needs attention', () => {
     ])
   })
 
-  it('is a queue that is long, or one in which somebody waits for long; an election is neither', () => {
+  it('has a long queue, or one with a long wait; an election is neither', () => {
     const line = (key: string, length: number) =>
       Array.from({ length }, () => event(key, { at: 1000 }))
     const mirror = mirrorWith(
@@ -99,7 +99,7 @@ describe('what needs attention', () => {
     expect(at(62_000)).toEqual(['queue/long', 'queue/slow'])
   })
 
-  it('is a holder that dies and comes back, again and again; all that it had counts once', () => {
+  it('has a holder that repeatedly dies and returns; all its leases count once', () => {
     const recent = new RecentEvents()
     const live = (...tokens: number[]) => {
       for (const token of tokens) recent.add(event('k', { holder: 'cy', token }))
@@ -113,7 +113,7 @@ describe('what needs attention', () => {
     live(1, 2, 3)
     die(1000, 1, 2)
     live(4, 5)
-    // What ran out late was of the life before.
+    // A late expiry belongs to its previous life.
     die(2000, 3)
     expect(recent.flapping(2000)).toEqual([])
     die(10_000, 4, 5)
@@ -125,7 +125,7 @@ describe('what needs attention', () => {
   })
 })
 
-describe('what happened lately', () => {
+describe('the recent events', () => {
   it('is the latest first, of the wanted kinds and with the wanted words', () => {
     const recent = new RecentEvents()
     recent.add(event('jobs/1', { holder: 'Ada' }))
@@ -151,7 +151,7 @@ describe('what happened lately', () => {
 })
 
 describe('services', () => {
-  it('show the worse of what an instance says and what its checks say, and who has drained it', () => {
+  it("show the worse of an instance's own state and its checks, and who has drained it", () => {
     const one = instance('i', { report: { status: 'warning', note: 'slow', count: 1 } })
     const check = (status: string, more: object = {}) =>
       event('health/embedder/i', {
@@ -180,15 +180,15 @@ describe('services', () => {
     ])
   })
 
-  it('are unknown for as long as nothing tells how they were', () => {
+  it('are unknown until something reports their state', () => {
     const known = (...more: Parameters<typeof statusTimeline>) => {
       const pieces = statusTimeline(...more)
       return pieces.map(({ from, to, status }) => [from, to, status])
     }
     const one = { since: 0, status: 'critical', note: 'x' } as const
-    // Nothing was heard: what it is now it is since it was seen so, or since it was drained.
+    // Nothing was received: the state counts since it was first seen, or since the drain.
     expect(known([], one, 90, 100)).toEqual([[90, 100, 'critical']])
-    // An event of a check tells nothing of a registration that was not heard of.
+    // An event of a check says nothing about an unknown registration.
     const gone = { at: 40, status: 'gone', note: undefined } as const
     expect(known([gone], one, 90, 100)).toEqual([[90, 100, 'critical']])
     const well = { at: 50, status: 'passing', note: undefined } as const
@@ -205,7 +205,7 @@ describe('services', () => {
     ])
   })
 
-  it('are not upset by what anybody may write there', () => {
+  it('are not broken by any user input', () => {
     const mirror = mirrorWith(event('services/x/y', { value: 'nonsense' }), event('services/x'))
     expect(servicesOf(mirror)).toEqual([])
   })
@@ -215,7 +215,7 @@ describe('elections', () => {
   const candidate = (name: string, leads: boolean) =>
     event('election/boss/line', { value: JSON.stringify({ candidate: name, leads }) })
 
-  it('have a leader only when the first in line has taken the term', () => {
+  it('have a leader only when the first in the queue has taken the term', () => {
     const shown = (...events: Event[]) => electionsOf(mirrorWith(...events))[0]!
     expect(shown(candidate('a', false), candidate('b', false))).toMatchObject({
       leader: undefined,
@@ -227,7 +227,7 @@ describe('elections', () => {
     })
   })
 
-  it('have terms in the order of their time, up to the one that lasts', () => {
+  it('have terms in the order of their time, up to the current one', () => {
     const end = { reason: 'released' } as const
     const tenure = (token: number, heldSince: number, endedAt: number) => ({
       ...{ token, heldSince, endedAt, end, holder: `h${token}`, lease: 'l' },
@@ -245,7 +245,7 @@ describe('elections', () => {
 })
 
 describe('pools', () => {
-  it('show who has what, who waits and for how long, and what was learnt', () => {
+  it('show holders, waiters with their times, and learnt values', () => {
     const definition = JSON.stringify({
       resources: [
         { name: 'gpu-0', shares: 1, attributes: { memory: 40 } },
@@ -275,12 +275,12 @@ describe('pools', () => {
     expect(pool.kinds[0]!.bars.map(({ count }) => count)).toEqual([9, 0, 1])
   })
 
-  it('leave out a pool whose definition cannot be read', () => {
+  it('leave out a pool with an unreadable definition', () => {
     const mirror = mirrorWith(event('pool/x/definition', { value: '{' }))
     expect(poolOf(mirror, 'x', 0, () => undefined)).toBeUndefined()
   })
 
-  it('say why a learnt ttl is what it is, or what is wrong with what was kept', () => {
+  it('explain a learnt ttl, or the fault of the stored values', () => {
     const mirror = mirrorWith(event('adaptive/train', { value: 'adaptive-ttl/1 0\ntrain' }))
     const [learnt] = learntOf(mirror, { min: 10, max: 1e9, step: 1 })
     expect(learnt).toMatchObject({ kind: 'train', choice: { learnt: false } })
@@ -289,7 +289,7 @@ describe('pools', () => {
 })
 
 describe('sessions', () => {
-  it('are shown by table, with whose they are and how long they may last', () => {
+  it('are shown by table, with their users and maximum lives', () => {
     const value = `${JSON.stringify({ user: 'ada', ttl: 60_000, max: 600_000 })}\n{"cart":[]}`
     const mirror = mirrorWith(
       event('session/main/id/abc', { value, at: 5 }),
@@ -326,7 +326,7 @@ describe('figures', () => {
     expect(rhythmOf([0, 500, 2000])).toMatchObject({ every: 1000, jitter: 500, longest: 1500 })
   })
 
-  it('of commits are what was added to a histogram, in milliseconds', () => {
+  it('of commits are the additions to a histogram, in milliseconds', () => {
     expect(quantilesOf([0.001, 0.002], [1, 1, 0], [1, 1, 0])).toBeUndefined()
     expect(quantilesOf([0.001, 0.002], [0, 0, 0], [10, 0, 0])!.median).toBeCloseTo(0.5)
     expect(quantilesOf([0.001, 0.002], [5, 0, 0], [5, 10, 0])!.high).toBeCloseTo(1.99)
@@ -334,7 +334,7 @@ describe('figures', () => {
 })
 
 describe('the address of a view', () => {
-  it('is read as it is written', () => {
+  it('is parsed as it is printed', () => {
     expect(routeIn('')).toMatchObject({ view: 'overview', at: undefined })
     expect(routeIn('#/keys/jobs%2F1%20a')).toMatchObject({ view: 'keys', at: 'jobs/1 a' })
     expect(routeIn('#/leases?holder=ada').query.get('holder')).toBe('ada')

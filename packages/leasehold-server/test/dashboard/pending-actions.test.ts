@@ -6,7 +6,7 @@ import { changedStore, Gate } from '../changed-store.ts'
 import { describeInBrowser, launch, Visit } from './browser.ts'
 import { Scene } from './scene.ts'
 
-/** What Chromium says of a request that a test has broken. */
+/** Chromium's message for a request that a test has broken. */
 const BROKEN = /ERR_FAILED|Failed to load/
 
 describeInBrowser('the dashboard while something is under way', () => {
@@ -46,7 +46,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     return changedStore(store, { read: read as never })
   }
 
-  it('says that nobody was signed out where the server did not answer', async () => {
+  it('says that the sign-out failed if the server did not answer', async () => {
     scene = await Scene.open()
     const token = await scene.token('ann', 'all:')
     await begin('')
@@ -65,7 +65,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await page.getByLabel('Access token').waitFor()
   })
 
-  it('says what became of an act that was left while it was under way, also where it failed', async () => {
+  it('shows the outcome of an action whose dialog was closed meanwhile, even if it failed', async () => {
     scene = await Scene.open()
     const lease = await scene.lease('ada', ['jobs/1'])
     await begin(`leases/${lease}`)
@@ -87,7 +87,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await page.getByText(said).waitFor({ timeout: 20_000 })
   })
 
-  it('goes to the sign-in at once where somebody signs out while it still reads', async () => {
+  it('goes to the sign-in at once after a sign-out during the first read', async () => {
     const gate = new Gate()
     scene = await Scene.open(slowStore(gate))
     const token = await scene.token('ann', 'all:')
@@ -103,7 +103,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await visit.live()
   })
 
-  it('says of nothing that it is not there before it has looked', async () => {
+  it('shows "loading", not "not found", before the first read', async () => {
     const gate = new Gate()
     scene = await Scene.open(slowStore(gate))
     const lease = await scene.lease('ada', ['jobs/1'])
@@ -130,7 +130,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await page.getByText('No instance is registered').waitFor()
   })
 
-  it('shows nobody how much another has seen', async () => {
+  it('hides from each user how much another has seen', async () => {
     scene = await Scene.open()
     await scene.lease('me', ['mail/1', 'mail/2', 'mail/3'])
     const all = await scene.token('ann', 'read,watch:')
@@ -172,7 +172,7 @@ describeInBrowser('the dashboard while something is under way', () => {
     await expect.poll(() => keys.allInnerTexts(), { timeout: 20_000 }).toEqual(order)
   })
 
-  it('knows the time on the server also for those who are not told its figures', async () => {
+  it("knows the server's time even for viewers that may not see its figures", async () => {
     scene = await Scene.open()
     const lease = await scene.lease('ada', ['jobs/1'], { ttl: 600_000 })
     const token = await scene.token('ann', 'read,watch:jobs/')

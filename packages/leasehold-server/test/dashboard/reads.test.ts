@@ -55,7 +55,7 @@ describeInBrowser('the dashboard, read closely', () => {
       await page.getByRole('heading', { name: /^Pools/ }).waitFor()
     })
 
-    it('filters events also while they are held still', async () => {
+    it('filters events even while they are paused', async () => {
       const page = await begin()
       await scene.lease('pia', ['paused/1'])
       await scene.lease('quin', ['paused/2'])
@@ -83,7 +83,7 @@ describeInBrowser('the dashboard, read closely', () => {
       expect(await plot.locator('.plot-dot').first().getAttribute('d')).toMatch(/^M.*h0$/)
     })
 
-    it('follows the event that was gone to, whatever happens meanwhile', async () => {
+    it('follows the selected event, whatever happens meanwhile', async () => {
       const page = await begin()
       await scene.lease('rae', ['kept/here'])
       const events = page.getByRole('listbox', { name: 'Events, the latest first' })
@@ -121,7 +121,7 @@ describeInBrowser('the dashboard, read closely', () => {
       await soon(() => folder.getAttribute('aria-expanded')).toBe('false')
     })
 
-    it('shows what is deep in the tree in one line, with its name', async () => {
+    it('shows an entry deep in the tree in one row, with its name', async () => {
       const deep = `a/very/deep/${Array.from({ length: 20 }, (_, at) => `level-${at}`).join('/')}`
       await scene.lease('ada', [`${deep}/tail-1`])
       const page = await begin('#/keys')
@@ -139,7 +139,7 @@ describeInBrowser('the dashboard, read closely', () => {
       await page.getByRole('heading', { name: `${deep}/tail-2` }).waitFor()
     })
 
-    it('tells tokens and leases apart by their ends', async () => {
+    it('distinguishes tokens and leases by their last characters', async () => {
       const page = await begin('#/keys/jobs%2Fnightly')
       const token = page.getByRole('treeitem', { name: /nightly/ }).locator('.token')
       const { claims } = await scene.store.read({ key: 'jobs/nightly' })
@@ -149,7 +149,7 @@ describeInBrowser('the dashboard, read closely', () => {
       expect(await page.locator('.lease-line .lease-id').first().evaluate(endIsSeen)).toBe(true)
     })
 
-    it('shows only keys on which somebody waits, from the number of those who do', async () => {
+    it('shows only keys with waiters, from a link on their number', async () => {
       const page = await begin()
       await page.locator('.tiles').getByRole('link', { name: 'Waiting' }).click()
       const found = page.getByRole('listbox', { name: 'Found keys' })
@@ -170,12 +170,12 @@ describeInBrowser('the dashboard, read closely', () => {
       for (const name of ['Leases', 'Keys', 'Holders', 'Waiting', 'Clients', 'Memory']) {
         const plot = page.locator('.tile', { hasText: name }).getByRole('img')
         await plot.waitFor()
-        // More than one second is there at once: they were counted in another view too.
+        // More than one second is shown at once, because another view counted too.
         expect(await plot.locator('path').first().getAttribute('d')).toContain('L')
       }
     })
 
-    it('shows on a telephone why an event was, and whose session is which', async () => {
+    it('shows on a phone the reason of an event, and the user of a session', async () => {
       const lease = await scene.lease('tom', ['ended/here'])
       await scene.store.revoke({ target: { lease }, by: 'ops', why: 'stuck for long' })
       const page = await begin('', NARROW)
@@ -189,7 +189,7 @@ describeInBrowser('the dashboard, read closely', () => {
       await page.locator('.detail').getByText('session/web/id/').first().waitFor()
     })
 
-    it('leads from a pool and an election to who holds and who waits', async () => {
+    it('links from a pool and an election to holders and waiters', async () => {
       const page = await begin('#/pools')
       const tile = page.locator('.resource', { hasText: 'research: train' })
       await tile.getByRole('link', { name: 'ada' }).click()
@@ -217,12 +217,12 @@ describeInBrowser('the dashboard, read closely', () => {
   })
 })
 
-/** Waits for longer than a second: whatever is sampled comes once in one. */
+/** Waits for longer than a second, the interval of samples. */
 function soon<Value>(look: () => Promise<Value>) {
   return expect.poll(look, { timeout: 10_000 })
 }
 
-/** Runs in the page: whether the last letter of what does not fit is there to be seen. */
+/** Runs in the page: whether the last letter of a long entry is visible. */
 function endIsSeen(element: Element): boolean {
   const range = document.createRange()
   const text = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).nextNode()!
@@ -237,14 +237,14 @@ describe('the axis of a plot', () => {
   const scale = (...values: (number | undefined)[]) =>
     scaleOf([{ name: '', tone: 'main', values }], 1)
 
-  it('ends at the highest value, be there few or many of them', () => {
+  it('ends at the highest value, for few or many values', () => {
     expect(scale()).toEqual({ top: 1, peak: 1 })
     expect(scale(undefined, 5, undefined)).toEqual({ top: 5, peak: 5 })
     expect(scale(0, 50, 0, 0, 50, 0)).toEqual({ top: 50, peak: 50 })
     expect(scale(...Array.from({ length: 100 }, (_, at) => at))).toEqual({ top: 99, peak: 99 })
   })
 
-  it('leaves out a spike that would make a flat line of the others', () => {
+  it('leaves out a spike that would flatten the other values', () => {
     const { top, peak } = scale(...Array(100).fill(2), 300, ...Array(50).fill(2.5))
     expect(peak).toBe(300)
     expect(top).toBeLessThan(5)

@@ -5,7 +5,7 @@ import { type AuditEntry, parseRight } from '../../src/access/index.ts'
 import type { FeedMessage } from '../../src/dashboard/feed-messages.ts'
 import { createServer, type LeaseServer } from '../../src/index.ts'
 
-/** A server of a test's own, with what it has written down. */
+/** A server for one test, with its log. */
 export class Scene {
   readonly store: LeaseStore
   readonly server: LeaseServer
@@ -63,7 +63,7 @@ export class Scene {
   }
 }
 
-/** One who looks at the feed, without a page. */
+/** A viewer of the feed, without a page. */
 export class FeedReader {
   readonly messages: FeedMessage[] = []
   readonly socket: WebSocket

@@ -33,7 +33,7 @@ describe('the page', () => {
     expect(sum).toBeLessThan(MOST)
   })
 
-  it('may run nothing but its own script, and cannot be framed', async () => {
+  it('may run only its own script, and cannot be framed', async () => {
     const response = await scene.ask('GET /')
     expect(response.status).toBe(200)
     const policy = response.headers.get('content-security-policy')!
@@ -54,7 +54,7 @@ describe('the page', () => {
     expect(text).not.toMatch(/<script(?![^>]* src=)|<style| style=| on\w+=|https?:/)
   })
 
-  it('is asked for each time, and what it consists of is kept by the browser', async () => {
+  it('is requested each time, and the browser caches its parts', async () => {
     const page = await scene.ask('GET /')
     expect(page.headers.get('cache-control')).toBe('no-cache')
     const text = await page.text()
@@ -68,7 +68,7 @@ describe('the page', () => {
     }
   })
 
-  it('comes compressed to those who take that, and plain to others', async () => {
+  it('is compressed for browsers that accept that, and plain for others', async () => {
     for (const encoding of ['br', 'gzip', 'identity']) {
       const response = await scene.ask('GET /', undefined, { 'accept-encoding': encoding })
       const expected = encoding === 'identity' ? null : encoding
@@ -97,7 +97,7 @@ describe('signing in', () => {
     expect(secure.headers.get('set-cookie')).toMatch(/^__Host-.*; Secure$/)
   })
 
-  it('is refused with a token that is not known, and a session that was changed is none', async () => {
+  it('is refused with an unknown token, and a changed session is invalid', async () => {
     const token = await scene.token('ann', 'all:')
     await scene.token('bob', 'read:')
     const wrong = { authorization: `Bearer ${token.slice(0, -1)}x` }
@@ -143,7 +143,7 @@ describe('signing in', () => {
 })
 
 describe('the feed', () => {
-  it('tells how the server does every second, and the heartbeats of what is looked at', async () => {
+  it("reports the server's figures every second, and the heartbeats of visible leases", async () => {
     const [seen, other] = [await scene.lease('ada', ['a']), await scene.lease('bo', ['b'])]
     const reader = feed()
     expect((await reader.told('history')).samples).toEqual([])
@@ -161,19 +161,19 @@ describe('the feed', () => {
     expect(late.sample.expiryLag).toBeLessThan(5000)
   })
 
-  it('tells of leases that have lapsed and not yet ended', async () => {
+  it('reports leases that have lapsed and not yet ended', async () => {
     await scene.store.grant({ holder: 'cy', ttl: 20, grace: 30_000, claims: [{ key: 'k' }] })
     const { state } = await feed().told('sample', (it) => it.state.lapsed.length > 0)
     expect(state.lapsed).toMatchObject([{ holder: 'cy' }])
   })
 
-  it('tells the past to one who comes later', async () => {
+  it('sends the past to a later viewer', async () => {
     const first = feed()
     await first.told('sample')
     expect((await feed().told('history')).samples.length).toBeGreaterThan(0)
   })
 
-  it('is for those who may read all keys, and for no other page', async () => {
+  it('is for viewers that may read all keys, and for no other page', async () => {
     expect(await feed({ origin: 'https://evil.example' }).ended()).toBe(403)
     const some = await scene.token('ann', 'read,watch:jobs/')
     expect(await feed({ authorization: `Bearer ${some}` }).ended()).toBe(403)
@@ -187,7 +187,7 @@ describe('the feed', () => {
     '{"leases":5}',
     '{"leases":[5]}',
     JSON.stringify({ leases: Array(501).fill('1') }),
-  ])('closes on what it cannot read: %.20s', async (text) => {
+  ])('closes on invalid input: %.20s', async (text) => {
     const reader = feed()
     await reader.told('history')
     const ended = reader.ended()
@@ -200,7 +200,7 @@ describe('actions', () => {
   const perform = (body: object, headers?: Record<string, string>) =>
     scene.ask('POST /dashboard/actions', body, headers)
 
-  it('end a lease, with a reason that is told and written down, where nobody is known', async () => {
+  it('end a lease, with a reason that is reported and recorded, on a server without tokens', async () => {
     const lease = await scene.lease('ada', ['a'])
     expect((await perform({ action: 'revoke', lease, why: ' ' })).status).toBe(400)
     expect((await perform({ action: 'revoke', lease, why: 'stuck' })).status).toBe(200)
@@ -240,7 +240,7 @@ describe('actions', () => {
     ])
   })
 
-  it('drain an instance whatever the reason says, also where it is cut within a character', async () => {
+  it('drain an instance with any reason, even one that is cut within a character', async () => {
     await using world = await TestClients.open(scene, 'ada')
     const { registry } = world.leasehold
     await registry.register('embedder', { id: 'i-1' })
@@ -252,7 +252,7 @@ describe('actions', () => {
     }
   })
 
-  it('drain an instance: what it says of itself does not bring it back, but returning it does', async () => {
+  it('drain an instance: its own state does not bring it back, but returning it does', async () => {
     await using world = await TestClients.open(scene, 'agent')
     const { registry } = world.leasehold
     const instance = await registry.register('embedder', { id: 'i-1' })
@@ -272,7 +272,7 @@ describe('actions', () => {
     expect((await perform(drain)).status).toBe(404)
   })
 
-  it('are for those with the right, and go by their name', async () => {
+  it("need the right, and are recorded with the principal's name", async () => {
     const lease = await scene.lease('ada', ['jobs/1'])
     const other = await scene.lease('ada', ['mail/1'])
     const { cookie } = await scene.signIn(await scene.token('ops', 'read,watch:', 'admin:jobs/'))
@@ -298,7 +298,7 @@ describe('actions', () => {
     { action: 'break', lease: '1.1', why: 'x' },
     { action: 'explode', lease: '1.1', why: 'x' },
     { action: 'revoke', lease: '1.1' },
-  ])('are refused where they make no sense: %j', async (body) => {
+  ])('are refused if they are invalid: %j', async (body) => {
     expect((await perform(body)).status).toBe(400)
   })
 })
@@ -328,7 +328,7 @@ describe('the demo', () => {
     expect(leases.map(({ id }) => id)).toEqual([mine])
   })
 
-  it('clears away what a server did not get to end', async () => {
+  it('removes what a server could not end', async () => {
     await scene.lease('demo:ada', ['pool/demo-gpu/definition'], { ttl: Infinity })
     await scene.lease('somebody', ['pool/demo-gpu/r/1'])
     await setDemo('DELETE')
@@ -343,7 +343,7 @@ describe('the demo', () => {
     expect(keys).toEqual([])
   })
 
-  it('is for those who may do everything', async () => {
+  it('is for principals that may do everything', async () => {
     const { cookie } = await scene.signIn(await scene.token('wall', 'read,watch,claim:'))
     expect((await setDemo('PUT', { cookie })).status).toBe(403)
     expect((await setDemo('PUT', { origin: 'https://evil.example' })).status).toBe(403)

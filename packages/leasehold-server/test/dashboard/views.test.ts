@@ -41,7 +41,7 @@ describeInBrowser('the dashboard in a browser', () => {
       return visit.page
     }
 
-    it('shows figures, plots, what needs attention and what happens', async () => {
+    it('shows figures, charts, the attention list and events', async () => {
       const page = await begin()
       const tile = (name: string) => page.locator('.tile', { hasText: name }).locator('b')
       const { keys } = await scene.store.read({ prefix: '', limit: 1000 })
@@ -122,10 +122,10 @@ describeInBrowser('the dashboard in a browser', () => {
       const node = leases.find(
         ({ labels }) => labels['node'] === 'machine-1' && labels['service'] === undefined,
       )!
-      // Heartbeats come by the server that is asked, as from any client of it.
+      // Heartbeats arrive through the server that is viewed, as from any client.
       for (let beat = 0; beat < 4; beat++) {
         await scene.ask(`PUT /v1/leases/${node.id}`)
-        // At least: where the test takes long its holder sends some of its own.
+        // At least: if the test takes long, its holder sends some too.
         const name = new RegExp(`^([${beat + 1}-9]|\\d\\d) heartbeats? seen`)
         const seen = detail.getByRole('img', { name })
         await seen.waitFor()
@@ -145,7 +145,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await ill.getByRole('img', { name: /2 changes, now critical/ }).waitFor()
     })
 
-    it('shows who leads, its term, and those who wait', async () => {
+    it('shows the leader, its term, and the waiters', async () => {
       const page = await begin()
       await visit.to('Elections')
       const panel = page.locator('.panel', { hasText: 'scheduler' })
@@ -154,7 +154,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await panel.getByText(':9000').first().waitFor()
     })
 
-    it('shows a pool by tenant, its queue with the expected wait, and what was learnt', async () => {
+    it('shows a pool by tenant, its queue with the expected wait, and learnt values', async () => {
       const page = await begin()
       await visit.to('Pools')
       await page.getByText('0 of 2 free').waitFor()
@@ -164,7 +164,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await page.getByRole('img', { name: /Hold times of train/ }).waitFor()
     })
 
-    it('shows sessions with whose they are', async () => {
+    it('shows sessions with their users', async () => {
       const page = await begin()
       await visit.to('Sessions')
       const row = page.getByRole('listitem').filter({ hasText: 'eve@example' })
@@ -189,7 +189,7 @@ describeInBrowser('the dashboard in a browser', () => {
       }
     })
 
-    it('remembers whether it is light or dark', async () => {
+    it('remembers the light or dark theme', async () => {
       const page = await begin({ colorScheme: 'light' })
       const ground = () =>
         page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
@@ -229,7 +229,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await page.getByText('No key is claimed').waitFor()
     })
 
-    it('says in each view what would be there', async () => {
+    it('explains each empty view', async () => {
       visit = await Visit.open(browser, scene.url)
       await visit.live()
       for (const [view, words] of [

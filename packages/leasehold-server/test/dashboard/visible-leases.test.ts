@@ -18,7 +18,7 @@ function leaseOf(id: string, more: Partial<Lease> = {}): Lease {
   return { id, holder: 'ada', ttl: 20_000, grace: 0, labels: {}, ...times, ...counts, ...more }
 }
 
-/** A store that has these leases, and says what it was asked. */
+/** A store with these leases, which records its reads. */
 class FakeStore {
   readonly asked: string[] = []
   refusal: Error | undefined
@@ -41,7 +41,7 @@ class FakeStore {
   }
 }
 
-describe('what is known of the leases on the screen', () => {
+describe('the state of visible leases', () => {
   let mirror: Mirror
   let store: FakeStore
   let visibleLeases: VisibleLeases
@@ -65,7 +65,7 @@ describe('what is known of the leases on the screen', () => {
     await settle()
   }
 
-  it('is not known until it was asked since it came there, since heartbeats were not told', async () => {
+  it('is unknown until it was read, because heartbeats were not reported before', async () => {
     mirror.putLease(leaseOf('1'))
     store.leases.set('1', leaseOf('1', { renewedAt: 15_000, until: 35_000 }))
     expect(visibleLeases.show('1')).toBeUndefined()
@@ -76,7 +76,7 @@ describe('what is known of the leases on the screen', () => {
     expect(store.asked).toEqual(['1'])
   })
 
-  it('is asked for again when it comes back, but not for a frame that was left out', async () => {
+  it('is read again when it is visible again, but not after one missed frame', async () => {
     store.leases.set('1', leaseOf('1', { until: 35_000 }))
     mirror.putLease(leaseOf('1'))
     await look('1')
@@ -90,7 +90,7 @@ describe('what is known of the leases on the screen', () => {
     expect(store.asked).toEqual(['1', '1'])
   })
 
-  it('is asked for a few at a time, and one after the other without a wait', async () => {
+  it('is read for a few at a time, one after the other without a pause', async () => {
     const ids = Array.from({ length: 40 }, (_, at) => String(at))
     for (const id of ids) {
       mirror.putLease(leaseOf(id))
@@ -101,7 +101,7 @@ describe('what is known of the leases on the screen', () => {
     expect(store.asked).toHaveLength(40)
   })
 
-  it('has the last deadline as soon as the store tells that there is one, and who gave it', async () => {
+  it('has the last deadline, and who set it, as soon as the store reports it', async () => {
     mirror.putLease(leaseOf('1'))
     store.leases.set('1', leaseOf('1', { until: 35_000 }))
     await look('1')
@@ -114,7 +114,7 @@ describe('what is known of the leases on the screen', () => {
     expect(visibleLeases.breakOf('1')).toEqual(end)
   })
 
-  it('is what the list of leases told, where one may not be read, and is asked for once', async () => {
+  it('comes from the list of leases if the lease may not be read, which is tried once', async () => {
     mirror.putLease(leaseOf('1'))
     store.refusal = new LeaseholdError('forbidden', 'not yours')
     await look('1')
@@ -124,7 +124,7 @@ describe('what is known of the leases on the screen', () => {
     expect(store.asked).toEqual(['1'])
   })
 
-  it('is not asked for while the server is away, and all of it when it is back', async () => {
+  it('is not read while the server is away, and completely when it is back', async () => {
     mirror.putLease(leaseOf('1'))
     store.leases.set('1', leaseOf('1', { until: 35_000 }))
     await look('1')
@@ -139,7 +139,7 @@ describe('what is known of the leases on the screen', () => {
     expect(store.asked).toEqual(['1', '1', '2'])
   })
 
-  it('has no pause in its heartbeats while the server was away, since none were told', async () => {
+  it('has no gap in its heartbeats while the server was away, because none were reported', async () => {
     store.leases.set('1', leaseOf('1', { until: 35_000 }))
     await look('1')
     for (const at of [1000, 2000, 3000]) visibleLeases.heartbeat('1', at)
@@ -149,7 +149,7 @@ describe('what is known of the leases on the screen', () => {
     expect(rhythmOf(visibleLeases.heartbeatsOf('1'))).toMatchObject({ every: 1000, longest: 1000 })
   })
 
-  it('stays known when a long line that it waits in is read again', async () => {
+  it('stays known when a long queue that it waits in is read again', async () => {
     const ids = Array.from({ length: 300 }, (_, at) => String(at))
     const claims = ids.map((lease, token) => ({
       ...{ key: 'jobs/1', token, lease, holder: 'ada', mode: 'exclusive' as const },

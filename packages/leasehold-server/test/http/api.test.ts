@@ -22,7 +22,7 @@ async function open(options: Partial<ServerOptions> = {}): Promise<Scene> {
   return scene
 }
 
-/** A store that counts the open watches on a prefix that begins so. */
+/** A store that counts the open watches on prefixes that start like this. */
 function countingWatches(start = '') {
   const inner = memoryStore()
   let watches = 0
@@ -49,7 +49,7 @@ async function withQuota(scene: Scene, quota: Quota) {
 }
 
 describe('the HTTP API', () => {
-  it('counts what it is asked, and what it answers with a problem', async () => {
+  it('counts requests, and answers with a problem', async () => {
     const scene = await open()
     const { httpStats } = scene.server
     await scene.ask('POST /v1/locks/k')
@@ -58,7 +58,7 @@ describe('the HTTP API', () => {
     expect(httpStats).toEqual({ requests: 2, problems: 1, waiting: 0, streams: 0, dropped: 0 })
   })
 
-  it('lets nobody keep an answer, or take it for something else', async () => {
+  it('forbids caching of answers and guessing of their type', async () => {
     const scene = await open()
     for (const what of ['GET /v1/keys', 'GET /v1/leases/9.9']) {
       const { headers } = await scene.ask(what)
@@ -73,7 +73,7 @@ describe('the HTTP API', () => {
     expect(await response.text()).toMatch(/}\n$/)
   })
 
-  it('logs what failed by its own fault, and nothing else', async () => {
+  it('logs its own failures, and nothing else', async () => {
     const lines: unknown[] = []
     const write = (line: string) => void lines.push(JSON.parse(line))
     let fault: Error = new LeaseholdError('closed', 'x')
@@ -92,7 +92,7 @@ describe('the HTTP API', () => {
     ])
   })
 
-  it('says where to write what it would not read in a body', async () => {
+  it('says where to put a value that it does not read from a body', async () => {
     const scene = await open()
     const { body } = await scene.ask('PUT /v1/leases/1.1', { ttl: '5s' })
     expect(body.detail).toMatch(/PUT \/v1\/leases\/{lease} takes no body: use the query$/)
@@ -126,7 +126,7 @@ describe('the HTTP API', () => {
 })
 
 describe('bytes that are sent', () => {
-  it('are bounded by the quota, and whoever sends more is told when to ask again', async () => {
+  it('are limited by the quota, and a refusal says when to retry', async () => {
     const scene = await open()
     const headers = await withQuota(scene, { bytesPerSecond: 100 })
     const body = { ttl: '30s', holder: 'x'.repeat(300) }
@@ -136,7 +136,7 @@ describe('bytes that are sent', () => {
     expect((await scene.store.read({ leases: true })).leases).toHaveLength(1)
   })
 
-  it('count as many as may be if their number is not told', async () => {
+  it('count as the maximum if their number is not given', async () => {
     const scene = await open({ http: { bodyBytes: 5000 } })
     const headers = await withQuota(scene, { bytesPerSecond: 1000 })
     const send = (more: Record<string, string>, text: string) =>
@@ -172,7 +172,7 @@ function slowGrants() {
 }
 
 describe('a server that stops', () => {
-  it('answers what is under way, and begins nothing more', async () => {
+  it('answers pending requests, and starts no more', async () => {
     const { gate, inner, store, isAsked } = slowGrants()
     const scene = await Scene.open({ store })
     const underWay = scene.ask('POST /v1/locks/k')
@@ -190,7 +190,7 @@ describe('a server that stops', () => {
     await inner.close()
   })
 
-  it('does not begin to wait for a lock', async () => {
+  it('does not start to wait for a lock', async () => {
     const { gate, inner, store, isAsked } = slowGrants()
     await inner.grant({ holder: 'h', ttl: 60_000, claims: [{ key: 'k' }] })
     const scene = await Scene.open({ store })
@@ -204,7 +204,7 @@ describe('a server that stops', () => {
     await inner.close()
   })
 
-  it('does not wait for what takes longer than it should', async () => {
+  it('does not wait for requests that take too long', async () => {
     const { inner, store, isAsked } = slowGrants()
     const scene = await Scene.open({ store, http: { drain: 20 } })
     const underWay = scene.ask('POST /v1/locks/k').catch(() => 'cut off')
@@ -216,7 +216,7 @@ describe('a server that stops', () => {
 })
 
 describe('a server that stops, and the clock', () => {
-  it('keeps the process alive while it waits for what is under way, and no longer', async () => {
+  it('keeps the process running while it waits for pending requests, and no longer', async () => {
     const { access } = await openAccess()
     const timers: { time: number; keepsAlive: boolean | undefined; isOver: boolean }[] = []
     const clock = {
@@ -234,7 +234,7 @@ describe('a server that stops, and the clock', () => {
   })
 })
 
-describe('what is kept for a principal between requests', () => {
+describe('the state of a principal between requests', () => {
   const POOL = { resources: [{ name: 'g' }] }
 
   it('ends with its token, and another of the same name has its own', async () => {
@@ -249,7 +249,7 @@ describe('what is kept for a principal between requests', () => {
     const second = await as()
     const path = `/v1/pools/gpu/permits/${held.body.lease}`
     expect((await scene.ask(`PUT ${path}`, undefined, first)).status).toBe(401)
-    // The permit is its holder's, and was not given back.
+    // The permit belongs to its holder, and was not released.
     expect((await scene.ask(`PUT ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.ask(`DELETE ${path}`, undefined, second)).status).toBe(200)
     expect((await scene.store.read({ key: 'pool/gpu/r/g' })).count).toBe(0)
@@ -266,7 +266,7 @@ describe('what is kept for a principal between requests', () => {
     await store.close()
   })
 
-  it('is closed for everybody by the first token, and opened anew after the last', async () => {
+  it('is closed to everybody by the first token, and opened again after the last', async () => {
     const { store, watches } = countingWatches('pool/')
     const scene = await open({ store })
     await scene.ask('PUT /v1/pools/gpu', POOL)

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import type { Scene } from './scene.ts'
 
-/** Sends a request over a socket of its own, which the test can cut at any moment. */
+/** Sends a request over its own socket, which the test can cut at any moment. */
 export async function sendRaw(scene: Scene, what: string, key: string): Promise<Socket> {
   const { hostname, port } = new URL(scene.server.url)
   const socket = connect(Number(port), hostname)

@@ -51,7 +51,7 @@ describe('the description for people', () => {
     expect(shown).toContain('<p>a &lt; b &amp; &quot;c&quot;.')
   })
 
-  /** The text of the element with this id, up to the next one of its kind. */
+  /** The contents of the element with this id, up to the next one of its kind. */
   const part = (id: string, end: string): string => {
     const from = page.body.indexOf(`id="${id}"`)
     expect(from, id).toBeGreaterThan(0)
@@ -73,7 +73,7 @@ describe('the description for people', () => {
   })
 
   it.each(ROUTES.map((route) => [route.id, route] as const))(
-    'shows what %s takes and answers',
+    'shows the parameters and answers of %s',
     (id, { method, path, title, about = '', params = {}, query = {}, body, answer }) => {
       const text = part(id, '</section>').replaceAll('&quot;', '"')
       expect(text).toContain(`<p>${title}. ${about}</p>`)
@@ -94,13 +94,13 @@ describe('the description for people', () => {
     },
   )
 
-  it('shows an example of a parameter, if there is one', () => {
+  it('shows an example of a parameter, if it has one', () => {
     const text = part('takePermit', '</section>')
     expect(text).toContain('<td>A condition on the resources. <code>memory >= 40</code></td>')
     expect(text).toContain('<td>How many resources, all or none. Default: 1.</td>')
   })
 
-  it('explains every problem with its status, where the problem itself points to', () => {
+  it('explains every problem with its status, at the address that the problem names', () => {
     for (const [code, status] of Object.entries(STATUS)) {
       expect(part(code, '</tr>')).toMatch(
         new RegExp(

@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest'
 import { Scene } from './scene.ts'
 
 /**
- * The curl commands of the documents are run as they stand, with a real curl against a server that
- * has just been started, and must print what the block behind them says.
+ * The curl commands of the documents run unchanged, with a real curl against a new server, and must
+ * print the block after them.
  */
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 const hasCurl = spawnSync('curl', ['--version']).status === 0
@@ -25,7 +25,7 @@ function blocksOf(text: string): Block[] {
   return [...found].map(([, commands, output]) => ({ commands: commands!, output: output! }))
 }
 
-/** Runs all blocks in one shell, so that a later one can use what an earlier one has set. */
+/** Runs all blocks in one shell, so that later ones can use variables of earlier ones. */
 async function outputsOf(blocks: readonly Block[], url: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-curl-'))
   const script = blocks
@@ -40,7 +40,7 @@ async function outputsOf(blocks: readonly Block[], url: string): Promise<string[
   }
 }
 
-/** Equal, but for times, and for what the document leaves open with an ellipsis. */
+/** Equal, except for times and for what the document shortens with an ellipsis. */
 function expectLike(actual: unknown, shown: unknown, where: string): void {
   if (typeof shown === 'string' && shown.includes('…')) {
     expect(actual, where).toEqual(expect.stringContaining(shown.split('…')[0]!))
@@ -57,9 +57,9 @@ function read(line: string): unknown {
   return line.startsWith('{') ? JSON.parse(line) : line
 }
 
-// Debian's images have curl; where it is missing the same requests are tested with fetch.
+// Debian's images have curl; if it is missing, other tests make the same requests with fetch.
 describe.skipIf(!hasCurl)('the curl commands', () => {
-  it('of docs/http.md print what it says', async () => {
+  it('of docs/http.md print the shown output', async () => {
     const text = await readFile(join(ROOT, 'docs/http.md'), 'utf8')
     const blocks = blocksOf(text)
     expect(blocks.length).toBeGreaterThanOrEqual(8)

@@ -11,12 +11,12 @@ describe('a duration in a request', () => {
     ['12.25', 12.25],
     [250, 250],
     ['infinite', Infinity],
-  ])('is read as text and as a number: %s', (given, ms) => {
+  ])('is read from a string and from a number: %s', (given, ms) => {
     expect(durationOf('ttl', given)).toBe(ms)
   })
 
   it.each(['', 'x30', '30x', '30.', '.5', '1.2.3', '-5', '0x10', '1e3', -5])(
-    'is refused if it is none: %s',
+    'is refused if it is invalid: %s',
     (given) => {
       expect(() => durationOf('ttl', given)).toThrowError(
         expect.objectContaining({
@@ -36,7 +36,7 @@ describe('how long a request waits', () => {
   const waiting = (wait?: string) =>
     waitOf({ query: { wait }, options: { ...DEFAULT_HTTP, longPoll: 2000 } } as unknown as Call)
 
-  it('is not at all if it does not say so, and at most as long as one may', () => {
+  it('is false by default, and has a maximum', () => {
     expect([waiting(), waiting('1s'), waiting('2000')]).toEqual([0, 1000, 2000])
     expect(() => waiting('2001')).toThrowError(/^wait is "2001"; the maximum is 2s/)
     expect(() => waiting('soon')).toThrowError(/^wait is "soon"/)

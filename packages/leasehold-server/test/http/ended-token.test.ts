@@ -47,7 +47,7 @@ describe('when an access token ends', () => {
     },
   )
 
-  it('the places of a claim on several keys are gone, and what it holds stays', async () => {
+  it('the waiting claims of a request on several keys are removed, and held ones stay', async () => {
     await hold('b')
     const { body } = await scene.ask(
       'POST /v1/leases',
@@ -72,7 +72,7 @@ describe('when an access token ends', () => {
     await scene.claims('k', 1)
   })
 
-  it('the place of a client on a stream is gone before it is disconnected', async () => {
+  it('the waiting claim of a client on a stream is removed before it is disconnected', async () => {
     await hold('k')
     const token = ann.authorization.slice('Bearer '.length)
     const client = await remoteStore(scene.server.url, { accessToken: token })
@@ -160,7 +160,7 @@ describe('when an access token ends', () => {
 })
 
 describe('a wait that is over', () => {
-  it('leaves no place behind, though its caller has used up its calls', async () => {
+  it('leaves no claim behind, although its caller has used up its calls', async () => {
     const scene = await Scene.open()
     const quota = { callsPerSecond: 2 }
     const rights = [parseRight('claim:')]

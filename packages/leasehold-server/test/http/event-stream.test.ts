@@ -46,7 +46,7 @@ function scene() {
 }
 
 describe('a stream of events', () => {
-  it('begins at once, and no proxy may keep or delay it', () => {
+  it('starts at once, and no proxy may cache or delay it', () => {
     const { response } = scene()
     expect([response.status, response.isFlushed]).toEqual([200, true])
     expect(response.headers).toEqual({
@@ -57,7 +57,7 @@ describe('a stream of events', () => {
     })
   })
 
-  it('is written as the standard says, with an id where there is one', () => {
+  it('follows the standard, with an id if there is one', () => {
     const { response, stream } = scene()
     stream.send('changes', { revision: 7 }, 7)
     stream.send('bye', null)
@@ -67,7 +67,7 @@ describe('a stream of events', () => {
     ])
   })
 
-  it('shows that it lives, again and again, until it is closed', async () => {
+  it('sends regular signs of life until it is closed', async () => {
     const { clock, response, stream } = scene()
     let closed = 0
     stream.closed = () => void closed++
@@ -81,7 +81,7 @@ describe('a stream of events', () => {
     expect([response.written.length, closed]).toEqual([2, 1])
   })
 
-  it('may be closed though nobody waits for that', () => {
+  it('may be closed although nobody waits for that', () => {
     expect(() => scene().response.emit('close')).not.toThrow()
   })
 

@@ -20,7 +20,7 @@ function events(query: string, headers?: Record<string, string>): Promise<Reader
 }
 
 describe('events', () => {
-  it('come one message for each revision, with the revision as their id', async () => {
+  it('arrive as one message per revision, with the revision as the id', async () => {
     const reader = await events('prefix=e/')
     const { event, id, data } = (await reader.next())!
     expect([event, id]).toEqual(['watching', String(data.revision)])
@@ -36,7 +36,7 @@ describe('events', () => {
     await until(() => scene.server.httpStats.streams === 0)
   })
 
-  it('are those of all keys if no prefix is given', async () => {
+  it('are those of all keys without a prefix', async () => {
     const reader = await events('')
     expect((await reader.next())?.event).toBe('watching')
     const token = await hold('any/1')
@@ -44,7 +44,7 @@ describe('events', () => {
     reader.close()
   })
 
-  it('go on after the last one that was read, without a gap', async () => {
+  it('continue after the last one that was read, without a gap', async () => {
     // A revision of two digits.
     while ((await hold('r/0')) < 10) await scene.ask('DELETE /v1/keys/r/0')
     const first = await hold('r/1')
@@ -61,7 +61,7 @@ describe('events', () => {
     }
   })
 
-  it('that are kept no more are told as compacted, with what to do', async () => {
+  it('that are no longer kept are reported as compacted, with the fix', async () => {
     const store = memoryStore({ limits: { events: 4 } })
     const own = await Scene.open({ store })
     for (let at = 0; at < 300; at++) {
@@ -74,7 +74,7 @@ describe('events', () => {
     await own.close()
   })
 
-  it('of a lease tell its owner what concerns it', async () => {
+  it('of a lease report its changes to its owner', async () => {
     const { lease } = (await scene.ask('POST /v1/locks/own')).body
     const reader = await events(`lease=${lease}`)
     expect(await reader.next()).toMatchObject({ event: 'standing', id: undefined })
@@ -83,7 +83,7 @@ describe('events', () => {
     expect(await reader.next()).toBeUndefined()
   })
 
-  it('are refused with a status where they cannot begin', async () => {
+  it('are refused with a status if they cannot start', async () => {
     const refused = { status: 400, body: { code: 'invalid-argument' } }
     for (const id of ['x', '1.5', '-1', '1x', 'x1', '+1', '0x1', '1e0', '1.0', '9'.repeat(20)]) {
       const wrong = await scene.ask('GET /v1/events', undefined, { 'last-event-id': id })
@@ -96,7 +96,7 @@ describe('events', () => {
     expect(resumed).toMatchObject(refused)
   })
 
-  it('begin now where the last one that was read is not named', async () => {
+  it('start now if the last one that was read is not named', async () => {
     await hold('now/1')
     const reader = await events('prefix=now/', { 'last-event-id': '' })
     const { event, data } = (await reader.next())!
@@ -107,7 +107,7 @@ describe('events', () => {
     reader.close()
   })
 
-  it('watch the store while somebody reads them, and no longer', async () => {
+  it('watch the store while a client reads them, and no longer', async () => {
     const inner = memoryStore()
     let watches = 0
     const store = changedStore(inner, {
@@ -135,13 +135,13 @@ describe('events', () => {
     await own.close()
   })
 
-  it('end with what the store says of a watch that it cannot go on with', async () => {
+  it("end with the store's reason if it ends the watch", async () => {
     const inner = memoryStore()
     const error = new LeaseholdError('storage-failed', 'the disk is away')
     const store = changedStore(inner, {
       watch: (target, observer) => {
         if ('prefix' in target && target.prefix !== 'w/') return inner.watch(target, observer)
-        // Before the stream was opened: it is told all the same.
+        // It is reported although the stream was not open yet.
         observer({ type: 'watching', revision: 7 })
         setImmediate(() => observer({ type: 'interrupted', error }))
         return { close: () => {} }
@@ -179,7 +179,7 @@ describe('events', () => {
     await own.close()
   })
 
-  it('cut off a reader that does not read, and nobody else', async () => {
+  it('disconnect only a reader that does not read', async () => {
     const own = await Scene.open({ http: { buffered: 1 << 20 } })
     const { port, hostname } = new URL(own.server.url)
     const slow = connect(Number(port), hostname)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Scene } from './scene.ts'
 
 describe('ten thousand requests without a token', () => {
-  it('are all refused, tell nothing, and keep nobody from being served', async () => {
+  it('are all refused, reveal nothing, and do not block other clients', async () => {
     const own = await Scene.open()
     const token = await own.token('ada', 'all:')
     const headers = { authorization: `Bearer ${token}` }

@@ -1,96 +1,15 @@
 import { Leasehold } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
-import { LeaseholdError, type LeaseStore, systemRandom } from 'leasehold/port'
-import { TestClock } from 'leasehold/testing'
+import { LeaseholdError, type LeaseStore } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
-import { createServerActions } from '../../src/access/guard/server-actions.ts'
-import { everybody } from '../../src/access/identity/principal.ts'
-import type { Admission } from '../../src/access/index.ts'
-import { DEFAULT_HTTP } from '../../src/http/options.ts'
-import { PrincipalSession } from '../../src/http/principal-session.ts'
 import { problemOf } from '../../src/http/problem.ts'
 import type { Call } from '../../src/http/route.ts'
-import { ROUTES } from '../../src/http/routes/index.ts'
 import { lease } from '../access/scene.ts'
 import { changedStore } from '../changed-store.ts'
-
-/** What handles the requests of a route, on a clock that is moved. */
-function scene(changes: Partial<LeaseStore> = {}) {
-  const clock = new TestClock()
-  const inner = memoryStore({ clock })
-  const store = changedStore(inner, changes)
-  /** A caller that may leave. */
-  const caller = { gone: false }
-  const handle = (id: string, asked: Partial<Call>) => {
-    const call = {
-      ...{
-        store,
-        clock,
-        options: DEFAULT_HTTP,
-        principal: everybody(),
-        serverActions: createServerActions(store),
-      },
-      ...{ random: systemRandom, params: {}, query: {}, body: undefined, request: undefined },
-      signal: new AbortController().signal,
-      get gone() {
-        return caller.gone
-      },
-      ...asked,
-    } as unknown as Call
-    const outcome: { answer?: unknown; error?: unknown } = {}
-    const route = ROUTES.find((one) => one.id === id)!
-    const done = (async () => route.handle(call))().then(
-      (answer) => Object.assign(outcome, { answer }),
-      (error) => Object.assign(outcome, { error }),
-    )
-    return { outcome, done }
-  }
-  const take = (key: string, query: object = {}, more: Partial<Call> = {}) =>
-    handle('takeLock', { params: { key }, query: query as Call['query'], ...more })
-  const claim = (id: string, keys: readonly string[], wait?: string, more: Partial<Call> = {}) =>
-    handle('claimKeys', {
-      params: { lease: id },
-      query: (wait === undefined ? {} : { wait }) as Call['query'],
-      body: { claims: keys.map((key) => ({ key })) },
-      ...more,
-    })
-  const count = async (key: string) => (await inner.read({ key })).count
-  return { clock, inner, caller, handle, take, claim, count }
-}
-
-/** A pool with one resource, in an session of its own. */
-async function pool() {
-  const { clock, inner, caller, handle } = scene()
-  const principal = everybody()
-  const admission = {
-    principal,
-    store: inner,
-    serverActions: createServerActions(inner),
-    leave: () => {},
-  }
-  const around = { clock, random: systemRandom, options: DEFAULT_HTTP }
-  const session = await PrincipalSession.open(admission as unknown as Admission, around)
-  await session.leasehold.pool('gpu', { resources: [{ name: 'g' }] }).status()
-  const take = async (keep: PrincipalSession['keep']) => {
-    Object.assign(session, { keep })
-    const { outcome, done } = handle('takePermit', {
-      ...{ params: { pool: 'gpu' }, query: { tenant: 't' } as unknown as Call['query'] },
-      session: async () => session,
-    })
-    await done
-    return outcome
-  }
-  const count = async () => (await inner.read({ key: 'pool/gpu/r/g' })).count
-  return { caller, session, take, count }
-}
-
-/** Nobody may ask the server to act: it has no reason to. */
-const noServerActions = new Proxy({} as Call['serverActions'], {
-  get: (_, name) => () => Promise.reject(new Error(`${String(name)} was called`)),
-})
+import { noServerActions, pool, scene } from './handler-scene.ts'
 
 describe('a lock that was taken', () => {
-  it('is given back when its caller has gone, and nobody can know of it', async () => {
+  it('is released when its caller has gone, because nobody can know it', async () => {
     const { inner, caller, take, count } = scene()
     caller.gone = true
     const { outcome, done } = take('k', { holder: 'ann' })
@@ -101,7 +20,7 @@ describe('a lock that was taken', () => {
     expect(tenures).toMatchObject([{ end: { by: 'ann', why: 'nobody waits for it any more' } }])
   })
 
-  it('stays when its caller has gone, and may ask again with its Idempotency-Key', async () => {
+  it('stays when its caller has gone but may retry with its Idempotency-Key', async () => {
     const { caller, take, count } = scene()
     caller.gone = true
     const { outcome, done } = take('k', {}, { request: 'r' })
@@ -110,7 +29,7 @@ describe('a lock that was taken', () => {
     expect(await count('k')).toBe(1)
   })
 
-  it('after a wait is given back if it cannot be renewed', async () => {
+  it('after a wait is released if it cannot be renewed', async () => {
     const { clock, inner, take, count } = scene({
       renew: () => Promise.reject(new LeaseholdError('storage-failed', 'the disk is away')),
     })
@@ -125,8 +44,8 @@ describe('a lock that was taken', () => {
   })
 })
 
-describe('a lock that did not come in time', () => {
-  it('is held by whoever holds it then, and not by whoever did when the wait began', async () => {
+describe('a lock that was not granted in time', () => {
+  it('names its current holder, and not the one at the start of the wait', async () => {
     const { clock, inner, take } = scene()
     const first = await lease(inner, ['k'], 'ada')
     await lease(inner, ['k'], 'ben')
@@ -138,7 +57,7 @@ describe('a lock that did not come in time', () => {
     expect(problemOf(outcome.error)).toMatchObject({ code: 'timeout', holder: 'ben' })
   })
 
-  it('is held by nobody, if it was left just then', async () => {
+  it('names no holder, if it was released just then', async () => {
     const { clock, inner, take } = scene({
       revoke: async (request) => {
         await inner.revoke({ target: { prefix: '' } })
@@ -187,7 +106,7 @@ describe('a claim that waits', () => {
     expect(outcome.error).toMatchObject({ code: 'lost', why: 'stuck' })
   })
 
-  it('and came to hold is removed if its caller has gone, unless that may ask again', async () => {
+  it('that holds is removed if its caller has gone, unless the caller may retry', async () => {
     for (const request of [undefined, 'r']) {
       const { clock, inner, caller, claim, count } = scene()
       const held = await lease(inner, ['k'])
@@ -223,7 +142,7 @@ describe('without an Idempotency-Key', () => {
     expect(outcome.error).toMatchObject({ code: 'lost' })
   })
 
-  it('a lease and its claims are answered with what the store said, which nobody could change', async () => {
+  it("a lease and its claims are answered with the store's answer, which nobody can have changed", async () => {
     const { inner, handle, claim } = scene()
     const body = { ttl: '30s', claims: [{ key: 'a' }] }
     const granted = handle('grantLease', { body, serverActions: noServerActions })
@@ -246,7 +165,7 @@ describe('a repeat', () => {
     expect(two.outcome).toEqual(one.outcome)
   })
 
-  it('of a claim is told that it is lost, if it held and was removed since', async () => {
+  it('of a claim reports a loss, if it held and was removed since', async () => {
     const { inner, claim } = scene()
     const { lease: id } = await lease(inner)
     await claim(id, ['k'], undefined, { request: 'r' }).done
@@ -256,7 +175,7 @@ describe('a repeat', () => {
     expect(outcome.error).toMatchObject({ code: 'lost' })
   })
 
-  it('of a claim that waits gets the same answer, also if it was removed since', async () => {
+  it('of a waiting claim gets the same answer, even if it was removed since', async () => {
     const { inner, claim } = scene()
     await lease(inner, ['k'])
     const { lease: id } = await lease(inner)
@@ -278,7 +197,7 @@ describe('a registered instance', () => {
       ...more,
     })
 
-  it('is answered with its ttl, which nobody could use up', async () => {
+  it('is answered with its ttl, which nobody can have used up', async () => {
     const { handle } = scene()
     const { outcome, done } = register(handle, { serverActions: noServerActions })
     await done
@@ -296,7 +215,7 @@ describe('a registered instance', () => {
     expect(again.outcome.error).toMatchObject({ code: 'lost' })
   })
 
-  it('is not written again by a heartbeat that tells nothing new', async () => {
+  it('is not written again by a heartbeat without changes', async () => {
     const { inner, handle } = scene()
     const { outcome, done } = register(handle, {})
     await done
@@ -331,12 +250,12 @@ describe('a lock that was taken away', () => {
     return { inner, own, keep }
   }
 
-  it('is told by whom and why its own holding ended', async () => {
+  it('reports who ended its hold and why', async () => {
     const { own, keep } = await lost()
     expect(await keep(own)).toMatchObject({ code: 'lost', by: 'ops', why: 'it was ann' })
   })
 
-  it('is told so too if its lease has a secret', async () => {
+  it('reports it too if its lease has a secret', async () => {
     const { inner, own, keep } = await lost()
     const guarded = changedStore(inner, {
       read: ((query: { lease?: string }) =>
@@ -348,7 +267,7 @@ describe('a lock that was taken away', () => {
     expect(await keep(`${own}~secret`, guarded)).toMatchObject({ code: 'lost', why: 'it was ann' })
   })
 
-  it('is told that it was revoked if it may not read who held it', async () => {
+  it('reports a revocation to a caller that may not read the holder', async () => {
     const { inner, own, keep } = await lost()
     const forbidden = new LeaseholdError('forbidden', 'no')
     const blind = changedStore(inner, {
@@ -393,7 +312,7 @@ describe('a permit that was taken', () => {
   })
 })
 
-describe('a duration that is none', () => {
+describe('an invalid duration', () => {
   it.each([
     ['grantLease', 'ttl', { body: { ttl: 'soon' } }],
     ['grantLease', 'grace', { body: { ttl: '1s', grace: 'soon' } }],

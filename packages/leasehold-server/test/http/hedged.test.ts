@@ -81,7 +81,7 @@ describe('requests with one Idempotency-Key, under write load on a disk', {
     }
   })
 
-  it('let nobody else hold while those who queue come, leave and repeat', async () => {
+  it('never give two callers the key while waiters arrive, leave and repeat', async () => {
     const round = async (at: number) => {
       const key = `queue/${at}`
       const what = `/v1/locks/${key}?ttl=60s`

@@ -61,7 +61,7 @@ describe('requests that are wrong in form', () => {
     expect(answer.body.detail).not.toBe('')
   })
 
-  it('are refused for what is not there, and for an address that is none', async () => {
+  it('are refused for a missing resource, and for an invalid address', async () => {
     for (const [what, status, code] of [
       ['GET /v1/nothing', 404, 'not-found'],
       ['PATCH /v1/leases', 404, 'not-found'],
@@ -73,7 +73,7 @@ describe('requests that are wrong in form', () => {
     }
   })
 
-  it('are refused for a body where none is taken, which would be passed over', async () => {
+  it('are refused for a body that the route would ignore', async () => {
     const { status, body } = await scene.ask('POST /v1/locks/bodied', { ttl: '5s' })
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
     expect(body.detail).toMatch(/takes no body.*use the query, \?ttl=…&wait=…$/)
@@ -86,7 +86,7 @@ describe('requests that are wrong in form', () => {
     expect(status).toBe(431)
   })
 
-  it('are cut off where they are no HTTP at all', async () => {
+  it('are disconnected if they are not HTTP', async () => {
     const { port, hostname } = new URL(scene.server.url)
     const socket = connect(Number(port), hostname)
     socket.end('\x00\x01 nonsense\r\n\r\n')
@@ -96,7 +96,7 @@ describe('requests that are wrong in form', () => {
   })
 })
 
-describe('whatever is sent', () => {
+describe('for any input', () => {
   const word = fc.oneof(
     fc.constantFrom('', '0', '-1', '30s', 'infinite', 'true', '1e999', '[]', '../..', 'NaN', '1.1'),
     fc.string({ maxLength: 30 }),
@@ -108,7 +108,7 @@ describe('whatever is sent', () => {
   })
   const route = fc.constantFrom(...ROUTES.filter(({ id }) => id !== 'watchEvents'))
 
-  /** Something of the shape that a schema asks for, mostly. */
+  /** Mostly a value that fits the schema. */
   const shaped = (example: unknown): fc.Arbitrary<unknown> => {
     if (Array.isArray(example)) return fc.array(fc.oneof(...example.map(shaped), fc.jsonValue()))
     if (typeof example !== 'object' || example === null) {
@@ -146,7 +146,7 @@ describe('whatever is sent', () => {
   }, 120_000)
 })
 
-/** What cannot be written in a URL at all is not what is tried here. */
+/** Skip input that no URL can contain. */
 function wellFormed(text: string): string {
   return text.toWellFormed()
 }

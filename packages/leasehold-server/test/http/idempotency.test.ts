@@ -26,7 +26,7 @@ describe('a repeated request', () => {
     expect((await scene.store.read({ key: 'joined' })).count).toBe(1)
   })
 
-  it('leaves the queue with the last caller, and a later one queues anew', async () => {
+  it('leaves the queue with the last caller, and a later one queues again', async () => {
     const held = await scene.ask('POST /v1/locks/left')
     const what = 'POST /v1/locks/left?wait=20s&ttl=60s'
     for (let at = 0; at < 3; at++) {
@@ -61,7 +61,7 @@ describe('a repeated request', () => {
       'claims',
     ],
     ['POST /v1/services/s?id=a', {}, 'POST /v1/services/s?id=b', { zone: 'z' }, 'id, zone'],
-  ])('is refused if it asks for something else: %s', async (first, body, second, other, name) => {
+  ])('is refused for a different request: %s', async (first, body, second, other, name) => {
     const one = await scene.ask(first, body, once('else'))
     expect(one.status).toBe(201)
     const { revision } = await scene.store.read({ key: 'x' })
@@ -73,7 +73,7 @@ describe('a repeated request', () => {
     expect(again).toMatchObject({ status: 201, body: one.body })
   })
 
-  it('needs a key that is not empty', async () => {
+  it('needs a non-empty key', async () => {
     const { status, body } = await scene.ask('POST /v1/locks/empty', undefined, once(''))
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
     expect((await scene.store.read({ key: 'empty' })).count).toBe(0)
@@ -85,7 +85,7 @@ describe('a repeated request', () => {
     expect([wrong.status, right.status]).toEqual([400, 201])
   })
 
-  it('is not told that it holds a lock that was taken away since', async () => {
+  it('does not report a lock as held that was taken away since', async () => {
     const what = 'POST /v1/locks/forced?ttl=60s'
     expect((await scene.ask(what, undefined, once('f'))).status).toBe(201)
     await scene.ask('DELETE /v1/keys/forced?why=stuck')
@@ -118,7 +118,7 @@ describe('a repeated request', () => {
     expect((await scene.store.read({ lease: body.lease })).claims).toHaveLength(1)
   })
 
-  it('finds its claims, waits for them with the first, and claims anew when all had left', async () => {
+  it('finds its claims, waits for them with the first, and claims again when all had left', async () => {
     const held = await scene.ask('POST /v1/locks/many/2?ttl=60s')
     const { body } = await scene.ask('POST /v1/leases', { ttl: '60s' })
     const what = `POST /v1/leases/${body.lease}/claims?wait=20s`
@@ -155,7 +155,7 @@ describe('a repeat at another server, or after a restart', () => {
     await store.close()
   })
 
-  it('gets the first answer, and takes nothing away when it is cut off', async () => {
+  it('gets the first answer, and removes nothing when it is disconnected', async () => {
     const what = 'POST /v1/locks/far?ttl=60s'
     const first = await one.ask(what, undefined, once('far'))
     expect(await two.ask(what, undefined, once('far'))).toMatchObject({ body: first.body })
@@ -214,7 +214,7 @@ describe('a repeat', () => {
     await scene.close()
   })
 
-  it('that comes while the first is withdrawn waits for that, and claims anew', async () => {
+  it('during the withdrawal of the first waits for that, and claims again', async () => {
     const store = memoryStore()
     const gate = new Gate()
     let holdUp = true

@@ -31,7 +31,7 @@ describe('a lock over HTTP', () => {
     expect((await take('reports/2026-11')).token).toBeGreaterThan(token)
   })
 
-  it('says who holds it where it is busy, and takes no place in line', async () => {
+  it('names the holder if it is busy, and does not join the queue', async () => {
     const { token } = await take('busy', 'holder=ada')
     const { status, type, body } = await scene.ask('POST /v1/locks/busy')
     expect([status, type]).toEqual([409, expect.stringMatching(/^application\/problem\+json/)])
@@ -40,7 +40,7 @@ describe('a lock over HTTP', () => {
     expect(await scene.store.read({ key: 'busy' })).toMatchObject({ count: 1 })
   })
 
-  it('says who holds it when the wait is over, and has left the line', async () => {
+  it('names the holder when the wait is over, and has left the queue', async () => {
     const { token } = await take('late', 'holder=ada')
     const { status, body } = await scene.ask('POST /v1/locks/late?wait=30ms&holder=ben')
     expect(status).toBe(409)
@@ -48,7 +48,7 @@ describe('a lock over HTTP', () => {
     expect(await scene.store.read({ key: 'late' })).toMatchObject({ count: 1 })
   })
 
-  it('tells whoever may not read keys who was before it when it took its place', async () => {
+  it('tells a caller that may not read keys which claim was ahead when it joined the queue', async () => {
     const own = await Scene.open()
     const headers = { authorization: `Bearer ${await own.token('ann', 'claim:')}` }
     await own.store.grant({ holder: 'ada', ttl: 60_000, claims: [{ key: 'k', value: 'secret' }] })
@@ -66,7 +66,7 @@ describe('a lock over HTTP', () => {
     expect(body.ahead).toMatchObject([{ key: 'full', count: 2, first: { holder: 'ada' } }])
   })
 
-  it('is taken as it was asked for: how long, by whom, and what for', async () => {
+  it('has the requested duration, holder and value', async () => {
     const query = 'ttl=45500.5&grace=5s&maxLife=1h&holder=ada&value=nightly'
     const { lease, remaining } = await take('asked', query)
     expect(remaining).toBe(45_500.5)
@@ -80,7 +80,7 @@ describe('a lock over HTTP', () => {
     expect(longest.status).toBe(201)
   })
 
-  it('has what is left of its life when it was waited for', async () => {
+  it('has the rest of its life if it was waited for', async () => {
     const first = await take('worn')
     const waiting = scene.ask('POST /v1/locks/worn?wait=20s&ttl=1h&maxLife=1h')
     await scene.claims('worn', 2)
@@ -91,7 +91,7 @@ describe('a lock over HTTP', () => {
     expect(remaining).toBeLessThan(3_600_000)
   })
 
-  it('is none while its claim waits, nor of another lease', async () => {
+  it('does not exist while its claim waits, nor for another lease', async () => {
     const { lease } = await take('held')
     const claims = [{ key: 'held' }]
     const queued = (await scene.ask('POST /v1/leases', { ttl: '30s', claims })).body.lease
@@ -116,7 +116,7 @@ describe('a lock over HTTP', () => {
     expect((await scene.ask(`GET /v1/leases/${child.body.lease}`)).status).toBe(200)
   })
 
-  it('hands the key to those who wait in the order in which they came', async () => {
+  it('gives the key to the waiters in the order of their arrival', async () => {
     const first = await take('line')
     const order: string[] = []
     const waiters: Promise<unknown>[] = []
@@ -138,7 +138,7 @@ describe('a lock over HTTP', () => {
     expect(tokens).toEqual([...tokens].sort((a, b) => Number(a) - Number(b)))
   })
 
-  it('keeps the lease of one who waits longer than its ttl', async () => {
+  it('keeps the lease of a waiter that waits longer than its ttl', async () => {
     const clock = new TestClock()
     const own = await Scene.open({ clock, store: memoryStore({ clock }) })
     const first = (await own.ask('POST /v1/locks/k?ttl=1h')).body
@@ -150,7 +150,7 @@ describe('a lock over HTTP', () => {
     await own.close()
   })
 
-  it('leaves no claim of one whose connection breaks while it waits', async () => {
+  it('leaves no claim of a waiter whose connection breaks', async () => {
     const { lease } = await take('cut')
     const sent = await scene.begin('POST', '/v1/locks/cut?wait=20s&ttl=1h')
     await scene.claims('cut', 2)
@@ -160,7 +160,7 @@ describe('a lock over HTTP', () => {
     expect((await take('cut')).remaining).toBe(30_000)
   })
 
-  it('tells of its loss, and why, when it is to be kept', async () => {
+  it('reports its loss, and the reason, when it is renewed', async () => {
     const { lease, token } = await take('lost')
     await scene.store.revoke({ target: { lease }, by: 'ops', why: 'host gone' })
     const { status, body } = await scene.ask(`PUT /v1/locks/lost?lease=${lease}`)
@@ -173,7 +173,7 @@ describe('a lock over HTTP', () => {
     expect((await scene.store.read({ key: 'lost' })).claims[0]).toMatchObject({ token: next.token })
   })
 
-  it('is lost when its key was taken from it, though its lease lives', async () => {
+  it('is lost when its key was taken from it, although its lease lives', async () => {
     const { lease } = await take('taken')
     await scene.store.revoke({ target: { key: 'taken' }, by: 'ops', why: 'no' })
     const { status, body } = await scene.ask(`PUT /v1/locks/taken?lease=${lease}`)
@@ -210,7 +210,7 @@ describe('a lock over HTTP', () => {
     ['mode=any', /exclusive, shared/],
     ['ttl=1s&ttl=2s', /ttl/],
     ['limit=2', /a limit only with mode 'shared'/],
-  ])('is refused for %s, with what to do', async (query, detail) => {
+  ])('is refused for %s, with the fix', async (query, detail) => {
     const { status, body } = await scene.ask(`POST /v1/locks/wrong?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
     expect(body.detail).toMatch(detail)
@@ -235,7 +235,7 @@ describe('a request that is sent again with its Idempotency-Key', () => {
     })
   })
 
-  it('is told that the first waited in vain', async () => {
+  it('reports that the first waited without success', async () => {
     await take('vain')
     const first = await scene.ask('POST /v1/locks/vain?wait=20ms', undefined, again)
     const second = await scene.ask('POST /v1/locks/vain?wait=20s', undefined, again)
@@ -243,14 +243,14 @@ describe('a request that is sent again with its Idempotency-Key', () => {
     expect(second.body).toMatchObject({ code: 'timeout' })
   })
 
-  it('is not accepted where it would mean nothing', async () => {
+  it('is not accepted if it has no effect', async () => {
     const { status, body } = await scene.ask('GET /v1/keys', undefined, again)
     expect([status, body.code]).toEqual([400, 'invalid-argument'])
   })
 })
 
 describe('a server that stops', () => {
-  it('tells those who wait to ask again, and leaves no claim of theirs', async () => {
+  it('makes waiters retry, and leaves no claims of theirs', async () => {
     const own = await Scene.open()
     const held = await own.ask('POST /v1/locks/k?ttl=1h')
     const waiting = own.ask('POST /v1/locks/k?wait=20s&ttl=1h')
@@ -263,7 +263,7 @@ describe('a server that stops', () => {
     await own.store.close()
   })
 
-  it('first withdraws what a caller left that has gone', async () => {
+  it('first withdraws the claims of a caller that has gone', async () => {
     const store = memoryStore()
     const gate = new Gate()
     let revoking = false

@@ -4,7 +4,7 @@ import { Scene } from './scene.ts'
 /** More listeners at one signal than Node takes for a leak, which it warns of. */
 const WAITS = 15
 
-it('many requests can wait at once, and Node warns of no leak', async () => {
+it('many requests can wait together, and Node warns of no leak', async () => {
   const scene = await Scene.open()
   const warnings: string[] = []
   const onWarning = ({ name }: Error) => void warnings.push(name)

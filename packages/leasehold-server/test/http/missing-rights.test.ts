@@ -55,7 +55,7 @@ describe('a recipe over HTTP', () => {
   })
 
   for (const verb of VERBS) {
-    it(`answers a caller that lacks the right to ${verb}, and at once`, async () => {
+    it(`immediately answers a caller that lacks the right to ${verb}`, async () => {
       const rights = VERBS.filter((each) => each !== verb).join(',')
       const token = await scene.token(`without-${verb}`, `${rights}:`)
       for (const [what, body] of RECIPES) {
@@ -67,7 +67,7 @@ describe('a recipe over HTTP', () => {
     }, 300_000)
   }
 
-  it('answers a caller without any right, and at once', async () => {
+  it('immediately answers a caller without any right', async () => {
     const token = await scene.token('powerless', 'read:nothing/')
     for (const [what, body] of RECIPES) {
       const answer = await scene.ask(what, body, { authorization: `Bearer ${token}` })

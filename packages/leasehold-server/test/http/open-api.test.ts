@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-/** What must be there for the example of an operation to work, and what is named in it. */
+/** The requirements of the example of an operation, and the names in it. */
 type Named = Record<string, string | number>
 const KEY = 'reports/2026-11'
 const lock = async (): Promise<Named> => (await scene.ask(`POST /v1/locks/${KEY}`)).body
@@ -82,7 +82,7 @@ function exampleOf(path: string, method: string, known: Named) {
   let url = path
   const query = new URLSearchParams()
   for (const { name, in: where, example, required } of operation.parameters ?? []) {
-    // A lease or a token of an example is one that there is.
+    // A lease or a token of an example must exist.
     const named = ['lease', 'token', 'id'].includes(name) && known[name]
     const value = named || example
     if (where === 'path') url = url.replace(`{${name}}`, String(value))
@@ -104,7 +104,7 @@ describe('the description', () => {
     expect(document.openapi).toMatch(/^3\.1/)
   })
 
-  it('is refused by its judge where it is wrong', async () => {
+  it('is refused by its validator if it is wrong', async () => {
     const spoilt = structuredClone(document)
     spoilt.paths['/v1/keys'].get.responses = 'none'
     expect((await new Validator().validate(spoilt)).valid).toBe(false)
@@ -143,7 +143,7 @@ describe('the description', () => {
     reader.close()
   })
 
-  it('is a page that people can read, and that asks nothing of another host', async () => {
+  it('is a page for people, which loads nothing from another host', async () => {
     const { status, headers, body } = await scene.ask('GET /docs')
     expect(status).toBe(200)
     expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'/)

@@ -26,7 +26,7 @@ describe('leases', () => {
     expect(busy).toMatchObject({ status: 409, body: { code: 'busy', holder: 'me' } })
   })
 
-  it('are granted as they were asked for, with durations in words or in numbers', async () => {
+  it('are granted as requested, with durations as strings or numbers', async () => {
     const body = { ttl: '30000', grace: '5s', maxLife: 3_600_000 }
     const { lease } = (await scene.ask('POST /v1/leases', body)).body
     const read = (await scene.store.read({ lease })).lease!
@@ -37,14 +37,14 @@ describe('leases', () => {
     expect(plain).not.toHaveProperty('outcome')
   })
 
-  it('are read with as many claims as are asked for', async () => {
+  it('are read with the requested number of claims', async () => {
     const { lease } = await grant({ claims: [{ key: 'l/1' }, { key: 'l/2' }] })
     const { body } = await scene.ask(`GET /v1/leases/${lease}?limit=1`)
     expect([body.claims.length, body.lease.claims]).toEqual([1, 2])
     expect(Object.keys(body).sort()).toEqual(['claims', 'lease', 'revision'])
   })
 
-  it('whose claim waits are granted again to a repeat, also if the claim was removed', async () => {
+  it('whose claim waits are granted again to a repeat, even if the claim was removed', async () => {
     await grant({ claims: [{ key: 'taken' }] })
     const once = { 'idempotency-key': 'queued' }
     const body = { ttl: '30s', claims: [{ key: 'taken' }] }
@@ -55,7 +55,7 @@ describe('leases', () => {
     expect(again).toMatchObject({ status: 201, body: first.body })
   })
 
-  it('that never end have null where they would', async () => {
+  it('that never end have null as their end', async () => {
     const { lease } = await grant({ ttl: 'infinite' })
     const { body } = await scene.ask(`GET /v1/leases/${lease}`)
     expect([body.lease.ttl, body.lease.until]).toEqual([null, null])
@@ -115,7 +115,7 @@ describe('leases', () => {
 })
 
 describe('claims', () => {
-  it('hold or stay in line, and are released by their token', async () => {
+  it('hold or stay in the queue, and are released by their token', async () => {
     const [one, two] = [await grant(), await grant()]
     const claims = [{ key: 'c/1' }]
     const first = await scene.ask(`POST /v1/leases/${one.lease}/claims`, { claims })
@@ -146,7 +146,7 @@ describe('claims', () => {
     expect(await waiting).toMatchObject({ status: 201, body: { holds: true, ahead: [] } })
   })
 
-  it('are removed where the connection breaks, and their lease lives on', async () => {
+  it('are removed if the connection breaks, and their lease lives on', async () => {
     const [, two] = [await grant({ claims: [{ key: 'x' }] }), await grant()]
     const abort = new AbortController()
     const path = `POST /v1/leases/${two.lease}/claims?wait=20s`
@@ -230,7 +230,7 @@ describe('rights', () => {
     await own.close()
   })
 
-  it('keep one caller from finding what another asked for by the same Idempotency-Key', async () => {
+  it('separate the requests of two callers with the same Idempotency-Key', async () => {
     const own = await Scene.open()
     const [ada, ben] = [await own.token('ada', 'all:x/'), await own.token('ben', 'all:x/')]
     const as = (token: string) => ({ authorization: `Bearer ${token}`, 'idempotency-key': '1' })
@@ -250,7 +250,7 @@ describe('rights', () => {
     await own.close()
   })
 
-  it('count what waits, and refuse one too many', async () => {
+  it('count waiting claims, and refuse one too many', async () => {
     const own = await Scene.open({ http: { waits: 1 } })
     await own.ask('POST /v1/locks/k')
     const sent = await own.begin('POST', '/v1/locks/k?wait=20s')

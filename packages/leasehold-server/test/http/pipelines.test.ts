@@ -54,7 +54,7 @@ describe('requests that are sent before earlier ones are answered', () => {
     expect(performance.now() - begun, 'nothing is waited for').toBeLessThan(3000)
   })
 
-  it('leave nothing behind either where their answers have piled up', async () => {
+  it('leave nothing behind even if their answers have accumulated', async () => {
     const socket = await open()
     socket.write(WAIT + READ.repeat(900))
     await eventually(async () => expect(server.httpStats.requests).toBeGreaterThan(20))

@@ -9,7 +9,7 @@ import { DEFAULT_HTTP } from '../../src/http/options.ts'
 import { PrincipalSession } from '../../src/http/principal-session.ts'
 import { changedStore } from '../changed-store.ts'
 
-/** A principal session, and who released keys in its name. */
+/** A principal session, and the releases in its name. */
 async function scene() {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
@@ -38,8 +38,8 @@ async function scene() {
   return { inner, session, principal, released }
 }
 
-describe('what is given back in the name of a principal', () => {
-  it('is given back with its own rights while it has any, and then by the server', async () => {
+describe('a release in the name of a principal', () => {
+  it('uses its own rights while it has any, and then those of the server', async () => {
     const { inner, session, principal, released } = await scene()
     for (const name of ['the principal', 'the server']) {
       const lock = await session.leasehold.lock('k')

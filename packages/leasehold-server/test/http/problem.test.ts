@@ -14,7 +14,7 @@ describe('problems', () => {
     }
   })
 
-  it.each(codes)('say of %s what the error says', (code) => {
+  it.each(codes)('give the message of the error for %s', (code) => {
     const details = { reason: 'revoked', by: 'ops', why: 'x' } as const
     const problem = problemOf(new LeaseholdError(code, 'a text', details))
     const { outcome, meaning } = ERRORS[code]
@@ -45,7 +45,7 @@ describe('problems', () => {
     expect(problem).toMatchObject({ status: 422, code: 'key-reused', detail: 'use another' })
   })
 
-  it('say who holds it, where somebody does', () => {
+  it('name the holder, if there is one', () => {
     const first = { key: 'k', token: 7, lease: '1.1', holder: 'ada', mode: 'exclusive' } as const
     const ahead = [{ key: 'k', count: 1, first: { ...first, claimedAt: 1, until: 2 } }]
     const problem = problemOf(new NotAvailable('busy', 'no', ahead))
@@ -53,7 +53,7 @@ describe('problems', () => {
   })
 })
 
-describe('what is not there', () => {
+describe('a missing address', () => {
   let scene: Scene
   beforeAll(async () => {
     scene = await Scene.open()
@@ -90,7 +90,7 @@ describe('what is not there', () => {
     expect(body).toContain('id="not-found"')
   })
 
-  it('is told only to those who are known, below /v1', async () => {
+  it('is reported only to authenticated callers, below /v1', async () => {
     const known = await Scene.open()
     await known.token('ada', 'all:')
     expect((await known.ask('GET /v1/nope')).status).toBe(401)

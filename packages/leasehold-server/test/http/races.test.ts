@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cut, once, sendRaw, turns } from './cut-off.ts'
 import { Scene, until } from './scene.ts'
 
-/** The same request at two servers at a time, in many orders of what happens. */
+/** The same request at two servers at a time, in many orders of events. */
 describe('a repeat at another server', () => {
   let store: LeaseStore
   let one: Scene
@@ -19,7 +19,7 @@ describe('a repeat at another server', () => {
     await store.close()
   })
 
-  it('goes on waiting when those at the first server leave, and alone is told that it holds', async () => {
+  it('keeps waiting when the callers of the first server leave, and only it holds', async () => {
     for (let at = 0; at < 40; at++) {
       const key = `both/${at}`
       const what = `POST /v1/locks/${key}?ttl=60s&wait=20s`
@@ -39,7 +39,7 @@ describe('a repeat at another server', () => {
     }
   })
 
-  it('never loses what one server gave while the wait was over at the other', async () => {
+  it('never loses a grant of one server while the wait was over at the other', async () => {
     for (let at = 0; at < 40; at++) {
       const key = `late/${at}`
       const what = `POST /v1/locks/${key}?ttl=60s`

@@ -21,7 +21,7 @@ describe('an instance over HTTP', () => {
   const register = async (query: string, spec: object = {}) =>
     (await scene.ask(`POST /v1/services/${query}`, spec)).body
 
-  it('has an id of its own if it gives none, its holder, and fifteen seconds', async () => {
+  it('gets an id if it gives none, its holder, and fifteen seconds', async () => {
     const { service, id, key, lease, token, remaining } = await register('one?holder=ada')
     expect([service, remaining, id.length]).toEqual(['one', 15_000, 12])
     const read = await scene.store.read({ lease })
@@ -48,7 +48,7 @@ describe('an instance over HTTP', () => {
     expect((await scene.ask('GET /v1/services/two?status=odd')).status).toBe(400)
   })
 
-  it('says how it is by one thing or several, and keeps the others', async () => {
+  it('updates one or several fields of its state, and keeps the others', async () => {
     const { id, lease } = await register('three')
     const shown = async () => (await leasehold.registry.find('three', { status: 'any' }))[0]
     const path = `PUT /v1/services/three/${id}?lease=${lease}`
@@ -88,7 +88,7 @@ describe('a permit over HTTP', () => {
   const take = (query: string) => scene.ask(`POST /v1/pools/gpu/permits?${query}`)
   const giveBack = (lease: string) => scene.ask(`DELETE /v1/pools/gpu/permits/${lease}`)
 
-  it('is taken as it was asked for, for an hour', async () => {
+  it('is taken with the requested options, for an hour', async () => {
     const query = 'tenant=t&kind=train&count=1&shares=2&priority=3&preemptible=true'
     const { status, body } = await take(query)
     expect(status).toBe(201)
@@ -106,7 +106,7 @@ describe('a permit over HTTP', () => {
     expect((await scene.ask('GET /v1/pools/gpu')).body.resources[0].free).toBe(4)
   })
 
-  it('tells its holder when somebody asks for it back', async () => {
+  it('notifies its holder when another requests it back', async () => {
     const definition = { resources: [{ name: 'x' }], notice: '1m' }
     await scene.ask('PUT /v1/pools/solo', definition)
     const pool = '/v1/pools/solo/permits'
@@ -142,7 +142,7 @@ describe('a session over HTTP', () => {
   const create = async (user: string, more: object = {}) =>
     (await scene.ask('POST /v1/sessions/main', { user, data: { n: 1 }, ...more })).body
 
-  it('shows its secret to whoever has it, and to nobody else', async () => {
+  it('shows its secret only to its owner', async () => {
     const { id, ref, lease } = await create('ada')
     const path = `/v1/sessions/main/${id}`
     const own = { id, ref, user: 'ada', data: { n: 1 }, lease }
@@ -162,7 +162,7 @@ describe('a session over HTTP', () => {
     expect([await listed(''), await listed('&limit=2')]).toEqual([3, 2])
   })
 
-  it('is in use when it is touched, and not when it is looked at', async () => {
+  it('is used by a touch, and not by a read', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const own = await Scene.open({ store, clock })

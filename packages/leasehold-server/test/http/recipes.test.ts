@@ -14,7 +14,7 @@ afterAll(async () => {
 })
 
 describe('the registry over HTTP', () => {
-  it('registers an instance that every other client finds, until it is taken out', async () => {
+  it('registers an instance that every other client finds, until it is removed', async () => {
     const spec = { address: '10.0.0.7:80', capabilities: ['embed', 'rank'], tags: ['eu'] }
     const { status, body } = await scene.ask('POST /v1/services/embedder?id=i-1&ttl=20s', spec)
     expect([status, body.remaining]).toEqual([201, 20_000])
@@ -34,7 +34,7 @@ describe('the registry over HTTP', () => {
     expect(late).toMatchObject({ status: 410, body: { code: 'lost', reason: 'revoked' } })
   })
 
-  it('keeps it, with how it is', async () => {
+  it('keeps it, with its state', async () => {
     const check = { ttl: '30s' }
     const { body } = await scene.ask('POST /v1/services/painter', { check, weight: 2 })
     const path = `PUT /v1/services/painter/${body.id}?lease=${body.lease}`
@@ -53,7 +53,7 @@ describe('the registry over HTTP', () => {
     expect(noted).toMatchObject({ status: 400, body: { code: 'invalid-argument' } })
   })
 
-  it('says what is wrong with a registration', async () => {
+  it('reports the faults of a registration', async () => {
     const bad = await scene.ask('POST /v1/services/a%2Fb', {})
     expect(bad).toMatchObject({ status: 400, body: { detail: expect.stringContaining('slash') } })
     const other = await scene.ask('POST /v1/locks/k1')
@@ -112,7 +112,7 @@ describe('pools over HTTP', () => {
     expect(again).toMatchObject({ status: 410, body: { code: 'lost' } })
   })
 
-  it('are waited for in line, which a broken connection leaves', async () => {
+  it('are waited for in a queue, which a broken connection leaves', async () => {
     const held = await take('count=2')
     const sent = await scene.begin('POST', '/v1/pools/gpu/permits?tenant=late&wait=20s')
     await scene.claims('pool/gpu/line', 1)

@@ -8,7 +8,7 @@ import type { Call, Route } from '../../src/http/route.ts'
 import { Withdrawn } from '../../src/http/waits.ts'
 import { Gate } from '../changed-store.ts'
 
-/** One who asks, and may go. */
+/** A caller, which may leave. */
 class Caller implements Audience {
   gone = false
   readonly #left: (() => void)[] = []
@@ -60,7 +60,7 @@ function scene(handle: Handle) {
 }
 
 describe('requests with one Idempotency-Key', () => {
-  it('are carried out once while the first is under way, and all get its answer', async () => {
+  it('are executed once while the first is pending, and all get its answer', async () => {
     const gate = new Gate()
     const { ask, asked, inside } = scene(async () => {
       await gate.opened
@@ -77,7 +77,7 @@ describe('requests with one Idempotency-Key', () => {
     expect(asked).toEqual(['id', 'id'])
   })
 
-  it('go on while one of their callers is there, and are given up with the last', async () => {
+  it('continue while one of their callers stays, and are aborted with the last', async () => {
     const gate = new Gate()
     let audience: Audience | undefined
     let left = 0
@@ -99,7 +99,7 @@ describe('requests with one Idempotency-Key', () => {
     expect(left).toBe(2)
   })
 
-  it('are carried out anew for whoever comes while the first is given up', async () => {
+  it('are executed again for a caller that arrives during the abort of the first', async () => {
     const gates = [new Gate(), new Gate()]
     const { ask, asked } = scene(async () => {
       const at = asked.length
@@ -120,7 +120,7 @@ describe('requests with one Idempotency-Key', () => {
     await expect(third.answer).rejects.toMatchObject({ code: 'aborted' })
   })
 
-  it('of a token that was made again are carried out anew', async () => {
+  it('of a token that was created again are executed again', async () => {
     for (const how of ['another', 'ended']) {
       const gate = new Gate()
       const { ask, asked, principal } = scene(() => gate.opened)
@@ -167,7 +167,7 @@ describe('requests with one Idempotency-Key', () => {
   })
 })
 
-describe('what a request asks for', () => {
+describe('the content of a request', () => {
   const body = (given: unknown) => ({ body: given })
 
   it('is the same in another order of its fields, and with another wait', async () => {
@@ -195,7 +195,7 @@ describe('what a request asks for', () => {
 })
 
 describe('a claim that was withdrawn because nobody waited for it', () => {
-  it('is claimed anew under another id, by the next who asks', async () => {
+  it('is claimed again under another id, by the next caller', async () => {
     const reason = new LeaseholdError('aborted', 'gone')
     const errors = [new Withdrawn(reason), new Withdrawn(reason)]
     const { ask, asked } = scene(async () => {
@@ -209,7 +209,7 @@ describe('a claim that was withdrawn because nobody waited for it', () => {
     expect(asked).toEqual(['id', 'id-1', 'id-2'])
   })
 
-  it('is claimed anew at once for whoever still waits', async () => {
+  it('is claimed again at once for a caller that still waits', async () => {
     const errors = [new Withdrawn(), new Withdrawn()]
     const { ask, asked } = scene(async () => {
       const error = errors.shift()
@@ -220,7 +220,7 @@ describe('a claim that was withdrawn because nobody waited for it', () => {
     expect(asked).toEqual(['id', 'id-1', 'id-2'])
   })
 
-  it('is not claimed anew for ever', async () => {
+  it('is not claimed again without end', async () => {
     const { ask, asked } = scene(() => Promise.reject(new Withdrawn()))
     await expect(ask().answer).rejects.toThrowError(/abandoned 1000 times: use another key/)
     await expect(ask().answer).rejects.toBeInstanceOf(KeyReused)

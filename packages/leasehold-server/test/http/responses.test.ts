@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { NotAvailable } from '../../src/http/problem.ts'
 import { asJson, problemFor, refuseBadRequest, sendProblem } from '../../src/http/responses.ts'
 
-/** A reply that keeps what it is given. */
+/** A reply that records its input. */
 function reply() {
   const said = { status: 0, type: '', body: '', headers: {} as Record<string, string> }
   const it = {
@@ -31,7 +31,7 @@ function reply() {
 const framework = (code: string, statusCode: number | undefined) =>
   Object.assign(new Error('what it says'), { code, statusCode })
 
-describe('what the framework refuses', () => {
+describe('a refusal by the framework', () => {
   it.each([
     ['FST_ERR_CTP_BODY_TOO_LARGE', 413, 'limit-exceeded'],
     ['FST_ERR_CTP_INVALID_JSON_BODY', 400, 'invalid-argument'],
@@ -42,7 +42,7 @@ describe('what the framework refuses', () => {
     expect(problem).toMatchObject({ status, code: name, detail: 'what it says' })
   })
 
-  it('for the type of its body is told which type to send', () => {
+  it('for the type of its body names the right type', () => {
     const { detail } = problemFor(framework('FST_ERR_CTP_INVALID_MEDIA_TYPE', 415))
     expect(detail).toMatch(/^what it says; .*content-type: application\/json$/)
   })
@@ -92,7 +92,7 @@ describe('a request that is not as its schema says', () => {
       'request must be one: a, b; see /docs',
     ],
     [undefined, 'body', 'body is wrong; see /docs'],
-  ])('is told where and what is wrong: %j', (first, context, detail) => {
+  ])('names the place and the fault: %j', (first, context, detail) => {
     expect(refused(first, context)).toMatchObject({
       ...{ status: 400, code: 'invalid-argument', detail },
     })
@@ -106,7 +106,7 @@ describe('a problem', () => {
     [errorOf('limit-exceeded'), { 'retry-after': '1' }],
     [errorOf('closed'), { 'retry-after': '1' }],
     [errorOf('forbidden'), {}],
-  ])('is sent as JSON of its own type, with what to do next: %j', (problem, headers) => {
+  ])('is sent as problem JSON, with the next step: %j', (problem, headers) => {
     const { said, it } = reply()
     sendProblem(it, problem)
     expect(said).toEqual({
@@ -116,7 +116,7 @@ describe('a problem', () => {
     expect(said.body).toBe(`${JSON.stringify(problem)}\n`)
   })
 
-  it('of what is not free names the first that has it, if that is known', () => {
+  it('of a taken key names the first holder, if it is known', () => {
     const first = { key: 'k', token: 7, lease: '1.1', holder: 'ada', mode: 'exclusive' } as const
     const ahead = [{ key: 'k', count: 1, first: { ...first, claimedAt: 1, until: 2 } }]
     const busy = { outcome: 'busy', revision: 1, ahead } as const

@@ -12,7 +12,7 @@ export interface Answered {
   readonly body: any
 }
 
-/** A server of a test file's own, and what asks it over real HTTP. */
+/** A server for one test file, and a client that uses real HTTP. */
 export class Scene {
   readonly store: LeaseStore
   readonly server: LeaseServer
@@ -67,7 +67,7 @@ export class Scene {
     return sent
   }
 
-  /** Waits until so many claims are on a key, told by the store and not by the clock. */
+  /** Waits until a key has this many claims, by a watch and not by the clock. */
   async claims(key: string, count: number): Promise<void> {
     await changed(this.store, key, async () => {
       const reading = await this.store.read({ key })
@@ -124,7 +124,7 @@ export class Reader {
     return new Reader(response, abort)
   }
 
-  /** The next event, or nothing where the stream has ended. */
+  /** The next event; `undefined` if the stream has ended. */
   async next(): Promise<SseEvent | undefined> {
     const { value, done } = await this.#events.next()
     return done ? undefined : value

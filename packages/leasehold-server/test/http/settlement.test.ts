@@ -12,7 +12,7 @@ import { changedStore } from '../changed-store.ts'
 const TIMED_OUT = 'the wait was over'
 const LEFT = 'nobody waits for it any more'
 
-/** A claim on two keys, or on these, that waits, and requests that wait for it, each as at a server of its own. */
+/** A waiting claim on two keys, or on these, and requests that wait for it, as at separate servers. */
 async function queue(changes: Partial<LeaseStore> = {}, keys: readonly string[] = ['a', 'b']) {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
@@ -77,7 +77,7 @@ describe('a request that waits', () => {
   })
 
   it.each([TIMED_OUT, LEFT])(
-    'is lost when its place is taken away, also with the words of a withdrawal: %s',
+    'is lost when its claim is removed, even with the words of a withdrawal: %s',
     async (why) => {
       const { clock, inner, id, ask } = await queue()
       const { asked } = ask(10_000)
@@ -88,7 +88,7 @@ describe('a request that waits', () => {
     },
   )
 
-  it('is refused with the reason when it is withdrawn elsewhere just before its caller goes', async () => {
+  it('is refused with the reason when another server withdraws it just before its caller leaves', async () => {
     const abort = new AbortController()
     const { clock, inner, id, callOf, queued } = await queue({
       watch: (_target, observer) => {
@@ -117,7 +117,7 @@ describe('a request that waits', () => {
     expect(await ending()).toEqual({ reason: 'revoked', by: 'waiter', why: LEFT })
   })
 
-  it('may be begun anew under its key when its last caller has gone', async () => {
+  it('may start again under its key when its last caller has gone', async () => {
     const { clock, ask, ending } = await queue()
     const { asked, abort } = ask(10_000, 'r')
     await clock.advance(0)
@@ -168,7 +168,7 @@ describe('a request that waits', () => {
 })
 
 describe('a request that waits at two servers', () => {
-  it('is not withdrawn by one when the other has told that it holds', async () => {
+  it('is not withdrawn by one when the other has reported that it holds', async () => {
     const { clock, ask, callOf, free, ending, queued } = await queue()
     const one = ask(10_000, 'r')
     await clock.advance(0)
@@ -181,14 +181,14 @@ describe('a request that waits at two servers', () => {
     expect(two.asked).toEqual({ answer: true })
   })
 
-  it('is told the same by both when its time is over at one', async () => {
+  it('gets the same answer from both when its time is over at one', async () => {
     const { clock, ask } = await queue()
     const [one, two] = [ask(500, 'r'), ask(10_000, 'r')]
     await clock.advance(500)
     expect([one.asked, two.asked]).toEqual([{ answer: false }, { answer: false }])
   })
 
-  it('is begun anew at the one when the callers of the other have gone', async () => {
+  it('starts again at the one when the callers of the other have gone', async () => {
     const { clock, ask } = await queue()
     const [one, two] = [ask(10_000, 'r'), ask(10_000, 'r')]
     await clock.advance(0)
@@ -201,9 +201,9 @@ describe('a request that waits at two servers', () => {
   it.each([
     [TIMED_OUT, { answer: false }],
     [LEFT, { error: expect.any(Withdrawn) }],
-  ])('is not told that it holds when it was withdrawn just before: %s', async (why, told) => {
+  ])('is not reported as held when it was withdrawn just before: %s', async (why, told) => {
     const { clock, token, ask, callOf, queued } = await queue({
-      // It heard that it holds before it was withdrawn.
+      // It was notified that it holds before it was withdrawn.
       watch: (target, observer) => {
         if ('lease' in target) queueMicrotask(() => observer({ type: 'holds', revision: 1, token }))
         return { close: () => {} }
@@ -217,7 +217,7 @@ describe('a request that waits at two servers', () => {
 })
 
 describe('a claim on one key that waits at two servers', () => {
-  /** It hears that it holds, whatever has happened to it since. */
+  /** It is notified that it holds, whatever has happened to it since. */
   const heard = (token: () => number): Partial<LeaseStore> => ({
     watch: (target, observer) => {
       if ('lease' in target)
@@ -227,7 +227,7 @@ describe('a claim on one key that waits at two servers', () => {
   })
 
   it.each(['its lease', 'the claim'])(
-    'is not told that it holds when the other has withdrawn %s just before',
+    'is not reported as held when the other has withdrawn %s just before',
     async (what) => {
       let own = 0
       const made = await queue(
@@ -246,7 +246,7 @@ describe('a claim on one key that waits at two servers', () => {
 })
 
 describe('to withdraw', () => {
-  it('goes on to the other keys when the first is not claimed any more', async () => {
+  it('continues with the other keys when the first is no longer claimed', async () => {
     const { inner, id, token, callOf } = await queue()
     await inner.revoke({ target: { key: 'a', token } })
     const targets = ['a', 'b'].map((key) => ({ key, token })) as unknown as Queued['targets']

@@ -3,7 +3,7 @@ import { given, text, whole } from '../../src/http/routes/schemas.ts'
 import { querySchema, validators } from '../../src/http/validation.ts'
 
 describe('the schema of a query', () => {
-  it('has what is named, demands what is required, and allows nothing else', () => {
+  it('has the named fields, requires the required ones, and allows no others', () => {
     const schema = querySchema({
       lease: { schema: text(), about: '', required: true },
       limit: { schema: whole(1), about: '' },
@@ -18,7 +18,7 @@ describe('the schema of a query', () => {
   })
 })
 
-describe('a check of what was sent', () => {
+describe('a check of input', () => {
   const warnings: unknown[] = []
   const { warn } = console
   beforeEach(() => {
@@ -35,7 +35,7 @@ describe('a check of what was sent', () => {
     return { isValid: validate(data), errors: validate.errors }
   }
 
-  it('reads a query as what its schema says, and a body only as it is', () => {
+  it('converts a query by its schema, and does not convert a body', () => {
     const query = { limit: '5', ttl: '5s' }
     expect(check('querystring', query).isValid).toBe(true)
     expect(query.limit).toBe(5)

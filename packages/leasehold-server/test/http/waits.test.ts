@@ -51,7 +51,7 @@ describe('a claim that is waited for', () => {
     expect(outcome).toEqual({ holds: true })
   })
 
-  it('that holds already is not waited for, though its lease waits for another', async () => {
+  it('that holds already is not waited for, although its lease waits for another', async () => {
     const { inner, holder, id, outcome, wait } = await waiting()
     await inner.revoke({ target: { lease: holder.lease } })
     await lease(inner, ['other'])
@@ -60,7 +60,7 @@ describe('a claim that is waited for', () => {
     expect(outcome).toEqual({ holds: true })
   })
 
-  it('is not waited for longer than it was asked', async () => {
+  it('is not waited for longer than requested', async () => {
     const { clock, outcome, wait } = await waiting()
     await wait(500)
     await clock.advance(499)
@@ -69,7 +69,7 @@ describe('a claim that is waited for', () => {
     expect(outcome).toEqual({ holds: false })
   })
 
-  it('is lost when it is removed, or its lease ends, and says why', async () => {
+  it('is lost when it is removed or its lease ends, with the reason', async () => {
     for (const isLease of [true, false]) {
       const { clock, inner, id, token, outcome, wait } = await waiting()
       await wait(10_000)
@@ -80,14 +80,14 @@ describe('a claim that is waited for', () => {
     }
   })
 
-  it('that is not there any more when it is first looked at is lost', async () => {
+  it('that is missing at the first check is lost', async () => {
     const { inner, token, outcome, wait } = await waiting()
     await inner.revoke({ target: { key: 'k', token } })
     await wait(10_000)
     expect(outcome.error).toEqual(refused('lost'))
   })
 
-  it('is no concern of what happens to other claims of its lease', async () => {
+  it('is not affected by other claims of its lease', async () => {
     const { clock, inner, id, outcome, wait } = await waiting()
     await wait(10_000)
     const more = await inner.claim({ lease: id, claims: [{ key: 'free' }] })
@@ -220,7 +220,7 @@ describe('the lease of a claim that is waited for', () => {
   })
 })
 
-describe('what is answered of a lease', () => {
+describe('the answer about a lease', () => {
   async function held() {
     const clock = new TestClock()
     const store = memoryStore({ clock })
@@ -228,7 +228,7 @@ describe('what is answered of a lease', () => {
     return { clock, store, serverActions: createServerActions(store), granted }
   }
 
-  it('is that it has its full ttl again, or what is left of its life', async () => {
+  it('is its full ttl, or the rest of its life', async () => {
     const { clock, store, serverActions, granted } = await held()
     await clock.advance(30_000)
     expect(await stillHeld(serverActions, granted, ['a', 'b'])).toBe(60_000)
@@ -239,7 +239,7 @@ describe('what is answered of a lease', () => {
     expect(await renewed(store, granted.lease, 60_000)).toBe(10_000)
   })
 
-  it('is that it is lost when it has ended, with the reason, or a claim was removed', async () => {
+  it('is a loss when it has ended, with the reason, or when a claim was removed', async () => {
     const { store, serverActions, granted } = await held()
     const { lease: id, token } = granted
     expect(await stillClaimed(serverActions, granted, ['a', 'b'])).toMatchObject({ id })

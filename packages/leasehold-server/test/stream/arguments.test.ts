@@ -5,7 +5,7 @@ import { parseRight } from '../../src/access/index.ts'
 import { createServer, type LeaseServer } from '../../src/index.ts'
 import { RawStream } from './raw-stream.ts'
 
-/** Wrong as nearly everything: a test leaves out those that are right for an argument. */
+/** Values that are wrong for most arguments: a test leaves out the right ones. */
 const WRONG: readonly unknown[] = [
   null,
   true,
@@ -27,7 +27,7 @@ const SPAN = 'span'
 const TOKEN = 'token'
 const FLAG = 'flag'
 
-/** Which of the wrong values are right all the same. */
+/** Which of the wrong values are right here. */
 const RIGHT: Readonly<Record<string, readonly unknown[]>> = {
   [TEXT]: [],
   [LEASE]: [],

@@ -6,7 +6,7 @@ import { Gate } from '../changed-store.ts'
 import { grant, KEY, leaseIn, scene, type TestSocket } from './scene.ts'
 
 describe('a connection', () => {
-  it('is welcomed with what the server is, and answers requests in the turn they come', async () => {
+  it('is welcomed with facts about the server, and answers requests in the same turn', async () => {
     const { connect, clock, server } = await scene()
     const socket = connect()
     socket.frame(['hello', PROTOCOL, { client: 'c' }], [1, 'read', KEY])
@@ -33,7 +33,7 @@ describe('a connection', () => {
     expect(socket.terminated).toBe(1)
   })
 
-  it('that says no hello in time is closed, and one that does is not', async () => {
+  it('without a hello in time is closed, and one with it is not', async () => {
     const { connect, greeted, clock } = await scene({ greeting: 300 })
     const [silent, gone, polite] = [connect(), connect(), await greeted('c')]
     gone.end()
@@ -62,7 +62,7 @@ describe('a connection', () => {
     expect(socket.closed?.[0]).toBe(CLOSE.malformed)
     expect([socket.isPaused, server.stats.malformed, socket.heard]).toEqual([true, 1, []])
     expect(errors).toEqual([])
-    // Its end is told once, and what it sends after that is not looked at.
+    // Its end is reported once, and later input is ignored.
     socket.emit('message', Buffer.alloc(0), true)
     void server.close()
     await clock.advance(1000)
@@ -70,7 +70,7 @@ describe('a connection', () => {
     expect(socket.terminated).toBe(1)
   })
 
-  it('writes into the log why it was closed, and what the socket complained of', async () => {
+  it('logs why it was closed, and the error of the socket', async () => {
     const { greeted, as, logged, server } = await scene()
     const socket = await greeted('c', undefined, await as('ann'))
     socket.emit('error', new Error('reset'))
@@ -82,7 +82,7 @@ describe('a connection', () => {
     expect([socket.closed?.[0], server.stats.malformed]).toEqual([CLOSE.malformed, 1])
   })
 
-  it('is closed when its token is revoked, and told why', async () => {
+  it('is closed when its token is revoked, with the reason', async () => {
     const { greeted, as, access, clock } = await scene()
     const [ann, bob] = [await as('ann'), await as('bob')]
     const [socket, other] = [await greeted('c', undefined, ann), await greeted('d', undefined, bob)]
@@ -147,7 +147,7 @@ describe('a connection', () => {
     expect(socket.terminated).toBe(1)
   })
 
-  it('whose store throws is answered so', async () => {
+  it('whose store throws gets an error answer', async () => {
     const odd = new Error('odd')
     const { greeted, clock } = await scene(
       {},
@@ -189,7 +189,7 @@ describe('a connection', () => {
 })
 
 describe('a tied connection', () => {
-  it('ends its leases with it, at once if it said goodbye, and no later than may be', async () => {
+  it('ends its leases at once after a goodbye, and in any case within the maximum', async () => {
     const { greeted, clock, alive } = await scene({ linger: 50 })
     for (const [tied, code, wait] of [
       [0, 1006, 0],
@@ -210,7 +210,7 @@ describe('a tied connection', () => {
     }
   })
 
-  it('ties many leases, so many in each turn, and is answered when all are tied', async () => {
+  it('ties many leases, a number in each turn, and is answered when all are tied', async () => {
     const { greeted, clock, inner, alive } = await scene()
     const socket = await greeted('c', 0)
     const ids: string[] = []
@@ -232,7 +232,7 @@ describe('a tied connection', () => {
     ])
   })
 
-  it('does not tie what is not its own', async () => {
+  it('does not tie leases of others', async () => {
     const { greeted, as, clock, inner, alive } = await scene()
     const { lease: id } = await lease(inner)
     const socket = await greeted('c', 0, await as('ann'))
@@ -244,7 +244,7 @@ describe('a tied connection', () => {
     expect(await alive(id)).toBe(true)
   })
 
-  it('ends at its linger what was granted while it went away, if it has not come back', async () => {
+  it('ends leases that were granted while it left, at the end of its linger, if it has not returned', async () => {
     const gate = new Gate()
     const { greeted, clock, inner, alive } = await scene(
       {},
@@ -293,7 +293,7 @@ describe('a tied connection', () => {
     expect((await inner.read(KEY)).count).toBe(0)
   })
 
-  it('that comes back without a tie leaves its leases alone', async () => {
+  it('that returns without a tie leaves its leases alone', async () => {
     const { greeted, clock, alive } = await scene()
     const first = await greeted('c', 1000)
     first.frame(grant(1))
@@ -307,8 +307,8 @@ describe('a tied connection', () => {
   })
 })
 
-describe('what a client asked for that is gone', () => {
-  it('is taken back, if it was under way and nobody can ask for it again', async () => {
+describe('a request of a client that has gone', () => {
+  it('is undone, if it was pending and nobody can repeat it', async () => {
     const { inner, clock, alive, greeted } = await scene()
     const socket = await greeted('c')
     socket.frame(grant(1), grant(2, { request: 'r' }))

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Place, type ServerProcess } from '../server-process.ts'
 import { helloFrom, RawStream } from './raw-stream.ts'
 
-/** In a process of its own: what ends a server must not end the test with it. */
+/** In a separate process, so that a crash of the server does not end the test. */
 const place = new Place()
 let server: ServerProcess
 let clients = 0
@@ -41,7 +41,7 @@ describe('a server', () => {
     ['a client that is an object', '[["hello",1,{"client":{"toString":1}}]]'],
     ['nothing but brackets', deep(20_000)],
     ['an empty text', ''],
-  ])('closes a stream that begins with %s, and lives on', async (_name, frame) => {
+  ])('closes a stream that starts with %s, and keeps running', async (_name, frame) => {
     const stream = await RawStream.open(server.url)
     stream.socket.send(frame)
     expect([CLOSE.malformed, CLOSE.version]).toContain((await stream.closed)[0])

@@ -12,7 +12,7 @@ import { RawStream, rawSocket } from './raw-stream.ts'
 let inner: LeaseStore
 let server: LeaseServer
 
-/** A store that does what it is asked only when the test opens the gate. */
+/** A store that acts only when the test opens the gate. */
 function gated(store: LeaseStore): { readonly store: LeaseStore; open(): void } {
   let open = () => {}
   const gate = new Promise<void>((resolve) => {
@@ -69,7 +69,7 @@ describe('the id of a client', () => {
     again.socket.terminate()
   })
 
-  it('that comes back without a tie leaves its leases alone', async () => {
+  it('that returns without a tie leaves its leases alone', async () => {
     await start()
     const first = await RawStream.greeted(server.url, 'one', { tied: 0 })
     await first.ask(1, 'grant', { holder: 'a', ttl: 60_000, claims: [{ key: 'k' }] })
@@ -82,7 +82,7 @@ describe('the id of a client', () => {
   })
 })
 
-describe('what a client asked for that is gone', () => {
+describe('a request of a client that has gone', () => {
   it('is not begun any more', async () => {
     const gate = gated(inner)
     await start({ store: gate.store, stream: { inFlight: 10 } })
@@ -98,7 +98,7 @@ describe('what a client asked for that is gone', () => {
     expect(server.stats.requests - before).toBeLessThan(500)
   })
 
-  it('is taken back if it was under way, and nobody can ask for it again', async () => {
+  it('is undone if it was pending, and nobody can repeat it', async () => {
     const gate = gated(inner)
     await start({ store: gate.store })
     const { lease } = await granted('k')
@@ -182,7 +182,7 @@ describe('a quota of bytes', () => {
 })
 
 describe('a renewal of as many leases as may be', () => {
-  it('is divided by the client, and renews all of them', async () => {
+  it('is split by the client, and renews all of them', async () => {
     await start()
     const text = await token('ann')
     const store = await remoteStore(server.url, { accessToken: text, timeout: 60_000 })

@@ -5,7 +5,7 @@ import { Gate } from '../changed-store.ts'
 import { KEY, renewAfter, scene } from './scene.ts'
 
 describe('a server that stops', () => {
-  it('answers what was begun, refuses the rest, says goodbye and closes', async () => {
+  it('answers pending requests, refuses the rest, says goodbye and closes', async () => {
     const gate = new Gate()
     const { greeted, clock, server, inner } = await scene(
       { inFlight: 1 },

@@ -2,7 +2,7 @@ import { DONE } from 'leasehold/remote'
 import { describe, expect, it } from 'vitest'
 import { scene, type TestSocket } from './scene.ts'
 
-/** Streams whose requests are noted by the name in them, in the order in which they are done. */
+/** Streams whose requests are recorded by the name in them, in the order of execution. */
 async function noted(options: { readonly inFlight?: number; readonly takes?: number } = {}) {
   const { takes = 0, ...stream } = options
   const order: string[] = []
@@ -15,7 +15,7 @@ async function noted(options: { readonly inFlight?: number; readonly takes?: num
   })
   const ask = (socket: TestSocket, name: string, count: number) =>
     socket.frame(...Array.from({ length: count }, (_, at) => [at, 'renew', [name]]))
-  /** Who was served, and how often in a row. */
+  /** The served streams, and how often in a row. */
   const served = () => {
     const runs: [name: string, count: number][] = []
     for (const name of order) {
@@ -39,7 +39,7 @@ describe('streams of one principal', () => {
     }
     ask(c, 'c', 10)
     await clock.advance(0)
-    // A turn is 65 steps, and to open a frame is one of them.
+    // A turn has 65 steps, and opening a frame is one of them.
     expect(served().slice(0, 4)).toEqual([
       ['a', 64 + 64],
       ['b', 64],
@@ -80,13 +80,13 @@ describe('a turn', () => {
     ])
   })
 
-  it('goes on while less than five milliseconds have passed', async () => {
+  it('continues while less than five milliseconds have passed', async () => {
     const { greeted, ask, served } = await noted({ takes: 1 })
     ask(await greeted('a'), 'a', 20)
     expect(served()).toEqual([['a', 5]])
   })
 
-  it('ties so many leases that it ends in time', async () => {
+  it('ties as many leases as fit into its time', async () => {
     let watched = 0
     const made = await scene(
       {},
@@ -104,12 +104,12 @@ describe('a turn', () => {
     expect([watched, socket.heard]).toEqual([300, [[1, DONE]]])
   })
 
-  it('does not follow another at once, also if the store answers at once', async () => {
+  it('does not follow another immediately, even if the store answers at once', async () => {
     const { greeted, clock, ask, order } = await noted({ inFlight: 1 })
     ask(await greeted('a'), 'a', 3)
     clock.defer(() => order.push('another'))
     await clock.advance(0)
-    // The second is done in the tick that the first has asked for.
+    // The second is executed in the tick that the first has requested.
     expect(order).toEqual(['a', 'a', 'another', 'a'])
   })
 })

@@ -5,7 +5,7 @@ import { lease } from '../access/scene.ts'
 import { Gate } from '../changed-store.ts'
 import { KEY, renewAfter, scene } from './scene.ts'
 
-describe('a client that asks for much', () => {
+describe('a client that sends many requests', () => {
   it('is not read while as much is in flight as may be', async () => {
     const gate = new Gate()
     let calls = 0
@@ -54,7 +54,7 @@ describe('a client that asks for much', () => {
     expect(socket.heard).toMatchObject([[99, DONE, { count: 0 }]])
   })
 
-  it('has the next frame opened when less than a megabyte is under way', async () => {
+  it('has the next frame opened when less than a megabyte is pending', async () => {
     const gate = new Gate()
     let calls = 0
     const { greeted, clock } = await scene(
@@ -74,7 +74,7 @@ describe('a client that asks for much', () => {
     expect(calls).toBe(4)
   })
 
-  it('has another frame opened only while less than a whole megabyte is under way', async () => {
+  it('has another frame opened only while less than a whole megabyte is pending', async () => {
     const gates = [new Gate(), new Gate()] as const
     let calls = 0
     const { greeted, clock } = await scene(
@@ -95,7 +95,7 @@ describe('a client that asks for much', () => {
     expect([calls, socket.isPaused]).toEqual([3, false])
   })
 
-  it('is not read while what it was sent is not read, and is read again when it has left', async () => {
+  it('is not read while it does not read, and is read again afterwards', async () => {
     const { greeted, clock, server } = await scene({ highWater: 1000 })
     const socket = await greeted('c')
     socket.drained()
@@ -140,7 +140,7 @@ describe('a client that asks for much', () => {
     expect([server.stats.requests, socket.isPaused]).toEqual([1, false])
   })
 
-  it('is read later when more than 64 things come in one tick', async () => {
+  it('is read later when more than 64 messages arrive in one tick', async () => {
     const { greeted, clock, server } = await scene()
     const socket = await greeted('c')
     await clock.advance(1)
@@ -189,7 +189,7 @@ describe('pings', () => {
     expect(socket.pongs).toHaveLength(2)
   })
 
-  it('are sent to who is silent, who is disconnected if nothing is heard', async () => {
+  it('are sent to a silent client, which is disconnected without an answer', async () => {
     const { greeted, clock } = await scene({ silence: 3000 })
     const [silent, answering] = [await greeted('a'), await greeted('b')]
     answering.ping = () => void answering.emit('pong')
@@ -214,14 +214,14 @@ describe('pings', () => {
     expect(socket.closed).toBeUndefined()
     gate.open()
     await clock.advance(0)
-    // It could not be heard while it was not read.
+    // Nothing could be received while it was not read.
     await clock.advance(2000)
     expect([socket.heard.length, socket.closed]).toEqual([2, undefined])
     await clock.advance(2000)
     expect(socket.closed?.[0]).toBe(CLOSE.silent)
   })
 
-  it('are not sent to who was heard a short time ago', async () => {
+  it('are not sent to a client that sent something recently', async () => {
     const { greeted, clock } = await scene({ silence: 3000 })
     const socket = await greeted('c')
     await clock.advance(999)
@@ -232,7 +232,7 @@ describe('pings', () => {
     expect(socket.pings).toBe(1)
   })
 
-  it('disconnect who reads all that it is sent, but is not heard', async () => {
+  it('disconnect a client that reads everything, but sends nothing', async () => {
     const { greeted, clock, inner } = await scene({ silence: 3000 })
     const socket = await greeted('c')
     socket.frame([1, 'watch', { prefix: '' }])
@@ -246,7 +246,7 @@ describe('pings', () => {
     expect(socket.closed?.[0]).toBe(CLOSE.silent)
   })
 
-  it('disconnect who has never said anything', async () => {
+  it('disconnect a client that has never sent anything', async () => {
     const { connect, clock } = await scene({ silence: 3000, greeting: 60_000 })
     const socket = connect()
     await clock.advance(3000)

@@ -16,7 +16,7 @@ describe('a frame', () => {
     '[[1,"a"],[2,"b,[{"],[3]]',
     '[[1,"\\"],[\\\\"],[2,"\\\\"]]',
     '[[1,"ä"]]',
-    // What is in a string counts for nothing, also behind a quote that is escaped.
+    // The contents of a string do not count, even after an escaped quote.
     '[[1,"\\",,,,,,,,,,,,,,,,,,,,,[[[[[[[[["]]',
   ])('is an array of messages: %s', (text) => expect(parse(text)).toEqual(JSON.parse(text)))
 
@@ -34,7 +34,7 @@ describe('a frame', () => {
     expect(() => parse(text)).toThrowError(message)
   })
 
-  it('has a bound on what it holds: commas, colons and opening brackets', () => {
+  it('has a limit for its contents: commas, colons and opening brackets', () => {
     const values = (count: number) => `[[${Array.from({ length: count }, () => 1).join(',')}]]`
     expect(parse(values(19))[0]).toHaveLength(19)
     expect(() => parse(values(20))).toThrowError(/21 values; the maximum is 20/)
@@ -58,7 +58,7 @@ describe('a frame', () => {
 })
 
 describe('a hello', () => {
-  it('says who the client is, and for how long it ties', () => {
+  it('names the client, and how long it ties', () => {
     expect(parseHello(['hello', 1, { client: 'c' }])).toEqual({ client: 'c', tied: undefined })
     expect(parseHello(['hello', 1, { client: 'c', tied: 0 }])).toEqual({ client: 'c', tied: 0 })
     const longest = 'c'.repeat(128)
@@ -141,7 +141,7 @@ describe('turns', () => {
     return { turns: new FairScheduler(timed), turn, tick, taken, ticks }
   }
 
-  it('are had at once until the principal has used its ten milliseconds of this tick', () => {
+  it('are given at once until the principal has used its ten milliseconds of this tick', () => {
     const { turns, turn, tick, taken } = scene()
     const [ann, bob] = [named('ann'), named('bob')]
     turns.ask(ann, turn('a1', 9))
@@ -149,7 +149,7 @@ describe('turns', () => {
     turns.ask(ann, turn('a3', 1))
     turns.ask(bob, turn('b1', 1))
     expect(taken()).toBe('a1 a2 b1')
-    // Somebody who queues stays in order.
+    // A queued principal stays in order.
     expect(tick()).toBe(1)
     expect(taken()).toBe('a3')
     expect(tick()).toBe(0)
@@ -158,7 +158,7 @@ describe('turns', () => {
     expect(taken()).toBe('a4 a5')
   })
 
-  it('are had at once until all have used thirty milliseconds of this tick', () => {
+  it('are given at once until all have used thirty milliseconds of this tick', () => {
     const { turns, turn, tick, taken } = scene()
     for (const name of ['a', 'b', 'c', 'd', 'e']) turns.ask(named(name), turn(name, 9))
     expect(taken()).toBe('a b c d')
@@ -188,7 +188,7 @@ describe('turns', () => {
     expect([taken(), ticks.length]).toEqual(['a5', 1])
   })
 
-  it('that are asked for in a turn come in a later tick', () => {
+  it('that are requested in a turn come in a later tick', () => {
     const { turns, turn, tick, taken } = scene()
     const ann = named('ann')
     turns.queue(ann, () => turns.queue(ann, turn('again', 0)))

@@ -13,14 +13,14 @@ import { undo } from '../../src/stream/undo.ts'
 import { lease } from '../access/scene.ts'
 import { changedStore } from '../changed-store.ts'
 
-/** A log, and what was written to it. */
+/** A log, and its entries. */
 function written() {
   const lines: unknown[] = []
   const write = (line: string) => void lines.push(JSON.parse(line))
   return { log: pino({ level: 'warn' }, { write }), lines }
 }
 
-/** What a client reads of a connection. */
+/** What a client reads from a connection. */
 function wire(options = {}) {
   const clock = new TestClock()
   const sent: string[] = []
@@ -42,7 +42,7 @@ function wire(options = {}) {
   return { clock, sent, socket, stats, around, events, out }
 }
 
-describe('what is to be sent', () => {
+describe('the outbox', () => {
   it('leaves together at the end of the turn', async () => {
     const { out, sent, clock, events } = wire()
     out.push('[1]')
@@ -61,7 +61,7 @@ describe('what is to be sent', () => {
     expect(sent.slice(2)).toEqual(['[[4]]'])
   })
 
-  it('leaves at once when it fills a frame of half a million characters', () => {
+  it('is sent at once when it fills a frame of half a million characters', () => {
     const { out, sent } = wire()
     const half = 'x'.repeat(256 * 1024)
     out.push(half.slice(1))
@@ -75,7 +75,7 @@ describe('what is to be sent', () => {
     expect(sent).toHaveLength(2)
   })
 
-  it('is full above the high water, of what was gathered and of what was not read', async () => {
+  it('is full above the high-water mark, counting collected and unread data', async () => {
     const { out, socket, clock } = wire({ highWater: 10 })
     out.push('12345')
     socket.bufferedAmount = 5
@@ -86,7 +86,7 @@ describe('what is to be sent', () => {
     expect(out.isFull).toBe(false)
   })
 
-  it('tells of a client that does not read more than may wait', async () => {
+  it('reports a client that does not read more than may wait', async () => {
     const { out, socket, clock, events, stats } = wire({ buffered: 100 })
     socket.bufferedAmount = 100
     out.push('1')
@@ -98,7 +98,7 @@ describe('what is to be sent', () => {
     expect([events, stats.dropped]).toEqual([['left', 'left', 101], 1])
   })
 
-  it('tells of a failure, wherever it was sent from', async () => {
+  it('reports a failure, whatever caused the send', async () => {
     const { out, socket, clock, events } = wire()
     const fault = new Error('broken')
     socket.send = () => {
@@ -125,7 +125,7 @@ describe('what is to be sent', () => {
 describe('the watches of a stream', () => {
   const heard = (sent: readonly string[]) => sent.flatMap((text) => JSON.parse(text))
 
-  it('are bounded, and opened anew by the same id', async () => {
+  it('are limited, and opened again by the same id', async () => {
     const { out, around, sent, clock, stats } = wire({ watches: 2 })
     const opened: string[] = []
     let tell: (notice: Notice) => void = () => {}
@@ -152,7 +152,7 @@ describe('the watches of a stream', () => {
     tell({ type: 'watching', revision: 1 })
     tell({ type: 'interrupted', error: new LeaseholdError('closed', 'x') })
     expect(stats.notices).toBe(2)
-    // The second has ended by itself, so that there is room, and nothing to close.
+    // The second has ended already, so there is room, and nothing to close.
     watches.open(4, { prefix: 'e' })
     watches.open(2, { prefix: 'full' })
     watches.close(9)
@@ -200,7 +200,7 @@ describe('the watches of a stream', () => {
 })
 
 describe('an operation', () => {
-  it('is called on the store, and what it brought about is told before the answer', async () => {
+  it('is called on the store, and its effects are reported before the answer', async () => {
     const store = memoryStore({ clock: new TestClock() })
     const done: string[] = []
     const call = (...message: unknown[]) =>
@@ -247,7 +247,7 @@ describe('ties', () => {
     return { clock, store, ties, alive, lines }
   }
 
-  it('end what is tied when the client has not come back within its linger', async () => {
+  it('end tied leases when the client has not returned within its linger', async () => {
     const { clock, store, ties, alive } = scene()
     const [one, other] = [await lease(store, ['a']), await lease(store, ['b'])]
     const bond = ties.join('c', 100)
@@ -276,7 +276,7 @@ describe('ties', () => {
   it.each([
     ['it said goodbye', 100, true],
     ['it does not linger', 0, false],
-  ])('end what is tied at once if %s', async (_why, linger, saidGoodbye) => {
+  ])('end tied leases at once if %s', async (_why, linger, saidGoodbye) => {
     const { clock, store, ties, alive } = scene()
     const { lease: id } = await lease(store)
     const bond = ties.join('c', linger)
@@ -293,13 +293,13 @@ describe('ties', () => {
     const bond = ties.join('c', 0)
     ties.tie(bond, id)
     ties.leave(bond, false, false)
-    // It ends twice: the second time there is nothing to end any more.
+    // It ends twice: the second time has no effect.
     ties.tie(bond, id)
     await clock.advance(0)
     expect(lines).toMatchObject([{ lease: id, err: { code: 'lease-ended' } }])
   })
 
-  it('are kept for what is under way, and not for nothing', async () => {
+  it('are kept for pending calls, and not otherwise', async () => {
     const { clock, store, ties, alive } = scene()
     const { lease: id } = await lease(store)
     const empty = ties.join('a', 100)
@@ -346,8 +346,8 @@ describe('ties', () => {
   })
 })
 
-describe('what nobody knows of', () => {
-  it('is taken back, unless its client may ask for it again', async () => {
+describe('a result that nobody knows', () => {
+  it('is undone, unless its client may repeat the request', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const { log, lines } = written()

@@ -10,7 +10,7 @@ export function helloFrom(client: string, tied?: number): string {
   return JSON.stringify([['hello', PROTOCOL, { client, tied }]])
 }
 
-/** A client that sends whatever it is given, and keeps all that it hears. */
+/** A client that sends any input, and keeps everything that it receives. */
 export class RawStream {
   readonly socket: WebSocket
   readonly heard: unknown[][] = []

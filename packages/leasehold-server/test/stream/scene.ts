@@ -11,7 +11,7 @@ import { DEFAULT_STREAM, type StreamOptions } from '../../src/stream/options.ts'
 import { StreamServer } from '../../src/stream/stream-server.ts'
 import { changedStore, type Gate } from '../changed-store.ts'
 
-/** One end of a WebSocket whose other end is the test: nothing is sent, and time is the test's. */
+/** One end of a WebSocket whose other end is the test: nothing is sent, and the test moves the time. */
 export class TestSocket extends EventEmitter {
   readonly OPEN = 1
   readyState = 1
@@ -31,7 +31,7 @@ export class TestSocket extends EventEmitter {
     this.#left.push(left)
   }
 
-  /** What was sent has been read. */
+  /** The client has read everything. */
   drained(): void {
     this.bufferedAmount = 0
     for (const left of this.#left.splice(0)) left()

@@ -10,13 +10,13 @@ import { Place, type ServerProcess } from '../server-process.ts'
 import { RawStream, rawSocket } from './raw-stream.ts'
 
 /**
- * What one client can do to all others with the worst that it can send. The server is a process of
- * its own, and what is sent is made beforehand: so what is measured is the server's pause. It is
- * counted in the time that the server's main thread has run, where the system tells that: on a busy
- * machine the server waits for its turn as well, and that is not its fault.
+ * The worst effect of one client on all others. The server is a separate process, and the input is
+ * prepared in advance, so only the server's pause is measured. It counts the run time of the
+ * server's main thread, if the system provides it: on a busy machine the server also waits for a
+ * core, which is not its fault.
  */
 const PAUSE_MAX_MS = 100
-/** The attack goes on for so long, and others ask so often at least. */
+/** The minimum length of the attack, and the minimum rate of other requests. */
 const ATTACK_MS = 1500
 const ASKED_MIN = 10
 
@@ -53,7 +53,7 @@ const LARGEST = DEFAULT_STREAM.frameBytes
 const repeated = (part: string, bytes: number) => part.repeat(Math.floor(bytes / part.length))
 const frame = (text: string) => textFrame(text, 1)
 
-/** A frame of so many messages, of which the last has a comma too many. */
+/** A frame of this many messages, the last of which has an extra comma. */
 const frameOf = (text: string) => frame(`[${text.slice(0, -1)}]`)
 
 const leases = (bytes: number) => repeated('"1.1~aaaaaaaaaaaaaaaaaaaaaa",', bytes).slice(0, -1)
@@ -77,7 +77,7 @@ const ATTACKS: readonly (readonly [name: string, bytes: () => Buffer, connection
   ['wrong requests', () => frameOf(repeated('[1,"claim","x",[""],0],', 60_000)), 20],
   ['a message in fragments of a byte', fragments, 4],
   [
-    'nothing but pings',
+    'only pings',
     () => Buffer.concat(Array(100_000).fill(controlFrame(OPCODE.ping, Buffer.alloc(0), 1))),
     4,
   ],
@@ -92,7 +92,7 @@ function fragments(): Buffer {
   return Buffer.concat([first, ...Array(600_000).fill(next)])
 }
 
-/** Milliseconds for which the server has run, or the time of the day where that is not known. */
+/** The run time of the server in milliseconds, or the time of day if that is unknown. */
 function serverTime(): number {
   const { pid } = server
   try {

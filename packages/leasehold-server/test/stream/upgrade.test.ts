@@ -43,7 +43,7 @@ describe('a request for a stream', () => {
     expect(await asking(request)).toContain(`HTTP/1.1 ${status}\r\n`)
   })
 
-  it('is let go of when its socket fails', async () => {
+  it('is released when its socket fails', async () => {
     const { server } = await scene()
     const socket = new PassThrough()
     const request = { url: '/v1/other', headers: {}, socket: {} } as IncomingMessage
@@ -52,7 +52,7 @@ describe('a request for a stream', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  it('is turned away when there are as many streams as may be, or the server stops', async () => {
+  it('is refused at the maximum number of streams, or while the server stops', async () => {
     const url = '/v1/stream'
     const full = await asking({ url }, { connections: 1 }, ({ greeted }) => greeted('c'))
     expect(full).toContain('503 Service Unavailable')
@@ -60,7 +60,7 @@ describe('a request for a stream', () => {
     expect(stopping).toContain('503 Service Unavailable')
   })
 
-  it('without a token is turned away, and told why in a header that can be sent', async () => {
+  it('without a token is refused, with the reason in a valid header', async () => {
     const headers = { authorization: 'Bearer "ä"' }
     const said = await asking({ url: '/v1/stream', headers }, {}, ({ as }) => as('ann'))
     expect(said).toMatch(
