@@ -7,8 +7,8 @@ import { BROWSER_ARGS, findBrowser } from '../../../../scripts/browser.js'
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /**
- * A group of tests that need a browser. Where there is none they are left out, which is printed with
- * the reason; continuous integration must have one, so there that is a failure.
+ * A group of tests that need a browser. Without one they are skipped, and the reason is printed.
+ * Continuous integration must have one, so there it is a failure.
  */
 export function describeInBrowser(name: string, tests: () => void): void {
   if (findBrowser() !== undefined) {

@@ -46,7 +46,7 @@ describe('the holder of a lease that is broken', () => {
   it('is notified once, although the answers to renewals give a slightly earlier time', async () => {
     const { clock, inner, store, leasehold } = await open()
     const broken: unknown[] = []
-    leasehold.on('broken', (news) => broken.push(news))
+    leasehold.on('broken', (event) => broken.push(event))
     const lock = await leasehold.lock('k', { ttl: '10s' })
     await clock.settle()
     store.fault = (call) => (call === 'renew' ? { there: 500 } : undefined)
@@ -59,7 +59,7 @@ describe('the holder of a lease that is broken', () => {
   it('is notified even shortly before the end of maxHold', async () => {
     const { clock, inner, leasehold } = await open()
     const broken: unknown[] = []
-    leasehold.on('broken', (news) => broken.push(news))
+    leasehold.on('broken', (event) => broken.push(event))
     const lock = await leasehold.lock('k', { ttl: '10s', maxHold: '10s' })
     await clock.settle()
     await inner.revoke({ target: { lease: lock.lease }, by: 'ops', after: 9800 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type BrokenNews, Leasehold } from '../../src/index.ts'
+import { type BrokenEvent, Leasehold } from '../../src/index.ts'
 import type { LeaseStore } from '../../src/port/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
@@ -53,23 +53,23 @@ describe('the history of a key whose lease was broken', () => {
 })
 
 describe('the holder of a broken lease', () => {
-  async function breaks(revoke: { after: number }[], hears: (store: LeaseStore) => LeaseStore) {
+  async function breaks(revoke: { after: number }[], wrap: (store: LeaseStore) => LeaseStore) {
     const clock = new TestClock()
     const store = memoryStore({ clock })
-    const leasehold = await Leasehold.open(hears(store), { clock, holder: 'me' })
-    const told: BrokenNews[] = []
-    leasehold.on('broken', (news) => told.push(news))
+    const leasehold = await Leasehold.open(wrap(store), { clock, holder: 'me' })
+    const broken: BrokenEvent[] = []
+    leasehold.on('broken', (event) => broken.push(event))
     const { lease } = await leasehold.lock('k', { ttl: '3s' })
     for (const { after } of revoke) {
       await store.revoke({ target: { lease }, by: 'ops', why: 'too slow', after })
       await clock.advance(5000)
     }
     await leasehold.close()
-    return { told, lease }
+    return { broken, lease }
   }
 
   /** A store whose lease watches do not report a break. */
-  const deaf = (store: LeaseStore): LeaseStore =>
+  const withoutBreakNotices = (store: LeaseStore): LeaseStore =>
     changedStore(store, {
       watch: (target, observer) =>
         store.watch(target, (notice) => {
@@ -79,17 +79,17 @@ describe('the holder of a broken lease', () => {
 
   it.each([
     ['at once', (store: LeaseStore) => store, 6000],
-    ['by a renewal in its last ttl, where the notice was lost', deaf, 3000],
-  ] as const)('is told once how long it has, %s', async (_how, hears, most) => {
-    const { told, lease } = await breaks([{ after: 6000 }], hears)
-    expect(told).toEqual([{ lease, remaining: expect.any(Number), by: 'ops', why: 'too slow' }])
-    // One in a hundred less, for clocks may differ.
-    expect(told[0]!.remaining).toBeLessThanOrEqual(most * 0.99)
-    expect(told[0]!.remaining).toBeGreaterThan(most / 2)
+    ['by a renewal in its last ttl, if the notice was lost', withoutBreakNotices, 3000],
+  ] as const)('is notified once of its remaining time, %s', async (_how, wrap, most) => {
+    const { broken, lease } = await breaks([{ after: 6000 }], wrap)
+    expect(broken).toEqual([{ lease, remaining: expect.any(Number), by: 'ops', why: 'too slow' }])
+    // 1 % less, because clocks may differ.
+    expect(broken[0]!.remaining).toBeLessThanOrEqual(most * 0.99)
+    expect(broken[0]!.remaining).toBeGreaterThan(most / 2)
   })
 
   it('is notified again if it has less time than before', async () => {
-    const { told } = await breaks([{ after: 60_000 }, { after: 20_000 }], (store) => store)
-    expect(told.map(({ remaining }) => Math.round(remaining / 10_000))).toEqual([6, 2])
+    const { broken } = await breaks([{ after: 60_000 }, { after: 20_000 }], (store) => store)
+    expect(broken.map(({ remaining }) => Math.round(remaining / 10_000))).toEqual([6, 2])
   })
 })

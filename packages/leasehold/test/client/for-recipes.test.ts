@@ -51,10 +51,10 @@ describe('a client offers recipes', () => {
 
   it('a way to report what happened in a recipe', () => {
     const { client } = open()
-    const heard: unknown[] = []
-    client.on('news', (news) => heard.push(news))
-    const news = { recipe: 'cache', event: 'failed', key: 'k' } as const
-    client.emit(news)
-    expect(heard).toEqual([news])
+    const received: unknown[] = []
+    client.on('news', (event) => received.push(event))
+    const event = { recipe: 'cache', event: 'failed', key: 'k' } as const
+    client.emit(event)
+    expect(received).toEqual([event])
   })
 })

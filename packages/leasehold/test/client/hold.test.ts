@@ -12,7 +12,7 @@ function open(inProcess = false) {
   const client = new Client(store, { clock, holder: 'me', callTimeout: 1000 })
   const events: [string, unknown][] = []
   for (const name of ['leased', 'acquired', 'released', 'lost'] as const) {
-    client.on(name, (news) => events.push([name, news]))
+    client.on(name, (event) => events.push([name, event]))
   }
   const valueOn = async (key: string) => (await inner.read({ key })).claims[0]?.value
   const claims = async (key: string) => (await inner.read({ key })).count
@@ -31,11 +31,11 @@ describe.each([true, false])('a hold (a store in the process: %s)', (inProcess) 
     const hold = await waiting
     await hold.release()
     const { lease, claimToken: token } = hold
-    const news = { lease, keys: ['k', 'l'], token }
+    const event = { lease, keys: ['k', 'l'], token }
     expect(events).toEqual([
       ['leased', { lease, ttl: 10_000 }],
-      ['acquired', { ...news, waited: 2000 }],
-      ['released', news],
+      ['acquired', { ...event, waited: 2000 }],
+      ['released', event],
     ])
     const again = await client.hold([{ key: 'k' }], { ttl: '10s' })
     expect(events.at(-1)).toEqual([

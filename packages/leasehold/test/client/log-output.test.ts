@@ -67,12 +67,12 @@ describe('a logger', () => {
 
   it('gets events of recipes at their own level, info by default', () => {
     const { events, lines } = open()
-    const news = { recipe: 'cache', event: 'failed', key: 'k' } as const
-    events.emit('news', { ...news, level: 'error', detail: 'loading failed' })
-    events.emit('news', news)
+    const event = { recipe: 'cache', event: 'failed', key: 'k' } as const
+    events.emit('news', { ...event, level: 'error', detail: 'loading failed' })
+    events.emit('news', event)
     expect(lines).toEqual([
-      { level: 'error', fields: news, message: 'loading failed' },
-      { level: 'info', fields: news, message: 'cache: failed' },
+      { level: 'error', fields: event, message: 'loading failed' },
+      { level: 'info', fields: event, message: 'cache: failed' },
     ])
   })
 })

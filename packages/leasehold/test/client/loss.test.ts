@@ -334,8 +334,8 @@ describe('a loss by force', () => {
 
   it('affects one claim, and leaves the others', async () => {
     const { clock, inner, leasehold } = await open()
-    const news: unknown[] = []
-    leasehold.on('lost', (loss) => news.push(loss.claims))
+    const reported: unknown[] = []
+    leasehold.on('lost', (loss) => reported.push(loss.claims))
     const a = await leasehold.lock('a')
     const b = await leasehold.lock('b')
     await inner.revoke({ target: { key: 'a' }, by: 'ops', why: 'stuck' })
@@ -343,7 +343,7 @@ describe('a loss by force', () => {
     expect(a.state).toBe('lost')
     expect(a.signal.reason).toMatchObject({ reason: 'revoked', by: 'ops', why: 'stuck' })
     expect(b.held).toBe(true)
-    expect(news).toEqual([
+    expect(reported).toEqual([
       [{ key: 'a', token: a.signal.reason.message.match(/token (\d+)/)[1] * 1 }],
     ])
     await a.release()

@@ -362,15 +362,15 @@ describe('the purpose of a grace', () => {
 
   it('the event names the lease and its ttl', async () => {
     const { clock, store, client, hold } = open({ margin: 100 })
-    const news: unknown[] = []
-    for (const name of ['lapsed', 'recovered'] as const) client.on(name, (it) => news.push(it))
+    const reported: unknown[] = []
+    for (const name of ['lapsed', 'recovered'] as const) client.on(name, (it) => reported.push(it))
     const { lease } = await hold({ ttl: 10_000, grace: 60_000 })
     const { fault } = store
     loseRenewals(store)
     await clock.advance(11_000)
     store.fault = fault
     await clock.advance(10_000)
-    expect(news).toEqual([
+    expect(reported).toEqual([
       { lease, ttl: 10_000 },
       { lease, ttl: 10_000 },
     ])

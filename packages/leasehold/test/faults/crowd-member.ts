@@ -5,12 +5,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Leasehold, LeaseholdError, type Lock } from '../../src/index.ts'
 import { SeededRandom } from '../../src/testing/sim/index.ts'
-import type { MemberSpec, OpenStore, Told } from './crowd.ts'
+import type { MemberSpec, OpenStore, Report } from './crowd.ts'
 
 const spec: MemberSpec = JSON.parse(process.argv[2]!)
 const random = new SeededRandom(spec.seed)
 const now = () => Number(process.hrtime.bigint()) / 1e6
-const tell = (told: Told) => void process.send!(told)
+const send = (report: Report) => void process.send!(report)
 let leaving = false
 
 process.on('message', () => {
@@ -22,29 +22,29 @@ const { openStore }: { openStore: OpenStore } = await import(spec.module)
 const leasehold = await Leasehold.open(await openStore(spec.argument, spec.number), {
   holder: spec.name,
 })
-tell({ is: 'ready' })
+send({ is: 'ready' })
 while (!leaving) await once()
 await leasehold.close()
-tell({ is: 'left' })
+send({ is: 'left' })
 process.disconnect()
 
 async function once(): Promise<void> {
   const key = spec.keys[random.integer(0, spec.keys.length - 1)]!
-  const asked = now()
+  const requested = now()
   try {
     const lock = await leasehold.lock(key, { ttl: spec.ttl, grace: spec.grace, wait: spec.wait })
-    await use(lock, asked)
+    await use(lock, requested)
   } catch (error) {
     if (!(error instanceof LeaseholdError)) {
-      tell({ is: 'fault', message: String((error as Error)?.stack ?? error) })
+      send({ is: 'fault', message: String((error as Error)?.stack ?? error) })
       throw error
     }
-    tell({ is: 'refused', key, code: error.code, message: error.message })
+    send({ is: 'refused', key, code: error.code, message: error.message })
     await sleep(random.between(10, 50))
   }
 }
 
-async function use(lock: Lock, asked: number): Promise<void> {
+async function use(lock: Lock, requested: number): Promise<void> {
   const { key, claimToken: token } = lock
   // Most holders are brief; some outlive several renewals.
   const time = random.next() < 0.1 ? random.between(1, 2) * spec.ttl : random.between(1, 40)
@@ -55,15 +55,17 @@ async function use(lock: Lock, asked: number): Promise<void> {
     const at = now()
     if (!lock.held) break
     const until = at + lock.remaining()
-    tell(first ? { is: 'held', key, token, asked, at, until } : { is: 'holds', key, token, until })
+    send(
+      first ? { is: 'held', key, token, requested, at, until } : { is: 'holds', key, token, until },
+    )
     first = false
-    tell({ is: 'write', key, token })
+    send({ is: 'write', key, token })
     await sleep(Math.min(5, time))
   } while (now() < end && !leaving)
   if (lock.state === 'lost') {
-    tell({ is: 'lost', key, token, at: now(), reason: String(lock.signal.reason) })
+    send({ is: 'lost', key, token, at: now(), reason: String(lock.signal.reason) })
     return
   }
-  tell({ is: 'lets-go', key, token, at: now() })
+  send({ is: 'releases', key, token, at: now() })
   await lock.release()
 }

@@ -35,12 +35,12 @@ export interface MemberSpec {
 }
 
 /** The reports of a member, in the order in which it learnt them. */
-export type Told =
+export type Report =
   | { readonly is: 'ready' | 'left' }
-  | ({ readonly is: 'held'; asked: number; at: number; until: number } & Place)
+  | ({ readonly is: 'held'; requested: number; at: number; until: number } & Place)
   | ({ readonly is: 'holds'; until: number } & Place)
   | ({ readonly is: 'write' } & Place)
-  | ({ readonly is: 'lets-go'; at: number } & Place)
+  | ({ readonly is: 'releases'; at: number } & Place)
   | ({ readonly is: 'lost'; at: number; reason: string } & Place)
   | { readonly is: 'refused'; key: string; code: string; message: string }
   | { readonly is: 'fault'; message: string }
@@ -96,7 +96,7 @@ export class Crowd {
         wait: 5 * ttl,
         seed: seed * 1000 + number,
       },
-      (told) => this.#hear(member, told),
+      (report) => this.#receive(member, report),
     )
     this.members.push(member)
     await member.ready
@@ -157,19 +157,26 @@ export class Crowd {
     throw new Error(`${fault.name} met a fault that is no answer of the library: ${fault.fault}`)
   }
 
-  #hear(member: Member, told: Told): void {
-    if (told.is === 'held') this.#held(member, told)
-    else if (told.is === 'write') this.#write(member, told)
-    else if (told.is === 'holds' || told.is === 'lets-go' || told.is === 'lost') {
+  #receive(member: Member, report: Report): void {
+    if (report.is === 'held') this.#held(member, report)
+    else if (report.is === 'write') this.#write(member, report)
+    else if (report.is === 'holds' || report.is === 'releases' || report.is === 'lost') {
       const holding = member.holding!
-      if (told.is === 'holds') holding.believedUntil = told.until
-      else if (told.is === 'lets-go') holding.letGo = told.at
-      else holding.lost = { at: told.at, reason: told.reason }
+      if (report.is === 'holds') holding.believedUntil = report.until
+      else if (report.is === 'releases') holding.releasedAt = report.at
+      else holding.lost = { at: report.at, reason: report.reason }
     }
   }
 
-  #held(member: Member, { key, token, asked, at, until }: Told & { is: 'held' }): void {
-    const holding = { client: member.name, key, token, asked, told: at, believedUntil: until }
+  #held(member: Member, { key, token, requested, at, until }: Report & { is: 'held' }): void {
+    const holding = {
+      client: member.name,
+      key,
+      token,
+      requested,
+      notified: at,
+      believedUntil: until,
+    }
     this.#holdings.push(holding)
     this.#newest.set(key, Math.max(token, this.#newest.get(key) ?? 0))
     member.holding = holding
@@ -204,7 +211,7 @@ export class Member {
   #left = false
   #ended = false
 
-  constructor(spec: MemberSpec, hear: (told: Told) => void) {
+  constructor(spec: MemberSpec, receive: (report: Report) => void) {
     this.name = spec.name
     const [program, module] = childPrograms(MEMBER, fileURLToPath(spec.module))
     const child = fork(program!, [JSON.stringify({ ...spec, module })], {
@@ -218,13 +225,13 @@ export class Member {
     child.stdout!.on('data', keep)
     child.stderr!.on('data', keep)
     this.ready = new Promise((resolve, reject) => {
-      child.on('message', (told: Told) => {
-        if (told.is === 'ready') resolve()
-        else if (told.is === 'held') this.held++
-        else if (told.is === 'refused') this.lastRefusal = `${told.code} (${told.message})`
-        else if (told.is === 'fault') this.fault = told.message
-        else if (told.is === 'left') this.#left = true
-        hear(told)
+      child.on('message', (report: Report) => {
+        if (report.is === 'ready') resolve()
+        else if (report.is === 'held') this.held++
+        else if (report.is === 'refused') this.lastRefusal = `${report.code} (${report.message})`
+        else if (report.is === 'fault') this.fault = report.message
+        else if (report.is === 'left') this.#left = true
+        receive(report)
       })
       child.once('exit', () => reject(new Error(`${spec.name} did not start:\n${this.#said}`)))
     })

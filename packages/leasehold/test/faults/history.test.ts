@@ -5,18 +5,25 @@ const alice: Holding = {
   client: 'alice',
   key: 'gpu',
   token: 5,
-  asked: 0,
-  told: 10,
+  requested: 0,
+  notified: 10,
   believedUntil: 110,
-  letGo: 60,
+  releasedAt: 60,
 }
-const bob: Holding = { ...alice, client: 'bob', token: 6, asked: 20, told: 70, letGo: 90 }
+const bob: Holding = {
+  ...alice,
+  client: 'bob',
+  token: 6,
+  requested: 20,
+  notified: 70,
+  releasedAt: 90,
+}
 const write: Write = { client: 'alice', key: 'gpu', token: 5, accepted: true, newest: 5 }
 
-const { letGo: _, ...keepsIt } = alice
+const { releasedAt: _, ...keepsIt } = alice
 const faulty: [CheckName, History][] = [
   ['two holders at once', { holdings: [keepsIt, bob], writes: [] }],
-  ['two holders at once', { holdings: [bob, { ...alice, letGo: 80 }], writes: [] }],
+  ['two holders at once', { holdings: [bob, { ...alice, releasedAt: 80 }], writes: [] }],
   ['a token that repeats', { holdings: [alice, { ...bob, token: 5 }], writes: [] }],
   ['a token that goes down', { holdings: [alice, { ...bob, token: 4 }], writes: [] }],
   [
@@ -44,13 +51,13 @@ describe('the checks of a history', () => {
       { ...write, accepted: false, newest: 6 },
     ]
     const expired = { ...keepsIt, lost: { at: 120, reason: 'unreachable' } }
-    const after = { ...bob, told: 130, letGo: 140 }
+    const after = { ...bob, notified: 130, releasedAt: 140 }
     expect(faultsOf({ holdings: [bob, alice], writes })).toEqual([])
     expect(faultsOf({ holdings: [expired, after], writes: [] })).toEqual([])
   })
 
   it('do not require rising tokens for concurrent requests', () => {
-    const first = { ...alice, told: 65, letGo: 66, believedUntil: 66 }
+    const first = { ...alice, notified: 65, releasedAt: 66, believedUntil: 66 }
     expect(faultsOf({ holdings: [first, { ...bob, token: 4 }], writes: [] })).toEqual([])
   })
 })

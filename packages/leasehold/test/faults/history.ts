@@ -13,15 +13,15 @@ export interface Holding {
   readonly key: string
   readonly token: number
   /** Before its request, and after its notification. */
-  readonly asked: number
-  readonly told: number
+  readonly requested: number
+  readonly notified: number
   /**
    * The end of its belief, by its latest look at the hold. The store has promised that nobody else
    * gets the key before.
    */
   believedUntil: number
   /** When it started to release it. */
-  letGo?: number
+  releasedAt?: number
   /** When it learnt that it was lost, and the reason. */
   lost?: { readonly at: number; readonly reason: string }
 }
@@ -60,10 +60,14 @@ export function faultsOf(history: History, except: readonly CheckName[] = []): s
 
 function twoHoldersAtOnce({ holdings }: History): string[] {
   return inPairs(holdings, (first, second) => {
-    const end = Math.min(first.believedUntil, first.letGo ?? Infinity, first.lost?.at ?? Infinity)
-    if (end <= second.told) return undefined
-    const beyond = (end - second.told).toFixed(1)
-    return `${name(second)} was told so ${beyond} ms before ${name(first)} had to stop`
+    const end = Math.min(
+      first.believedUntil,
+      first.releasedAt ?? Infinity,
+      first.lost?.at ?? Infinity,
+    )
+    if (end <= second.notified) return undefined
+    const beyond = (end - second.notified).toFixed(1)
+    return `${name(second)} was notified ${beyond} ms before ${name(first)} had to stop`
   })
 }
 
@@ -76,7 +80,7 @@ function tokenRepeats({ holdings }: History): string[] {
 function tokenGoesDown({ holdings }: History): string[] {
   return inPairs(holdings, (first, second) => {
     // Only a request that was sent after the other notification must come after it.
-    if (first.told >= second.asked || second.token >= first.token) return undefined
+    if (first.notified >= second.requested || second.token >= first.token) return undefined
     return `${name(second)} was given it after ${name(first)}`
   })
 }
@@ -116,7 +120,7 @@ function inPairs(
   find: (first: Holding, second: Holding) => string | undefined,
 ): string[] {
   const found: string[] = []
-  const inOrder = [...holdings].sort((one, other) => one.told - other.told)
+  const inOrder = [...holdings].sort((one, other) => one.notified - other.notified)
   for (const [at, second] of inOrder.entries()) {
     for (let before = 0; before < at; before++) {
       const first = inOrder[before]!

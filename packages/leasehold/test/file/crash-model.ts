@@ -51,7 +51,7 @@ export class CrashModel {
     await this.#repeat(store)
   }
 
-  /** Ends some leases, as another client would, lest they become too many. */
+  /** Ends some leases, as another client would, so that they do not become too many. */
   async thin(store: LeaseStore): Promise<void> {
     const { leases } = await store.read({ leases: true })
     const long = leases.filter(({ ttl }) => ttl >= LONG)

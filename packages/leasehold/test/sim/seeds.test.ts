@@ -43,7 +43,7 @@ function replays({ failed }: Outcome): string[] {
  * so the full run of mutants plants each of these faults again.
  */
 const FIXED: readonly { readonly seed: number; readonly why: string }[] = [
-  { seed: 1143, why: 'whoever watched after everybody had stopped was told of a change twice' },
+  { seed: 1143, why: 'a watch that opened after all others had stopped got a change twice' },
   { seed: 106, why: 'a restart took the time that opening needed from the ttl of every lease' },
 ]
 

@@ -21,7 +21,7 @@ export interface EarlyNotice {
  * that is not known here yet: it is kept until all claim calls that were under way have ended. If
  * the watch breaks it is opened again, and its first notice lists all claims. That shows what was
  * missed. It also shows claims that nobody here knows, from a call that was never answered: they
- * are removed, because on a lease that is kept alive they would block their keys for ever.
+ * are removed, because on a lease that is kept alive they would block their keys forever.
  */
 export class LeaseWatch implements TimerTask {
   queuedAt = Infinity

@@ -23,7 +23,7 @@ export const GONE: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * Removes a claim. A claim that does not exist any more counts as removed. Any other failure is
- * tried again in the background, because a claim on a lease that is kept would stay for ever.
+ * tried again in the background, because a claim on a lease that is kept would stay forever.
  */
 export class ReleaseCall extends StoreCall<Changed, void> {
   readonly repeatable = true
