@@ -12,11 +12,11 @@ async function scene(limits = {}) {
   const clock = new TestClock()
   const store = memoryStore({ clock, limits })
   const open = async (holder: string) => {
-    const line = new FaultyStore(store, clock)
-    const leasehold = await Leasehold.open(line, { clock, holder, callTimeout: 500 })
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { clock, holder, callTimeout: 500 })
     const news: unknown[] = []
     leasehold.on('news', (event) => news.push(event))
-    return { line, leasehold, news }
+    return { link, leasehold, news }
   }
   /** What the store has under the kind, as a learner. */
   const kept = async (kind = 'report') => {
@@ -35,7 +35,7 @@ async function work(leasehold: Leasehold, times: number) {
 
 const FAILED = { recipe: 'adaptive', event: 'failed', key: 'adaptive/report', level: 'warn' }
 
-describe('what is learnt of a hold', () => {
+describe('what a hold teaches', () => {
   it('is how long it was held', async () => {
     const { clock, open } = await scene()
     const { leasehold } = await open('a')
@@ -59,7 +59,7 @@ describe('what is learnt of a hold', () => {
     expect([await holdsOf(leasehold), await holdsOf(leasehold, 'export')]).toEqual([1, 1])
   })
 
-  it('is learnt with one pair of listeners, however many holds there are', async () => {
+  it('needs one pair of listeners, however many holds there are', async () => {
     const { open } = await scene()
     const { leasehold } = await open('a')
     const on = vi.spyOn(Client.prototype, 'on')
@@ -69,7 +69,7 @@ describe('what is learnt of a hold', () => {
     expect(listeners).toEqual(['released', 'lost'])
   })
 
-  it('is nothing from locks that do not learn', async () => {
+  it('is nothing for locks without an adaptive ttl', async () => {
     const { open } = await scene()
     const { leasehold } = await open('a')
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
@@ -81,7 +81,7 @@ describe('what is learnt of a hold', () => {
     expect(warnings).toBe(0)
   })
 
-  it('is that its ttl was too short, if its holder outlived it by a stall', async () => {
+  it('is that its ttl was too short, if the holder survived a stall', async () => {
     const { clock, open } = await scene()
     const { leasehold } = await open('a')
     const lock = await leasehold.lock(['x', 'y'], LEARNT)
@@ -93,16 +93,16 @@ describe('what is learnt of a hold', () => {
     expect(choice.ttl).toBeGreaterThan(55_000)
   })
 
-  it('is that its ttl was too short, if its holder outlived it by an outage', async () => {
+  it('is that its ttl was too short, if the holder survived an outage', async () => {
     const { clock, open } = await scene()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     await leasehold.lock('k', LEARNT)
-    line.freeze()
+    link.freeze()
     await clock.advance(60_000)
     expect((await leasehold.adaptive.explain('report')).ttl).toBeGreaterThan(55_000)
   })
 
-  it('is nothing about the ttl, if it was taken by force', async () => {
+  it('is nothing about the ttl, if the lease was revoked', async () => {
     const { clock, store, open } = await scene()
     const { leasehold } = await open('a')
     await leasehold.lock('k', LEARNT)
@@ -128,10 +128,10 @@ describe('the names of kinds', () => {
 
   it('are read from the store once', async () => {
     const { open } = await scene()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     await Promise.all([leasehold.adaptive.explain('a'), leasehold.adaptive.explain('a')])
     await leasehold.adaptive.explain('a')
-    expect(line.count('read')).toBe(1)
+    expect(link.count('read')).toBe(1)
   })
 })
 
@@ -174,20 +174,20 @@ describe('what was learnt', () => {
 
   it('is written at once by a flush, and not again by the timer', async () => {
     const { clock, open, kept } = await scene()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     await leasehold.adaptive.explain('nothing new')
     await work(leasehold, 1)
     expect(leasehold.adaptive.unwritten).toBe(true)
     await leasehold.adaptive.flush()
     expect(leasehold.adaptive.unwritten).toBe(false)
     expect((await kept()).seen).toBe(1)
-    const before = line.count('read')
+    const before = link.count('read')
     await leasehold.adaptive.flush()
     await clock.advance(20_000)
-    expect(line.count('read')).toBe(before)
+    expect(link.count('read')).toBe(before)
   })
 
-  it('of others is known after the next writing', async () => {
+  it('by others is known after the next write', async () => {
     const { clock, open } = await scene()
     const [a, b] = [await open('a'), await open('b')]
     await work(a.leasehold, 1)
@@ -199,11 +199,11 @@ describe('what was learnt', () => {
     expect(await holdsOf(a.leasehold)).toBe(4)
   })
 
-  it('is all there although holds end while it is written', async () => {
+  it('is complete although holds end during the write', async () => {
     const { clock, open, kept } = await scene()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     await work(leasehold, 1)
-    line.fault = (call) => (call === 'read' ? { there: 100 } : undefined)
+    link.fault = (call) => (call === 'read' ? { there: 100 } : undefined)
     const flushed = leasehold.adaptive.flush()
     const worked = work(leasehold, 1)
     await clock.advance(1000)
@@ -221,7 +221,7 @@ describe('what was learnt', () => {
     await work(a.leasehold, 2)
     await work(b.leasehold, 1)
     // Between the reading of a, which finds nothing, and its writing, b writes.
-    a.line.fault = (call) => (call === 'grant' ? { there: 400 } : undefined)
+    a.link.fault = (call) => (call === 'grant' ? { there: 400 } : undefined)
     const flushed = a.leasehold.adaptive.flush()
     await clock.advance(100)
     await b.leasehold.adaptive.flush()
@@ -235,47 +235,47 @@ describe('what was learnt', () => {
 })
 
 describe('without the store', () => {
-  it('it begins with nothing, and says so', async () => {
+  it('learning starts from nothing and reports it', async () => {
     const { clock, open } = await scene()
-    const { leasehold, line, news } = await open('a')
-    line.fault = (call) => (call === 'read' ? { error: new Error('broken') } : undefined)
+    const { leasehold, link, news } = await open('a')
+    link.fault = (call) => (call === 'read' ? { error: new Error('broken') } : undefined)
     const choice = leasehold.adaptive.explain('report')
     await clock.advance(10_000)
     expect(await choice).toMatchObject({ ttl: 30_000, holds: 0 })
     expect(news).toEqual([{ ...FAILED, detail: expect.stringContaining('broken') }])
   })
 
-  it('it keeps what it has learnt, says so, and writes it with the next', async () => {
+  it('observations are kept, reported and included in the next write', async () => {
     const { clock, open, kept } = await scene()
-    const { leasehold, line, news } = await open('a')
+    const { leasehold, link, news } = await open('a')
     await work(leasehold, 1)
-    line.fault = (call) => (call === 'read' ? { error: new Error('broken') } : undefined)
+    link.fault = (call) => (call === 'read' ? { error: new Error('broken') } : undefined)
     await clock.advance(20_000)
     expect(news).toEqual([{ ...FAILED, detail: expect.stringContaining('broken') }])
     expect(leasehold.adaptive.unwritten).toBe(true)
     expect(await holdsOf(leasehold)).toBe(1)
-    line.fault = () => undefined
+    link.fault = () => undefined
     await work(leasehold, 1)
     await clock.advance(11_000)
     expect((await kept()).seen).toBe(2)
     expect(await holdsOf(leasehold)).toBe(2)
   })
 
-  it('it keeps what was seen before and during a writing that failed', async () => {
+  it('observations from before and during a failed write are kept', async () => {
     const { clock, open, kept } = await scene()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     await work(leasehold, 1)
-    line.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
+    link.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
     const flushed = leasehold.adaptive.flush()
     await work(leasehold, 1)
     await clock.advance(9000)
     await flushed
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(11_000)
     expect((await kept()).seen).toBe(2)
   })
 
-  it('a client that was closed says so instead of beginning with nothing', async () => {
+  it('a closed client fails instead of starting from nothing', async () => {
     const { open } = await scene()
     const { leasehold, news } = await open('a')
     await leasehold.close()
@@ -283,7 +283,7 @@ describe('without the store', () => {
     expect(news).toEqual([])
   })
 
-  it('what a closed client cannot write is no news', async () => {
+  it('a closed client does not report what it cannot write', async () => {
     const { open } = await scene()
     const { leasehold, news } = await open('a')
     const lock = await leasehold.lock('k', LEARNT)
@@ -294,7 +294,7 @@ describe('without the store', () => {
   })
 })
 
-it('damaged memory is replaced, and news says so', async () => {
+it('damaged memory is replaced and reported', async () => {
   const { store, open, kept } = await scene()
   const { leasehold, news } = await open('a')
   const claims = [{ key: 'adaptive/report', value: 'nonsense' }]

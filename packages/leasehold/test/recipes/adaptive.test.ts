@@ -19,7 +19,7 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
   }
 
   it(
-    'is the initial one until enough was seen, then learnt, and known to others and after a restart',
+    'is the default at first, then learnt, and known to others and after a restart',
     inScene(async (scene) => {
       const a = await scene.open('a')
       expect(await a.adaptive.explain('report')).toMatchObject({ ttl: 30_000, learnt: false })
@@ -38,7 +38,7 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
   )
 
   it(
-    'adds up what several processes have seen, one text for each kind',
+    'adds up the observations of several processes, one value per kind',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       await work(a, 5)
@@ -52,7 +52,7 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
   )
 
   it(
-    'keeps the permits of a pool, by their kind',
+    'applies to the permits of a pool, by kind',
     inScene(async (scene) => {
       const a = await scene.open('a')
       const pool = a.pool('gpu', { resources: [{ name: 'gpu-0' }] })
@@ -67,7 +67,7 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
   )
 
   it(
-    'is for tries too',
+    'applies to tries too',
     inScene(async (scene) => {
       const a = await scene.open('a')
       for (let i = 0; i < 8; i++) {
@@ -86,13 +86,13 @@ describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
       await expect(a.adaptive.explain('')).rejects.toThrowError(/kind is ""/)
       const pool = a.pool('gpu', { resources: [{ name: 'gpu-0' }] })
       const booked = { tenant: 'x', kind: 'k', ttl: 'adaptive', strategy: 'reservation' } as const
-      await expect(pool.take(booked)).rejects.toThrowError(/kept by a heartbeat/)
+      await expect(pool.take(booked)).rejects.toThrowError(/an adaptive ttl needs/)
     }),
   )
 })
 
 describe('an adaptive ttl', () => {
-  it('is written at most every ten seconds, and by itself', async () => {
+  it('is written at most every ten seconds, without a call', async () => {
     const scene = await SCENES[0]!.make()
     const a = await scene.open('a')
     let writes = 0

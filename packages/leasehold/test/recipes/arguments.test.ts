@@ -112,7 +112,7 @@ describe('a record of strings', () => {
     expect(recordOf('meta', undefined, 5)).toEqual({})
   })
 
-  it('takes a name such as __proto__ as a name like any other', () => {
+  it('treats __proto__ like any other name', () => {
     const record = recordOf('meta', JSON.parse('{"__proto__":"x"}'), 5)
     expect(Object.entries(record)).toEqual([['__proto__', 'x']])
     expect(Object.getPrototypeOf(record)).toBe(Object.prototype)
@@ -138,7 +138,7 @@ describe('a record of strings', () => {
 })
 
 describe('an object', () => {
-  it('is itself', () => {
+  it('is returned unchanged', () => {
     const value = { a: 1 }
     expect(objectOf('options', value)).toBe(value)
   })
@@ -168,7 +168,7 @@ describe('the options of a call that waits', () => {
   })
 })
 
-it('a function is required where work is to be done', () => {
+it('work must be a function', () => {
   const work = () => 5
   expect(functionOf('work', work)).toBe(work)
   expect(refusalOf(() => functionOf('work', 5))).toBe('work is 5: give a function')
@@ -216,12 +216,12 @@ describe('a duration', () => {
     )
   })
 
-  it('is named if it is no duration at all', () => {
+  it('is named in the error if it is not a duration', () => {
     expect(refusalOf(() => durationOf('every', 'soon', '1s', '2s'))).toContain('every')
   })
 })
 
-it('a choice is one of those that there are', () => {
+it('a choice must be one of the allowed values', () => {
   expect(oneOf('mode', 'b', ['a', 'b'])).toBe('b')
   expect(refusalOf(() => oneOf('mode', 'c', ['a', 'b']))).toBe(
     'mode is "c": it must be one of "a", "b"',

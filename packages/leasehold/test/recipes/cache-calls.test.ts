@@ -11,15 +11,15 @@ async function scene() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string) => {
-    const line = new FaultyStore(store, clock)
-    return { line, leasehold: await Leasehold.open(line, { clock, holder }) }
+    const link = new FaultyStore(store, clock)
+    return { link, leasehold: await Leasehold.open(link, { clock, holder }) }
   }
-  /** What was asked of the store over this line while `act` ran. */
-  const callsOf = async (line: FaultyStore, act: () => Promise<unknown>) => {
-    const before = line.calls.length
+  /** What was asked of the store over this link while `act` ran. */
+  const callsOf = async (link: FaultyStore, act: () => Promise<unknown>) => {
+    const before = link.calls.length
     await act()
     await clock.settle()
-    return line.calls.slice(before)
+    return link.calls.slice(before)
   }
   return { clock, store, callsOf, a: await open('a'), b: await open('b'), c: await open('c') }
 }
@@ -29,13 +29,13 @@ const fail = () => {
 }
 const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
 
-describe('of the store a cache asks', () => {
-  it('once for all who ask in one process', async () => {
+describe('calls of a cache to the store', () => {
+  it('are shared by all callers in one process', async () => {
     const { clock, callsOf, a } = await scene()
     const cache = a.leasehold.cache<string>('c')
     const loader = slowLoader()
     let gets: Promise<string>[] = []
-    const calls = await callsOf(a.line, async () => {
+    const calls = await callsOf(a.link, async () => {
       gets = [1, 2, 3].map(() => cache.get('k', loader.load))
       await clock.advance(10)
     })
@@ -44,35 +44,35 @@ describe('of the store a cache asks', () => {
     expect(await Promise.all(gets)).toEqual(['value', 'value', 'value'])
   })
 
-  it('one reading for a stale value, while this process loads it again', async () => {
+  it('are one read for a stale value while this process reloads it', async () => {
     const { clock, callsOf, a } = await scene()
     const cache = a.leasehold.cache<string>('c', { ttl: '10s', stale: '1m' })
     await cache.set('k', 'old')
     await clock.advance(10_000)
     const loader = slowLoader()
     // Its claim is on the way: the store does not know yet that somebody loads.
-    a.line.fault = (call) => (call === 'grant' ? { there: 100 } : undefined)
+    a.link.fault = (call) => (call === 'grant' ? { there: 100 } : undefined)
     await cache.get('k', loader.load)
     await clock.settle()
-    const ask = () => callsOf(a.line, () => cache.get('k', loader.load))
+    const ask = () => callsOf(a.link, () => cache.get('k', loader.load))
     expect(await ask()).toEqual(['read'])
     await clock.advance(100)
     expect(loader.runs).toBe(1)
     expect(await ask()).toEqual(['read'])
   })
 
-  it('no right to load while another loads, and one reading for each change', async () => {
+  it('are no claim while another loads, and one read per change', async () => {
     const { clock, callsOf, a, b } = await scene()
     const loader = slowLoader()
     const first = a.leasehold.cache<string>('c').get('k', loader.load)
     await clock.advance(10)
     let second: Promise<string> | undefined
-    const waiting = await callsOf(b.line, async () => {
+    const waiting = await callsOf(b.link, async () => {
       second = b.leasehold.cache<string>('c').get('k', loader.load)
       await clock.advance(10)
     })
     expect(waiting.filter((call) => call === 'grant')).toHaveLength(1)
-    const woken = await callsOf(b.line, async () => {
+    const woken = await callsOf(b.link, async () => {
       loader.finish('value')
       expect([await first, await second]).toEqual(['value', 'value'])
     })
@@ -80,7 +80,7 @@ describe('of the store a cache asks', () => {
     expect(woken).toEqual(['read', 'read'])
   })
 
-  it('nothing but how the entry stands when the loader that it waits for fails', async () => {
+  it('are only reads of the entry when the awaited loader fails', async () => {
     const { clock, callsOf, a, b } = await scene()
     let failNow: (error: Error) => void = () => {}
     const load = () => new Promise<string>((_, reject) => (failNow = reject))
@@ -88,7 +88,7 @@ describe('of the store a cache asks', () => {
     await clock.advance(10)
     const second = caught(b.leasehold.cache('c').get('k', load))
     await clock.advance(10)
-    const calls = await callsOf(b.line, async () => {
+    const calls = await callsOf(b.link, async () => {
       failNow(new Error('no database'))
       await first
       expect(await second).toMatchObject({ name: 'LoadError', holder: 'a' })
@@ -97,18 +97,18 @@ describe('of the store a cache asks', () => {
     expect(calls).toEqual(['read', 'read'])
   })
 
-  it('no right to load after another has failed', async () => {
+  it('are no claim after another loader has failed', async () => {
     const { callsOf, a, b } = await scene()
     await caught(a.leasehold.cache('c').get('k', fail))
-    const calls = await callsOf(b.line, () => caught(b.leasehold.cache('c').get('k', fail)))
+    const calls = await callsOf(b.link, () => caught(b.leasehold.cache('c').get('k', fail)))
     expect(calls).toEqual(['read', 'read'])
   })
 
-  it('no right to load if the value has come since it first looked', async () => {
+  it('are no claim if the value arrived after the first read', async () => {
     const { clock, callsOf, a, b } = await scene()
     let reads = 0
-    b.line.fault = (call) => (call === 'read' && ++reads === 2 ? { there: 100 } : undefined)
-    const calls = await callsOf(b.line, async () => {
+    b.link.fault = (call) => (call === 'read' && ++reads === 2 ? { there: 100 } : undefined)
+    const calls = await callsOf(b.link, async () => {
       const got = b.leasehold.cache<string>('c').get('k', () => 'loaded')
       await clock.advance(10)
       await a.leasehold.cache<string>('c').set('k', 'set')
@@ -118,31 +118,31 @@ describe('of the store a cache asks', () => {
     expect(calls).toEqual(['read', 'read'])
   })
 
-  it('to end the value from before, and nothing that ends with it', async () => {
+  it('end the previous value, but nothing that ends with it', async () => {
     const { callsOf, a } = await scene()
     for (const stale of ['0s', '1m'] as const) {
       const cache = a.leasehold.cache<string>(`c${stale}`, { stale })
       await cache.set('k', 'old')
-      const calls = await callsOf(a.line, () => cache.set('k', 'new'))
+      const calls = await callsOf(a.link, () => cache.set('k', 'new'))
       expect(calls.filter((call) => call === 'revoke')).toHaveLength(1)
     }
   })
 
-  it('to end what says that loading failed, once', async () => {
+  it('end the mark of a failed load once', async () => {
     const { callsOf, store, a, b } = await scene()
     await caught(a.leasehold.cache('c').get('k', fail))
     const cache = b.leasehold.cache<string>('c')
-    const calls = await callsOf(b.line, () => cache.set('k', 'new'))
+    const calls = await callsOf(b.link, () => cache.set('k', 'new'))
     expect(calls.filter((call) => call === 'revoke')).toHaveLength(1)
     const { keys } = await store.read({ prefix: 'cache/c/k/' })
     expect(keys.map(({ count }) => count)).toEqual([1, 1])
   })
 
-  it('to end no more than the claims of a key if it is deleted while somebody loads', async () => {
+  it('end only the claims of a key that is deleted during a load', async () => {
     const { clock, callsOf, a, b } = await scene()
     void caught(a.leasehold.cache('c').get('k', slowLoader().load))
     await clock.advance(10)
-    const calls = await callsOf(b.line, () => b.leasehold.cache('c').delete('k'))
+    const calls = await callsOf(b.link, () => b.leasehold.cache('c').delete('k'))
     expect(calls.filter((call) => call === 'revoke')).toHaveLength(1)
   })
 })
@@ -166,24 +166,24 @@ describe('the history of an entry', () => {
   })
 })
 
-describe('of two who wait for a loader that lost its right', () => {
-  it('one loads, and the other goes on waiting', async () => {
+describe('of two waiters for a loader that lost its lease', () => {
+  it('one loads, and the other keeps waiting', async () => {
     const { clock, store, a, b, c } = await scene()
     void caught(a.leasehold.cache('c').get('k', slowLoader().load))
     await clock.advance(10)
     // Both look before one of them has the right to load.
-    for (const { line } of [b, c]) line.fault = () => ({ back: 10 })
+    for (const { link } of [b, c]) link.fault = () => ({ back: 10 })
     const loader = slowLoader()
     const gets = [b, c].map(({ leasehold }) => leasehold.cache<string>('c').get('k', loader.load))
     await clock.advance(100)
     await store.revoke({ target: { key: 'cache/c/k/load' } })
     await clock.advance(100)
     expect(loader.runs).toBe(1)
-    const before = [b, c].map(({ line }) => line.calls.length)
+    const before = [b, c].map(({ link }) => link.calls.length)
     loader.finish('value')
     await clock.advance(100)
     expect(await Promise.all(gets)).toEqual(['value', 'value'])
-    const calls = [b, c].map(({ line }, at) => line.calls.slice(before[at]))
+    const calls = [b, c].map(({ link }, at) => link.calls.slice(before[at]))
     expect(calls).toEqual([
       ['read', 'grant', 'update', 'release', 'revoke'],
       ['read', 'read'],
@@ -191,7 +191,7 @@ describe('of two who wait for a loader that lost its right', () => {
   })
 })
 
-describe('one who waits', () => {
+describe('a waiter', () => {
   it('keeps the process running, and leaves neither a timer nor a watch', async () => {
     const clock = new TestClock()
     const alive = new Set<object>()
@@ -242,11 +242,11 @@ describe('one who waits', () => {
     expect([alive.size - timers, watches - before]).toEqual([0, 0])
   })
 
-  it('waits no longer than it may, also if the time is over while it looks', async () => {
+  it('does not exceed its timeout, even if it passes during a read', async () => {
     const { clock, store, a, b } = await scene()
     void caught(a.leasehold.cache('c').get('k', slowLoader().load))
     await clock.advance(10)
-    b.line.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
+    b.link.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
     let outcome: unknown
     const cache = b.leasehold.cache('c', { wait: '250ms' })
     caught(cache.get('k', fail)).then((error) => (outcome = error))
@@ -261,7 +261,7 @@ describe('one who waits', () => {
   })
 })
 
-describe('a store that does what it must not', () => {
+describe('a misbehaving store', () => {
   const answering = (calls: number) => (memory: LeaseStore) => {
     let left = calls
     return changedStore(memory, {
@@ -283,12 +283,12 @@ describe('a store that does what it must not', () => {
     await expect(set).rejects.toThrow('answered with busy')
   })
 
-  it('and refuses to end a lease has the change fail', async () => {
+  it('that refuses to end a lease makes the change fail', async () => {
     const { a } = await scene()
     const cache = a.leasehold.cache<string>('c')
     await cache.set('k', 'old')
     const error = new LeaseholdError('storage-full', 'no space')
-    a.line.fault = (call) => (call === 'revoke' ? { error } : undefined)
+    a.link.fault = (call) => (call === 'revoke' ? { error } : undefined)
     await expect(cache.set('k', 'new')).rejects.toMatchObject({ code: 'storage-full' })
   })
 })

@@ -11,8 +11,8 @@ async function scene() {
   return { clock, leasehold }
 }
 
-describe('one who asks after a change of its own', () => {
-  it('is not given what was being loaded before it deleted', async () => {
+describe('a caller that has changed the value', () => {
+  it('does not get what was being loaded before its delete', async () => {
     const { clock, leasehold } = await scene()
     const cache = leasehold.cache<string>('c')
     const slow = slowLoader()
@@ -29,18 +29,18 @@ describe('one who asks after a change of its own', () => {
   })
 
   it.each(['0s', '1m'] as const)(
-    'is not given what was loaded before it deleted (local: %s)',
+    'does not get what was loaded before its delete (local: %s)',
     async (local) => {
       const clock = new TestClock()
-      const line = new FaultyStore(memoryStore({ clock }), clock)
-      const leasehold = await Leasehold.open(line, { clock, holder: 'a', callTimeout: '1m' })
+      const link = new FaultyStore(memoryStore({ clock }), clock)
+      const leasehold = await Leasehold.open(link, { clock, holder: 'a', callTimeout: '1m' })
       const cache = leasehold.cache<string>('c', { local })
       // What was loaded is on its way to the store.
-      line.fault = (call) => (call === 'update' ? { there: 5000 } : undefined)
+      link.fault = (call) => (call === 'update' ? { there: 5000 } : undefined)
       const before = cache.get('k', () => 'old')
       await clock.advance(100)
       await cache.delete('k')
-      line.fault = () => undefined
+      link.fault = () => undefined
       const after = cache.get('k', () => 'new')
       await clock.advance(10_000)
       expect(await after).toBe('new')
@@ -50,7 +50,7 @@ describe('one who asks after a change of its own', () => {
     },
   )
 
-  it('is given at once what it has set, whatever takes how long to load', async () => {
+  it('gets what it has set at once, however long a load takes', async () => {
     const { clock, leasehold } = await scene()
     const cache = leasehold.cache<string>('c', { local: '1m' })
     const slow = slowLoader()
@@ -64,16 +64,16 @@ describe('one who asks after a change of its own', () => {
     await leasehold.close()
   })
 
-  it('is not given a copy of what was read before it set', async () => {
+  it('does not get a copy that was read before its set', async () => {
     const clock = new TestClock()
-    const line = new FaultyStore(memoryStore({ clock }), clock)
-    const leasehold = await Leasehold.open(line, { clock, holder: 'a', callTimeout: '1m' })
+    const link = new FaultyStore(memoryStore({ clock }), clock)
+    const leasehold = await Leasehold.open(link, { clock, holder: 'a', callTimeout: '1m' })
     const cache = leasehold.cache<string>('c', { local: '1m' })
     await cache.set('k', 'old')
-    line.fault = () => ({ back: 5000 })
+    link.fault = () => ({ back: 5000 })
     const before = cache.get('k', () => 'loaded')
     await clock.advance(100)
-    line.fault = () => undefined
+    link.fault = () => undefined
     await cache.set('k', 'set')
     await clock.advance(10_000)
     expect(await before).toBe('old')
@@ -81,7 +81,7 @@ describe('one who asks after a change of its own', () => {
     await leasehold.close()
   })
 
-  it('shares what is loaded since with all who ask, also when the load before it ends', async () => {
+  it('shares the newer load with all callers, also when the older load ends', async () => {
     const { clock, leasehold } = await scene()
     const cache = leasehold.cache<string>('c')
     const [old, young] = [slowLoader(), slowLoader()]

@@ -9,18 +9,18 @@ async function scene() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string) => {
-    const line = new FaultyStore(store, clock)
-    const leasehold = await Leasehold.open(line, { clock, holder })
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { clock, holder })
     const news: { event: string; key: string; level: string | undefined }[] = []
     leasehold.on('news', ({ event, key, level }) => news.push({ event, key, level }))
-    return { line, leasehold, news }
+    return { link, leasehold, news }
   }
   return { clock, store, a: await open('a'), b: await open('b') }
 }
 
 const caught = (promise: Promise<unknown>) => promise.catch((error: unknown) => error)
 
-describe('if nothing else is said', () => {
+describe('by default', () => {
   it('a value is fresh for ten minutes, and gone then', async () => {
     const { clock, a } = await scene()
     const cache = a.leasehold.cache<number>('c')
@@ -51,11 +51,11 @@ describe('if nothing else is said', () => {
     expect(lost).toMatchObject({ code: 'lost' })
   })
 
-  it('a loader that died is replaced after ten seconds', async () => {
+  it('a dead loader is replaced after ten seconds', async () => {
     const { clock, a, b } = await scene()
     caught(a.leasehold.cache('c').get('k', slowLoader().load))
     await clock.advance(10)
-    a.line.freeze()
+    a.link.freeze()
     const next = slowLoader()
     caught(b.leasehold.cache('c').get('k', next.load))
     await clock.advance(9900)
@@ -64,7 +64,7 @@ describe('if nothing else is said', () => {
     expect(next.runs).toBe(1)
   })
 
-  it('nobody tries again for a second after a failure', async () => {
+  it('nobody retries for a second after a failure', async () => {
     const { clock, a, b } = await scene()
     const fail = () => {
       throw new Error('no database')
@@ -110,8 +110,8 @@ describe('options', () => {
   })
 })
 
-describe('the value that a loader gives', () => {
-  it('must be one that JSON can hold, which the others are told too', async () => {
+describe('the value that a loader returns', () => {
+  it('must be JSON-serializable; waiters get the error too', async () => {
     const { a, b } = await scene()
     const failed = a.leasehold.cache('c').get('k', () => undefined)
     await expect(failed).rejects.toMatchObject({ code: 'invalid-argument' })
@@ -121,7 +121,7 @@ describe('the value that a loader gives', () => {
     )
   })
 
-  it('is each caller its own copy', async () => {
+  it('is a separate copy for each caller', async () => {
     const { a } = await scene()
     const cache = a.leasehold.cache<{ n: number }>('c', { local: '1m' })
     const [one, other] = await Promise.all([1, 2].map(() => cache.get('k', () => ({ n: 1 }))))
@@ -130,7 +130,7 @@ describe('the value that a loader gives', () => {
     expect(await cache.get('k', () => ({ n: 3 }))).toEqual({ n: 1 })
   })
 
-  it('is loaded with the key, a signal and a fencing token', async () => {
+  it('is loaded by a function that gets the key, a signal and a fencing token', async () => {
     const { a } = await scene()
     let given: unknown
     await a.leasehold.cache('c').get('a/b', (context) => {
@@ -157,7 +157,7 @@ describe('a failure', () => {
     expect(told.message).toBe(`loading "k" failed at a: ${'x'.repeat(499)}\ufffd`)
   })
 
-  it('may be anything that can be thrown', async () => {
+  it('may be anything that was thrown', async () => {
     const { a, b } = await scene()
     const fail = () => {
       throw 'just a string'
@@ -166,13 +166,13 @@ describe('a failure', () => {
     await expect(b.leasehold.cache('c').get('k', fail)).rejects.toThrowError(/a: just a string$/)
   })
 
-  it('is news, with the key of the right to load', async () => {
+  it('is reported with the key of the load', async () => {
     const { a } = await scene()
     await caught(a.leasehold.cache('c').get('x/y', () => Promise.reject(new Error('no'))))
     expect(a.news).toEqual([{ event: 'failed', key: 'cache/c/x%2Fy/load', level: 'warn' }])
   })
 
-  it('does not keep the next one from trying if retryAfter is 0', async () => {
+  it('does not delay the next load if retryAfter is 0', async () => {
     const { store, a, b } = await scene()
     const options = { retryAfter: 0 }
     const cache = a.leasehold.cache<number>('c', options)
@@ -181,7 +181,7 @@ describe('a failure', () => {
     expect(await b.leasehold.cache('c', options).get('k', () => 1)).toBe(1)
   })
 
-  it('lasts no shorter than the store can keep it', async () => {
+  it('lasts at least the minimum ttl of the store', async () => {
     const { clock, a, b } = await scene()
     const { min } = a.leasehold.guarantees.ttl
     const cache = a.leasehold.cache<number>('c', { retryAfter: 1 })
@@ -193,7 +193,7 @@ describe('a failure', () => {
     expect(await next.get('k', () => 1)).toBe(1)
   })
 
-  it('reaches one who waits for a loader in another process', async () => {
+  it('reaches a waiter in another process', async () => {
     const { clock, a, b } = await scene()
     const loader = slowLoader()
     const first = caught(a.leasehold.cache('c').get('k', loader.load))
@@ -215,18 +215,18 @@ describe('copies in this process', () => {
     const loaded: string[] = []
     const get = (key: string) => cache.get(key, () => loaded.push(key))
     for (let n = 0; n < 1000; n++) await get(`k${n}`)
-    const before = a.line.calls.length
+    const before = a.link.calls.length
     for (let n = 0; n < 1000; n++) await get(`k${n}`)
-    expect(a.line.calls.length).toBe(before)
+    expect(a.link.calls.length).toBe(before)
     // One more: the oldest goes, and only that one.
     await get('new')
-    const reads = a.line.count('read')
+    const reads = a.link.count('read')
     await get('k1')
     await get('k999')
     await get('new')
-    expect(a.line.count('read')).toBe(reads)
+    expect(a.link.count('read')).toBe(reads)
     await get('k0')
-    expect(a.line.count('read')).toBe(reads + 1)
+    expect(a.link.count('read')).toBe(reads + 1)
     await b.leasehold.close()
   })
 
@@ -239,18 +239,18 @@ describe('copies in this process', () => {
     await clock.advance(1000)
     await get()
     await cache.get('one more', () => 1)
-    const reads = a.line.count('read')
+    const reads = a.link.count('read')
     await get()
-    expect(a.line.count('read')).toBe(reads)
+    expect(a.link.count('read')).toBe(reads)
   })
 
-  it('are kept of what was loaded here too', async () => {
+  it('are also kept of values that were loaded here', async () => {
     const { a } = await scene()
     const cache = a.leasehold.cache<number>('c', { local: '1s' })
     await cache.get('k', () => 1)
-    const before = a.line.calls.length
+    const before = a.link.calls.length
     expect(await cache.get('k', () => 2)).toBe(1)
-    expect(a.line.calls.length).toBe(before)
+    expect(a.link.calls.length).toBe(before)
   })
 
   it('are dropped by delete', async () => {
@@ -263,7 +263,7 @@ describe('copies in this process', () => {
 })
 
 describe('in one process', () => {
-  it('all who ask at once share one reading and one load', async () => {
+  it('concurrent callers share one read and one load', async () => {
     const { clock, a } = await scene()
     const cache = a.leasehold.cache<string>('c')
     const loader = slowLoader()

@@ -38,7 +38,7 @@ async function scene(childLeases: boolean) {
 }
 
 describe.each([true, false])('a cache with stale values (child leases: %s)', (childLeases) => {
-  it('gives out a value for ttl and stale, and no longer', async () => {
+  it('returns a value for ttl plus stale, and no longer', async () => {
     const { clock, a, leases } = await scene(childLeases)
     const cache = a.leasehold.cache<string>('c', STALE)
     await cache.set('k', 'old')
@@ -49,7 +49,7 @@ describe.each([true, false])('a cache with stale values (child leases: %s)', (ch
     expect(await leases()).toBe(0)
   })
 
-  it('loads again in the background, once, and then gives out the new value', async () => {
+  it('reloads once in the background, then returns the new value', async () => {
     const { clock, a, b, leases } = await scene(childLeases)
     const [mine, theirs] = [a, b].map(({ leasehold }) => leasehold.cache<string>('c', STALE))
     const loader = slowLoader()
@@ -73,7 +73,7 @@ describe.each([true, false])('a cache with stale values (child leases: %s)', (ch
     expect(loader.runs).toBe(2)
   })
 
-  it('goes on with the stale value after a failure, and tries again after retryAfter', async () => {
+  it('keeps returning the stale value after a failure, and retries after retryAfter', async () => {
     const { clock, a, b } = await scene(childLeases)
     const options = { ...STALE, retryAfter: '5s' } as const
     const [mine, theirs] = [a, b].map(({ leasehold }) => leasehold.cache<string>('c', options))
@@ -118,7 +118,7 @@ describe.each([true, false])('a cache with stale values (child leases: %s)', (ch
     expect(await cache.peek('l')).toBe('other')
   })
 
-  it('leaves nothing of a loader whose value was set meanwhile', async () => {
+  it('leaves nothing of a loader if the value was set meanwhile', async () => {
     const { clock, a, b, store } = await scene(childLeases)
     const loader = slowLoader()
     const loading = a.leasehold.cache<string>('c', STALE).get('k', loader.load)
@@ -132,7 +132,7 @@ describe.each([true, false])('a cache with stale values (child leases: %s)', (ch
   })
 })
 
-it('a cache without stale values does not give out those of one that has them', async () => {
+it('a cache without stale values does not return those of a cache with them', async () => {
   const { clock, a } = await scene(true)
   await a.leasehold.cache<string>('c', STALE).set('k', 'old')
   const strict = a.leasehold.cache<string>('c')
@@ -142,16 +142,16 @@ it('a cache without stale values does not give out those of one that has them', 
   expect(await strict.get('k', () => 'new')).toBe('new')
 })
 
-describe('loading again in the background', () => {
+describe('a reload in the background', () => {
   async function stale() {
     const clock = new TestClock()
     const memory = memoryStore({ clock })
     const open = async (holder: string) => {
-      const line = new FaultyStore(memory, clock)
-      const leasehold = await Leasehold.open(line, { clock, holder })
+      const link = new FaultyStore(memory, clock)
+      const leasehold = await Leasehold.open(link, { clock, holder })
       const news: unknown[] = []
       leasehold.on('news', ({ recipe, event, key }) => news.push({ recipe, event, key }))
-      return { line, news, cache: leasehold.cache<string>('c', { ...STALE, loadTtl: '2s' }) }
+      return { link, news, cache: leasehold.cache<string>('c', { ...STALE, loadTtl: '2s' }) }
     }
     const [a, b] = [await open('a'), await open('b')]
     await a.cache.set('k', 'old')
@@ -159,21 +159,21 @@ describe('loading again in the background', () => {
     return { clock, a, b }
   }
 
-  it('is news if the store does not let it', async () => {
+  it('is reported if the store refuses it', async () => {
     const { clock, a } = await stale()
     const error = new LeaseholdError('storage-full', 'no space')
-    a.line.fault = (call) => (call === 'grant' ? { error } : undefined)
+    a.link.fault = (call) => (call === 'grant' ? { error } : undefined)
     expect(await a.cache.get('k', () => 'new')).toBe('old')
     await clock.settle()
     expect(a.news).toEqual([{ recipe: 'cache', event: 'failed', key: 'cache/c/k/load' }])
   })
 
-  it('is taken up by the next who asks if its loader died before it stored the value', async () => {
+  it('is repeated by the next caller if its loader died before storing the value', async () => {
     const { clock, a, b } = await stale()
-    a.line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+    a.link.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
     expect(await a.cache.get('k', () => 'lost')).toBe('old')
     await clock.advance(100)
-    a.line.freeze()
+    a.link.freeze()
     await clock.advance(2000)
     expect(await b.cache.get('k', () => 'new')).toBe('old')
     await clock.advance(100)

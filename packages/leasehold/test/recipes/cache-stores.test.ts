@@ -75,7 +75,7 @@ describe.each(SCENES)('a cache on $name', ({ make }) => {
   )
 
   it(
-    'gives out the stale value while one loads anew, and then the new one',
+    'returns the stale value during a reload, then the new one',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const options = { ttl: '2s', stale: '1m' } as const
@@ -103,7 +103,7 @@ describe.each(SCENES)('a cache on $name', ({ make }) => {
   )
 
   it(
-    'forgets values when their time is over',
+    'forgets values after their ttl',
     inScene(async (scene) => {
       const a = await scene.open('a')
       const cache = a.cache<number>('c', { ttl: '2s' })
@@ -119,7 +119,7 @@ describe.each(SCENES)('a cache on $name', ({ make }) => {
   )
 
   it(
-    'gives the error of a loader to all who wait, and nobody tries again for a while',
+    'passes the error of a loader to all waiters, and nobody retries for a while',
     inScene(async (scene) => {
       const processes = await Promise.all(['a', 'b', 'c'].map((name) => scene.open(name)))
       const loader = slowLoader()
@@ -173,7 +173,7 @@ describe.each(SCENES)('a cache on $name', ({ make }) => {
   )
 
   it(
-    'waits no longer than it was told to, and a closed client not at all',
+    'respects its timeout, and does not wait after the client is closed',
     inScene(async (scene) => {
       const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
       const loader = slowLoader()

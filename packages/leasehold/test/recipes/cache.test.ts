@@ -9,17 +9,17 @@ async function twoProcesses(callTimeout = 60_000) {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string) => {
-    const line = new FaultyStore(store, clock)
-    const leasehold = await Leasehold.open(line, { clock, holder, callTimeout })
-    return { line, leasehold }
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { clock, holder, callTimeout })
+    return { link, leasehold }
   }
   return { clock, store, a: await open('a'), b: await open('b') }
 }
 
 /** The n-th of these calls takes five seconds on its way to the store. */
-function slow(line: FaultyStore, name: CallName, nth: number): void {
+function slow(link: FaultyStore, name: CallName, nth: number): void {
   let seen = 0
-  line.fault = (call) => (call === name && ++seen === nth ? { there: 5000 } : undefined)
+  link.fault = (call) => (call === name && ++seen === nth ? { there: 5000 } : undefined)
 }
 
 describe('a loader that was too slow', () => {
@@ -34,7 +34,7 @@ describe('a loader that was too slow', () => {
     const { clock, store, a, b } = await twoProcesses()
     const news: string[] = []
     a.leasehold.on('news', ({ event }) => news.push(event))
-    slow(a.line, row.call, row.nth)
+    slow(a.link, row.call, row.nth)
     const [mine, theirs] = [a, b].map(({ leasehold }) =>
       leasehold.cache<string>('c', { stale: row.stale }),
     )
@@ -56,10 +56,10 @@ describe('a loader that was too slow', () => {
   })
 
   it.each(['0s', '1m'] as const)(
-    'is not heard of while another loads in its place (stale: %s)',
+    'has no effect while another loads in its place (stale: %s)',
     async (stale) => {
       const { clock, store, a, b } = await twoProcesses()
-      slow(a.line, 'update', 1)
+      slow(a.link, 'update', 1)
       const late = a.leasehold.cache<string>('c', { stale }).get('k', () => 'old')
       await clock.advance(100)
       await store.revoke({ target: { key: 'cache/c/k/load', token: 1 } })
@@ -74,9 +74,9 @@ describe('a loader that was too slow', () => {
     },
   )
 
-  it('does not bring back what was deleted meanwhile', async () => {
+  it('does not restore a value that was deleted meanwhile', async () => {
     const { clock, a, b } = await twoProcesses()
-    slow(a.line, 'update', 1)
+    slow(a.link, 'update', 1)
     const late = a.leasehold.cache<string>('c').get('k', () => 'old')
     await clock.advance(100)
     await b.leasehold.cache('c').delete('k')
@@ -85,7 +85,7 @@ describe('a loader that was too slow', () => {
     expect(await b.leasehold.cache('c').peek('k')).toBeUndefined()
   })
 
-  it('is told by its signal that another may load, and is not waited for', async () => {
+  it('learns from its signal that another may load, and is not awaited', async () => {
     const { clock, a, b } = await twoProcesses()
     let signal: AbortSignal | undefined
     const options = { loadTtl: '5s', loadMax: '20s' } as const
@@ -111,13 +111,13 @@ describe('a loader that was too slow', () => {
 describe('a loader that died between its claims and its value', () => {
   it.each(['0s', '1m'] as const)('is replaced (stale: %s)', async (stale) => {
     const { clock, a, b } = await twoProcesses()
-    a.line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+    a.link.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
     a.leasehold
       .cache<string>('c', { stale, loadTtl: '5s' })
       .get('k', () => 'old')
       .catch(() => undefined)
     await clock.advance(100)
-    a.line.freeze()
+    a.link.freeze()
     const next = b.leasehold.cache<string>('c', { stale }).get('k', () => 'new')
     await clock.advance(4000)
     expect(await b.leasehold.cache('c').peek('k')).toBeUndefined()
@@ -127,7 +127,7 @@ describe('a loader that died between its claims and its value', () => {
 })
 
 describe('a hit', () => {
-  it('costs one reading, or none while a copy may be used', async () => {
+  it('costs one read, or none while a copy is valid', async () => {
     const { clock, a, b } = await twoProcesses()
     const plain = a.leasehold.cache<number>('c')
     const copying = a.leasehold.cache<number>('c', { local: '1s' })
@@ -135,12 +135,12 @@ describe('a hit', () => {
     const fail = () => {
       throw new Error('must not be called')
     }
-    let before = a.line.calls.length
+    let before = a.link.calls.length
     for (let i = 0; i < 10; i++) await plain.get('k', fail)
-    expect(a.line.calls.slice(before)).toEqual(Array(10).fill('read'))
-    before = a.line.calls.length
+    expect(a.link.calls.slice(before)).toEqual(Array(10).fill('read'))
+    before = a.link.calls.length
     for (let i = 0; i < 10; i++) await copying.get('k', fail)
-    expect(a.line.calls.slice(before)).toEqual(['read'])
+    expect(a.link.calls.slice(before)).toEqual(['read'])
     await b.leasehold.cache<number>('c').set('k', 2)
     expect(await copying.get('k', fail)).toBe(1)
     await clock.advance(1000)
@@ -150,8 +150,8 @@ describe('a hit', () => {
   })
 })
 
-describe('one who waits', () => {
-  it('asks nothing while nothing happens', async () => {
+describe('a waiter', () => {
+  it('makes no calls while nothing happens', async () => {
     const { clock, a, b } = await twoProcesses()
     let finish: (value: string) => void = () => {}
     const first = a.leasehold
@@ -160,9 +160,9 @@ describe('one who waits', () => {
     await clock.advance(100)
     const waits = [1, 2, 3].map(() => b.leasehold.cache<string>('c').get('k', () => 'b'))
     await clock.advance(100)
-    const before = b.line.calls.length
+    const before = b.link.calls.length
     await clock.advance(1000)
-    expect(b.line.calls.length).toBe(before)
+    expect(b.link.calls.length).toBe(before)
     finish('a')
     await clock.advance(100)
     expect(await Promise.all([first, ...waits])).toEqual(['a', 'a', 'a', 'a'])
@@ -170,9 +170,9 @@ describe('one who waits', () => {
 })
 
 describe('in an outage', () => {
-  it('a cache fails with what is unknown, and does not load without the store', async () => {
+  it('a cache fails with the unknown outcome and does not load', async () => {
     const { clock, a } = await twoProcesses(500)
-    a.line.freeze()
+    a.link.freeze()
     let runs = 0
     const failed = a.leasehold
       .cache('c')
@@ -183,9 +183,9 @@ describe('in an outage', () => {
     expect(runs).toBe(0)
   })
 
-  it('a value is given out although nobody knows whether it was stored', async () => {
+  it('a value is returned although it is unknown whether it was stored', async () => {
     const { clock, a } = await twoProcesses(500)
-    a.line.fault = (call) => (call === 'update' ? { lost: 'reply' } : undefined)
+    a.link.fault = (call) => (call === 'update' ? { lost: 'reply' } : undefined)
     const news: string[] = []
     a.leasehold.on('news', ({ event }) => news.push(event))
     const cache = a.leasehold.cache('c')
@@ -197,12 +197,12 @@ describe('in an outage', () => {
     expect(await cache.peek('k')).toBe('value')
   })
 
-  it('a loader that lost its right says so, although nobody can see who has it now', async () => {
+  it('a loader that lost its lease fails with that, although the current loader is unknown', async () => {
     const { clock, a } = await twoProcesses(500)
     const cache = a.leasehold.cache('c', { loadTtl: '2s' })
     const lost = cache.get('k', () => new Promise(() => {})).catch((error: unknown) => error)
     await clock.advance(100)
-    a.line.freeze()
+    a.link.freeze()
     await clock.advance(20_000)
     expect(isLeaseholdError(await lost, 'lost')).toBe(true)
   })

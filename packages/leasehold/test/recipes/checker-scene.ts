@@ -12,13 +12,13 @@ export const OK = { status: 'passing', note: '' } as const
 export const BAD = { status: 'critical', note: 'bad' } as const
 export const MINUTE = 60_000
 
-/** Instances at one end, and a checker at the other, whose line can be disturbed. */
+/** Instances at one end, and a checker at the other, whose link can be disturbed. */
 export async function scene(chance = 0.5) {
   const { store, clock } = testStore()
   // With 0.5 a rest is as long as was asked for.
   const random = { next: () => chance, id: () => 'an id of twelve characters' }
-  const line = new FaultyStore(store, clock)
-  const far = await Leasehold.open(line, { clock, holder: 'checker', random, callTimeout: '1s' })
+  const link = new FaultyStore(store, clock)
+  const far = await Leasehold.open(link, { clock, holder: 'checker', random, callTimeout: '1s' })
   const { registry } = await Leasehold.open(store, { clock, holder: 'near' })
   const news: CheckChange[] = []
   const looks: [host: string, time: number][] = []
@@ -44,7 +44,7 @@ export async function scene(chance = 0.5) {
     return lease
   }
   return {
-    ...{ store, clock, line, far, registry, news, looks, checking, register, entry, write },
+    ...{ store, clock, link, far, registry, news, looks, checking, register, entry, write },
     found: async () => registry.find('s', { status: 'any' }),
     let: (next: typeof result) => {
       result = next

@@ -12,12 +12,12 @@ function refusing(name: string, code: 'unsupported' | 'storage-full' | 'forbidde
 }
 
 describe('a campaign', () => {
-  it('stands in the line of a key of its own', async () => {
+  it('waits in the queue of its own key', async () => {
     const { leasehold } = await place().open('a')
     expect(leasehold.election('boss').key).toBe(KEY)
   })
 
-  it('wins within its time when the leader resigns before that is over', async () => {
+  it('wins if the leader resigns before the timeout', async () => {
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const first = await a.leasehold.election('boss').campaign()
@@ -29,7 +29,7 @@ describe('a campaign', () => {
     await expect(wrong).rejects.toThrow(/^wait is "soon"/)
   })
 
-  it('that waited too long in line did not fail before: it has no cause', async () => {
+  it('that timed out in the queue has no earlier failure as its cause', async () => {
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
@@ -39,13 +39,13 @@ describe('a campaign', () => {
     expect([error.code, error.cause]).toEqual(['timeout', undefined])
   })
 
-  it('does not rest until the very end of its time', async () => {
+  it('does not back off beyond its timeout', async () => {
     const { clock, open } = place()
     // The first rest is then as long as it can be.
     const random = { next: () => 1, id: () => 'id' }
-    const { line, leasehold } = await open('a', { random } as object)
+    const { link, leasehold } = await open('a', { random } as object)
     const { rest } = await new Promise<{ rest: number }>((resolve) => {
-      line.fault = refusing('read', 'storage-full')
+      link.fault = refusing('read', 'storage-full')
       leasehold.on('news', ({ detail = '' }) => {
         const [, ms] = /again in (\d+)ms/.exec(detail) ?? []
         if (ms !== undefined) resolve({ rest: Number(ms) })
@@ -58,7 +58,7 @@ describe('a campaign', () => {
     expect(await failed).toMatchObject({ code: 'timeout', cause: { code: 'storage-full' } })
   })
 
-  it('is ended by its signal with the reason of it, and without another try', async () => {
+  it('is ended by its signal, with its reason and without a retry', async () => {
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
@@ -74,7 +74,7 @@ describe('a campaign', () => {
     expect(b.events).toEqual(['campaigning'])
   })
 
-  it('is ended by closing its client, without another try', async () => {
+  it('is ended by closing its client, without a retry', async () => {
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
@@ -86,11 +86,11 @@ describe('a campaign', () => {
   })
 
   it.each(['signal', 'close'] as const)(
-    'is ended at once at the front too, while the store does not answer: %s',
+    'is ended at once at the front too, if the store does not answer: %s',
     async (how) => {
       const { clock, open } = place()
-      const { line, leasehold } = await open('a')
-      line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+      const { link, leasehold } = await open('a')
+      link.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
       const stop = new AbortController()
       let outcome: unknown
       const election = leasehold.election('boss', { ttl: '10s' })
@@ -105,30 +105,30 @@ describe('a campaign', () => {
     },
   )
 
-  it('does not try again where the store cannot do it at all', async () => {
+  it('does not retry if the store does not support it', async () => {
     const { open } = place()
-    const { line, leasehold, events } = await open('a')
-    line.fault = refusing('grant', 'unsupported')
+    const { link, leasehold, events } = await open('a')
+    link.fault = refusing('grant', 'unsupported')
     const failed = leasehold.election('boss').campaign()
     await expect(failed).rejects.toMatchObject({ code: 'unsupported' })
     expect(events).toEqual(['campaigning'])
   })
 
   it.each(['closed', 'revoked'] as const)(
-    'that is %s at whatever moment never tells that it leads after it told the end',
+    'that is %s at any moment never reports that it leads after it reported the end',
     async (how) => {
       for (let ticks = 0; ticks < 12; ticks++) {
         const { clock, store, open } = place()
-        const { line, leasehold, events } = await open('a')
+        const { link, leasehold, events } = await open('a')
         const end = async () => {
           for (let tick = 0; tick < ticks; tick++) await undefined
           if (how === 'closed') await leasehold.close()
           else await store.revoke({ target: { key: KEY } })
         }
-        const update = line.update.bind(line)
-        line.update = async (request) => {
+        const update = link.update.bind(link)
+        link.update = async (request) => {
           const answer = await update(request)
-          line.update = update
+          link.update = update
           end().catch(caught)
           return answer
         }
@@ -155,7 +155,7 @@ describe('an election without a term', () => {
 })
 
 describe('a loop of terms', () => {
-  it('ends without an error when its signal is aborted while it waits in line', async () => {
+  it('ends without an error if its signal is aborted while it is in the queue', async () => {
     const { clock, store, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
@@ -183,7 +183,7 @@ describe('a loop of terms', () => {
     expect(events).toEqual(['campaigning', 'elected', 'asked', 'resigned'])
   })
 
-  it('asks nothing of a body whose term is over already', async () => {
+  it('does not ask a body whose term is already over', async () => {
     const { clock, store, open } = place()
     const { leasehold, events } = await open('a')
     const stop = new AbortController()
@@ -202,7 +202,7 @@ describe('a loop of terms', () => {
     expect(events).toEqual(['campaigning', 'elected', 'lost'])
   })
 
-  it('does not run for a term that was not wanted any more when it was won', async () => {
+  it('does not run for a term that is no longer wanted when it is won', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('a')
     const stop = new AbortController()
@@ -215,15 +215,15 @@ describe('a loop of terms', () => {
     expect(terms).toEqual([])
   })
 
-  it('ends with the error where trying again does not help', async () => {
+  it('ends with the error if a retry cannot help', async () => {
     const { open } = place()
-    const { line, leasehold } = await open('a')
-    line.fault = refusing('grant', 'unsupported')
+    const { link, leasehold } = await open('a')
+    link.fault = refusing('grant', 'unsupported')
     const { ended } = leading(leasehold)
     await expect(ended).rejects.toMatchObject({ code: 'unsupported' })
   })
 
-  it('refuses wrong use also where its signal is aborted already', async () => {
+  it('refuses invalid options even if its signal is already aborted', async () => {
     const { open } = place()
     const { leasehold } = await open('a')
     const election = leasehold.election('boss')
@@ -248,7 +248,7 @@ describe('a loop of terms', () => {
     expect(getEventListeners(stop.signal, 'abort')).toEqual([])
   })
 
-  it('ends with an error of its work, be it one that something else was lost', async () => {
+  it('ends with an error of its work, even a loss of something else', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('a')
     const ended = leasehold
@@ -272,16 +272,16 @@ describe('a loop of terms', () => {
 })
 
 describe('followers', () => {
-  it('learn that they may not follow', async () => {
+  it('fail if they may not read the election', async () => {
     const { clock, open } = place()
-    const { line, leasehold } = await open('follower')
-    line.fault = refusing('read', 'forbidden')
+    const { link, leasehold } = await open('follower')
+    link.fault = refusing('read', 'forbidden')
     const loop = leasehold.election('boss').observe()[Symbol.asyncIterator]().next().catch(caught)
     await clock.advance(1000)
     expect(await loop).toMatchObject({ code: 'forbidden' })
   })
 
-  it('are not told of anything when they have left the loop, and keep what they knew', async () => {
+  it('get nothing after leaving the loop, and keep what they knew', async () => {
     const { clock, open } = place()
     const [a, follower] = await Promise.all([open('a'), open('follower')])
     const term = await a.leasehold.election('boss').campaign()
@@ -296,7 +296,7 @@ describe('followers', () => {
     expect(observed.leader()).toMatchObject({ candidate: 'a' })
   })
 
-  it('end their loops when they are disposed of, or their client is closed', async () => {
+  it('end their loops when they are disposed or their client is closed', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('follower')
     const follow = () => {
@@ -316,16 +316,16 @@ describe('followers', () => {
   })
 })
 
-describe('the news of an election', () => {
+describe('the events of an election', () => {
   it('say what happened, to whom, in which term, and how much it matters', async () => {
     const { clock, store, open } = place()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const told: RecipeNews[] = []
     leasehold.on('news', (news) => told.push(news))
     const term = await leasehold.election('boss').campaign()
     await store.revoke({ target: { key: KEY } })
     await clock.advance(100)
-    line.fault = () => ({ error: new LeaseholdError('storage-full', 'no space') })
+    link.fault = () => ({ error: new LeaseholdError('storage-full', 'no space') })
     const failed = leasehold.election('boss').campaign({ wait: '1s' }).catch(caught)
     await clock.advance(1000)
     await failed
@@ -355,7 +355,7 @@ describe('the news of an election', () => {
     expect(b.events.at(-1)).toBe('resigned')
   })
 
-  it('say that a candidate made room for another', async () => {
+  it('say that a candidate let another pass', async () => {
     const { clock, open } = place()
     const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
     const term = await a.leasehold.election('boss').campaign()

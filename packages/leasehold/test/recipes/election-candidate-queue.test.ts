@@ -8,8 +8,8 @@ import {
   preferredBehind,
 } from '../../src/recipes/index.ts'
 
-/** A line such as `a b:2 c:3!`: names with their priorities, and who asks a leader to step down. */
-function line(text: string): Candidate[] {
+/** A queue such as `a b:2 c:3!`: names with their priorities, and who asks a leader to step down. */
+function queue(text: string): Candidate[] {
   return text.split(' ').map((word, index) => {
     const [, candidate = '', priority = 0, preempt] = /^(\w+):?(\d+)?(!)?$/.exec(word) ?? []
     return candidateOf({
@@ -21,7 +21,7 @@ function line(text: string): Candidate[] {
   })
 }
 
-describe('whoever comes to the front', () => {
+describe('a candidate at the front', () => {
   it.each<[string, string, string | undefined, string | undefined]>([
     ['leads where it is alone', 'a', undefined, undefined],
     ['leads before its equals', 'a b c', undefined, undefined],
@@ -34,19 +34,19 @@ describe('whoever comes to the front', () => {
     ['goes by priority where the one who is named is not there', 'a b:1', 'x', 'b'],
     ['leads where neither is there', 'a b', 'x', undefined],
   ])('%s: %s', (_, text, successor, expected) => {
-    expect(preferredBehind(line(text), 1, successor)?.candidate).toBe(expected)
+    expect(preferredBehind(queue(text), 1, successor)?.candidate).toBe(expected)
   })
 
-  it('looks at those behind it only, and knows nobody where it is not in line', () => {
-    expect(preferredBehind(line('a:9 b c'), 2, undefined)).toBeUndefined()
-    expect(preferredBehind(line('a:9 b c'), 2, 'a')).toBeUndefined()
-    expect(preferredBehind(line('a b:1'), 7, undefined)).toBeUndefined()
-    expect(preferredBehind(line('a:9 b c:1'), 2, undefined)?.candidate).toBe('c')
+  it('considers only those behind it, and nobody if it is not in the queue', () => {
+    expect(preferredBehind(queue('a:9 b c'), 2, undefined)).toBeUndefined()
+    expect(preferredBehind(queue('a:9 b c'), 2, 'a')).toBeUndefined()
+    expect(preferredBehind(queue('a b:1'), 7, undefined)).toBeUndefined()
+    expect(preferredBehind(queue('a:9 b c:1'), 2, undefined)?.candidate).toBe('c')
   })
 
-  it('is one at the latest when all others have made room: nobody goes round in circles', () => {
+  it('leads at the latest when all others have let it pass: there is no endless loop', () => {
     for (const successor of [undefined, 'a', 'b', 'c', 'd']) {
-      let now = line('a:1 b c:2 d:2')
+      let now = queue('a:1 b c:2 d:2')
       let steps = 0
       for (; preferredBehind(now, now[0]!.token, successor) !== undefined; steps++) {
         const [first, ...rest] = now
@@ -66,16 +66,16 @@ describe('a leader', () => {
     ['a:3 b:2! c:9', undefined],
     ['a b:2! c:3!', 'c'],
   ])('is asked to go by a higher one that says so: %s', (text, expected) => {
-    expect(preemptor(line(text), 1)?.candidate).toBe(expected)
+    expect(preemptor(queue(text), 1)?.candidate).toBe(expected)
   })
 
-  it('is asked by those behind it only, and by nobody where it is not in line', () => {
-    expect(preemptor(line('a:9! b c'), 2)).toBeUndefined()
-    expect(preemptor(line('a:9 b c:1!'), 2)?.candidate).toBe('c')
-    expect(preemptor(line('a b:1!'), 7)).toBeUndefined()
+  it('is preempted only by those behind it, and by nobody if it is not in the queue', () => {
+    expect(preemptor(queue('a:9! b c'), 2)).toBeUndefined()
+    expect(preemptor(queue('a:9 b c:1!'), 2)?.candidate).toBe('c')
+    expect(preemptor(queue('a b:1!'), 7)).toBeUndefined()
   })
 
-  it('is only who says that it leads', () => {
+  it('is only a claim that says that it leads', () => {
     const claim = { holder: 'h', token: 5, claimedAt: 10, heldSince: 20 }
     expect(leaderOf([], 0)).toBeUndefined()
     for (const value of [undefined, 'plain', '[1]', 'null', '{"candidate":"a"}', '{"leads":1}']) {
@@ -97,13 +97,13 @@ describe('a leader', () => {
 describe('a claim that no candidate wrote', () => {
   const claim = { holder: 'h', token: 5, claimedAt: 10 }
 
-  it('is a candidate without wishes, under the name of its holder', () => {
+  it('is a candidate with defaults, under the name of its holder', () => {
     const plain = { candidate: 'h', priority: 0, preempt: false, leads: false, value: undefined }
     const texts = ['plain', '5', 'null', '{"candidate":5,"priority":"9","preempt":1,"value":7}']
     for (const value of texts) expect(candidateOf({ ...claim, value })).toMatchObject(plain)
   })
 
-  it('names nobody as successor, unless with a text', () => {
+  it('names no successor, unless it is a string', () => {
     expect(successorOf([])).toBeUndefined()
     expect(successorOf([{ ...claim, value: '{"to":5}' }])).toBeUndefined()
     expect(successorOf([{ ...claim, value: '{"to":"b"}' }])).toBe('b')

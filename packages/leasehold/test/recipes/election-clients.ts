@@ -10,18 +10,18 @@ import { FaultyStore } from '../client/faulty-store.ts'
 
 export const KEY = 'election/boss/line'
 
-/** Clients on one store, each with a line of its own that can fail. */
+/** Clients on one store, each with its own link that can fail. */
 export function place() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string, options: LeaseholdOptions = {}) => {
-    const line = new FaultyStore(store, clock)
-    const leasehold = await Leasehold.open(line, { clock, holder, callTimeout: '1s', ...options })
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { clock, holder, callTimeout: '1s', ...options })
     const events: string[] = []
     leasehold.on('news', ({ recipe, event }) => {
       if (recipe === 'election') events.push(event)
     })
-    return { line, leasehold, events }
+    return { link, leasehold, events }
   }
   return { clock, store, open }
 }

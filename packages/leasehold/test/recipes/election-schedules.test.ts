@@ -41,14 +41,14 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 
 const TTL_MS = 2000
 const CALL_TIMEOUT_MS = 500
-/** A lease that is left behind, calls that are not answered, the longest rest, and a whole line that makes room. */
+/** A lease that is left behind, calls that are not answered, the longest rest, and a whole queue that lets others pass. */
 const CALM_MS = TTL_MS + 500 + 3 * CALL_TIMEOUT_MS + 5000 + 5000
 
 /** One process with one candidate. */
 class Process {
   readonly name: string
   readonly clock: StallClock
-  readonly line: FaultyStore
+  readonly link: FaultyStore
   readonly terms: Term[] = []
   readonly stop = new AbortController()
   readonly #polite: boolean
@@ -57,15 +57,15 @@ class Process {
   constructor(name: string, world: World, nature: Nature) {
     this.name = name
     this.clock = new StallClock(world.clock)
-    this.line = new FaultyStore(world.store, world.clock)
+    this.link = new FaultyStore(world.store, world.clock)
     this.#polite = nature.polite
     const { lag } = nature
-    if (lag > 0) this.line.fault = () => ({ there: lag, back: lag })
+    if (lag > 0) this.link.fault = () => ({ there: lag, back: lag })
   }
 
   async run(world: World, options: ElectionOptions): Promise<void> {
     const { clock, name: holder } = this
-    const leasehold = await Leasehold.open(this.line, {
+    const leasehold = await Leasehold.open(this.link, {
       clock,
       holder,
       callTimeout: CALL_TIMEOUT_MS,
@@ -84,7 +84,7 @@ class Process {
 
   /** Nothing that it does reaches anybody any more, and none of its timers runs. */
   kill(): void {
-    this.line.freeze()
+    this.link.freeze()
     this.clock.stall()
   }
 }
@@ -129,7 +129,7 @@ class World {
   join(options: ElectionOptions, nature: Nature): void {
     const process = new Process(`p${this.processes.length}`, this, nature)
     this.processes.push(process)
-    if (this.#frozen) process.line.freeze()
+    if (this.#frozen) process.link.freeze()
     process.run(this, options).catch((error) => this.faults.push(error))
   }
 
@@ -163,10 +163,10 @@ class World {
 
   async outage(ms: number): Promise<void> {
     this.#frozen = true
-    for (const process of this.living) process.line.freeze()
+    for (const process of this.living) process.link.freeze()
     await this.pass(ms)
     this.#frozen = false
-    for (const process of this.living) process.line.thaw()
+    for (const process of this.living) process.link.thaw()
   }
 
   async stall(process: Process, ms: number): Promise<void> {
@@ -174,12 +174,12 @@ class World {
     await this.pass(ms)
     process.clock.goOn()
     this.check()
-    process.line.thaw()
+    process.link.thaw()
   }
 }
 
 describe('whatever happens to candidates', () => {
-  it('no two terms believe at once, numbers rise, and somebody leads soon after it is calm', async () => {
+  it('two terms never overlap, numbers rise, and somebody leads soon after the faults end', async () => {
     const schedules = fc.array(act, { minLength: 4, maxLength: 25 })
     await fc.assert(
       fc.asyncProperty(schedules, async (schedule) => {

@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from 'vitest'
 import type { Term } from '../../src/index.ts'
 import { KEY, leading, place } from './election-clients.ts'
 
-describe('stepping down', () => {
-  it('waits for the work under the term to end', async () => {
+describe('a step-down', () => {
+  it('waits for the work of the term to end', async () => {
     const { clock, open } = place()
     const a = await open('a')
     const b = await open('b')
@@ -28,14 +28,14 @@ describe('stepping down', () => {
     expect(next.terms[0]?.leading).toBe(true)
   })
 
-  it('ends the term here before the store hears of it', async () => {
+  it('ends the term locally before it calls the store', async () => {
     const { clock, open } = place()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss').campaign()
     const next = leading(b.leasehold)
     await clock.advance(100)
-    a.line.fault = (call) => (call === 'release' ? { back: 500 } : undefined)
+    a.link.fault = (call) => (call === 'release' ? { back: 500 } : undefined)
     let resigned = false
     const resigning = term.resign().then(() => {
       resigned = true
@@ -88,7 +88,7 @@ describe('stepping down', () => {
     expect(a.events.slice(-2)).toEqual(['asked', 'preempted'])
   })
 
-  it('is asked of nobody, and nothing fails, if those who wait are not preferred', async () => {
+  it('is not requested if no waiting candidate is preferred', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
@@ -101,7 +101,7 @@ describe('stepping down', () => {
     expect([term.leading, term.asked.aborted, warnings]).toEqual([true, false, 0])
   })
 
-  it('falls back to the line where the successor leaves it meanwhile', async () => {
+  it('falls back to the queue if the successor leaves it', async () => {
     const { clock, open } = place()
     const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
     const term = await a.leasehold.election('boss').campaign()
@@ -122,14 +122,14 @@ describe('stepping down', () => {
     expect(second.terms[0]?.leading).toBe(true)
   })
 
-  it('says that it is not known whether the successor leads, where nothing is heard of it', async () => {
+  it('is unconfirmed if nothing is heard of the successor', async () => {
     const { clock, store, open } = place()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss').campaign()
     leading(b.leasehold, { ttl: '60s' })
     await clock.advance(100)
-    b.line.freeze()
+    b.link.freeze()
     const handing = term.handOver('b', { within: '2s' })
     await clock.advance(2100)
     expect(await handing).toEqual({ outcome: 'unconfirmed', leader: undefined })
@@ -137,7 +137,7 @@ describe('stepping down', () => {
     expect((await store.read({ key: 'election/boss/successor' })).count).toBe(0)
   })
 
-  it('in favour of a named one goes before priorities', async () => {
+  it('in favour of a named successor overrides priorities', async () => {
     const { clock, open } = place()
     const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
     const term = await a.leasehold.election('boss').campaign()
@@ -152,7 +152,7 @@ describe('stepping down', () => {
     expect(high.terms).toHaveLength(0)
   })
 
-  it('ends a loop whose signal is aborted when its body has come to its end', async () => {
+  it('ends a loop with an aborted signal when its body has ended', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
     const stop = new AbortController()
@@ -181,7 +181,7 @@ describe('stepping down', () => {
     expect(term.state).toBe('over')
   })
 
-  it('is not hurried by a preferred candidate where the work was given longer', async () => {
+  it('is not shortened by a preferred candidate if the work has more time', async () => {
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss', { drain: '1s' }).campaign()
@@ -198,7 +198,7 @@ describe('stepping down', () => {
     expect(a.events.filter((event) => event === 'asked')).toHaveLength(1)
   })
 
-  it('without a limit still ends by the drain of a loop that is stopped', async () => {
+  it('without a limit still ends after the drain of a stopped loop', async () => {
     const { clock, open } = place()
     const { leasehold, events } = await open('a')
     const stop = new AbortController()
@@ -226,7 +226,7 @@ describe('stepping down', () => {
     expect(events.filter((event) => event === 'asked')).toHaveLength(1)
   })
 
-  it('is not what ends a term that was lost before: that is told, once', async () => {
+  it('does not end a term that was already lost; the loss is reported once', async () => {
     const { clock, store, open } = place()
     const { leasehold, events } = await open('a')
     const revoked = await leasehold.election('boss').campaign()
@@ -245,14 +245,14 @@ describe('stepping down', () => {
     expect(events).not.toContain('resigned')
   })
 
-  it('takes nobody for the successor before the store has heard of it', async () => {
+  it('accepts no successor before the store knows it', async () => {
     const { clock, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss').campaign()
     const next = leading(b.leasehold)
     await clock.advance(100)
     let lost = 3
-    a.line.fault = (call) =>
+    a.link.fault = (call) =>
       call === 'release' && lost-- > 0 ? { lost: 'request' as const } : undefined
     const handing = term.handOver('b', { within: '20s' })
     await clock.advance(20_000)
@@ -260,13 +260,13 @@ describe('stepping down', () => {
     expect(next.terms[0]?.leading).toBe(true)
   })
 
-  it('names the successor for as long as it takes, under a lease like that of the term', async () => {
+  it('names the successor as long as needed, with the timing of the term', async () => {
     const { clock, store, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss', { ttl: '7s' }).campaign()
     leading(b.leasehold, { ttl: '60s' })
     await clock.advance(100)
-    b.line.freeze()
+    b.link.freeze()
     const handing = term.handOver('b', { within: '2s' })
     await clock.advance(1000)
     const { claims } = await store.read({ key: 'election/boss/successor' })
@@ -276,7 +276,7 @@ describe('stepping down', () => {
     await handing
   })
 
-  it('gives up where another name stands there for too long, and the term goes on', async () => {
+  it('fails if another name is there for too long, and the term goes on', async () => {
     const { clock, store, open } = place()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss').campaign()

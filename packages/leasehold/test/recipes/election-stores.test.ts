@@ -35,7 +35,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Runners that join the line one after another, in this order. */
+/** Runners that join the queue one after another, in this order. */
 async function join(scene: Scene, names: readonly string[], options: ElectionOptions = {}) {
   const runners: Runner[] = []
   for (const name of names) runners.push(await joined(scene, name, options))
@@ -45,7 +45,7 @@ async function join(scene: Scene, names: readonly string[], options: ElectionOpt
 async function joined(scene: Scene, name: string, options: ElectionOptions = {}): Promise<Runner> {
   const before = await lengthOf(scene)
   const runner = new Runner(await scene.open(name), 'boss', { ttl: '2s', ...options })
-  await scene.until(`${name} is in line`, async () => (await lengthOf(scene)) > before)
+  await scene.until(`${name} is in the queue`, async () => (await lengthOf(scene)) > before)
   return runner
 }
 
@@ -83,7 +83,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
   )
 
   it(
-    'hand a term over to a named candidate with four others in line before it',
+    'hand a term over to a named candidate with four others in the queue before it',
     inScene(async (scene) => {
       const runners = await join(scene, ['a', 'b', 'c', 'd', 'e', 'f'])
       const [a] = runners as [Runner]
@@ -114,7 +114,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
   )
 
   it(
-    'hand nothing over to one who is not campaigning: the term goes on',
+    'hand nothing over to a name without a candidate: the term goes on',
     inScene(async (scene) => {
       const [a, b] = (await join(scene, ['a', 'b'])) as [Runner, Runner]
       await scene.until('a leads', () => a.leads)
@@ -127,7 +127,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
   )
 
   it(
-    'prefer the highest priority at the next change, and the order of the line among equals',
+    'prefer the highest priority at the next change, and the order of the queue among equals',
     inScene(async (scene) => {
       const [a, b, c] = (await join(scene, ['a', 'b', 'c'])) as [Runner, Runner, Runner]
       const high = await joined(scene, 'high', { priority: 2 })
@@ -137,11 +137,11 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       expect(a.leads).toBe(true)
       await a.leasehold.close()
       await scene.until('higher leads', () => higher.leads)
-      // Whoever stepped behind it is out of the line for a moment.
-      await scene.until('all are in line', async () => (await lengthOf(scene)) === 4)
+      // Whoever stepped behind it is out of the queue for a moment.
+      await scene.until('all are in the queue', async () => (await lengthOf(scene)) === 4)
       higher.stop.abort()
       await scene.until('high leads', () => high.leads)
-      await scene.until('all are in line', async () => (await lengthOf(scene)) === 3)
+      await scene.until('all are in the queue', async () => (await lengthOf(scene)) === 3)
       const { claims } = await scene.store.read({ key: 'election/boss/line' })
       high.stop.abort()
       const equals = claims.slice(1).map(({ holder }) => (holder === 'b' ? b : c))
@@ -200,7 +200,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
   )
 
   it(
-    'go to the next when the leader resigns, who comes back behind the others',
+    'go to the next when the leader resigns, which rejoins behind the others',
     inScene(async (scene) => {
       const [a, b] = (await join(scene, ['a', 'b'])) as [Runner, Runner]
       await scene.until('a leads', () => a.leads)
@@ -208,7 +208,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       expect(a.terms[0]!.leading).toBe(false)
       expect(a.terms[0]!.signal.reason).toMatchObject({ code: 'lost', reason: 'released' })
       await scene.until('b leads', () => b.leads)
-      await scene.until('a is back in line', async () => (await lengthOf(scene)) === 2)
+      await scene.until('a is back in the queue', async () => (await lengthOf(scene)) === 2)
       await b.election.resign()
       await scene.until('a leads again', () => a.leads)
       expect(a.terms).toHaveLength(2)
@@ -218,20 +218,20 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
   )
 
   it(
-    'end a campaign and a loop when the client is closed, and leave nobody in line',
+    'end a campaign and a loop when the client is closed, and leave nobody in the queue',
     inScene(async (scene) => {
       const [a, b] = (await join(scene, ['a', 'b'])) as [Runner, Runner]
       const c = await scene.open('c')
       const campaign = c.election('boss').campaign()
       const failed = campaign.catch((error: unknown) => error)
-      await scene.until('all are in line', async () => (await lengthOf(scene)) === 3)
+      await scene.until('all are in the queue', async () => (await lengthOf(scene)) === 3)
       await Promise.all([b.leasehold.close(), c.close()])
       expect(await failed).toMatchObject({ code: 'closed' })
       await b.ended
       await a.leasehold.close()
       await a.ended
       expect(a.terms[0]!.signal.reason).toMatchObject({ code: 'lost', reason: 'closed' })
-      await scene.until('the line is empty', async () => (await lengthOf(scene)) === 0)
+      await scene.until('the queue is empty', async () => (await lengthOf(scene)) === 0)
     }),
   )
 })

@@ -3,9 +3,9 @@ import { type ElectionOptions, LeaseholdError, type Term } from '../../src/index
 import { KEY, leading, place } from './election-clients.ts'
 
 describe('a leader whose store fails', () => {
-  it('is told before its ttl is over when the store freezes', async () => {
+  it('notices before the end of its ttl that the store is frozen', async () => {
     const { clock, open } = place()
-    const { line, leasehold } = await open('a')
+    const { link, leasehold } = await open('a')
     const { terms } = leading(leasehold)
     await clock.advance(5000)
     const [term] = terms
@@ -15,7 +15,7 @@ describe('a leader whose store fails', () => {
     signal.addEventListener('abort', () => {
       toldAt = clock.now()
     })
-    line.freeze()
+    link.freeze()
     const frozenAt = clock.now()
     await clock.advance(2000)
     expect(toldAt - frozenAt).toBeLessThan(2000)
@@ -23,26 +23,26 @@ describe('a leader whose store fails', () => {
     expect(() => term!.token).toThrowError(expect.objectContaining({ code: 'lost' }))
   })
 
-  it('leads again after an outage that was far longer than its ttl', async () => {
+  it('leads again after an outage far longer than its ttl', async () => {
     const { clock, open } = place()
-    const { line, leasehold, events } = await open('a')
+    const { link, leasehold, events } = await open('a')
     const { terms } = leading(leasehold)
     await clock.advance(100)
-    line.freeze()
-    line.interrupt()
+    link.freeze()
+    link.interrupt()
     await clock.advance(60_000)
     expect(terms).toHaveLength(1)
     expect(terms[0]!.leading).toBe(false)
     expect(events).toContain('lost')
     expect(events.filter((event) => event === 'retrying').length).toBeGreaterThan(2)
-    line.thaw()
+    link.thaw()
     await clock.advance(10_000)
     expect(terms).toHaveLength(2)
     expect(terms[1]!.token).toBeGreaterThan(terms[0]!.number)
     expect(events.filter((event) => event === 'elected')).toHaveLength(2)
   })
 
-  it('is followed by a candidate whose store still answers, and campaigns again behind it', async () => {
+  it('is followed by a connected candidate, and joins the queue behind it', async () => {
     const { clock, store, open } = place()
     const a = await open('a')
     const b = await open('b')
@@ -50,11 +50,11 @@ describe('a leader whose store fails', () => {
     await clock.advance(100)
     const second = leading(b.leasehold)
     await clock.advance(100)
-    a.line.freeze()
+    a.link.freeze()
     await clock.advance(2100)
     expect(second.terms[0]?.leading).toBe(true)
     expect(first.terms[0]!.leading).toBe(false)
-    a.line.thaw()
+    a.link.thaw()
     await clock.advance(10_000)
     const { claims } = await store.read({ key: KEY })
     expect(claims.map(({ holder }) => holder)).toEqual(['b', 'a'])
@@ -65,21 +65,21 @@ describe('a leader whose store fails', () => {
     'does not stop for good when the store refuses every %s for a while',
     async (failing) => {
       const { clock, open } = place()
-      const { line, leasehold, events } = await open('a')
-      line.fault = (call) =>
+      const { link, leasehold, events } = await open('a')
+      link.fault = (call) =>
         call === failing ? { error: new LeaseholdError('storage-full', 'no space') } : undefined
       const { terms } = leading(leasehold)
       await clock.advance(20_000)
       expect(terms).toHaveLength(0)
       expect(events).toContain('retrying')
-      expect(line.count(failing)).toBeLessThan(30)
-      line.fault = () => undefined
+      expect(link.count(failing)).toBeLessThan(30)
+      link.fault = () => undefined
       await clock.advance(6000)
       expect(terms[0]?.leading).toBe(true)
     },
   )
 
-  it('finds itself lost on the first statement after its event loop stalled', async () => {
+  it('knows on the first statement after a stall that it has lost the term', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('a')
     const { terms } = leading(leasehold, { ttl: '1s' })
@@ -95,22 +95,22 @@ describe('a leader whose store fails', () => {
 
   it('lapses within its grace and recovers with the same number', async () => {
     const { clock, open } = place()
-    const { line, leasehold } = await open('a')
+    const { link, leasehold } = await open('a')
     const { terms } = leading(leasehold, { grace: '10s' })
     await clock.advance(100)
     const { number } = terms[0]!
-    line.freeze()
+    link.freeze()
     await clock.advance(2500)
     expect(terms[0]!.state).toBe('lapsed')
     expect(() => terms[0]!.token).toThrowError(expect.objectContaining({ code: 'lapsed' }))
     expect(terms[0]!.signal.aborted).toBe(false)
-    line.thaw()
+    link.thaw()
     await clock.advance(2500)
     expect(terms[0]!.token).toBe(number)
     expect(terms).toHaveLength(1)
   })
 
-  it('is over by force when it is revoked, and says by whom', async () => {
+  it('ends when it is revoked, and says by whom', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
     const { terms } = leading(leasehold)
@@ -123,7 +123,7 @@ describe('a leader whose store fails', () => {
 })
 
 describe('followers', () => {
-  it('see what was known last through an outage, and how old it is', async () => {
+  it('see the last known state during an outage, and its age', async () => {
     const { clock, open } = place()
     const a = await open('a')
     const b = await open('b')
@@ -132,20 +132,20 @@ describe('followers', () => {
     const first = leading(a.leasehold)
     await clock.advance(1000)
     expect(observed.leader()).toMatchObject({ candidate: 'a', term: first.terms[0]!.number })
-    follower.line.freeze()
+    follower.link.freeze()
     leading(b.leasehold)
     await clock.advance(100)
     await a.leasehold.close()
     await clock.advance(29_900)
     expect(observed.leader()).toMatchObject({ candidate: 'a' })
     expect(observed.leader()!.age).toBeGreaterThan(27_000)
-    follower.line.thaw()
+    follower.link.thaw()
     await clock.advance(10_000)
     expect(observed.leader()).toMatchObject({ candidate: 'b' })
     expect(observed.age()).toBeLessThan(5000)
   })
 
-  it('see since when one leads who waited in line before', async () => {
+  it('see since when a leader leads that waited in the queue', async () => {
     const { clock, store, open } = place()
     const [a, b, follower] = await Promise.all([open('a'), open('b'), open('follower')])
     const observed = follower.leasehold.election('boss').observe()
@@ -161,7 +161,7 @@ describe('followers', () => {
     expect(claims[0]!.claimedAt).toBeLessThan(resignedAt)
   })
 
-  it('are told of each change once, and of nothing after they have left', async () => {
+  it('get each change once, and nothing after they have left', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('a')
     const stop = new AbortController()
@@ -185,7 +185,7 @@ describe('followers', () => {
     await observing
   })
 
-  it('take no claim of a stranger for a leader', async () => {
+  it('do not take a foreign claim for a leader', async () => {
     const { clock, store, open } = place()
     await store.grant({ holder: 'x', ttl: 60_000, claims: [{ key: KEY, value: 'not {json' }] })
     const { leasehold } = await open('follower')
@@ -197,7 +197,7 @@ describe('followers', () => {
 })
 
 describe('a loop of terms', () => {
-  it('resigns when its body is left, also by an error, and begins anew', async () => {
+  it('resigns when its body ends, also by an error, and can start again', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
     const election = leasehold.election('boss')
@@ -219,7 +219,7 @@ describe('a loop of terms', () => {
     expect(election.term).toBeUndefined()
   })
 
-  it('with a function goes on after work that failed with its term, and ends with any other error', async () => {
+  it('continues after work that failed with its term, and ends with any other error', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
     const terms: Term[] = []
@@ -244,7 +244,7 @@ describe('a loop of terms', () => {
     await expect(leasehold.election('boss').withTerms(7 as never)).rejects.toThrowError(/is 7/)
   })
 
-  it('does not make terms as fast as it can where its body ends at once', async () => {
+  it('limits the rate of terms if its body ends at once', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('a')
     let terms = 0
@@ -261,7 +261,7 @@ describe('a loop of terms', () => {
     await loop
   })
 
-  it('does not run for a candidate that has lost before it could take the term', async () => {
+  it('does not run for a candidate that lost its claim before taking the term', async () => {
     const { clock, open } = place()
     const a = await open('a')
     const b = await open('b')
@@ -269,9 +269,9 @@ describe('a loop of terms', () => {
     const second = leading(b.leasehold)
     await clock.advance(100)
     // It comes to the front, but what it says then does not get through until its lease is lost.
-    b.line.fault = (call) => (call === 'update' ? { there: 5000 } : undefined)
-    const isRenewed = b.line.renew.bind(b.line)
-    b.line.renew = (leases) => (first.leading ? isRenewed(leases) : new Promise(() => {}))
+    b.link.fault = (call) => (call === 'update' ? { there: 5000 } : undefined)
+    const isRenewed = b.link.renew.bind(b.link)
+    b.link.renew = (leases) => (first.leading ? isRenewed(leases) : new Promise(() => {}))
     await first.resign()
     await clock.advance(6000)
     expect(second.terms).toHaveLength(0)
@@ -280,7 +280,7 @@ describe('a loop of terms', () => {
 })
 
 describe('a campaign', () => {
-  it('ends with its time or its signal, and leaves nobody in line', async () => {
+  it('ends at its timeout or signal, and leaves no claim in the queue', async () => {
     const { clock, store, open } = place()
     const a = await open('a')
     const b = await open('b')
@@ -298,10 +298,10 @@ describe('a campaign', () => {
     expect((await store.read({ key: KEY })).count).toBe(1)
   })
 
-  it('ends at once while it rests after a failure: by time, by its signal, by closing', async () => {
+  it('ends at once during a backoff: by timeout, by its signal, by closing', async () => {
     const { clock, open } = place()
-    const { line, leasehold } = await open('a')
-    line.fault = () => ({ error: new LeaseholdError('storage-full', 'no space') })
+    const { link, leasehold } = await open('a')
+    link.fault = () => ({ error: new LeaseholdError('storage-full', 'no space') })
     const election = leasehold.election('boss')
     const caught = (error: unknown) => error
     const late = election.campaign({ wait: '10s' }).catch(caught)
@@ -335,7 +335,7 @@ describe('wrong use', () => {
     expect(() => leasehold.election(name, options as ElectionOptions)).toThrowError(message)
   })
 
-  it('is refused when it comes to campaigning, with what is wrong', async () => {
+  it('is refused by campaign, with the reason', async () => {
     const { leasehold } = await place().open('a')
     const caught = (error: unknown) => error
     const timing = await leasehold

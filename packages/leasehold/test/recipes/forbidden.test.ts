@@ -27,7 +27,7 @@ async function scene(verb: 'read' | 'watch') {
 const FORBIDDEN = { code: 'forbidden' }
 
 describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
-  it('a pool refuses what needs it, and works when the right is there', async () => {
+  it('a pool fails without the right to read, and works once it is granted', async () => {
     const { clock, rights, leasehold } = await scene(verb)
     const pool = leasehold.pool('gpu', { resources: [{ name: 'gpu-0' }] })
     await expect(pool.status()).rejects.toMatchObject(FORBIDDEN)
@@ -41,7 +41,7 @@ describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
     await leasehold.close()
   })
 
-  it('discovery and observation say so instead of waiting', async () => {
+  it('discovery and observation fail instead of waiting', async () => {
     const { leasehold } = await scene(verb)
     await expect(leasehold.registry.watch('api').ready).rejects.toMatchObject(FORBIDDEN)
     const observation = leasehold.election('e').observe()
@@ -53,7 +53,7 @@ describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
     await leasehold.close()
   })
 
-  it('a checker says so, gives its duty to the next, and checks when the right is there', async () => {
+  it('a checker reports it, lets the next take over, and checks once the right is granted', async () => {
     const { store, clock, rights, leasehold } = await scene(verb)
     const told: (string | undefined)[] = []
     leasehold.on('news', ({ recipe, event, detail }) => {
@@ -79,7 +79,7 @@ describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
   })
 })
 
-it('a discovery that was live goes on when its right is withdrawn and given back', async () => {
+it('a live discovery continues when its right is withdrawn and granted again', async () => {
   const { clock, rights, leasehold, store } = await scene('read')
   rights.missing = false
   const discovery = leasehold.registry.watch('api')

@@ -49,21 +49,21 @@ describe('a lock within another', () => {
     expect(outer.remaining()).toBeGreaterThan(before)
   })
 
-  it('renews the outer one that has lapsed', async () => {
+  it('renews a lapsed outer one', async () => {
     const { store, clock } = testStore()
-    const line = new FaultyStore(store, clock)
-    const leasehold = await Leasehold.open(line, { clock })
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { clock })
     const outer = await leasehold.lock('k', { ttl: '1s', grace: '1m' })
     const inner = await leasehold.lock('k', { within: outer })
-    line.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
+    link.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
     await clock.advance(2000)
     expect(inner.state).toBe('lapsed')
-    line.fault = () => undefined
+    link.fault = () => undefined
     await inner.renew()
     expect(inner.state).toBe('held')
   })
 
-  it('keeps the outer one that lives by activity', async () => {
+  it('keeps an outer one alive that expires without activity', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     const outer = await leasehold.lock('k', { strategy: 'session', ttl: '10s' })
@@ -112,7 +112,7 @@ describe('a lock within another', () => {
     expect(codeOf(() => inner.token)).toBe('lost')
   })
 
-  it('is refused if the outer one is not held, or is no lock', async () => {
+  it('is refused if the outer one is not held or not a lock', async () => {
     const { leasehold, outer } = await scene()
     const lock = (within: unknown) => leasehold.lock('k', { within: within as Lock })
     await expect(lock(null)).rejects.toMatchObject(WRONG)
@@ -122,7 +122,7 @@ describe('a lock within another', () => {
     await expect(lock(outer)).rejects.toMatchObject({ code: 'claim-not-found' })
   })
 
-  it('is refused if it wants a key, a mode or a limit that the outer one does not have', async () => {
+  it('is refused for a key, a mode or a limit that the outer one does not have', async () => {
     const { leasehold, outer } = await scene()
     const lock = (keys: string | string[], options: object) =>
       leasehold.lock(keys, { within: outer, ...options })

@@ -6,7 +6,7 @@ describe('a value as JSON', () => {
     expect(jsonOf(value, 'the value')).toBe(JSON.stringify(value))
   })
 
-  it('is refused if JSON cannot hold it, with the name of the value', () => {
+  it('is refused if JSON cannot represent it, with the name of the value', () => {
     expect(() => jsonOf(undefined, 'the value of "k"')).toThrowError(
       expect.objectContaining({
         code: 'invalid-argument',

@@ -34,11 +34,11 @@ function world(): World {
     clock,
     store,
     async run(work, end) {
-      const line = new FaultyStore(store, clock, true)
-      const leasehold = await Leasehold.open(line, { clock, holder: `client-${++clients}` })
+      const link = new FaultyStore(store, clock, true)
+      const leasehold = await Leasehold.open(link, { clock, holder: `client-${++clients}` })
       await work(leasehold)
       if (end === 'closes') return leasehold.close()
-      line.freeze()
+      link.freeze()
     },
   }
 }

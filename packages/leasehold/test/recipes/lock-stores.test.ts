@@ -29,7 +29,7 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
   )
 
   it(
-    'cannot deadlock: many who want the same two keys in any order all get them',
+    'cannot deadlock: all requests for the same two keys, in any order, succeed',
     inScene(async (scene) => {
       const clients = await Promise.all(['a', 'b', 'c', 'd'].map((name) => scene.open(name)))
       const inside = new Set<string>()
@@ -61,8 +61,8 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
       for (let i = 0; i < 50; i++) {
         waits.push(waiters.withLock('k', async () => void order.push(i)))
       }
-      const inLine = async () => (await scene.store.read({ key: 'k' })).count === 51
-      await scene.until('50 are in line', inLine)
+      const inQueue = async () => (await scene.store.read({ key: 'k' })).count === 51
+      await scene.until('50 are in the queue', inQueue)
       await held.release()
       await scene.pass(50)
       await Promise.all(waits)
@@ -88,7 +88,7 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
   )
 
   it(
-    'change the text that others read, in the order in which it was changed',
+    'change the value that others read, in order',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const held = await a.lock('k', { value: 'one' })
@@ -101,7 +101,7 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
   )
 
   it(
-    'are taken back after a loss where nobody had them meanwhile',
+    'are reclaimed after a loss if nobody held them meanwhile',
     inScene(async (scene) => {
       const a = await scene.open('a')
       const lost = await a.lock('k')
@@ -114,7 +114,7 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
   )
 
   it(
-    'are not taken back where somebody has them, or had them',
+    'are not reclaimed if somebody holds or held them',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const lost = await a.lock('k')

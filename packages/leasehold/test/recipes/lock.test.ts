@@ -14,7 +14,7 @@ async function open() {
 }
 
 describe('lock', () => {
-  it('has a token that rises with every hand-over', async () => {
+  it('has a token that increases with every hand-over', async () => {
     const { leasehold } = await open()
     const first = await leasehold.lock('k')
     const { token } = first
@@ -23,7 +23,7 @@ describe('lock', () => {
     expect(second.token).toBeGreaterThan(token)
   })
 
-  it('is released once, however often it is asked', async () => {
+  it('is released once, however often release is called', async () => {
     const { clock, store, leasehold } = await open()
     const first = await leasehold.lock('k')
     await Promise.all([first.release(), first.release()])
@@ -46,7 +46,7 @@ describe('lock', () => {
     expect((await rival.tryLock('k')).lock?.held).toBe(true)
   })
 
-  it('releases without complaint what is gone already', async () => {
+  it('ignores the release of a lost lock', async () => {
     const { clock, store, leasehold } = await open()
     const a = await leasehold.lock('a')
     const b = await leasehold.lock('b')
@@ -59,7 +59,7 @@ describe('lock', () => {
     await b.release()
   })
 
-  it('may be shared, by at most so many', async () => {
+  it('may be shared, up to its limit', async () => {
     const { leasehold, rival } = await open()
     const options = { mode: 'shared', limit: 2 } as const
     await leasehold.lock('k', options)
@@ -79,14 +79,14 @@ describe('lock', () => {
 })
 
 describe('tryLock', () => {
-  it('takes what is free', async () => {
+  it('takes a free lock', async () => {
     const { leasehold } = await open()
     const { lock, conflict } = await leasehold.tryLock('k')
     expect(lock?.held).toBe(true)
     expect(conflict).toBeUndefined()
   })
 
-  it('tells who has it, since when and until when, and leaves no claim', async () => {
+  it('returns who holds it, since when and until when, and leaves no claim', async () => {
     const { clock, store, leasehold, rival } = await open()
     const held = await rival.lock('k', { ttl: '10s' })
     rival.lock('k').catch(() => undefined)
@@ -105,7 +105,7 @@ describe('tryLock', () => {
     expect((await store.read({ key: 'k' })).count).toBe(2)
   })
 
-  it('is released at the end of its block, if there is something to release', async () => {
+  it('is released at the end of its block, if there is a lock', async () => {
     const { leasehold, rival } = await open()
     {
       await using mine = await leasehold.tryLock('k')
@@ -118,22 +118,22 @@ describe('tryLock', () => {
 })
 
 describe('reclaim', () => {
-  it('leaves nothing held where it cannot be found out who had it meanwhile', async () => {
+  it('leaves nothing held if the history cannot be read', async () => {
     const clock = new TestClock()
-    const line = new FaultyStore(memoryStore({ clock }), clock)
-    const leasehold = await Leasehold.open(line, { clock })
+    const link = new FaultyStore(memoryStore({ clock }), clock)
+    const leasehold = await Leasehold.open(link, { clock })
     const lost = await leasehold.lock('k', { ttl: '10s' })
     clock.stall(60_000)
     expect(lost.state).toBe('lost')
-    line.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
+    link.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
     const failed = leasehold.reclaim(lost).catch((error: unknown) => error)
     await clock.advance(60_000)
     expect(await failed).toMatchObject({ code: 'unknown-outcome' })
-    line.fault = () => undefined
+    link.fault = () => undefined
     expect((await leasehold.tryLock('k')).conflict).toBeUndefined()
   })
 
-  it('is refused where there is no lock to take back', async () => {
+  it('is refused if there is no lost lock', async () => {
     const { leasehold } = await open()
     await expect(leasehold.reclaim(undefined as never)).rejects.toThrow(/the lock is undefined/)
     await expect(leasehold.reclaim('k' as never)).rejects.toThrow(/^the lock is "k": only/)
@@ -170,7 +170,7 @@ describe('reclaim', () => {
     expect((await rival.tryLock(['k', 'l'])).lock?.held).toBe(true)
   })
 
-  it('fails if the store does not know who has held the key', async () => {
+  it('fails if the store has no history of the key', async () => {
     const { clock, store } = await open()
     const forgetful = changedStore(store, {
       read: (async (query) => {
@@ -202,7 +202,7 @@ describe('reclaim', () => {
 })
 
 describe('withLock', () => {
-  it('refuses work that is no function, and locks nothing', async () => {
+  it('refuses work that is not a function, and locks nothing', async () => {
     const { store, leasehold } = await open()
     await expect(leasehold.withLock('k', {}, 'work' as never)).rejects.toMatchObject({
       code: 'invalid-argument',
@@ -211,7 +211,7 @@ describe('withLock', () => {
     expect((await store.read({ leases: true })).leases).toEqual([])
   })
 
-  it('answers with the result of the work and releases', async () => {
+  it('returns the result of the work and releases', async () => {
     const { leasehold, rival } = await open()
     const result = await leasehold.withLock('k', async (lock) => {
       expect(lock.held).toBe(true)
@@ -221,7 +221,7 @@ describe('withLock', () => {
     expect((await rival.tryLock('k')).lock?.held).toBe(true)
   })
 
-  it('takes options, and work that is not asynchronous', async () => {
+  it('accepts options and synchronous work', async () => {
     const { leasehold } = await open()
     expect(
       await leasehold.withLock('k', { ttl: '5s' }, (lock) => lock.remaining()),
@@ -237,7 +237,7 @@ describe('withLock', () => {
     expect((await rival.tryLock('k')).lock?.held).toBe(true)
   })
 
-  it('never reports work as done that ended after the loss', async () => {
+  it('never reports work as done that ended after a loss', async () => {
     const { clock, store, leasehold } = await open()
     let finish = () => {}
     const work = leasehold.withLock('k', () => new Promise<void>((resolve) => (finish = resolve)))
@@ -258,7 +258,7 @@ describe('withLock', () => {
     await expect(work).rejects.toSatisfy((error) => isLeaseholdError(error, 'lost'))
   })
 
-  it('fails with the error of the work also where the lock was lost', async () => {
+  it('fails with the error of the work even if the lock was lost', async () => {
     const { clock, leasehold } = await open()
     const work = leasehold.withLock('k', { ttl: '1s' }, async () => {
       clock.stall(2000)
@@ -267,7 +267,7 @@ describe('withLock', () => {
     await expect(work).rejects.toThrow('bad work')
   })
 
-  it('leaves work alone that gave the lock back itself', async () => {
+  it('allows work to release the lock itself', async () => {
     const { leasehold } = await open()
     const work = leasehold.withLock('k', async (lock) => {
       await lock.release()

@@ -26,8 +26,8 @@ export interface SceneKind {
   make(): Promise<Scene>
 }
 
-/** A store across a line, which a dead client cannot reach any more. */
-class Line extends FaultyStore {
+/** A store across a link, which a dead client cannot reach any more. */
+class Link extends FaultyStore {
   cut(): void {
     this.freeze()
   }
@@ -40,15 +40,15 @@ export async function virtual(make: (clock: TestClock) => Promise<LeaseStore> | 
 }
 
 export function scene(store: LeaseStore, clock: Clock, pass: (ms: number) => Promise<void>): Scene {
-  const lines = new Map<Leasehold, Line>()
+  const links = new Map<Leasehold, Link>()
   return {
     store,
     clock,
     pass,
     async open(holder, options = {}) {
-      const line = new Line(store, clock, store.guarantees.inProcess)
-      const leasehold = await Leasehold.open(line, { holder, clock, ...options })
-      lines.set(leasehold, line)
+      const link = new Link(store, clock, store.guarantees.inProcess)
+      const leasehold = await Leasehold.open(link, { holder, clock, ...options })
+      links.set(leasehold, link)
       return leasehold
     },
     async until(what, isSo) {
@@ -59,11 +59,11 @@ export function scene(store: LeaseStore, clock: Clock, pass: (ms: number) => Pro
       }
     },
     kill(leasehold) {
-      lines.get(leasehold)!.cut()
-      lines.delete(leasehold)
+      links.get(leasehold)!.cut()
+      links.delete(leasehold)
     },
     async close() {
-      for (const leasehold of lines.keys()) await leasehold.close()
+      for (const leasehold of links.keys()) await leasehold.close()
       await store.close()
     },
   }

@@ -9,16 +9,16 @@ export const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDef
   ...more,
 })
 
-/** Clients on one store, each with a line of its own that can fail. */
+/** Clients on one store, each with its own link that can fail. */
 export function place() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string) => {
-    const line = new FaultyStore(store, clock)
-    const leasehold = await Leasehold.open(line, { clock, holder, callTimeout: '1s' })
+    const link = new FaultyStore(store, clock)
+    const leasehold = await Leasehold.open(link, { clock, holder, callTimeout: '1s' })
     const news: RecipeNews[] = []
     leasehold.on('news', (one) => news.push(one))
-    return { line, leasehold, news }
+    return { link, leasehold, news }
   }
   const records = async () => {
     const { claims } = await store.read({ key: 'pool/p/books' })

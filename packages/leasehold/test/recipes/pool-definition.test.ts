@@ -31,7 +31,7 @@ const invalid = (message: RegExp) =>
 const GPU = { name: 'gpu' }
 
 describe('the definition of a pool', () => {
-  it('is whole when it is published, with what was not given', () => {
+  it('is complete when it is published, with defaults', () => {
     expect(definitionOf({ resources: [GPU] })).toEqual({
       resources: [{ name: 'gpu', shares: 1, attributes: {} }],
       halfLife: 86_400_000,
@@ -40,7 +40,7 @@ describe('the definition of a pool', () => {
     })
   })
 
-  it('is the same text for the same pool, in whatever order its parts were given', () => {
+  it('has the same JSON for the same pool, in any order of its parts', () => {
     const one = definitionOf({
       resources: [{ name: 'gpu', shares: 4, memory: 80, model: 'H100', spot: undefined }],
       tenants: { b: { weight: 2 }, a: {} },
@@ -66,14 +66,14 @@ describe('the definition of a pool', () => {
     expect(definitionFrom(definitionJson(one))).toEqual(one)
   })
 
-  it('counts a tenant of whom nothing is said as one', () => {
+  it('gives a tenant the weight 1 by default', () => {
     const tenants = { a: undefined as never, b: {}, c: { weight: undefined } }
     const { tenants: weights } = definitionOf({ resources: [{ name: 'gpu' }], tenants })
     expect(weights).toEqual({ a: 1, b: 1, c: 1 })
   })
 
   it.each([undefined, '', 'no JSON', 'null', '5', '{}', '{"resources":5}'])(
-    'is not what cannot be read: %j',
+    'is undefined if it is unreadable: %j',
     (text) => {
       expect(definitionFrom(text)).toBeUndefined()
     },
@@ -110,7 +110,7 @@ describe('the definition of a pool', () => {
     expect(() => definitionOf(given as PoolDefinition)).toThrow(invalid(message))
   })
 
-  it('may be as large as its bounds, and no larger', () => {
+  it('may reach its limits, and no more', () => {
     const resources = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `${i}` }))
     expect(definitionOf({ resources: resources(1000) }).resources).toHaveLength(1000)
     expect(() => definitionOf({ resources: resources(1001) })).toThrow(invalid(/1001 resources/))
@@ -128,7 +128,7 @@ describe('the definition of a pool', () => {
     expect(() => definitionOf(about(60_001 - rest))).toThrow(invalid(/60001 characters/))
   })
 
-  it('says how much each tenant counts: all the same without a list, and nobody else with one', () => {
+  it('has equal weights without a list, and no other tenants with one', () => {
     const anybody = definitionOf({ resources: [GPU] })
     expect(weightOf(anybody, 'a')).toBe(1)
     const some = definitionOf({ resources: [GPU], tenants: { a: { weight: 3 } } })
@@ -149,7 +149,7 @@ describe('the definition of a pool', () => {
   })
 })
 
-describe('what a request asks of resources', () => {
+describe('the conditions of a request', () => {
   it.each<[Where, string[]]>([
     ['memory >= 40', ['memory >= 40']],
     [' memory>=40 ', ['memory >= 40']],
@@ -172,19 +172,19 @@ describe('what a request asks of resources', () => {
     expect(conditionsOf(where).map(conditionText)).toEqual(texts)
   })
 
-  it('compares numbers with numbers only', () => {
+  it('compare numbers only with numbers', () => {
     const above = { attribute: 'memory', is: '>=', to: 40 } as const
     expect(meets({ memory: 80 }, [above])).toBe(true)
     expect(meets({ memory: '80' }, [above])).toBe(false)
     expect(meets({ memory: 80 }, [{ ...above, to: '40' }])).toBe(false)
   })
 
-  it('refuses a list in which anything is no attribute', () => {
+  it('refuse a list with an invalid attribute', () => {
     const where = { model: { oneOf: ['H100', {} as never] } }
     expect(() => conditionsOf(where)).toThrow(invalid(/give an array of strings/))
   })
 
-  it('knows numbers, truth and texts apart', () => {
+  it('distinguish numbers, booleans and strings', () => {
     const values = conditionsOf(`a = 5, b = true, c = false, d = x5, e = '5', f = "true"`)
     expect(values.map(({ to }) => to)).toEqual([5, true, false, 'x5', '5', 'true'])
     expect(conditionsOf(undefined)).toEqual([])
@@ -242,7 +242,7 @@ describe('what a request asks of resources', () => {
 })
 
 describe('a request', () => {
-  it('is whole when it was checked, with what was not given', () => {
+  it('is complete after validation, with defaults', () => {
     expect(requestOf({ tenant: 't' })).toEqual({
       tenant: 't',
       kind: 'work',
@@ -260,7 +260,7 @@ describe('a request', () => {
     })
   })
 
-  it('is kept for as long as is said, or as is usual for how it is kept', () => {
+  it('has the given ttl, or the default of its strategy', () => {
     const times = (options: Partial<TakeOptions>, learnt?: number) => {
       const { strategy, ttl, booked } = requestOf({ tenant: 't', ...options }, learnt)
       return [strategy, ttl, booked]
@@ -297,7 +297,7 @@ describe('a request', () => {
     expect(() => requestOf(options as TakeOptions)).toThrow(invalid(message))
   })
 
-  it('may go to its bounds', () => {
+  it('may reach its limits', () => {
     const tenant = 't'.repeat(100)
     const high = requestOf({ tenant, count: 256, shares: 256, priority: 1000 })
     expect(high).toMatchObject({ tenant, count: 256, shares: 256, priority: 1000 })
@@ -305,7 +305,7 @@ describe('a request', () => {
   })
 })
 
-describe('what stands in the store', () => {
+describe('a stored value', () => {
   const place = { token: 5, holder: 'h', claimedAt: 7 }
   const request = requestOf({
     tenant: 't',
@@ -318,7 +318,7 @@ describe('what stands in the store', () => {
     ttl: 1000,
   })
 
-  it('is read as it was written: a place in line, and a permit', () => {
+  it('is parsed as written: a waiter and a permit', () => {
     const { tenant, kind, count, shares, priority, where, booked } = request
     const common = { token: 5, holder: 'h', since: 7, tenant, kind, priority, booked }
     const queued = storedWaiter({ ...place, value: waiterJson(request) })
@@ -328,13 +328,13 @@ describe('what stands in the store', () => {
   })
 
   it.each([undefined, '', 'no JSON', 'null', '5', '{}', '{"tenant":5}'])(
-    'is no place in line where it cannot be read: %j',
+    'is no waiter if it is unreadable: %j',
     (value) => {
       expect(storedWaiter({ ...place, value })).toBeUndefined()
     },
   )
 
-  it('is a place in line or a permit without wishes where only the tenant can be read', () => {
+  it('is a waiter or a permit with defaults if only the tenant is readable', () => {
     const odd = {
       tenant: 't',
       kind: 5,
@@ -359,7 +359,7 @@ describe('what stands in the store', () => {
     expect(unknown).toEqual({ ...none, ...rest, tenant: '' })
   })
 
-  it('is a notice, or nothing where it cannot be read', () => {
+  it('is a notice, or nothing if it is unreadable', () => {
     const value = JSON.stringify({
       tenant: 't',
       priority: 5,
@@ -379,7 +379,7 @@ describe('what stands in the store', () => {
     }
   })
 
-  it('is an empty record where it cannot be read', () => {
+  it('is an empty record if it is unreadable', () => {
     for (const text of [undefined, 'strange', 'null', '{}']) {
       expect(usageRecordFrom(text)).toEqual(EMPTY_RECORD)
     }

@@ -10,10 +10,10 @@ const DAY = 24 * HOUR
 
 const gpus = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` }))
 
-/** Always has more in line than it can get, and holds each for hours. */
+/** Always has more in the queue than it can get, and holds each for hours. */
 const greedy: Behaviour = {
-  ask: (now, inLine, random) => ({
-    jobs: Array.from({ length: Math.max(0, 20 - inLine) }, () => {
+  ask: (now, inQueue, random) => ({
+    jobs: Array.from({ length: Math.max(0, 20 - inQueue) }, () => {
       return { count: 1, takes: random.between(1, 6) * HOUR, booked: 6 * HOUR }
     }),
     again: now + 10 * MINUTE,
@@ -45,7 +45,7 @@ const RUNS = 25
 const WEIGHTS = { greedy: { weight: 1 }, bursty: { weight: 2 }, small: { weight: 4 } }
 
 describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', () => {
-  it('each get what they deserve within a twentieth, and none waits for ever', () => {
+  it('each get their share within 5%, and none waits forever', () => {
     const pool = { resources: gpus(8), tenants: WEIGHTS }
     const world = new PoolWorld(pool, { greedy, bursty, small }, new SeededRandom(7))
     const outcomes = world.run(30 * DAY)
@@ -55,14 +55,14 @@ describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', (
       expect(received / deserved).toBeGreaterThan(0.95)
     }
     const [one, two, four] = outcomes
-    // The longest that any job is held is six hours; no one with work in line is without for longer.
+    // The longest that any job is held is six hours; no one with work in the queue is without for longer.
     expect(one!.longestDrought).toBeLessThan(6 * HOUR)
     expect(two!.longestDrought).toBeLessThan(6 * HOUR)
     // Short jobs of the tenant with the greatest weight pass the two hundred that came before.
     expect(four!.longestWait).toBeLessThan(3 * HOUR)
   })
 
-  it('are told how long they will wait: half of the forecasts are off by less than a third', () => {
+  it('get forecasts, half of which are off by less than a third', () => {
     const pool = { resources: gpus(8), tenants: WEIGHTS }
     const world = new PoolWorld(pool, { greedy, bursty, small }, new SeededRandom(7))
     world.foresees = true
@@ -74,7 +74,7 @@ describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', (
     expect(part(0.5)).toBeLessThan(0.33)
   })
 
-  it('get 1/7, 2/7 and 4/7 where all of them are greedy', () => {
+  it('get 1/7, 2/7 and 4/7 if all of them are greedy', () => {
     const pool = { resources: gpus(8), tenants: WEIGHTS }
     const world = new PoolWorld(
       pool,
@@ -115,8 +115,8 @@ describe('with any mix of tenants', () => {
     tenants.forEach(({ weight, burst, pause, longest, priorities }, i) => {
       weights[`t${i}`] = { weight }
       behaviours[`t${i}`] = {
-        ask: (now, inLine, random) => ({
-          jobs: Array.from({ length: inLine > 100 ? 0 : burst }, () => ({
+        ask: (now, inQueue, random) => ({
+          jobs: Array.from({ length: inQueue > 100 ? 0 : burst }, () => ({
             count: gangs ? random.integer(1, resources) : 1,
             takes: random.between(0.1, longest) * MINUTE,
             booked: random.between(0.1, longest) * MINUTE,
@@ -130,7 +130,7 @@ describe('with any mix of tenants', () => {
     return new PoolWorld(pool, behaviours, new SeededRandom(seed))
   }
 
-  it('no tenant with work in line is passed over for longer than the bound', () => {
+  it('no tenant with waiting work is passed over for longer than the bound', () => {
     fc.assert(
       fc.property(mix, (drawn) => {
         const sum = drawn.tenants.reduce((total, { weight }) => total + weight, 0)
@@ -146,7 +146,7 @@ describe('with any mix of tenants', () => {
 
   // What was used is forgotten before it is evened out, so a tenant can be behind for ever, at a rate
   // that is the greater the longer permits are held for the half-life: here up to half of it.
-  it('each receives at least five sixths of what it deserves, but for a constant amount', () => {
+  it('each receives at least five sixths of its share, minus a constant', () => {
     fc.assert(
       fc.property(mix, (drawn) => {
         const constant = drawn.resources * (HALF_LIFE + 2 * LONGEST)
@@ -158,11 +158,11 @@ describe('with any mix of tenants', () => {
     )
   })
 
-  it('is the closer to what it deserves the longer what was used is remembered', () => {
+  it('a longer half-life brings each closer to its share', () => {
     const behind = [2 * HOUR, DAY].map((halfLife) => {
       const busy: Behaviour = {
-        ask: (now, inLine, random) => ({
-          jobs: Array.from({ length: Math.max(0, 20 - inLine) }, () => {
+        ask: (now, inQueue, random) => ({
+          jobs: Array.from({ length: Math.max(0, 20 - inQueue) }, () => {
             return { count: 1, takes: random.between(0, HOUR), booked: random.between(0, HOUR) }
           }),
           again: now + 10 * MINUTE,

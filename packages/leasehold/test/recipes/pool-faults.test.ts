@@ -9,7 +9,7 @@ const gpus = (count: number) => ({
   resources: Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` })),
 })
 
-describe('a pool behind bad lines', () => {
+describe('a pool with bad connections', () => {
   it.each([1, 2, 3, 4, 5])(
     'has no more permits than resources and serves everybody (seed %i)',
     async (seed) => {
@@ -18,13 +18,13 @@ describe('a pool behind bad lines', () => {
       const store = memoryStore({ clock })
       const clients = await Promise.all(
         ['a', 'b', 'c'].map((holder) => {
-          const line = new FaultyStore(store, clock)
-          line.fault = () => ({
+          const link = new FaultyStore(store, clock)
+          link.fault = () => ({
             there: random.between(0, 300),
             back: random.between(0, 300),
             ...(random.chance(0.05) && { lost: random.pick(['request', 'reply'] as const) }),
           })
-          return Leasehold.open(line, { holder, clock, callTimeout: '2s' })
+          return Leasehold.open(link, { holder, clock, callTimeout: '2s' })
         }),
       )
       const held = new Map<string, number>()
@@ -54,19 +54,19 @@ describe('a pool behind bad lines', () => {
     },
   )
 
-  it('keeps its waiters in line through an outage that is longer than their lease', async () => {
+  it('keeps its waiters in the queue through an outage longer than their lease', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
-    const line = new FaultyStore(store, clock)
+    const link = new FaultyStore(store, clock)
     const near = await Leasehold.open(store, { holder: 'near', clock })
-    const far = await Leasehold.open(line, { holder: 'far', clock })
+    const far = await Leasehold.open(link, { holder: 'far', clock })
     const first = await near.pool('gpu', gpus(1)).take({ tenant: 'x' })
     const waits = far.pool('gpu').take({ tenant: 'y' })
     await clock.advance(1000)
-    line.freeze()
+    link.freeze()
     await clock.advance(60_000)
     expect((await store.read({ key: 'pool/gpu/line' })).count).toBe(0)
-    line.thaw()
+    link.thaw()
     await clock.advance(20_000)
     await first.release()
     await clock.advance(20_000)
@@ -74,16 +74,16 @@ describe('a pool behind bad lines', () => {
     await Promise.all([near.close(), far.close()])
   })
 
-  it('looks again where what it saw was behind, and never stands in line for one resource', async () => {
+  it('decides again after an outdated view, and never queues for a single resource', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
-    const line = new FaultyStore(store, clock)
+    const link = new FaultyStore(store, clock)
     const near = await Leasehold.open(store, { holder: 'near', clock })
-    const far = await Leasehold.open(line, { holder: 'far', clock })
+    const far = await Leasehold.open(link, { holder: 'far', clock })
     const first = await near.pool('gpu', gpus(1)).take({ tenant: 'x' })
     const waits = far.pool('gpu').take({ tenant: 'y' })
     await clock.advance(100)
-    line.fault = (call) => (call === 'grant' ? { there: 300, back: 500 } : undefined)
+    link.fault = (call) => (call === 'grant' ? { there: 300, back: 500 } : undefined)
     await first.release()
     await clock.advance(100)
     // Somebody is faster, and has returned it before the answer says that it was not free.
@@ -92,37 +92,37 @@ describe('a pool behind bad lines', () => {
     await clock.advance(250)
     expect((await store.read({ key: 'pool/gpu/r/gpu-0' })).count).toBe(1)
     await store.revoke({ target: { lease: fast.outcome === 'granted' ? fast.lease : '' } })
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(1000)
     expect((await waits).held).toBe(true)
     await Promise.all([near.close(), far.close()])
   })
 
-  it('asks nothing of the store while it waits, but for its heartbeat', async () => {
+  it('makes no calls while it waits, except for its heartbeat', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
-    const line = new FaultyStore(store, clock, true)
-    const client = await Leasehold.open(line, { holder: 'a', clock })
+    const link = new FaultyStore(store, clock, true)
+    const client = await Leasehold.open(link, { holder: 'a', clock })
     const pool = client.pool('gpu', gpus(1))
     await pool.take({ tenant: 'x', ttl: '2h' })
     const waits = Array.from({ length: 20 }, () => pool.take({ tenant: 'x' }))
     for (const wait of waits) wait.catch(() => {})
     await clock.advance(1000)
-    const before = line.calls.length
+    const before = link.calls.length
     await clock.advance(60 * 60_000)
-    const calls = line.calls.slice(before)
+    const calls = link.calls.slice(before)
     expect(new Set(calls)).toEqual(new Set(['renew']))
     expect(calls.length).toBeLessThan(600)
     await client.close()
   })
 })
 
-it('a permit is asked back also where another has asked before and took it back slowly', async () => {
+it('a permit is preempted even if another request withdrew its notice slowly', async () => {
   const clock = new TestClock()
   const store = memoryStore({ clock })
-  const line = new FaultyStore(store, clock)
+  const link = new FaultyStore(store, clock)
   const near = await Leasehold.open(store, { holder: 'near', clock })
-  const far = await Leasehold.open(line, { holder: 'far', clock })
+  const far = await Leasehold.open(link, { holder: 'far', clock })
   const pool = near.pool('gpu', { ...gpus(1), notice: '10s' })
   const low = await pool.take({ tenant: 'x', preemptible: true })
   const giveUp = new AbortController()
@@ -132,9 +132,9 @@ it('a permit is asked back also where another has asked before and took it back 
   const second = pool.take({ tenant: 'x', priority: 4 })
   await clock.advance(1000)
   expect(low.notice.aborted).toBe(true)
-  // Its place in line is free before its notice is.
+  // Its queue claim is free before its notice is.
   let releases = 0
-  line.fault = (call) => (call === 'release' && ++releases === 2 ? { there: 500 } : undefined)
+  link.fault = (call) => (call === 'release' && ++releases === 2 ? { there: 500 } : undefined)
   giveUp.abort()
   await clock.advance(60_000)
   expect(low.state).toBe('lost')

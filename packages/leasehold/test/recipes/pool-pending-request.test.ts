@@ -19,7 +19,7 @@ function asked<Answer>() {
   return { calls, call }
 }
 
-/** A place in line, which a test can take away. */
+/** A queue claim, which a test can take away. */
 function makePlace(claimToken = 3) {
   const stop = new AbortController()
   const place = {
@@ -88,19 +88,19 @@ function scene(options: Partial<TakeOptions> = {}) {
   return { ...made, holds: holds.calls, takes: takes.calls, notices: notices.calls }
 }
 
-describe('one who waits for a pool', () => {
+describe('a pending request', () => {
   it('keeps the process running', () => {
     expect(scene().keptAlive).toEqual([true])
   })
 
-  it('has a place in line that ends soon after its process died', async () => {
+  it('has a queue claim that ends soon after its process died', async () => {
     const { holds, join, waiting } = scene()
     await join()
     expect(holds[0]!.args[1]).toEqual({ ttl: 15_000 })
     expect(waiting.queueToken).toBe(3)
   })
 
-  it('is settled once, whatever happens then', async () => {
+  it('is settled once, whatever happens later', async () => {
     const { waiting, count, settle, outcome } = scene()
     expect(waiting.settled).toBe(false)
     waiting.fail('first')
@@ -109,14 +109,14 @@ describe('one who waits for a pool', () => {
     expect([waiting.settled, count.left, outcome()]).toEqual([true, 1, 'first'])
   })
 
-  it('takes no place in line when it is settled', () => {
+  it('does not join the queue after it is settled', () => {
     const { waiting, holds } = scene()
     waiting.fail('over')
     void waiting.join()
     expect(holds).toHaveLength(0)
   })
 
-  it('returns a place that it gets when it is settled', async () => {
+  it('releases a queue claim that arrives after it is settled', async () => {
     const { waiting, holds, count, settle } = scene()
     const place = makePlace()
     void waiting.join()
@@ -147,7 +147,7 @@ describe('one who waits for a pool', () => {
     expect(holds).toHaveLength(1)
   })
 
-  it('does not mind that its place is lost when it is settled', async () => {
+  it('ignores the loss of its queue claim after it is settled', async () => {
     const { waiting, holds, join } = scene()
     const place = await join()
     waiting.fail('over')
@@ -156,8 +156,8 @@ describe('one who waits for a pool', () => {
   })
 })
 
-describe('one whose turn it is', () => {
-  it('takes once at a time, and has what it got', async () => {
+describe('a request that is next', () => {
+  it('takes once at a time, and resolves with the permit', async () => {
     const { waiting, takes, join, settle, outcome } = scene()
     await join()
     void waiting.take(['k'])
@@ -169,7 +169,7 @@ describe('one whose turn it is', () => {
     expect([outcome(), permit.returned]).toEqual([permit, 0])
   })
 
-  it('takes nothing when it is settled, and returns what it gets then', async () => {
+  it('takes nothing after it is settled, and returns a late permit', async () => {
     const { waiting, takes, join, settle, outcome } = scene()
     await join()
     void waiting.take(['k'])
@@ -198,7 +198,7 @@ describe('one whose turn it is', () => {
     expect(takes).toHaveLength(2)
   })
 
-  it('looks again after a while if nobody knows whether it has it', async () => {
+  it('decides again after a pause if the outcome is unknown', async () => {
     const { clock, waiting, takes, count, join, settle, outcome } = scene()
     await join()
     void waiting.take(['k'])
@@ -213,7 +213,7 @@ describe('one whose turn it is', () => {
     expect([takes.length, outcome()]).toEqual([2, undefined])
   })
 
-  it('does not look again if it was settled meanwhile', async () => {
+  it('does not decide again if it was settled meanwhile', async () => {
     const { clock, waiting, takes, count, join } = scene()
     await join()
     void waiting.take(['k'])
@@ -237,7 +237,7 @@ describe('one whose turn it is', () => {
   )
 })
 
-describe('what is asked back for one who waits', () => {
+describe('a preemption for a pending request', () => {
   const permits = (...tokens: number[]) =>
     tokens.map((token) => ({ token, keys: [`k${token}`], holder: 'x' })) as never
   const never = () => false
@@ -253,31 +253,31 @@ describe('what is asked back for one who waits', () => {
     return { ...made, place, withdrawn: () => given.map(({ returned }) => returned) }
   }
 
-  it('is asked for once, and goes on while it is needed', async () => {
+  it('is requested once, and continues while it is needed', async () => {
     const { waiting, notices, withdrawn } = await noticed()
     waiting.preempt(permits(1, 2), never)
     expect([notices.length, withdrawn()]).toEqual([2, [0, 0]])
   })
 
-  it('is not asked for any more if it is not needed', async () => {
+  it('is withdrawn if it is not needed', async () => {
     const { waiting, withdrawn } = await noticed()
     waiting.preempt(permits(2), never)
     expect(withdrawn()).toEqual([1, 0])
   })
 
-  it('stays asked for when it was returned, until it is taken', async () => {
+  it('stays after the permit was returned, until it is taken', async () => {
     const { waiting, withdrawn } = await noticed()
     waiting.preempt([], (permit) => permit === 1)
     expect(withdrawn()).toEqual([0, 1])
   })
 
-  it('is asked for anew with another place', async () => {
+  it('is requested again with another queue claim', async () => {
     const { place, withdrawn } = await noticed()
     place.lose('expired')
     expect(withdrawn()).toEqual([1, 1])
   })
 
-  it('is nothing before it has a place, or when it is settled', async () => {
+  it('is not requested before it has a queue claim, or after it is settled', async () => {
     const { waiting, notices, join } = scene()
     waiting.preempt(permits(1), never)
     await join()

@@ -37,8 +37,8 @@ function scene(read: (query: unknown) => Promise<unknown>) {
 
 const claims = (...own: { token: number; claimedAt: number }[]) => Promise.resolve({ claims: own })
 
-describe('the entry of a permit', () => {
-  it('goes by the clock of the store', async () => {
+describe('the usage record of a permit', () => {
+  it('uses the clock of the store', async () => {
     let asked: unknown
     const { clock, opened } = scene((query) => {
       asked = query
@@ -57,7 +57,7 @@ describe('the entry of a permit', () => {
     expect(opened).toEqual([{ since: 5000 }])
   })
 
-  it('is not made if it was over before the time was known', async () => {
+  it('is not opened if the permit ended before the time was known', async () => {
     let answer: (found: unknown) => void = () => {}
     const { clock, permit, opened, closed } = scene(() => new Promise((done) => (answer = done)))
     const released = permit.release()
@@ -93,7 +93,7 @@ describe('a permit', () => {
     )
   })
 
-  it('that is lost is returned without waiting for the store', async () => {
+  it('that is lost is recorded without waiting for the store', async () => {
     const { clock, stop, hold, permit } = scene(() => new Promise(() => {}))
     hold.state = 'lost'
     stop.abort(new LeaseholdError('lost', 'it is lost', { reason: 'expired' }))

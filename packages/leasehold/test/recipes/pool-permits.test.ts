@@ -7,8 +7,8 @@ const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDefinition
   ...more,
 })
 
-const inLine = async (scene: Scene, count: number) =>
-  scene.until(`${count} are in line`, async () => {
+const inQueue = async (scene: Scene, count: number) =>
+  scene.until(`${count} are in the queue`, async () => {
     return (await scene.store.read({ key: 'pool/gpu/line' })).count === count
   })
 
@@ -23,7 +23,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
   }
 
   it(
-    'are asked back with notice for a higher priority, and then taken',
+    'are preempted for a higher priority, after a notice',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const pool = a.pool('gpu', gpus(2, { notice: 300 }))
@@ -50,7 +50,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
   )
 
   it(
-    'stay where whoever asked gives up, or where what was asked for is returned in time',
+    'stay if the preempting request gives up, or if another permit is returned in time',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const pool = a.pool('gpu', gpus(1, { notice: 300 }))
@@ -67,7 +67,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
       await scene.pass(500)
       expect(low.held).toBe(true)
       const other = b.pool('gpu').take({ tenant: 'x', priority: 1 })
-      await inLine(scene, 1)
+      await inQueue(scene, 1)
       await low.release()
       expect((await other).held).toBe(true)
       expect(low.state).toBe('released')
@@ -75,7 +75,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
   )
 
   it(
-    'end when their time is over, unless they are extended',
+    'end after their ttl, unless they are extended',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const pool = a.pool('gpu', gpus(2))
@@ -94,7 +94,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
   )
 
   it(
-    'are shown with those who wait, in order and with how long that will take',
+    'are shown with the waiters, in order and with forecasts',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const tenants = { x: { weight: 1 }, y: { weight: 3 } }
@@ -107,7 +107,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
         b.pool('gpu').take({ tenant: 'y', kind: 'sooner', ttl: '1h' }),
       ]
       for (const wait of waits) wait.catch(() => {})
-      await inLine(scene, 2)
+      await inQueue(scene, 2)
       const seen: number[] = []
       const stop = pool.watch(({ line }) => seen.push(line.length))
       await scene.until('the watch has seen both', () => seen.at(-1) === 2)

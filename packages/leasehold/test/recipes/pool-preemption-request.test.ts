@@ -46,8 +46,8 @@ function scene() {
   }
 }
 
-describe('a notice', () => {
-  it('is held for as long as who asks lives, and has the keys revoked after the period', async () => {
+describe('a preemption request', () => {
+  it('holds its notice while its process lives, and revokes the keys after the period', async () => {
     const { clock, asked, revoked, told, hold } = scene()
     expect(asked.map(({ options }) => options)).toEqual([{ ttl: 15_000 }])
     asked[0]!.answer(hold)
@@ -57,7 +57,7 @@ describe('a notice', () => {
     expect(revoked).toEqual(['g0', 'g1'])
   })
 
-  it('that is withdrawn is returned, and nothing is revoked', async () => {
+  it('that is withdrawn releases its notice, and revokes nothing', async () => {
     const { clock, notice, asked, revoked, hold, returned } = scene()
     asked[0]!.answer(hold)
     await clock.advance(PERIOD - 1)
@@ -66,7 +66,7 @@ describe('a notice', () => {
     expect([returned(), revoked]).toEqual([1, []])
   })
 
-  it('that is withdrawn before the store has answered is returned when it has', async () => {
+  it('that is withdrawn before the store answers releases its notice afterwards', async () => {
     const { clock, notice, asked, revoked, told, hold, returned } = scene()
     notice.withdraw()
     asked[0]!.answer(hold)
@@ -88,7 +88,7 @@ describe('a notice', () => {
   })
 
   it.each(['busy', 'failed'] as const)(
-    'is not tried again if it was withdrawn before the answer (%s)',
+    'does not retry if it was withdrawn before the answer (%s)',
     async (how) => {
       const { clock, notice, asked, busy } = scene()
       notice.withdraw()
@@ -99,7 +99,7 @@ describe('a notice', () => {
     },
   )
 
-  it('has the keys revoked again after a second if that failed', async () => {
+  it('retries a failed revocation after a second', async () => {
     const { clock, asked, revoked, hold, failRevokes } = scene()
     let failures = 1
     failRevokes(async () => {
@@ -112,7 +112,7 @@ describe('a notice', () => {
     expect(revoked).toEqual(['g0', 'g0', 'g1'])
   })
 
-  it('does not have them revoked again if it was withdrawn meanwhile', async () => {
+  it('does not retry if it was withdrawn meanwhile', async () => {
     const { clock, notice, asked, revoked, hold, failRevokes } = scene()
     failRevokes(async () => {
       notice.withdraw()

@@ -3,8 +3,8 @@ import { gpus, place } from './pool-clients.ts'
 
 const caught = (error: unknown) => error
 
-describe('what is asked back', () => {
-  it('is told in the log, and taken when the period is over, also after an outage', async () => {
+describe('a preempted permit', () => {
+  it('is reported, and revoked when the period is over, also after an outage', async () => {
     const { clock, store, open } = place()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(1, { notice: '10s' }))
@@ -24,10 +24,10 @@ describe('what is asked back', () => {
     expect(low.notice.reason).toEqual({ by: 'b', tenant: 'x', priority: 3, period: 10_000 })
     const [notice] = (await store.read({ key })).claims
     expect(JSON.parse(notice!.value!)).toMatchObject({ permit: low.claimToken, keys: low.keys })
-    b.line.fault = (call) => (call === 'revoke' ? { error: new Error('broken') } : undefined)
+    b.link.fault = (call) => (call === 'revoke' ? { error: new Error('broken') } : undefined)
     await clock.advance(12_000)
     expect(low.held).toBe(true)
-    b.line.fault = () => undefined
+    b.link.fault = () => undefined
     await clock.advance(5000)
     expect(low.held).toBe(false)
     expect((await urgent).held).toBe(true)
@@ -35,7 +35,7 @@ describe('what is asked back', () => {
     expect((await store.read({ key })).count).toBe(0)
   })
 
-  it('is asked for again where the store did not answer', async () => {
+  it('is preempted again if the store did not answer', async () => {
     const { clock, open } = place()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(1))
@@ -43,16 +43,16 @@ describe('what is asked back', () => {
     const theirs = b.leasehold.pool('p')
     await theirs.status()
     b.leasehold.pool('p').take({ tenant: 'x', priority: 3 }).catch(caught)
-    b.line.fault = (call) =>
+    b.link.fault = (call) =>
       call === 'claim' || call === 'grant' ? { there: 100, error: new Error('broken') } : undefined
     await clock.advance(3000)
     expect(low.notice.aborted).toBe(false)
-    b.line.fault = () => undefined
+    b.link.fault = () => undefined
     await clock.advance(10_000)
     expect(low.notice.aborted).toBe(true)
   })
 
-  it('is not told to one who has returned it already', async () => {
+  it('gets no notice if it was already returned', async () => {
     const { clock, open } = place()
     const [a, b] = [await open('a'), await open('b')]
     const low = await a.leasehold.pool('p', gpus(1)).take({ tenant: 'x', preemptible: true })
@@ -64,7 +64,7 @@ describe('what is asked back', () => {
   })
 })
 
-describe('what is asked back and', () => {
+describe('a preempted permit that', () => {
   /** One permit of two that x holds is asked back for y. */
   async function noticed() {
     const made = place()
@@ -83,7 +83,7 @@ describe('what is asked back and', () => {
     return { ...made, a, b, pool, low, urgent, notices }
   }
 
-  it('is guaranteed to its tenant by another definition stays there', async () => {
+  it('a new definition guarantees to its tenant stays with it', async () => {
     const { clock, pool, low, notices } = await noticed()
     expect(await notices()).toBe(1)
     const tenants = { x: { weight: 9 }, y: { weight: 1 } }
@@ -92,15 +92,15 @@ describe('what is asked back and', () => {
     expect([await notices(), low.held]).toEqual([0, true])
   })
 
-  it('is returned is for the one who asked, however slow that is', async () => {
+  it('is returned goes to the request that asked, however slow it is', async () => {
     const { clock, open, b, low, urgent } = await noticed()
     const c = await open('c')
     let hasTaken = false
-    // Before the other in line: its tenant has used nothing.
+    // Before the other in the queue: its tenant has used nothing.
     const other = c.leasehold.pool('p').take({ tenant: 'z' })
     void other.then(() => (hasTaken = true), caught)
     await clock.advance(100)
-    b.line.fault = (call) => (call === 'grant' || call === 'claim' ? { there: 500 } : undefined)
+    b.link.fault = (call) => (call === 'grant' || call === 'claim' ? { there: 500 } : undefined)
     await low.release()
     await clock.advance(5000)
     expect((await urgent).resource).toBe(low.resource)

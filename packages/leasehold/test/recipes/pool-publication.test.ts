@@ -25,8 +25,8 @@ function scene(granted: unknown, revoke: (lease: string) => Promise<unknown> = a
 const failing = (code: 'lease-not-found' | 'storage-failed') => () =>
   Promise.reject(new LeaseholdError(code, 'it failed'))
 
-describe('the definition that is published', () => {
-  it('is not known while there is none, and stays known when its claim cannot be read', () => {
+describe('the published definition', () => {
+  it('is unknown while there is none, and stays known if its claim becomes unreadable', () => {
     const { publication } = scene({})
     publication.seen({ holders: () => [] } as never)
     expect(publication.known).toBeUndefined()
@@ -35,7 +35,7 @@ describe('the definition that is published', () => {
     expect(publication.known).toEqual(ONE)
   })
 
-  it('is refused if another is there', async () => {
+  it('is refused if there is a different one', async () => {
     for (const ahead of [[], [{ first: { value: 'other' } }]]) {
       const { publication } = scene({ outcome: 'busy', ahead })
       publication.want(ONE)
@@ -46,7 +46,7 @@ describe('the definition that is published', () => {
     expect(() => publication.want(definitionOf(TWO))).toThrow(invalid)
   })
 
-  it('is taken for its own if the same is there', async () => {
+  it('is accepted if there is an equal one', async () => {
     const { publication } = scene({
       outcome: 'busy',
       ahead: [{ first: { value: definitionJson(ONE) } }],
@@ -56,25 +56,25 @@ describe('the definition that is published', () => {
     expect(publication.known).toEqual(ONE)
   })
 
-  it('ends those before it when it is replaced, and none after it', async () => {
+  it('ends older ones when it is replaced, and none after it', async () => {
     const { publication, ended } = scene({ outcome: 'granted', token: 3 })
     await publication.replace(TWO)
     expect([ended, publication.known]).toEqual([['l1', 'l2'], definitionOf(TWO)])
   })
 
-  it('ends none if the store has not taken it', async () => {
+  it('ends none if the store has not accepted it', async () => {
     const { publication, ended } = scene({ outcome: 'busy' })
     await publication.replace(TWO)
     expect(ended).toEqual([])
   })
 
-  it('is replaced although another process has ended the one before', async () => {
+  it('is replaced although another process has ended the old one', async () => {
     const { publication } = scene({ outcome: 'granted', token: 3 }, failing('lease-not-found'))
     await publication.replace(TWO)
     expect(publication.known).toEqual(definitionOf(TWO))
   })
 
-  it('is not replaced if the one before cannot be ended', async () => {
+  it('is not replaced if the old one cannot be ended', async () => {
     const { publication } = scene({ outcome: 'granted', token: 3 }, failing('storage-failed'))
     await expect(publication.replace(TWO)).rejects.toMatchObject({ code: 'storage-failed' })
     expect(publication.known).toBeUndefined()

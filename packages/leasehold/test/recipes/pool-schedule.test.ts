@@ -44,8 +44,8 @@ function poolState(
 const served = (state: PoolState) =>
   schedule(state).flatMap(({ waiter, units }) => (units ? [[waiter.token, ...units]] : []))
 
-describe('whose turn it is', () => {
-  it('is the same for all who see the same, in whatever order they see it', () => {
+describe('the schedule', () => {
+  it('is the same for everyone who sees the same, in any order', () => {
     const waiters = fc.array(
       fc.record({
         tenant: fc.constantFrom('x', 'y', 'z'),
@@ -61,12 +61,12 @@ describe('whose turn it is', () => {
     )
     fc.assert(
       fc.property(waiters, usage, fc.integer(), (drawn, used, seed) => {
-        const line = drawn.map((it, i) => ({ ...waiter(i + 1, it.tenant), ...it }))
+        const queue = drawn.map((it, i) => ({ ...waiter(i + 1, it.tenant), ...it }))
         const resources = [{ name: 'a', shares: 2 }, { name: 'b', shares: 4 }, { name: 'c' }]
         const definition = definitionOf({ resources })
         const state = { pool: 'p', definition, occupants: [], usage: new Map(Object.entries(used)) }
-        const shuffled = [...line].sort((a, b) => ((a.token * seed) % 7) - ((b.token * seed) % 7))
-        const one = schedule({ ...state, waiters: line })
+        const shuffled = [...queue].sort((a, b) => ((a.token * seed) % 7) - ((b.token * seed) % 7))
+        const one = schedule({ ...state, waiters: queue })
         expect(schedule({ ...state, waiters: shuffled })).toEqual(one)
         const units = one.flatMap((it) => it.units ?? [])
         expect(new Set(units).size).toBe(units.length)
@@ -78,7 +78,7 @@ describe('whose turn it is', () => {
     )
   })
 
-  it('passes over who was answered, who is unknown and who can never be served', () => {
+  it('skips served waiters, unknown tenants and requests that can never be served', () => {
     const tenants = { x: {}, y: {} }
     const held = { ...permit(9, 'y', 0), waiter: 1 }
     const waiters = [
@@ -90,7 +90,7 @@ describe('whose turn it is', () => {
     expect(served(poolState(3, waiters, [held], { tenants }))).toEqual([[4, 'pool/p/r/g1']])
   })
 
-  it('keeps what is free for a large request, and lets others have what it cannot use', () => {
+  it('reserves free resources for a large request, and gives others what it cannot use', () => {
     const resources = [{ name: 'g0', big: true }, { name: 'g1', big: true }, { name: 'g2' }]
     const large = waiter(1, 'x', { count: 2, where: conditionsOf('big = true') })
     const state = poolState(3, [large, waiter(2, 'y'), waiter(3, 'y')], [permit(9, 'z', 0)], {
@@ -100,7 +100,7 @@ describe('whose turn it is', () => {
     expect(scheduleAll(state)[0]).toMatchObject({ waiter: large, keeps: ['pool/p/r/g1'] })
   })
 
-  it('gives what was asked back to who asked, although another is before it', () => {
+  it('gives a preempted resource to the waiter that asked, although another is ahead', () => {
     const waiters = [waiter(1, 'x'), waiter(2, 'y')]
     const preempted = [{ permit: 9, waiter: 2, keys: ['pool/p/r/g0'] }]
     expect(served({ ...poolState(1, waiters), preempted })).toEqual([[2, 'pool/p/r/g0']])
@@ -108,11 +108,11 @@ describe('whose turn it is', () => {
   })
 })
 
-describe('what is asked back', () => {
+describe('preemptions', () => {
   const asked = (state: PoolState<Waiter, Preemptible>) =>
     [...preemptions(state)].map(([token, permits]) => [token, ...permits.map((it) => it.token)])
 
-  it('are permits of lower priority, the lowest and then the youngest, and no more than needed', () => {
+  it('choose permits of lower priority, the lowest and then the youngest, and no more than needed', () => {
     const permits = [
       permit(1, 'x', 0),
       permit(2, 'x', 1, { priority: 1 }),
@@ -127,7 +127,7 @@ describe('what is asked back', () => {
     expect(asked(poolState(4, [waiter(9, 'x')], permits))).toEqual([])
   })
 
-  it('leaves another tenant its guaranteed share, whatever the priority', () => {
+  it('leave another tenant its guaranteed share, whatever the priority', () => {
     const permits = [0, 1, 2, 3].map((i) => permit(i + 1, 'x', i))
     const urgent = [9, 10, 11].map((token) => waiter(token, 'y', { priority: 1000 }))
     expect(asked(poolState(4, urgent, permits))).toEqual([
@@ -136,11 +136,11 @@ describe('what is asked back', () => {
     ])
   })
 
-  it('is nothing for one who has its turn', () => {
+  it('choose nothing for a waiter that can be served', () => {
     expect(asked(poolState(2, [waiter(9, 'x', { priority: 1 })], [permit(1, 'x', 0)]))).toEqual([])
   })
 
-  it('is only what helps, although others come first', () => {
+  it('choose only what helps, although others come first', () => {
     const resources = [{ name: 'g0', big: true }, { name: 'g1', big: true }, { name: 'g2' }]
     const permits = [0, 1, 2].map((i) => permit(i + 1, 'x', i))
     const wants = { priority: 1, count: 2, where: conditionsOf('big = true') }
@@ -148,20 +148,20 @@ describe('what is asked back', () => {
     expect(asked(state)).toEqual([[9, 2, 1]])
   })
 
-  it('may be asked for by the next, if it is not enough for the one before', () => {
+  it('may serve the next waiter if they are not enough for the first', () => {
     const permits = [0, 1, 2, 3].map((i) => permit(i + 1, 'x', i))
-    const line = [
+    const queue = [
       waiter(8, 'y', { priority: 5, count: 3 }),
       waiter(9, 'y', { priority: 4, count: 1 }),
     ]
-    expect(asked(poolState(4, line, permits))).toEqual([[9, 4]])
+    expect(asked(poolState(4, queue, permits))).toEqual([[9, 4]])
   })
 
-  it('stays with the one that has asked for it, for as long as that waits', () => {
-    const line = [waiter(8, 'x', { priority: 5 }), waiter(9, 'x', { priority: 7 })]
+  it('stay with the waiter that asked, as long as it waits', () => {
+    const queue = [waiter(8, 'x', { priority: 5 }), waiter(9, 'x', { priority: 7 })]
     const permits = [permit(1, 'x', 0), permit(2, 'x', 1)]
     const before = (permit: number, waiter: number) => [{ permit, waiter, keys: [`pool/p/r/g0`] }]
-    const state = poolState(2, line, permits)
+    const state = poolState(2, queue, permits)
     expect(asked({ ...state, preempted: before(2, 8) })).toEqual([
       [9, 1],
       [8, 2],
@@ -170,7 +170,7 @@ describe('what is asked back', () => {
     expect(asked({ ...alone, preempted: before(1, 5) })).toEqual([[9, 1]])
   })
 
-  it('is asked back for one at a time', () => {
+  it('choose a permit for one waiter at a time', () => {
     const state = poolState(
       1,
       [waiter(8, 'x', { priority: 5 }), waiter(9, 'x', { priority: 7 })],
@@ -182,7 +182,7 @@ describe('what is asked back', () => {
   })
 })
 
-describe('what a request asks for', () => {
+describe('conditions', () => {
   const h100 = { memory: 80, model: 'H100', spot: false }
 
   it.each([

@@ -32,8 +32,8 @@ function seen(claims: Claims, definition = DEFINITION) {
   return { snapshot, status }
 }
 
-describe('a pool as its keys show it', () => {
-  it('has the waiters and the notices that can be read', () => {
+describe('a snapshot of a pool', () => {
+  it('has the readable waiters and notices', () => {
     const { snapshot } = seen({
       [KEYS.queue]: [claim(1, { tenant: 'x' }), claim(2, 'no JSON'), claim(3, { tenant: 'y' })],
       [`${KEYS.notice}7`]: [claim(4, { permit: 7, line: 1, keys: ['k'] })],
@@ -59,17 +59,17 @@ describe('a pool as its keys show it', () => {
     ])
   })
 
-  it('has as its time the latest that is written anywhere in it', () => {
-    const at = (line: number, held: number, booked: number) =>
+  it('has the latest stored time as its time', () => {
+    const at = (queued: number, held: number, booked: number) =>
       seen({
-        [KEYS.queue]: [claim(1, { tenant: 'x' }, line)],
+        [KEYS.queue]: [claim(1, { tenant: 'x' }, queued)],
         'pool/p/r/b': [claim(2, { tenant: 'x' }, held)],
         [KEYS.records]: [claim(3, { accounts: { x: { used: 1, at: booked } } })],
       }).snapshot.latest
     expect([at(30, 20, 10), at(10, 30, 20), at(20, 10, 30)]).toEqual([30, 30, 30])
   })
 
-  it('has an empty record in place of one that cannot be read', () => {
+  it('has an empty record for an unreadable one', () => {
     const empty = { accounts: {}, open: [], kinds: {} }
     expect([usageRecordFrom(undefined), usageRecordFrom('no JSON'), usageRecordFrom('{}')]).toEqual(
       [empty, empty, empty],
@@ -78,7 +78,7 @@ describe('a pool as its keys show it', () => {
 })
 
 describe('the status of a pool', () => {
-  it('has its tenants in order, with what waits and was not answered', () => {
+  it('has its tenants in order, with their unserved waiters', () => {
     const { status } = seen({
       [KEYS.queue]: [claim(1, { tenant: 'x' }), claim(2, { tenant: 'x' })],
       'pool/p/r/b': [claim(3, { tenant: 'x', line: 1 })],
@@ -89,7 +89,7 @@ describe('the status of a pool', () => {
     ])
   })
 
-  it('has tenants in order also if anybody may take', () => {
+  it('has tenants in order also if any tenant is admitted', () => {
     const anybody = definitionOf({ resources: [{ name: 'a' }, { name: 'b' }] })
     const claims = {
       'pool/p/r/a': [claim(3, { tenant: 'y' })],
@@ -99,7 +99,7 @@ describe('the status of a pool', () => {
     expect(tenants.map(({ tenant }) => tenant)).toEqual(['x', 'y'])
   })
 
-  it('says that nobody has used anything of a pool that was never used', () => {
+  it('shows no usage for a pool that was never used', () => {
     expect(
       seen({})
         .status()
@@ -107,7 +107,7 @@ describe('the status of a pool', () => {
     ).toEqual([0, 0])
   })
 
-  it('says which permits were asked back', () => {
+  it('shows which permits are preempted', () => {
     const { status } = seen({
       'pool/p/r/b': [claim(3, { tenant: 'x' })],
       'pool/p/r/a/0': [claim(4, { tenant: 'x' })],

@@ -4,7 +4,7 @@ import type { UsageRecord } from '../../src/recipes/pool/usage/usage.ts'
 
 export const HOUR = 3600_000
 
-/** A place in line of the pool `p`. */
+/** A queue claim of the pool `p`. */
 export const waiter = (token: number, tenant: string, more: Partial<Waiter> = {}) => ({
   token,
   tenant,

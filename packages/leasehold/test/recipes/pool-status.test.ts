@@ -7,7 +7,7 @@ const HOUR = 3600_000
 const caught = (error: unknown) => error
 
 describe('the definition', () => {
-  it('is one for a process: another is refused, the same is not', async () => {
+  it('is fixed within a process: a different one is refused', async () => {
     const { open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
@@ -16,7 +16,7 @@ describe('the definition', () => {
     expect(() => leasehold.pool('a/b')).toThrow(/^the pool's name is "a\/b"/)
   })
 
-  it('can be brought after the pool was asked for without one', async () => {
+  it('can be given after the pool was opened without one', async () => {
     const { open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p')
@@ -25,17 +25,17 @@ describe('the definition', () => {
     expect((await pool.take({ tenant: 'x' })).held).toBe(true)
   })
 
-  it('that could not be published is published with the next use', async () => {
+  it('that could not be published is published at the next use', async () => {
     const { open } = place()
-    const { leasehold, line } = await open('a')
-    line.fault = failing('grant')
+    const { leasehold, link } = await open('a')
+    link.fault = failing('grant')
     const pool = leasehold.pool('p', gpus(1))
     await expect(pool.take({ tenant: 'x' })).rejects.toMatchObject({ code: 'storage-full' })
-    line.fault = () => undefined
+    link.fault = () => undefined
     expect((await pool.take({ tenant: 'x' })).held).toBe(true)
   })
 
-  it('is the last one where it is defined anew, for all and for good', async () => {
+  it('is the last one after redefine, for all processes', async () => {
     const { clock, store, open } = place()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(1))
@@ -116,7 +116,7 @@ describe('the status', () => {
     expect(status.age).toBeLessThan(5000)
   })
 
-  it('is shown of more than one page of keys', async () => {
+  it('covers more than one page of keys', async () => {
     const { open } = place()
     const { leasehold } = await open('a')
     const resources = Array.from({ length: 21 }, (_, i) => ({ name: `r${i}`, shares: 50 }))
@@ -129,28 +129,28 @@ describe('the status', () => {
     expect(status.resources.map(({ free }) => free)).toEqual(resources.map(() => 0))
   })
 
-  it('costs one reading, whatever else is in the store', async () => {
+  it('costs one read, whatever else is in the store', async () => {
     const { clock, store, open } = place()
     // More than a page of keys.
     for (let at = 0; at < 12; at++) {
       const claims = Array.from({ length: 100 }, (_, key) => ({ key: `other/${at}/${key}` }))
       await store.grant({ holder: 'x', ttl: HOUR, claims })
     }
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const pool = leasehold.pool('p', gpus(2))
     await pool.take({ tenant: 't' })
     await clock.settle()
-    const before = line.calls.length
+    const before = link.calls.length
     await pool.status()
-    expect(line.calls.slice(before)).toEqual(['read'])
+    expect(link.calls.slice(before)).toEqual(['read'])
   })
 
-  it('is told one at a time, the last one with all changes, and to nobody who has stopped', async () => {
+  it('is delivered one at a time, the last one with all changes, and not after stop', async () => {
     const { clock, open } = place()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(5))
     await pool.status()
-    a.line.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
+    a.link.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
     const seen: number[] = []
     const stop = pool.watch(({ resources }) => {
       seen.push(resources.filter(({ free }) => free === 0).length)
@@ -168,12 +168,12 @@ describe('the status', () => {
     expect(seen).toHaveLength(count)
   })
 
-  it('is no warning to one whose client is closed', async () => {
+  it('causes no warning if the client is closed', async () => {
     const { clock, open } = place()
-    const { leasehold, line, news } = await open('a')
+    const { leasehold, link, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
-    line.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
+    link.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
     pool.watch(() => {})
     await clock.advance(10)
     void leasehold.close()
@@ -181,9 +181,9 @@ describe('the status', () => {
     expect(news).toMatchObject([{ event: 'watch', level: 'debug' }])
   })
 
-  it('is told now and after every change, until nobody listens', async () => {
+  it('is delivered now and after every change, until it is stopped', async () => {
     const { clock, open } = place()
-    const { leasehold, line, news } = await open('a')
+    const { leasehold, link, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const seen: number[] = []
     const stop = pool.watch(({ resources }: PoolStatus) => seen.push(resources[0]!.free))
@@ -192,7 +192,7 @@ describe('the status', () => {
     const permit = await pool.take({ tenant: 't' })
     await clock.settle()
     expect(seen.at(-1)).toBe(0)
-    line.fault = failing('read')
+    link.fault = failing('read')
     await permit.release()
     await clock.settle()
     expect(seen.at(-1)).toBe(0)
@@ -202,7 +202,7 @@ describe('the status', () => {
       key: 'pool/p/',
       level: 'warn',
     })
-    line.fault = () => undefined
+    link.fault = () => undefined
     await pool.take({ tenant: 't' })
     await clock.settle()
     expect(seen.at(-1)).toBe(0)

@@ -7,8 +7,8 @@ const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDefinition
   ...more,
 })
 
-const inLine = async (scene: Scene, count: number) =>
-  scene.until(`${count} are in line`, async () => {
+const inQueue = async (scene: Scene, count: number) =>
+  scene.until(`${count} are in the queue`, async () => {
     return (await scene.store.read({ key: 'pool/gpu/line' })).count === count
   })
 
@@ -26,7 +26,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
     Promise.all(names.map((name) => scene.open(name)))
 
   it(
-    'gives out each resource once, and to whoever waits when it is returned',
+    'gives each resource to one request, and to a waiter when it is returned',
     inScene(async (scene) => {
       const [a, b] = await open(scene, 'a', 'b')
       const mine = a!.pool('gpu', gpus(2))
@@ -35,20 +35,20 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       const second = await theirs.take({ tenant: 'y' })
       expect([first.resource, second.resource]).toEqual(['gpu-0', 'gpu-1'])
       expect(second.token).not.toBe(first.token)
-      await inLine(scene, 0)
+      await inQueue(scene, 0)
       const third = theirs.take({ tenant: 'y' })
-      await inLine(scene, 1)
+      await inQueue(scene, 1)
       expect((await mine.tryTake({ tenant: 'x' })).permit).toBeUndefined()
       await first.release()
       const next = await third
       expect(next.resource).toBe('gpu-0')
       expect(next.token).toBeGreaterThan(first.claimToken)
-      await inLine(scene, 0)
+      await inQueue(scene, 0)
     }),
   )
 
   it(
-    'never has more permits than resources, whoever asks and returns at once',
+    'never has more permits than resources, under concurrent requests',
     inScene(async (scene) => {
       const clients = await open(scene, 'a', 'b', 'c')
       clients[0]!.pool('gpu', gpus(2))
@@ -94,10 +94,10 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       ]
       for (const it of asks) {
         const wait = ask(...it)
-        // The last is still in line when the scene ends.
+        // The last is still in the queue when the scene ends.
         wait.catch(() => {})
         waits.push(wait)
-        await inLine(scene, waits.length)
+        await inQueue(scene, waits.length)
       }
       await held.release()
       const first = await Promise.all([waits[2]!, waits[0]!, waits[4]!])
@@ -115,15 +115,15 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       const [a, b] = await open(scene, 'a', 'b')
       const pool = a!.pool('gpu', gpus(4))
       const singles = [await pool.take({ tenant: 'x' }), await pool.take({ tenant: 'x' })]
-      await inLine(scene, 0)
+      await inQueue(scene, 0)
       const large = b!.pool('gpu').take({ tenant: 'y', count: 4 })
-      await inLine(scene, 1)
+      await inQueue(scene, 1)
       const small = pool.take({ tenant: 'x', kind: 'small' })
-      await inLine(scene, 2)
+      await inQueue(scene, 2)
       await scene.pass(100)
       await singles[0]!.release()
       await scene.pass(100)
-      await inLine(scene, 2)
+      await inQueue(scene, 2)
       await singles[1]!.release()
       const four = await large
       expect(four.resources).toEqual(['gpu-0', 'gpu-1', 'gpu-2', 'gpu-3'])
@@ -140,7 +140,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
   )
 
   it(
-    'gives what was asked for, by attributes and in shares',
+    'serves requests by attributes and by shares',
     inScene(async (scene) => {
       const [a] = await open(scene, 'a')
       const pool = a!.pool('gpu', {
@@ -163,20 +163,20 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
   )
 
   it(
-    'skips a waiter that died, and takes back what a dead holder had',
+    'skips a dead waiter, and frees the resources of a dead holder',
     inScene(async (scene) => {
       const [a, b, c] = await open(scene, 'a', 'b', 'c')
       const held = await a!.pool('gpu', gpus(1)).take({ tenant: 'x', strategy: 'lock', ttl: '2s' })
-      await inLine(scene, 0)
+      await inQueue(scene, 0)
       const dead = b!.pool('gpu').take({ tenant: 'y' })
       dead.catch(() => {})
-      await inLine(scene, 1)
+      await inQueue(scene, 1)
       const alive = c!.pool('gpu').take({ tenant: 'z' })
-      await inLine(scene, 2)
-      const line = await scene.store.read({ key: 'pool/gpu/line' })
+      await inQueue(scene, 2)
+      const queue = await scene.store.read({ key: 'pool/gpu/line' })
       scene.kill(b!)
       // Its lease ends as it would by itself a little later.
-      await scene.store.revoke({ target: { lease: line.claims[0]!.lease } })
+      await scene.store.revoke({ target: { lease: queue.claims[0]!.lease } })
       scene.kill(a!)
       const permit = await Promise.race([alive, scene.pass(3000).then(() => alive)])
       expect(permit.token).toBeGreaterThan(held.claimToken)
@@ -184,7 +184,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
   )
 
   it(
-    'leaves no place in line and no permit behind when a wait ends',
+    'leaves no queue claim and no permit behind when a wait ends',
     inScene(async (scene) => {
       const [a, b] = await open(scene, 'a', 'b')
       await a!.pool('gpu', gpus(1)).take({ tenant: 'x' })
@@ -203,12 +203,12 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await scene.pass(100)
       expect((await timed).code).toBe('timeout')
       expect((await aborted).code).toBe('aborted')
-      await inLine(scene, 0)
+      await inQueue(scene, 0)
     }),
   )
 
   it(
-    'is defined once for all, and anew only by an explicit call',
+    'is defined once, and redefined only by an explicit call',
     inScene(async (scene) => {
       const [a, b] = await open(scene, 'a', 'b')
       await expect(b!.pool('gpu').take({ tenant: 'x' })).rejects.toThrowError(/is not defined/)
@@ -217,9 +217,9 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await expect(other.take({ tenant: 'x' })).rejects.toThrowError(
         /already has a different definition/,
       )
-      await inLine(scene, 0)
+      await inQueue(scene, 0)
       const waits = a!.pool('gpu').take({ tenant: 'y' })
-      await inLine(scene, 1)
+      await inQueue(scene, 1)
       await other.redefine(gpus(2))
       expect((await waits).resource).toBe('gpu-1')
       expect((await scene.store.read({ key: 'pool/gpu/definition' })).count).toBe(1)
@@ -227,7 +227,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
   )
 
   it(
-    'remembers what each tenant used, so that none gains by taking turns with long work',
+    'remembers the usage of each tenant, so that long work gives no advantage',
     inScene(async (scene) => {
       const [a, b] = await open(scene, 'a', 'b')
       const pool = a!.pool('gpu', gpus(1))
@@ -240,9 +240,9 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
         await permit.release()
       }
       const waits = [ask(a!, 'long')]
-      await inLine(scene, 1)
+      await inQueue(scene, 1)
       waits.push(ask(b!, 'short'), ask(b!, 'short'))
-      await inLine(scene, 3)
+      await inQueue(scene, 3)
       await long.release()
       await scene.pass(50)
       await Promise.all(waits)

@@ -35,8 +35,8 @@ async function usage(store: LeaseStore, clock: TestClock): Promise<Map<string, n
   return new Map([...used].map(([tenant, each]) => [tenant, each / sum]))
 }
 
-describe('the records of a pool', () => {
-  it('keep what was used by clients whose records were taken over', async () => {
+describe('the usage records of a pool', () => {
+  it('keep the usage of clients whose records were merged', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     await work(store, clock, [{ tenant: 'heavy', held: 2 * MINUTE }])
@@ -48,7 +48,7 @@ describe('the records of a pool', () => {
     expect(used.get('heavy')!).toBeGreaterThan(0.6)
   })
 
-  it('live for ten half-lives after they were last written', async () => {
+  it('live for ten half-lives after their last write', async () => {
     const clock = new TestClock()
     const store = memoryStore({ clock })
     const leasehold = await Leasehold.open(store, { clock })
@@ -101,7 +101,7 @@ describe('the record of one process', () => {
     expect(record!.open.at(-1)).toEqual(permit(255))
   })
 
-  it('is one, and has what was entered while it was written', async () => {
+  it('is one, and includes changes made during a write', async () => {
     const { records, written } = writer()
     records.opened(permit(1), MINUTE)
     records.opened(permit(2), MINUTE)
@@ -110,7 +110,7 @@ describe('the record of one process', () => {
     expect(all.map(({ open }) => open)).toEqual([[permit(1, { booked: 5000 }), permit(2)]])
   })
 
-  it('is written when an entry says so, also while another is being written', async () => {
+  it('is written when a change is confirmed, also during another write', async () => {
     const { records, memory } = writer()
     records.opened(permit(1), MINUTE)
     await records.closed(permit(1), 'k', 1000, MINUTE)
@@ -122,13 +122,13 @@ describe('the record of one process', () => {
     })
   })
 
-  it('does not know a permit that was never opened', async () => {
+  it('ignores a permit that was never opened', async () => {
     const { records, written } = writer()
     records.extended(7, 5000)
     expect(await written()).toEqual([])
   })
 
-  it('is begun again if another process has taken it over', async () => {
+  it('is started again if another process has merged it', async () => {
     const { records, memory, claims, written } = writer()
     await records.closed(permit(1), undefined, 1000, MINUTE)
     const [first] = await claims()
@@ -138,7 +138,7 @@ describe('the record of one process', () => {
     expect(all.map(({ accounts }) => Object.keys(accounts))).toEqual([['t2']])
   })
 
-  it('is begun again with the next entry if the store was busy', async () => {
+  it('is started again at the next change if the store was busy', async () => {
     let calls = 0
     const { records, told, claims } = writer((store) => ({
       grant: (request) =>
@@ -150,7 +150,7 @@ describe('the record of one process', () => {
     expect(told).toEqual([])
   })
 
-  it('has the 64 kinds that were seen last', async () => {
+  it('keeps the 64 kinds that were seen last', async () => {
     const { records, written } = writer()
     for (let at = 0; at < 64; at++) await records.closed(permit(at), `k${at}`, 1000, MINUTE)
     await records.closed(permit(64), 'k0', 1000, MINUTE)
@@ -161,7 +161,7 @@ describe('the record of one process', () => {
     expect(kinds).not.toHaveProperty('k1')
   })
 
-  it('forgets the tenant of which the least is left, however much that once used', async () => {
+  it('forgets the tenant with the least remaining usage', async () => {
     const { records, written } = writer()
     const light = { since: 30 * MINUTE }
     const done: Promise<void>[] = []
@@ -176,7 +176,7 @@ describe('the record of one process', () => {
   })
 })
 
-describe('books that are too many', () => {
+describe('surplus usage records', () => {
   const clock = new TestClock()
   const OPEN = [{ token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }]
   const ENTRY = { token: 5000, tenant: 'own', cost: 1, since: 0, booked: 1000 }
@@ -205,24 +205,24 @@ describe('books that are too many', () => {
     return { count, told, accounts: Object.keys(usageRecordFrom(own?.value).accounts) }
   }
 
-  it('are put together until eight are left, if no permit in them is open', async () => {
+  it('are merged until eight are left, if they have no open permit', async () => {
     const { count, accounts } = await begin(12, 0)
     expect(count).toBe(8)
     expect(accounts.sort()).toEqual(['own', 't0', 't1', 't2', 't3', 't4'])
   })
 
-  it('stay if their permits are open, and so does the one that is begun', async () => {
+  it('stay if they have open permits, and so does the new one', async () => {
     const { count, accounts } = await begin(0, 12)
     expect([count, accounts]).toEqual([13, ['own']])
   })
 
-  it('are put together until 64 are left, even if permits in them are open', async () => {
+  it('are merged until 64 are left, even with open permits', async () => {
     const { count, accounts } = await begin(2, 66)
     expect(count).toBe(64)
     expect(accounts.sort()).toEqual(['own', 't0', 't1', 't2', 't3', 't4'])
   })
 
-  it('are left to another process that has ended their lease first', async () => {
+  it('are left to the process that ended their lease first', async () => {
     const { told, accounts } = await begin(10, 0, (store) => {
       let calls = 0
       return {
@@ -236,7 +236,7 @@ describe('books that are too many', () => {
     expect(told).toEqual([])
   })
 
-  it('are left as they are if the store fails, which is told', async () => {
+  it('stay unchanged if the store fails, which is reported', async () => {
     const { count, told, accounts } = await begin(10, 0, () => ({
       revoke: () => Promise.reject(new LeaseholdError('storage-failed', 'the disk fails')),
     }))

@@ -13,8 +13,8 @@ import {
 } from '../../src/recipes/pool/usage/usage.ts'
 import { HOUR } from './pool-state.ts'
 
-describe('what was used', () => {
-  it('counts half after a half-life, and is not more before it was', () => {
+describe('usage', () => {
+  it('counts half after a half-life, and never more than it was', () => {
     const account = { used: 8, at: 1000 }
     expect(decayed(account, 1000, 100)).toBe(8)
     expect(decayed(account, 1100, 100)).toBe(4)
@@ -22,7 +22,7 @@ describe('what was used', () => {
     expect(decayed(account, 500, 100)).toBe(8)
   })
 
-  it('is time times resources for what is short, and at most what one half-life keeps alive', () => {
+  it('is time times resources for short holds, and has an upper limit', () => {
     expect(charge(2, 1, 1e9)).toBeCloseTo(2)
     expect(charge(1, 1e12, 1000)).toBeCloseTo(1000 / Math.LN2)
     expect(charge(1, -5, 1000)).toBe(0)
@@ -31,7 +31,7 @@ describe('what was used', () => {
     expect(charge(1, 1000, 1000)).toBeCloseTo(twice)
   })
 
-  it('is added up as of the later of both times', () => {
+  it('is added up at the later of both times', () => {
     const early = { used: 8, at: 1000 }
     const late = { used: 3, at: 1100 }
     expect(addTo(undefined, early, 100)).toBe(early)
@@ -39,7 +39,7 @@ describe('what was used', () => {
     expect(addTo(late, early, 100)).toEqual({ used: 7, at: 1100 })
   })
 
-  it('counts what is held as booked, or for as long as it was held where that is longer', () => {
+  it('counts a held permit as booked, or as held if that is longer', () => {
     const held = { token: 1, tenant: 't', cost: 2, since: 1000, booked: 500 }
     const used = (now: number) => usageOf([], [held], now, 1e9).get('t')!
     expect(used(1000)).toBeCloseTo(1000, 2)
@@ -47,7 +47,7 @@ describe('what was used', () => {
     expect(used(2000)).toBeCloseTo(2000, 2)
   })
 
-  it('is what all records say together, of what is open once, and as booked where it is gone', () => {
+  it('is the sum of all records, with open permits once, and as booked if they are gone', () => {
     const open = { token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }
     const records: UsageRecord[] = [
       { ...EMPTY_RECORD, accounts: { t: { used: 5, at: 1000 }, u: { used: 7, at: 1000 } } },
@@ -61,25 +61,25 @@ describe('what was used', () => {
     expect([...used().keys()]).toEqual(['t', 'u'])
   })
 
-  it('of a permit that is gone decays from when it would have been over', () => {
+  it('of a vanished permit decays from the end of its booking', () => {
     const open = [{ token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }]
     const later = usageOf([{ ...EMPTY_RECORD, open }], [], 2000, 1000).get('t')!
     expect(later).toBeCloseTo(charge(1, 1000, 1000) / 2)
   })
 })
 
-describe('how long work is held', () => {
+describe('the hold time of a kind', () => {
   const seen = (...times: number[]) =>
     times.reduce<HoldTimes | undefined>((all, ms) => observed(all, ms), undefined)
 
-  it('is known to about a quarter', () => {
+  it('is accurate to about a quarter', () => {
     for (const ms of [1000, 5000, 60_000, HOUR, 30 * 24 * HOUR]) {
       const { rest } = expectation(seen(ms))!
       expect(Math.max(rest / ms, ms / rest)).toBeLessThan(1.25)
     }
   })
 
-  it('is not known where nothing was seen', () => {
+  it('is unknown without observations', () => {
     expect(expectation(undefined)).toBeUndefined()
     expect(expectation({})).toBeUndefined()
   })
@@ -92,14 +92,14 @@ describe('how long work is held', () => {
     expect(seen(2000)).toEqual({ 2: 1 })
   })
 
-  it('is the mean of what was seen, by how often', () => {
+  it('is the weighted mean of the observations', () => {
     const [short, long] = [expectation(seen(1000))!.rest, expectation(seen(HOUR))!.rest]
     const both = expectation(seen(1000, HOUR, HOUR, HOUR))!
     expect(both.seen).toBe(4)
     expect(both.rest).toBeCloseTo((short + 3 * long) / 4)
   })
 
-  it('is for what is held already the mean of what was held for longer', () => {
+  it('is the mean of longer observations for a permit that is already held', () => {
     const long = expectation(seen(HOUR))!.rest
     const times = seen(1000, 1000, HOUR)
     expect(expectation(times, 60_000)).toEqual({ rest: long - 60_000, seen: 3 })
@@ -108,7 +108,7 @@ describe('how long work is held', () => {
     expect(expectation(times, long)).toEqual({ rest: long / 2, seen: 3 })
   })
 
-  it('is learnt anew: with more than a hundred observations the old ones count half', () => {
+  it('adapts: after a hundred observations the old ones count half', () => {
     const sum = (times: HoldTimes) => Object.values(times).reduce((all, count) => all + count, 0)
     const hundred = seen(...Array.from({ length: 100 }, () => 1000))!
     expect(hundred).toEqual({ 0: 100 })
@@ -119,7 +119,7 @@ describe('how long work is held', () => {
     expect(added({ 0: 1 }, { 0: 2, 1: 3 })).toEqual({ 0: 3, 1: 3 })
   })
 
-  it('is believed when three were seen, by all processes together', () => {
+  it('is used from three observations of all processes', () => {
     const record = (kind: string, times: HoldTimes): UsageRecord => ({
       ...EMPTY_RECORD,
       kinds: { [kind]: times },

@@ -10,7 +10,7 @@ function expectAbout(ms: number, expected: number): void {
 }
 
 describe('a permit', () => {
-  it('says what it is, and is told to the log', async () => {
+  it('describes itself, and is reported', async () => {
     const { clock, open } = place()
     const { leasehold, news } = await open('a')
     const resources = [{ name: 'big', shares: 2 }, { name: 'small' }]
@@ -48,9 +48,9 @@ describe('a permit', () => {
     expect(() => permit.token).toThrow()
   })
 
-  it('that is booked is booked for its whole ttl again when it is extended', async () => {
+  it('that is extended is booked for its whole ttl again', async () => {
     const { clock, store, open, records } = place()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const resources = [{ name: 'gpu', shares: 2 }]
     const permit = await leasehold.pool('p', { resources }).take({ tenant: 't', ttl: '1h' })
     await clock.advance(HOUR / 2)
@@ -67,12 +67,12 @@ describe('a permit', () => {
     await permit.release()
     const kept = await leasehold.pool('p').take({ tenant: 't', strategy: 'lock' })
     await clock.settle()
-    const before = line.calls.length
+    const before = link.calls.length
     await kept.extend()
-    expect(line.calls.slice(before)).toEqual(['renew'])
+    expect(link.calls.slice(before)).toEqual(['renew'])
   })
 
-  it('ends at the limit of its pool, extended or not', async () => {
+  it('ends at the maxHold of its pool, extended or not', async () => {
     const { clock, open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(2, { maxHold: '1h' }))
@@ -87,16 +87,16 @@ describe('a permit', () => {
     expect([long.held, short.held]).toEqual([false, false])
   })
 
-  it('with a grace lapses in an outage, and can be returned after it', async () => {
+  it('with a grace lapses in an outage, and can be returned afterwards', async () => {
     const { clock, store, open, records } = place()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const options = { tenant: 't', kind: 'k', strategy: 'lock', ttl: '2s', grace: '1m' } as const
     const permit = await leasehold.pool('p', gpus(1)).take(options)
     await clock.advance(1000)
-    line.freeze()
+    link.freeze()
     await clock.advance(5000)
     expect(permit.state).toBe('lapsed')
-    line.thaw()
+    link.thaw()
     const released = permit.release()
     await clock.advance(5000)
     await released
@@ -105,7 +105,7 @@ describe('a permit', () => {
     expect([record!.open, Object.keys(record!.accounts)]).toEqual([[], ['t']])
   })
 
-  it('is given back at the end of a block', async () => {
+  it('is returned at the end of a block', async () => {
     const { store, open, records } = place()
     const { leasehold } = await open('a')
     {
@@ -117,10 +117,10 @@ describe('a permit', () => {
   })
 })
 
-describe('the books', () => {
-  it('say what is open, and what was used when it is not any more, before it is free', async () => {
+describe('usage records', () => {
+  it('list open permits, and usage before a returned resource is free', async () => {
     const { clock, open, records } = place()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const resources = [{ name: 'gpu', shares: 4 }]
     const pool = leasehold.pool('p', { resources })
     const permit = await pool.take({ tenant: 't', kind: 'k', shares: 2, ttl: '1h' })
@@ -131,9 +131,9 @@ describe('the books', () => {
       { accounts: {}, kinds: {}, open: [{ token, tenant: 't', cost: 0.5, since, booked: HOUR }] },
     ])
     await clock.advance(60_000)
-    const before = line.calls.length
+    const before = link.calls.length
     await permit.release()
-    expect(line.calls.slice(before, before + 3)).toEqual(['update', 'renew', 'release'])
+    expect(link.calls.slice(before, before + 3)).toEqual(['update', 'renew', 'release'])
     const [record] = await records()
     expect(record!.open).toEqual([])
     expect(record!.accounts['t']!.at).toBe(since + 60_000)
@@ -158,13 +158,13 @@ describe('the books', () => {
     expect(Object.keys(record!.kinds)).toEqual(learns ? ['k'] : [])
   })
 
-  it('that cannot be written are told to the log, and written with what comes next', async () => {
+  it('that cannot be written are reported, and included in the next write', async () => {
     const { clock, open, records } = place()
-    const { leasehold, line, news } = await open('a')
+    const { leasehold, link, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const first = await pool.take({ tenant: 'x', kind: 'one' })
     await clock.advance(1000)
-    line.fault = failing('update')
+    link.fault = failing('update')
     await first.release()
     expect(news.at(-1)).toMatchObject({
       recipe: 'pool',
@@ -172,7 +172,7 @@ describe('the books', () => {
       key: 'pool/p/books',
       level: 'warn',
     })
-    line.fault = () => undefined
+    link.fault = () => undefined
     expect(Object.keys((await records())[0]!.accounts)).toEqual([])
     const second = await pool.take({ tenant: 'y', kind: 'two' })
     await clock.advance(1000)
@@ -182,7 +182,7 @@ describe('the books', () => {
     expect(Object.keys(record!.kinds).sort()).toEqual(['one', 'two'])
   })
 
-  it('are begun anew where they were taken over, without what was taken over', async () => {
+  it('are started again after a merge, without the merged usage', async () => {
     const { clock, store, open, records } = place()
     const { leasehold, news } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
@@ -199,7 +199,7 @@ describe('the books', () => {
     expect(news.filter(({ event }) => event === 'usage-record')).toEqual([])
   })
 
-  it('are not missed when the client is closed', async () => {
+  it('cause no warning when the client is closed', async () => {
     const { clock, open } = place()
     const { leasehold, news } = await open('a')
     await leasehold.pool('p', gpus(1)).take({ tenant: 'x' })

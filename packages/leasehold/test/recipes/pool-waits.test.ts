@@ -12,7 +12,7 @@ const DAY = 24 * HOUR
 const caught = (error: unknown) => error
 
 describe('a try', () => {
-  it('takes what is free, and gives it back at the end of its block', async () => {
+  it('takes a free resource, and returns it at the end of its block', async () => {
     const { store, open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
@@ -23,7 +23,7 @@ describe('a try', () => {
     expect((await store.read({ key: 'pool/p/r/gpu-0' })).count).toBe(0)
   })
 
-  it('says why there is nothing also if its ttl is left to what was learnt', async () => {
+  it('gives the reason for no permit also with an adaptive ttl', async () => {
     const { open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
@@ -32,7 +32,7 @@ describe('a try', () => {
     expect(tried.why).toMatch(/nothing suitable is free/)
   })
 
-  it('says how many come before where nothing is free, and changes nothing', async () => {
+  it('says how many come first if nothing is free, and changes nothing', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
@@ -45,24 +45,24 @@ describe('a try', () => {
     expect((await store.read({ key: 'pool/p/line' })).count).toBe(1)
   })
 
-  it('knows of what was returned elsewhere, also where no news came', async () => {
+  it('notices a permit returned elsewhere, even without an event', async () => {
     const { clock, open } = place()
     const [a, b] = [await open('a'), await open('b')]
     const held = await a.leasehold.pool('p', gpus(1)).take({ tenant: 'x' })
     const pool = b.leasehold.pool('p')
     expect((await pool.tryTake({ tenant: 'x' })).permit).toBeUndefined()
-    b.line.interrupt()
+    b.link.interrupt()
     await held.release()
     expect((await pool.tryTake({ tenant: 'x' })).permit?.held).toBe(true)
     await clock.advance(10_000)
   })
 
-  it('says who was faster', async () => {
+  it('says which holder was faster', async () => {
     const { clock, store, open } = place()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
-    line.fault = (call) => (call === 'grant' ? { there: 100 } : undefined)
+    link.fault = (call) => (call === 'grant' ? { there: 100 } : undefined)
     const trying = pool.tryTake({ tenant: 'x' })
     await clock.advance(50)
     const claims = [{ key: 'pool/p/r/gpu-0' }]
@@ -78,7 +78,7 @@ describe('a try', () => {
 describe('a wait', () => {
   async function waiting(options: object) {
     const made = place()
-    const { leasehold, line } = await made.open('a')
+    const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))
     const held = await pool.take({ tenant: 'x', ttl: 'infinite' })
     let outcome: unknown
@@ -88,21 +88,21 @@ describe('a wait', () => {
       (error) => (outcome = error),
     )
     await made.clock.settle()
-    const inLine = async () => (await made.store.read({ key: 'pool/p/line' })).count
-    return { ...made, leasehold, line, pool, held, ended, inLine, outcome: () => outcome }
+    const inQueue = async () => (await made.store.read({ key: 'pool/p/line' })).count
+    return { ...made, leasehold, link, pool, held, ended, inQueue, outcome: () => outcome }
   }
 
-  it('ends when its time is over', async () => {
-    const { clock, outcome, inLine } = await waiting({ wait: '1m' })
+  it('ends at its timeout', async () => {
+    const { clock, outcome, inQueue } = await waiting({ wait: '1m' })
     await clock.advance(59_999)
     expect(outcome()).toBeUndefined()
-    expect(await inLine()).toBe(1)
+    expect(await inQueue()).toBe(1)
     await clock.advance(1)
     expect(outcome()).toMatchObject({ code: 'timeout' })
-    expect(await inLine()).toBe(0)
+    expect(await inQueue()).toBe(0)
   })
 
-  it('may be for days', async () => {
+  it('may last days', async () => {
     const { clock, store } = place()
     const room = { client: new Client(store, { clock }), name: 'p', left: () => {} }
     const request = requestOf({ tenant: 't', wait: '3d' })
@@ -116,13 +116,13 @@ describe('a wait', () => {
     expect(outcome).toMatchObject({ code: 'timeout' })
   })
 
-  it('ends with its signal and the reason of it, and leaves nothing behind there', async () => {
+  it('ends with its signal and its reason, and leaves no listener', async () => {
     const stop = new AbortController()
-    const { clock, outcome, inLine, pool, held } = await waiting({ signal: stop.signal })
+    const { clock, outcome, inQueue, pool, held } = await waiting({ signal: stop.signal })
     stop.abort('enough')
     await clock.settle()
     expect(outcome()).toMatchObject({ code: 'aborted', cause: 'enough' })
-    expect(await inLine()).toBe(0)
+    expect(await inQueue()).toBe(0)
     const other = new AbortController()
     const served = pool.take({ tenant: 'y', signal: other.signal })
     await clock.settle()
@@ -132,7 +132,7 @@ describe('a wait', () => {
     const late = pool.take({ tenant: 'y', signal: AbortSignal.abort('before') })
     await expect(late).rejects.toMatchObject({ code: 'aborted', cause: 'before' })
     await clock.settle()
-    expect(await inLine()).toBe(0)
+    expect(await inQueue()).toBe(0)
   })
 
   it('ends with its client', async () => {
@@ -145,53 +145,53 @@ describe('a wait', () => {
     })
   })
 
-  it('ends where its place is taken away by force, and says by whom', async () => {
+  it('ends if its queue claim is revoked, and says by whom', async () => {
     const { clock, store, outcome } = await waiting({})
     await store.revoke({ target: { key: 'pool/p/line' }, by: 'ada', why: 'cleaning' })
     await clock.advance(100)
     expect(outcome()).toMatchObject({ code: 'lost', reason: 'revoked', by: 'ada' })
   })
 
-  it('goes on where nobody knows whether it is in line', async () => {
+  it('goes on if it is unknown whether it is in the queue', async () => {
     const made = place()
-    const { leasehold, line } = await made.open('a')
+    const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
-    line.fault = (call) => (call === 'grant' ? { lost: 'request' } : undefined)
+    link.fault = (call) => (call === 'grant' ? { lost: 'request' } : undefined)
     const wait = pool.take({ tenant: 'y' })
     await made.clock.advance(5000)
-    line.fault = () => undefined
+    link.fault = () => undefined
     await made.clock.advance(10_000)
     expect((await wait).held).toBe(true)
     expect((await made.store.read({ key: 'pool/p/line' })).count).toBe(0)
   })
 
-  it('fails where the store refuses it', async () => {
+  it('fails if the store refuses it', async () => {
     const made = place()
-    const { leasehold, line } = await made.open('a')
+    const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
-    line.fault = failing('grant')
+    link.fault = failing('grant')
     await expect(pool.take({ tenant: 'y' })).rejects.toMatchObject({ code: 'storage-full' })
   })
 })
 
 describe('a pool that may not be read', () => {
-  it('is refused, and works when it may', async () => {
+  it('fails, and works once access is granted', async () => {
     const { open } = place()
-    const { leasehold, line } = await open('a')
+    const { leasehold, link } = await open('a')
     const error = new LeaseholdError('forbidden', 'not here')
-    line.fault = (call) => (call === 'read' ? { error } : undefined)
+    link.fault = (call) => (call === 'read' ? { error } : undefined)
     const pool = leasehold.pool('p', gpus(1))
     await expect(pool.take({ tenant: 'x' })).rejects.toMatchObject({ code: 'forbidden' })
     await expect(pool.status()).rejects.toMatchObject({ code: 'forbidden' })
-    line.fault = () => undefined
+    link.fault = () => undefined
     expect((await pool.take({ tenant: 'x' })).held).toBe(true)
   })
 })
 
-describe('the booking of one who waits', () => {
-  it('is its ttl, or how long its kind is usually held if a heartbeat keeps it', async () => {
+describe('the booking of a pending request', () => {
+  it('is its ttl, or with a heartbeat the usual hold time of its kind', async () => {
     const { clock, store, open } = place()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))

@@ -32,8 +32,8 @@ export interface Job {
 
 /** When a tenant asks for what: called when it asked last, answers with when it asks again. */
 export interface Behaviour {
-  /** How many jobs to add to the line at this time, given how many it has there. */
-  ask(now: number, inLine: number, random: SeededRandom): { jobs: readonly Job[]; again: number }
+  /** How many jobs to add to the queue at this time, given how many it has there. */
+  ask(now: number, inQueue: number, random: SeededRandom): { jobs: readonly Job[]; again: number }
 }
 
 interface Running extends Occupant {
@@ -63,7 +63,7 @@ export interface Outcome {
   served: number
   longestWait: number
   meanWait: number
-  /** The longest time for which it had work in line and was given nothing at all. */
+  /** The longest time for which it had work in the queue and was given nothing at all. */
   longestDrought: number
   /** Of some waits: how long they were foretold to be, and were. */
   readonly foretold: { readonly wait: number; readonly waited: number }[]
@@ -86,7 +86,7 @@ export class PoolWorld {
   readonly #work = new Map<string, number>()
   #now = 0
   #token = 0
-  #line: StoredWaiter[] = []
+  #queue: StoredWaiter[] = []
   #running: Running[] = []
   #accounts: Record<string, Account> = {}
   #kinds: Record<string, HoldTimes> = {}
@@ -134,15 +134,15 @@ export class PoolWorld {
   #askAll(): void {
     for (const [tenant, behaviour] of this.#behaviours) {
       if (this.#asks.get(tenant)! > this.#now) continue
-      const inLine = this.#line.filter((it) => it.tenant === tenant).length
-      const { jobs, again } = behaviour.ask(this.#now, inLine, this.#random)
+      const inQueue = this.#queue.filter((it) => it.tenant === tenant).length
+      const { jobs, again } = behaviour.ask(this.#now, inQueue, this.#random)
       this.#asks.set(tenant, Math.max(again, this.#now + 1))
-      if (inLine === 0) this.#lastServed.set(tenant, this.#now)
+      if (inQueue === 0) this.#lastServed.set(tenant, this.#now)
       for (const job of jobs) {
         const { count, booked, priority = 0 } = job
         const token = ++this.#token
         this.#work.set(tenant, (this.#work.get(tenant) ?? 0) + count * job.takes)
-        this.#line.push({
+        this.#queue.push({
           token,
           tenant,
           count,
@@ -161,14 +161,14 @@ export class PoolWorld {
     const { definition } = this
     const records = [{ ...EMPTY_RECORD, accounts: this.#accounts, kinds: this.#kinds }]
     const usage = usageOf(records, this.#running, this.#now, definition.halfLife)
-    const [waiters, occupants] = [this.#line, this.#running]
+    const [waiters, occupants] = [this.#queue, this.#running]
     return { pool: 'p', definition, waiters, occupants, usage, records }
   }
 
   /** Foretells how long one who waits will wait from now. */
   #foretell(): void {
-    if (this.#line.length === 0) return
-    const one = this.#random.pick(this.#line)
+    if (this.#queue.length === 0) return
+    const one = this.#random.pick(this.#queue)
     const told = forecast(this.#snapshot(), this.#now).get(one.token)
     if (told?.basis === 'observed') one.foretold ??= { wait: told.wait, at: this.#now }
   }
@@ -181,7 +181,7 @@ export class PoolWorld {
       served.add(waiter)
       this.#start(waiter, units)
     }
-    this.#line = this.#line.filter((waiter) => !served.has(waiter))
+    this.#queue = this.#queue.filter((waiter) => !served.has(waiter))
   }
 
   #start(waiter: StoredWaiter, keys: readonly string[]): void {
@@ -221,7 +221,7 @@ export class PoolWorld {
   #pass(to: number): void {
     this.#account(to - this.#now)
     this.#now = to
-    const waiting = new Set(this.#line.map(({ tenant }) => tenant))
+    const waiting = new Set(this.#queue.map(({ tenant }) => tenant))
     for (const tenant of waiting) this.#noteDrought(tenant)
     const { halfLife } = this.definition
     for (const { tenant, cost, since, ends } of this.#running) {

@@ -4,7 +4,7 @@ import { isGone, storing } from '../../src/recipes/refusals.ts'
 
 describe('a refusal', () => {
   it.each(['lease-ended', 'lease-not-found', 'claim-not-found'] as const)(
-    'with the code %s says that the lease or the claim is gone',
+    'with the code %s means that the lease or the claim is gone',
     (code) => {
       expect(isGone(new LeaseholdError(code, 'gone'))).toBe(true)
     },
@@ -18,11 +18,11 @@ describe('a refusal', () => {
 })
 
 describe('a call that stores a value', () => {
-  it('answers as the store does', async () => {
+  it('returns what the store returns', async () => {
     expect(await storing('the value', Promise.resolve(5))).toBe(5)
   })
 
-  it('says what passed a limit, and keeps the cause', async () => {
+  it('names the value that exceeds a limit, and keeps the cause', async () => {
     const cause = new LeaseholdError('limit-exceeded', 'it has 9 bytes: at most 8 are allowed')
     await expect(storing('the value', Promise.reject(cause))).rejects.toMatchObject({
       code: 'limit-exceeded',
@@ -31,7 +31,7 @@ describe('a call that stores a value', () => {
     })
   })
 
-  it('fails as the store does for any other reason', async () => {
+  it('passes on any other error of the store', async () => {
     const refused = new LeaseholdError('lease-ended', 'gone')
     await expect(storing('the value', Promise.reject(refused))).rejects.toBe(refused)
     const error = new Error('bug')

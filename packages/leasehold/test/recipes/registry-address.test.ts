@@ -85,7 +85,7 @@ describe('an address', () => {
 })
 
 describe('the URL of a check', () => {
-  it('is taken apart', () => {
+  it('is parsed', () => {
     expect(targetOf('check', 'http://10.0.0.7:8080/health?deep=1')).toEqual({
       scheme: 'http',
       host: '10.0.0.7',
@@ -129,7 +129,7 @@ describe('the URL of a check', () => {
     await leasehold.close()
   })
 
-  it('is made from the address where only a part is given', async () => {
+  it('is completed from the address if only a part is given', async () => {
     const leasehold = await Leasehold.open('memory:')
     const urlOf = async (address: string, check: object) => {
       const me = await leasehold.registry.register('s', { address, check: check as never })
@@ -150,7 +150,7 @@ describe('the rules for checks', () => {
   const address = (text: string, policy: CheckPolicy = {}) =>
     complaintAboutAddress(text, checkedPolicy(policy))
 
-  it('allow web ports and high ones, or those that are named', () => {
+  it('allow web ports and high ports, or the configured ones', () => {
     expect(target('http://a.example/')).toBeUndefined()
     expect(target('http://a.example:8080/')).toBeUndefined()
     expect(target('tcp://a.example:22')).toMatch(/port 22/)
@@ -158,12 +158,12 @@ describe('the rules for checks', () => {
     expect(target('http://a.example:8080/', { ports: [[8000, 8010]] })).toMatch(/port 8080/)
   })
 
-  it('allow the schemes that are named', () => {
+  it('allow the configured schemes', () => {
     expect(target('http://a.example/', { schemes: ['https'] })).toMatch(/by http are not allowed/)
     expect(() => target('http://a.example/', { schemes: ['ftp' as never] })).toThrowError(/"ftp"/)
   })
 
-  it('allow loopback only by configuration, and private networks unless they are closed', () => {
+  it('allow loopback only by configuration, and private networks by default', () => {
     expect(address('127.0.0.1')).toMatch(/loopback/)
     expect(address('::ffff:127.0.0.1')).toMatch(/loopback/)
     expect(address('127.0.0.1', { loopback: true })).toBeUndefined()
@@ -171,7 +171,7 @@ describe('the rules for checks', () => {
     expect(address('10.0.0.1', { private: false })).toMatch(/private/)
   })
 
-  it('never allow the rest, whatever is configured', () => {
+  it('never allow the rest, whatever the configuration', () => {
     const all: CheckPolicy = { loopback: true, private: true }
     for (const text of ['169.254.169.254', 'fe80::1', '0.0.0.0', '::', '224.1.1.1', 'ff02::1']) {
       expect(address(text, all)).toMatch(/addresses are never allowed/)

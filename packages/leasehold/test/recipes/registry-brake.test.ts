@@ -7,7 +7,7 @@ import { FaultyStore } from '../client/faulty-store.ts'
 const MINUTE = 60_000
 
 describe('a brake', () => {
-  it('lets the first go and holds back what is beyond the share', () => {
+  it('removes the first at once and delays those beyond the share', () => {
     const brake = new Brake(brakeLimits({}))
     const results = Array.from({ length: 30 }, (_, i) => brake.lose(`i${i}`, 0, 99 - i))
     // 15 of 100 go; the sixteenth is more than 15 %.
@@ -15,18 +15,18 @@ describe('a brake', () => {
     expect(results.slice(15)).toEqual(Array(15).fill(2 * MINUTE))
   })
 
-  it('takes more than a few: two of three are no mass', () => {
+  it('needs a minimum: two of three are no mass eviction', () => {
     const brake = new Brake(brakeLimits({}))
     expect([brake.lose('a', 0, 2), brake.lose('b', 0, 1)]).toEqual([undefined, undefined])
     expect(brake.lose('c', 0, 0)).toBe(2 * MINUTE)
   })
 
-  it('does not brake what goes slowly', () => {
+  it('does not delay slow losses', () => {
     const brake = new Brake(brakeLimits({}))
     for (let i = 0; i < 100; i++) expect(brake.lose(`i${i}`, i * 10_000, 100)).toBeUndefined()
   })
 
-  it('forgets the past after its window, and those who are well again at once', () => {
+  it('forgets losses after its window, and recovered instances at once', () => {
     const brake = new Brake(brakeLimits({ window: '1m' }))
     for (const id of ['a', 'b', 'c']) brake.lose(id, 0, 5)
     expect(brake.isOn(59_999, 5)).toBe(true)
@@ -36,7 +36,7 @@ describe('a brake', () => {
     expect(brake.isOn(100_000, 5)).toBe(false)
   })
 
-  it('counts one that is lost again and again as one', () => {
+  it('counts an instance that is lost repeatedly once', () => {
     const brake = new Brake(brakeLimits({}))
     for (let i = 0; i < 50; i++) expect(brake.lose('flaky', i, 10)).toBeUndefined()
   })
@@ -45,8 +45,8 @@ describe('a brake', () => {
 /** Ten instances in a process that can be cut off, and somebody who watches. */
 async function fleet(options: { readonly probe?: Probe; readonly count?: number } = {}) {
   const { store, clock } = testStore()
-  const line = new FaultyStore(store, clock)
-  const far = await Leasehold.open(line, { clock, holder: 'far' })
+  const link = new FaultyStore(store, clock)
+  const far = await Leasehold.open(link, { clock, holder: 'far' })
   const near = await Leasehold.open(store, { clock, holder: 'near' })
   const check = options.probe && ({ tcp: true, every: '5s', down: 1, up: 1 } as const)
   for (let i = 0; i < (options.count ?? 10); i++) {
@@ -61,13 +61,13 @@ async function fleet(options: { readonly probe?: Probe; readonly count?: number 
   await clock.advance(10)
   await watch.ready
   const count = (status: string) => watch.all.filter((one) => one.status === status).length
-  return { store, clock, line, far, near, watch, count, news }
+  return { store, clock, link, far, near, watch, count, news }
 }
 
 describe('when many vanish at once, discovery', () => {
-  it('goes on showing most of them as lapsed, for those who ask for it', async () => {
-    const { clock, line, watch, count } = await fleet()
-    line.freeze()
+  it('keeps showing most of them as lapsed, on request', async () => {
+    const { clock, link, watch, count } = await fleet()
+    link.freeze()
     await clock.advance(15_000)
     // Two of ten go as ever. The rest would be a mass.
     expect([count('passing'), count('lapsed'), watch.all.length]).toEqual([0, 8, 8])
@@ -77,20 +77,20 @@ describe('when many vanish at once, discovery', () => {
     expect(watch.pick('round-robin', { orUnhealthy: true })).toMatchObject({ status: 'lapsed' })
   })
 
-  it('has them all back when they return', async () => {
-    const { clock, line, watch, count } = await fleet()
-    line.freeze()
+  it('shows them all again when they return', async () => {
+    const { clock, link, watch, count } = await fleet()
+    link.freeze()
     await clock.advance(15_000)
-    line.thaw()
+    link.thaw()
     await clock.advance(10_000)
     expect([count('passing'), count('lapsed')]).toEqual([10, 0])
     expect(watch.braking).toBe(false)
   })
 
-  it('does not get stuck: what is gone for good is forgotten in time, and so a second time', async () => {
+  it('does not get stuck: lost instances are removed in time, also a second time', async () => {
     // As with the registry that stays in self-preservation for ever once most instances are gone.
-    const { clock, line, near, watch } = await fleet()
-    line.freeze()
+    const { clock, link, near, watch } = await fleet()
+    link.freeze()
     await clock.advance(15_000)
     expect(watch.all).toHaveLength(8)
     await clock.advance(2 * MINUTE)
@@ -105,9 +105,9 @@ describe('when many vanish at once, discovery', () => {
     expect(watch.all).toEqual([])
   })
 
-  it('does not show those who went first for longer because others go later', async () => {
-    const { store, clock, line, watch } = await fleet({ count: 20 })
-    line.freeze()
+  it('does not extend the delay of earlier losses because of later ones', async () => {
+    const { store, clock, link, watch } = await fleet({ count: 20 })
+    link.freeze()
     await clock.advance(15_000)
     expect(watch.all.length).toBeGreaterThan(10)
     const first = new Set(watch.all.map(({ id }) => id))
@@ -125,7 +125,7 @@ describe('when many vanish at once, discovery', () => {
     expect(watch.all).toEqual([])
   })
 
-  it('does not hold back what was released or revoked, however many', async () => {
+  it('does not delay released or revoked instances, however many', async () => {
     const { clock, store, near, watch } = await fleet({ count: 0 })
     const all = []
     for (let i = 0; i < 20; i++) all.push(await near.registry.register('s', { id: `i${i}` }))
@@ -137,10 +137,10 @@ describe('when many vanish at once, discovery', () => {
     expect(watch.all).toEqual([])
   })
 
-  it('never delays the store: keys of the lapsed, and every lock, are free at once', async () => {
-    const { clock, line, far, near, watch } = await fleet()
+  it('never delays the store: keys of lapsed instances and all locks are free at once', async () => {
+    const { clock, link, far, near, watch } = await fleet()
     await far.lock('exclusive', { ttl: '10s' })
-    line.freeze()
+    link.freeze()
     await clock.advance(15_000)
     expect(watch.braking).toBe(true)
     expect((await near.tryLock('exclusive')).lock?.held).toBe(true)
@@ -150,9 +150,9 @@ describe('when many vanish at once, discovery', () => {
     expect(await near.registry.find('s')).toHaveLength(1)
   })
 
-  it('drops those that are truly dead: their leases ended and their checks fail', async () => {
+  it('drops dead instances: their leases ended and their checks fail', async () => {
     const dead = new Set<string>()
-    const { clock, line, watch, count } = await fleet({
+    const { clock, link, watch, count } = await fleet({
       probe: async ({ host }) =>
         dead.has(host)
           ? { status: 'critical', note: 'the connection was refused' }
@@ -160,7 +160,7 @@ describe('when many vanish at once, discovery', () => {
     })
     await clock.advance(20_000)
     expect(count('passing')).toBe(10)
-    line.freeze()
+    link.freeze()
     await clock.advance(8000)
     // Four of the ten have died, and the rest are only cut off from the store.
     for (const host of ['h4', 'h5', 'h6', 'h7']) dead.add(host)
@@ -171,18 +171,18 @@ describe('when many vanish at once, discovery', () => {
     expect(count('lapsed')).toBe(left.length)
   })
 
-  it('brakes nothing where it was told not to', async () => {
-    const { clock, line, near } = await fleet()
+  it('delays nothing with brake: false', async () => {
+    const { clock, link, near } = await fleet()
     const bare = near.registry.watch('s', { brake: false })
     await clock.advance(10)
-    line.freeze()
+    link.freeze()
     await clock.advance(15_000)
     expect(bare.all).toEqual([])
   })
 })
 
 describe('when the checks of many fail at once, a checker', () => {
-  it('holds back most of it for a while, as if its own line were broken', async () => {
+  it('delays most of it, as if its own connection were broken', async () => {
     let isBroken = false
     const { clock, watch, count, news } = await fleet({
       probe: async () =>
@@ -202,7 +202,7 @@ describe('when the checks of many fail at once, a checker', () => {
     expect(count('passing')).toBe(10)
   })
 
-  it('does not hold it back for ever', async () => {
+  it('does not delay it forever', async () => {
     const { clock, watch, count } = await fleet({
       probe: async () => ({ status: 'critical', note: 'unreachable' }),
     })
@@ -215,18 +215,18 @@ describe('when the checks of many fail at once, a checker', () => {
     expect(count('critical')).toBe(10)
   })
 
-  it('holds nothing back once the leases are over too', async () => {
-    const { clock, line, watch, count } = await fleet({
+  it('delays nothing once the leases have ended too', async () => {
+    const { clock, link, watch, count } = await fleet({
       probe: async () => ({ status: 'critical', note: 'unreachable' }),
     })
     await clock.advance(20_000)
     expect(count('warning')).toBe(8)
-    line.freeze()
+    link.freeze()
     await clock.advance(16_000)
     expect(watch.all).toEqual([])
   })
 
-  it('revokes no lease while it holds back, and does so afterwards', async () => {
+  it('revokes no lease during the delay, and does so afterwards', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     const { registry } = leasehold

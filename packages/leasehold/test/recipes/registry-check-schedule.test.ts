@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { type CheckChange, Leasehold, LeaseholdError, type Probe } from '../../src/index.ts'
 import { BAD, MINUTE, OK, scene } from './checker-scene.ts'
 
-describe('the duty of a checker', () => {
-  it('is told when it begins and ends, by the key of what is checked', async () => {
+describe('the active phase of a checker', () => {
+  it('is reported when it begins and ends, with the key of the checker', async () => {
     const { store, clock, checking } = await scene()
     const [all, some] = [checking(), checking({ service: 's' })]
     const told: string[] = []
@@ -26,37 +26,37 @@ describe('the duty of a checker', () => {
     expect((await store.read({ prefix: 'checkers/' })).keys).toEqual([])
   })
 
-  it('is tried for again each second while the store refuses it, and that is told', async () => {
-    const { clock, line, far, checking } = await scene()
+  it('is retried every second while the store refuses it, which is reported', async () => {
+    const { clock, link, far, checking } = await scene()
     const details: unknown[] = []
     far.on('news', ({ recipe, event, key, level }) => details.push({ recipe, event, key, level }))
-    line.fault = (call) =>
+    link.fault = (call) =>
       call === 'grant' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
     const checker = checking()
     await clock.advance(2500)
-    expect(line.count('grant')).toBe(3)
+    expect(link.count('grant')).toBe(3)
     const told = { recipe: 'registry', event: 'idle', key: 'checkers/all', level: 'warn' }
     expect(details).toEqual([told, told, told])
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(1000)
     expect(checker.active).toBe(true)
     await checker.close()
   })
 
-  it('that is lost is looked for anew, and nothing is checked meanwhile', async () => {
-    const { store, clock, line, looks, checking, register } = await scene()
+  it('that is lost is requested again, and nothing is checked meanwhile', async () => {
+    const { store, clock, link, looks, checking, register } = await scene()
     await register('i', { tcp: true, every: '1s' })
     const checker = checking({ ttl: '5s' })
     await clock.advance(3000)
     const { claims } = await store.read({ key: checker.key })
-    line.fault = (call) => (call === 'grant' ? { there: 5000 } : undefined)
+    link.fault = (call) => (call === 'grant' ? { there: 5000 } : undefined)
     await store.revoke({ target: { lease: claims[0]!.lease } })
     await clock.advance(100)
     expect(checker.active).toBe(false)
     const { length } = looks
     await clock.advance(4000)
     expect(looks).toHaveLength(length)
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(5000)
     expect(checker.active).toBe(true)
     expect(looks.length).toBeGreaterThan(length)
@@ -89,8 +89,8 @@ describe('the duty of a checker', () => {
   })
 })
 
-describe('the rounds of a checker', () => {
-  it('begin within two seconds, and go on at the interval that was asked for', async () => {
+describe('the check schedule', () => {
+  it('begins within two seconds, and continues at the requested interval', async () => {
     const { clock, looks, checking, register } = await scene()
     await register('slow', { tcp: true, every: '10s' })
     await register('fast', { tcp: true, every: '3s' })
@@ -107,7 +107,7 @@ describe('the rounds of a checker', () => {
     await checker.close()
   })
 
-  it('take the shortest interval that is allowed instead of a shorter one', async () => {
+  it('uses the minimum interval instead of a shorter one', async () => {
     const { clock, looks, checking, register } = await scene()
     await register('i', { tcp: true, every: '100ms' })
     const checker = checking()
@@ -122,7 +122,7 @@ describe('the rounds of a checker', () => {
     await other.close()
   })
 
-  it('do not look twice at the same instance at a time, and drop what comes too late', async () => {
+  it('does not probe an instance twice at a time, and drops late results', async () => {
     const { clock, looks, checking, register, let: letProbe, found } = await scene()
     const me = await register('i', { tcp: true, every: '2s', timeout: '2s', down: 1 })
     const answers: ((result: typeof BAD) => void)[] = []
@@ -141,7 +141,7 @@ describe('the rounds of a checker', () => {
     await checker.close()
   })
 
-  it('end the looks that are under way when they stop', async () => {
+  it('aborts running probes when it stops', async () => {
     const { clock, checking, register, news } = await scene()
     await register('i', { tcp: true, every: '5s', timeout: '5s', down: 1 })
     const aborted: boolean[] = []
@@ -158,7 +158,7 @@ describe('the rounds of a checker', () => {
     expect(news).toEqual([])
   })
 
-  it('tell what changed, to listeners and in the news, and nothing twice', async () => {
+  it('reports changes to listeners and as events, and nothing twice', async () => {
     const { clock, far, checking, register, let: letProbe, news } = await scene()
     const told: unknown[] = []
     far.on('news', ({ recipe, event, key, detail, level }) => {
@@ -190,7 +190,7 @@ describe('the rounds of a checker', () => {
     await checker.close()
   })
 
-  it('keep the note of what counts while the results speak against it', async () => {
+  it('keeps the note of the current status while results contradict it', async () => {
     const { clock, checking, register, let: letProbe, found } = await scene()
     await register('i', { tcp: true, every: '1s', down: 2, up: 3 })
     const checker = checking()
@@ -204,7 +204,7 @@ describe('the rounds of a checker', () => {
     await checker.close()
   })
 
-  it('go on from what was found before, for the same registration only', async () => {
+  it('continues from earlier results, for the same registration only', async () => {
     const { clock, checking, register, let: letProbe, found } = await scene()
     letProbe(async () => BAD)
     await register('i', { tcp: true, every: '1s', down: 1 })
@@ -223,7 +223,7 @@ describe('the rounds of a checker', () => {
 })
 
 describe('a check by ttl', () => {
-  it('fails when no report came for as long, and passes with the next report', async () => {
+  it('fails after a ttl without a report, and passes with the next report', async () => {
     const { clock, checking, register, news, looks } = await scene()
     const me = await register('i', { ttl: '10s' })
     const checker = checking()
@@ -245,24 +245,24 @@ describe('a check by ttl', () => {
     await checker.close()
   })
 
-  it('is over at once when the instance is', async () => {
-    const { store, clock, line, far, registry } = await scene()
+  it('ends at once with the instance', async () => {
+    const { store, clock, link, far, registry } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '5s', check: { ttl: '1h' } })
     const checker = registry.checker({ probe: async () => OK })
     await clock.advance(1000)
     await me.report('passing')
     await clock.advance(1000)
     expect((await store.read({ prefix: 'health/' })).keys).toHaveLength(1)
-    line.freeze()
+    link.freeze()
     await clock.advance(6000)
     expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
     await checker.close()
   })
 })
 
-describe('an instance whose lease ran out', () => {
-  it('is looked at once more and soon, and is critical with the first look that fails', async () => {
-    const { store, clock, line, far } = await scene()
+describe('an instance whose lease expired', () => {
+  it('is probed once more and soon, and is critical at the first failure', async () => {
+    const { store, clock, link, far } = await scene()
     const looks: number[] = []
     const checker = (await Leasehold.open(store, { clock, holder: 'other' })).registry.checker({
       brake: { hold: '30s' },
@@ -278,7 +278,7 @@ describe('an instance whose lease ran out', () => {
     await far.registry.register('s', spec)
     await clock.advance(2500)
     expect(looks).toHaveLength(1)
-    line.freeze()
+    link.freeze()
     await clock.advance(6000)
     expect(looks).toHaveLength(2)
     expect(news.at(-1)).toMatchObject({ status: 'critical', held: false })
@@ -296,28 +296,28 @@ describe('an instance whose lease ran out', () => {
 })
 
 describe('an instance that asked for its lease to be revoked', () => {
-  it('loses it once, or when the store can be asked again', async () => {
-    const { clock, line, checking, register, let: letProbe } = await scene()
+  it('loses it once, or when the store is reachable again', async () => {
+    const { clock, link, checking, register, let: letProbe } = await scene()
     const me = await register('i', { tcp: true, every: '200ms', down: 1, onCritical: 'revoke' })
     letProbe(async () => BAD)
-    line.fault = (call) =>
+    link.fault = (call) =>
       call === 'revoke' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
     const checker = checking({ everyMin: '100ms' })
     await clock.advance(1000)
-    const tries = line.count('revoke')
+    const tries = link.count('revoke')
     expect(tries).toBeGreaterThan(3)
     expect(me.state).toBe('present')
     // Three looks fail while it is on its way.
-    line.fault = (call) => (call === 'revoke' ? { there: 700 } : undefined)
+    link.fault = (call) => (call === 'revoke' ? { there: 700 } : undefined)
     await clock.advance(700)
-    expect(line.count('revoke')).toBe(tries + 1)
+    expect(link.count('revoke')).toBe(tries + 1)
     await clock.advance(300)
     expect(me.state).toBe('ended')
     expect(me.signal.reason).toMatchObject({ by: 'checker' })
     await checker.close()
   })
 
-  it('is told why in at most 256 characters', async () => {
+  it('gets the reason in at most 256 characters', async () => {
     const { clock, checking, register, let: letProbe } = await scene()
     const me = await register('i', { tcp: true, every: '1s', down: 1, onCritical: 'revoke' })
     letProbe(async () => ({ status: 'critical', note: 'n'.repeat(300) }))

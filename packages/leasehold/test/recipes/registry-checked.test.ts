@@ -9,7 +9,7 @@ const ids = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, at) => `${prefix}${at}`)
 
 describe('a checker of one service', () => {
-  it('watches what belongs to that service and nothing else', async () => {
+  it('watches only that service', async () => {
     const { store, clock } = testStore()
     const prefixes = new Set<string>()
     const observed = changedStore(store, {
@@ -26,12 +26,12 @@ describe('a checker of one service', () => {
   })
 })
 
-describe('a checker that has just begun', () => {
-  it('looks at nobody before it knows what was found before', async () => {
-    const { clock, line, looks, checking, register } = await scene()
+describe('a checker that has just started', () => {
+  it('probes nothing before it knows the earlier results', async () => {
+    const { clock, link, looks, checking, register } = await scene()
     await register('i', { tcp: true, every: '200ms' })
     let reads = 0
-    line.fault = (call) => (call === 'read' && ++reads === 1 ? { there: 900 } : undefined)
+    link.fault = (call) => (call === 'read' && ++reads === 1 ? { there: 900 } : undefined)
     const checker = checking({ everyMin: '100ms' })
     await clock.advance(850)
     expect([checker.active, looks]).toEqual([true, []])
@@ -40,9 +40,9 @@ describe('a checker that has just begun', () => {
     await checker.close()
   })
 
-  it('gives up its duty if it is closed before that', async () => {
-    const { store, clock, line, checking } = await scene()
-    line.fault = (call) => (call === 'read' ? { there: 900 } : undefined)
+  it('lets the next take over if it is closed before that', async () => {
+    const { store, clock, link, checking } = await scene()
+    link.fault = (call) => (call === 'read' ? { there: 900 } : undefined)
     const checker = checking()
     const told: string[] = []
     checker.on('idle', ({ key }) => told.push(key))
@@ -53,7 +53,7 @@ describe('a checker that has just begun', () => {
     expect((await store.read({ prefix: 'checkers/' })).keys).toEqual([])
   })
 
-  it('goes on from what another found, and counts its own results from there', async () => {
+  it('continues from the results of another checker', async () => {
     const { clock, checking, register, let: letProbe, found } = await scene()
     await register('i', { tcp: true, every: '1h', down: 1, up: 3 })
     letProbe(async () => BAD)
@@ -67,7 +67,7 @@ describe('a checker that has just begun', () => {
     await second.close()
   })
 
-  it('writes again what another found, before its own first look has ended', async () => {
+  it('writes the results of another again, before its own first probe has ended', async () => {
     const { clock, checking, register, let: letProbe, found } = await scene()
     await register('i', { tcp: true, every: '1h', timeout: '1m', down: 1 })
     letProbe(async () => BAD)
@@ -82,7 +82,7 @@ describe('a checker that has just begun', () => {
     await second.close()
   })
 
-  it('does not go on from what was found of another registration', async () => {
+  it('does not continue from results of another registration', async () => {
     const { clock, checking, register, write, found, news } = await scene()
     const me = await register('i', { tcp: true, every: '1h', up: 3 })
     const of = me.token! + 1000
@@ -96,7 +96,7 @@ describe('a checker that has just begun', () => {
 })
 
 describe('a checker', () => {
-  it('is not disturbed by entries that ask for no check, or that nobody can read', async () => {
+  it('ignores entries without a check and unreadable entries', async () => {
     const { store, clock, looks, checking, entry, write } = await scene()
     const check = { tcp: true, every: '1h' }
     const lease = await write({
@@ -117,7 +117,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('rests up to a tenth longer or shorter than was asked for', async () => {
+  it('waits up to a tenth longer or shorter than requested', async () => {
     for (const [chance, gap] of [
       [1, 11_000],
       [0, 9000],
@@ -131,7 +131,7 @@ describe('a checker', () => {
     }
   })
 
-  it('tells of a result that changes nothing yet without a note', async () => {
+  it('reports a result that changes nothing yet without a note', async () => {
     const { clock, checking, register, let: letProbe, news } = await scene()
     await register('i', { tcp: true, every: '1h', down: 3 })
     letProbe(async () => BAD)
@@ -141,7 +141,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('does not take a report for a look', async () => {
+  it('does not take a report for a probe', async () => {
     const { clock, looks, checking, register, let: letProbe, found } = await scene()
     const me = await register('i', { tcp: true, every: '1h', down: 1, up: 1 })
     letProbe(async () => BAD)
@@ -154,7 +154,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('says of a check by ttl that no report came, and nothing when one does', async () => {
+  it('notes for a ttl check that no report came, and nothing when one does', async () => {
     const { clock, checking, register, news } = await scene()
     const me = await register('i', { ttl: '10s' })
     const checker = checking()
@@ -170,7 +170,7 @@ describe('a checker', () => {
 describe('an instance that leaves', () => {
   const check = { tcp: true, every: '1h' }
 
-  it('is not looked at again if it was released', async () => {
+  it('is not probed again if it was released', async () => {
     const { store, clock, looks, checking, register } = await scene()
     const me = await register('i', check)
     const checker = checking({ brake: {} })
@@ -182,24 +182,24 @@ describe('an instance that leaves', () => {
     await checker.close()
   })
 
-  it('is looked at again if its lease ran out, though it is learnt with the release of another', async () => {
-    const { clock, line, looks, checking, register, entry, write } = await scene()
+  it('is probed again if its lease expired, even if another was released in the same batch', async () => {
+    const { clock, link, looks, checking, register, entry, write } = await scene()
     const released = await register('released', check)
     await write({ 'services/s/expired': entry('expired', check) }, 5000)
     const checker = checking({ brake: {}, ttl: '1h' })
     await clock.advance(2000)
     expect(hosts(looks.splice(0)).sort()).toEqual(['expired', 'released'])
-    line.freeze()
+    link.freeze()
     await released.release()
     await clock.advance(4000)
-    line.interrupt()
-    line.thaw()
+    link.interrupt()
+    link.thaw()
     await clock.advance(10_000)
     expect(hosts(looks)).toEqual(['expired'])
     await checker.close()
   })
 
-  it('in the middle of a look is told of no more, without a brake', async () => {
+  it('during a probe is not reported any more, without a brake', async () => {
     const { clock, looks, checking, entry, write, let: letProbe, news } = await scene()
     let answer = (_: typeof BAD) => {}
     letProbe(
@@ -219,15 +219,15 @@ describe('an instance that leaves', () => {
     await checker.close()
   })
 
-  it('is not revoked when its lease has run out', async () => {
-    const { clock, line, checking, entry, write, let: letProbe, news } = await scene()
+  it('is not revoked after its lease has expired', async () => {
+    const { clock, link, checking, entry, write, let: letProbe, news } = await scene()
     await write({ 'services/s/i': entry('i', { ...check, onCritical: 'revoke' }) }, 5000)
     const checker = checking({ brake: {} })
     await clock.advance(3000)
     letProbe(async () => BAD)
     await clock.advance(3000)
     expect(news.at(-1)).toMatchObject({ id: 'i', status: 'critical' })
-    expect(line.count('revoke')).toBe(0)
+    expect(link.count('revoke')).toBe(0)
     await checker.close()
   })
 })
@@ -239,7 +239,7 @@ describe('the brake of a checker', () => {
     [19, 2],
     [20, 3],
   ])(
-    'lets of %i that fail the first %i go: a share of those that were well',
+    'of %i that fail removes the first %i at once: a share of the healthy ones',
     async (count, gone) => {
       const { clock, checking, entry, write, let: letProbe, news } = await scene()
       const all = ids(count, 'i')
@@ -266,7 +266,7 @@ describe('the brake of a checker', () => {
     },
   )
 
-  it('does not count those that are well again', async () => {
+  it('does not count recovered instances', async () => {
     const { clock, checking, entry, write, let: letProbe, news } = await scene()
     const all = ids(10, 'i')
     await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, check)])))
@@ -284,7 +284,7 @@ describe('the brake of a checker', () => {
     await checker.close()
   })
 
-  it('does not count those whose leases are over', async () => {
+  it('does not count instances whose leases have ended', async () => {
     const { clock, checking, entry, write, let: letProbe, news } = await scene()
     const [mortal, others] = [ids(6, 'm'), ids(4, 'i')]
     const values = (some: readonly string[]) =>
@@ -304,7 +304,7 @@ describe('the brake of a checker', () => {
     await checker.close()
   })
 
-  it('ends in time, though nobody is to be looked at then', async () => {
+  it('ends in time, although no check is due then', async () => {
     const { clock, checking, entry, write, let: letProbe, news, looks } = await scene()
     const rare = { ...check, every: '1h' }
     const all = ids(5, 'i')

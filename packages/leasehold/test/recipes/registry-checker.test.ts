@@ -8,7 +8,7 @@ const OK = { status: 'passing', note: '' } as const
 const BAD = { status: 'critical', note: 'bad' } as const
 
 describe('a checker', () => {
-  it('has its probe made, if it is given none, for the rules that it is given', async () => {
+  it('creates a probe for its rules, if none is given', async () => {
     const { store, clock } = testStore()
     const client = new Client(store, { clock })
     const made: unknown[] = []
@@ -24,7 +24,7 @@ describe('a checker', () => {
     await client.close()
   })
 
-  it('that wakes from a stall in which it lost its duty writes and revokes nothing', async () => {
+  it('that is no longer active after a stall writes and revokes nothing', async () => {
     const { store, clock } = testStore()
     const own = new TestClock()
     const stalled = await Leasehold.open(store, { clock: own, holder: 'stalled' })

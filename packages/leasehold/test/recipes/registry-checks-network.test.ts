@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 
 describe('health checks, in real time and over a real network', () => {
-  it('takes out an instance whose server fails, and puts it back', async () => {
+  it('removes an instance whose server fails, and brings it back', async () => {
     let code = 200
     const server = createServer((_, response) => response.writeHead(code).end())
     server.listen(0, '127.0.0.1')
@@ -30,7 +30,7 @@ describe('health checks, in real time and over a real network', () => {
     server.close()
   })
 
-  it('finds a loopback address critical where that is not allowed', async () => {
+  it('reports a loopback address as critical if that is not allowed', async () => {
     await using leasehold = await Leasehold.open('memory:')
     const { registry } = leasehold
     const check = { tcp: true, every: '20ms', down: 1 } as const

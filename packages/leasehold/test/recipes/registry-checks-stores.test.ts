@@ -33,7 +33,7 @@ describe.each(SCENES)('health checks on $name', ({ make }) => {
   }
 
   it(
-    'take an instance out of discovery while its heartbeat goes on, and put it back',
+    'remove an instance from discovery despite its heartbeat, and bring it back',
     inScene(async (scene) => {
       const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
       const { sick, probe } = ward()
@@ -57,7 +57,7 @@ describe.each(SCENES)('health checks on $name', ({ make }) => {
   )
 
   it(
-    'take the lease of an instance that asked for it, and say why',
+    'revoke the lease of an instance that asked for it, with the reason',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const { sick, probe } = ward()
@@ -77,7 +77,7 @@ describe.each(SCENES)('health checks on $name', ({ make }) => {
   )
 
   it(
-    'are run by one checker at a time; when it dies the next goes on from what it had found',
+    'are run by one checker at a time; if it dies, the next continues from its results',
     inScene(async (scene) => {
       const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
       const [first, second] = [ward(), ward()]

@@ -55,7 +55,7 @@ describe('thresholds', () => {
 })
 
 describe('a checker', () => {
-  it('checks at the interval asked for, with jitter, but never more often than it allows', async () => {
+  it('checks at the requested interval, with jitter, but never more often than allowed', async () => {
     const { clock, registry, checking } = await scene()
     const times: Record<string, number[]> = { slow: [], fast: [] }
     const { checker } = checking({
@@ -83,7 +83,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('looks at no more at a time than it may, and leaves nobody out', async () => {
+  it('respects its concurrency, and leaves no instance out', async () => {
     const { clock, registry, checking } = await scene()
     let now = 0
     let most = 0
@@ -108,7 +108,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('counts a look that takes too long as failed, even if the probe never ends', async () => {
+  it('counts a probe that times out as failed, even if it never ends', async () => {
     const { clock, registry, checking } = await scene()
     const aborted: boolean[] = []
     const probe: Probe = (_, signal) => {
@@ -138,7 +138,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('writes down a change and nothing else', async () => {
+  it('writes changes and nothing else', async () => {
     const { store, clock, registry, checking } = await scene()
     const { checker } = checking({ probe: async () => OK })
     const check = { tcp: true, every: '1s' } as const
@@ -152,7 +152,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('forgets those that leave, and what it knew of them', async () => {
+  it('forgets instances that leave, and their results', async () => {
     const { store, clock, registry, checking } = await scene()
     const { checker } = checking({ probe: async () => BAD })
     const check = { tcp: true, down: 1 } as const
@@ -168,7 +168,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('checks an instance anew when it asks for another check, and not when it asks for none', async () => {
+  it('starts again when an instance changes its check, and stops when it has none', async () => {
     const { clock, registry, checking } = await scene()
     const paths: string[] = []
     const { checker } = checking({
@@ -205,7 +205,7 @@ describe('a checker', () => {
     await checker.close()
   })
 
-  it('hands its duty over at once when it is closed, and what it found stands meanwhile', async () => {
+  it('lets the next take over at once when it is closed; its results stay meanwhile', async () => {
     const { clock, open, registry, checking } = await scene()
     const { checker } = checking({ probe: async () => BAD })
     const other = (await open('b')).registry.checker({ probe: async () => BAD, brake: false })
@@ -228,7 +228,7 @@ describe('a checker', () => {
     await other.close()
   })
 
-  it('is believed before the one whose place it took, while the old results still stand', async () => {
+  it('overrides its predecessor while the old results still exist', async () => {
     const { clock, open, registry, checking } = await scene()
     const { checker } = checking({ probe: async () => BAD })
     const check = { tcp: true, down: 1, up: 1, every: '2s' } as const
@@ -267,7 +267,7 @@ describe('a checker', () => {
 })
 
 describe('an instance that asks for a check', () => {
-  it('counts as it says until the first look', async () => {
+  it('has its initial status until the first probe', async () => {
     const { registry } = await scene()
     const check = { tcp: true, initially: 'critical' } as const
     await registry.register('s', { id: 'doubted', address: 'a:8080', check })
@@ -275,7 +275,7 @@ describe('an instance that asks for a check', () => {
     expect((await registry.find('s')).map(({ id }) => id)).toEqual(['trusted'])
   })
 
-  it('may report by ttl as often as it likes: little of it is written', async () => {
+  it('may report a ttl check often: few reports are written', async () => {
     const { store, clock, registry } = await scene()
     const me = await registry.register('s', { id: 'i', check: { ttl: '30s' } })
     const { revision } = await store.read({ prefix: '' })

@@ -41,7 +41,7 @@ describe('in proportion to weights', () => {
     expect(pick(fleet, 'weighted', { chance: [chance] })).toBe(id)
   })
 
-  it('all of weight 0 are equals', () => {
+  it('all of weight 0 count the same', () => {
     const idle = ['a', 'b', 'c', 'd'].map((id) => instance(id, { weight: 0 }))
     const picked = [0, 0.25, 0.5, 0.75].map((at) => pick(idle, 'weighted', { chance: [at] }))
     expect(picked).toEqual(['a', 'b', 'c', 'd'])
@@ -63,14 +63,14 @@ describe('the less loaded of two', () => {
     expect(pick(fleet, 'two-choices', { chance })).toBe(id)
   })
 
-  it('is the only one, where there are not two', () => {
+  it('is the only one if there are not two', () => {
     expect(pick(fleet.slice(0, 1), 'two-choices')).toBe('load-5')
     expect(pick([], 'two-choices')).toBeUndefined()
   })
 })
 
 describe('the least loaded', () => {
-  it('has the lowest load for its weight; one that has reported none has none', () => {
+  it('has the lowest load per weight; no report means no load', () => {
     const fleet = [
       instance('a', { load: 10, weight: 2 }),
       instance('b', { load: 4 }),
@@ -82,7 +82,7 @@ describe('the least loaded', () => {
     expect(pick(idle, 'least-loaded')).toBe('b')
   })
 
-  it('takes turns with its equals, and with nobody else', () => {
+  it('alternates with equally loaded ones only', () => {
     const fleet = [
       instance('a', { load: 1 }),
       instance('b', { load: 2 }),
@@ -93,7 +93,7 @@ describe('the least loaded', () => {
   })
 })
 
-describe('one after the other', () => {
+describe('round-robin', () => {
   it('is picked whatever its load is', () => {
     const fleet = [3, 1, 2].map((load) => instance(`load-${load}`, { load }))
     const turns = [0, 1, 2, 3].map((turn) => pick(fleet, 'round-robin', { turn }))
@@ -101,9 +101,9 @@ describe('one after the other', () => {
   })
 })
 
-describe('what has no weight', () => {
+describe('an instance without weight', () => {
   it.each(['round-robin', 'zone-first', 'consistent-hash'] as const)(
-    'is chosen by %s only where there is nothing else',
+    'is chosen by %s only if there is no other',
     (strategy) => {
       const options = { zone: 'z', key: 'k' }
       const none = instance('none', { weight: 0, zone: 'z' })
@@ -116,8 +116,8 @@ describe('what has no weight', () => {
   )
 })
 
-describe('what is near', () => {
-  it('takes turns, and so do the others where nothing is', () => {
+describe('an instance in the zone', () => {
+  it('alternates, and so do the others if there is none', () => {
     const fleet = ['a', 'b', 'c'].map((id) => instance(id, { zone: id === 'a' ? 'x' : 'y' }))
     const turns = (zone: string) =>
       [0, 1, 2, 3].map((turn) => pick(fleet, 'zone-first', { turn, zone }))

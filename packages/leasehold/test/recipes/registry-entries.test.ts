@@ -46,8 +46,8 @@ const SMALLEST = {
   weight: 1,
 }
 
-describe('what an entry says', () => {
-  it('is read as it was written, as large as it may be and as small', () => {
+describe('an entry', () => {
+  it('is parsed as written, with all fields or none', () => {
     expect(parseDescription(JSON.stringify(LARGEST))).toEqual(LARGEST)
     expect(parseDescription('{}')).toEqual(SMALLEST)
     const report = { status: 'passing', note: '', count: 0 }
@@ -101,7 +101,7 @@ describe('what an entry says', () => {
     expect(() => describeInstance(spec as never, condition as never)).toThrowError(message)
   })
 
-  it('is nothing if there is none, or if it is larger than 32 KiB', () => {
+  it('is undefined if it is missing or larger than 32 KiB', () => {
     expect(parseDescription(undefined)).toBeUndefined()
     const padded = (length: number) => '{}'.padEnd(length)
     expect(parseDescription(padded(32 * 1024))).toEqual(SMALLEST)
@@ -118,8 +118,8 @@ describe('what an entry says', () => {
   })
 })
 
-describe('an entry whose lease somebody else keeps', () => {
-  it('has the key, the text and the labels of a registration', async () => {
+describe('an entry whose lease somebody else renews', () => {
+  it('has the key, the value and the labels of a registration', async () => {
     const { store, clock } = testStore()
     const { registry } = await Leasehold.open(store, { clock })
     const spec = { address: 'a:1', check: { tcp: true } } as const
@@ -132,7 +132,7 @@ describe('an entry whose lease somebody else keeps', () => {
     expect(() => entryOf('s', 'i', { weight: -1 })).toThrowError(/^weight /)
   })
 
-  it('says how its instance is, and the rest as before', () => {
+  it('takes an update and keeps the rest', () => {
     const { value } = entryOf('s', 'i', { address: 'a:1', tags: ['t'] })
     const first = updatedEntry(value, { status: 'warning', note: 'slow', load: 3 })
     const read = (text: string) => parseDescription(text)!
@@ -160,7 +160,7 @@ describe('an entry whose lease somebody else keeps', () => {
     )
   })
 
-  it('is amended through the registry too', async () => {
+  it('is updated through the registry too', async () => {
     const { store, clock } = testStore()
     const { registry } = await Leasehold.open(store, { clock })
     const { value } = registry.entry('s', 'i', {})
@@ -178,11 +178,11 @@ describe('the key of an instance', () => {
   })
 })
 
-describe('what a checker has written', () => {
+describe('a health result', () => {
   const entry = (value: string | undefined) => ({ value }) as Entry
   const health = { status: 'warning', note: 'slow', of: 5 } as const
 
-  it('is read as it was written, and the newest counts', () => {
+  it('is parsed as written, and the newest counts', () => {
     const old = entry(healthJson({ ...health, status: 'critical' }))
     expect(newestHealth([old, entry(healthJson(health))])).toEqual(health)
     const longest = { ...health, note: 'n'.repeat(256) }
@@ -190,7 +190,7 @@ describe('what a checker has written', () => {
     expect(newestHealth([entry(healthJson({ ...health, note: '' }))])?.note).toBe('')
   })
 
-  it('has a note of one line that others can read, whatever was noted', () => {
+  it('has a printable note of one line, whatever the input', () => {
     const noted = (note: string) => newestHealth([entry(healthJson({ ...health, note }))])?.note
     expect(noted('a\r\n\tb\u0000c')).toBe('a b c')
     expect(noted('n'.repeat(300))).toBe('n'.repeat(256))
@@ -226,7 +226,7 @@ describe('an instance', () => {
   }
   const failing: Health = { status: 'critical', note: 'no answer', of: 5 }
 
-  it('is what its claim says, and how it is known to be', () => {
+  it('combines its claim and its health', () => {
     const { report: _, maintenance: __, ...shown } = LARGEST
     expect(instanceOf(entry, failing)).toEqual({
       ...shown,
@@ -252,7 +252,7 @@ describe('an instance', () => {
     ['passing', 'passing', 'critical', 'passing'],
     ['passing', 'warning', undefined, 'warning'],
   ] as const)(
-    'that says %s and whose check, if any, says %s and said %s at first, is %s',
+    'that reports %s, with the check result %s and the initial status %s, is %s',
     (own, checked, initially, status) => {
       const report = own && { status: own, note: 'own', count: 1 }
       const check = initially && { initially }
@@ -264,14 +264,14 @@ describe('an instance', () => {
     },
   )
 
-  it('in maintenance is that, and says why where it knows', () => {
+  it('in maintenance has that status, with the reason if given', () => {
     const inMaintenance = (maintenance: string) =>
       statusOf({ ...SMALLEST, maintenance } as never, failing)
     expect(inMaintenance('disks')).toEqual({ status: 'maintenance', note: 'disks' })
     expect(inMaintenance('')).toEqual({ status: 'maintenance', note: undefined })
   })
 
-  it('has no note where none was given', () => {
+  it('has no note if none was given', () => {
     const report = { status: 'passing', note: '', count: 1 } as const
     expect(statusOf({ ...SMALLEST, report } as never, undefined).note).toBeUndefined()
     const noteless = { ...failing, note: '' }
@@ -293,7 +293,7 @@ describe('a filter', () => {
     expect(() => wantedBy(filter as never)).toThrowError(message)
   })
 
-  it('wants all of what it names', () => {
+  it('requires everything that it names', () => {
     const instance = {
       ...SMALLEST,
       ...{ capabilities: ['a', 'b'], tags: ['t', 'u'], zone: 'z', status: 'lapsed' },

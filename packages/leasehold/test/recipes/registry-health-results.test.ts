@@ -7,11 +7,11 @@ import { FaultyStore } from '../client/faulty-store.ts'
 
 const MINUTE = 60_000
 
-/** What a checker writes with, over a line that can be disturbed. */
+/** What a checker writes with, over a link that can be disturbed. */
 async function writing() {
   const { store, clock } = testStore()
-  const line = new FaultyStore(store, clock)
-  const client = new Client(line, { clock, callTimeout: '1s' })
+  const link = new FaultyStore(store, clock)
+  const client = new Client(link, { clock, callTimeout: '1s' })
   let isOnDuty = true
   let questions = 0
   let asked = 0
@@ -28,12 +28,12 @@ async function writing() {
   const dismiss = () => {
     isOnDuty = false
   }
-  return { store, clock, line, results, texts, leases, dismiss, asked: () => asked }
+  return { store, clock, link, results, texts, leases, dismiss, asked: () => asked }
 }
 
-describe('what a checker writes', () => {
-  it('is there under one lease of 30 s, for as long as it goes on', async () => {
-    const { clock, line, results, texts, leases } = await writing()
+describe('a health result', () => {
+  it('is kept under one lease of 30 s while the checker runs', async () => {
+    const { clock, link, results, texts, leases } = await writing()
     results.set('a', '1')
     results.set('b', '1')
     await clock.advance(0)
@@ -42,13 +42,13 @@ describe('what a checker writes', () => {
     await clock.advance(5 * MINUTE)
     expect(await texts()).toEqual({ a: '2', b: '1' })
     expect(await leases()).toMatchObject([{ ttl: 30_000 }])
-    expect([line.count('claim'), line.count('update')]).toEqual([2, 1])
-    expect(line.count('renew')).toBe(30)
+    expect([link.count('claim'), link.count('update')]).toEqual([2, 1])
+    expect(link.count('renew')).toBe(30)
     results.drop('b')
     results.drop('never')
     await clock.advance(0)
     expect(await texts()).toEqual({ a: '2' })
-    expect(line.count('release')).toBe(1)
+    expect(link.count('release')).toBe(1)
     // What was found stands for a while after it has stopped.
     results.stop()
     results.set('c', '1')
@@ -56,19 +56,19 @@ describe('what a checker writes', () => {
     expect(await texts()).toEqual({ a: '2' })
     await clock.advance(20_000)
     expect(await texts()).toEqual({})
-    expect(line.count('renew')).toBe(30)
+    expect(link.count('renew')).toBe(30)
   })
 
-  it('is the latest, in order, however slow the store is', async () => {
-    const { clock, line, results, texts } = await writing()
-    line.fault = () => ({ there: 100 })
+  it('is the latest, however slow the store is', async () => {
+    const { clock, link, results, texts } = await writing()
+    link.fault = () => ({ there: 100 })
     results.set('a', '1')
     await clock.advance(50)
     results.set('a', '2')
     results.set('a', '3')
     await clock.advance(1000)
     expect(await texts()).toEqual({ a: '3' })
-    expect(line.count('update')).toBe(1)
+    expect(link.count('update')).toBe(1)
     results.set('a', '4')
     results.drop('a')
     await clock.advance(1000)
@@ -76,11 +76,11 @@ describe('what a checker writes', () => {
   })
 
   it('is written sixteen keys at a time', async () => {
-    const { clock, line, results, texts } = await writing()
+    const { clock, link, results, texts } = await writing()
     results.set('first', '1')
     await clock.advance(0)
-    line.fault = () => ({ there: 100 })
-    const claims = () => line.count('claim') - 1
+    link.fault = () => ({ there: 100 })
+    const claims = () => link.count('claim') - 1
     for (let at = 0; at < 40; at++) results.set(`k${at}`, '1')
     expect(claims()).toBeLessThanOrEqual(16)
     await clock.advance(50)
@@ -91,15 +91,15 @@ describe('what a checker writes', () => {
     expect(Object.keys(await texts())).toHaveLength(41)
   })
 
-  it('is tried again after a second if it failed', async () => {
-    const { clock, line, results, texts } = await writing()
-    line.fault = () => ({ error: new LeaseholdError('forbidden', 'no') })
+  it('is retried after a second if the write failed', async () => {
+    const { clock, link, results, texts } = await writing()
+    link.fault = () => ({ error: new LeaseholdError('forbidden', 'no') })
     results.set('a', '1')
     results.set('b', '1')
     await clock.advance(2500)
     // Both share the lease that could not be had.
-    expect(line.count('grant')).toBe(3)
-    line.fault = () => undefined
+    expect(link.count('grant')).toBe(3)
+    link.fault = () => undefined
     await clock.advance(499)
     expect(await texts()).toEqual({})
     await clock.advance(1)
@@ -124,23 +124,23 @@ describe('what a checker writes', () => {
     expect(await texts()).toEqual({ a: '2', b: '1' })
   })
 
-  it('is not written by one that is not on duty any more', async () => {
-    const { clock, line, results, dismiss, texts } = await writing()
+  it('is not written by a checker that is no longer active', async () => {
+    const { clock, link, results, dismiss, texts } = await writing()
     dismiss()
     results.set('a', '1')
     await clock.advance(5000)
-    expect([await texts(), line.count('grant'), line.count('claim')]).toEqual([{}, 0, 0])
+    expect([await texts(), link.count('grant'), link.count('claim')]).toEqual([{}, 0, 0])
     results.stop()
     await clock.advance(5000)
-    expect(line.count('grant')).toBe(0)
+    expect(link.count('grant')).toBe(0)
   })
 
   it('gets another lease if the first one is full', async () => {
-    const { clock, line, results, texts, leases } = await writing()
+    const { clock, link, results, texts, leases } = await writing()
     results.set('a', '1')
     await clock.advance(0)
     let refusals = 0
-    line.fault = (call) =>
+    link.fault = (call) =>
       call === 'claim' && refusals++ === 0
         ? { error: new LeaseholdError('limit-exceeded', 'full') }
         : undefined
@@ -150,11 +150,11 @@ describe('what a checker writes', () => {
     expect(await leases()).toHaveLength(2)
   })
 
-  it('is what it was before, if that is wanted again while something else is written', async () => {
-    const { clock, line, results, texts } = await writing()
+  it('can return to its old value during a write', async () => {
+    const { clock, link, results, texts } = await writing()
     results.set('a', '1')
     await clock.advance(0)
-    line.fault = () => ({ there: 100 })
+    link.fault = () => ({ there: 100 })
     results.set('a', '2')
     await clock.advance(50)
     results.set('a', '1')
@@ -162,30 +162,30 @@ describe('what a checker writes', () => {
     expect(await texts()).toEqual({ a: '1' })
   })
 
-  it('is the latest, though an older one could not be written', async () => {
-    const { clock, line, results, texts } = await writing()
+  it('is the latest, although an older write failed', async () => {
+    const { clock, link, results, texts } = await writing()
     let grants = 0
-    line.fault = (call) =>
+    link.fault = (call) =>
       call === 'grant' && grants++ === 0
         ? { error: new LeaseholdError('forbidden', 'no') }
         : undefined
-    line.freeze()
+    link.freeze()
     results.set('a', '1')
     await clock.advance(0)
     results.set('a', '2')
-    line.thaw()
+    link.thaw()
     await clock.advance(1000)
     expect(await texts()).toEqual({ a: '2' })
-    expect(line.count('update')).toBe(0)
+    expect(link.count('update')).toBe(0)
   })
 
-  it('is the latest, though its lease was lost while something else was written', async () => {
-    const { store, clock, line, results, texts } = await writing()
+  it('is the latest, although its lease was lost during a write', async () => {
+    const { store, clock, link, results, texts } = await writing()
     results.set('a', '1')
     await clock.advance(9800)
     const { claims } = await store.read({ key: 'a' })
     await store.revoke({ target: { lease: claims[0]!.lease } })
-    line.fault = (call) => (call === 'update' ? { there: 500 } : undefined)
+    link.fault = (call) => (call === 'update' ? { there: 500 } : undefined)
     results.set('a', '2')
     await clock.advance(100)
     results.set('a', '3')
@@ -194,7 +194,7 @@ describe('what a checker writes', () => {
     expect(await texts()).toEqual({ a: '3' })
   })
 
-  it('is removed once: what is not there is not looked for again and again', async () => {
+  it('is removed once: a missing claim is not removed repeatedly', async () => {
     const { clock, results, asked } = await writing()
     results.drop('never')
     await clock.advance(5000)
@@ -202,36 +202,36 @@ describe('what a checker writes', () => {
   })
 
   it.each(['lease-ended', 'lease-not-found'] as const)(
-    'is all written again if the store answers %s',
+    'is written again if the store answers %s',
     async (code) => {
-      const { clock, line, results, texts, leases } = await writing()
+      const { clock, link, results, texts, leases } = await writing()
       results.set('a', '1')
       results.set('b', '1')
       await clock.advance(0)
       let updates = 0
-      line.fault = (call) =>
+      link.fault = (call) =>
         call === 'update' && updates++ === 0
           ? { error: new LeaseholdError(code, 'gone') }
           : undefined
       results.set('a', '2')
       await clock.advance(1000)
       expect(await texts()).toEqual({ a: '2', b: '1' })
-      expect([(await leases()).length, line.count('claim')]).toEqual([2, 4])
+      expect([(await leases()).length, link.count('claim')]).toEqual([2, 4])
     },
   )
 
-  it('is not renewed any more when it stops in the middle of a renewal', async () => {
-    const { clock, line, results } = await writing()
+  it('is not renewed any more after a stop during a renewal', async () => {
+    const { clock, link, results } = await writing()
     results.set('a', '1')
-    line.fault = (call) => (call === 'renew' ? { there: 500 } : undefined)
+    link.fault = (call) => (call === 'renew' ? { there: 500 } : undefined)
     await clock.advance(10_200)
     results.stop()
     await clock.advance(MINUTE)
-    expect(line.count('renew')).toBe(1)
+    expect(link.count('renew')).toBe(1)
   })
 })
 
-describe('the lease of what a checker writes', () => {
+describe('the lease of health results', () => {
   /** One key is written, and these calls are refused with this code so many times. */
   async function refused(call: 'claim' | 'update', code: ErrorCode, times: number) {
     const all = await writing()
@@ -239,12 +239,12 @@ describe('the lease of what a checker writes', () => {
     all.results.set('b', '1')
     await all.clock.advance(0)
     let calls = 0
-    all.line.fault = (name) =>
+    all.link.fault = (name) =>
       name === call && calls++ < times ? { error: new LeaseholdError(code, 'no') } : undefined
     return all
   }
 
-  it('is full if a claim passes a limit; one without a claim is not full', async () => {
+  it('is full if a claim exceeds a limit; one without a claim is not full', async () => {
     const { clock, results, texts, leases } = await refused('claim', 'limit-exceeded', 3)
     results.set('c', '1')
     await clock.advance(5000)
@@ -260,7 +260,7 @@ describe('the lease of what a checker writes', () => {
     expect(await leases()).toHaveLength(1)
   })
 
-  it('is not full if an update passes a limit', async () => {
+  it('is not full if an update exceeds a limit', async () => {
     const { clock, results, leases } = await refused('update', 'limit-exceeded', 1)
     results.set('a', '2')
     await clock.advance(5000)
@@ -269,15 +269,15 @@ describe('the lease of what a checker writes', () => {
     expect(await leases()).toHaveLength(1)
   })
 
-  it('takes with it what was written under it, and nothing else', async () => {
-    const { store, clock, line, results, texts } = await refused('claim', 'limit-exceeded', 1)
+  it('ends with the results under it, and nothing else', async () => {
+    const { store, clock, link, results, texts } = await refused('claim', 'limit-exceeded', 1)
     results.set('c', '1')
     await clock.advance(1000)
-    const claims = line.count('claim')
+    const claims = link.count('claim')
     const { claims: onC } = await store.read({ key: 'c' })
     await store.revoke({ target: { lease: onC[0]!.lease } })
     await clock.advance(10_000)
     expect(await texts()).toEqual({ a: '1', b: '1', c: '1' })
-    expect(line.count('claim')).toBe(claims + 1)
+    expect(link.count('claim')).toBe(claims + 1)
   })
 })

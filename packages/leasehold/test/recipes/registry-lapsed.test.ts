@@ -7,7 +7,7 @@ describe('the brake of a watch', () => {
     [19, 2],
     [20, 3],
   ])(
-    'lets of %i that vanish the first %i go: a share of those that were well',
+    'of %i that vanish removes the first %i at once: a share of the healthy ones',
     async (count, gone) => {
       const { clock, farAway, register, watching } = await scene()
       const far = await farAway()
@@ -16,7 +16,7 @@ describe('the brake of a watch', () => {
       }
       for (let at = 0; at < 10; at++) await (await register(`sick${at}`)).report('critical')
       const { watch } = await watching()
-      far.line.freeze()
+      far.link.freeze()
       await clock.advance(15_000)
       expect(watch.all.filter(({ status }) => status === 'lapsed')).toHaveLength(count - gone)
     },
@@ -34,7 +34,7 @@ describe('an instance that lapses with many others', () => {
     const news: unknown[] = []
     leasehold.on('news', (told) => news.push(told))
     const { watch, changes } = await watching(options)
-    far.line.freeze()
+    far.link.freeze()
     await clock.advance(15_000)
     // Two have gone as ever. Which ones is up to the store: all six ended at the same time.
     const held = watch.all.map(({ id }) => id)
@@ -43,7 +43,7 @@ describe('an instance that lapses with many others', () => {
     return { store, clock, leasehold, watch, changes, held, tokenOf, news, write }
   }
 
-  it('is shown as such to those who want it, and leaves with the reason of its end', async () => {
+  it('is shown as lapsed on request, and leaves with the reason of its end', async () => {
     const { clock, watch, changes, news, held, tokenOf } = await lapsing({ status: 'any' })
     expect(changes.filter((change) => / left passing expired$/.test(change))).toHaveLength(2)
     for (const id of held) expect(changes).toContain(`${id} changed passing lapsed`)
@@ -63,12 +63,12 @@ describe('an instance that lapses with many others', () => {
     expect(watch.braking).toBe(false)
   })
 
-  it('is told to others as having left with the reason of its end', async () => {
+  it('is reported to others as left, with the reason of its end', async () => {
     const { changes, held } = await lapsing()
     expect(changes).toContain(`${held[0]} left lapsed expired`)
   })
 
-  it('is gone as soon as its check is known to fail, and not by an older one', async () => {
+  it('is removed when its check fails, but not by an older result', async () => {
     const { clock, watch, changes, held, tokenOf, write } = await lapsing({ status: 'any' })
     const [dead, other, ...others] = held as [string, string]
     changes.splice(0)
@@ -84,7 +84,7 @@ describe('an instance that lapses with many others', () => {
     expect(ids(watch.all)).toEqual([other, ...others])
   })
 
-  it('stays if the result of its check vanishes, and another one leaves that is known to fail', async () => {
+  it('stays if its result vanishes; another with a failing check leaves', async () => {
     const { store, clock, watch, changes, held, tokenOf } = await lapsing({ status: 'any' })
     const [one, dead, other, last] = held as [string, string, string, string]
     changes.splice(0)
@@ -110,19 +110,16 @@ describe('an instance that lapses with many others', () => {
     expect(ids(watch.all)).toEqual([one, other, last])
   })
 
-  it.each(['the watch', 'its client'])(
-    'is not told of any more when %s was closed',
-    async (what) => {
-      const { clock, leasehold, watch, changes } = await lapsing({ status: 'any' })
-      changes.splice(0)
-      if (what === 'the watch') watch.close()
-      else await leasehold.close()
-      await clock.advance(5 * MINUTE)
-      expect(changes).toEqual([])
-    },
-  )
+  it.each(['the watch', 'its client'])('is not reported after %s was closed', async (what) => {
+    const { clock, leasehold, watch, changes } = await lapsing({ status: 'any' })
+    changes.splice(0)
+    if (what === 'the watch') watch.close()
+    else await leasehold.close()
+    await clock.advance(5 * MINUTE)
+    expect(changes).toEqual([])
+  })
 
-  it('that was not well is not held back', async () => {
+  it('that was unhealthy is not delayed', async () => {
     const { clock, farAway, watching } = await scene()
     const far = await farAway()
     for (let at = 0; at < 6; at++) {
@@ -130,7 +127,7 @@ describe('an instance that lapses with many others', () => {
       await one.report('critical')
     }
     const { watch } = await watching({ status: 'any' })
-    far.line.freeze()
+    far.link.freeze()
     await clock.advance(15_000)
     expect(watch.all).toEqual([])
   })

@@ -28,7 +28,7 @@ describe.each(SCENES)('nodes on $name', ({ make }) => {
   }
 
   it(
-    'are told to a controller when they start, stop and return, once each',
+    'are reported to a controller when they start, stop and return, once each',
     inScene(async (scene) => {
       const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
       const { told, ...listeners } = controller()
@@ -63,7 +63,7 @@ describe.each(SCENES)('nodes on $name', ({ make }) => {
   )
 
   it(
-    'take the services that run on them along, whether they are released, revoked or die',
+    'end the services that run on them, whether they are released, revoked or die',
     inScene(async (scene) => {
       const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
       const released = await a.registry.node('released')
@@ -91,31 +91,31 @@ describe.each(SCENES)('nodes on $name', ({ make }) => {
 })
 
 describe('a watch of nodes', () => {
-  it('tells once of what stopped, and what stopped and returned, while the store was out of reach', async () => {
+  it('reports once what stopped or returned during an outage', async () => {
     const { store, clock } = testStore()
-    const line = new FaultyStore(store, clock)
+    const link = new FaultyStore(store, clock)
     const near = await Leasehold.open(store, { clock })
-    const far = await Leasehold.open(line, { clock })
+    const far = await Leasehold.open(link, { clock })
     const [one, two] = [await near.registry.node('one'), await near.registry.node('two')]
     const { told, ...listeners } = controller()
     const watch = far.registry.nodes.watch(listeners)
     await clock.advance(10)
     await watch.ready
     told.splice(0)
-    line.freeze()
+    link.freeze()
     await one.release()
     await two.release()
     await near.registry.node('two')
     await clock.advance(30_000)
     expect(told).toEqual([])
-    line.thaw()
+    link.thaw()
     await clock.advance(10_000)
     expect(told.sort()).toEqual(['one stopped: released', 'two returned', 'two stopped: released'])
     await clock.advance(60_000)
     expect(told).toHaveLength(3)
   })
 
-  it('tells of nodes that were expected and are not there', async () => {
+  it('reports expected nodes that are missing', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     await leasehold.registry.node('here')
@@ -128,7 +128,7 @@ describe('a watch of nodes', () => {
     expect(told).toEqual(['here started', 'gone stopped: absent', 'gone returned'])
   })
 
-  it('goes on when the controller fails, and says so', async () => {
+  it('continues when the controller fails, and reports it', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     const news: unknown[] = []
@@ -161,7 +161,7 @@ describe('a watch of nodes', () => {
     return { store, clock, leasehold, registry: leasehold.registry, told, watch }
   }
 
-  it('is refused with wrong arguments', async () => {
+  it('refuses invalid arguments', async () => {
     const { registry } = await watching()
     const watch = (options: unknown) => () => registry.nodes.watch(options as never)
     expect(watch(5)).toThrowError(/^options /)
@@ -171,7 +171,7 @@ describe('a watch of nodes', () => {
     }
   })
 
-  it('shows the nodes in order, with what they said of themselves, or nothing of it', async () => {
+  it('shows the nodes in order, with their readable descriptions', async () => {
     const { store, clock, registry, watch } = await watching()
     const { lease } = (await store.grant({ holder: 'x', ttl: 60_000 })) as { lease: string }
     const long = { address: 'a'.repeat(513), metadata: { m: 'm'.repeat(1025) } }
@@ -200,7 +200,7 @@ describe('a watch of nodes', () => {
     expect([watch.live, watch.age()]).toEqual([true, 0])
   })
 
-  it('tells who ended a node, and nothing more when it is closed', async () => {
+  it('reports who ended a node, and nothing after it is closed', async () => {
     const stops: unknown[] = []
     const onStopped = (_node: unknown, stop: unknown) => stops.push(stop)
     const { store, clock, registry, watch } = await watching({ onStopped })
@@ -231,14 +231,14 @@ describe('a watch of nodes', () => {
     expect([watch.nodes, news]).toEqual([[], []])
   })
 
-  it('tells of nodes and of nothing else', async () => {
+  it('reports nodes and nothing else', async () => {
     const { clock, registry, told, watch } = await watching()
     await registry.register('s', { id: 'i' })
     await clock.advance(10)
     expect([told, watch.nodes]).toEqual([[], []])
   })
 
-  it('tells nothing before it hears of every change', async () => {
+  it('reports nothing before its watch is complete', async () => {
     const { store, clock } = testStore()
     const opens: (() => void)[] = []
     const slow = changedStore(store, {
@@ -260,7 +260,7 @@ describe('a watch of nodes', () => {
     expect(told).toEqual(['n started'])
   })
 
-  it('tells nothing of those who wait for the id of a node, until one of them is the node', async () => {
+  it('ignores waiters for the id of a node until one of them holds it', async () => {
     const { store, clock, registry, told, watch } = await watching()
     const first = await registry.node('n')
     await clock.advance(10)
@@ -275,10 +275,10 @@ describe('a watch of nodes', () => {
     expect(watch.nodes.map(({ token }) => token)).toEqual([(await next).token])
   })
 
-  it('tells how each node ended, though it learns of all of them at once', async () => {
+  it('reports how each node ended, even if all end at once', async () => {
     const { store, clock } = testStore()
-    const line = new FaultyStore(store, clock)
-    const { registry } = await Leasehold.open(line, { clock })
+    const link = new FaultyStore(store, clock)
+    const { registry } = await Leasehold.open(link, { clock })
     const claim = async (...ids: string[]) => {
       const { lease } = (await store.grant({ holder: 'x', ttl: 3_600_000 })) as { lease: string }
       const claims = ids.map((id) => ({ key: `nodes/${id}` }))
@@ -292,17 +292,17 @@ describe('a watch of nodes', () => {
     await clock.advance(10)
     await watch.ready
     told.splice(0)
-    line.freeze()
+    link.freeze()
     await store.release({ ...waiting, keys: ['nodes/two'] })
     await store.release({ ...both, keys: ['nodes/one'] })
     await store.revoke({ target: { lease: both.lease } })
-    line.interrupt()
-    line.thaw()
+    link.interrupt()
+    link.thaw()
     await clock.advance(10_000)
     expect(told.sort()).toEqual(['one stopped: released', 'two stopped: revoked'])
   })
 
-  it('tells nothing more once a listener has closed it', async () => {
+  it('reports nothing after a listener has closed it', async () => {
     const { store, clock } = testStore()
     const { registry } = await Leasehold.open(store, { clock })
     const { lease } = (await store.grant({ holder: 'x', ttl: 60_000 })) as { lease: string }
@@ -320,7 +320,7 @@ describe('a watch of nodes', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('says of a listener that fails which one it was, and of which node', async () => {
+  it('reports a failing listener with its name and node', async () => {
     const { clock, leasehold, registry } = await watching({
       onStarted: () => {
         throw new Error('no')
@@ -336,19 +336,19 @@ describe('a watch of nodes', () => {
   })
 })
 
-describe('a node that was cut off', () => {
+describe('a disconnected node', () => {
   it('returns with its services on it, under its new lease', async () => {
     const { store, clock } = testStore()
-    const line = new FaultyStore(store, clock)
+    const link = new FaultyStore(store, clock)
     const near = await Leasehold.open(store, { clock })
-    const far = await Leasehold.open(line, { clock })
+    const far = await Leasehold.open(link, { clock })
     const node = await far.registry.node('n', { ttl: '5s' })
     const service = await node.register('s', { id: 'i', ttl: '1h' })
     const before = node.lease
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
     expect(await near.registry.find('s', { status: 'any' })).toEqual([])
-    line.thaw()
+    link.thaw()
     await clock.advance(30_000)
     expect(node.state).toBe('present')
     expect(node.lease).not.toBe(before)

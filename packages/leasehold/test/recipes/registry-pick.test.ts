@@ -25,12 +25,12 @@ function counts(times: number, pick: () => Instance | undefined): Record<string,
 }
 
 describe('pick', () => {
-  it('takes one after the other', async () => {
+  it('goes round-robin', async () => {
     const { watch } = await watching([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     expect([1, 2, 3, 4].map(() => watch.pick()?.id)).toEqual(['a', 'b', 'c', 'a'])
   })
 
-  it('takes the least loaded for its weight, and equals in turn', async () => {
+  it('takes the lowest load per weight, and alternates between equals', async () => {
     const { watch, registrations, clock } = await watching([
       { id: 'a' },
       { id: 'b', weight: 10 },
@@ -42,7 +42,7 @@ describe('pick', () => {
     expect(watch.pick('least-loaded')?.id).toBe('b')
   })
 
-  it('takes the less loaded of two by chance, so that the most loaded of three gets none', async () => {
+  it('takes the less loaded of two random ones, so the most loaded of three gets none', async () => {
     const { watch, registrations, clock } = await watching([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     for (const [i, load] of [1, 2, 3].entries()) registrations[i]!.reportLoad(load)
     await clock.advance(2000)
@@ -68,7 +68,7 @@ describe('pick', () => {
     expect(drained.watch.pick('weighted')?.id).toBe('z')
   })
 
-  it('takes what is in the zone first, and what is elsewhere only if nothing is', async () => {
+  it('takes the zone first, and others only if it is empty', async () => {
     const { watch, registrations, clock } = await watching([
       { id: 'a', zone: 'x' },
       { id: 'b', zone: 'x' },

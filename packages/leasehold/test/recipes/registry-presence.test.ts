@@ -8,19 +8,19 @@ const code = (name: string) => expect.objectContaining({ code: name })
 
 async function scene(options: LeaseholdOptions = {}) {
   const { store, clock } = testStore()
-  const line = new FaultyStore(store, clock)
-  const far = await Leasehold.open(line, { clock, holder: 'far', callTimeout: '1s', ...options })
+  const link = new FaultyStore(store, clock)
+  const far = await Leasehold.open(link, { clock, holder: 'far', callTimeout: '1s', ...options })
   const near = await Leasehold.open(store, { clock, holder: 'near' })
   const news: unknown[] = []
   far.on('news', ({ event, level, key, token, recipe }) => {
     news.push({ event, level, key, token, recipe })
   })
   const find = () => near.registry.find('s', { status: 'any' })
-  return { store, clock, line, far, near, news, find }
+  return { store, clock, link, far, near, news, find }
 }
 
 describe('a registration', () => {
-  it('is on a lease of 15 s that says whose it is', async () => {
+  it('has a lease of 15 s with labels', async () => {
     const { store, far } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const { lease } = await store.read({ lease: me.lease! })
@@ -35,7 +35,7 @@ describe('a registration', () => {
     await expect(far.registry.register('s', 5 as never)).rejects.toThrowError(/has no description/)
   })
 
-  it('says what it is told to, all at once or part by part', async () => {
+  it('publishes its description, as a whole or in parts', async () => {
     const { far, find } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const changes = {
@@ -56,7 +56,7 @@ describe('a registration', () => {
     expect(await find()).toMatchObject([{ status: 'maintenance', note: undefined }])
   })
 
-  it('writes a report when it says something new, or when an old one is a third of the ttl old', async () => {
+  it('writes a report if it changed, or after a third of the ttl', async () => {
     const { store, clock, far } = await scene()
     const me = await far.registry.register('s', { id: 'i', check: { ttl: '30s' } })
     const written = async () => (await store.read({ prefix: 'services/' })).revision
@@ -79,8 +79,8 @@ describe('a registration', () => {
     expect(await writes('warning', 'a note')).toBe(false)
   })
 
-  it('tells a load when a second has passed since the last one, and none once it has ended', async () => {
-    const { clock, far, find, line } = await scene()
+  it('publishes its load once per second, and not after its end', async () => {
+    const { clock, far, find, link } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const load = async () => (await find())[0]?.load
     me.reportLoad(1)
@@ -99,15 +99,15 @@ describe('a registration', () => {
     expect(await load()).toBe(4)
     me.reportLoad(5)
     await me.release()
-    const { length } = line.calls
+    const { length } = link.calls
     me.reportLoad(6)
     await clock.advance(60_000)
-    expect(line.calls).toHaveLength(length)
+    expect(link.calls).toHaveLength(length)
   })
 })
 
 describe('a presence', () => {
-  it('that was released says nothing more, and nothing is told of that', async () => {
+  it('that was released publishes nothing, and reports no event', async () => {
     const { clock, far, find, news } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const ended: unknown[] = []
@@ -121,29 +121,29 @@ describe('a presence', () => {
     await expect(me.update({ weight: 2 })).rejects.toThrowError(/it has ended/)
   })
 
-  it('leaves its block though the store does not answer', async () => {
-    const { clock, far, line } = await scene()
+  it('leaves its block although the store does not answer', async () => {
+    const { clock, far, link } = await scene()
     const leave = async () => {
       await using _ = await far.registry.register('s', { id: 'i' })
-      line.fault = (call) => ({ error: new LeaseholdError('forbidden', call) })
+      link.fault = (call) => ({ error: new LeaseholdError('forbidden', call) })
     }
     const leaving = leave()
     await clock.advance(60_000)
     await leaving
   })
 
-  it('tells when it is away and when it is back, to its listeners and in the news', async () => {
-    const { clock, line, far, news } = await scene()
+  it('reports when it is absent and when it returned, to listeners and as events', async () => {
+    const { clock, link, far, news } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
     const before = me.token
     const told: unknown[] = []
     me.on('absent', ({ error }) => told.push(error.reason))
     me.on('returned', ({ token }) => told.push(token))
-    line.freeze()
+    link.freeze()
     await clock.advance(6000)
     expect(told).toEqual(['unreachable'])
     await expect(me.update({ weight: 2 })).rejects.toThrowError(/published when it returns/)
-    line.thaw()
+    link.thaw()
     await clock.advance(10_000)
     expect(told).toEqual(['unreachable', me.token])
     const common = { recipe: 'registry', key: 'services/s/i' }
@@ -153,7 +153,7 @@ describe('a presence', () => {
     ])
   })
 
-  it('that was taken away by force says by whom, to its listeners, its signal and the news', async () => {
+  it('that was revoked says by whom, to listeners, in its signal and as an event', async () => {
     const { store, clock, far, news } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const { token } = me
@@ -168,37 +168,37 @@ describe('a presence', () => {
   })
 
   it.each(['invalid-argument', 'limit-exceeded', 'unsupported'] as const)(
-    'gives up coming back if the store says %s',
+    'does not return if the store says %s',
     async (refusal) => {
-      const { clock, line, far } = await scene()
+      const { clock, link, far } = await scene()
       const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
-      line.fault = (call) =>
+      link.fault = (call) =>
         call === 'grant' ? { error: new LeaseholdError(refusal, 'no') } : undefined
-      line.freeze()
+      link.freeze()
       await clock.advance(20_000)
-      line.thaw()
+      link.thaw()
       await clock.advance(30_000)
       expect(me.state).toBe('ended')
       expect(me.signal.reason).toMatchObject({ code: refusal })
-      const grants = line.count('grant')
+      const grants = link.count('grant')
       await clock.advance(60_000)
-      expect(line.count('grant')).toBe(grants)
+      expect(link.count('grant')).toBe(grants)
     },
   )
 
-  it('goes on trying to come back otherwise, after longer and longer rests', async () => {
+  it('keeps trying to return otherwise, with growing backoff', async () => {
     const random = { next: () => 1, id: () => 'an id of twelve characters' }
-    const { clock, line, far, find } = await scene({ random })
+    const { clock, link, far, find } = await scene({ random })
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
     const tries: number[] = []
-    line.fault = (call) => {
+    link.fault = (call) => {
       if (call !== 'grant') return undefined
       tries.push(clock.now())
       return { error: new LeaseholdError('forbidden', 'not now') }
     }
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
-    line.thaw()
+    link.thaw()
     tries.splice(0)
     await clock.advance(60_000)
     expect(me.state).toBe('absent')
@@ -206,13 +206,13 @@ describe('a presence', () => {
     const doubling = rests.slice(-10)
     expect(Math.max(...doubling)).toBe(5000)
     expect([...rests].sort((a, b) => a - b)).toEqual(rests)
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(5000)
     expect(me.state).toBe('present')
     expect(await find()).toMatchObject([{ token: me.token }])
     // The next trouble begins with a short rest again.
     const { length } = tries
-    line.fault = (call) => {
+    link.fault = (call) => {
       if (call === 'grant') tries.push(clock.now())
       return { error: new LeaseholdError('forbidden', 'not now') }
     }
@@ -220,28 +220,28 @@ describe('a presence', () => {
     expect(tries[length + 1]! - tries[length]!).toBeLessThan(200)
   })
 
-  it('that is released while it comes back does not stay', async () => {
-    const { clock, line, far, find } = await scene()
+  it('that is released during its return does not stay', async () => {
+    const { clock, link, far, find } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
-    line.fault = (call) => (call === 'grant' ? { back: 300 } : undefined)
-    line.thaw()
+    link.fault = (call) => (call === 'grant' ? { back: 300 } : undefined)
+    link.thaw()
     await clock.advance(100)
     await me.release()
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(30_000)
     expect(me.state).toBe('ended')
     expect(await find()).toEqual([])
   })
 
-  it('tells what has changed while it was coming in', async () => {
-    const { clock, line, far, find } = await scene()
+  it('publishes changes made during its claim', async () => {
+    const { clock, link, far, find } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
-    line.fault = (call) => (call === 'grant' || call === 'claim' ? { back: 300 } : undefined)
-    line.thaw()
+    link.fault = (call) => (call === 'grant' || call === 'claim' ? { back: 300 } : undefined)
+    link.thaw()
     await clock.advance(100)
     await me.update({ tags: ['new'] }).catch(() => {})
     await clock.advance(20_000)
@@ -249,36 +249,36 @@ describe('a presence', () => {
     expect(await find()).toMatchObject([{ tags: ['new'] }])
   })
 
-  it('tries again to tell what the store did not answer, until it does', async () => {
-    const { clock, line, far, find } = await scene()
+  it('retries an unanswered publish until the store answers', async () => {
+    const { clock, link, far, find } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '1h' })
-    line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+    link.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
     const failed = me.update({ tags: ['new'] }).catch((error) => error.code)
     await clock.advance(60_000)
     expect(await failed).toBe('unknown-outcome')
     expect(await find()).toMatchObject([{ tags: [] }])
-    line.fault = () => undefined
+    link.fault = () => undefined
     await clock.advance(20_000)
     expect(await find()).toMatchObject([{ tags: ['new'] }])
-    const { length } = line.calls
+    const { length } = link.calls
     await clock.advance(60_000)
-    expect(line.calls.slice(length)).not.toContain('update')
+    expect(link.calls.slice(length)).not.toContain('update')
   })
 
-  it('does not try again what the store has refused', async () => {
-    const { clock, line, far } = await scene()
+  it('does not retry a refused publish', async () => {
+    const { clock, link, far } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '1h' })
-    line.fault = (call) =>
+    link.fault = (call) =>
       call === 'update' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
     await expect(me.update({ tags: ['new'] })).rejects.toThrowError(code('forbidden'))
-    const updates = line.count('update')
+    const updates = link.count('update')
     await clock.advance(60_000)
-    expect(line.count('update')).toBe(updates)
+    expect(link.count('update')).toBe(updates)
   })
 })
 
 describe('a node', () => {
-  it('is on a lease of 15 s that says what it is', async () => {
+  it('has a lease of 15 s with a label', async () => {
     const { store, far } = await scene()
     const node = await far.registry.node('n', { address: 'a:1' })
     const { lease } = await store.read({ lease: node.lease! })
@@ -299,17 +299,17 @@ describe('a node', () => {
     await expect(far.registry.node(id, options as never)).rejects.toThrowError(message)
   })
 
-  it('takes nothing on while it is away', async () => {
-    const { clock, line, far } = await scene()
+  it('accepts no registration while it is absent', async () => {
+    const { clock, link, far } = await scene()
     const node = await far.registry.node('n', { ttl: '5s' })
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
     await expect(node.register('s', {})).rejects.toThrowError(code('lost'))
     await node.release().catch(() => {})
     await expect(node.register('s', {})).rejects.toThrowError(/ended/)
   })
 
-  it('ends what is on it itself, where the store has no leases under leases', async () => {
+  it('ends its services itself if the store has no child leases', async () => {
     const { store, clock } = testStore()
     const plain = changedStore(store, {
       guarantees: { ...store.guarantees, childLeases: false },

@@ -67,7 +67,7 @@ describe('a check by http', () => {
     expect(await look(`http://127.0.0.1:${port}/health`)).toEqual({ status, note })
   })
 
-  it('asks for the path, by the name that was given, and keeps no connection', async () => {
+  it('requests the path with the given host name, and keeps no connection', async () => {
     const heard: unknown[] = []
     const port = await serving((request, response) => {
       heard.push(request.method, request.url, request.headers.host, request.headers.connection)
@@ -96,7 +96,7 @@ describe('a check by http', () => {
     expect(visits).toBe(0)
   })
 
-  it('passes on nothing that was answered', async () => {
+  it('passes on nothing of the response', async () => {
     const port = await serving((_, response) => {
       response.statusMessage = 'password'
       response.writeHead(500, { 'x-secret': 'password' }).end('password')
@@ -138,7 +138,7 @@ describe('a check by http', () => {
     expect(performance.now() - start).toBeLessThan(1500)
   })
 
-  it('finds a closed port, a reset connection and an unknown host critical', async () => {
+  it('reports a closed port, a reset connection and an unknown host as critical', async () => {
     const port = await listening(createTcp((socket) => socket.resetAndDestroy()))
     expect(await look(`http://127.0.0.1:${port}/`)).toEqual({
       status: 'critical',
@@ -172,7 +172,7 @@ describe('a check by http', () => {
   })
 })
 
-describe('where a check may go', () => {
+describe('the target of a check', () => {
   /** A server that must not be reached. */
   async function forbidden() {
     let visits = 0
@@ -183,7 +183,7 @@ describe('where a check may go', () => {
     return { port, visits: () => visits }
   }
 
-  it('is not this machine, unless that is allowed', async () => {
+  it('is not loopback, unless that is allowed', async () => {
     const { port, visits } = await forbidden()
     for (const host of ['127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', 'localhost']) {
       const result = await look(`http://${host}:${port}/`, { policy: {} })
@@ -203,7 +203,7 @@ describe('where a check may go', () => {
   })
 
   it.each(['169.254.169.254', 'fe80::1', '::ffff:169.254.169.254', '0.0.0.0', '::', '127.0.0.1'])(
-    'is not %s behind an innocent name',
+    'is not %s behind an allowed name',
     async (address) => {
       const lookup: Lookup = async () => [address]
       const result = await look('http://innocent.example:8080/', { policy: {}, lookup })
@@ -219,7 +219,7 @@ describe('where a check may go', () => {
     },
   )
 
-  it('is not a bad address that hides behind a good one', async () => {
+  it('is not a forbidden address next to an allowed one', async () => {
     const { port, visits } = await forbidden()
     const lookup: Lookup = async () => ['127.0.0.1', '169.254.169.254']
     const result = await look(`http://mixed.example:${port}/`, { lookup })
@@ -227,7 +227,7 @@ describe('where a check may go', () => {
     expect(visits()).toBe(0)
   })
 
-  it('is the address that was judged: a name that changes its mind is asked once', async () => {
+  it('is the address that was checked: a name is resolved once', async () => {
     const good = await serving((_, response) => response.writeHead(429).end())
     const answers = [['127.0.0.1'], ['169.254.169.254'], ['127.0.0.2']]
     let asked = 0
@@ -237,7 +237,7 @@ describe('where a check may go', () => {
     expect(asked).toBe(1)
   })
 
-  it('is not what the system says of the name: only the address is connected to', async () => {
+  it('is not resolved again by the system: only the address is used', async () => {
     // To the system, localhost is this machine; to the one who looked it up it is elsewhere.
     const { port, visits } = await forbidden()
     const lookup: Lookup = async () => ['127.0.0.2']
@@ -248,7 +248,7 @@ describe('where a check may go', () => {
 })
 
 describe('a check by tcp', () => {
-  it('passes where a connection can be opened, and sends nothing', async () => {
+  it('passes if a connection can be opened, and sends nothing', async () => {
     let heard = ''
     const server = createTcp((socket) => socket.on('data', (data) => (heard += data)))
     const port = await listening(server)
@@ -279,7 +279,7 @@ describe('with certificates', () => {
 
   const lookup: Lookup = async () => ['127.0.0.1']
 
-  it('a check by https trusts whom it was told to trust, under the right name', async () => {
+  it('a check by https trusts the given CA, for the right name', async () => {
     const port = await listening(createHttps({ key, cert }, (_, response) => void response.end()))
     const url = `https://embed.example:${port}/`
     expect(await look(url, { lookup, ca: cert })).toEqual({ status: 'passing', note: '' })
@@ -357,7 +357,7 @@ describe('a check by grpc', () => {
     expect(await at('unknown.Service')).toEqual({ status: 'critical', note: 'gRPC status 5' })
   })
 
-  it('finds a server without that service, and one that is no gRPC server, critical', async () => {
+  it('reports a server without that service, and a server without gRPC, as critical', async () => {
     const server = new grpc.Server()
     const port = await new Promise<number>((resolve) => {
       const credentials = grpc.ServerCredentials.createInsecure()
@@ -372,7 +372,7 @@ describe('a check by grpc', () => {
     expect(late.status).toBe('critical')
   })
 
-  it('keeps to the rules of where it may go', async () => {
+  it('respects the policy', async () => {
     const port = await healthServer('SERVING')
     const result = await look(`grpc://127.0.0.1:${port}`, { policy: {} })
     expect(result.note).toMatch(/loopback/)

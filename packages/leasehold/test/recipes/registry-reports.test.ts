@@ -4,18 +4,18 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 
-it('a report that could not be told is told when it is made again', async () => {
+it('a report that could not be published is published when it is repeated', async () => {
   const clock = new TestClock()
   const store = memoryStore({ clock })
-  const line = new FaultyStore(store, clock)
-  const leasehold = await Leasehold.open(line, { clock, holder: 'a', callTimeout: '1s' })
+  const link = new FaultyStore(store, clock)
+  const leasehold = await Leasehold.open(link, { clock, holder: 'a', callTimeout: '1s' })
   const instance = await leasehold.registry.register('api', { id: 'i', ttl: '1m' })
   await instance.report('passing')
-  line.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
+  link.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
   const failed = instance.report('critical').catch(({ code }) => code)
   await clock.advance(30_000)
   expect(await failed).toBe('unknown-outcome')
-  line.fault = () => undefined
+  link.fault = () => undefined
   const again = instance.report('critical')
   await clock.advance(30_000)
   await again
@@ -24,16 +24,16 @@ it('a report that could not be told is told when it is made again', async () => 
   await leasehold.close()
 })
 
-it('a report that the store refused is told when it is made again', async () => {
+it('a report that the store refused is published when it is repeated', async () => {
   const clock = new TestClock()
   const store = memoryStore({ clock })
-  const line = new FaultyStore(store, clock)
-  const leasehold = await Leasehold.open(line, { clock, holder: 'a' })
+  const link = new FaultyStore(store, clock)
+  const leasehold = await Leasehold.open(link, { clock, holder: 'a' })
   const instance = await leasehold.registry.register('api', { id: 'i', ttl: '1m' })
-  line.fault = (call) =>
+  link.fault = (call) =>
     call === 'update' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
   await expect(instance.report('critical')).rejects.toMatchObject({ code: 'forbidden' })
-  line.fault = () => undefined
+  link.fault = () => undefined
   await instance.report('critical')
   const { claims } = await store.read({ key: instance.key })
   expect(claims[0]!.value).toContain('critical')

@@ -90,20 +90,20 @@ function scene(onRevoked?: OnRevoked) {
 const refusal = (code: 'forbidden' | 'closed' | 'aborted') => new LeaseholdError(code, 'no')
 
 describe('a presence', () => {
-  it('is absent until it has come, with no lease and no token', async () => {
+  it('is absent at first, with no lease and no token', async () => {
     const { me, come } = scene()
     expect([me.state, me.lease, me.token]).toEqual(['absent', undefined, undefined])
     await come()
     expect([me.state, me.lease, me.token]).toEqual(['present', 'lease-1', 1])
   })
 
-  it('can be released before it has come', async () => {
+  it('can be released before it is present', async () => {
     const { me } = scene()
     await me.release()
     expect(me.state).toBe('ended')
   })
 
-  it('that came says its text with the claim, and gives back its lease once', async () => {
+  it('that is present publishes its value with the claim, and releases its lease once', async () => {
     const { me, come } = scene()
     const { calls } = await come()
     expect(calls).toEqual([])
@@ -112,7 +112,7 @@ describe('a presence', () => {
     expect(calls).toEqual(['release'])
   })
 
-  it('that was released is told of no more, whatever becomes of its lease', async () => {
+  it('that was released reports nothing, whatever happens to its lease', async () => {
     const { clock, asks, news, me, come } = scene()
     const { lose } = await come()
     await me.release()
@@ -121,7 +121,7 @@ describe('a presence', () => {
     expect([asks.length, news, me.state]).toEqual([1, [], 'ended'])
   })
 
-  it('that loses its lease in the moment when it comes tries again', async () => {
+  it('that loses its lease at once tries again', async () => {
     const { asks, news, me, come } = scene()
     const lost = grant(1)
     lost.lose('expired')
@@ -129,7 +129,7 @@ describe('a presence', () => {
     expect([asks.length, news, me.state]).toEqual([2, ['absent'], 'absent'])
   })
 
-  it('that may return after a revocation does not once its client is closed', async () => {
+  it('that may return after a revocation does not after its client is closed', async () => {
     const { clock, asks, news, come } = scene('return')
     const { lose } = await come()
     lose('closed')
@@ -138,7 +138,7 @@ describe('a presence', () => {
   })
 })
 
-describe('a presence that comes back', () => {
+describe('a presence that returns', () => {
   async function comingBack() {
     const all = scene()
     const first = await all.come()
@@ -148,7 +148,7 @@ describe('a presence that comes back', () => {
     return { ...all, ask: all.asks[1]! }
   }
 
-  it('stops waiting when it is released, and gives back what it is granted nevertheless', async () => {
+  it('stops waiting when it is released, and releases a late grant', async () => {
     const { clock, news, me, ask } = await comingBack()
     expect(ask.options.signal?.aborted).toBe(false)
     await me.release()
@@ -159,7 +159,7 @@ describe('a presence that comes back', () => {
     expect([late.calls, news, me.state]).toEqual([['dispose'], ['absent'], 'ended'])
   })
 
-  it('says what has changed since it asked to come back', async () => {
+  it('publishes what has changed since its claim was sent', async () => {
     const { clock, me, ask } = await comingBack()
     await expect(me.say('second')).rejects.toMatchObject({ code: 'lost' })
     const back = grant(2)
@@ -168,7 +168,7 @@ describe('a presence that comes back', () => {
     expect([back.calls, me.state]).toEqual([['update second'], 'present'])
   })
 
-  it('does not try again after it was released', async () => {
+  it('does not retry after it was released', async () => {
     const { clock, asks, news, me, ask } = await comingBack()
     await me.release()
     ask.reject(refusal('aborted'))
@@ -184,7 +184,7 @@ describe('a presence that comes back', () => {
     expect(me.signal.reason).toMatchObject({ code: 'closed' })
   })
 
-  it('is not kept from it by an update that nobody answered', async () => {
+  it('is not blocked by an unanswered update', async () => {
     const { clock, asks, me, come } = scene()
     const { calls, updates, lose } = await come()
     const said = me.say('second')

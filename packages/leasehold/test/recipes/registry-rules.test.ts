@@ -59,7 +59,7 @@ describe('a range of addresses', () => {
   })
 })
 
-describe('an address in writing', () => {
+describe('a written address', () => {
   it.each([
     ['1.20.255.100', [1, 20, 255, 100]],
     ['0.0.0.0', [0, 0, 0, 0]],
@@ -125,12 +125,12 @@ describe('the target of a check', () => {
   })
 })
 
-describe('the rules of where checks may go', () => {
+describe('the check policy', () => {
   const to = (port: number, scheme = 'tcp') => targetOf('check', `${scheme}://a:${port}`)
   const allows = (port: number, policy: Parameters<typeof checkedPolicy>[0]) =>
     complaintAboutTarget(to(port), checkedPolicy(policy)) === undefined
 
-  it('are those that are not given', () => {
+  it('has defaults', () => {
     expect(checkedPolicy()).toEqual({
       loopback: false,
       private: true,
@@ -143,13 +143,13 @@ describe('the rules of where checks may go', () => {
     })
   })
 
-  it('name ports one by one, or from one to another, both included', () => {
+  it('lists single ports or inclusive ranges', () => {
     const ports = [22, [8000, 8010]] as const
     const all = [21, 22, 23, 7999, 8000, 8010, 8011]
     expect(all.filter((port) => allows(port, { ports }))).toEqual([22, 8000, 8010])
   })
 
-  it('are closed to what is not said plainly to be open', () => {
+  it('denies everything that is not explicitly true', () => {
     const loose = { loopback: 'yes', private: 'yes' } as never
     expect(checkedPolicy(loose)).toMatchObject({ loopback: false, private: false })
     expect(complaintAboutAddress('::1', checkedPolicy({}))).toMatch(/loopback/)
@@ -174,7 +174,7 @@ describe('a check', () => {
     ...{ onCritical: 'leave', initially: 'passing' },
   }
 
-  it('has what is not given filled in', () => {
+  it('has defaults', () => {
     expect(checkOf({ tcp: true }, 'a:1')).toEqual({ url: 'tcp://a:1', ...usual })
     expect(checkOf({ ttl: '30s' }, undefined)).toEqual({ ttl: 30_000, ...usual })
     // A look takes no longer than there is between two of them.
@@ -248,7 +248,7 @@ describe('a check', () => {
 })
 
 describe('the limits of a brake', () => {
-  it('are those that are not given, and none with false', () => {
+  it('have defaults, and never brake with false', () => {
     const usual = { share: 0.15, least: 3, window: 60_000, hold: 120_000 }
     expect(brakeLimits()).toEqual(usual)
     const all = { share: 1, least: 1_000_000, window: 10, hold: 86_400_000 }

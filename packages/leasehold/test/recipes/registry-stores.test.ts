@@ -54,7 +54,7 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
   )
 
   it(
-    'shows what was updated, reported and put into maintenance, to a finder and a watcher alike',
+    'shows updates, reports and maintenance, to find and to watch',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const me = await a.registry.register('s', { id: 'i', tags: ['x'], metadata: { v: '1' } })
@@ -112,7 +112,7 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
   )
 
   it(
-    'forgets an instance whose process died when its ttl is over, and not before',
+    'removes an instance whose process died after its ttl, and not before',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       await a.registry.register('s', { id: 'mortal', ttl: '2s' })
@@ -129,7 +129,7 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
   )
 
   it(
-    'gives the id of a dead instance to the one that was started in its place',
+    'gives the id of a dead instance to its replacement',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       await a.registry.register('s', { id: 'i', ttl: '2s', tags: ['old'] })
@@ -149,7 +149,7 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
   )
 
   it(
-    'tells an iterator what is there and every change after it',
+    'yields the current instances and every later change',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const first = await a.registry.register('s', { id: 'first' })
@@ -187,7 +187,7 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
   )
 
   it(
-    'tells a load at most once a second, the latest last',
+    'publishes the load at most once a second, the latest last',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const me = await a.registry.register('s', { id: 'i' })

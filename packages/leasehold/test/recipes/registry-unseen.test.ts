@@ -4,7 +4,7 @@ import { testStore } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 
-/** A store that can forget what happened, and somebody who watches over a line that can break. */
+/** A store that can forget what happened, and somebody who watches over a link that can break. */
 async function scene() {
   const { store, clock } = testStore()
   let forgotten = 0
@@ -16,14 +16,14 @@ async function scene() {
       return { close: () => {} }
     },
   })
-  const line = new FaultyStore(forgetful, clock)
-  const far = await Leasehold.open(line, { clock, holder: 'far' })
+  const link = new FaultyStore(forgetful, clock)
+  const far = await Leasehold.open(link, { clock, holder: 'far' })
   const near = await Leasehold.open(store, { clock, holder: 'near' })
   /** All that has happened until now cannot be told any more. */
   const forget = async () => {
     forgotten = (await store.read({ prefix: '' })).revision
   }
-  return { store, clock, line, far: far.registry, near: near.registry, forget }
+  return { store, clock, link, far: far.registry, near: near.registry, forget }
 }
 
 async function registered(registry: Awaited<ReturnType<typeof scene>>['near'], count: number) {
@@ -32,20 +32,20 @@ async function registered(registry: Awaited<ReturnType<typeof scene>>['near'], c
   return all
 }
 
-describe('what ended while nobody could see it', () => {
-  it('has left unseen where the store has forgotten how, and is held back if it is many', async () => {
-    const { clock, line, far, near, forget } = await scene()
+describe('an instance that ended during an outage', () => {
+  it('has left as unseen if the store has forgotten why, and is delayed if it is one of many', async () => {
+    const { clock, link, far, near, forget } = await scene()
     const all = await registered(near, 6)
     const watch = far.watch('s', { status: 'any' })
     await clock.advance(10)
     await watch.ready
     const reasons: string[] = []
     watch.on('left', ({ reason }) => reasons.push(reason))
-    line.freeze()
+    link.freeze()
     for (const one of all) await one.release()
     await forget()
-    line.interrupt()
-    line.thaw()
+    link.interrupt()
+    link.thaw()
     await clock.advance(10_000)
     expect(reasons).toEqual(['unseen', 'unseen'])
     expect(watch.all).toMatchObject(
@@ -53,8 +53,8 @@ describe('what ended while nobody could see it', () => {
     )
   })
 
-  it('has left as it did where the store still knows, each for its own reason', async () => {
-    const { store, clock, line, far, near } = await scene()
+  it('has left with its own reason if the store still knows it', async () => {
+    const { store, clock, link, far, near } = await scene()
     const [one, two] = await registered(near, 3)
     const watch = far.watch('s')
     await clock.advance(10)
@@ -63,17 +63,17 @@ describe('what ended while nobody could see it', () => {
     watch.on('left', ({ instance, reason }) => {
       reasons[instance.id] = reason
     })
-    line.freeze()
+    link.freeze()
     await one!.release()
     await store.revoke({ target: { lease: two!.lease! } })
-    line.interrupt()
-    line.thaw()
+    link.interrupt()
+    link.thaw()
     await clock.advance(10_000)
     expect(reasons).toEqual({ i0: 'released', i1: 'revoked' })
   })
 
-  it('is told of nodes too', async () => {
-    const { clock, line, far, near, forget } = await scene()
+  it('is reported for nodes too', async () => {
+    const { clock, link, far, near, forget } = await scene()
     const [gone, back] = [await near.node('gone'), await near.node('back')]
     const told: string[] = []
     const watch = far.nodes.watch({
@@ -82,19 +82,19 @@ describe('what ended while nobody could see it', () => {
     })
     await clock.advance(10)
     await watch.ready
-    line.freeze()
+    link.freeze()
     await gone.release()
     await back.release()
     await near.node('back')
     await forget()
-    line.interrupt()
-    line.thaw()
+    link.interrupt()
+    link.thaw()
     await clock.advance(10_000)
     expect(told.sort()).toEqual(['back returned', 'back unseen', 'gone unseen'])
   })
 
-  it('is forgotten by a checker: a lease that ended unseen may be that of a dead one', async () => {
-    const { store, clock, line, far, near, forget } = await scene()
+  it('is treated as expired by a checker, because it may be dead', async () => {
+    const { store, clock, link, far, near, forget } = await scene()
     const looks: string[] = []
     const checker = far.checker({
       probe: async ({ host }) => {
@@ -106,11 +106,11 @@ describe('what ended while nobody could see it', () => {
     const one = await near.register('s', { id: 'one', address: 'one:8080', check })
     await clock.advance(3000)
     expect(looks).toEqual(['one'])
-    line.freeze()
+    link.freeze()
     await one.release()
     await forget()
-    line.interrupt()
-    line.thaw()
+    link.interrupt()
+    link.thaw()
     await clock.advance(10_000)
     // It is looked at once more.
     expect(looks).toEqual(['one', 'one'])

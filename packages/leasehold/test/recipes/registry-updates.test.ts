@@ -8,16 +8,16 @@ import { type CallName, FaultyStore } from '../client/faulty-store.ts'
 async function saidWhileLost(lost: readonly CallName[], before: number) {
   const clock = new TestClock()
   const store = memoryStore({ clock })
-  const line = new FaultyStore(store, clock)
-  const leasehold = await Leasehold.open(line, { clock, holder: 'a', callTimeout: '1s' })
+  const link = new FaultyStore(store, clock)
+  const leasehold = await Leasehold.open(link, { clock, holder: 'a', callTimeout: '1s' })
   const times = { ttl: '10s', grace: '1m' } as const
   const instance = await leasehold.registry.register('api', { id: 'i', ...times })
-  line.fault = (call) => (lost.includes(call) ? { lost: 'request' } : undefined)
+  link.fault = (call) => (lost.includes(call) ? { lost: 'request' } : undefined)
   await clock.advance(before)
   const failed = instance.maintenance(true, 'repairs').catch(({ code }) => code)
   await clock.advance(15_000)
   const code = await failed
-  line.fault = () => undefined
+  link.fault = () => undefined
   await clock.advance(30_000)
   expect(instance.state).toBe('present')
   const { claims } = await store.read({ key: instance.key })
@@ -25,13 +25,13 @@ async function saidWhileLost(lost: readonly CallName[], before: number) {
   return { code, value: claims[0]!.value }
 }
 
-it('what was said while the lease had lapsed is told when it recovers', async () => {
+it('an update during a lapse is published when the lease recovers', async () => {
   const { code, value } = await saidWhileLost(['renew', 'update'], 15_000)
   expect(code).toBe('lapsed')
   expect(value).toContain('repairs')
 })
 
-it('what was said and not answered is told when the store answers again', async () => {
+it('an unanswered update is published when the store answers again', async () => {
   const { code, value } = await saidWhileLost(['update'], 0)
   expect(code).toBe('unknown-outcome')
   expect(value).toContain('repairs')

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Change } from '../../src/index.ts'
 import { ids, MINUTE, scene } from './watch-scene.ts'
 
-describe('finding', () => {
-  it('reads as many pages as there are, and sorts what it finds', async () => {
+describe('find', () => {
+  it('reads all pages, and sorts the instances', async () => {
     const { store, registry } = await scene()
     const { lease } = (await store.grant({ holder: 'x', ttl: MINUTE })) as { lease: string }
     const all = Array.from({ length: 2050 }, (_, at) => `i${at}`)
@@ -26,7 +26,7 @@ describe('finding', () => {
     expect(await registry.services()).toEqual(['a', 'b', 'c'])
   })
 
-  it('tells what the checks of the same registration have shown, and of no other one', async () => {
+  it('shows check results of the same registration only', async () => {
     const { registry, register, write } = await scene()
     const [me, other] = [await register('i'), await register('other')]
     const failing = (of: number | undefined) =>
@@ -44,7 +44,7 @@ describe('finding', () => {
 })
 
 describe('a watch', () => {
-  it('is refused with wrong arguments', async () => {
+  it('refuses invalid arguments', async () => {
     const { registry, watching } = await scene()
     expect(() => registry.watch('a/b')).toThrowError(/^service /)
     expect(() => registry.watch('s', 5 as never)).toThrowError(/^options /)
@@ -55,7 +55,7 @@ describe('a watch', () => {
     expect(() => watch.pick('round-robin', 5 as never)).toThrowError(/^options /)
   })
 
-  it('shows what is wanted, tells every change once, and why something left', async () => {
+  it('shows matching instances, and reports each change once, with the reason for leaving', async () => {
     const { clock, registry, register, watching } = await scene()
     const zed = await register('zed', { tags: ['t'] })
     await register('early', { tags: ['t'] })
@@ -110,7 +110,7 @@ describe('a watch', () => {
     ])
   })
 
-  it('tells of an instance that ends together with entries that nobody can read', async () => {
+  it('reports an instance that ends together with unreadable entries', async () => {
     const { store, clock, watching } = await scene()
     const { lease } = (await store.grant({ holder: 'x', ttl: MINUTE })) as { lease: string }
     const values = { a: 'not json', b: '{}', c: 'not json' }
@@ -122,7 +122,7 @@ describe('a watch', () => {
     expect(changes).toEqual(['b left passing revoked'])
   })
 
-  it('drops an instance whose entry cannot be read any more', async () => {
+  it('drops an instance whose entry becomes unreadable', async () => {
     const { store, clock, register, watching } = await scene()
     const me = await register('i')
     const { watch, changes } = await watching()
@@ -133,7 +133,7 @@ describe('a watch', () => {
     expect([watch.all, watch.instances]).toEqual([[], []])
   })
 
-  it('does not tell the same twice: a result that changes nothing is no change', async () => {
+  it('reports nothing twice: a result that changes nothing is no change', async () => {
     const { clock, register, watching, write } = await scene()
     const me = await register('i')
     const { changes } = await watching()
@@ -148,13 +148,13 @@ describe('a watch', () => {
     expect(changes).toHaveLength(1)
   })
 
-  it('shows nothing before it knows what the checks have shown', async () => {
+  it('shows nothing before it knows the check results', async () => {
     const { clock, leasehold, farAway, register, write } = await scene()
     const me = await register('i')
     await write('health/s/i', JSON.stringify({ status: 'critical', note: '', of: me.token }))
     const far = await farAway()
     let reads = 0
-    far.line.fault = (call) => (call === 'read' && ++reads === 2 ? { there: 500 } : undefined)
+    far.link.fault = (call) => (call === 'read' && ++reads === 2 ? { there: 500 } : undefined)
     const watch = far.registry.watch('s', { status: 'any' })
     const seen: string[] = []
     watch.on('joined', ({ instance }) => seen.push(instance.status))
@@ -167,7 +167,7 @@ describe('a watch', () => {
     await leasehold.close()
   })
 
-  it('says nothing more when it was closed, and ends with its client', async () => {
+  it('reports nothing after it is closed, and ends with its client', async () => {
     const { clock, leasehold, register, watching } = await scene()
     const { watch, changes } = await watching()
     {
@@ -189,7 +189,7 @@ describe('a watch', () => {
 })
 
 describe('a pick', () => {
-  it('is as the watch was told, unless it is told otherwise', async () => {
+  it('follows the options of the watch, unless it has its own', async () => {
     const { clock, register, watching } = await scene()
     const [a, b] = [await register('a', { zone: 'x' }), await register('b', { zone: 'y' })]
     const { watch } = await watching({ strategy: 'zone-first', orUnhealthy: true })
@@ -207,14 +207,14 @@ describe('a pick', () => {
     expect(watch.pick(undefined, { zone: 'y' })).toBeUndefined()
   })
 
-  it('takes what has lapsed before what is critical', async () => {
+  it('prefers lapsed instances to critical ones', async () => {
     const { clock, register, farAway, watching } = await scene()
     const sick = await register('sick')
     const far = await farAway()
     for (let at = 0; at < 6; at++) await far.registry.register('s', { id: `i${at}`, ttl: '10s' })
     const { watch, changes } = await watching()
     await sick.report('critical')
-    far.line.freeze()
+    far.link.freeze()
     await clock.advance(15_000)
     expect(changes.filter((change) => change.includes(' left '))).toHaveLength(7)
     // Two went as ever; they were not shown, and neither are the others, but those are known.
@@ -227,8 +227,8 @@ describe('a pick', () => {
   })
 })
 
-describe('somebody who iterates', () => {
-  it('is told one step from what it knew to what is so, however much happened meanwhile', async () => {
+describe('an iterator', () => {
+  it('gets one step from what it knew to the current state, however much happened', async () => {
     const { clock, register, watching } = await scene()
     const [stays, goes] = [await register('stays'), await register('goes')]
     const { watch } = await watching()
@@ -256,7 +256,7 @@ describe('somebody who iterates', () => {
     expect(await steps.next()).toEqual({ value: undefined, done: true })
   })
 
-  it('is told of one that left and came back as having changed', async () => {
+  it('gets an instance that left and returned as changed', async () => {
     const { clock, register, watching } = await scene()
     const me = await register('i')
     const { watch } = await watching()

@@ -5,15 +5,15 @@ import { FaultyStore } from '../client/faulty-store.ts'
 
 async function scene() {
   const { store, clock } = testStore()
-  const line = new FaultyStore(store, clock)
+  const link = new FaultyStore(store, clock)
   const open = (holder: string) => Leasehold.open(store, { holder, clock })
-  const far = await Leasehold.open(line, { holder: 'far', clock })
-  return { store, clock, line, open, far }
+  const far = await Leasehold.open(link, { holder: 'far', clock })
+  return { store, clock, link, open, far }
 }
 
 describe('a watch through an outage of the store', () => {
-  it('goes on showing what it knew, says how stale it is, and catches up', async () => {
-    const { clock, line, open, far } = await scene()
+  it('keeps showing what it knew, says how stale it is, and catches up', async () => {
+    const { clock, link, open, far } = await scene()
     const near = await open('near')
     await near.registry.register('s', { id: 'stays', address: 'x:1' })
     const goes = await near.registry.register('s', { id: 'goes' })
@@ -22,7 +22,7 @@ describe('a watch through an outage of the store', () => {
     await watch.ready
     expect(watch.live).toBe(true)
     expect(watch.age()).toBeLessThan(3000)
-    line.freeze()
+    link.freeze()
     await goes.release()
     await near.registry.register('s', { id: 'new' })
     await clock.advance(60_000)
@@ -30,7 +30,7 @@ describe('a watch through an outage of the store', () => {
     expect(watch.pick()).toMatchObject({ service: 's' })
     expect(watch.age()).toBeGreaterThan(50_000)
     expect(watch.live).toBe(false)
-    line.thaw()
+    link.thaw()
     await clock.advance(10_000)
     expect(watch.live).toBe(true)
     expect(watch.age()).toBeLessThan(3000)
@@ -39,20 +39,20 @@ describe('a watch through an outage of the store', () => {
 })
 
 describe('a registration', () => {
-  it('comes back by itself after an outage, as it has become meanwhile, with a higher token', async () => {
-    const { clock, line, open, far } = await scene()
+  it('returns by itself after an outage, with current data and a higher token', async () => {
+    const { clock, link, open, far } = await scene()
     const near = await open('near')
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
     const events: string[] = []
     me.on('absent', ({ error }) => events.push(`absent: ${error.reason}`))
     me.on('returned', () => events.push('returned'))
     const before = me.token!
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
     expect(me.state).toBe('absent')
     expect(await near.registry.find('s', { status: 'any' })).toEqual([])
     await expect(me.update({ tags: ['changed'] })).rejects.toMatchObject({ code: 'lost' })
-    line.thaw()
+    link.thaw()
     await clock.advance(10_000)
     expect(me.state).toBe('present')
     expect(await near.registry.find('s')).toMatchObject([{ tags: ['changed'], token: me.token }])
@@ -61,20 +61,20 @@ describe('a registration', () => {
     expect(me.signal.aborted).toBe(false)
   })
 
-  it('that was released while it was away stays away', async () => {
-    const { clock, line, open, far } = await scene()
+  it('that was released while it was absent stays away', async () => {
+    const { clock, link, open, far } = await scene()
     const near = await open('near')
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
-    line.freeze()
+    link.freeze()
     await clock.advance(20_000)
     await me.release()
-    line.thaw()
+    link.thaw()
     await clock.advance(60_000)
     expect(me.state).toBe('ended')
     expect(await near.registry.find('s', { status: 'any' })).toEqual([])
   })
 
-  it('finds itself absent on the first statement after a stall', async () => {
+  it('knows on the first statement after a stall that it is absent', async () => {
     const clock = new TestClock()
     const { store } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
@@ -84,7 +84,7 @@ describe('a registration', () => {
     expect(me.state).toBe('absent')
   })
 
-  it('does not come back when it was revoked, and ends with its client', async () => {
+  it('does not return after a revocation, and ends with its client', async () => {
     const { store, clock, open } = await scene()
     const near = await open('near')
     const [one, two] = [
@@ -102,7 +102,7 @@ describe('a registration', () => {
     expect((await store.read({ prefix: 'services/' })).keys).toEqual([])
   })
 
-  it('comes back when it was revoked, if it was told to, but not when its client is closed', async () => {
+  it('returns after a revocation if configured, but not after its client is closed', async () => {
     const { store, clock, open } = await scene()
     const near = await open('near')
     const me = await near.registry.register('s', { id: 'i', onRevoked: 'return' })
@@ -117,7 +117,7 @@ describe('a registration', () => {
     await expect(near.registry.register('s', wrong)).rejects.toThrowError(/onRevoked is "sulk"/)
   })
 
-  it('has a lease of its own: ending it ends no lock of the same process', async () => {
+  it('has its own lease: ending it ends no lock of the same process', async () => {
     const { store, clock, open } = await scene()
     const near = await open('near')
     const lock = await near.lock('k', { ttl: '15s' })
@@ -161,7 +161,7 @@ describe('a registration', () => {
     await expect(refused).rejects.toMatchObject({ code: 'invalid-argument' })
   })
 
-  it('whose update is wrong stays as it was', async () => {
+  it('keeps its state after an invalid update', async () => {
     const { open } = await scene()
     const { registry } = await open('near')
     const me = await registry.register('s', { tags: ['a'] })

@@ -8,8 +8,8 @@ import {
 } from '../../src/recipes/session/activity.ts'
 import { decode, encode } from '../../src/recipes/session/record.ts'
 
-describe('when a session was last renewed, as far as readings tell', () => {
-  it('is after the last reading before its deadline moved', () => {
+describe('the last renewal of a session, derived from reads', () => {
+  it('is after the last read before its deadline moved', () => {
     const activity = newActivity('1.1', 0)
     noteReading(activity, 1000, 10)
     noteReading(activity, 1000, 20)
@@ -17,7 +17,7 @@ describe('when a session was last renewed, as far as readings tell', () => {
     expect(activity.renewedAfter).toBe(20)
   })
 
-  it('is not told by an old answer, whenever it was asked for', () => {
+  it('is not derived from an old answer', () => {
     const activity = newActivity('1.1', 0)
     noteReading(activity, 1000, 10)
     noteReading(activity, 2000, 30)
@@ -37,7 +37,7 @@ describe('when a session was last renewed, as far as readings tell', () => {
 })
 
 describe('the sessions that a process has seen', () => {
-  it('are known by their lease: what is known of an old one says nothing of its successor', () => {
+  it('are identified by their lease: an old lease says nothing about its successor', () => {
     const sights = new ActivityCache()
     const activity = sights.set('ref', newActivity('1.1', 5))
     expect(sights.get('ref', '1.1')).toBe(activity)
@@ -47,7 +47,7 @@ describe('the sessions that a process has seen', () => {
     expect(sights.get('ref', '1.1')).toBeUndefined()
   })
 
-  it('are at most 10,000: the one that was not seen for the longest is forgotten', () => {
+  it('are at most 10,000: the least recently used is forgotten', () => {
     const sights = new ActivityCache()
     for (let i = 0; i < 10_000; i++) sights.set(`${i}`, newActivity('1.1', 0))
     expect(sights.last('0')).toBeDefined()
@@ -59,7 +59,7 @@ describe('the sessions that a process has seen', () => {
   })
 })
 
-describe('what is stored of a session', () => {
+describe('the stored record of a session', () => {
   const claim = { key: 'session/main/id/x', lease: '1.1', token: 1, holder: 'ada' } as Claim
 
   it.each([

@@ -35,7 +35,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
   )
 
   it(
-    'do not show their ids to those who list keys',
+    'do not show their ids in keys',
     inScene(async (scene) => {
       const a = await scene.open('a')
       const { id, ref } = await a.sessions('web').create({ user: 'ada/1 %', data: {} })
@@ -73,7 +73,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
   )
 
   it(
-    'take with them, when they end, what is held under their lease',
+    'end everything held under their lease',
     inScene(async (scene) => {
       if (!scene.store.guarantees.childLeases) return
       const [a, b] = [await scene.open('a'), await scene.open('b')]
@@ -89,7 +89,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
   )
 
   it(
-    'live while they are touched and no longer; everybody sees the end, and is told why',
+    'live while they are touched and no longer; every process sees the end and its reason',
     inScene(async (scene) => {
       const [a, b] = [await scene.open('a'), await scene.open('b')]
       const events: SessionEvent[] = []
@@ -117,7 +117,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
   )
 
   it(
-    'tell who ended them and why, until nobody listens any more',
+    'report who ended them and why, until the watch is closed',
     inScene(async (scene) => {
       const a = await scene.open('a')
       const sessions = a.sessions()
@@ -136,7 +136,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
   )
 
   it(
-    'refuse data that is too long or no JSON, and names that cannot be',
+    'refuse data that is too long or not JSON, and invalid names',
     inScene(async (scene) => {
       const a = await scene.open('a')
       const sessions = a.sessions()

@@ -14,15 +14,15 @@ import { type CallName, FaultyStore } from '../client/faulty-store.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** Two processes on one store, each with a line of its own. */
+/** Two processes on one store, each with a link of its own. */
 async function place() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
-  const lines = [new FaultyStore(store, clock), new FaultyStore(store, clock)] as const
-  const open = (line: FaultyStore, holder: string) => Leasehold.open(line, { clock, holder })
-  const a = await open(lines[0], 'a')
-  const b = await open(lines[1], 'b')
-  return { clock, store, a, b, line: lines[0], otherLine: lines[1] }
+  const links = [new FaultyStore(store, clock), new FaultyStore(store, clock)] as const
+  const open = (link: FaultyStore, holder: string) => Leasehold.open(link, { clock, holder })
+  const a = await open(links[0], 'a')
+  const b = await open(links[1], 'b')
+  return { clock, store, a, b, link: links[0], otherLine: links[1] }
 }
 
 const late = (name: CallName) => (called: CallName) => (called === name ? { there: 10 } : undefined)
@@ -40,14 +40,14 @@ describe('the times of a session', () => {
     expect(await timesOf({})).toEqual({ ttl: 20 * MINUTE, max: 24 * HOUR })
   })
 
-  it('are those of the session before those of all', async () => {
+  it('prefer the options of the session', async () => {
     const general = { ttl: '5m', max: '1h' } as const
     expect(await timesOf(general)).toEqual({ ttl: 5 * MINUTE, max: HOUR })
     expect(await timesOf(general, { ttl: '6m' })).toEqual({ ttl: 6 * MINUTE, max: HOUR })
     expect(await timesOf(general, { max: '5m' })).toEqual({ ttl: 5 * MINUTE, max: 5 * MINUTE })
   })
 
-  it('give way to each other where only one of them was asked for', async () => {
+  it('adapt to each other if only one was given', async () => {
     expect(await timesOf({ ttl: '48h' })).toEqual({ ttl: 48 * HOUR, max: 48 * HOUR })
     expect(await timesOf({ max: '5m' })).toEqual({ ttl: 5 * MINUTE, max: 5 * MINUTE })
     expect(await timesOf({ max: '2h' })).toEqual({ ttl: 20 * MINUTE, max: 2 * HOUR })
@@ -65,7 +65,7 @@ describe('the times of a session', () => {
     expect(otherLine.count('renew')).toBe(1)
   })
 
-  it('are refused where they cannot be, by the name that they were given under', async () => {
+  it('are refused by name if they are invalid', async () => {
     const { a } = await place()
     const wrong = (options: unknown) => () => a.sessions('main', options as SessionsOptions)
     expect(wrong({ ttl: 'soon' })).toThrow(/^ttl is "soon"/)
@@ -80,9 +80,9 @@ describe('the times of a session', () => {
 
 describe('arguments', () => {
   it('are checked before anything is sent', async () => {
-    const { a, line } = await place()
+    const { a, link } = await place()
     const sessions = a.sessions()
-    const before = line.calls.length
+    const before = link.calls.length
     for (const refused of [
       sessions.create(null as never),
       sessions.create('data' as never),
@@ -97,10 +97,10 @@ describe('arguments', () => {
     }
     await expect(sessions.list('ada', { limit: 0 })).rejects.toThrow(/^limit is 0/)
     await expect(sessions.list('')).rejects.toThrow(/^user is ""/)
-    expect(line.calls.length).toBe(before)
+    expect(link.calls.length).toBe(before)
   })
 
-  it('may name users whose name is longer than that of a holder', async () => {
+  it('may name users longer than the name of a holder', async () => {
     const { a, store } = await place()
     const user = 'u'.repeat(300)
     const session = await a.sessions().create({ user, data: 1 })
@@ -115,13 +115,13 @@ describe('arguments', () => {
 })
 
 describe('a session that has ended', () => {
-  it('was there for one of those who end it, who also tells the log', async () => {
-    const { a, b, line, clock } = await place()
+  it('was ended by one of several callers, which reports it', async () => {
+    const { a, b, link, clock } = await place()
     const told: RecipeNews[] = []
     for (const process of [a, b]) process.on('news', (news) => told.push(news))
     const { id } = await b.sessions().create({ data: 1 })
     told.length = 0
-    line.fault = late('revoke')
+    link.fault = late('revoke')
     const slower = a.sessions().end(id, 'too late')
     expect(await b.sessions().end(id)).toBe(true)
     await clock.advance(10)
@@ -131,10 +131,10 @@ describe('a session that has ended', () => {
     expect(told).toMatchObject([{ event: 'ended', detail: 'a session was ended: ended' }])
   })
 
-  it('is not said to have been there, or not, where nobody knows', async () => {
-    const { a, line, clock } = await place()
+  it('is neither found nor missing if the outcome is unknown', async () => {
+    const { a, link, clock } = await place()
     const { id } = await a.sessions().create({ data: 1 })
-    line.fault = (name) => (name === 'revoke' ? { lost: 'reply' } : undefined)
+    link.fault = (name) => (name === 'revoke' ? { lost: 'reply' } : undefined)
     const end = a.sessions().end(id)
     const unknown = expect(end).rejects.toMatchObject({ code: 'unknown-outcome' })
     await clock.advance(30_000)
@@ -152,7 +152,7 @@ describe('a session that has ended', () => {
     await expect(other.save(2)).rejects.toMatchObject(reason)
   })
 
-  it('refuses them also where the store does not remember how it ended', async () => {
+  it('refuses them also if the store does not remember how it ended', async () => {
     const { clock, store } = await place()
     const forgetful = changedStore(store, {
       renew: async ([lease]) => ({ lost: [{ lease: lease!, end: undefined }], capped: [] }),
@@ -165,14 +165,14 @@ describe('a session that has ended', () => {
     await expect(failed).rejects.toThrow(/has ended. Create/)
   })
 
-  it('says that it expired, for which nobody gave a reason', async () => {
+  it('says that it expired, without a reason', async () => {
     const { a, clock } = await place()
     const session = await a.sessions('main', { ttl: '1h' }).create({ data: 1 })
     await clock.advance(2 * HOUR)
     await expect(session.touch()).rejects.toThrow(/has ended: expired. Create/)
   })
 
-  it('is known to have ended: no touch passes because the last one was not long ago', async () => {
+  it('is known to have ended: a recent touch does not hide it', async () => {
     const { a, b } = await place()
     const sessions = a.sessions<number>()
     const make = () => sessions.create({ data: 1 })
@@ -191,7 +191,7 @@ describe('a session that has ended', () => {
     await expect(saved.touch()).rejects.toMatchObject(ended)
   })
 
-  it('is told of with the end that the holder gave, or the usual one', async () => {
+  it('is reported with the given reason, or the default', async () => {
     const { a, clock } = await place()
     const events: SessionEvent[] = []
     using watch = a.sessions().watch((event) => events.push(event))
@@ -219,7 +219,7 @@ describe('a watch of sessions', () => {
     return { ...made, events }
   }
 
-  it('tells of beginnings and ends, whatever is in the data, and not of what is saved', async () => {
+  it('reports created and ended sessions, whatever the data, and no saves', async () => {
     const { a, clock, events } = await watched()
     const session = await a.sessions<object>().create({ data: { since: 1 } })
     await session.save({ since: 2 })
@@ -240,11 +240,11 @@ describe('a watch of sessions', () => {
     ])
   })
 
-  it('tells of an end that comes together with what was saved before it', async () => {
-    const { a, b, clock, line, events } = await watched()
+  it('reports an end that arrives together with an earlier save', async () => {
+    const { a, b, clock, link, events } = await watched()
     const { id } = await a.sessions().create({ data: 1 })
     await clock.settle()
-    line.interrupt()
+    link.interrupt()
     const session = await b.sessions().get(id)
     await session!.save(2)
     await session!.end()
@@ -252,7 +252,7 @@ describe('a watch of sessions', () => {
     expect(events.map(({ type }) => type)).toEqual(['created', 'ended'])
   })
 
-  it('goes on after something else wrote to the key of a session', async () => {
+  it('continues after something else wrote to the key of a session', async () => {
     const { a, clock, store, events } = await watched()
     await store.grant({ holder: 'x', ttl: HOUR, claims: [{ key: 'session/main/id/strange' }] })
     const { ref } = await a.sessions().create({ data: 1 })
@@ -264,7 +264,7 @@ describe('a watch of sessions', () => {
   })
 })
 
-describe('a session of which a process knows nothing yet', () => {
+describe('a session that a process has not seen yet', () => {
   it('is renewed by its first touch', async () => {
     const { a, b, otherLine, clock } = await place()
     const { id } = await a.sessions('main', { ttl: '1h' }).create({ data: 1 })
@@ -275,7 +275,7 @@ describe('a session of which a process knows nothing yet', () => {
     expect(await b.sessions().get(id)).toBeDefined()
   })
 
-  it('is damage where something else wrote to its key', async () => {
+  it('is damaged if something else wrote to its key', async () => {
     const { a, store } = await place()
     const key = `session/main/id/${sha256('mine')}`
     await store.grant({ holder: 'x', ttl: HOUR, claims: [{ key, value: 'no session' }] })
@@ -292,15 +292,15 @@ describe('a session of which a process knows nothing yet', () => {
 
 describe('the sessions of a user', () => {
   it('are listed and ended page by page, however many there are', async () => {
-    const { a, line } = await place()
+    const { a, link } = await place()
     const sessions = a.sessions<number>()
     const made = await Promise.all(
       Array.from({ length: 1002 }, (_, data) => sessions.create({ user: 'ada', data })),
     )
     const callsOf = async (act: () => Promise<unknown>) => {
-      const before = line.calls.length
+      const before = link.calls.length
       await act()
-      return line.calls.length - before
+      return link.calls.length - before
     }
     expect(await callsOf(() => sessions.list('ada'))).toBe(1 + 1000)
     const all = await sessions.list('ada', { limit: 5000 })
@@ -312,14 +312,14 @@ describe('the sessions of a user', () => {
   })
 
   it('are read 64 at a time', async () => {
-    const { a, line, clock } = await place()
+    const { a, link, clock } = await place()
     const sessions = a.sessions<number>()
     for (let data = 0; data < 65; data++) await sessions.create({ user: 'ada', data })
-    line.fault = late('read')
-    const before = line.calls.length
+    link.fault = late('read')
+    const before = link.calls.length
     const listed = sessions.list('ada')
     await clock.advance(10)
-    expect(line.calls.length - before).toBe(1 + 64)
+    expect(link.calls.length - before).toBe(1 + 64)
     await clock.advance(20)
     expect((await listed).map(({ data }) => data).sort((one, two) => one - two)).toEqual(
       Array.from({ length: 65 }, (_, data) => data),
@@ -327,10 +327,10 @@ describe('the sessions of a user', () => {
   })
 
   it('are listed without those that end meanwhile', async () => {
-    const { a, b, line, clock } = await place()
+    const { a, b, link, clock } = await place()
     const { id } = await a.sessions().create({ user: 'ada', data: 'ends' })
     await a.sessions().create({ user: 'ada', data: 'stays' })
-    line.fault = late('read')
+    link.fault = late('read')
     const listed = a.sessions().list('ada')
     await clock.advance(10)
     await b.sessions().end(id)

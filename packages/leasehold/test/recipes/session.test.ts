@@ -8,21 +8,21 @@ import { FaultyStore } from '../client/faulty-store.ts'
 const MINUTE = 60_000
 const TTL = 20 * MINUTE
 
-/** Processes on one store, each with a line of its own that counts its calls. */
+/** Processes on one store, each with a link of its own that counts its calls. */
 async function fleet(count: number, limits?: { events: number }) {
   const clock = new TestClock()
   const store = memoryStore(limits ? { clock, limits } : { clock })
-  const lines = Array.from({ length: count }, () => new FaultyStore(store, clock))
+  const links = Array.from({ length: count }, () => new FaultyStore(store, clock))
   const processes = await Promise.all(
-    lines.map((line, i) => Leasehold.open(line, { clock, holder: `p${i}`, callTimeout: 500 })),
+    links.map((link, i) => Leasehold.open(link, { clock, holder: `p${i}`, callTimeout: 500 })),
   )
-  const renewals = () => lines.reduce((sum, line) => sum + line.count('renew'), 0)
-  return { clock, store, lines, processes, renewals }
+  const renewals = () => links.reduce((sum, link) => sum + link.count('renew'), 0)
+  return { clock, store, links, processes, renewals }
 }
 
 describe('a busy session', () => {
   it('costs one process at most one write in a tenth of its ttl', async () => {
-    const { clock, lines, processes, renewals } = await fleet(1)
+    const { clock, links, processes, renewals } = await fleet(1)
     const session = await processes[0]!.sessions('main', { ttl: TTL }).create({ data: 1 })
     for (let i = 0; i < 2000; i++) {
       await session.touch()
@@ -30,10 +30,10 @@ describe('a busy session', () => {
     }
     expect(renewals()).toBeGreaterThanOrEqual(8)
     expect(renewals()).toBeLessThanOrEqual(10)
-    expect(lines[0]!.count('update')).toBe(0)
+    expect(links[0]!.count('update')).toBe(0)
   })
 
-  it('costs processes that take turns no more than it costs one, but for one each to begin with', async () => {
+  it('costs several processes no more than one, except for one write each at first', async () => {
     const { clock, processes, renewals } = await fleet(5)
     const sessions = processes.map((process) => process.sessions('main', { ttl: TTL }))
     const { id } = await sessions[0]!.create({ data: 1 })
@@ -46,7 +46,7 @@ describe('a busy session', () => {
     expect(renewals()).toBeLessThanOrEqual(10 + 4)
   })
 
-  it('is renewed once for all who touch it at the same time', async () => {
+  it('is renewed once for concurrent touches', async () => {
     const { clock, processes, renewals } = await fleet(1)
     const sessions = processes[0]!.sessions('main', { ttl: TTL })
     const { id } = await sessions.create({ data: 1 })
@@ -99,7 +99,7 @@ describe('a session', () => {
     expect((await a!.get(mine.id))!.data).toBe('theirs')
   })
 
-  it('gives each caller data of its own, so that a change is not a save', async () => {
+  it('gives each caller its own copy of the data, so that a change is not a save', async () => {
     const { processes } = await fleet(1)
     const sessions = processes[0]!.sessions<{ n: number }>()
     const session = await sessions.create({ data: { n: 1 } })
@@ -108,7 +108,7 @@ describe('a session', () => {
     expect(session.data).toEqual({ n: 1 })
   })
 
-  it('tells the logs what happened, without its id', async () => {
+  it('is reported without its id', async () => {
     const { processes } = await fleet(1)
     const told: unknown[] = []
     processes[0]!.on('news', (news) => told.push(news))
@@ -123,12 +123,12 @@ describe('a session', () => {
 })
 
 describe('in an outage', () => {
-  it('a session is unknown, and never gone', async () => {
-    const { clock, lines, processes } = await fleet(1)
+  it('a session is unknown, never missing', async () => {
+    const { clock, links, processes } = await fleet(1)
     const sessions = processes[0]!.sessions('main', { ttl: TTL })
     const session = await sessions.create({ user: 'ada', data: 1 })
     await clock.advance(TTL / 2)
-    lines[0]!.freeze()
+    links[0]!.freeze()
     const attempts = [
       sessions.get(session.id),
       session.touch(),
@@ -143,29 +143,29 @@ describe('in an outage', () => {
     }
   })
 
-  it('a touch that was not answered does not count: the next one asks again', async () => {
-    const { clock, lines, processes } = await fleet(1)
+  it('an unanswered touch does not count: the next one calls again', async () => {
+    const { clock, links, processes } = await fleet(1)
     const session = await processes[0]!.sessions('main', { ttl: TTL }).create({ data: 1 })
     await clock.advance(TTL / 2)
-    lines[0]!.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
+    links[0]!.fault = (call) => (call === 'renew' ? { lost: 'request' } : undefined)
     const failed = session.touch().catch((error: unknown) => error)
     await clock.advance(10_000)
     expect(isLeaseholdError(await failed, 'unknown-outcome')).toBe(true)
-    lines[0]!.fault = () => undefined
+    links[0]!.fault = () => undefined
     await session.touch()
     await clock.advance(TTL * 0.9)
     expect(await processes[0]!.sessions().get(session.id)).toBeDefined()
   })
 
-  it('a watch goes on where it was, or says that it missed something', async () => {
-    const { clock, lines, processes, store } = await fleet(2, { events: 16 })
+  it('a watch resumes, or says that it missed something', async () => {
+    const { clock, links, processes, store } = await fleet(2, { events: 16 })
     const seen: string[] = []
     await processes[0]!.sessions().watch(({ type }) => seen.push(type)).ready
-    lines[0]!.interrupt()
+    links[0]!.interrupt()
     await processes[1]!.sessions().create({ data: 1 })
     await clock.advance(5000)
     expect(seen).toEqual(['created'])
-    lines[0]!.interrupt()
+    links[0]!.interrupt()
     const { lease } = (await store.grant({ holder: 'x', ttl: 1e9 })) as { lease: string }
     // More than the store keeps; it keeps them in pages.
     for (let i = 0; i < 3000; i++) await store.claim({ lease, claims: [{ key: `other/${i}` }] })
@@ -176,7 +176,7 @@ describe('in an outage', () => {
     expect(seen).toEqual(['created', 'missed', 'created'])
   })
 
-  it('a watch is over when its client is closed', async () => {
+  it('a watch ends with its client', async () => {
     const { processes, clock } = await fleet(2)
     const seen: string[] = []
     const watch = processes[0]!.sessions().watch(({ type }) => seen.push(type))
@@ -190,13 +190,13 @@ describe('in an outage', () => {
 })
 
 describe('whether a renewal is due', () => {
-  it('is so at first activity, since nobody knows when the last one was', () => {
+  it('is true at first activity, because the last renewal is unknown', () => {
     const activity = newActivity('l', -Infinity)
     noteReading(activity, 5000, 100)
     expect(isRenewalDue(activity, 1000, 100)).toBe(true)
   })
 
-  it('is not so while readings show that another process renewed a short while ago', () => {
+  it('is false while reads show a recent renewal by another process', () => {
     const activity = newActivity('l', -Infinity)
     noteReading(activity, 5000, 100)
     noteReading(activity, 5090, 190)
@@ -204,7 +204,7 @@ describe('whether a renewal is due', () => {
     expect(isRenewalDue(activity, 1000, 200)).toBe(true)
   })
 
-  it('does not rest on an answer that came late', () => {
+  it('does not depend on a late answer', () => {
     const activity = newActivity('l', -Infinity)
     noteReading(activity, 5090, 190)
     noteReading(activity, 5000, 100)

@@ -32,8 +32,8 @@ function listenToWarnings(): () => Promise<readonly string[]> {
   }
 }
 
-describe('a signal that lives long', () => {
-  it('keeps nothing of the campaigns and pauses that are over', async () => {
+describe('a long-lived signal', () => {
+  it('keeps nothing of finished campaigns and sleeps', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock, random: new SeededRandom(3) })
     const { signal } = new AbortController()
@@ -51,7 +51,7 @@ describe('a signal that lives long', () => {
     await leasehold.close()
   })
 
-  it('keeps nothing of the observations that were closed, also after a garbage collection', async () => {
+  it('keeps nothing of closed observations, also after a garbage collection', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
     const { store, clock } = testStore()
@@ -67,7 +67,7 @@ describe('a signal that lives long', () => {
     await leasehold.close()
   })
 
-  it('is warned of by nobody when a checker has lost its duty often', async () => {
+  it('causes no warning when a checker was deactivated often', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock, random: new SeededRandom(3) })
     const warned = listenToWarnings()
@@ -85,7 +85,7 @@ describe('a signal that lives long', () => {
     expect(await warned()).toEqual([])
   })
 
-  it('is warned of by nobody when a client watches and waits for much at once', async () => {
+  it('causes no warning when a client watches and waits for many things at once', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock, random: new SeededRandom(3) })
     const warned = listenToWarnings()

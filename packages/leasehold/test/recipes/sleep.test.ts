@@ -33,7 +33,7 @@ describe('a sleep', () => {
     expect(outcome).toEqual({ value: undefined, settled: true })
   })
 
-  it('ends sooner if it is told to, and leaves no timer', async () => {
+  it('ends early if its callback is called, and leaves no timer', async () => {
     const { clock, client } = open()
     let done = () => {}
     const outcome = watched(sleep(client, 100, undefined, (settle) => (done = settle)))
@@ -43,7 +43,7 @@ describe('a sleep', () => {
     expect(clock.timers.size).toBe(0)
   })
 
-  it('of infinite length sets no timer and ends only if it is told to', async () => {
+  it('of infinite length sets no timer and ends only by its callback', async () => {
     const { clock, client } = open()
     let done = () => {}
     const outcome = watched(sleep(client, Infinity, undefined, (settle) => (done = settle)))
@@ -77,7 +77,7 @@ describe('a sleep', () => {
 })
 
 describe('a promise that signals can end', () => {
-  it('is what the promise is, and leaves no listener', async () => {
+  it('settles like the promise, and leaves no listener', async () => {
     const { signal } = new AbortController()
     expect(await unlessAborted([signal, undefined], Promise.resolve(5))).toBe(5)
     const failed = unlessAborted([signal], Promise.reject(new Error('bad')))
@@ -87,8 +87,8 @@ describe('a promise that signals can end', () => {
   })
 })
 
-describe('listening to several signals', () => {
-  it('calls once, with the reason of the first that is aborted', () => {
+describe('a listener on several signals', () => {
+  it('is called once, with the reason of the first aborted signal', () => {
     const [a, b] = [new AbortController(), new AbortController()]
     const reasons: unknown[] = []
     onAbort([a.signal, undefined, b.signal], (reason) => reasons.push(reason))
@@ -98,7 +98,7 @@ describe('listening to several signals', () => {
     expect(listeners(a.signal) + listeners(b.signal)).toBe(0)
   })
 
-  it('calls at once if one was aborted before, and does not listen to the others', () => {
+  it('is called at once if one is already aborted, and ignores the others', () => {
     const [a, b] = [new AbortController(), new AbortController()]
     const reasons: unknown[] = []
     const aborted = [AbortSignal.abort('first'), AbortSignal.abort('second')]
@@ -107,7 +107,7 @@ describe('listening to several signals', () => {
     expect(listeners(a.signal) + listeners(b.signal)).toBe(0)
   })
 
-  it('ends when its caller stops listening', () => {
+  it('is not called after its caller stops it', () => {
     const controller = new AbortController()
     const reasons: unknown[] = []
     const stop = onAbort([controller.signal], (reason) => reasons.push(reason))

@@ -10,8 +10,8 @@ export async function scene() {
   const { registry } = leasehold
   /** A client that can be cut off. */
   const farAway = async () => {
-    const line = new FaultyStore(store, clock)
-    return { line, registry: (await Leasehold.open(line, { clock, holder: 'far' })).registry }
+    const link = new FaultyStore(store, clock)
+    return { link, registry: (await Leasehold.open(link, { clock, holder: 'far' })).registry }
   }
   /** Writes what stands for an instance, or for what its checks have shown, as anybody can. */
   const write = async (key: string, value: string) => {

@@ -149,15 +149,15 @@ class Visitor {
   }
 }
 
-/** A store with the line to it, on which writes are counted. */
+/** A store with the link to it, on which writes are counted. */
 async function place(store?: LeaseStore) {
   const clock = new TestClock()
   const inner = store ?? memoryStore({ clock })
-  const line = new FaultyStore(inner, clock, true)
-  const leasehold = await Leasehold.open(line, { clock, holder: 'site', callTimeout: 200 })
+  const link = new FaultyStore(inner, clock, true)
+  const leasehold = await Leasehold.open(link, { clock, holder: 'site', callTimeout: 200 })
   ends.push(() => leasehold.close())
-  const writes = () => line.calls.filter((call) => call !== 'read').length
-  return { clock, inner, line, leasehold, writes }
+  const writes = () => link.calls.filter((call) => call !== 'read').length
+  return { clock, inner, link, leasehold, writes }
 }
 
 describe.each([
@@ -215,7 +215,7 @@ describe.each([
     expect(busy.lastCookie).toMatch(/Expires=/)
   })
 
-  it('writes at most once in a tenth of the ttl for requests that change nothing', async () => {
+  it('writes at most once per tenth of the ttl for requests that change nothing', async () => {
     const { clock, leasehold, writes } = await place()
     const site = await begin(leasehold, HOUR)
     const ada = new Visitor()
@@ -229,7 +229,7 @@ describe.each([
     expect(writes() - before).toBeLessThanOrEqual(10)
   })
 
-  it('gives a session the maxAge that its application changes it to', async () => {
+  it('gives a session the maxAge that the application sets', async () => {
     const { clock, leasehold } = await place()
     const site = await begin(leasehold, HOUR)
     const ada = new Visitor()
@@ -253,7 +253,7 @@ describe.each([
     expect(await ada.go(site, '/me')).toBe('nobody')
   })
 
-  it('does not bring back a session that was ended while a request was under way', async () => {
+  it('does not bring back a session that was ended during a request', async () => {
     const { leasehold } = await place()
     const site = await begin(leasehold, HOUR)
     const ada = new Visitor()
@@ -270,14 +270,14 @@ describe.each([
     expect(await leasehold.sessions('web').list('ada')).toEqual([])
   })
 
-  it('says that it does not know, in an outage, and logs nobody out', async () => {
-    const { line, leasehold, clock } = await place()
+  it('fails in an outage, and logs nobody out', async () => {
+    const { link, leasehold, clock } = await place()
     const site = await begin(leasehold, HOUR)
     const ada = new Visitor()
     await ada.go(site, '/login?user=ada')
-    line.fault = () => ({ error: new Error('the line broke') })
+    link.fault = () => ({ error: new Error('the link broke') })
     expect(await whileMoving(clock, ada.go(site, '/me'))).toBe('unknown-outcome')
-    line.fault = () => undefined
+    link.fault = () => undefined
     expect(await ada.go(site, '/me')).toBe('ada')
   })
 

@@ -16,8 +16,8 @@ const NAME = 'session/web/id/'
 async function place(options: WebStoreOptions = {}) {
   const clock = new TestClock()
   const inner = memoryStore({ clock })
-  const line = new FaultyStore(inner, clock)
-  const leasehold = await Leasehold.open(line, { clock, holder: 'site', callTimeout: 200 })
+  const link = new FaultyStore(inner, clock)
+  const leasehold = await Leasehold.open(link, { clock, holder: 'site', callTimeout: 200 })
   const store = leasehold.sessionStore(options)
   const site = {
     set: (id: string, session: object) => call((done) => store.set(id, session, done)),
@@ -31,11 +31,11 @@ async function place(options: WebStoreOptions = {}) {
   const sessions = leasehold.sessions('web')
   /** The calls of the store that something costs. */
   const costOf = async (act: () => Promise<unknown>) => {
-    const before = line.calls.length
+    const before = link.calls.length
     await act()
-    return line.calls.slice(before)
+    return link.calls.slice(before)
   }
-  return { clock, inner, line, leasehold, store, site, sessions, costOf }
+  return { clock, inner, link, leasehold, store, site, sessions, costOf }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what a session holds is its application's business
@@ -97,7 +97,7 @@ describe('a session store', () => {
     expect(await site.get('one')).toBeNull()
   })
 
-  it('gives the error to the callback', async () => {
+  it('passes errors to the callback', async () => {
     const { site } = await place({ max: '1h' })
     await expect(site.set('two', { big: 'x'.repeat(70_000) })).rejects.toMatchObject({
       code: 'limit-exceeded',
@@ -120,7 +120,7 @@ describe('a session store', () => {
     expect(error).toBeNull()
   })
 
-  it('refuses options that cannot be, and names the option', async () => {
+  it('refuses invalid options by name', async () => {
     const { leasehold } = await place()
     const cases: [object, RegExp][] = [
       [{ user: 5 }, /^user is 5/],
@@ -134,7 +134,7 @@ describe('a session store', () => {
     }
   })
 
-  it('is made from the class that it is given', async () => {
+  it('extends the given class', async () => {
     class Base {
       greeting = 'hello'
     }
@@ -148,7 +148,7 @@ describe('a session store', () => {
 })
 
 describe('what a request costs', () => {
-  it('is one read while it changes nothing, though its cookie expires later and later', async () => {
+  it('is one read if it changes nothing, although the expiry of its cookie moves', async () => {
     const { site, costOf, clock } = await place()
     const expiring = (expires: number) => ({
       cookie: { originalMaxAge: HOUR, expires, originalExpires: expires, path: '/' },
@@ -170,7 +170,7 @@ describe('what a request costs', () => {
     expect(await site.get('one')).toMatchObject({ n: 2 })
   })
 
-  it('is one renewal in a tenth of the ttl', async () => {
+  it('is one renewal per tenth of the ttl', async () => {
     const { site, costOf, clock } = await place()
     await site.set('one', withAge(HOUR))
     await clock.advance(HOUR / 10 - 1)
@@ -226,7 +226,7 @@ describe('how long a session lives', () => {
     expect(await lifeOf({}, withAge(0))).toBe(1.1 * ttl.min)
   })
 
-  it('changes with its cookie or its user, which is neither a beginning nor an end', async () => {
+  it('changes with its cookie or user, without an end of the session', async () => {
     const { site, inner, sessions, clock } = await place({ user: ({ user }) => user })
     const events: string[] = []
     await sessions.watch(({ type }) => events.push(type)).ready
@@ -250,7 +250,7 @@ describe('how long a session lives', () => {
     expect(end).toMatchObject({ reason: 'revoked', by: 'site', why: 'replaced' })
   })
 
-  it('does not begin anew with the lease that replaces another: no renewal is due', async () => {
+  it('is not renewed right after a lease was replaced', async () => {
     const { site, costOf } = await place()
     await site.set('one', withAge(HOUR))
     expect(await costOf(() => site.set('one', withAge(2 * HOUR)))).toEqual([
@@ -261,18 +261,18 @@ describe('how long a session lives', () => {
     expect(await costOf(() => site.touch('one', withAge(2 * HOUR)))).toEqual([])
   })
 
-  it('does not hang on a user: one that is null is none', async () => {
+  it('accepts null as no user', async () => {
     const { site, inner } = await place({ user: () => null as never })
     await site.set('one', { n: 1 })
     expect((await inner.read({ prefix: 'session/web/' })).keys).toHaveLength(1)
   })
 })
 
-describe('requests that race', () => {
-  it('begin one session, and the last write wins', async () => {
-    const { site, line, inner, clock } = await place()
+describe('concurrent requests', () => {
+  it('create one session, and the last write wins', async () => {
+    const { site, link, inner, clock } = await place()
     const theirs = (await Leasehold.open(inner, { clock })).sessionStore()
-    line.fault = onlyFor('grant', { there: 50 })
+    link.fault = onlyFor('grant', { there: 50 })
     const later = site.set('one', { n: 1 })
     await call((done) => theirs.set('one', { n: 2 }, done))
     await clock.advance(50)
@@ -281,13 +281,13 @@ describe('requests that race', () => {
     expect(await site.get('one')).toEqual({ n: 1 })
   })
 
-  it('that begin the same session with the same data write it once', async () => {
-    const { site, line } = await place()
+  it('that create the same session with the same data write it once', async () => {
+    const { site, link } = await place()
     await Promise.all([site.set('one', { n: 1 }), site.set('one', { n: 1 })])
-    expect(line.count('update')).toBe(0)
+    expect(link.count('update')).toBe(0)
   })
 
-  it('with its end do not bring a session back, and the log says so', async () => {
+  it('do not bring back a session that is ended, which is reported', async () => {
     const { site, leasehold, sessions } = await place()
     const told: RecipeNews[] = []
     await site.set('one', { n: 1 })
@@ -301,15 +301,15 @@ describe('requests that race', () => {
   })
 
   it.each(['update', 'renew'] as const)(
-    'with its end are no failure, also if the %s comes late',
+    'do not fail because of its end, even if the %s comes late',
     async (name) => {
-      const { site, sessions, line, clock } = await place()
+      const { site, sessions, link, clock } = await place()
       await site.set('one', withAge(HOUR, { n: 1 }))
       await clock.advance(HOUR / 2)
-      line.fault = onlyFor(name, { there: 50 })
+      link.fault = onlyFor(name, { there: 50 })
       const set = site.set('one', withAge(HOUR, { n: 2 }))
       await clock.advance(10)
-      line.fault = () => undefined
+      link.fault = () => undefined
       await sessions.end('one')
       await clock.advance(50)
       await set
@@ -318,12 +318,12 @@ describe('requests that race', () => {
   )
 
   it.each(['update', 'renew', 'grant', 'read'] as const)(
-    'are told that nobody knows, where the %s was not answered',
+    'fail with an unknown outcome if the %s was not answered',
     async (name) => {
-      const { site, line, clock } = await place()
+      const { site, link, clock } = await place()
       await site.set('one', withAge(HOUR, { n: 1 }))
       await clock.advance(HOUR / 2)
-      line.fault = onlyFor(name, { lost: 'request' })
+      link.fault = onlyFor(name, { lost: 'request' })
       const id = name === 'grant' ? 'two' : 'one'
       const failed = site.set(id, withAge(HOUR, { n: 2 })).catch((error: unknown) => error)
       await clock.advance(10_000)
