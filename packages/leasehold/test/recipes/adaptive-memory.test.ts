@@ -14,11 +14,11 @@ async function scene(limits = {}) {
   const open = async (holder: string) => {
     const link = new FaultyStore(store, clock)
     const leasehold = await Leasehold.open(link, { clock, holder, callTimeout: 500 })
-    const news: unknown[] = []
-    leasehold.on('news', (event) => news.push(event))
-    return { link, leasehold, news }
+    const events: unknown[] = []
+    leasehold.on('news', (event) => events.push(event))
+    return { link, leasehold, events }
   }
-  /** What the store has under the kind, as a learner. */
+  /** The stored value of the kind, as a learner. */
   const kept = async (kind = 'report') => {
     const { claims } = await store.read({ key: `adaptive/${kind}` })
     return AdaptiveTtl.fromText(claims[0]?.value, { kind })
@@ -220,38 +220,38 @@ describe('what was learnt', () => {
     const [a, b] = [await open('a'), await open('b')]
     await work(a.leasehold, 2)
     await work(b.leasehold, 1)
-    // Between the reading of a, which finds nothing, and its writing, b writes.
+    // b writes between the read of a, which finds nothing, and the write of a.
     a.link.fault = (call) => (call === 'grant' ? { there: 400 } : undefined)
     const flushed = a.leasehold.adaptive.flush()
     await clock.advance(100)
     await b.leasehold.adaptive.flush()
     await clock.advance(1000)
     await flushed
-    // Of two that write in the same moment the last one stays.
+    // If two write at the same moment, the last write stays.
     expect((await kept()).seen).toBe(2)
     expect((await store.read({ key: 'adaptive/report' })).count).toBe(1)
-    expect([...a.news, ...b.news]).toEqual([])
+    expect([...a.events, ...b.events]).toEqual([])
   })
 })
 
 describe('without the store', () => {
   it('learning starts from nothing and reports it', async () => {
     const { clock, open } = await scene()
-    const { leasehold, link, news } = await open('a')
+    const { leasehold, link, events } = await open('a')
     link.fault = (call) => (call === 'read' ? { error: new Error('broken') } : undefined)
     const choice = leasehold.adaptive.explain('report')
     await clock.advance(10_000)
     expect(await choice).toMatchObject({ ttl: 30_000, holds: 0 })
-    expect(news).toEqual([{ ...FAILED, detail: expect.stringContaining('broken') }])
+    expect(events).toEqual([{ ...FAILED, detail: expect.stringContaining('broken') }])
   })
 
   it('observations are kept, reported and included in the next write', async () => {
     const { clock, open, kept } = await scene()
-    const { leasehold, link, news } = await open('a')
+    const { leasehold, link, events } = await open('a')
     await work(leasehold, 1)
     link.fault = (call) => (call === 'read' ? { error: new Error('broken') } : undefined)
     await clock.advance(20_000)
-    expect(news).toEqual([{ ...FAILED, detail: expect.stringContaining('broken') }])
+    expect(events).toEqual([{ ...FAILED, detail: expect.stringContaining('broken') }])
     expect(leasehold.adaptive.unwritten).toBe(true)
     expect(await holdsOf(leasehold)).toBe(1)
     link.fault = () => undefined
@@ -277,30 +277,30 @@ describe('without the store', () => {
 
   it('a closed client fails instead of starting from nothing', async () => {
     const { open } = await scene()
-    const { leasehold, news } = await open('a')
+    const { leasehold, events } = await open('a')
     await leasehold.close()
     await expect(leasehold.adaptive.explain('report')).rejects.toMatchObject({ code: 'closed' })
-    expect(news).toEqual([])
+    expect(events).toEqual([])
   })
 
   it('a closed client does not report what it cannot write', async () => {
     const { open } = await scene()
-    const { leasehold, news } = await open('a')
+    const { leasehold, events } = await open('a')
     const lock = await leasehold.lock('k', LEARNT)
     await leasehold.close()
     expect(lock.state).toBe('lost')
     await leasehold.adaptive.flush()
-    expect(news).toEqual([])
+    expect(events).toEqual([])
   })
 })
 
 it('damaged memory is replaced and reported', async () => {
   const { store, open, kept } = await scene()
-  const { leasehold, news } = await open('a')
+  const { leasehold, events } = await open('a')
   const claims = [{ key: 'adaptive/report', value: 'nonsense' }]
   await store.grant({ holder: 'x', ttl: DAY_MS, claims })
   expect(await holdsOf(leasehold)).toBe(0)
-  expect(news).toEqual([{ ...FAILED, detail: expect.stringContaining('"report"') }])
+  expect(events).toEqual([{ ...FAILED, detail: expect.stringContaining('"report"') }])
   await work(leasehold, 1)
   await leasehold.adaptive.flush()
   expect((await kept()).seen).toBe(1)

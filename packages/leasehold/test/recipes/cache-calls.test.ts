@@ -14,7 +14,7 @@ async function scene() {
     const link = new FaultyStore(store, clock)
     return { link, leasehold: await Leasehold.open(link, { clock, holder }) }
   }
-  /** What was asked of the store over this link while `act` ran. */
+  /** The calls made over this link while `act` ran. */
   const callsOf = async (link: FaultyStore, act: () => Promise<unknown>) => {
     const before = link.calls.length
     await act()
@@ -50,7 +50,7 @@ describe('calls of a cache to the store', () => {
     await cache.set('k', 'old')
     await clock.advance(10_000)
     const loader = slowLoader()
-    // Its claim is on the way: the store does not know yet that somebody loads.
+    // Its claim is on the way: the store does not know about the load yet.
     a.link.fault = (call) => (call === 'grant' ? { there: 100 } : undefined)
     await cache.get('k', loader.load)
     await clock.settle()
@@ -76,7 +76,7 @@ describe('calls of a cache to the store', () => {
       loader.finish('value')
       expect([await first, await second]).toEqual(['value', 'value'])
     })
-    // The loader claims the place of the value, and then stores it there.
+    // The loader claims the key of the value, then stores the value.
     expect(woken).toEqual(['read', 'read'])
   })
 
@@ -93,7 +93,7 @@ describe('calls of a cache to the store', () => {
       await first
       expect(await second).toMatchObject({ name: 'LoadError', holder: 'a' })
     })
-    // The loader says that it failed, and then gives up its right.
+    // The loader publishes its failure, then releases its claim.
     expect(calls).toEqual(['read', 'read'])
   })
 
@@ -171,7 +171,7 @@ describe('of two waiters for a loader that lost its lease', () => {
     const { clock, store, a, b, c } = await scene()
     void caught(a.leasehold.cache('c').get('k', slowLoader().load))
     await clock.advance(10)
-    // Both look before one of them has the right to load.
+    // Both read before one of them has the claim.
     for (const { link } of [b, c]) link.fault = () => ({ back: 10 })
     const loader = slowLoader()
     const gets = [b, c].map(({ leasehold }) => leasehold.cache<string>('c').get('k', loader.load))
@@ -252,7 +252,7 @@ describe('a waiter', () => {
     caught(cache.get('k', fail)).then((error) => (outcome = error))
     const touch = () =>
       store.grant({ holder: 'x', ttl: 60_000, claims: [{ key: 'cache/c/k/value' }] })
-    // Something changes while it looks, so that it does not wait when the time is over.
+    // Something changes during the read, so it is not waiting at the timeout.
     for (let step = 0; step < 60; step++) {
       await clock.advance(10)
       if (step % 5 === 0 && step < 44) await touch()

@@ -11,9 +11,9 @@ async function scene() {
   const open = async (holder: string) => {
     const link = new FaultyStore(store, clock)
     const leasehold = await Leasehold.open(link, { clock, holder })
-    const news: { event: string; key: string; level: string | undefined }[] = []
-    leasehold.on('news', ({ event, key, level }) => news.push({ event, key, level }))
-    return { link, leasehold, news }
+    const events: { event: string; key: string; level: string | undefined }[] = []
+    leasehold.on('news', ({ event, key, level }) => events.push({ event, key, level }))
+    return { link, leasehold, events }
   }
   return { clock, store, a: await open('a'), b: await open('b') }
 }
@@ -115,8 +115,8 @@ describe('the value that a loader returns', () => {
     const { a, b } = await scene()
     const failed = a.leasehold.cache('c').get('k', () => undefined)
     await expect(failed).rejects.toMatchObject({ code: 'invalid-argument' })
-    const told = b.leasehold.cache('c').get('k', () => 1)
-    await expect(told).rejects.toThrowError(
+    const reported = b.leasehold.cache('c').get('k', () => 1)
+    await expect(reported).rejects.toThrowError(
       /^loading "k" failed at a: the result of the loader of "k"/,
     )
   })
@@ -153,8 +153,8 @@ describe('a failure', () => {
       throw new Error(message)
     }
     await expect(a.leasehold.cache('c').get('k', fail)).rejects.toThrowError(message)
-    const told = (await caught(b.leasehold.cache('c').get('k', fail))) as Error
-    expect(told.message).toBe(`loading "k" failed at a: ${'x'.repeat(499)}\ufffd`)
+    const reported = (await caught(b.leasehold.cache('c').get('k', fail))) as Error
+    expect(reported.message).toBe(`loading "k" failed at a: ${'x'.repeat(499)}\ufffd`)
   })
 
   it('may be anything that was thrown', async () => {
@@ -169,7 +169,7 @@ describe('a failure', () => {
   it('is reported with the key of the load', async () => {
     const { a } = await scene()
     await caught(a.leasehold.cache('c').get('x/y', () => Promise.reject(new Error('no'))))
-    expect(a.news).toEqual([{ event: 'failed', key: 'cache/c/x%2Fy/load', level: 'warn' }])
+    expect(a.events).toEqual([{ event: 'failed', key: 'cache/c/x%2Fy/load', level: 'warn' }])
   })
 
   it('does not delay the next load if retryAfter is 0', async () => {
@@ -218,7 +218,7 @@ describe('copies in this process', () => {
     const before = a.link.calls.length
     for (let n = 0; n < 1000; n++) await get(`k${n}`)
     expect(a.link.calls.length).toBe(before)
-    // One more: the oldest goes, and only that one.
+    // One more: only the oldest is dropped.
     await get('new')
     const reads = a.link.count('read')
     await get('k1')

@@ -25,11 +25,11 @@ async function scene(childLeases: boolean) {
   const store = childLeases ? memory : withoutChildren(memory)
   const open = async (holder: string) => {
     const leasehold = await Leasehold.open(store, { clock, holder })
-    const news: string[] = []
-    leasehold.on('news', ({ event }) => news.push(event))
-    return { leasehold, news }
+    const events: string[] = []
+    leasehold.on('news', ({ event }) => events.push(event))
+    return { leasehold, events }
   }
-  /** The leases in the store, without those of the clients themselves, which share no claims. */
+  /** The leases in the store, except those of the clients themselves. */
   const leases = async () => {
     const { leases } = await memory.read({ leases: true })
     return leases.filter(({ claims, children }) => claims > 0 || children > 0).length
@@ -65,7 +65,7 @@ describe.each([true, false])('a cache with stale values (child leases: %s)', (ch
     expect(await mine!.get('k', loader.load)).toBe('new')
     expect(await theirs!.get('k', loader.load)).toBe('new')
     expect(loader.runs).toBe(1)
-    // The value and its mark, and nothing of the value from before.
+    // The value and its mark, and nothing of the previous value.
     expect(await leases()).toBe(2)
     await clock.advance(10_000)
     expect(await mine!.get('k', loader.load)).toBe('new')
@@ -84,13 +84,13 @@ describe.each([true, false])('a cache with stale values (child leases: %s)', (ch
     await clock.advance(10)
     loader.fail(new Error('no database'))
     await clock.advance(10)
-    expect(a.news).toContain('failed')
+    expect(a.events).toContain('failed')
     for (const cache of [mine!, theirs!]) {
       expect(await cache.get('k', loader.load)).toBe('old')
       await clock.advance(10)
     }
     expect(loader.runs).toBe(1)
-    expect(b.news).toEqual([])
+    expect(b.events).toEqual([])
     await clock.advance(5000)
     expect(await mine!.get('k', loader.load)).toBe('old')
     await clock.advance(10)
@@ -149,9 +149,9 @@ describe('a reload in the background', () => {
     const open = async (holder: string) => {
       const link = new FaultyStore(memory, clock)
       const leasehold = await Leasehold.open(link, { clock, holder })
-      const news: unknown[] = []
-      leasehold.on('news', ({ recipe, event, key }) => news.push({ recipe, event, key }))
-      return { link, news, cache: leasehold.cache<string>('c', { ...STALE, loadTtl: '2s' }) }
+      const events: unknown[] = []
+      leasehold.on('news', ({ recipe, event, key }) => events.push({ recipe, event, key }))
+      return { link, events, cache: leasehold.cache<string>('c', { ...STALE, loadTtl: '2s' }) }
     }
     const [a, b] = [await open('a'), await open('b')]
     await a.cache.set('k', 'old')
@@ -165,7 +165,7 @@ describe('a reload in the background', () => {
     a.link.fault = (call) => (call === 'grant' ? { error } : undefined)
     expect(await a.cache.get('k', () => 'new')).toBe('old')
     await clock.settle()
-    expect(a.news).toEqual([{ recipe: 'cache', event: 'failed', key: 'cache/c/k/load' }])
+    expect(a.events).toEqual([{ recipe: 'cache', event: 'failed', key: 'cache/c/k/load' }])
   })
 
   it('is repeated by the next caller if its loader died before storing the value', async () => {

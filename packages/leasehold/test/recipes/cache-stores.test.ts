@@ -66,7 +66,7 @@ describe.each(SCENES)('a cache on $name', ({ make }) => {
       const second = mine.get('k', loader.load).catch((error: unknown) => error)
       await scene.until('a loads again', () => loader.runs === 2)
       await theirs.set('k', 'set')
-      await scene.until('a is told', () => loader.signals[1]!.aborted)
+      await scene.until('a notices', () => loader.signals[1]!.aborted)
       loader.finish('old')
       expect(await second).toBe('set')
       expect(await theirs.peek('k')).toBe('set')

@@ -23,7 +23,7 @@ function slow(link: FaultyStore, name: CallName, nth: number): void {
 }
 
 describe('a loader that was too slow', () => {
-  // Its first grant is the right to load; then come its claims for the value, and then the value.
+  // Its first grant is the load claim; then come the claims for the value, then the value.
   it.each<{ what: string; call: CallName; nth: number; stale: '0s' | '1m' }>([
     { what: 'its claims', call: 'grant', nth: 2, stale: '0s' },
     { what: 'its value', call: 'update', nth: 1, stale: '0s' },
@@ -32,21 +32,21 @@ describe('a loader that was too slow', () => {
     { what: 'its value', call: 'update', nth: 1, stale: '1m' },
   ])('does not replace a newer value, where $what came late (stale: $stale)', async (row) => {
     const { clock, store, a, b } = await twoProcesses()
-    const news: string[] = []
-    a.leasehold.on('news', ({ event }) => news.push(event))
+    const events: string[] = []
+    a.leasehold.on('news', ({ event }) => events.push(event))
     slow(a.link, row.call, row.nth)
     const [mine, theirs] = [a, b].map(({ leasehold }) =>
       leasehold.cache<string>('c', { stale: row.stale }),
     )
     const late = mine!.get('k', () => 'old')
     await clock.advance(100)
-    // Somebody takes the right to load away while the write is on its way.
+    // Somebody revokes the load claim while the write is on its way.
     await store.revoke({ target: { key: 'cache/c/k/load' } })
     expect(await theirs!.get('k', () => 'new')).toBe('new')
     await clock.advance(10_000)
     expect(await late).toBe('new')
     expect(await theirs!.peek('k')).toBe('new')
-    expect(news).toEqual(['refused'])
+    expect(events).toEqual(['refused'])
     expect(await theirs!.get('k', () => 'newest')).toBe('new')
     const { keys } = await store.read({ prefix: 'cache/c/k/' })
     expect(keys.map(({ key, count }) => `${key} ${count}`)).toEqual([
@@ -186,14 +186,14 @@ describe('in an outage', () => {
   it('a value is returned although it is unknown whether it was stored', async () => {
     const { clock, a } = await twoProcesses(500)
     a.link.fault = (call) => (call === 'update' ? { lost: 'reply' } : undefined)
-    const news: string[] = []
-    a.leasehold.on('news', ({ event }) => news.push(event))
+    const events: string[] = []
+    a.leasehold.on('news', ({ event }) => events.push(event))
     const cache = a.leasehold.cache('c')
     const got = cache.get('k', () => 'value')
     await clock.advance(10_000)
     expect(await got).toBe('value')
-    expect(news).toEqual(['unstored'])
-    // It was stored, and is left where it is.
+    expect(events).toEqual(['unstored'])
+    // It was stored and stays.
     expect(await cache.peek('k')).toBe('value')
   })
 
@@ -244,7 +244,7 @@ describe('the state of an entry', () => {
       [mark(2, 'a', { value: 'old' }), mark(3, 'b', { value: 'new' })],
       { type: 'fresh', text: 'new' },
     ],
-  ])('is told: %s', (_, load, values, expected) => {
+  ])('is derived from its claims: %s', (_, load, values, expected) => {
     expect(entryState(load, values)).toMatchObject(expected as object)
   })
 })

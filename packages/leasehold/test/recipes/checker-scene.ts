@@ -12,31 +12,31 @@ export const OK = { status: 'passing', note: '' } as const
 export const BAD = { status: 'critical', note: 'bad' } as const
 export const MINUTE = 60_000
 
-/** Instances at one end, and a checker at the other, whose link can be disturbed. */
-export async function scene(chance = 0.5) {
+/** Instances on one side, and on the other a checker with a faulty link. */
+export async function scene(randomValue = 0.5) {
   const { store, clock } = testStore()
-  // With 0.5 a rest is as long as was asked for.
-  const random = { next: () => chance, id: () => 'an id of twelve characters' }
+  // With 0.5, jitter does not change an interval.
+  const random = { next: () => randomValue, id: () => 'an id of twelve characters' }
   const link = new FaultyStore(store, clock)
   const far = await Leasehold.open(link, { clock, holder: 'checker', random, callTimeout: '1s' })
   const { registry } = await Leasehold.open(store, { clock, holder: 'near' })
-  const news: CheckChange[] = []
-  const looks: [host: string, time: number][] = []
+  const events: CheckChange[] = []
+  const probes: [host: string, time: number][] = []
   let result: (host: string) => ReturnType<Probe> = async () => OK
   const checking = (options: CheckerOptions = {}) => {
     const probe: Probe = ({ host }) => {
-      looks.push([host, clock.now()])
+      probes.push([host, clock.now()])
       return result(host)
     }
     const checker = far.registry.checker({ probe, brake: false, ...options })
-    checker.on('changed', (change) => news.push(change))
+    checker.on('changed', (change) => events.push(change))
     return checker
   }
   const register = (id: string, check: object, more: RegisterOptions = {}) =>
     registry.register('s', { id, address: `${id}:8080`, check: check as never, ...more })
   const entry = (id: string, check: object, service = 's') =>
     registry.entry(service, id, { address: `${id}:8080`, check: check as never }).value
-  /** Writes these values under one lease, which nobody keeps. */
+  /** Writes these values under one lease that nobody renews. */
   const write = async (values: Readonly<Record<string, string>>, ttl = 60 * MINUTE) => {
     const { lease } = (await store.grant({ holder: 'x', ttl })) as { readonly lease: string }
     const claims = Object.entries(values).map(([key, value]) => ({ key, value }))
@@ -44,7 +44,7 @@ export async function scene(chance = 0.5) {
     return lease
   }
   return {
-    ...{ store, clock, link, far, registry, news, looks, checking, register, entry, write },
+    ...{ store, clock, link, far, registry, events, probes, checking, register, entry, write },
     found: async () => registry.find('s', { status: 'any' }),
     let: (next: typeof result) => {
       result = next

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { LeaseholdError, type RecipeNews, type Term } from '../../src/index.ts'
-import { KEY, leading, place } from './election-clients.ts'
+import { LeaseholdError, type RecipeEvent, type Term } from '../../src/index.ts'
+import { KEY, leading, testClients } from './election-clients.ts'
 
 const caught = (error: unknown) => error
 
@@ -13,12 +13,12 @@ function refusing(name: string, code: 'unsupported' | 'storage-full' | 'forbidde
 
 describe('a campaign', () => {
   it('waits in the queue of its own key', async () => {
-    const { leasehold } = await place().open('a')
+    const { leasehold } = await testClients().open('a')
     expect(leasehold.election('boss').key).toBe(KEY)
   })
 
   it('wins if the leader resigns before the timeout', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const first = await a.leasehold.election('boss').campaign()
     const second = b.leasehold.election('boss').campaign({ wait: '1s' })
@@ -30,7 +30,7 @@ describe('a campaign', () => {
   })
 
   it('that timed out in the queue has no earlier failure as its cause', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
     const late = b.leasehold.election('boss').campaign({ wait: '1s' }).catch(caught)
@@ -40,8 +40,8 @@ describe('a campaign', () => {
   })
 
   it('does not back off beyond its timeout', async () => {
-    const { clock, open } = place()
-    // The first rest is then as long as it can be.
+    const { clock, open } = testClients()
+    // Makes the first backoff as long as possible.
     const random = { next: () => 1, id: () => 'id' }
     const { link, leasehold } = await open('a', { random } as object)
     const { rest } = await new Promise<{ rest: number }>((resolve) => {
@@ -59,7 +59,7 @@ describe('a campaign', () => {
   })
 
   it('is ended by its signal, with its reason and without a retry', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
     const stop = new AbortController()
@@ -75,7 +75,7 @@ describe('a campaign', () => {
   })
 
   it('is ended by closing its client, without a retry', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
     const stopped = b.leasehold.election('boss').campaign().catch(caught)
@@ -88,7 +88,7 @@ describe('a campaign', () => {
   it.each(['signal', 'close'] as const)(
     'is ended at once at the front too, if the store does not answer: %s',
     async (how) => {
-      const { clock, open } = place()
+      const { clock, open } = testClients()
       const { link, leasehold } = await open('a')
       link.fault = (call) => (call === 'update' ? { lost: 'request' } : undefined)
       const stop = new AbortController()
@@ -106,7 +106,7 @@ describe('a campaign', () => {
   )
 
   it('does not retry if the store does not support it', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { link, leasehold, events } = await open('a')
     link.fault = refusing('grant', 'unsupported')
     const failed = leasehold.election('boss').campaign()
@@ -118,7 +118,7 @@ describe('a campaign', () => {
     'that is %s at any moment never reports that it leads after it reported the end',
     async (how) => {
       for (let ticks = 0; ticks < 12; ticks++) {
-        const { clock, store, open } = place()
+        const { clock, store, open } = testClients()
         const { link, leasehold, events } = await open('a')
         const end = async () => {
           for (let tick = 0; tick < ticks; tick++) await undefined
@@ -147,7 +147,7 @@ describe('a campaign', () => {
 
 describe('an election without a term', () => {
   it('has nothing to resign', async () => {
-    const { leasehold } = await place().open('a')
+    const { leasehold } = await testClients().open('a')
     const election = leasehold.election('boss')
     expect(election.term).toBeUndefined()
     await election.resign()
@@ -156,7 +156,7 @@ describe('an election without a term', () => {
 
 describe('a loop of terms', () => {
   it('ends without an error if its signal is aborted while it is in the queue', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await a.leasehold.election('boss').campaign()
     const stop = new AbortController()
@@ -170,7 +170,7 @@ describe('a loop of terms', () => {
   })
 
   it('asks its body to end when its signal is aborted, and says why the term is over', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold, events } = await open('a')
     const stop = new AbortController()
     const { terms, ended } = leading(leasehold, {}, stop.signal)
@@ -184,7 +184,7 @@ describe('a loop of terms', () => {
   })
 
   it('does not ask a body whose term is already over', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold, events } = await open('a')
     const stop = new AbortController()
     let finish = () => {}
@@ -203,7 +203,7 @@ describe('a loop of terms', () => {
   })
 
   it('does not run for a term that is no longer wanted when it is won', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const stop = new AbortController()
     leasehold.on('news', ({ event }) => {
@@ -216,7 +216,7 @@ describe('a loop of terms', () => {
   })
 
   it('ends with the error if a retry cannot help', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { link, leasehold } = await open('a')
     link.fault = refusing('grant', 'unsupported')
     const { ended } = leading(leasehold)
@@ -224,7 +224,7 @@ describe('a loop of terms', () => {
   })
 
   it('refuses invalid options even if its signal is already aborted', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold } = await open('a')
     const election = leasehold.election('boss')
     await election.campaign()
@@ -233,7 +233,7 @@ describe('a loop of terms', () => {
   })
 
   it('leaves nothing behind at its signal, however many terms there were', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const stop = new AbortController()
     let terms = 0
@@ -249,7 +249,7 @@ describe('a loop of terms', () => {
   })
 
   it('ends with an error of its work, even a loss of something else', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const ended = leasehold
       .election('boss')
@@ -273,7 +273,7 @@ describe('a loop of terms', () => {
 
 describe('followers', () => {
   it('fail if they may not read the election', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { link, leasehold } = await open('follower')
     link.fault = refusing('read', 'forbidden')
     const loop = leasehold.election('boss').observe()[Symbol.asyncIterator]().next().catch(caught)
@@ -282,7 +282,7 @@ describe('followers', () => {
   })
 
   it('get nothing after leaving the loop, and keep what they knew', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, follower] = await Promise.all([open('a'), open('follower')])
     const term = await a.leasehold.election('boss').campaign()
     const observed = follower.leasehold.election('boss').observe()
@@ -297,7 +297,7 @@ describe('followers', () => {
   })
 
   it('end their loops when they are disposed or their client is closed', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('follower')
     const follow = () => {
       const observed = leasehold.election('boss').observe()
@@ -318,10 +318,10 @@ describe('followers', () => {
 
 describe('the events of an election', () => {
   it('say what happened, to whom, in which term, and how much it matters', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold, link } = await open('a')
-    const told: RecipeNews[] = []
-    leasehold.on('news', (news) => told.push(news))
+    const reported: RecipeEvent[] = []
+    leasehold.on('news', (events) => reported.push(events))
     const term = await leasehold.election('boss').campaign()
     await store.revoke({ target: { key: KEY } })
     await clock.advance(100)
@@ -331,7 +331,7 @@ describe('the events of an election', () => {
     await failed
     const token = term.number
     const common = { recipe: 'election', key: KEY }
-    expect(told.slice(0, 5)).toMatchObject([
+    expect(reported.slice(0, 5)).toMatchObject([
       { ...common, event: 'campaigning', level: 'debug', detail: '"a" joins the election' },
       { ...common, event: 'elected', level: undefined, detail: '"a" leads', token },
       { ...common, event: 'lost', level: 'warn', token },
@@ -341,7 +341,7 @@ describe('the events of an election', () => {
   })
 
   it('say how a term was given up: resigned, handed over, closed', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     await (await a.leasehold.election('boss').campaign()).resign()
     expect(a.events.splice(0)).toEqual(['campaigning', 'elected', 'resigned'])
@@ -356,7 +356,7 @@ describe('the events of an election', () => {
   })
 
   it('say that a candidate let another pass', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
     const term = await a.leasehold.election('boss').campaign()
     leading(b.leasehold)

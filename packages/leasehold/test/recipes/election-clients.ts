@@ -11,7 +11,7 @@ import { FaultyStore } from '../client/faulty-store.ts'
 export const KEY = 'election/boss/line'
 
 /** Clients on one store, each with its own link that can fail. */
-export function place() {
+export function testClients() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string, options: LeaseholdOptions = {}) => {
@@ -26,7 +26,7 @@ export function place() {
   return { clock, store, open }
 }
 
-/** Leads in a loop, and tells what its terms are; a term ends when it is asked to. */
+/** Leads in a loop and collects its terms. A term ends when it is asked to. */
 export function leading(leasehold: Leasehold, options: ElectionOptions = {}, signal?: AbortSignal) {
   const terms: Term[] = []
   const election = leasehold.election('boss', { ttl: '2s', ...options })

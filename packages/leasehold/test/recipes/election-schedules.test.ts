@@ -6,7 +6,7 @@ import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 import { StallClock } from './stall-clock.ts'
 
-/** What happens, to whom of those who are there (by a number that is taken round). */
+/** What happens, and to which process (a number, modulo the number of processes). */
 type Act =
   | { readonly act: 'join'; readonly options: ElectionOptions; readonly nature: Nature }
   | { readonly act: 'leave' | 'kill' | 'resign'; readonly who: number }
@@ -16,7 +16,7 @@ type Act =
   | { readonly act: 'pass'; readonly ms: number }
 
 interface Nature {
-  /** Ends its work when it is asked to; a rude one only when it is stopped. */
+  /** Ends its work when asked; a stubborn one only when it is stopped. */
   readonly polite: boolean
   /** How long a call takes on the way there, and on the way back. */
   readonly lag: number
@@ -41,7 +41,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 
 const TTL_MS = 2000
 const CALL_TIMEOUT_MS = 500
-/** A lease that is left behind, calls that are not answered, the longest rest, and a whole queue that lets others pass. */
+/** Enough time for a leftover lease, unanswered calls, the longest backoff and a whole queue. */
 const CALM_MS = TTL_MS + 500 + 3 * CALL_TIMEOUT_MS + 5000 + 5000
 
 /** One process with one candidate. */
@@ -82,7 +82,7 @@ class Process {
     await leasehold.close()
   }
 
-  /** Nothing that it does reaches anybody any more, and none of its timers runs. */
+  /** None of its calls reach the store, and none of its timers run. */
   kill(): void {
     this.link.freeze()
     this.clock.stall()
@@ -100,7 +100,7 @@ class World {
     return this.processes.filter(({ alive }) => alive)
   }
 
-  /** Those who would act as leader if they ran a statement now. One that is stalled runs none. */
+  /** The processes that would act as leader now. A stalled one does not run. */
   believing(): Process[] {
     return this.processes.filter(({ clock, terms }) => {
       return !clock.stalled && terms.some((term) => term.leading)

@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Term } from '../../src/index.ts'
-import { KEY, leading, place } from './election-clients.ts'
+import { KEY, leading, testClients } from './election-clients.ts'
 
 describe('a step-down', () => {
   it('waits for the work of the term to end', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss').campaign()
@@ -29,7 +29,7 @@ describe('a step-down', () => {
   })
 
   it('ends the term locally before it calls the store', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss').campaign()
@@ -50,7 +50,7 @@ describe('a step-down', () => {
   })
 
   it('stops work that takes longer than the limit, before anybody else leads', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss', { drain: '1s' }).campaign()
@@ -74,7 +74,7 @@ describe('a step-down', () => {
   })
 
   it('for a preferred candidate ends a term whose body does not listen', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss', { drain: '3s' }).campaign()
@@ -90,7 +90,7 @@ describe('a step-down', () => {
 
   it('is not requested if no waiting candidate is preferred', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss').campaign()
     await clock.advance(100)
@@ -102,7 +102,7 @@ describe('a step-down', () => {
   })
 
   it('falls back to the queue if the successor leaves it', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
     const term = await a.leasehold.election('boss').campaign()
     const second = leading(b.leasehold)
@@ -123,7 +123,7 @@ describe('a step-down', () => {
   })
 
   it('is unconfirmed if nothing is heard of the successor', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const term = await a.leasehold.election('boss').campaign()
@@ -138,7 +138,7 @@ describe('a step-down', () => {
   })
 
   it('in favour of a named successor overrides priorities', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b, c] = await Promise.all([open('a'), open('b'), open('c')])
     const term = await a.leasehold.election('boss').campaign()
     const high = leading(b.leasehold, { priority: 9 })
@@ -153,7 +153,7 @@ describe('a step-down', () => {
   })
 
   it('ends a loop with an aborted signal when its body has ended', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const stop = new AbortController()
     const loop = leading(leasehold, {}, stop.signal)
@@ -165,7 +165,7 @@ describe('a step-down', () => {
   })
 
   it('waits for all of the work, not only for the first that ends', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const term = await leasehold.election('boss').campaign()
     const finish: (() => void)[] = []
@@ -182,7 +182,7 @@ describe('a step-down', () => {
   })
 
   it('is not shortened by a preferred candidate if the work has more time', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss', { drain: '1s' }).campaign()
     let finish = () => {}
@@ -199,7 +199,7 @@ describe('a step-down', () => {
   })
 
   it('without a limit still ends after the drain of a stopped loop', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold, events } = await open('a')
     const stop = new AbortController()
     const election = leasehold.election('boss', { drain: '1s' })
@@ -227,7 +227,7 @@ describe('a step-down', () => {
   })
 
   it('does not end a term that was already lost; the loss is reported once', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold, events } = await open('a')
     const revoked = await leasehold.election('boss').campaign()
     await store.revoke({ target: { key: KEY } })
@@ -246,7 +246,7 @@ describe('a step-down', () => {
   })
 
   it('accepts no successor before the store knows it', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss').campaign()
     const next = leading(b.leasehold)
@@ -261,7 +261,7 @@ describe('a step-down', () => {
   })
 
   it('names the successor as long as needed, with the timing of the term', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss', { ttl: '7s' }).campaign()
     leading(b.leasehold, { ttl: '60s' })
@@ -277,7 +277,7 @@ describe('a step-down', () => {
   })
 
   it('fails if another name is there for too long, and the term goes on', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss').campaign()
     leading(b.leasehold)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Election, ElectionOptions, Leader, Leasehold, Term } from '../../src/index.ts'
 import { SCENES, type Scene } from './scene.ts'
 
-/** A candidate that leads whenever it can, and ends a term when it is asked to or has lost it. */
+/** A candidate that leads whenever it can, and ends a term when it is asked to or loses it. */
 class Runner {
   readonly leasehold: Leasehold
   readonly election: Election
@@ -100,12 +100,12 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       expect(await handing).toMatchObject({ outcome: 'handed-over', leader: { candidate: 'f' } })
       expect(a.terms[0]!.signal.reason).toMatchObject({ reason: 'released', by: 'f' })
       await scene.until('the follower sees f', () => seen.at(-1) === 'f')
-      // Those who stepped aside never led, and nobody was told that they did.
+      // Those that let it pass never led and never reported so.
       expect(seen.filter((name) => name !== undefined)).toEqual(['a', 'f'])
       for (const { terms } of runners.slice(1, 5)) expect(terms).toHaveLength(0)
       follower.close()
       await watching
-      // The name was taken back, and the others kept their order.
+      // The name was removed, and the others kept their order.
       const { count } = await scene.store.read({ key: 'election/boss/successor' })
       expect(count).toBe(0)
       await runners[5]!.election.resign()
@@ -137,7 +137,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       expect(a.leads).toBe(true)
       await a.leasehold.close()
       await scene.until('higher leads', () => higher.leads)
-      // Whoever stepped behind it is out of the queue for a moment.
+      // A candidate that lets it pass is out of the queue for a moment.
       await scene.until('all are in the queue', async () => (await lengthOf(scene)) === 4)
       higher.stop.abort()
       await scene.until('high leads', () => high.leads)
@@ -162,7 +162,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       await scene.until('the boss leads', () => boss.leads)
       expect(a.terms[0]!.signal.reason).toMatchObject({ reason: 'superseded', by: 'boss' })
       expect(b.terms).toHaveLength(0)
-      // One of the same priority is no reason to go.
+      // A candidate of the same priority does not preempt.
       const equal = await joined(scene, 'equal', { priority: 1, preempt: true })
       await scene.pass(200)
       expect(boss.leads).toBe(true)
@@ -180,7 +180,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
       expect(observed.leader()).toBeUndefined()
       expect(await follower.leader()).toBeUndefined()
       const a = await joined(scene, 'a', { value: 'http://a:1' })
-      // The follower may hear of it first.
+      // The follower may notice it first.
       await scene.until('a is seen', () => observed.leader() !== undefined && a.leads)
       const { number } = a.terms[0]!
       const expected = { candidate: 'a', holder: 'a', term: number, value: 'http://a:1' }

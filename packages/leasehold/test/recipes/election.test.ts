@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { type ElectionOptions, LeaseholdError, type Term } from '../../src/index.ts'
-import { KEY, leading, place } from './election-clients.ts'
+import { KEY, leading, testClients } from './election-clients.ts'
 
 describe('a leader whose store fails', () => {
   it('notices before the end of its ttl that the store is frozen', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { link, leasehold } = await open('a')
     const { terms } = leading(leasehold)
     await clock.advance(5000)
@@ -24,7 +24,7 @@ describe('a leader whose store fails', () => {
   })
 
   it('leads again after an outage far longer than its ttl', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { link, leasehold, events } = await open('a')
     const { terms } = leading(leasehold)
     await clock.advance(100)
@@ -43,7 +43,7 @@ describe('a leader whose store fails', () => {
   })
 
   it('is followed by a connected candidate, and joins the queue behind it', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const first = leading(a.leasehold)
@@ -64,7 +64,7 @@ describe('a leader whose store fails', () => {
   it.each(['grant', 'read', 'update'] as const)(
     'does not stop for good when the store refuses every %s for a while',
     async (failing) => {
-      const { clock, open } = place()
+      const { clock, open } = testClients()
       const { link, leasehold, events } = await open('a')
       link.fault = (call) =>
         call === failing ? { error: new LeaseholdError('storage-full', 'no space') } : undefined
@@ -80,7 +80,7 @@ describe('a leader whose store fails', () => {
   )
 
   it('knows on the first statement after a stall that it has lost the term', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const { terms } = leading(leasehold, { ttl: '1s' })
     await clock.advance(500)
@@ -94,7 +94,7 @@ describe('a leader whose store fails', () => {
   })
 
   it('lapses within its grace and recovers with the same number', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { link, leasehold } = await open('a')
     const { terms } = leading(leasehold, { grace: '10s' })
     await clock.advance(100)
@@ -111,7 +111,7 @@ describe('a leader whose store fails', () => {
   })
 
   it('ends when it is revoked, and says by whom', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const { terms } = leading(leasehold)
     await clock.advance(100)
@@ -124,7 +124,7 @@ describe('a leader whose store fails', () => {
 
 describe('followers', () => {
   it('see the last known state during an outage, and its age', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const follower = await open('follower')
@@ -146,7 +146,7 @@ describe('followers', () => {
   })
 
   it('see since when a leader leads that waited in the queue', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const [a, b, follower] = await Promise.all([open('a'), open('b'), open('follower')])
     const observed = follower.leasehold.election('boss').observe()
     const term = await a.leasehold.election('boss').campaign()
@@ -162,14 +162,14 @@ describe('followers', () => {
   })
 
   it('get each change once, and nothing after they have left', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const stop = new AbortController()
-    const told: (string | undefined)[] = []
+    const reported: (string | undefined)[] = []
     const observing = (async () => {
       const election = (await open('follower')).leasehold.election('boss')
       for await (const leader of election.observe({ signal: stop.signal })) {
-        told.push(leader && `${leader.candidate} ${leader.value}`)
+        reported.push(leader && `${leader.candidate} ${leader.value}`)
       }
     })()
     await clock.advance(100)
@@ -180,13 +180,13 @@ describe('followers', () => {
     await clock.advance(100)
     await term.resign()
     await clock.advance(100)
-    expect(told).toEqual([undefined, 'a 1', 'a 2', undefined])
+    expect(reported).toEqual([undefined, 'a 1', 'a 2', undefined])
     stop.abort()
     await observing
   })
 
   it('do not take a foreign claim for a leader', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     await store.grant({ holder: 'x', ttl: 60_000, claims: [{ key: KEY, value: 'not {json' }] })
     const { leasehold } = await open('follower')
     expect(await leasehold.election('boss').leader()).toBeUndefined()
@@ -198,7 +198,7 @@ describe('followers', () => {
 
 describe('a loop of terms', () => {
   it('resigns when its body ends, also by an error, and can start again', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const election = leasehold.election('boss')
     let last: Term | undefined
@@ -220,7 +220,7 @@ describe('a loop of terms', () => {
   })
 
   it('continues after work that failed with its term, and ends with any other error', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const terms: Term[] = []
     const ended = leasehold
@@ -245,7 +245,7 @@ describe('a loop of terms', () => {
   })
 
   it('limits the rate of terms if its body ends at once', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     let terms = 0
     const stop = new AbortController()
@@ -262,13 +262,13 @@ describe('a loop of terms', () => {
   })
 
   it('does not run for a candidate that lost its claim before taking the term', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     const first = await a.leasehold.election('boss').campaign()
     const second = leading(b.leasehold)
     await clock.advance(100)
-    // It comes to the front, but what it says then does not get through until its lease is lost.
+    // It reaches the front, but its update does not get through until its lease is lost.
     b.link.fault = (call) => (call === 'update' ? { there: 5000 } : undefined)
     const isRenewed = b.link.renew.bind(b.link)
     b.link.renew = (leases) => (first.leading ? isRenewed(leases) : new Promise(() => {}))
@@ -281,7 +281,7 @@ describe('a loop of terms', () => {
 
 describe('a campaign', () => {
   it('ends at its timeout or signal, and leaves no claim in the queue', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const a = await open('a')
     const b = await open('b')
     await a.leasehold.election('boss').campaign()
@@ -299,7 +299,7 @@ describe('a campaign', () => {
   })
 
   it('ends at once during a backoff: by timeout, by its signal, by closing', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { link, leasehold } = await open('a')
     link.fault = () => ({ error: new LeaseholdError('storage-full', 'no space') })
     const election = leasehold.election('boss')
@@ -331,12 +331,12 @@ describe('wrong use', () => {
     ['x', { ttl: 'infinite' }, /ttl is infinite: nobody could ever follow/],
     ['x', { ttl: Infinity }, /ttl is infinite: nobody could ever follow/],
   ])('is refused: %s %j', async (name, options, message) => {
-    const { leasehold } = await place().open('a')
+    const { leasehold } = await testClients().open('a')
     expect(() => leasehold.election(name, options as ElectionOptions)).toThrowError(message)
   })
 
   it('is refused by campaign, with the reason', async () => {
-    const { leasehold } = await place().open('a')
+    const { leasehold } = await testClients().open('a')
     const caught = (error: unknown) => error
     const timing = await leasehold
       .election('boss', { ttl: '2s', renewEvery: '3s' })

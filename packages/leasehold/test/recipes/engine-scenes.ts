@@ -7,13 +7,13 @@ import { postgresStore } from '../../src/stores/postgres/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { Engine, type EngineSpec, POSTGRES, postgresUrl, REDIS } from '../engines/index.ts'
 
-/** A store on a real engine, of which nothing is left to the next scene. */
+/** A store on a real engine, isolated for each scene. */
 export interface EngineStores {
   readonly name: string
   open(): Promise<LeaseStore>
 }
 
-/** What a test file has started, to be let go of after its last test. */
+/** What a test file has started, stopped after its last test. */
 const started: (() => Promise<unknown>)[] = []
 afterAll(async () => {
   for (const stop of started.reverse()) await stop()
@@ -24,7 +24,7 @@ function onEngine<Client>(
   connect: (port: number) => { client: Client; disconnect: () => Promise<unknown> },
   open: (client: Client, name: string) => Promise<LeaseStore>,
 ): EngineStores {
-  // One engine for all scenes of a file, started when the first of them wants it.
+  // One engine for all scenes of a file, started on demand.
   let connected: Promise<Client> | undefined
   const start = async () => {
     const engine = await Engine.start(spec)
@@ -43,8 +43,8 @@ function onEngine<Client>(
 }
 
 /**
- * The engines that decide about leases themselves. On all others a replica decides, and what a recipe
- * gets from it does not depend on the engine: the scene with a replica stands for them.
+ * The engines that decide about leases themselves. On all others a replica decides, independent of
+ * the engine: the replica scene covers them.
  */
 const all: readonly (readonly [EngineSpec, EngineStores])[] = [
   [
@@ -72,7 +72,7 @@ const all: readonly (readonly [EngineSpec, EngineStores])[] = [
   ],
 ]
 
-/** Those that are on this machine; the stores' own tests say which are missing, or fail. */
+/** The installed engines. The tests of the stores report the missing ones. */
 export const ENGINE_STORES = all
   .filter(([spec]) => spec.program !== undefined)
   .map(([, stores]) => stores)

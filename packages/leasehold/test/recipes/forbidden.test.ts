@@ -3,7 +3,7 @@ import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
 import { SeededRandom, testStore } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
 
-/** A store that forbids to read prefixes or to watch, until it is told otherwise. */
+/** A store that denies reading prefixes and watching until that is allowed. */
 async function scene(verb: 'read' | 'watch') {
   const { store, clock } = testStore()
   const rights = { missing: true }
@@ -55,9 +55,9 @@ describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
 
   it('a checker reports it, lets the next take over, and checks once the right is granted', async () => {
     const { store, clock, rights, leasehold } = await scene(verb)
-    const told: (string | undefined)[] = []
+    const reported: (string | undefined)[] = []
     leasehold.on('news', ({ recipe, event, detail }) => {
-      if (recipe === 'registry' && event === 'idle') told.push(detail)
+      if (recipe === 'registry' && event === 'idle') reported.push(detail)
     })
     let probes = 0
     const probe = async () => {
@@ -68,7 +68,7 @@ describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
     const check = { tcp: true, every: '1s' } as const
     await leasehold.registry.register('api', { address: 'api:8080', check })
     await clock.advance(5000)
-    expect(told[0]).toContain(`no right to ${verb}`)
+    expect(reported[0]).toContain(`no right to ${verb}`)
     expect(probes).toBe(0)
     rights.missing = false
     await clock.advance(30_000)

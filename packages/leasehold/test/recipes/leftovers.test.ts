@@ -10,7 +10,7 @@ import { FaultyStore } from '../client/faulty-store.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** The leases that are in the store, and of these the ones without a claim. */
+/** The leases in the store, and those of them without a claim. */
 async function leasesIn(store: LeaseStore) {
   const { leases } = await store.read({ leases: true, limit: 10_000 })
   return { all: leases.length, empty: leases.filter(({ claims }) => claims === 0).length }
@@ -19,7 +19,7 @@ async function leasesIn(store: LeaseStore) {
 interface World {
   readonly clock: TestClock
   readonly store: LeaseStore
-  /** A client of its own does some work, and then closes, or vanishes without a word. */
+  /** A separate client does some work, then closes or vanishes. */
   run(work: (leasehold: Leasehold) => Promise<void>, end: End): Promise<void>
 }
 
@@ -44,7 +44,7 @@ function world(): World {
 }
 
 const GPU = { resources: [{ name: 'gpu' }] }
-/** More than there may be records. */
+/** More than the maximum number of records. */
 const CLIENTS = 100
 
 describe.each(ENDS)('a client that %s', (end) => {
@@ -58,7 +58,7 @@ describe.each(ENDS)('a client that %s', (end) => {
       }, end)
     }
     await clock.advance(MINUTE)
-    // The definition, and the records.
+    // The definition and the records.
     expect(await leasesIn(store)).toEqual({ all: 1 + 8, empty: 0 })
   })
 
@@ -101,7 +101,7 @@ describe.each(ENDS)('a client that %s', (end) => {
       },
     ],
     ['discovery', 0, (leasehold) => leasehold.registry.watch('s').ready],
-    // What outlives its client on purpose: one lease each, however often it was changed.
+    // Data that outlives its client on purpose: one lease each, however often it changes.
     [
       'a pool that is redefined',
       1,
@@ -119,7 +119,7 @@ describe.each(ENDS)('a client that %s', (end) => {
         for (let value = 0; value < 10; value++) await cache.set('k', value)
       },
     ],
-    // Its mark, which ends before it, is another lease.
+    // Its mark has another lease, which ends earlier.
     [
       'a stale value that is set often',
       2,

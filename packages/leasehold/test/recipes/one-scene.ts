@@ -3,20 +3,20 @@ import { TestClock } from '../../src/testing/index.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 
 /**
- * Where a recipe's tests play: a store, and the time that it lives in. A recipe knows nothing of
- * stores, so the same tests run in every scene; a scene on a real engine lives in real time, so
- * tests let time `pass` and wait `until` something is so, and never look at a clock of their own.
+ * The environment of a recipe's tests: a store and its clock. The same tests run in every scene,
+ * because a recipe does not know its store. A real engine uses real time, so tests let time `pass`,
+ * wait `until` a condition holds, and never read their own clock.
  */
 export interface Scene {
   readonly store: LeaseStore
   readonly clock: Clock
   /** Opens a client on the store. It is closed with the scene. */
   open(holder: string, options?: LeaseholdOptions): Promise<Leasehold>
-  /** Lets time pass, and everything happen that is due. */
+  /** Lets time pass and runs everything that is due. */
   pass(ms: number): Promise<void>
-  /** Waits until something is so; fails after ten seconds of the scene's time. */
+  /** Waits until a condition holds; fails after ten seconds of the scene's time. */
   until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>
-  /** A client's process dies: nothing of it reaches the store any more, and nothing is told. */
+  /** Simulates the death of a client's process: its calls no longer reach the store. */
   kill(leasehold: Leasehold): void
   close(): Promise<void>
 }
@@ -26,14 +26,14 @@ export interface SceneKind {
   make(): Promise<Scene>
 }
 
-/** A store across a link, which a dead client cannot reach any more. */
+/** A store behind a link that can be cut. */
 class Link extends FaultyStore {
   cut(): void {
     this.freeze()
   }
 }
 
-/** A scene whose time is moved. */
+/** A scene with virtual time. */
 export async function virtual(make: (clock: TestClock) => Promise<LeaseStore> | LeaseStore) {
   const clock = new TestClock()
   return scene(await make(clock), clock, (ms) => clock.advance(ms))
@@ -69,7 +69,7 @@ export function scene(store: LeaseStore, clock: Clock, pass: (ms: number) => Pro
   }
 }
 
-/** The same store, but as if it were far away: calls carry request ids and may be sent again. */
+/** The same store, as if it were remote: calls carry request ids and may be sent again. */
 export function farAway(store: LeaseStore, clock: Clock): LeaseStore {
   return new FaultyStore(store, clock)
 }

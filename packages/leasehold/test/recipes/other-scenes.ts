@@ -9,7 +9,7 @@ import { MemoryDisk } from '../file/memory-disk.ts'
 import { ENGINE_STORES } from './engine-scenes.ts'
 import { type Scene, type SceneKind, scene, virtual } from './one-scene.ts'
 
-/** Mutation tests leave these out: most take real time, and a recipe cannot tell them apart. */
+/** Mutation tests skip these: most take real time, and a recipe cannot distinguish them. */
 export const OTHER_SCENES: readonly SceneKind[] = [
   {
     name: 'file',
@@ -31,7 +31,7 @@ function sleep(ms: number): Promise<void> {
 }
 
 async function served(): Promise<Scene> {
-  // The server is the built one, and so must be what it serves.
+  // The server uses the built package, so its store must too.
   const kept = builtMemoryStore()
   const server = await createServer({ store: kept, port: 0 })
   const made = scene(await remoteStore(server.url), systemClock, sleep)

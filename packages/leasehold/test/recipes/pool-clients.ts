@@ -1,4 +1,9 @@
-import { Leasehold, LeaseholdError, type PoolDefinition, type RecipeNews } from '../../src/index.ts'
+import {
+  Leasehold,
+  LeaseholdError,
+  type PoolDefinition,
+  type RecipeEvent,
+} from '../../src/index.ts'
 import { usageRecordFrom } from '../../src/recipes/pool/usage/usage.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
@@ -10,15 +15,15 @@ export const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDef
 })
 
 /** Clients on one store, each with its own link that can fail. */
-export function place() {
+export function testClients() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
   const open = async (holder: string) => {
     const link = new FaultyStore(store, clock)
     const leasehold = await Leasehold.open(link, { clock, holder, callTimeout: '1s' })
-    const news: RecipeNews[] = []
-    leasehold.on('news', (one) => news.push(one))
-    return { link, leasehold, news }
+    const events: RecipeEvent[] = []
+    leasehold.on('news', (one) => events.push(one))
+    return { link, leasehold, events }
   }
   const records = async () => {
     const { claims } = await store.read({ key: 'pool/p/books' })
@@ -27,6 +32,6 @@ export function place() {
   return { clock, store, open, records }
 }
 
-/** What a store does that refuses every call of this name. */
+/** Makes a store refuse every call of this name. */
 export const failing = (name: CallName) => (called: CallName) =>
   called === name ? { error: new LeaseholdError('storage-full', 'no space') } : undefined

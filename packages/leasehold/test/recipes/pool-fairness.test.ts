@@ -10,7 +10,7 @@ const DAY = 24 * HOUR
 
 const gpus = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` }))
 
-/** Always has more in the queue than it can get, and holds each for hours. */
+/** Always has more in the queue than it can get, and holds each permit for hours. */
 const greedy: Behaviour = {
   ask: (now, inQueue, random) => ({
     jobs: Array.from({ length: Math.max(0, 20 - inQueue) }, () => {
@@ -20,7 +20,7 @@ const greedy: Behaviour = {
   }),
 }
 
-/** Nothing for most of the day, then sixty at once, some of which want four resources together. */
+/** Nothing for most of the day, then sixty requests at once, some for four resources. */
 const bursty: Behaviour = {
   ask: (now, _, random) => ({
     jobs: Array.from({ length: 60 }, () => {
@@ -31,7 +31,7 @@ const bursty: Behaviour = {
   }),
 }
 
-/** A short job every now and then. */
+/** A short job now and then. */
 const small: Behaviour = {
   ask: (now, _, random) => ({
     jobs: [{ count: 1, takes: random.between(5, 15) * MINUTE, booked: 15 * MINUTE }],
@@ -39,7 +39,7 @@ const small: Behaviour = {
   }),
 }
 
-/** More than enough were drawn when the bounds were written down; these see to it that they stay. */
+/** Many more runs were used to find the bounds; these ensure that they hold. */
 const RUNS = 25
 
 const WEIGHTS = { greedy: { weight: 1 }, bursty: { weight: 2 }, small: { weight: 4 } }
@@ -49,16 +49,16 @@ describe('three tenants of weights 1, 2 and 4 on eight GPUs, for thirty days', (
     const pool = { resources: gpus(8), tenants: WEIGHTS }
     const world = new PoolWorld(pool, { greedy, bursty, small }, new SeededRandom(7))
     const outcomes = world.run(30 * DAY)
-    // What people read is what was simulated.
+    // The documentation shows what was simulated.
     expect(readSource('docs/pool.md').text).toContain(tableOf(outcomes))
     for (const { received, deserved } of outcomes) {
       expect(received / deserved).toBeGreaterThan(0.95)
     }
     const [one, two, four] = outcomes
-    // The longest that any job is held is six hours; no one with work in the queue is without for longer.
+    // A job is held for at most six hours; no tenant with waiting work gets nothing for longer.
     expect(one!.longestDrought).toBeLessThan(6 * HOUR)
     expect(two!.longestDrought).toBeLessThan(6 * HOUR)
-    // Short jobs of the tenant with the greatest weight pass the two hundred that came before.
+    // Short jobs of the tenant with the highest weight pass the two hundred older ones.
     expect(four!.longestWait).toBeLessThan(3 * HOUR)
   })
 
@@ -144,8 +144,8 @@ describe('with any mix of tenants', () => {
     )
   })
 
-  // What was used is forgotten before it is evened out, so a tenant can be behind for ever, at a rate
-  // that is the greater the longer permits are held for the half-life: here up to half of it.
+  // Usage decays before it is balanced, so a tenant can stay behind. The rate grows with the hold
+  // time relative to the half-life: here up to half of it.
   it('each receives at least five sixths of its share, minus a constant', () => {
     fc.assert(
       fc.property(mix, (drawn) => {
@@ -177,7 +177,7 @@ describe('with any mix of tenants', () => {
   })
 })
 
-/** As it stands in docs/pool.md. */
+/** As shown in docs/pool.md. */
 function tableOf(outcomes: readonly Outcome[]): string {
   const hours = (ms: number) => `${(ms / HOUR).toFixed(1)} h`
   const rows = outcomes.map((it) => [

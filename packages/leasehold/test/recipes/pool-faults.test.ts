@@ -86,7 +86,7 @@ describe('a pool with bad connections', () => {
     link.fault = (call) => (call === 'grant' ? { there: 300, back: 500 } : undefined)
     await first.release()
     await clock.advance(100)
-    // Somebody is faster, and has returned it before the answer says that it was not free.
+    // Another takes and returns it before the answer says that it was not free.
     const claims = [{ key: 'pool/gpu/r/gpu-0' }]
     const fast = await store.grant({ holder: 'fast', ttl: 60_000, claims })
     await clock.advance(250)
@@ -132,7 +132,7 @@ it('a permit is preempted even if another request withdrew its notice slowly', a
   const second = pool.take({ tenant: 'x', priority: 4 })
   await clock.advance(1000)
   expect(low.notice.aborted).toBe(true)
-  // Its queue claim is free before its notice is.
+  // Its queue claim is released before its notice.
   let releases = 0
   link.fault = (call) => (call === 'release' && ++releases === 2 ? { there: 500 } : undefined)
   giveUp.abort()

@@ -11,7 +11,7 @@ interface Answers<Answer> {
   readonly fail: (error: unknown) => void
 }
 
-/** A function whose calls a test answers. */
+/** A function whose calls the test answers. */
 function asked<Answer>() {
   const calls: Answers<Answer>[] = []
   const call = (...args: unknown[]) =>
@@ -19,7 +19,7 @@ function asked<Answer>() {
   return { calls, call }
 }
 
-/** A queue claim, which a test can take away. */
+/** A queue claim that the test can revoke. */
 function makePlace(claimToken = 3) {
   const stop = new AbortController()
   const place = {
@@ -42,7 +42,7 @@ const CONFLICT = Object.create(Conflict.prototype) as Conflict
 const UNKNOWN = new LeaseholdError('unknown-outcome', 'no answer')
 const REFUSED = new LeaseholdError('storage-full', 'no space')
 
-/** One who waits in a room in which the test does everything. */
+/** A pending request in a pool that the test controls. */
 function scene(options: Partial<TakeOptions> = {}) {
   const clock = new TestClock()
   const keptAlive: (boolean | undefined)[] = []
@@ -185,7 +185,7 @@ describe('a request that is next', () => {
   it.each([
     ['has seen more since', true],
     ['has seen no more since', false],
-  ])('where another was faster, looks again if it %s', async (_, hasSeen) => {
+  ])('if another was faster, decides again if it %s', async (_, hasSeen) => {
     const { waiting, room, takes, count, join, settle } = scene()
     await join()
     void waiting.take(['k'])

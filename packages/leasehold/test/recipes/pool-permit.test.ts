@@ -6,7 +6,7 @@ import { TestClock } from '../../src/testing/index.ts'
 
 const NOTICE = { by: 'b', tenant: 'y', priority: 5, period: 300 }
 
-/** A permit whose store answers with these claims, and what was entered of it. */
+/** A permit whose store returns these claims, and what was recorded for it. */
 function scene(read: (query: unknown) => Promise<unknown>) {
   const clock = new TestClock(5000)
   const stop = new AbortController()
@@ -84,7 +84,7 @@ describe('a permit', () => {
     ['lapsed', true],
     ['lost', false],
     ['released', false],
-  ])('that is %s is told that it is asked back: %s', async (state, isTold) => {
+  ])('that is %s gets a preemption notice: %s', async (state, isTold) => {
     const { permit, hold } = scene(() => claims())
     hold.state = state
     permit.notify(NOTICE)

@@ -6,18 +6,18 @@ import { TestClock } from '../../src/testing/index.ts'
 const PERIOD = 10_000
 const REST = 1000
 
-/** A notice on a store that answers when the test wants it to. */
+/** A preemption request on a store that answers when the test says so. */
 function scene() {
   const clock = new TestClock()
   const asked: { options: unknown; answer: (hold: unknown) => void; fail: () => void }[] = []
   const revoked: string[] = []
-  const told: string[] = []
+  const reported: string[] = []
   let returned = 0
   let revoking: () => Promise<void> = async () => {}
   const client = {
     clock,
     holder: 'h',
-    emit: ({ event }: { event: string }) => told.push(event),
+    emit: ({ event }: { event: string }) => reported.push(event),
     tryHold: (_claims: unknown, options: unknown) =>
       new Promise((resolve, reject) => {
         asked.push({ options, answer: resolve, fail: () => reject(new Error('no answer')) })
@@ -38,7 +38,7 @@ function scene() {
     3,
   )
   return {
-    ...{ clock, notice, asked, revoked, told, hold, busy },
+    ...{ clock, notice, asked, revoked, reported, hold, busy },
     returned: () => returned,
     failRevokes: (run: () => Promise<void>) => {
       revoking = run
@@ -48,11 +48,11 @@ function scene() {
 
 describe('a preemption request', () => {
   it('holds its notice while its process lives, and revokes the keys after the period', async () => {
-    const { clock, asked, revoked, told, hold } = scene()
+    const { clock, asked, revoked, reported, hold } = scene()
     expect(asked.map(({ options }) => options)).toEqual([{ ttl: 15_000 }])
     asked[0]!.answer(hold)
     await clock.advance(PERIOD - 1)
-    expect([told, revoked]).toEqual([['notice'], []])
+    expect([reported, revoked]).toEqual([['notice'], []])
     await clock.advance(1)
     expect(revoked).toEqual(['g0', 'g1'])
   })
@@ -67,11 +67,11 @@ describe('a preemption request', () => {
   })
 
   it('that is withdrawn before the store answers releases its notice afterwards', async () => {
-    const { clock, notice, asked, revoked, told, hold, returned } = scene()
+    const { clock, notice, asked, revoked, reported, hold, returned } = scene()
     notice.withdraw()
     asked[0]!.answer(hold)
     await clock.advance(2 * PERIOD)
-    expect([returned(), revoked, told]).toEqual([1, [], []])
+    expect([returned(), revoked, reported]).toEqual([1, [], []])
   })
 
   it.each(['busy', 'failed'] as const)('is tried again after a second (%s)', async (how) => {

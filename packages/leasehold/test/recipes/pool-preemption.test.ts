@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { gpus, place } from './pool-clients.ts'
+import { gpus, testClients } from './pool-clients.ts'
 
 const caught = (error: unknown) => error
 
 describe('a preempted permit', () => {
   it('is reported, and revoked when the period is over, also after an outage', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(1, { notice: '10s' }))
     const low = await pool.take({ tenant: 'x', preemptible: true, priority: 1 })
     const urgent = b.leasehold.pool('p').take({ tenant: 'x', priority: 3 })
     await clock.advance(100)
     const key = `pool/p/notice/${low.claimToken}`
-    expect(b.news).toMatchObject([
+    expect(b.events).toMatchObject([
       {
         recipe: 'pool',
         event: 'notice',
@@ -36,7 +36,7 @@ describe('a preempted permit', () => {
   })
 
   it('is preempted again if the store did not answer', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(1))
     const low = await pool.take({ tenant: 'x', preemptible: true })
@@ -53,7 +53,7 @@ describe('a preempted permit', () => {
   })
 
   it('gets no notice if it was already returned', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const low = await a.leasehold.pool('p', gpus(1)).take({ tenant: 'x', preemptible: true })
     const urgent = b.leasehold.pool('p').take({ tenant: 'x', priority: 3 })
@@ -65,9 +65,9 @@ describe('a preempted permit', () => {
 })
 
 describe('a preempted permit that', () => {
-  /** One permit of two that x holds is asked back for y. */
+  /** One of two permits of x is preempted for y. */
   async function noticed() {
-    const made = place()
+    const made = testClients()
     const [a, b] = [await made.open('a'), await made.open('b')]
     const pool = a.leasehold.pool('p', gpus(2, { notice: '1h' }))
     const used = await pool.take({ tenant: 'y' })
@@ -96,7 +96,7 @@ describe('a preempted permit that', () => {
     const { clock, open, b, low, urgent } = await noticed()
     const c = await open('c')
     let hasTaken = false
-    // Before the other in the queue: its tenant has used nothing.
+    // Ahead of the other in the queue: its tenant has used nothing.
     const other = c.leasehold.pool('p').take({ tenant: 'z' })
     void other.then(() => (hasTaken = true), caught)
     await clock.advance(100)

@@ -7,7 +7,7 @@ const ONE = definitionOf({ resources: [{ name: 'a' }] })
 const TWO = { resources: [{ name: 'a' }, { name: 'b' }] }
 const invalid = expect.objectContaining({ code: 'invalid-argument' })
 
-/** A publication on a store that answers like this, and the leases that it ended. */
+/** A publication on a store with these answers, and the leases that it ended. */
 function scene(granted: unknown, revoke: (lease: string) => Promise<unknown> = async () => ({})) {
   const ended: string[] = []
   const store = {

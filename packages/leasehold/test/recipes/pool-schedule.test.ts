@@ -70,7 +70,7 @@ describe('the schedule', () => {
         expect(schedule({ ...state, waiters: shuffled })).toEqual(one)
         const units = one.flatMap((it) => it.units ?? [])
         expect(new Set(units).size).toBe(units.length)
-        // The first in order gets what is there for it.
+        // The first in order gets what is free for it.
         const [first] = one
         const isGiven = first?.units !== undefined || first?.keeps.length !== 0
         expect(isGiven).toBe(true)

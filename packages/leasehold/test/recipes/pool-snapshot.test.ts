@@ -20,7 +20,7 @@ const claim = (token: number, value: unknown, claimedAt = 0) => ({
 
 type Claims = Record<string, ReturnType<typeof claim>[]>
 
-/** What a pool looks like with these claims on its keys. */
+/** The snapshot of a pool with these claims. */
 function seen(claims: Claims, definition = DEFINITION) {
   const view = {
     keys: () => Object.keys(claims)[Symbol.iterator](),

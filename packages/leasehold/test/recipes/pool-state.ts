@@ -28,7 +28,7 @@ export const permit = (token: number, tenant: string, keys: string[], more: obje
   ...more,
 })
 
-/** The pool `p` with two resources, or those that are given. */
+/** The pool `p` with two resources, or the given ones. */
 export function poolState(
   waiters: readonly ReturnType<typeof waiter>[],
   occupants: readonly ReturnType<typeof permit>[] = [],

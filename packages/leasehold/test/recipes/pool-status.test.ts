@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Permit, PoolStatus } from '../../src/index.ts'
-import { failing, gpus, place } from './pool-clients.ts'
+import { failing, gpus, testClients } from './pool-clients.ts'
 
 const HOUR = 3600_000
 
@@ -8,7 +8,7 @@ const caught = (error: unknown) => error
 
 describe('the definition', () => {
   it('is fixed within a process: a different one is refused', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     expect(leasehold.pool('p', gpus(1))).toBe(pool)
@@ -17,7 +17,7 @@ describe('the definition', () => {
   })
 
   it('can be given after the pool was opened without one', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p')
     await expect(pool.take({ tenant: 'x' })).rejects.toThrow(/"p" is not defined/)
@@ -26,7 +26,7 @@ describe('the definition', () => {
   })
 
   it('that could not be published is published at the next use', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold, link } = await open('a')
     link.fault = failing('grant')
     const pool = leasehold.pool('p', gpus(1))
@@ -36,7 +36,7 @@ describe('the definition', () => {
   })
 
   it('is the last one after redefine, for all processes', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(1))
     const held = await pool.take({ tenant: 'x' })
@@ -60,7 +60,7 @@ describe('the definition', () => {
 
 describe('the status', () => {
   it('shows everything of a pool', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const resources = [{ name: 'gpu', shares: 2, memory: 80 }, { name: 'cpu' }]
     const tenants = { x: { weight: 1 }, y: { weight: 1 }, idle: {} }
@@ -117,7 +117,7 @@ describe('the status', () => {
   })
 
   it('covers more than one page of keys', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold } = await open('a')
     const resources = Array.from({ length: 21 }, (_, i) => ({ name: `r${i}`, shares: 50 }))
     const pool = leasehold.pool('p', { resources })
@@ -130,7 +130,7 @@ describe('the status', () => {
   })
 
   it('costs one read, whatever else is in the store', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     // More than a page of keys.
     for (let at = 0; at < 12; at++) {
       const claims = Array.from({ length: 100 }, (_, key) => ({ key: `other/${at}/${key}` }))
@@ -146,7 +146,7 @@ describe('the status', () => {
   })
 
   it('is delivered one at a time, the last one with all changes, and not after stop', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const pool = a.leasehold.pool('p', gpus(5))
     await pool.status()
@@ -169,8 +169,8 @@ describe('the status', () => {
   })
 
   it('causes no warning if the client is closed', async () => {
-    const { clock, open } = place()
-    const { leasehold, link, news } = await open('a')
+    const { clock, open } = testClients()
+    const { leasehold, link, events } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
     link.fault = (call) => (call === 'read' ? { back: 100 } : undefined)
@@ -178,12 +178,12 @@ describe('the status', () => {
     await clock.advance(10)
     void leasehold.close()
     await clock.advance(1000)
-    expect(news).toMatchObject([{ event: 'watch', level: 'debug' }])
+    expect(events).toMatchObject([{ event: 'watch', level: 'debug' }])
   })
 
   it('is delivered now and after every change, until it is stopped', async () => {
-    const { clock, open } = place()
-    const { leasehold, link, news } = await open('a')
+    const { clock, open } = testClients()
+    const { leasehold, link, events } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const seen: number[] = []
     const stop = pool.watch(({ resources }: PoolStatus) => seen.push(resources[0]!.free))
@@ -196,7 +196,7 @@ describe('the status', () => {
     await permit.release()
     await clock.settle()
     expect(seen.at(-1)).toBe(0)
-    expect(news.at(-1)).toMatchObject({
+    expect(events.at(-1)).toMatchObject({
       recipe: 'pool',
       event: 'watch',
       key: 'pool/p/',

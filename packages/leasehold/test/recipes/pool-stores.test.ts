@@ -94,14 +94,14 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       ]
       for (const it of asks) {
         const wait = ask(...it)
-        // The last is still in the queue when the scene ends.
+        // The last one is still in the queue when the scene ends.
         wait.catch(() => {})
         waits.push(wait)
         await inQueue(scene, waits.length)
       }
       await held.release()
       const first = await Promise.all([waits[2]!, waits[0]!, waits[4]!])
-      // Of three, two are for the one of weight 2: first the urgent one, then the oldest.
+      // Two of three are for the tenant of weight 2: first the urgent one, then the oldest.
       expect([...order].sort()).toEqual(['b1', 'b3', 's1'])
       await first[2]!.release()
       await scene.until('the next is served', () => order.length === 4)
@@ -175,7 +175,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await inQueue(scene, 2)
       const queue = await scene.store.read({ key: 'pool/gpu/line' })
       scene.kill(b!)
-      // Its lease ends as it would by itself a little later.
+      // Its lease ends a little earlier than it would by itself.
       await scene.store.revoke({ target: { lease: queue.claims[0]!.lease } })
       scene.kill(a!)
       const permit = await Promise.race([alive, scene.pass(3000).then(() => alive)])

@@ -15,7 +15,7 @@ interface Work {
   readonly held?: number
 }
 
-/** A client of its own takes the resource for each tenant in schedule, and closes. */
+/** A separate client takes the resource for each tenant in turn, and closes. */
 async function work(store: LeaseStore, clock: TestClock, works: readonly Work[]): Promise<void> {
   const leasehold = await Leasehold.open(store, { clock })
   for (const { tenant, held = 1000 } of works) {
@@ -26,7 +26,7 @@ async function work(store: LeaseStore, clock: TestClock, works: readonly Work[])
   await leasehold.close()
 }
 
-/** What each tenant has used, as its part of the whole. */
+/** The part of all usage of each tenant. */
 async function usage(store: LeaseStore, clock: TestClock): Promise<Map<string, number>> {
   const { claims } = await store.read({ key: RECORDS, limit: 1000 })
   const records = claims.map(({ value }) => usageRecordFrom(value))
@@ -69,20 +69,21 @@ describe('the usage records of a pool', () => {
 })
 
 describe('the record of one process', () => {
-  /** A writer of records on a store, with what is in the store, oldest first, and what it told. */
+  /** A writer of usage records, with what the store has, oldest first, and its events. */
   function writer(change: (store: LeaseStore) => Partial<LeaseStore> = () => ({})) {
     const clock = new TestClock()
     const memory = memoryStore({ clock })
     const store = changedStore(memory, change(memory))
-    const told: unknown[] = []
-    const emit = ({ event, level }: { event: string; level: string }) => told.push([event, level])
+    const reported: unknown[] = []
+    const emit = ({ event, level }: { event: string; level: string }) =>
+      reported.push([event, level])
     const records = new UsageRecords({ store, holder: 'h', emit } as never, RECORDS)
     const claims = async () => {
       await clock.settle()
       return (await memory.read({ key: RECORDS, limit: 1000 })).claims
     }
     const written = async () => (await claims()).map(({ value }) => usageRecordFrom(value))
-    return { records, memory, told, claims, written }
+    return { records, memory, reported, claims, written }
   }
   const permit = (token: number, more: object = {}) => ({
     token,
@@ -140,14 +141,14 @@ describe('the record of one process', () => {
 
   it('is started again at the next change if the store was busy', async () => {
     let calls = 0
-    const { records, told, claims } = writer((store) => ({
+    const { records, reported, claims } = writer((store) => ({
       grant: (request) =>
         ++calls === 1 ? Promise.resolve({ outcome: 'busy' } as never) : store.grant(request),
     }))
     await records.closed(permit(1), undefined, 1000, MINUTE)
     await records.closed(permit(2), undefined, 1000, MINUTE)
     expect(await claims()).toHaveLength(1)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('keeps the 64 kinds that were seen last', async () => {
@@ -181,7 +182,7 @@ describe('surplus usage records', () => {
   const OPEN = [{ token: 1, tenant: 't', cost: 1, since: 0, booked: 1000 }]
   const ENTRY = { token: 5000, tenant: 'own', cost: 1, since: 0, booked: 1000 }
 
-  /** A process begins a record beside so many of others, the oldest of which are idle. */
+  /** A process starts a record beside this many others, the oldest of which are idle. */
   async function begin(
     idle: number,
     busy: number,
@@ -194,15 +195,16 @@ describe('surplus usage records', () => {
       const claims = [{ key: RECORDS, mode: 'shared', value }] as const
       await memory.grant({ holder: 'other', ttl: 60_000, claims })
     }
-    const told: unknown[] = []
-    const emit = ({ event, level }: { event: string; level: string }) => told.push([event, level])
+    const reported: unknown[] = []
+    const emit = ({ event, level }: { event: string; level: string }) =>
+      reported.push([event, level])
     const client = { store: changedStore(memory, change(memory)), holder: 'h', emit }
     const records = new UsageRecords(client as never, RECORDS)
     await records.closed(ENTRY, undefined, 1000, MINUTE)
     await clock.settle()
     const { claims, count } = await memory.read({ key: RECORDS, limit: 1000 })
     const own = claims.find(({ holder }) => holder === 'h')
-    return { count, told, accounts: Object.keys(usageRecordFrom(own?.value).accounts) }
+    return { count, reported, accounts: Object.keys(usageRecordFrom(own?.value).accounts) }
   }
 
   it('are merged until eight are left, if they have no open permit', async () => {
@@ -223,7 +225,7 @@ describe('surplus usage records', () => {
   })
 
   it('are left to the process that ended their lease first', async () => {
-    const { told, accounts } = await begin(10, 0, (store) => {
+    const { reported, accounts } = await begin(10, 0, (store) => {
       let calls = 0
       return {
         revoke: async (request) => {
@@ -233,14 +235,14 @@ describe('surplus usage records', () => {
       }
     })
     expect(accounts.sort()).toEqual(['own', 't1', 't2'])
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('stay unchanged if the store fails, which is reported', async () => {
-    const { count, told, accounts } = await begin(10, 0, () => ({
+    const { count, reported, accounts } = await begin(10, 0, () => ({
       revoke: () => Promise.reject(new LeaseholdError('storage-failed', 'the disk fails')),
     }))
     expect([count, accounts]).toEqual([11, ['own']])
-    expect(told).toEqual([['usage-record', 'warn']])
+    expect(reported).toEqual([['usage-record', 'warn']])
   })
 })

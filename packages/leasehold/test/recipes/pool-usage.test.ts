@@ -26,7 +26,7 @@ describe('usage', () => {
     expect(charge(2, 1, 1e9)).toBeCloseTo(2)
     expect(charge(1, 1e12, 1000)).toBeCloseTo(1000 / Math.LN2)
     expect(charge(1, -5, 1000)).toBe(0)
-    // The same in one go and in two, the first of which has decayed when the second ends.
+    // The same in one step and in two; the first has decayed when the second ends.
     const twice = decayed({ used: charge(1, 500, 1000), at: 0 }, 500, 1000) + charge(1, 500, 1000)
     expect(charge(1, 1000, 1000)).toBeCloseTo(twice)
   })
@@ -103,7 +103,7 @@ describe('the hold time of a kind', () => {
     const long = expectation(seen(HOUR))!.rest
     const times = seen(1000, 1000, HOUR)
     expect(expectation(times, 60_000)).toEqual({ rest: long - 60_000, seen: 3 })
-    // It has outlived all: half as long again.
+    // It has outlived all observations: half of its time.
     expect(expectation(times, 10 * HOUR)).toEqual({ rest: 5 * HOUR, seen: 3 })
     expect(expectation(times, long)).toEqual({ rest: long / 2, seen: 3 })
   })

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { failing, gpus, place } from './pool-clients.ts'
+import { failing, gpus, testClients } from './pool-clients.ts'
 
 const HOUR = 3600_000
 
-/** A little less than this: a holder does not trust its clock to the last. */
+/** A little less: a holder keeps a safety margin for its clock. */
 function expectAbout(ms: number, expected: number): void {
   expect(ms).toBeLessThanOrEqual(expected)
   expect(ms).toBeGreaterThan(0.95 * expected)
@@ -11,8 +11,8 @@ function expectAbout(ms: number, expected: number): void {
 
 describe('a permit', () => {
   it('describes itself, and is reported', async () => {
-    const { clock, open } = place()
-    const { leasehold, news } = await open('a')
+    const { clock, open } = testClients()
+    const { leasehold, events } = await open('a')
     const resources = [{ name: 'big', shares: 2 }, { name: 'small' }]
     const pool = leasehold.pool('p', { resources })
     const permit = await pool.take({ tenant: 't', kind: 'train', count: 2, ttl: '1h' })
@@ -30,7 +30,7 @@ describe('a permit', () => {
     expect(permit.notice.aborted).toBe(false)
     expectAbout(permit.remaining(), HOUR)
     permit.assertHeld()
-    expect(news).toMatchObject([
+    expect(events).toMatchObject([
       {
         recipe: 'pool',
         event: 'taken',
@@ -49,7 +49,7 @@ describe('a permit', () => {
   })
 
   it('that is extended is booked for its whole ttl again', async () => {
-    const { clock, store, open, records } = place()
+    const { clock, store, open, records } = testClients()
     const { leasehold, link } = await open('a')
     const resources = [{ name: 'gpu', shares: 2 }]
     const permit = await leasehold.pool('p', { resources }).take({ tenant: 't', ttl: '1h' })
@@ -73,7 +73,7 @@ describe('a permit', () => {
   })
 
   it('ends at the maxHold of its pool, extended or not', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(2, { maxHold: '1h' }))
     const long = await pool.take({ tenant: 't', ttl: '5h' })
@@ -88,7 +88,7 @@ describe('a permit', () => {
   })
 
   it('with a grace lapses in an outage, and can be returned afterwards', async () => {
-    const { clock, store, open, records } = place()
+    const { clock, store, open, records } = testClients()
     const { leasehold, link } = await open('a')
     const options = { tenant: 't', kind: 'k', strategy: 'lock', ttl: '2s', grace: '1m' } as const
     const permit = await leasehold.pool('p', gpus(1)).take(options)
@@ -106,7 +106,7 @@ describe('a permit', () => {
   })
 
   it('is returned at the end of a block', async () => {
-    const { store, open, records } = place()
+    const { store, open, records } = testClients()
     const { leasehold } = await open('a')
     {
       await using permit = await leasehold.pool('p', gpus(1)).take({ tenant: 't' })
@@ -119,7 +119,7 @@ describe('a permit', () => {
 
 describe('usage records', () => {
   it('list open permits, and usage before a returned resource is free', async () => {
-    const { clock, open, records } = place()
+    const { clock, open, records } = testClients()
     const { leasehold, link } = await open('a')
     const resources = [{ name: 'gpu', shares: 4 }]
     const pool = leasehold.pool('p', { resources })
@@ -145,7 +145,7 @@ describe('usage records', () => {
     ['revoked', false],
     ['expired', true],
   ] as const)('learn from what was %s: %s', async (how, learns) => {
-    const { clock, store, open, records } = place()
+    const { clock, store, open, records } = testClients()
     const { leasehold } = await open('a')
     const permit = await leasehold.pool('p', gpus(1)).take({ tenant: 't', kind: 'k', ttl: '1m' })
     await clock.advance(1000)
@@ -159,14 +159,14 @@ describe('usage records', () => {
   })
 
   it('that cannot be written are reported, and included in the next write', async () => {
-    const { clock, open, records } = place()
-    const { leasehold, link, news } = await open('a')
+    const { clock, open, records } = testClients()
+    const { leasehold, link, events } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const first = await pool.take({ tenant: 'x', kind: 'one' })
     await clock.advance(1000)
     link.fault = failing('update')
     await first.release()
-    expect(news.at(-1)).toMatchObject({
+    expect(events.at(-1)).toMatchObject({
       recipe: 'pool',
       event: 'usage-record',
       key: 'pool/p/books',
@@ -183,8 +183,8 @@ describe('usage records', () => {
   })
 
   it('are started again after a merge, without the merged usage', async () => {
-    const { clock, store, open, records } = place()
-    const { leasehold, news } = await open('a')
+    const { clock, store, open, records } = testClients()
+    const { leasehold, events } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const use = async (tenant: string) => {
       const permit = await pool.take({ tenant })
@@ -196,16 +196,16 @@ describe('usage records', () => {
     await store.revoke({ target: { lease: claims[0]!.lease } })
     await use('y')
     expect((await records()).map(({ accounts }) => Object.keys(accounts))).toEqual([['y']])
-    expect(news.filter(({ event }) => event === 'usage-record')).toEqual([])
+    expect(events.filter(({ event }) => event === 'usage-record')).toEqual([])
   })
 
   it('cause no warning when the client is closed', async () => {
-    const { clock, open } = place()
-    const { leasehold, news } = await open('a')
+    const { clock, open } = testClients()
+    const { leasehold, events } = await open('a')
     await leasehold.pool('p', gpus(1)).take({ tenant: 'x' })
     await clock.settle()
     await leasehold.close()
     await clock.advance(1000)
-    expect(news.filter(({ level }) => level === 'warn')).toEqual([])
+    expect(events.filter(({ level }) => level === 'warn')).toEqual([])
   })
 })

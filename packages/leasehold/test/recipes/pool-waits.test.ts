@@ -4,7 +4,7 @@ import { Client } from '../../src/client/index.ts'
 import { LeaseholdError } from '../../src/index.ts'
 import { PendingRequest } from '../../src/recipes/pool/pending-request.ts'
 import { requestOf } from '../../src/recipes/pool/request.ts'
-import { failing, gpus, place } from './pool-clients.ts'
+import { failing, gpus, testClients } from './pool-clients.ts'
 
 const HOUR = 3600_000
 const DAY = 24 * HOUR
@@ -13,7 +13,7 @@ const caught = (error: unknown) => error
 
 describe('a try', () => {
   it('takes a free resource, and returns it at the end of its block', async () => {
-    const { store, open } = place()
+    const { store, open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     {
@@ -24,7 +24,7 @@ describe('a try', () => {
   })
 
   it('gives the reason for no permit also with an adaptive ttl', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.take({ tenant: 'x' })
@@ -33,7 +33,7 @@ describe('a try', () => {
   })
 
   it('says how many come first if nothing is free, and changes nothing', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.take({ tenant: 'x' })
@@ -46,7 +46,7 @@ describe('a try', () => {
   })
 
   it('notices a permit returned elsewhere, even without an event', async () => {
-    const { clock, open } = place()
+    const { clock, open } = testClients()
     const [a, b] = [await open('a'), await open('b')]
     const held = await a.leasehold.pool('p', gpus(1)).take({ tenant: 'x' })
     const pool = b.leasehold.pool('p')
@@ -58,7 +58,7 @@ describe('a try', () => {
   })
 
   it('says which holder was faster', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold, link } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
@@ -77,7 +77,7 @@ describe('a try', () => {
 
 describe('a wait', () => {
   async function waiting(options: object) {
-    const made = place()
+    const made = testClients()
     const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))
     const held = await pool.take({ tenant: 'x', ttl: 'infinite' })
@@ -103,7 +103,7 @@ describe('a wait', () => {
   })
 
   it('may last days', async () => {
-    const { clock, store } = place()
+    const { clock, store } = testClients()
     const room = { client: new Client(store, { clock }), name: 'p', left: () => {} }
     const request = requestOf({ tenant: 't', wait: '3d' })
     let outcome: unknown
@@ -153,7 +153,7 @@ describe('a wait', () => {
   })
 
   it('goes on if it is unknown whether it is in the queue', async () => {
-    const made = place()
+    const made = testClients()
     const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
@@ -167,7 +167,7 @@ describe('a wait', () => {
   })
 
   it('fails if the store refuses it', async () => {
-    const made = place()
+    const made = testClients()
     const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))
     await pool.status()
@@ -178,7 +178,7 @@ describe('a wait', () => {
 
 describe('a pool that may not be read', () => {
   it('fails, and works once access is granted', async () => {
-    const { open } = place()
+    const { open } = testClients()
     const { leasehold, link } = await open('a')
     const error = new LeaseholdError('forbidden', 'not here')
     link.fault = (call) => (call === 'read' ? { error } : undefined)
@@ -192,7 +192,7 @@ describe('a pool that may not be read', () => {
 
 describe('the booking of a pending request', () => {
   it('is its ttl, or with a heartbeat the usual hold time of its kind', async () => {
-    const { clock, store, open } = place()
+    const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
     const booked = async (options: object) => {

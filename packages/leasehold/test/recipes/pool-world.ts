@@ -21,16 +21,16 @@ import {
 } from '../../src/recipes/pool/usage/usage.ts'
 import type { SeededRandom } from '../../src/testing/sim/index.ts'
 
-/** A request as a tenant of the simulated world makes it. */
+/** A request of a simulated tenant. */
 export interface Job {
   readonly count: number
-  /** How long it will be held; others know only what was booked. */
+  /** How long it will be held; others know only the booked time. */
   readonly takes: number
   readonly booked: number
   readonly priority?: number
 }
 
-/** When a tenant asks for what: called when it asked last, answers with when it asks again. */
+/** When a tenant asks for what: gets the time of the last request and returns the next. */
 export interface Behaviour {
   /** How many jobs to add to the queue at this time, given how many it has there. */
   ask(now: number, inQueue: number, random: SeededRandom): { jobs: readonly Job[]; again: number }
@@ -51,38 +51,38 @@ interface StoredWaiter extends Waiter {
   readonly since: number
 }
 
-/** What a tenant got, in resources times milliseconds, and how long it waited. */
+/** What a tenant received, in resources times milliseconds, and how long it waited. */
 export interface Outcome {
   readonly tenant: string
   readonly weight: number
   received: number
-  /** What it would have got were everything divisible and movable at once. */
+  /** What it would have received if everything were divisible and movable. */
   deserved: number
-  /** The most that it was ever behind what it deserved. */
+  /** The most that it was ever behind its share. */
   behind: number
   served: number
   longestWait: number
   meanWait: number
-  /** The longest time for which it had work in the queue and was given nothing at all. */
+  /** The longest time with waiting work and no resource. */
   longestDrought: number
-  /** Of some waits: how long they were foretold to be, and were. */
+  /** Of some waits: the forecast and the real time. */
   readonly foretold: { readonly wait: number; readonly waited: number }[]
 }
 
 /**
- * A pool in a world of its own: the decision of the real one, with requests and returns from a list
- * of events instead of a store. Days pass in milliseconds.
+ * A simulated pool: it uses the real schedule, with requests and returns from a list of events
+ * instead of a store. Days pass in milliseconds.
  */
 export class PoolWorld {
   readonly definition: Definition
   readonly outcomes = new Map<string, Outcome>()
-  /** Whether waits are foretold, now and then; it takes time. */
+  /** Whether some waits get a forecast, which takes time. */
   foresees = false
   readonly #behaviours: ReadonlyMap<string, Behaviour>
   readonly #random: SeededRandom
   readonly #asks = new Map<string, number>()
   readonly #lastServed = new Map<string, number>()
-  /** What is left to do of all that was asked for, in the ideal. */
+  /** The remaining work in the ideal case. */
   readonly #work = new Map<string, number>()
   #now = 0
   #token = 0
@@ -165,12 +165,12 @@ export class PoolWorld {
     return { pool: 'p', definition, waiters, occupants, usage, records }
   }
 
-  /** Foretells how long one who waits will wait from now. */
+  /** Makes a forecast for one waiter. */
   #foretell(): void {
     if (this.#queue.length === 0) return
     const one = this.#random.pick(this.#queue)
-    const told = forecast(this.#snapshot(), this.#now).get(one.token)
-    if (told?.basis === 'observed') one.foretold ??= { wait: told.wait, at: this.#now }
+    const reported = forecast(this.#snapshot(), this.#now).get(one.token)
+    if (reported?.basis === 'observed') one.foretold ??= { wait: reported.wait, at: this.#now }
   }
 
   #serve(): void {
@@ -233,7 +233,7 @@ export class PoolWorld {
     this.#running = this.#running.filter(({ ends }) => ends > to)
   }
 
-  /** What was received in this time, and what was deserved. */
+  /** What was received in this time, and the fair share. */
   #account(time: number): void {
     for (const { tenant, cost } of this.#running) {
       this.outcomes.get(tenant)!.received += cost * time
@@ -244,7 +244,7 @@ export class PoolWorld {
     }
   }
 
-  /** The ideal: all who have work left share by weight, as if work were water. */
+  /** The ideal: all tenants with remaining work share by weight, continuously. */
   #flow(time: number): void {
     for (let left = time; left > 0; ) {
       const open = [...this.#work].filter(([, work]) => work > 1e-6)

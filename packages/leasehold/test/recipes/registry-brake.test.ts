@@ -10,7 +10,7 @@ describe('a brake', () => {
   it('removes the first at once and delays those beyond the share', () => {
     const brake = new Brake(brakeLimits({}))
     const results = Array.from({ length: 30 }, (_, i) => brake.lose(`i${i}`, 0, 99 - i))
-    // 15 of 100 go; the sixteenth is more than 15 %.
+    // 15 of 100 are removed; the sixteenth exceeds 15 %.
     expect(results.slice(0, 15)).toEqual(Array(15).fill(undefined))
     expect(results.slice(15)).toEqual(Array(15).fill(2 * MINUTE))
   })
@@ -42,7 +42,7 @@ describe('a brake', () => {
   })
 })
 
-/** Ten instances in a process that can be cut off, and somebody who watches. */
+/** Ten instances in a process that can be disconnected, and a watcher. */
 async function fleet(options: { readonly probe?: Probe; readonly count?: number } = {}) {
   const { store, clock } = testStore()
   const link = new FaultyStore(store, clock)
@@ -54,14 +54,14 @@ async function fleet(options: { readonly probe?: Probe; readonly count?: number 
     await far.registry.register('s', { id: `i${i}`, address, check, ttl: '10s' })
   }
   const watch = near.registry.watch('s')
-  const news: CheckChange[] = []
+  const events: CheckChange[] = []
   if (options.probe) {
-    near.registry.checker({ probe: options.probe }).on('changed', (change) => news.push(change))
+    near.registry.checker({ probe: options.probe }).on('changed', (change) => events.push(change))
   }
   await clock.advance(10)
   await watch.ready
   const count = (status: string) => watch.all.filter((one) => one.status === status).length
-  return { store, clock, link, far, near, watch, count, news }
+  return { store, clock, link, far, near, watch, count, events }
 }
 
 describe('when many vanish at once, discovery', () => {
@@ -69,7 +69,7 @@ describe('when many vanish at once, discovery', () => {
     const { clock, link, watch, count } = await fleet()
     link.freeze()
     await clock.advance(15_000)
-    // Two of ten go as ever. The rest would be a mass.
+    // Two of ten are removed as usual. The rest would be a mass eviction.
     expect([count('passing'), count('lapsed'), watch.all.length]).toEqual([0, 8, 8])
     expect(watch.braking).toBe(true)
     expect(watch.instances).toEqual([])
@@ -88,7 +88,7 @@ describe('when many vanish at once, discovery', () => {
   })
 
   it('does not get stuck: lost instances are removed in time, also a second time', async () => {
-    // As with the registry that stays in self-preservation for ever once most instances are gone.
+    // Some registries stay in self-preservation forever once most instances are gone.
     const { clock, link, near, watch } = await fleet()
     link.freeze()
     await clock.advance(15_000)
@@ -162,7 +162,7 @@ describe('when many vanish at once, discovery', () => {
     expect(count('passing')).toBe(10)
     link.freeze()
     await clock.advance(8000)
-    // Four of the ten have died, and the rest are only cut off from the store.
+    // Four of the ten have died; the rest are only disconnected from the store.
     for (const host of ['h4', 'h5', 'h6', 'h7']) dead.add(host)
     await clock.advance(8000)
     const left = watch.all.map(({ id }) => id)
@@ -184,7 +184,7 @@ describe('when many vanish at once, discovery', () => {
 describe('when the checks of many fail at once, a checker', () => {
   it('delays most of it, as if its own connection were broken', async () => {
     let isBroken = false
-    const { clock, watch, count, news } = await fleet({
+    const { clock, watch, count, events } = await fleet({
       probe: async () =>
         isBroken ? { status: 'critical', note: 'unreachable' } : { status: 'passing', note: '' },
     })
@@ -193,7 +193,7 @@ describe('when the checks of many fail at once, a checker', () => {
     await clock.advance(20_000)
     expect([count('critical'), count('warning')]).toEqual([2, 8])
     expect(watch.instances).toHaveLength(8)
-    expect(news.filter(({ held }) => held)).toHaveLength(8)
+    expect(events.filter(({ held }) => held)).toHaveLength(8)
     expect(watch.instances[0]?.note).toBe(
       'its check fails (unreachable), but so do many others: delayed',
     )

@@ -6,10 +6,10 @@ describe('the active phase of a checker', () => {
   it('is reported when it begins and ends, with the key of the checker', async () => {
     const { store, clock, checking } = await scene()
     const [all, some] = [checking(), checking({ service: 's' })]
-    const told: string[] = []
+    const reported: string[] = []
     for (const checker of [all, some]) {
-      checker.on('active', ({ key }) => told.push(`active ${key}`))
-      checker.on('idle', ({ key }) => told.push(`idle ${key}`))
+      checker.on('active', ({ key }) => reported.push(`active ${key}`))
+      checker.on('idle', ({ key }) => reported.push(`idle ${key}`))
     }
     expect([all.key, some.key, all.active]).toEqual(['checkers/all', 'checkers/of/s', false])
     await clock.advance(100)
@@ -20,7 +20,7 @@ describe('the active phase of a checker', () => {
     await some[Symbol.asyncDispose]()
     await clock.advance(0)
     expect([all.active, some.active]).toEqual([false, false])
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ...['active checkers/all', 'active checkers/of/s', 'idle checkers/all', 'idle checkers/of/s'],
     ])
     expect((await store.read({ prefix: 'checkers/' })).keys).toEqual([])
@@ -35,8 +35,8 @@ describe('the active phase of a checker', () => {
     const checker = checking()
     await clock.advance(2500)
     expect(link.count('grant')).toBe(3)
-    const told = { recipe: 'registry', event: 'idle', key: 'checkers/all', level: 'warn' }
-    expect(details).toEqual([told, told, told])
+    const reported = { recipe: 'registry', event: 'idle', key: 'checkers/all', level: 'warn' }
+    expect(details).toEqual([reported, reported, reported])
     link.fault = () => undefined
     await clock.advance(1000)
     expect(checker.active).toBe(true)
@@ -44,7 +44,7 @@ describe('the active phase of a checker', () => {
   })
 
   it('that is lost is requested again, and nothing is checked meanwhile', async () => {
-    const { store, clock, link, looks, checking, register } = await scene()
+    const { store, clock, link, probes, checking, register } = await scene()
     await register('i', { tcp: true, every: '1s' })
     const checker = checking({ ttl: '5s' })
     await clock.advance(3000)
@@ -53,13 +53,13 @@ describe('the active phase of a checker', () => {
     await store.revoke({ target: { lease: claims[0]!.lease } })
     await clock.advance(100)
     expect(checker.active).toBe(false)
-    const { length } = looks
+    const { length } = probes
     await clock.advance(4000)
-    expect(looks).toHaveLength(length)
+    expect(probes).toHaveLength(length)
     link.fault = () => undefined
     await clock.advance(5000)
     expect(checker.active).toBe(true)
-    expect(looks.length).toBeGreaterThan(length)
+    expect(probes.length).toBeGreaterThan(length)
     await checker.close()
   })
 
@@ -91,7 +91,7 @@ describe('the active phase of a checker', () => {
 
 describe('the check schedule', () => {
   it('begins within two seconds, and continues at the requested interval', async () => {
-    const { clock, looks, checking, register } = await scene()
+    const { clock, probes, checking, register } = await scene()
     await register('slow', { tcp: true, every: '10s' })
     await register('fast', { tcp: true, every: '3s' })
     await register('soon', { tcp: true, every: '1200ms' })
@@ -99,8 +99,8 @@ describe('the check schedule', () => {
     const checker = checking()
     await clock.advance(12_000)
     const times = (host: string) =>
-      looks.filter(([looked]) => looked === host).map(([, time]) => time - begun)
-    // Half of the time: that is what chance says here.
+      probes.filter(([looked]) => looked === host).map(([, time]) => time - begun)
+    // Half of the time, because random is 0.5 here.
     expect(times('slow')).toEqual([1000, 11_000])
     expect(times('fast')).toEqual([1000, 4000, 7000, 10_000])
     expect(times('soon').slice(0, 3)).toEqual([600, 1800, 3000])
@@ -108,32 +108,32 @@ describe('the check schedule', () => {
   })
 
   it('uses the minimum interval instead of a shorter one', async () => {
-    const { clock, looks, checking, register } = await scene()
+    const { clock, probes, checking, register } = await scene()
     await register('i', { tcp: true, every: '100ms' })
     const checker = checking()
     await clock.advance(5000)
-    const times = looks.map(([, time]) => time)
+    const times = probes.map(([, time]) => time)
     expect(times.slice(1).map((time, at) => time - times[at]!)).toEqual([1000, 1000, 1000, 1000])
     await checker.close()
     const other = checking({ everyMin: '500ms' })
-    looks.splice(0)
+    probes.splice(0)
     await clock.advance(1250)
-    expect(looks).toHaveLength(3)
+    expect(probes).toHaveLength(3)
     await other.close()
   })
 
   it('does not probe an instance twice at a time, and drops late results', async () => {
-    const { clock, looks, checking, register, let: letProbe, found } = await scene()
+    const { clock, probes, checking, register, let: letProbe, found } = await scene()
     const me = await register('i', { tcp: true, every: '2s', timeout: '2s', down: 1 })
     const answers: ((result: typeof BAD) => void)[] = []
     letProbe(() => new Promise((resolve) => answers.push(resolve as never)))
     const checker = checking()
     await clock.advance(1500)
-    expect(looks).toHaveLength(1)
+    expect(probes).toHaveLength(1)
     await me.update({ weight: 2 })
     await clock.advance(100)
-    expect(looks).toHaveLength(1)
-    // It asks for another check, so this look is one at somebody else.
+    expect(probes).toHaveLength(1)
+    // It asks for another check, so this probe is outdated.
     await me.update({ check: { tcp: true, every: '1h', down: 1 } })
     answers[0]!(BAD)
     await clock.advance(100)
@@ -142,7 +142,7 @@ describe('the check schedule', () => {
   })
 
   it('aborts running probes when it stops', async () => {
-    const { clock, checking, register, news } = await scene()
+    const { clock, checking, register, events } = await scene()
     await register('i', { tcp: true, every: '5s', timeout: '5s', down: 1 })
     const aborted: boolean[] = []
     const probe: Probe = (_target, signal) => {
@@ -155,14 +155,14 @@ describe('the check schedule', () => {
     await checker.close()
     expect(aborted).toEqual([true])
     await clock.advance(MINUTE)
-    expect(news).toEqual([])
+    expect(events).toEqual([])
   })
 
   it('reports changes to listeners and as events, and nothing twice', async () => {
-    const { clock, far, checking, register, let: letProbe, news } = await scene()
-    const told: unknown[] = []
+    const { clock, far, checking, register, let: letProbe, events } = await scene()
+    const reported: unknown[] = []
     far.on('news', ({ recipe, event, key, detail, level }) => {
-      if (key.startsWith('services/')) told.push({ recipe, event, key, detail, level })
+      if (key.startsWith('services/')) reported.push({ recipe, event, key, detail, level })
     })
     await register('i', { tcp: true, every: '1s', down: 1, up: 1 })
     const checker = checking()
@@ -174,14 +174,14 @@ describe('the check schedule', () => {
     letProbe(async () => OK)
     await clock.advance(5000)
     const common = { service: 's', id: 'i', held: false }
-    expect(news).toEqual([
+    expect(events).toEqual([
       { ...common, ...OK },
       { ...common, ...BAD },
       { ...common, status: 'warning', note: 'slow' },
       { ...common, ...OK },
     ])
     const about = { recipe: 'registry', key: 'services/s/i' }
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { ...about, event: 'passing', level: 'info', detail: 'its check is passing' },
       { ...about, event: 'critical', level: 'warn', detail: 'bad' },
       { ...about, event: 'warning', level: 'warn', detail: 'slow' },
@@ -215,7 +215,7 @@ describe('the check schedule', () => {
     const second = checking()
     await clock.advance(60)
     expect(second.active).toBe(true)
-    // The old results are gone by then, and no look has ended.
+    // The old results are gone by then, and no probe has ended.
     await clock.advance(900)
     expect(await found()).toMatchObject([{ status: 'critical', note: 'bad' }])
     await second.close()
@@ -224,24 +224,24 @@ describe('the check schedule', () => {
 
 describe('a check by ttl', () => {
   it('fails after a ttl without a report, and passes with the next report', async () => {
-    const { clock, checking, register, news, looks } = await scene()
+    const { clock, checking, register, events, probes } = await scene()
     const me = await register('i', { ttl: '10s' })
     const checker = checking()
     await clock.advance(9999)
-    expect(news).toEqual([])
+    expect(events).toEqual([])
     await me.report('passing')
     await clock.advance(9999)
-    expect(news.map(({ status }) => status)).toEqual(['passing'])
+    expect(events.map(({ status }) => status)).toEqual(['passing'])
     await clock.advance(1)
-    expect(news.map(({ status }) => status)).toEqual(['passing', 'critical'])
+    expect(events.map(({ status }) => status)).toEqual(['passing', 'critical'])
     await clock.advance(MINUTE)
     await me.update({ weight: 2 })
     await clock.advance(100)
-    expect(news).toHaveLength(2)
+    expect(events).toHaveLength(2)
     await me.report('passing')
     await clock.advance(100)
-    expect(news.map(({ status }) => status)).toEqual(['passing', 'critical', 'passing'])
-    expect(looks).toEqual([])
+    expect(events.map(({ status }) => status)).toEqual(['passing', 'critical', 'passing'])
+    expect(probes).toEqual([])
     await checker.close()
   })
 
@@ -263,34 +263,34 @@ describe('a check by ttl', () => {
 describe('an instance whose lease expired', () => {
   it('is probed once more and soon, and is critical at the first failure', async () => {
     const { store, clock, link, far } = await scene()
-    const looks: number[] = []
+    const probes: number[] = []
     const checker = (await Leasehold.open(store, { clock, holder: 'other' })).registry.checker({
       brake: { hold: '30s' },
       probe: async () => {
-        looks.push(clock.now())
-        return looks.length > 1 ? BAD : OK
+        probes.push(clock.now())
+        return probes.length > 1 ? BAD : OK
       },
     })
-    const news: CheckChange[] = []
-    checker.on('changed', (change) => news.push(change))
+    const events: CheckChange[] = []
+    checker.on('changed', (change) => events.push(change))
     const check = { tcp: true, every: '20s', down: 3 } as const
     const spec = { id: 'i', address: 'i:8080', ttl: '5s', check } as const
     await far.registry.register('s', spec)
     await clock.advance(2500)
-    expect(looks).toHaveLength(1)
+    expect(probes).toHaveLength(1)
     link.freeze()
     await clock.advance(6000)
-    expect(looks).toHaveLength(2)
-    expect(news.at(-1)).toMatchObject({ status: 'critical', held: false })
-    expect(news.at(-1)?.note).toContain('bad')
-    expect(news.at(-1)?.note).not.toBe('bad')
+    expect(probes).toHaveLength(2)
+    expect(events.at(-1)).toMatchObject({ status: 'critical', held: false })
+    expect(events.at(-1)?.note).toContain('bad')
+    expect(events.at(-1)?.note).not.toBe('bad')
     expect((await store.read({ prefix: 'health/' })).keys).toHaveLength(1)
-    // It is forgotten when nobody shows it any more.
+    // It is forgotten when discovery no longer shows it.
     await clock.advance(31_000)
     expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
-    const { length } = looks
+    const { length } = probes
     await clock.advance(5 * MINUTE)
-    expect(looks).toHaveLength(length)
+    expect(probes).toHaveLength(length)
     await checker.close()
   })
 })
@@ -307,7 +307,7 @@ describe('an instance that asked for its lease to be revoked', () => {
     const tries = link.count('revoke')
     expect(tries).toBeGreaterThan(3)
     expect(me.state).toBe('present')
-    // Three looks fail while it is on its way.
+    // Three probes fail while it is on its way.
     link.fault = (call) => (call === 'revoke' ? { there: 700 } : undefined)
     await clock.advance(700)
     expect(link.count('revoke')).toBe(tries + 1)

@@ -4,7 +4,7 @@ import { testStore } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
 import { BAD, MINUTE, OK, scene } from './checker-scene.ts'
 
-const hosts = (looks: readonly (readonly [string, number])[]) => looks.map(([host]) => host)
+const hosts = (probes: readonly (readonly [string, number])[]) => probes.map(([host]) => host)
 const ids = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, at) => `${prefix}${at}`)
 
@@ -28,15 +28,15 @@ describe('a checker of one service', () => {
 
 describe('a checker that has just started', () => {
   it('probes nothing before it knows the earlier results', async () => {
-    const { clock, link, looks, checking, register } = await scene()
+    const { clock, link, probes, checking, register } = await scene()
     await register('i', { tcp: true, every: '200ms' })
     let reads = 0
     link.fault = (call) => (call === 'read' && ++reads === 1 ? { there: 900 } : undefined)
     const checker = checking({ everyMin: '100ms' })
     await clock.advance(850)
-    expect([checker.active, looks]).toEqual([true, []])
+    expect([checker.active, probes]).toEqual([true, []])
     await clock.advance(300)
-    expect(looks.length).toBeGreaterThan(0)
+    expect(probes.length).toBeGreaterThan(0)
     await checker.close()
   })
 
@@ -44,12 +44,12 @@ describe('a checker that has just started', () => {
     const { store, clock, link, checking } = await scene()
     link.fault = (call) => (call === 'read' ? { there: 900 } : undefined)
     const checker = checking()
-    const told: string[] = []
-    checker.on('idle', ({ key }) => told.push(key))
+    const reported: string[] = []
+    checker.on('idle', ({ key }) => reported.push(key))
     await clock.advance(100)
     expect(checker.active).toBe(true)
     await checker.close()
-    expect(told).toEqual(['checkers/all'])
+    expect(reported).toEqual(['checkers/all'])
     expect((await store.read({ prefix: 'checkers/' })).keys).toEqual([])
   })
 
@@ -76,28 +76,28 @@ describe('a checker that has just started', () => {
     await first.close()
     letProbe(() => new Promise(() => {}))
     const second = checking()
-    // What the first one wrote has ended by then.
+    // The results of the first checker have expired by then.
     await clock.advance(40_000)
     expect(await found()).toMatchObject([{ status: 'critical', note: 'bad' }])
     await second.close()
   })
 
   it('does not continue from results of another registration', async () => {
-    const { clock, checking, register, write, found, news } = await scene()
+    const { clock, checking, register, write, found, events } = await scene()
     const me = await register('i', { tcp: true, every: '1h', up: 3 })
     const of = me.token! + 1000
     await write({ 'health/s/i': JSON.stringify({ status: 'critical', note: 'bad', of }) }, 10_000)
     const checker = checking()
     await clock.advance(20_000)
     expect(await found()).toMatchObject([{ status: 'passing' }])
-    expect(news).toEqual([{ service: 's', id: 'i', held: false, ...OK }])
+    expect(events).toEqual([{ service: 's', id: 'i', held: false, ...OK }])
     await checker.close()
   })
 })
 
 describe('a checker', () => {
   it('ignores entries without a check and unreadable entries', async () => {
-    const { store, clock, looks, checking, entry, write } = await scene()
+    const { store, clock, probes, checking, entry, write } = await scene()
     const check = { tcp: true, every: '1h' }
     const lease = await write({
       'services/s/a': 'not json',
@@ -109,7 +109,7 @@ describe('a checker', () => {
     })
     const checker = checking()
     await clock.advance(3000)
-    expect(hosts(looks)).toEqual(['c'])
+    expect(hosts(probes)).toEqual(['c'])
     expect((await store.read({ prefix: 'health/' })).keys).toHaveLength(1)
     await store.revoke({ target: { lease } })
     await clock.advance(10)
@@ -118,51 +118,51 @@ describe('a checker', () => {
   })
 
   it('waits up to a tenth longer or shorter than requested', async () => {
-    for (const [chance, gap] of [
+    for (const [random, gap] of [
       [1, 11_000],
       [0, 9000],
     ] as const) {
-      const { clock, looks, checking, register } = await scene(chance)
+      const { clock, probes, checking, register } = await scene(random)
       await register('i', { tcp: true, every: '10s' })
       const checker = checking()
       await clock.advance(15_000)
-      expect(looks[1]![1] - looks[0]![1]).toBeCloseTo(gap)
+      expect(probes[1]![1] - probes[0]![1]).toBeCloseTo(gap)
       await checker.close()
     }
   })
 
   it('reports a result that changes nothing yet without a note', async () => {
-    const { clock, checking, register, let: letProbe, news } = await scene()
+    const { clock, checking, register, let: letProbe, events } = await scene()
     await register('i', { tcp: true, every: '1h', down: 3 })
     letProbe(async () => BAD)
     const checker = checking()
     await clock.advance(3000)
-    expect(news).toEqual([{ service: 's', id: 'i', held: false, ...OK }])
+    expect(events).toEqual([{ service: 's', id: 'i', held: false, ...OK }])
     await checker.close()
   })
 
   it('does not take a report for a probe', async () => {
-    const { clock, looks, checking, register, let: letProbe, found } = await scene()
+    const { clock, probes, checking, register, let: letProbe, found } = await scene()
     const me = await register('i', { tcp: true, every: '1h', down: 1, up: 1 })
     letProbe(async () => BAD)
     const checker = checking()
     await clock.advance(3000)
     await me.report('warning')
     await clock.advance(3000)
-    expect(looks).toHaveLength(1)
+    expect(probes).toHaveLength(1)
     expect(await found()).toMatchObject([{ status: 'critical', note: 'bad' }])
     await checker.close()
   })
 
   it('notes for a ttl check that no report came, and nothing when one does', async () => {
-    const { clock, checking, register, news } = await scene()
+    const { clock, checking, register, events } = await scene()
     const me = await register('i', { ttl: '10s' })
     const checker = checking()
     await clock.advance(10_000)
     await me.report('passing')
     await clock.advance(10)
-    expect(news).toMatchObject([{ status: 'critical' }, OK])
-    expect(news[0]!.note).toMatch(/not report in time/)
+    expect(events).toMatchObject([{ status: 'critical' }, OK])
+    expect(events[0]!.note).toMatch(/not report in time/)
     await checker.close()
   })
 })
@@ -171,36 +171,36 @@ describe('an instance that leaves', () => {
   const check = { tcp: true, every: '1h' }
 
   it('is not probed again if it was released', async () => {
-    const { store, clock, looks, checking, register } = await scene()
+    const { store, clock, probes, checking, register } = await scene()
     const me = await register('i', check)
     const checker = checking({ brake: {} })
     await clock.advance(3000)
     await me.release()
     await clock.advance(3000)
-    expect(hosts(looks)).toEqual(['i'])
+    expect(hosts(probes)).toEqual(['i'])
     expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
     await checker.close()
   })
 
   it('is probed again if its lease expired, even if another was released in the same batch', async () => {
-    const { clock, link, looks, checking, register, entry, write } = await scene()
+    const { clock, link, probes, checking, register, entry, write } = await scene()
     const released = await register('released', check)
     await write({ 'services/s/expired': entry('expired', check) }, 5000)
     const checker = checking({ brake: {}, ttl: '1h' })
     await clock.advance(2000)
-    expect(hosts(looks.splice(0)).sort()).toEqual(['expired', 'released'])
+    expect(hosts(probes.splice(0)).sort()).toEqual(['expired', 'released'])
     link.freeze()
     await released.release()
     await clock.advance(4000)
     link.interrupt()
     link.thaw()
     await clock.advance(10_000)
-    expect(hosts(looks)).toEqual(['expired'])
+    expect(hosts(probes)).toEqual(['expired'])
     await checker.close()
   })
 
   it('during a probe is not reported any more, without a brake', async () => {
-    const { clock, looks, checking, entry, write, let: letProbe, news } = await scene()
+    const { clock, probes, checking, entry, write, let: letProbe, events } = await scene()
     let answer = (_: typeof BAD) => {}
     letProbe(
       () =>
@@ -212,21 +212,21 @@ describe('an instance that leaves', () => {
     await write({ 'services/s/i': entry('i', slow) }, 5000)
     const checker = checking()
     await clock.advance(6000)
-    expect(looks).toHaveLength(1)
+    expect(probes).toHaveLength(1)
     answer(BAD)
     await clock.advance(10)
-    expect(news).toEqual([])
+    expect(events).toEqual([])
     await checker.close()
   })
 
   it('is not revoked after its lease has expired', async () => {
-    const { clock, link, checking, entry, write, let: letProbe, news } = await scene()
+    const { clock, link, checking, entry, write, let: letProbe, events } = await scene()
     await write({ 'services/s/i': entry('i', { ...check, onCritical: 'revoke' }) }, 5000)
     const checker = checking({ brake: {} })
     await clock.advance(3000)
     letProbe(async () => BAD)
     await clock.advance(3000)
-    expect(news.at(-1)).toMatchObject({ id: 'i', status: 'critical' })
+    expect(events.at(-1)).toMatchObject({ id: 'i', status: 'critical' })
     expect(link.count('revoke')).toBe(0)
     await checker.close()
   })
@@ -241,10 +241,10 @@ describe('the brake of a checker', () => {
   ])(
     'of %i that fail removes the first %i at once: a share of the healthy ones',
     async (count, gone) => {
-      const { clock, checking, entry, write, let: letProbe, news } = await scene()
+      const { clock, checking, entry, write, let: letProbe, events } = await scene()
       const all = ids(count, 'i')
       await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, check)])))
-      // Neither those of another service nor those that never were well count.
+      // Instances of another service and those that were never healthy do not count.
       const sick = { ...check, initially: 'critical' }
       const others = ids(10, 'o')
       await write(
@@ -259,33 +259,33 @@ describe('the brake of a checker', () => {
       await clock.advance(3000)
       for (const id of all) failing.add(id)
       await clock.advance(10_000)
-      const told = news.filter(({ id, status }) => all.includes(id) && status !== 'passing')
-      expect(told.filter(({ held }) => !held)).toHaveLength(gone)
-      expect(told.filter(({ held }) => held)).toHaveLength(count - gone)
+      const reported = events.filter(({ id, status }) => all.includes(id) && status !== 'passing')
+      expect(reported.filter(({ held }) => !held)).toHaveLength(gone)
+      expect(reported.filter(({ held }) => held)).toHaveLength(count - gone)
       await checker.close()
     },
   )
 
   it('does not count recovered instances', async () => {
-    const { clock, checking, entry, write, let: letProbe, news } = await scene()
+    const { clock, checking, entry, write, let: letProbe, events } = await scene()
     const all = ids(10, 'i')
     await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, check)])))
     const failing = new Set(all)
     letProbe(async (host) => (failing.has(host) ? BAD : OK))
     const checker = checking({ brake: {} })
     await clock.advance(3000)
-    expect(news.filter(({ held }) => held)).toHaveLength(8)
+    expect(events.filter(({ held }) => held)).toHaveLength(8)
     failing.clear()
     await clock.advance(6000)
-    expect(news.slice(-10)).toMatchObject(Array(10).fill({ status: 'passing', held: false }))
+    expect(events.slice(-10)).toMatchObject(Array(10).fill({ status: 'passing', held: false }))
     failing.add('i0')
     await clock.advance(6000)
-    expect(news.at(-1)).toMatchObject({ id: 'i0', status: 'critical', held: false })
+    expect(events.at(-1)).toMatchObject({ id: 'i0', status: 'critical', held: false })
     await checker.close()
   })
 
   it('does not count instances whose leases have ended', async () => {
-    const { clock, checking, entry, write, let: letProbe, news } = await scene()
+    const { clock, checking, entry, write, let: letProbe, events } = await scene()
     const [mortal, others] = [ids(6, 'm'), ids(4, 'i')]
     const values = (some: readonly string[]) =>
       Object.fromEntries(some.map((id) => [`services/s/${id}`, entry(id, check)]))
@@ -297,25 +297,25 @@ describe('the brake of a checker', () => {
     await clock.advance(3000)
     for (const id of mortal) failing.add(id)
     await clock.advance(2000)
-    expect(news.filter(({ status }) => status === 'critical')).toHaveLength(6)
+    expect(events.filter(({ status }) => status === 'critical')).toHaveLength(6)
     failing.add('i0')
     await clock.advance(6000)
-    expect(news.at(-1)).toMatchObject({ id: 'i0', status: 'critical', held: false })
+    expect(events.at(-1)).toMatchObject({ id: 'i0', status: 'critical', held: false })
     await checker.close()
   })
 
   it('ends in time, although no check is due then', async () => {
-    const { clock, checking, entry, write, let: letProbe, news, looks } = await scene()
+    const { clock, checking, entry, write, let: letProbe, events, probes } = await scene()
     const rare = { ...check, every: '1h' }
     const all = ids(5, 'i')
     await write(Object.fromEntries(all.map((id) => [`services/s/${id}`, entry(id, rare)])))
     letProbe(async () => BAD)
     const checker = checking({ brake: { hold: '30s' } })
     await clock.advance(30_000)
-    expect(news.map(({ held }) => held)).toEqual([false, false, true, true, true])
-    expect(looks).toHaveLength(5)
+    expect(events.map(({ held }) => held)).toEqual([false, false, true, true, true])
+    expect(probes).toHaveLength(5)
     await clock.advance(2000)
-    expect(news.slice(5)).toMatchObject(Array(3).fill({ status: 'critical', held: false }))
+    expect(events.slice(5)).toMatchObject(Array(3).fill({ status: 'critical', held: false }))
     await checker.close()
   })
 })

@@ -15,7 +15,7 @@ describe('health checks, in real time and over a real network', () => {
     const { port } = server.address() as AddressInfo
     await registry.register('s', {
       address: `127.0.0.1:${port}`,
-      // A look may take as long: on a busy machine a few milliseconds are too few for any answer.
+      // A generous timeout: on a busy machine a few milliseconds are not enough.
       check: { http: '/health', every: '300ms', down: 2, up: 2 },
     })
     const watch = registry.watch('s')

@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest'
 import type { CheckerOptions, Leasehold, Probe } from '../../src/index.ts'
 import { SCENES, type Scene } from './scene.ts'
 
-/** Instances that are sick: what looks at them finds out. */
+/** The unhealthy instances, for the probe. */
 function ward() {
   const sick = new Set<string>()
-  const looks: string[] = []
+  const probes: string[] = []
   const probe: Probe = async ({ host }) => {
-    looks.push(host)
+    probes.push(host)
     return sick.has(host)
       ? { status: 'critical', note: 'it is sick' }
       : { status: 'passing', note: '' }
   }
-  return { sick, looks, probe }
+  return { sick, probes, probe }
 }
 
 const FAST: CheckerOptions = { everyMin: '10ms', ttl: '2s', brake: false }
@@ -89,19 +89,19 @@ describe.each(SCENES)('health checks on $name', ({ make }) => {
       const two = c.registry.checker({ ...FAST, probe: second.probe })
       await scene.until('it is critical', async () => (await status(a, 'i')) === 'critical')
       expect(two.active).toBe(false)
-      expect(second.looks).toEqual([])
+      expect(second.probes).toEqual([])
       const seen: unknown[] = []
       const watch = a.registry.watch('s', { status: 'any' })
       await watch.ready
       watch.on('changed', ({ instance }) => seen.push(instance.status))
       scene.kill(b)
       await scene.until('the second is on duty', () => two.active)
-      const looks = first.looks.length
-      await scene.until('it looks', () => second.looks.length > 0)
+      const probes = first.probes.length
+      await scene.until('it looks', () => second.probes.length > 0)
       await scene.pass(200)
-      expect(first.looks.length).toBe(looks)
+      expect(first.probes.length).toBe(probes)
       expect(await status(a, 'i')).toBe('critical')
-      // At no moment did it look well.
+      // It never looked healthy.
       expect(seen).toEqual([])
       watch.close()
       await two.close()

@@ -19,9 +19,9 @@ async function scene() {
   const leasehold = await open('a')
   const checking = (options: CheckerOptions) => {
     const checker = leasehold.registry.checker({ brake: false, ...options })
-    const news: CheckChange[] = []
-    checker.on('changed', (change) => news.push(change))
-    return { checker, news }
+    const events: CheckChange[] = []
+    checker.on('changed', (change) => events.push(change))
+    return { checker, events }
   }
   return { store, clock, open, leasehold, registry: leasehold.registry, checking }
 }
@@ -87,9 +87,9 @@ describe('a checker', () => {
     const { clock, registry, checking } = await scene()
     let now = 0
     let most = 0
-    const looks: Record<string, number> = {}
+    const probes: Record<string, number> = {}
     const probe: Probe = async ({ host }) => {
-      looks[host] = (looks[host] ?? 0) + 1
+      probes[host] = (probes[host] ?? 0) + 1
       most = Math.max(most, ++now)
       await new Promise<void>((resolve) => void clock.timer(clock.now() + 300, resolve))
       now--
@@ -102,9 +102,10 @@ describe('a checker', () => {
     }
     await clock.advance(30_000)
     expect(most).toBe(5)
-    // 40 that want a look each second, but five looks of 300 ms: about twelve each in 30 s.
-    expect(Object.keys(looks)).toHaveLength(40)
-    expect(Math.min(...Object.values(looks))).toBeGreaterThan(9)
+    // 40 instances want a probe per second, but five probes of 300 ms run at a time: about twelve
+    // each in 30 s.
+    expect(Object.keys(probes)).toHaveLength(40)
+    expect(Math.min(...Object.values(probes))).toBeGreaterThan(9)
     await checker.close()
   })
 
@@ -115,12 +116,14 @@ describe('a checker', () => {
       signal.addEventListener('abort', () => aborted.push(true))
       return new Promise(() => {})
     }
-    const { checker, news } = checking({ probe })
+    const { checker, events } = checking({ probe })
     const check = { tcp: true, every: '5s', timeout: '1s', down: 1 } as const
     await registry.register('s', { id: 'i', address: 'a:8080', check })
     await clock.advance(20_000)
     expect(aborted.length).toBeGreaterThan(2)
-    expect(news).toMatchObject([{ id: 'i', status: 'critical', note: 'no answer within 1000 ms' }])
+    expect(events).toMatchObject([
+      { id: 'i', status: 'critical', note: 'no answer within 1000 ms' },
+    ])
     await checker.close()
   })
 
@@ -161,7 +164,7 @@ describe('a checker', () => {
     await me.release()
     await clock.advance(10)
     expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
-    // Another that has the same id begins anew.
+    // Another instance with the same id starts again.
     await registry.register('s', { id: 'i', address: 'a:8080', check: { tcp: true, down: 100 } })
     await clock.advance(10_000)
     expect(await registry.find('s')).toMatchObject([{ id: 'i', status: 'passing' }])
@@ -221,7 +224,7 @@ describe('a checker', () => {
     await checker.close()
     await clock.advance(100)
     expect([checker.active, other.active]).toEqual([false, true])
-    // Long after what the first had written is gone, and long before the next check is due.
+    // Long after the results of the first expired, and long before the next check is due.
     await clock.advance(50 * 60_000)
     expect(watch.all).toMatchObject([{ status: 'critical' }])
     expect([...statuses]).toEqual(['critical'])
@@ -237,7 +240,7 @@ describe('a checker', () => {
     await checker.close()
     const next = (await open('b')).registry.checker({ probe: async () => OK, brake: false })
     await clock.advance(5000)
-    // The old result stands for half a minute; it says critical.
+    // The old result, critical, stays for half a minute.
     expect(await registry.find('s')).toMatchObject([{ id: 'i', status: 'passing' }])
     await next.close()
   })

@@ -9,7 +9,7 @@ import {
 const instance = (id: string, more: Partial<Instance> = {}) =>
   ({ id, weight: 1, ...more }) as Instance
 
-/** Numbers that come one after the other instead of by chance. */
+/** Fixed numbers in place of random ones. */
 const numbers = (...given: number[]) => {
   let at = 0
   return () => given[at++]!
@@ -20,10 +20,10 @@ const pick = (
   strategy: PickStrategy,
   {
     turn = 0,
-    chance = [0],
+    random = [0],
     ...options
-  }: PickOptions & { readonly turn?: number; readonly chance?: readonly number[] } = {},
-) => choose(instances, strategy, options, turn, numbers(...chance))?.id
+  }: PickOptions & { readonly turn?: number; readonly random?: readonly number[] } = {},
+) => choose(instances, strategy, options, turn, numbers(...random))?.id
 
 describe('in proportion to weights', () => {
   const fleet = [instance('a'), instance('b', { weight: 3 }), instance('c', { weight: 4 })]
@@ -35,15 +35,15 @@ describe('in proportion to weights', () => {
     [0.499, 'b'],
     [0.5, 'c'],
     [0.999, 'c'],
-    // A source of chance that does not keep its promise still gets one of them.
+    // An invalid random number still selects one of them.
     [1, 'c'],
-  ])('%d of chance means %s', (chance, id) => {
-    expect(pick(fleet, 'weighted', { chance: [chance] })).toBe(id)
+  ])('%d as random means %s', (random, id) => {
+    expect(pick(fleet, 'weighted', { random: [random] })).toBe(id)
   })
 
   it('all of weight 0 count the same', () => {
     const idle = ['a', 'b', 'c', 'd'].map((id) => instance(id, { weight: 0 }))
-    const picked = [0, 0.25, 0.5, 0.75].map((at) => pick(idle, 'weighted', { chance: [at] }))
+    const picked = [0, 0.25, 0.5, 0.75].map((at) => pick(idle, 'weighted', { random: [at] }))
     expect(picked).toEqual(['a', 'b', 'c', 'd'])
   })
 })
@@ -59,8 +59,8 @@ describe('the less loaded of two', () => {
     [[0.25, 0.34], 'load-3'],
     [[0.5, 0.34], 'load-3'],
     [[0.5, 0.7], 'load-2'],
-  ])('of chance %j is %s: never one with itself', (chance, id) => {
-    expect(pick(fleet, 'two-choices', { chance })).toBe(id)
+  ])('for random %j is %s: never one with itself', (random, id) => {
+    expect(pick(fleet, 'two-choices', { random })).toBe(id)
   })
 
   it('is the only one if there are not two', () => {
@@ -143,7 +143,7 @@ describe('the owner of a key', () => {
   it.each([
     ['i5uzx', 'ig2ad', 'ig2ad'],
     ['i5uzy', 'ig2ae', 'i5uzy'],
-  ])('is told by the second hash if %s and %s have the same first one: %s', (a, b, owner) => {
+  ])('is decided by the second hash if %s and %s have the same first one: %s', (a, b, owner) => {
     expect(pick([instance(a), instance(b)], 'consistent-hash', { key: 'k' })).toBe(owner)
     expect(pick([instance(b), instance(a)], 'consistent-hash', { key: 'k' })).toBe(owner)
   })

@@ -23,7 +23,7 @@ const NAMES = Array.from({ length: 64 }, (_, at) => `n${at}`)
 const record = (length: number, value: string) =>
   Object.fromEntries(NAMES.slice(0, length).map((name) => [name, value]))
 
-/** As large as each part of a description may be. */
+/** Every part of a description at its maximum size. */
 const LARGEST = {
   address: 'a'.repeat(512),
   endpoints: { ...record(10, 'e'.repeat(512)), empty: '' },
@@ -111,7 +111,7 @@ describe('an entry', () => {
   it('is at most 32 KiB when it is written, in bytes', () => {
     const described = (length: number) =>
       ({ ...SMALLEST, metadata: { a: '€'.repeat(1000).padEnd(length) } }) as never
-    // The sign of the euro has three bytes.
+    // The euro sign has three bytes.
     const most = 32 * 1024 - JSON.stringify({ ...SMALLEST, metadata: { a: '' } }).length - 2000
     expect(descriptionJson(described(most))).toContain('€€')
     expect(() => descriptionJson(described(most + 1))).toThrowError(/the limit is 32768/)
@@ -154,8 +154,8 @@ describe('an entry whose lease somebody else renews', () => {
     ['a status that is none', '{}', { status: 'fine' }],
     ['a note that is too long', '{}', { status: 'passing', note: 'x'.repeat(257) }],
     ['a negative load', '{}', { load: -1 }],
-  ])('is refused with %s', (_with, value, news) => {
-    expect(() => updatedEntry(value, news as never)).toThrowError(
+  ])('is refused with %s', (_with, value, events) => {
+    expect(() => updatedEntry(value, events as never)).toThrowError(
       expect.objectContaining({ code: 'invalid-argument' }),
     )
   })
@@ -194,7 +194,7 @@ describe('a health result', () => {
     const noted = (note: string) => newestHealth([entry(healthJson({ ...health, note }))])?.note
     expect(noted('a\r\n\tb\u0000c')).toBe('a b c')
     expect(noted('n'.repeat(300))).toBe('n'.repeat(256))
-    // Half a character is none.
+    // Half of a surrogate pair is not a character.
     expect(noted(`${'n'.repeat(255)}😀`)).toBe(`${'n'.repeat(255)}�`)
   })
 
@@ -233,7 +233,7 @@ describe('an instance', () => {
       ...{ service: 's', id: 'i', status: 'critical', note: 'no answer' },
       ...{ holder: 'h', lease: 'l', token: 5, since: 7 },
     })
-    // The checks of another registration say nothing of this one.
+    // Checks of another registration do not count.
     expect(instanceOf(entry, { ...failing, of: 4 })).toMatchObject({
       ...{ status: 'warning', note: 'r'.repeat(256) },
     })

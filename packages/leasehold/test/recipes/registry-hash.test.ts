@@ -22,7 +22,7 @@ describe('consistent hashing', () => {
       const moved = keys.filter((_, i) => before[i] !== after[i])
       expect(moved.length).toBe(before.filter((owner) => owner === gone).length)
       expect(moved.length / keys.length).toBeLessThan(1.25 / n)
-      // They spread over all others, and do not fall on one neighbour.
+      // They spread over all others, not to one neighbour.
       const heirs = new Set(keys.flatMap((_, i) => (before[i] === gone ? [after[i]] : [])))
       expect(heirs.size).toBe(n - 1)
     },

@@ -7,7 +7,7 @@ import { FaultyStore } from '../client/faulty-store.ts'
 
 const MINUTE = 60_000
 
-/** What a checker writes with, over a link that can be disturbed. */
+/** Health results over a faulty link. */
 async function writing() {
   const { store, clock } = testStore()
   const link = new FaultyStore(store, clock)
@@ -17,7 +17,7 @@ async function writing() {
   let asked = 0
   const results = new HealthResults(client, () => {
     asked++
-    // Whoever asks again and again without end is let through, and is seen to have written.
+    // A check that is called endlessly passes in the end, so that the write becomes visible.
     if (!isOnDuty && ++questions < 1000) throw new LeaseholdError('lost', 'off duty')
   })
   const texts = async () => {
@@ -49,7 +49,7 @@ describe('a health result', () => {
     await clock.advance(0)
     expect(await texts()).toEqual({ a: '2' })
     expect(link.count('release')).toBe(1)
-    // What was found stands for a while after it has stopped.
+    // Results stay for a while after the stop.
     results.stop()
     results.set('c', '1')
     await clock.advance(19_000)
@@ -97,7 +97,7 @@ describe('a health result', () => {
     results.set('a', '1')
     results.set('b', '1')
     await clock.advance(2500)
-    // Both share the lease that could not be had.
+    // Both share the lease that could not be granted.
     expect(link.count('grant')).toBe(3)
     link.fault = () => undefined
     await clock.advance(499)
@@ -118,7 +118,7 @@ describe('a health result', () => {
     expect(await texts()).toEqual({ a: '1', b: '1' })
     const [second] = await leases()
     await store.revoke({ target: { lease: second!.id } })
-    // The next change finds out before the renewal does.
+    // The next change notices before the renewal does.
     results.set('a', '2')
     await clock.advance(1000)
     expect(await texts()).toEqual({ a: '2', b: '1' })
@@ -189,7 +189,7 @@ describe('a health result', () => {
     results.set('a', '2')
     await clock.advance(100)
     results.set('a', '3')
-    // The renewal finds that the lease is gone before the update does.
+    // The renewal notices the lost lease before the update does.
     await clock.advance(5000)
     expect(await texts()).toEqual({ a: '3' })
   })
@@ -232,7 +232,7 @@ describe('a health result', () => {
 })
 
 describe('the lease of health results', () => {
-  /** One key is written, and these calls are refused with this code so many times. */
+  /** Writes one key while these calls fail with this code this many times. */
   async function refused(call: 'claim' | 'update', code: ErrorCode, times: number) {
     const all = await writing()
     all.results.set('a', '1')

@@ -31,27 +31,27 @@ describe('an instance that lapses with many others', () => {
     for (let at = 0; at < 6; at++) {
       all.push(await far.registry.register('s', { id: `i${at}`, ttl: '10s' }))
     }
-    const news: unknown[] = []
-    leasehold.on('news', (told) => news.push(told))
+    const events: unknown[] = []
+    leasehold.on('news', (reported) => events.push(reported))
     const { watch, changes } = await watching(options)
     far.link.freeze()
     await clock.advance(15_000)
-    // Two have gone as ever. Which ones is up to the store: all six ended at the same time.
+    // Two are removed as usual. The store decides which: all six ended at the same time.
     const held = watch.all.map(({ id }) => id)
     expect(held).toHaveLength(4)
     const tokenOf = (id: string) => all.find((one) => one.id === id)!.token
-    return { store, clock, leasehold, watch, changes, held, tokenOf, news, write }
+    return { store, clock, leasehold, watch, changes, held, tokenOf, events, write }
   }
 
   it('is shown as lapsed on request, and leaves with the reason of its end', async () => {
-    const { clock, watch, changes, news, held, tokenOf } = await lapsing({ status: 'any' })
+    const { clock, watch, changes, events, held, tokenOf } = await lapsing({ status: 'any' })
     expect(changes.filter((change) => / left passing expired$/.test(change))).toHaveLength(2)
     for (const id of held) expect(changes).toContain(`${id} changed passing lapsed`)
     expect(changes.splice(0)).toHaveLength(6)
     expect(watch.instances[0]).toMatchObject({ note: 'its lease has ended (expired)' })
-    expect(news).toHaveLength(4)
+    expect(events).toHaveLength(4)
     for (const id of held) {
-      expect(news).toContainEqual(
+      expect(events).toContainEqual(
         expect.objectContaining({
           ...{ recipe: 'registry', event: 'held-back', level: 'warn' },
           ...{ key: `services/s/${id}`, token: tokenOf(id) },

@@ -5,10 +5,10 @@ import { testStore } from '../../src/testing/index.ts'
 it('a watch of nodes remembers the last 10000 that stopped: an older one that returns is new to it', async () => {
   const { store, clock } = testStore()
   const { registry } = await Leasehold.open(store, { clock })
-  const told: string[] = []
+  const reported: string[] = []
   const watch = registry.nodes.watch({
-    onStarted: ({ id }) => told.push(`${id} started`),
-    onReturned: ({ id }) => told.push(`${id} returned`),
+    onStarted: ({ id }) => reported.push(`${id} started`),
+    onReturned: ({ id }) => reported.push(`${id} returned`),
   })
   await clock.advance(10)
   await watch.ready
@@ -24,9 +24,9 @@ it('a watch of nodes remembers the last 10000 that stopped: an older one that re
   }
   await stop(['oldest', 'second'])
   const others = Array.from({ length: 9999 }, (_, at) => `n${at}`)
-  // A few at a time: a claim has a limit, and a search among all that end at once takes long.
+  // In batches: a lease has a limit of claims, and a search among all ends takes long.
   for (let at = 0; at < others.length; at += 50) await stop(others.slice(at, at + 50))
-  told.splice(0)
+  reported.splice(0)
   await claim(['second', 'oldest'])
-  expect(told).toEqual(['second returned', 'oldest started'])
+  expect(reported).toEqual(['second returned', 'oldest started'])
 })

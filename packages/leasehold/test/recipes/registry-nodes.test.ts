@@ -5,15 +5,15 @@ import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 import { SCENES, type Scene } from './scene.ts'
 
-/** A controller that writes down what it is told. */
+/** A controller that records its calls. */
 function controller() {
-  const told: string[] = []
+  const reported: string[] = []
   return {
-    told,
-    onStarted: ({ id }: { id: string }) => told.push(`${id} started`),
-    onReturned: ({ id }: { id: string }) => told.push(`${id} returned`),
+    reported,
+    onStarted: ({ id }: { id: string }) => reported.push(`${id} started`),
+    onReturned: ({ id }: { id: string }) => reported.push(`${id} returned`),
     onStopped: ({ id }: { id: string }, { reason }: { reason: string }) =>
-      told.push(`${id} stopped: ${reason}`),
+      reported.push(`${id} stopped: ${reason}`),
   }
 }
 
@@ -31,7 +31,7 @@ describe.each(SCENES)('nodes on $name', ({ make }) => {
     'are reported to a controller when they start, stop and return, once each',
     inScene(async (scene) => {
       const [a, b, c] = [await scene.open('a'), await scene.open('b'), await scene.open('c')]
-      const { told, ...listeners } = controller()
+      const { reported, ...listeners } = controller()
       const released = await a.registry.node('released', { address: 'r:1' })
       await b.registry.node('killed', { ttl: '2s', metadata: { rack: '7' } })
       const revoked = await a.registry.node('revoked')
@@ -42,22 +42,22 @@ describe.each(SCENES)('nodes on $name', ({ make }) => {
         { id: 'released', address: 'r:1' },
         { id: 'revoked' },
       ])
-      told.splice(0)
+      reported.splice(0)
       await released.release()
       await scene.store.revoke({ target: { lease: revoked.lease! } })
       scene.kill(b)
       await scene.until('all have stopped', () => watch.nodes.length === 0)
       await scene.pass(100)
-      expect(told.sort()).toEqual([
+      expect(reported.sort()).toEqual([
         'killed stopped: expired',
         'released stopped: released',
         'revoked stopped: revoked',
       ])
-      told.splice(0)
+      reported.splice(0)
       await a.registry.node('killed')
       await a.registry.node('new')
       await scene.until('two have started', () => watch.nodes.length === 2)
-      expect(told).toEqual(['killed returned', 'new started'])
+      expect(reported).toEqual(['killed returned', 'new started'])
       watch.close()
     }),
   )
@@ -97,42 +97,46 @@ describe('a watch of nodes', () => {
     const near = await Leasehold.open(store, { clock })
     const far = await Leasehold.open(link, { clock })
     const [one, two] = [await near.registry.node('one'), await near.registry.node('two')]
-    const { told, ...listeners } = controller()
+    const { reported, ...listeners } = controller()
     const watch = far.registry.nodes.watch(listeners)
     await clock.advance(10)
     await watch.ready
-    told.splice(0)
+    reported.splice(0)
     link.freeze()
     await one.release()
     await two.release()
     await near.registry.node('two')
     await clock.advance(30_000)
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
     link.thaw()
     await clock.advance(10_000)
-    expect(told.sort()).toEqual(['one stopped: released', 'two returned', 'two stopped: released'])
+    expect(reported.sort()).toEqual([
+      'one stopped: released',
+      'two returned',
+      'two stopped: released',
+    ])
     await clock.advance(60_000)
-    expect(told).toHaveLength(3)
+    expect(reported).toHaveLength(3)
   })
 
   it('reports expected nodes that are missing', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     await leasehold.registry.node('here')
-    const { told, ...listeners } = controller()
+    const { reported, ...listeners } = controller()
     const watch = leasehold.registry.nodes.watch({ ...listeners, expected: ['here', 'gone'] })
     await clock.advance(10)
     await watch.ready
     await leasehold.registry.node('gone')
     await clock.advance(10)
-    expect(told).toEqual(['here started', 'gone stopped: absent', 'gone returned'])
+    expect(reported).toEqual(['here started', 'gone stopped: absent', 'gone returned'])
   })
 
   it('continues when the controller fails, and reports it', async () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
-    const news: unknown[] = []
-    leasehold.on('news', ({ detail }) => news.push(detail))
+    const events: unknown[] = []
+    leasehold.on('news', ({ detail }) => events.push(detail))
     leasehold.registry.nodes.watch({
       onStarted: () => {
         throw new Error('at once')
@@ -144,7 +148,7 @@ describe('a watch of nodes', () => {
     await clock.advance(10)
     await node.release()
     await clock.advance(10)
-    expect(news).toEqual(['onStarted failed: Error: at once', 'onStopped failed: Error: later'])
+    expect(events).toEqual(['onStarted failed: Error: at once', 'onStopped failed: Error: later'])
     const wrong = { onStopped: 'call me' as never }
     expect(() => leasehold.registry.nodes.watch(wrong)).toThrowError(/onStopped is "call me"/)
   })
@@ -154,11 +158,11 @@ describe('a watch of nodes', () => {
   async function watching(options = {}) {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock, holder: 'a' })
-    const { told, ...listeners } = controller()
+    const { reported, ...listeners } = controller()
     const watch = leasehold.registry.nodes.watch({ ...listeners, ...options })
     await clock.advance(10)
     await watch.ready
-    return { store, clock, leasehold, registry: leasehold.registry, told, watch }
+    return { store, clock, leasehold, registry: leasehold.registry, reported, watch }
   }
 
   it('refuses invalid arguments', async () => {
@@ -221,21 +225,21 @@ describe('a watch of nodes', () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     const { registry } = leasehold
-    const news: unknown[] = []
-    leasehold.on('news', (told) => news.push(told))
+    const events: unknown[] = []
+    leasehold.on('news', (reported) => events.push(reported))
     const watch = registry.nodes.watch()
     const node = await registry.node('n')
     await clock.advance(10)
     await node.release()
     await clock.advance(10)
-    expect([watch.nodes, news]).toEqual([[], []])
+    expect([watch.nodes, events]).toEqual([[], []])
   })
 
   it('reports nodes and nothing else', async () => {
-    const { clock, registry, told, watch } = await watching()
+    const { clock, registry, reported, watch } = await watching()
     await registry.register('s', { id: 'i' })
     await clock.advance(10)
-    expect([told, watch.nodes]).toEqual([[], []])
+    expect([reported, watch.nodes]).toEqual([[], []])
   })
 
   it('reports nothing before its watch is complete', async () => {
@@ -251,27 +255,27 @@ describe('a watch of nodes', () => {
     })
     const { registry } = await Leasehold.open(slow, { clock })
     await registry.node('n')
-    const { told, ...listeners } = controller()
+    const { reported, ...listeners } = controller()
     registry.nodes.watch(listeners)
     await clock.advance(10)
-    expect([opens.length, told]).toEqual([1, []])
+    expect([opens.length, reported]).toEqual([1, []])
     opens[0]!()
     await clock.advance(10)
-    expect(told).toEqual(['n started'])
+    expect(reported).toEqual(['n started'])
   })
 
   it('ignores waiters for the id of a node until one of them holds it', async () => {
-    const { store, clock, registry, told, watch } = await watching()
+    const { store, clock, registry, reported, watch } = await watching()
     const first = await registry.node('n')
     await clock.advance(10)
-    told.splice(0)
+    reported.splice(0)
     const other = await Leasehold.open(store, { clock, holder: 'other' })
     const next = other.registry.node('n')
     await clock.advance(10)
-    expect([told, watch.nodes.map(({ token }) => token)]).toEqual([[], [first.token]])
+    expect([reported, watch.nodes.map(({ token }) => token)]).toEqual([[], [first.token]])
     await first.release()
     await clock.advance(10)
-    expect(told).toEqual(['n stopped: released', 'n returned'])
+    expect(reported).toEqual(['n stopped: released', 'n returned'])
     expect(watch.nodes.map(({ token }) => token)).toEqual([(await next).token])
   })
 
@@ -287,11 +291,11 @@ describe('a watch of nodes', () => {
     }
     const both = await claim('one', 'two')
     const waiting = await claim('two')
-    const { told, ...listeners } = controller()
+    const { reported, ...listeners } = controller()
     const watch = registry.nodes.watch(listeners)
     await clock.advance(10)
     await watch.ready
-    told.splice(0)
+    reported.splice(0)
     link.freeze()
     await store.release({ ...waiting, keys: ['nodes/two'] })
     await store.release({ ...both, keys: ['nodes/one'] })
@@ -299,7 +303,7 @@ describe('a watch of nodes', () => {
     link.interrupt()
     link.thaw()
     await clock.advance(10_000)
-    expect(told.sort()).toEqual(['one stopped: released', 'two stopped: revoked'])
+    expect(reported.sort()).toEqual(['one stopped: released', 'two stopped: revoked'])
   })
 
   it('reports nothing after a listener has closed it', async () => {
@@ -307,17 +311,17 @@ describe('a watch of nodes', () => {
     const { registry } = await Leasehold.open(store, { clock })
     const { lease } = (await store.grant({ holder: 'x', ttl: 60_000 })) as { lease: string }
     await store.claim({ lease, claims: [{ key: 'nodes/a' }, { key: 'nodes/b' }] })
-    const told: string[] = []
+    const reported: string[] = []
     const watch = registry.nodes.watch({
       expected: ['missing'],
       onStarted: ({ id }) => {
-        told.push(id)
+        reported.push(id)
         watch.close()
       },
-      onStopped: ({ id }) => told.push(id),
+      onStopped: ({ id }) => reported.push(id),
     })
     await clock.advance(10)
-    expect(told).toHaveLength(1)
+    expect(reported).toHaveLength(1)
   })
 
   it('reports a failing listener with its name and node', async () => {
@@ -326,13 +330,15 @@ describe('a watch of nodes', () => {
         throw new Error('no')
       },
     })
-    const news: unknown[] = []
+    const events: unknown[] = []
     leasehold.on('news', ({ recipe, event, key, level }) =>
-      news.push({ recipe, event, key, level }),
+      events.push({ recipe, event, key, level }),
     )
     await registry.node('n')
     await clock.advance(10)
-    expect(news).toEqual([{ recipe: 'registry', event: 'failed', key: 'nodes/n', level: 'error' }])
+    expect(events).toEqual([
+      { recipe: 'registry', event: 'failed', key: 'nodes/n', level: 'error' },
+    ])
   })
 })
 

@@ -11,12 +11,12 @@ async function scene(options: LeaseholdOptions = {}) {
   const link = new FaultyStore(store, clock)
   const far = await Leasehold.open(link, { clock, holder: 'far', callTimeout: '1s', ...options })
   const near = await Leasehold.open(store, { clock, holder: 'near' })
-  const news: unknown[] = []
+  const events: unknown[] = []
   far.on('news', ({ event, level, key, token, recipe }) => {
-    news.push({ event, level, key, token, recipe })
+    events.push({ event, level, key, token, recipe })
   })
   const find = () => near.registry.find('s', { status: 'any' })
-  return { store, clock, link, far, near, news, find }
+  return { store, clock, link, far, near, events, find }
 }
 
 describe('a registration', () => {
@@ -46,7 +46,7 @@ describe('a registration', () => {
     const { check: _, ...shown } = changes
     expect(await find()).toMatchObject([shown])
     expect(me.description.check).toMatchObject({ ttl: 3_600_000 })
-    // What is given as undefined is taken back; what is not given stays.
+    // An undefined field is removed; a missing field stays.
     await me.update({ zone: undefined, weight: 3 })
     expect(me.description).toMatchObject({ ...shown, zone: undefined, weight: 3 })
     for (const wrong of [null, 5, undefined]) {
@@ -108,14 +108,14 @@ describe('a registration', () => {
 
 describe('a presence', () => {
   it('that was released publishes nothing, and reports no event', async () => {
-    const { clock, far, find, news } = await scene()
+    const { clock, far, find, events } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const ended: unknown[] = []
     me.on('ended', (event) => ended.push(event))
     await me.release()
     await me.release()
     await clock.advance(60_000)
-    expect([me.state, me.signal.aborted, ended, news]).toEqual(['ended', false, [], []])
+    expect([me.state, me.signal.aborted, ended, events]).toEqual(['ended', false, [], []])
     expect(await find()).toEqual([])
     await expect(me.update({ weight: 2 })).rejects.toThrowError(code('lost'))
     await expect(me.update({ weight: 2 })).rejects.toThrowError(/it has ended/)
@@ -133,38 +133,40 @@ describe('a presence', () => {
   })
 
   it('reports when it is absent and when it returned, to listeners and as events', async () => {
-    const { clock, link, far, news } = await scene()
+    const { clock, link, far, events } = await scene()
     const me = await far.registry.register('s', { id: 'i', ttl: '5s' })
     const before = me.token
-    const told: unknown[] = []
-    me.on('absent', ({ error }) => told.push(error.reason))
-    me.on('returned', ({ token }) => told.push(token))
+    const reported: unknown[] = []
+    me.on('absent', ({ error }) => reported.push(error.reason))
+    me.on('returned', ({ token }) => reported.push(token))
     link.freeze()
     await clock.advance(6000)
-    expect(told).toEqual(['unreachable'])
+    expect(reported).toEqual(['unreachable'])
     await expect(me.update({ weight: 2 })).rejects.toThrowError(/published when it returns/)
     link.thaw()
     await clock.advance(10_000)
-    expect(told).toEqual(['unreachable', me.token])
+    expect(reported).toEqual(['unreachable', me.token])
     const common = { recipe: 'registry', key: 'services/s/i' }
-    expect(news).toEqual([
+    expect(events).toEqual([
       { ...common, event: 'absent', level: 'warn', token: before },
       { ...common, event: 'returned', level: 'info', token: me.token },
     ])
   })
 
   it('that was revoked says by whom, to listeners, in its signal and as an event', async () => {
-    const { store, clock, far, news } = await scene()
+    const { store, clock, far, events } = await scene()
     const me = await far.registry.register('s', { id: 'i' })
     const { token } = me
-    const told: unknown[] = []
-    me.on('ended', ({ error }) => told.push(error))
+    const reported: unknown[] = []
+    me.on('ended', ({ error }) => reported.push(error))
     await store.revoke({ target: { lease: me.lease! }, by: 'ada', why: 'a bad one' })
     await clock.advance(1000)
-    expect(told).toMatchObject([{ code: 'lost', reason: 'revoked', by: 'ada', why: 'a bad one' }])
-    expect(me.signal.reason).toBe(told[0])
+    expect(reported).toMatchObject([
+      { code: 'lost', reason: 'revoked', by: 'ada', why: 'a bad one' },
+    ])
+    expect(me.signal.reason).toBe(reported[0])
     const common = { recipe: 'registry', key: 'services/s/i' }
-    expect(news).toEqual([{ ...common, event: 'ended', level: 'warn', token }])
+    expect(events).toEqual([{ ...common, event: 'ended', level: 'warn', token }])
   })
 
   it.each(['invalid-argument', 'limit-exceeded', 'unsupported'] as const)(
@@ -210,7 +212,7 @@ describe('a presence', () => {
     await clock.advance(5000)
     expect(me.state).toBe('present')
     expect(await find()).toMatchObject([{ token: me.token }])
-    // The next trouble begins with a short rest again.
+    // The next failure starts with a short backoff again.
     const { length } = tries
     link.fault = (call) => {
       if (call === 'grant') tries.push(clock.now())

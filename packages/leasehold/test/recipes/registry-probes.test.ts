@@ -18,7 +18,7 @@ import {
   targetOf,
 } from '../../src/recipes/index.ts'
 
-/** Everything here is real: servers on loopback ports, and what goes there. */
+/** Everything here is real: servers on loopback ports and connections to them. */
 const opened: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of opened.splice(0)) await close()
@@ -43,7 +43,7 @@ const serving = (listener: RequestListener) => listening(createHttp(listener))
 
 const HERE: CheckPolicy = { loopback: true }
 
-function look(
+function probe(
   url: string,
   {
     policy = HERE,
@@ -64,18 +64,18 @@ describe('a check by http', () => {
     [503, 'critical', 'HTTP 503'],
   ])('takes %i for %s', async (code, status, note) => {
     const port = await serving((_, response) => response.writeHead(code).end('secret'))
-    expect(await look(`http://127.0.0.1:${port}/health`)).toEqual({ status, note })
+    expect(await probe(`http://127.0.0.1:${port}/health`)).toEqual({ status, note })
   })
 
   it('requests the path with the given host name, and keeps no connection', async () => {
-    const heard: unknown[] = []
+    const received: unknown[] = []
     const port = await serving((request, response) => {
-      heard.push(request.method, request.url, request.headers.host, request.headers.connection)
+      received.push(request.method, request.url, request.headers.host, request.headers.connection)
       response.end()
     })
     const lookup: Lookup = async () => ['127.0.0.1']
-    await look(`http://embed.example:${port}/health?deep=1`, { lookup })
-    expect(heard).toEqual(['GET', '/health?deep=1', `embed.example:${port}`, 'close'])
+    await probe(`http://embed.example:${port}/health?deep=1`, { lookup })
+    expect(received).toEqual(['GET', '/health?deep=1', `embed.example:${port}`, 'close'])
   })
 
   it('follows no redirect', async () => {
@@ -87,7 +87,7 @@ describe('a check by http', () => {
     for (const code of [301, 302, 303, 307, 308]) {
       const location = `http://127.0.0.1:${secret}/`
       const port = await serving((_, response) => response.writeHead(code, { location }).end())
-      const result = await look(`http://127.0.0.1:${port}/`)
+      const result = await probe(`http://127.0.0.1:${port}/`)
       expect(result).toEqual({
         status: 'critical',
         note: `HTTP ${code}: redirects are not followed`,
@@ -101,7 +101,7 @@ describe('a check by http', () => {
       response.statusMessage = 'password'
       response.writeHead(500, { 'x-secret': 'password' }).end('password')
     })
-    const result = await look(`http://127.0.0.1:${port}/`)
+    const result = await probe(`http://127.0.0.1:${port}/`)
     expect(JSON.stringify(result)).not.toContain('password')
   })
 
@@ -110,7 +110,7 @@ describe('a check by http', () => {
       response.writeHead(200)
       response.write('x'.repeat(100_000))
     })
-    expect((await look(`http://127.0.0.1:${port}/`)).status).toBe('passing')
+    expect((await probe(`http://127.0.0.1:${port}/`)).status).toBe('passing')
   })
 
   it('takes no more than a few kilobytes of headers', async () => {
@@ -123,7 +123,7 @@ describe('a check by http', () => {
       socket.once('data', more)
     })
     const port = await listening(server)
-    const result = await look(`http://127.0.0.1:${port}/`)
+    const result = await probe(`http://127.0.0.1:${port}/`)
     expect(result).toEqual({ status: 'critical', note: 'HPE_HEADER_OVERFLOW' })
   })
 
@@ -133,24 +133,24 @@ describe('a check by http', () => {
   ])('gives up when its time is over, where the server %s', async (_, behave) => {
     const port = await listening(createTcp(behave))
     const start = performance.now()
-    const result = await look(`http://127.0.0.1:${port}/`, { timeout: 200 })
+    const result = await probe(`http://127.0.0.1:${port}/`, { timeout: 200 })
     expect(result.status).toBe('critical')
     expect(performance.now() - start).toBeLessThan(1500)
   })
 
   it('reports a closed port, a reset connection and an unknown host as critical', async () => {
     const port = await listening(createTcp((socket) => socket.resetAndDestroy()))
-    expect(await look(`http://127.0.0.1:${port}/`)).toEqual({
+    expect(await probe(`http://127.0.0.1:${port}/`)).toEqual({
       status: 'critical',
       note: 'the connection was reset',
     })
     await opened.pop()!()
-    expect(await look(`http://127.0.0.1:${port}/`)).toEqual({
+    expect(await probe(`http://127.0.0.1:${port}/`)).toEqual({
       status: 'critical',
       note: 'the connection was refused',
     })
     const lookup: Lookup = () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))
-    const result = await look(`http://nowhere.example:${port}/`, { lookup })
+    const result = await probe(`http://nowhere.example:${port}/`, { lookup })
     expect(result.note).toMatch(/^its host has no address that checks may go to/)
   })
 
@@ -164,7 +164,7 @@ describe('a check by http', () => {
     for (const name of names) process.env[name] = `http://127.0.0.1:${proxy}`
     try {
       const port = await serving((_, response) => response.writeHead(503).end())
-      const result = await look(`http://127.0.0.1:${port}/`)
+      const result = await probe(`http://127.0.0.1:${port}/`)
       expect([result.note, asked]).toEqual(['HTTP 503', 0])
     } finally {
       for (const name of names) delete process.env[name]
@@ -186,19 +186,19 @@ describe('the target of a check', () => {
   it('is not loopback, unless that is allowed', async () => {
     const { port, visits } = await forbidden()
     for (const host of ['127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', 'localhost']) {
-      const result = await look(`http://${host}:${port}/`, { policy: {} })
+      const result = await probe(`http://${host}:${port}/`, { policy: {} })
       expect(result.status).toBe('critical')
       expect(result.note).toMatch(/loopback addresses are not allowed here|no address that checks/)
     }
     expect(visits()).toBe(0)
-    expect((await look(`http://127.0.0.1:${port}/`)).status).toBe('passing')
+    expect((await probe(`http://127.0.0.1:${port}/`)).status).toBe('passing')
   })
 
   it('is not a port or a scheme that is not allowed', async () => {
     const { port, visits } = await forbidden()
     const url = `http://127.0.0.1:${port}/`
-    expect((await look(url, { policy: { ...HERE, ports: [1] } })).note).toMatch(/port/)
-    expect((await look(url, { policy: { ...HERE, schemes: ['tcp'] } })).note).toMatch(/by http/)
+    expect((await probe(url, { policy: { ...HERE, ports: [1] } })).note).toMatch(/port/)
+    expect((await probe(url, { policy: { ...HERE, schemes: ['tcp'] } })).note).toMatch(/by http/)
     expect(visits()).toBe(0)
   })
 
@@ -206,14 +206,14 @@ describe('the target of a check', () => {
     'is not %s behind an allowed name',
     async (address) => {
       const lookup: Lookup = async () => [address]
-      const result = await look('http://innocent.example:8080/', { policy: {}, lookup })
+      const result = await probe('http://innocent.example:8080/', { policy: {}, lookup })
       expect(result.status).toBe('critical')
       const unknown: Lookup = async () => {
         throw Object.assign(new Error('no such host'), { code: 'ENOTFOUND' })
       }
-      // Whoever registers must not learn what a name resolves to, nor that it does.
+      // A registration must not reveal what a name resolves to, or that it resolves.
       expect(result).toEqual(
-        await look('http://innocent.example:8080/', { policy: {}, lookup: unknown }),
+        await probe('http://innocent.example:8080/', { policy: {}, lookup: unknown }),
       )
       expect(result.note).not.toContain(address)
     },
@@ -222,7 +222,7 @@ describe('the target of a check', () => {
   it('is not a forbidden address next to an allowed one', async () => {
     const { port, visits } = await forbidden()
     const lookup: Lookup = async () => ['127.0.0.1', '169.254.169.254']
-    const result = await look(`http://mixed.example:${port}/`, { lookup })
+    const result = await probe(`http://mixed.example:${port}/`, { lookup })
     expect(result.note).toMatch(/no address that checks may go to/)
     expect(visits()).toBe(0)
   })
@@ -232,16 +232,16 @@ describe('the target of a check', () => {
     const answers = [['127.0.0.1'], ['169.254.169.254'], ['127.0.0.2']]
     let asked = 0
     const lookup: Lookup = async () => answers[asked++]!
-    const result = await look(`http://rebinding.example:${good}/`, { lookup })
+    const result = await probe(`http://rebinding.example:${good}/`, { lookup })
     expect(result.status).toBe('warning')
     expect(asked).toBe(1)
   })
 
   it('is not resolved again by the system: only the address is used', async () => {
-    // To the system, localhost is this machine; to the one who looked it up it is elsewhere.
+    // The system resolves localhost to this machine; the given lookup does not.
     const { port, visits } = await forbidden()
     const lookup: Lookup = async () => ['127.0.0.2']
-    const result = await look(`http://localhost:${port}/`, { lookup, timeout: 500 })
+    const result = await probe(`http://localhost:${port}/`, { lookup, timeout: 500 })
     expect(result.status).toBe('critical')
     expect(visits()).toBe(0)
   })
@@ -249,13 +249,13 @@ describe('the target of a check', () => {
 
 describe('a check by tcp', () => {
   it('passes if a connection can be opened, and sends nothing', async () => {
-    let heard = ''
-    const server = createTcp((socket) => socket.on('data', (data) => (heard += data)))
+    let received = ''
+    const server = createTcp((socket) => socket.on('data', (data) => (received += data)))
     const port = await listening(server)
-    expect(await look(`tcp://127.0.0.1:${port}`)).toEqual({ status: 'passing', note: '' })
+    expect(await probe(`tcp://127.0.0.1:${port}`)).toEqual({ status: 'passing', note: '' })
     await opened.pop()!()
-    expect((await look(`tcp://127.0.0.1:${port}`)).status).toBe('critical')
-    expect(heard).toBe('')
+    expect((await probe(`tcp://127.0.0.1:${port}`)).status).toBe('critical')
+    expect(received).toBe('')
   })
 })
 
@@ -282,10 +282,10 @@ describe('with certificates', () => {
   it('a check by https trusts the given CA, for the right name', async () => {
     const port = await listening(createHttps({ key, cert }, (_, response) => void response.end()))
     const url = `https://embed.example:${port}/`
-    expect(await look(url, { lookup, ca: cert })).toEqual({ status: 'passing', note: '' })
-    expect((await look(url, { lookup })).note).toBe('DEPTH_ZERO_SELF_SIGNED_CERT')
+    expect(await probe(url, { lookup, ca: cert })).toEqual({ status: 'passing', note: '' })
+    expect((await probe(url, { lookup })).note).toBe('DEPTH_ZERO_SELF_SIGNED_CERT')
     const other = `https://other.example:${port}/`
-    expect((await look(other, { lookup, ca: [cert] })).note).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+    expect((await probe(other, { lookup, ca: [cert] })).note).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
   })
 
   it('a check by grpcs does too', async () => {
@@ -296,8 +296,8 @@ describe('with certificates', () => {
       ]),
     )
     const url = `grpcs://embed.example:${port}`
-    expect(await look(url, { lookup, ca: cert })).toEqual({ status: 'passing', note: '' })
-    expect((await look(url, { lookup })).status).toBe('critical')
+    expect(await probe(url, { lookup, ca: cert })).toEqual({ status: 'passing', note: '' })
+    expect((await probe(url, { lookup })).status).toBe('critical')
   })
 })
 
@@ -346,12 +346,12 @@ describe('a check by grpc', () => {
     ['SERVICE_UNKNOWN', 'critical', 'gRPC health: SERVICE_UNKNOWN'],
   ])('takes %s for %s', async (serving, status, note) => {
     const port = await healthServer(serving)
-    expect(await look(`grpc://127.0.0.1:${port}`)).toEqual({ status, note })
+    expect(await probe(`grpc://127.0.0.1:${port}`)).toEqual({ status, note })
   })
 
   it('asks for one service of several, also one with a long name', async () => {
     const port = await healthServer('SERVING')
-    const at = (service: string) => look(`grpc://127.0.0.1:${port}/${service}`)
+    const at = (service: string) => probe(`grpc://127.0.0.1:${port}/${service}`)
     expect((await at('a.Sick')).note).toBe('gRPC health: NOT_SERVING')
     expect((await at(`a.${'x'.repeat(300)}`)).status).toBe('passing')
     expect(await at('unknown.Service')).toEqual({ status: 'critical', note: 'gRPC status 5' })
@@ -364,17 +364,17 @@ describe('a check by grpc', () => {
       server.bindAsync('127.0.0.1:0', credentials, (_, bound) => resolve(bound))
     })
     opened.push(async () => server.forceShutdown())
-    expect((await look(`grpc://127.0.0.1:${port}`)).note).toBe('gRPC status 12')
+    expect((await probe(`grpc://127.0.0.1:${port}`)).note).toBe('gRPC status 12')
     const web = await serving((_, response) => response.end('hello'))
-    expect((await look(`grpc://127.0.0.1:${web}`)).status).toBe('critical')
+    expect((await probe(`grpc://127.0.0.1:${web}`)).status).toBe('critical')
     const silent = await listening(createTcp(() => {}))
-    const late = await look(`grpc://127.0.0.1:${silent}`, { timeout: 200 })
+    const late = await probe(`grpc://127.0.0.1:${silent}`, { timeout: 200 })
     expect(late.status).toBe('critical')
   })
 
   it('respects the policy', async () => {
     const port = await healthServer('SERVING')
-    const result = await look(`grpc://127.0.0.1:${port}`, { policy: {} })
+    const result = await probe(`grpc://127.0.0.1:${port}`, { policy: {} })
     expect(result.note).toMatch(/loopback/)
   })
 })

@@ -31,7 +31,7 @@ class Here extends Presence {
   }
 }
 
-/** What a client grants: the test ends it, and sees what is asked of it. */
+/** A hold whose end the test controls and whose calls it sees. */
 function grant(token: number) {
   const ending = new AbortController()
   const calls: string[] = []
@@ -65,17 +65,17 @@ interface Ask {
   reject(error: Error): void
 }
 
-/** A presence whose client leaves each answer to the test. */
+/** A presence whose client gets its answers from the test. */
 function scene(onRevoked?: OnRevoked) {
   const clock = new TestClock()
   const asks: Ask[] = []
-  const news: string[] = []
+  const events: string[] = []
   const client = {
     clock,
     random: { next: () => 0.5, id: () => 'an id' },
     hold: (_claims: unknown, options: HoldOptions) =>
       new Promise((resolve, reject) => asks.push({ options, resolve, reject })),
-    emit: ({ event }: { readonly event: string }) => news.push(event),
+    emit: ({ event }: { readonly event: string }) => events.push(event),
   } as unknown as Client
   const me = new Here(client, onRevoked)
   const come = async (granted = grant(1)) => {
@@ -84,7 +84,7 @@ function scene(onRevoked?: OnRevoked) {
     await coming
     return granted
   }
-  return { clock, asks, news, me, come }
+  return { clock, asks, events, me, come }
 }
 
 const refusal = (code: 'forbidden' | 'closed' | 'aborted') => new LeaseholdError(code, 'no')
@@ -113,28 +113,28 @@ describe('a presence', () => {
   })
 
   it('that was released reports nothing, whatever happens to its lease', async () => {
-    const { clock, asks, news, me, come } = scene()
+    const { clock, asks, events, me, come } = scene()
     const { lose } = await come()
     await me.release()
     lose('expired')
     await clock.advance(0)
-    expect([asks.length, news, me.state]).toEqual([1, [], 'ended'])
+    expect([asks.length, events, me.state]).toEqual([1, [], 'ended'])
   })
 
   it('that loses its lease at once tries again', async () => {
-    const { asks, news, me, come } = scene()
+    const { asks, events, me, come } = scene()
     const lost = grant(1)
     lost.lose('expired')
     await come(lost)
-    expect([asks.length, news, me.state]).toEqual([2, ['absent'], 'absent'])
+    expect([asks.length, events, me.state]).toEqual([2, ['absent'], 'absent'])
   })
 
   it('that may return after a revocation does not after its client is closed', async () => {
-    const { clock, asks, news, come } = scene('return')
+    const { clock, asks, events, come } = scene('return')
     const { lose } = await come()
     lose('closed')
     await clock.advance(0)
-    expect([asks.length, news]).toEqual([1, ['ended']])
+    expect([asks.length, events]).toEqual([1, ['ended']])
   })
 })
 
@@ -149,14 +149,14 @@ describe('a presence that returns', () => {
   }
 
   it('stops waiting when it is released, and releases a late grant', async () => {
-    const { clock, news, me, ask } = await comingBack()
+    const { clock, events, me, ask } = await comingBack()
     expect(ask.options.signal?.aborted).toBe(false)
     await me.release()
     expect(ask.options.signal?.aborted).toBe(true)
     const late = grant(2)
     ask.resolve(late.hold)
     await clock.advance(0)
-    expect([late.calls, news, me.state]).toEqual([['dispose'], ['absent'], 'ended'])
+    expect([late.calls, events, me.state]).toEqual([['dispose'], ['absent'], 'ended'])
   })
 
   it('publishes what has changed since its claim was sent', async () => {
@@ -169,18 +169,18 @@ describe('a presence that returns', () => {
   })
 
   it('does not retry after it was released', async () => {
-    const { clock, asks, news, me, ask } = await comingBack()
+    const { clock, asks, events, me, ask } = await comingBack()
     await me.release()
     ask.reject(refusal('aborted'))
     await clock.advance(60_000)
-    expect([asks.length, news]).toEqual([2, ['absent']])
+    expect([asks.length, events]).toEqual([2, ['absent']])
   })
 
   it('ends if its client is closed', async () => {
-    const { clock, asks, news, me, ask } = await comingBack()
+    const { clock, asks, events, me, ask } = await comingBack()
     ask.reject(refusal('closed'))
     await clock.advance(60_000)
-    expect([asks.length, news, me.state]).toEqual([2, ['absent', 'ended'], 'ended'])
+    expect([asks.length, events, me.state]).toEqual([2, ['absent', 'ended'], 'ended'])
     expect(me.signal.reason).toMatchObject({ code: 'closed' })
   })
 

@@ -177,7 +177,7 @@ describe('a check', () => {
   it('has defaults', () => {
     expect(checkOf({ tcp: true }, 'a:1')).toEqual({ url: 'tcp://a:1', ...usual })
     expect(checkOf({ ttl: '30s' }, undefined)).toEqual({ ttl: 30_000, ...usual })
-    // A look takes no longer than there is between two of them.
+    // A timeout is at most the interval.
     expect(checkOf({ tcp: true, every: '1s' }, 'a:1')).toMatchObject({ every: 1000, timeout: 1000 })
     const all = {
       ...{ every: 20_000, timeout: 20_000, down: 100, up: 100 },

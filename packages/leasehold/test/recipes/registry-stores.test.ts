@@ -104,7 +104,7 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
       await scene.store.revoke({ target: { lease: revoked.lease! }, by: 'ada', why: 'a bad one' })
       await scene.until('all have left', () => watch.instances.length === 0)
       expect(left).toEqual({ released: 'released', scoped: 'released', revoked: 'revoked' })
-      await scene.until('it is told', () => revoked.signal.aborted)
+      await scene.until('it notices', () => revoked.signal.aborted)
       expect(revoked.signal.reason).toMatchObject({ by: 'ada', why: 'a bad one' })
       expect(revoked.state).toBe('ended')
       expect(await b.registry.find('s', { status: 'any' })).toEqual([])
@@ -196,9 +196,9 @@ describe.each(SCENES)('the registry on $name', ({ make }) => {
       let changes = 0
       watch.on('changed', () => changes++)
       for (let load = 1; load <= 50; load++) me.reportLoad(load)
-      await scene.until('the first load is told', () => watch.instances[0]?.load === 50)
+      await scene.until('the first load is reported', () => watch.instances[0]?.load === 50)
       for (let load = 51; load <= 99; load++) me.reportLoad(load)
-      await scene.until('the last load is told', () => watch.instances[0]?.load === 99)
+      await scene.until('the last load is reported', () => watch.instances[0]?.load === 99)
       expect(changes).toBe(2)
       watch.close()
     }),

@@ -4,7 +4,7 @@ import { testStore } from '../../src/testing/index.ts'
 import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
 
-/** A store that can forget what happened, and somebody who watches over a link that can break. */
+/** A store that can forget its history, and a watcher behind a faulty link. */
 async function scene() {
   const { store, clock } = testStore()
   let forgotten = 0
@@ -19,7 +19,7 @@ async function scene() {
   const link = new FaultyStore(forgetful, clock)
   const far = await Leasehold.open(link, { clock, holder: 'far' })
   const near = await Leasehold.open(store, { clock, holder: 'near' })
-  /** All that has happened until now cannot be told any more. */
+  /** Forgets the history until now. */
   const forget = async () => {
     forgotten = (await store.read({ prefix: '' })).revision
   }
@@ -75,10 +75,10 @@ describe('an instance that ended during an outage', () => {
   it('is reported for nodes too', async () => {
     const { clock, link, far, near, forget } = await scene()
     const [gone, back] = [await near.node('gone'), await near.node('back')]
-    const told: string[] = []
+    const reported: string[] = []
     const watch = far.nodes.watch({
-      onStopped: ({ id }, { reason }) => told.push(`${id} ${reason}`),
-      onReturned: ({ id }) => told.push(`${id} returned`),
+      onStopped: ({ id }, { reason }) => reported.push(`${id} ${reason}`),
+      onReturned: ({ id }) => reported.push(`${id} returned`),
     })
     await clock.advance(10)
     await watch.ready
@@ -90,30 +90,30 @@ describe('an instance that ended during an outage', () => {
     link.interrupt()
     link.thaw()
     await clock.advance(10_000)
-    expect(told.sort()).toEqual(['back returned', 'back unseen', 'gone unseen'])
+    expect(reported.sort()).toEqual(['back returned', 'back unseen', 'gone unseen'])
   })
 
   it('is treated as expired by a checker, because it may be dead', async () => {
     const { store, clock, link, far, near, forget } = await scene()
-    const looks: string[] = []
+    const probes: string[] = []
     const checker = far.checker({
       probe: async ({ host }) => {
-        looks.push(host)
+        probes.push(host)
         return { status: 'critical', note: 'dead' }
       },
     })
     const check = { tcp: true, every: '1h', down: 3 } as const
     const one = await near.register('s', { id: 'one', address: 'one:8080', check })
     await clock.advance(3000)
-    expect(looks).toEqual(['one'])
+    expect(probes).toEqual(['one'])
     link.freeze()
     await one.release()
     await forget()
     link.interrupt()
     link.thaw()
     await clock.advance(10_000)
-    // It is looked at once more.
-    expect(looks).toEqual(['one', 'one'])
+    // It is probed once more.
+    expect(probes).toEqual(['one', 'one'])
     await clock.advance(180_000)
     expect((await store.read({ prefix: 'health/' })).keys).toEqual([])
     await checker.close()

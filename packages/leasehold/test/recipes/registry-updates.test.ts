@@ -4,7 +4,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { type CallName, FaultyStore } from '../client/faulty-store.ts'
 
-/** An instance that says something new while these calls are lost; what others read when all is well. */
+/** An instance that updates while these calls are lost, and what others read afterwards. */
 async function saidWhileLost(lost: readonly CallName[], before: number) {
   const clock = new TestClock()
   const store = memoryStore({ clock })

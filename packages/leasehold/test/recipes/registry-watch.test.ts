@@ -160,7 +160,7 @@ describe('a watch', () => {
     watch.on('joined', ({ instance }) => seen.push(instance.status))
     await clock.advance(400)
     expect([seen, watch.all, watch.live]).toEqual([[], [], false])
-    // As old as the older part of it, which has not been heard of at all.
+    // The age is that of the older view, which has no answer yet.
     expect(watch.age()).toBe(Infinity)
     await clock.advance(10_000)
     expect(seen).toEqual(['critical'])
@@ -217,7 +217,7 @@ describe('a pick', () => {
     far.link.freeze()
     await clock.advance(15_000)
     expect(changes.filter((change) => change.includes(' left '))).toHaveLength(7)
-    // Two went as ever; they were not shown, and neither are the others, but those are known.
+    // Two were removed as usual. They are not shown; the others are known but not shown.
     expect(watch.all.map(({ status }) => status).sort()).toEqual([
       ...['critical', 'lapsed', 'lapsed', 'lapsed', 'lapsed'],
     ])

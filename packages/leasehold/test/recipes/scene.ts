@@ -4,7 +4,7 @@ import { OTHER_SCENES } from './other-scenes.ts'
 
 export type { Scene } from './one-scene.ts'
 
-/** Every kind of store that a recipe's tests run on, the quickest first. */
+/** Every kind of store that the tests of recipes run on, fastest first. */
 export const SCENES: readonly SceneKind[] = [
   { name: 'memory', make: () => virtual((clock) => memoryStore({ clock })) },
   {

@@ -21,7 +21,7 @@ describe('the last renewal of a session, derived from reads', () => {
     const activity = newActivity('1.1', 0)
     noteReading(activity, 1000, 10)
     noteReading(activity, 2000, 30)
-    // From a replica that is behind: somebody may have renewed between 30 and 40.
+    // From a replica that lags: somebody may have renewed between 30 and 40.
     noteReading(activity, 1000, 40)
     noteReading(activity, 3000, 50)
     expect(activity.renewedAfter).toBe(30)

@@ -81,7 +81,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
       const held = await a.lock('editor/page-1', { parent: session.lease })
       await b.sessions().end(session.id)
       expect((await b.tryLock('editor/page-1')).lock?.held).toBe(true)
-      await scene.until('its holder is told', () => held.state === 'lost')
+      await scene.until('its holder notices', () => held.state === 'lost')
       await expect(a.lock('editor/page-2', { parent: session.lease })).rejects.toSatisfy((error) =>
         isLeaseholdError(error, 'lease-ended'),
       )
@@ -108,7 +108,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
       expect(isLeaseholdError(late, 'lease-ended') && late.reason).toBe('expired')
       const lateSave = await session.save(2).catch((error: unknown) => error)
       expect(isLeaseholdError(lateSave, 'lease-ended') && lateSave.reason).toBe('expired')
-      await scene.until('the end is told', () => events.length === 2)
+      await scene.until('the end is reported', () => events.length === 2)
       expect(events).toMatchObject([
         { type: 'created', ref: session.ref, user: 'ada' },
         { type: 'ended', ref: session.ref, user: 'ada', reason: 'expired' },
@@ -126,7 +126,7 @@ describe.each(SCENES)('sessions on $name', ({ make }) => {
       await watch.ready
       const { id } = await sessions.create({ data: null })
       await sessions.end(id, 'logout')
-      await scene.until('both are told', () => events.length === 2)
+      await scene.until('both are reported', () => events.length === 2)
       expect(events[1]).toMatchObject({ type: 'ended', reason: 'ended', by: 'a', why: 'logout' })
       watch.close()
       await sessions.create({ data: null })

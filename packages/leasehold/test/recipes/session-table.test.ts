@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   Leasehold,
-  type RecipeNews,
+  type RecipeEvent,
   type SessionEvent,
   type SessionsOptions,
 } from '../../src/index.ts'
@@ -14,7 +14,7 @@ import { type CallName, FaultyStore } from '../client/faulty-store.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** Two processes on one store, each with a link of its own. */
+/** Two processes on one store, each with its own link. */
 async function place() {
   const clock = new TestClock()
   const store = memoryStore({ clock })
@@ -117,10 +117,10 @@ describe('arguments', () => {
 describe('a session that has ended', () => {
   it('was ended by one of several callers, which reports it', async () => {
     const { a, b, link, clock } = await place()
-    const told: RecipeNews[] = []
-    for (const process of [a, b]) process.on('news', (news) => told.push(news))
+    const reported: RecipeEvent[] = []
+    for (const process of [a, b]) process.on('news', (events) => reported.push(events))
     const { id } = await b.sessions().create({ data: 1 })
-    told.length = 0
+    reported.length = 0
     link.fault = late('revoke')
     const slower = a.sessions().end(id, 'too late')
     expect(await b.sessions().end(id)).toBe(true)
@@ -128,7 +128,7 @@ describe('a session that has ended', () => {
     expect(await slower).toBe(false)
     expect(await b.sessions().end(id)).toBe(false)
     expect(await b.sessions().end('never there')).toBe(false)
-    expect(told).toMatchObject([{ event: 'ended', detail: 'a session was ended: ended' }])
+    expect(reported).toMatchObject([{ event: 'ended', detail: 'a session was ended: ended' }])
   })
 
   it('is neither found nor missing if the outcome is unknown', async () => {

@@ -8,7 +8,7 @@ import { FaultyStore } from '../client/faulty-store.ts'
 const MINUTE = 60_000
 const TTL = 20 * MINUTE
 
-/** Processes on one store, each with a link of its own that counts its calls. */
+/** Processes on one store, each with its own link that counts its calls. */
 async function fleet(count: number, limits?: { events: number }) {
   const clock = new TestClock()
   const store = memoryStore(limits ? { clock, limits } : { clock })
@@ -62,7 +62,7 @@ describe('a session', () => {
     const { clock, processes } = await fleet(1)
     const sessions = processes[0]!.sessions('main', { ttl: TTL })
     const session = await sessions.create({ data: 1 })
-    // Not told to the store: it is too soon after the beginning.
+    // No renewal: it is too soon after the start.
     await clock.advance(TTL * 0.099)
     await session.touch()
     await clock.advance(TTL)
@@ -110,15 +110,15 @@ describe('a session', () => {
 
   it('is reported without its id', async () => {
     const { processes } = await fleet(1)
-    const told: unknown[] = []
-    processes[0]!.on('news', (news) => told.push(news))
+    const reported: unknown[] = []
+    processes[0]!.on('news', (events) => reported.push(events))
     const session = await processes[0]!.sessions().create({ user: 'ada', data: 1 })
     await session.end('logout')
-    expect(told).toMatchObject([
+    expect(reported).toMatchObject([
       { recipe: 'session', event: 'created', detail: 'a session of ada was created' },
       { recipe: 'session', event: 'ended', detail: 'a session was ended: logout' },
     ])
-    expect(JSON.stringify(told)).not.toContain(session.id)
+    expect(JSON.stringify(reported)).not.toContain(session.id)
   })
 })
 
@@ -167,7 +167,7 @@ describe('in an outage', () => {
     expect(seen).toEqual(['created'])
     links[0]!.interrupt()
     const { lease } = (await store.grant({ holder: 'x', ttl: 1e9 })) as { lease: string }
-    // More than the store keeps; it keeps them in pages.
+    // More than the store keeps, in pages.
     for (let i = 0; i < 3000; i++) await store.claim({ lease, claims: [{ key: `other/${i}` }] })
     await clock.advance(10_000)
     expect(seen).toEqual(['created', 'missed'])

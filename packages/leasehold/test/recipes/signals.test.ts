@@ -5,11 +5,11 @@ import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
 import { SeededRandom, testStore } from '../../src/testing/index.ts'
 
-/** More listeners than Node takes for a leak, which it warns of. */
+/** More listeners than Node allows before it warns about a leak. */
 const TIMES = 15
 
 /**
- * What depends on a signal: its listeners, and what `AbortSignal.any` made of it, which Node 20
+ * What depends on a signal: its listeners, and signals made by `AbortSignal.any`, which Node 20
  * never forgets while the signal lives.
  */
 function dependents(signal: AbortSignal): number {
@@ -19,13 +19,13 @@ function dependents(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length + size
 }
 
-/** The result gives the names of the warnings of this process since then. */
+/** Returns a function that lists the warnings since then. */
 function listenToWarnings(): () => Promise<readonly string[]> {
   const warnings: string[] = []
   const onWarning = ({ name }: Error) => void warnings.push(name)
   process.on('warning', onWarning)
   return async () => {
-    // They are told in a later turn.
+    // Warnings arrive in a later turn.
     await new Promise((resolve) => setImmediate(resolve))
     process.off('warning', onWarning)
     return warnings
@@ -59,7 +59,7 @@ describe('a long-lived signal', () => {
     const { signal } = new AbortController()
     const observe = () => leasehold.election('e').observe({ signal })
     const observations = Array.from({ length: 5 }, observe)
-    // What was made in this turn is kept for the rest of it.
+    // Objects created in this turn are kept until its end.
     await new Promise((resolve) => setImmediate(resolve))
     collectGarbage()
     for (const observation of observations) observation.close()

@@ -10,7 +10,7 @@ function open() {
   return { clock, client: new Client(memoryStore({ clock }), { clock }) }
 }
 
-/** How a promise stands: what it was fulfilled or rejected with, if it was. */
+/** The state of a promise, with its value or error if it is settled. */
 function watched(promise: Promise<unknown>) {
   const outcome: { value?: unknown; error?: unknown; settled: boolean } = { settled: false }
   promise.then(

@@ -1,4 +1,4 @@
-/** A loader of a cache that a test ends by hand. */
+/** A cache loader that the test ends by hand. */
 export function slowLoader() {
   const self = {
     runs: 0,

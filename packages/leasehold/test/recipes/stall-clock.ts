@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../src/port/index.ts'
 
 /**
- * One process's view of a clock that several share: while it is stalled time goes on, but none of
- * its timers runs. They all run when it goes on.
+ * One process's view of a shared clock. While it is stalled, time goes on, but its timers do not
+ * run. They all run when it resumes.
  */
 export class StallClock implements Clock {
   readonly #truth: Clock

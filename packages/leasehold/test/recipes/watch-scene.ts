@@ -8,12 +8,12 @@ export async function scene() {
   const { store, clock } = testStore()
   const leasehold = await Leasehold.open(store, { clock, holder: 'near' })
   const { registry } = leasehold
-  /** A client that can be cut off. */
+  /** A client that can be disconnected. */
   const farAway = async () => {
     const link = new FaultyStore(store, clock)
     return { link, registry: (await Leasehold.open(link, { clock, holder: 'far' })).registry }
   }
-  /** Writes what stands for an instance, or for what its checks have shown, as anybody can. */
+  /** Writes an instance or a health result, as anybody could. */
   const write = async (key: string, value: string) => {
     const { lease } = (await store.grant({ holder: 'x', ttl: 60 * MINUTE })) as { lease: string }
     await store.claim({ lease, claims: [{ key, mode: 'shared', value }] })

@@ -42,7 +42,7 @@ interface Site {
   stop(): Promise<unknown>
 }
 
-/** One process of a web site, which knows `/login`, `/visit`, `/me`, `/remember` and `/logout`. */
+/** One process of a web site with `/login`, `/visit`, `/me`, `/remember` and `/logout`. */
 type Start = (leasehold: Leasehold, maxAge: number | undefined) => Promise<Site>
 
 const startExpress: Start = async (leasehold, maxAge) => {
@@ -135,7 +135,7 @@ function stop(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()))
 }
 
-/** Somebody with a browser, which keeps the cookies that it gets. */
+/** A browser that keeps its cookies. */
 class Visitor {
   #cookie = ''
   lastCookie = ''
@@ -149,7 +149,7 @@ class Visitor {
   }
 }
 
-/** A store with the link to it, on which writes are counted. */
+/** A store and a link to it that counts writes. */
 async function place(store?: LeaseStore) {
   const clock = new TestClock()
   const inner = store ?? memoryStore({ clock })
@@ -298,7 +298,7 @@ describe.each([
   })
 })
 
-/** Lets the time of the clock go on until something is answered. */
+/** Advances the clock until there is an answer. */
 async function whileMoving<Value>(clock: TestClock, answer: Promise<Value>): Promise<Value> {
   let answered = false
   const settled = answer.finally(() => {

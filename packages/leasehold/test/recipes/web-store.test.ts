@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   Leasehold,
-  type RecipeNews,
+  type RecipeEvent,
   type SessionEvent,
   type WebStoreOptions,
 } from '../../src/index.ts'
@@ -29,7 +29,7 @@ async function place(options: WebStoreOptions = {}) {
     clear: () => call((done) => store.clear(done)),
   }
   const sessions = leasehold.sessions('web')
-  /** The calls of the store that something costs. */
+  /** The store calls that an action costs. */
   const costOf = async (act: () => Promise<unknown>) => {
     const before = link.calls.length
     await act()
@@ -201,7 +201,9 @@ describe('what a request costs', () => {
 })
 
 describe('how long a session lives', () => {
-  /** In milliseconds, for a session that nobody touches. A tenth of the ttl is for late touches. */
+  /**
+   * In milliseconds, for an untouched session. The store adds a tenth of the ttl for late touches.
+   */
   async function lifeOf(options: WebStoreOptions, session: object): Promise<number> {
     const { site, sessions } = await place({ ...options, user: () => 'ada' })
     await site.set('one', session)
@@ -289,13 +291,13 @@ describe('concurrent requests', () => {
 
   it('do not bring back a session that is ended, which is reported', async () => {
     const { site, leasehold, sessions } = await place()
-    const told: RecipeNews[] = []
+    const reported: RecipeEvent[] = []
     await site.set('one', { n: 1 })
     await sessions.end('one')
-    leasehold.on('news', (news) => told.push(news))
+    leasehold.on('news', (events) => reported.push(events))
     await site.set('one', { n: 2 })
     expect(await site.get('one')).toBeNull()
-    expect(told).toMatchObject([
+    expect(reported).toMatchObject([
       { recipe: 'session', event: 'refused', level: 'warn', key: expect.stringContaining(NAME) },
     ])
   })
