@@ -185,9 +185,9 @@ class KindMemory {
     return this.#writing
   }
 
-  #learner(text?: string): AdaptiveTtl {
+  #learner(json?: string): AdaptiveTtl {
     const store = this.#client.guarantees.ttl
-    return AdaptiveTtl.fromText(text, { kind: this.#kind, store })
+    return AdaptiveTtl.fromText(json, { kind: this.#kind, store })
   }
 
   async #load(): Promise<void> {

@@ -222,12 +222,12 @@ describe('the state of an entry', () => {
     ['missing', [], [], { type: 'missing', stale: undefined }],
     ['loading', [loader], [], { type: 'loading', stale: undefined }],
     ['about to be stored', [loader, mark(2, 'e')], [mark(2, 'e')], { type: 'loading' }],
-    ['fresh', [mark(2, 'e')], [mark(2, 'e', { value: 'v' })], { type: 'fresh', text: 'v' }],
+    ['fresh', [mark(2, 'e')], [mark(2, 'e', { value: 'v' })], { type: 'fresh', json: 'v' }],
     [
       'fresh, with a mark of its own',
       [mark(3, 'm', { value: 'e' })],
       [mark(2, 'e', { value: 'v' })],
-      { type: 'fresh', text: 'v' },
+      { type: 'fresh', json: 'v' },
     ],
     ['stale', [], [mark(2, 'e', { value: 'v' })], { type: 'missing', stale: 'v' }],
     ['loaded anew', [loader], [mark(2, 'e', { value: 'v' })], { type: 'loading', stale: 'v' }],
@@ -242,7 +242,7 @@ describe('the state of an entry', () => {
       'the newest of two values',
       [mark(3, 'b')],
       [mark(2, 'a', { value: 'old' }), mark(3, 'b', { value: 'new' })],
-      { type: 'fresh', text: 'new' },
+      { type: 'fresh', json: 'new' },
     ],
   ])('is derived from its claims: %s', (_, load, values, expected) => {
     expect(entryState(load, values)).toMatchObject(expected as object)

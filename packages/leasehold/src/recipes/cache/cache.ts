@@ -38,7 +38,7 @@ export class Cache<Value = unknown> {
   /** Loads and waits of this process, shared by all callers of the same key. */
   readonly #loads = new Map<string, Promise<string>>()
   readonly #reloads = new Set<string>()
-  readonly #copies = new Map<string, { readonly text: string; readonly until: number }>()
+  readonly #copies = new Map<string, { readonly json: string; readonly until: number }>()
 
   constructor(client: Client, name: string, options: CacheOptions = {}) {
     this.#client = client
@@ -52,7 +52,7 @@ export class Cache<Value = unknown> {
     functionOf(`the loader of ${show(key)}`, loader)
     const keys = this.#keysOf(key)
     const copy = this.#copies.get(key)
-    if (copy !== undefined && copy.until > this.#client.now()) return JSON.parse(copy.text) as Value
+    if (copy !== undefined && copy.until > this.#client.now()) return JSON.parse(copy.json) as Value
     let load = this.#loads.get(key)
     if (load === undefined) {
       load = this.#fetch(key, keys, loader).finally(() => {
@@ -68,14 +68,14 @@ export class Cache<Value = unknown> {
   /** Returns the value if there is one, even a stale one. Never loads. */
   async peek(key: string): Promise<Value | undefined> {
     const state = await this.#entries.state(this.#keysOf(key))
-    const text = state.type === 'fresh' ? state.text : this.#staleOf(state)
-    return text === undefined ? undefined : (JSON.parse(text) as Value)
+    const json = state.type === 'fresh' ? state.json : this.#staleOf(state)
+    return json === undefined ? undefined : (JSON.parse(json) as Value)
   }
 
   /** Stores a value. A load that is running cannot store its value any more. */
   async set(key: string, value: Value): Promise<void> {
-    const text = jsonOf(value, `the value of ${show(key)}`)
-    await this.#entries.set(this.#keysOf(key), text, this.#settings)
+    const json = jsonOf(value, `the value of ${show(key)}`)
+    await this.#entries.set(this.#keysOf(key), json, this.#settings)
     this.#forget(key)
   }
 
@@ -97,7 +97,7 @@ export class Cache<Value = unknown> {
 
   async #fetch(key: string, keys: EntryKeys, loader: Loader<Value>): Promise<string> {
     const state = await this.#entries.state(keys)
-    if (state.type === 'fresh') return this.#keep(key, state.text)
+    if (state.type === 'fresh') return this.#keep(key, state.json)
     const stale = this.#staleOf(state)
     if (stale === undefined) return this.#loadOrWait(key, keys, loader)
     if (state.type === 'missing' || state.type === 'orphaned') this.#reload(key, keys, loader)
@@ -123,11 +123,11 @@ export class Cache<Value = unknown> {
         // Started before the read, so that no change is missed.
         const change = changes.next()
         const state = await this.#entries.state(keys)
-        if (state.type === 'fresh') return this.#keep(key, state.text)
+        if (state.type === 'fresh') return this.#keep(key, state.json)
         if (state.type === 'failed') throw new LoadError(key, state.holder, state.message)
         if (state.type !== 'loading') {
-          const text = await this.#tryToLoad(key, keys, loader)
-          if (text !== undefined) return text
+          const json = await this.#tryToLoad(key, keys, loader)
+          if (json !== undefined) return json
         }
         await change
       }
@@ -143,7 +143,7 @@ export class Cache<Value = unknown> {
     loader: Loader<Value>,
   ): Promise<string | undefined> {
     const state = await this.#entries.state(keys)
-    if (state.type === 'fresh') return this.#keep(key, state.text)
+    if (state.type === 'fresh') return this.#keep(key, state.json)
     if (state.type === 'failed') throw new LoadError(key, state.holder, state.message)
     if (state.type === 'orphaned') await this.#entries.clear(state.marks)
     const { loadTtl, loadMax } = this.#settings
@@ -158,29 +158,29 @@ export class Cache<Value = unknown> {
   }
 
   async #load(key: string, keys: EntryKeys, loader: Loader<Value>, hold: Hold): Promise<string> {
-    let text: string
+    let json: string
     try {
       const { signal, token } = hold
       const loaded = await unlessAborted([signal], (async () => loader({ key, signal, token }))())
-      text = jsonOf(loaded, `the result of the loader of ${show(key)}`)
-      if (await this.#commit(key, keys, hold, text)) return this.#keep(key, text)
+      json = jsonOf(loaded, `the result of the loader of ${show(key)}`)
+      if (await this.#commit(key, keys, hold, json)) return this.#keep(key, json)
     } catch (error) {
       if (hold.held) await this.#publishFailure(key, keys, error)
       else {
         const newer = await this.#entries.state(keys).catch(() => undefined)
-        if (newer?.type === 'fresh') return newer.text
+        if (newer?.type === 'fresh') return newer.json
       }
       throw error
     }
     this.#warn('refused', key, 'the loader finished too late: its value was not stored')
     const newer = await this.#entries.state(keys)
-    return newer.type === 'fresh' ? newer.text : text
+    return newer.type === 'fresh' ? newer.json : json
   }
 
   /** Whether the value was stored. If that is unknown, the value is still good to use. */
-  async #commit(key: string, keys: EntryKeys, hold: Hold, text: string): Promise<boolean> {
+  async #commit(key: string, keys: EntryKeys, hold: Hold, json: string): Promise<boolean> {
     try {
-      return await this.#entries.commit(keys, hold, text, this.#settings)
+      return await this.#entries.commit(keys, hold, json, this.#settings)
     } catch (error) {
       if (!isLeaseholdError(error) || error.outcome !== 'unknown') throw error
       this.#warn('unstored', key, `the value may not be stored: ${error.message}`)
@@ -199,16 +199,16 @@ export class Cache<Value = unknown> {
   }
 
   /** Keeps a copy for as long as `local` allows. */
-  #keep(key: string, text: string): string {
+  #keep(key: string, json: string): string {
     const { local } = this.#settings
-    if (local === 0) return text
+    if (local === 0) return json
     this.#copies.delete(key)
-    this.#copies.set(key, { text, until: this.#client.now() + local })
+    this.#copies.set(key, { json, until: this.#client.now() + local })
     if (this.#copies.size > COPIES_MAX) {
       const [oldest] = this.#copies.keys()
       this.#copies.delete(oldest!)
     }
-    return text
+    return json
   }
 
   #staleOf({ stale }: Exclude<EntryState, { type: 'fresh' }>): string | undefined {

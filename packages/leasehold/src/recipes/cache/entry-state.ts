@@ -29,7 +29,7 @@ export interface Mark {
 }
 
 export type EntryState =
-  | { readonly type: 'fresh'; readonly text: string }
+  | { readonly type: 'fresh'; readonly json: string }
   /** A process is loading the value. `stale` is the previous value, if any. */
   | { readonly type: 'loading'; readonly stale: string | undefined }
   /** A loader failed recently. Nobody should retry yet. */
@@ -57,7 +57,7 @@ export function entryState(load: readonly Mark[], values: readonly Mark[]): Entr
   const stale = entry?.value
   if (entry !== undefined) {
     const isFresh = load.some((mark) => mark.lease === entry.lease || mark.value === entry.lease)
-    if (isFresh) return { type: 'fresh', text: entry.value! }
+    if (isFresh) return { type: 'fresh', json: entry.value! }
   }
   const [first] = load
   if (first === undefined) return { type: 'missing', stale }

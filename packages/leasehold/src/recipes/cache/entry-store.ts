@@ -33,13 +33,13 @@ export class EntryStore {
    * The store writes a value only to an existing claim, so if the update succeeds, nobody has
    * loaded, set or deleted the entry since.
    */
-  async commit(keys: EntryKeys, hold: Hold, text: string, life: EntryLife): Promise<boolean> {
+  async commit(keys: EntryKeys, hold: Hold, json: string, life: EntryLife): Promise<boolean> {
     const { values } = await this.#marks(keys)
     let made: NewClaims | undefined
     try {
       made = await this.#claim(keys, undefined, life)
       if (made.behind !== hold.claimToken) throw overtaken()
-      const update = { lease: made.lease, key: keys.value, token: made.token, value: text }
+      const update = { lease: made.lease, key: keys.value, token: made.token, value: json }
       await storing('the value', this.#client.store.update(update))
     } catch (error) {
       // With an unknown outcome nothing is undone: the value may be stored, and if not, it expires.
@@ -62,8 +62,8 @@ export class EntryStore {
   }
 
   /** Stores a value unconditionally. It is the newest at once; then everything older is removed. */
-  async set(keys: EntryKeys, text: string, life: EntryLife): Promise<void> {
-    const { token } = await this.#claim(keys, text, life)
+  async set(keys: EntryKeys, json: string, life: EntryLife): Promise<void> {
+    const { token } = await this.#claim(keys, json, life)
     const { load, values } = await this.#marks(keys)
     const before = (mark: Mark) => mark.token < token
     // A loader's lease may carry other claims, so only its claim is removed.
@@ -90,11 +90,11 @@ export class EntryStore {
   /** Claims both keys for a value. `behind` is the token of the claim ahead of the mark, if any. */
   async #claim(
     keys: EntryKeys,
-    text: string | undefined,
+    json: string | undefined,
     { ttl, stale }: EntryLife,
   ): Promise<NewClaims> {
     const { store, holder, guarantees } = this.#client
-    const value = { key: keys.value, mode: 'shared', value: text } as const
+    const value = { key: keys.value, mode: 'shared', value: json } as const
     const mark = { key: keys.load, mode: 'shared' } as const
     const claims = stale > 0 ? [value] : [value, mark]
     const granted = await storing('the value', store.grant({ holder, ttl: ttl + stale, claims }))

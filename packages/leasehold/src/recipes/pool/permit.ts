@@ -161,8 +161,8 @@ export class HeldPermit implements Permit {
     await this.#hold.renew()
     if (this.#request.strategy !== 'reservation') return
     const booked = Math.round(this.#heldFor() + this.#request.ttl)
-    const text = permitJson({ ...this.#request, booked }, this.#waiter)
-    for (const key of this.keys) await this.#hold.update(text, key)
+    const json = permitJson({ ...this.#request, booked }, this.#waiter)
+    for (const key of this.keys) await this.#hold.update(json, key)
     this.#dependencies.records.extended(this.claimToken, booked)
   }
 

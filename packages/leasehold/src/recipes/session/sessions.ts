@@ -53,9 +53,9 @@ export class Sessions<Data = unknown> {
     }
     const { user, data } = wanted
     const { ttl, max } = lifeOf(wanted, this.#options)
-    const text = jsonOf(data, 'the data of the session')
+    const json = jsonOf(data, 'the data of the session')
     const id = this.#client.random.id()
-    const record: SessionRecord = { user, ttl, max, since: undefined, data: text }
+    const record: SessionRecord = { user, ttl, max, since: undefined, data: json }
     const stored = await this.#table.create(this.#table.refOf(id), record)
     return new IdentifiedSession<Data>(this.#table, stored, id)
   }
@@ -169,9 +169,9 @@ class OneSession<Data> implements KnownSession<Data> {
   }
 
   async save(data: Data): Promise<void> {
-    const text = jsonOf(data, 'the data of the session')
+    const json = jsonOf(data, 'the data of the session')
     const saved = this.#saves.then(async () => {
-      this.#stored = await this.#table.save(this.#stored, text)
+      this.#stored = await this.#table.save(this.#stored, json)
       await this.#table.touch(this.#stored)
     })
     this.#saves = saved.catch(() => {})

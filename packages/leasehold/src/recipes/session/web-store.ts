@@ -166,8 +166,8 @@ class WebCalls {
     const plain = JSON.parse(data) as WebSession
     const user = this.#user(plain) ?? undefined
     const ttl = this.#ttlOf(session)
-    const text = hasMaxAge(plain) ? jsonOf(withoutExpiry(plain), 'the session') : data
-    return { user, ttl, max: this.#max, since: undefined, data: text }
+    const json = hasMaxAge(plain) ? jsonOf(withoutExpiry(plain), 'the session') : data
+    return { user, ttl, max: this.#max, since: undefined, data: json }
   }
 
   #ttlOf(session: WebSession): number {

@@ -33,8 +33,8 @@ export type HoldTimes = Readonly<Record<number, number>>
 export const EMPTY_RECORD: UsageRecord = { accounts: {}, open: [], kinds: {} }
 
 /** Parses a record. An unreadable record counts as empty. */
-export function usageRecordFrom(text: string | undefined): UsageRecord {
-  return { ...EMPTY_RECORD, ...(objectIn(text) as Partial<UsageRecord> | undefined) }
+export function usageRecordFrom(json: string | undefined): UsageRecord {
+  return { ...EMPTY_RECORD, ...(objectIn(json) as Partial<UsageRecord> | undefined) }
 }
 
 /** What remains of an account after decay. */

@@ -290,10 +290,10 @@ export class CheckSchedule {
     const note = held
       ? `its check fails (${instance.note}), but so do many others: delayed`
       : `${instance.note && about}${instance.note}`
-    const text = healthJson({ status, note, of: token })
-    this.#results.set(healthKey(service, id), text)
-    if (text !== instance.published) {
-      instance.published = text
+    const json = healthJson({ status, note, of: token })
+    this.#results.set(healthKey(service, id), json)
+    if (json !== instance.published) {
+      instance.published = json
       this.#emit({ service, id, status, note, held }, instance.key)
     }
     // The end of the delay must be noticed even if no check is due then.

@@ -16,7 +16,7 @@ const WRITES_MAX = 16
 interface WrittenResult {
   readonly lease: LeaseId
   readonly token: Token
-  readonly text: string
+  readonly json: string
 }
 
 /**
@@ -46,8 +46,8 @@ export class HealthResults {
     this.#renewLater()
   }
 
-  set(key: Key, text: string): void {
-    this.#wanted.set(key, text)
+  set(key: Key, json: string): void {
+    this.#wanted.set(key, json)
     this.#pump()
   }
 
@@ -72,16 +72,16 @@ export class HealthResults {
   }
 
   async #write(key: Key): Promise<void> {
-    const text = this.#wanted.get(key)
+    const json = this.#wanted.get(key)
     this.#wanted.delete(key)
     this.#busy.add(key)
     try {
       this.#assertActive()
-      if (text === undefined) await this.#remove(key)
-      else await this.#put(key, text)
+      if (json === undefined) await this.#remove(key)
+      else await this.#put(key, json)
     } catch (error) {
       this.#recordFailure(key, error)
-      if (!this.#wanted.has(key)) this.#wanted.set(key, text)
+      if (!this.#wanted.has(key)) this.#wanted.set(key, json)
       this.#retryLater()
       return
     } finally {
@@ -90,7 +90,7 @@ export class HealthResults {
     this.#pump()
   }
 
-  async #put(key: Key, text: string): Promise<void> {
+  async #put(key: Key, json: string): Promise<void> {
     const { store } = this.#client
     const written = this.#written.get(key)
     if (written === undefined) {
@@ -99,12 +99,12 @@ export class HealthResults {
         throw error
       })
       const lease = await this.#lease
-      const claims = [{ key, mode: 'shared', value: text }] as const
+      const claims = [{ key, mode: 'shared', value: json }] as const
       const { token } = (await store.claim({ lease, claims })) as { readonly token: Token }
-      this.#written.set(key, { lease, token, text })
-    } else if (written.text !== text) {
-      await store.update({ lease: written.lease, key, token: written.token, value: text })
-      this.#written.set(key, { ...written, text })
+      this.#written.set(key, { lease, token, json })
+    } else if (written.json !== json) {
+      await store.update({ lease: written.lease, key, token: written.token, value: json })
+      this.#written.set(key, { ...written, json })
     }
   }
 
@@ -147,7 +147,7 @@ export class HealthResults {
     for (const [key, written] of this.#written) {
       if (written.lease !== lease) continue
       this.#written.delete(key)
-      if (!this.#wanted.has(key)) this.#wanted.set(key, written.text)
+      if (!this.#wanted.has(key)) this.#wanted.set(key, written.json)
     }
   }
 

@@ -5,8 +5,8 @@ import { describe, descriptionJson, type InstanceSpec, parseDescription } from '
 import { servicesKey } from './instance.ts'
 
 /**
- * What a registration writes to the store, for instances whose lease somebody else reupdate: a server
- * registers an instance for a caller in another language, and the caller reupdate the lease. Claim
+ * What a registration writes to the store, for instances whose lease somebody else renews: a server
+ * registers an instance for a caller in another language, and the caller renews the lease. Claim
  * the key exclusively with the value, under a separate lease with the labels.
  */
 export interface RegistryEntry {

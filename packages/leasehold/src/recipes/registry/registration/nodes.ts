@@ -34,14 +34,14 @@ export class NodeHeartbeat extends Presence {
   readonly id: string
   readonly #client: Client
   readonly #options: NodeOptions
-  readonly #text: string
+  readonly #json: string
   readonly #services = new Set<Registration>()
 
   private constructor(client: Client, id: string, options: NodeOptions) {
     super(client, options.onRevoked)
     this.#client = client
     this.#options = options
-    this.#text = nodeJson(options)
+    this.#json = nodeJson(options)
     this.id = keyPart('id', id)
     this.on('ended', () => this.#releaseServices())
   }
@@ -71,7 +71,7 @@ export class NodeHeartbeat extends Presence {
   }
 
   protected value(): string {
-    return this.#text
+    return this.#json
   }
 
   protected timing(): HoldOptions {
