@@ -61,8 +61,8 @@ async function openSmall(): Promise<Opened> {
   return { store, close }
 }
 
-describe('the remote store, on a server of its own with small limits', { concurrent: true }, () => {
-  // What depends on time is seen above, where nothing else runs in the server's process.
+describe('the remote store, on its own server with small limits', { concurrent: true }, () => {
+  // The tests above cover timing, because nothing else runs in their server process.
   const untimed = conformance({ open: openSmall, limits: SMALL }).filter(
     ({ name }) => !/^(leases|families|revoking|waiting)/.test(name),
   )
@@ -75,7 +75,7 @@ describe('the remote store, given random commands', () => {
     server = await place.server('memory:')
   })
 
-  it('does what the kernel does', async () => {
+  it('agrees with the kernel', async () => {
     const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
     await fc.assert(
       fc.asyncProperty(sequences, (commands) => compareWithKernel(() => open(server), commands)),

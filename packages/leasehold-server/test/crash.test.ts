@@ -11,7 +11,7 @@ const place = new Place()
 afterAll(() => place.clean())
 
 describe('a server that is killed', () => {
-  it('and started again finds its clients holding what they held', async () => {
+  it('and restarted finds its clients still holding', async () => {
     const server = await place.server()
     const leasehold = await Leasehold.open(server.url, { holder: 'a', callTimeout: '30s' })
     const lock = await leasehold.lock('key', { ttl: '60s' })
@@ -59,7 +59,7 @@ function runProgram(program: string): ChildProcess {
 }
 
 describe('a client process that is killed', () => {
-  it('frees what is tied to its connection at once, and the next in line is told', async () => {
+  it('frees the leases tied to its connection at once, and the next waiter is notified', async () => {
     const server = await place.server('memory:')
     const child = runProgram(`
       import { remoteStore } from 'leasehold/remote'
@@ -84,7 +84,7 @@ describe('a client process that is killed', () => {
 })
 
 describe('a program that has nothing left to do', () => {
-  it('ends, though its stream is open and it holds a lock', async () => {
+  it('ends, although its stream is open and it holds a lock', async () => {
     const server = await place.server('memory:')
     const child = runProgram(`
       import { Leasehold } from 'leasehold'

@@ -17,7 +17,7 @@ describe('docs/server.md', () => {
 describe('docs/cli.md', () => {
   const text = read('cli.md')
 
-  it('tells of every command, and of no option that there is not', () => {
+  it('describes every command, and only existing options', () => {
     const program = programOf([])
     const commands = program.commands.flatMap((each) => [each, ...each.commands])
     for (const { name } of program.commands.map((each) => ({ name: each.name() }))) {

@@ -9,7 +9,7 @@ import { createServer, type LeaseServer } from '../src/index.ts'
 
 let inner: LeaseStore
 let server: LeaseServer
-/** Stands between client and server and counts the messages in each frame of the client. */
+/** A proxy between client and server that counts the messages in each frame of the client. */
 let tap: WebSocketServer
 let store: LeaseStore
 let frames: number[] = []
@@ -46,18 +46,18 @@ beforeEach(() => {
 const ask = (count: number) =>
   Promise.all(Array.from({ length: count }, (_, number) => store.read({ key: `k/${number}` })))
 
-describe('what is asked in one turn', () => {
+describe('the requests of one turn', () => {
   it('leaves in one frame', async () => {
     await ask(10)
     expect(frames).toEqual([10])
   })
 
-  it('leaves 64 at a time where it is more, so that the server can begin', async () => {
+  it('are sent 64 at a time if there are more, so that the server can start', async () => {
     await ask(150)
     expect(frames).toEqual([64, 64, 22])
   })
 
-  it('and is more than may be under way waits, and is answered in the end', async () => {
+  it('that exceed the limit of pending requests wait, and are answered in the end', async () => {
     expect(await ask(1000)).toHaveLength(1000)
     expect(frames.slice(0, 3)).toEqual([64, 64, 64])
     expect(frames.reduce((sum, each) => sum + each, 0)).toBe(1000)

@@ -7,7 +7,7 @@ const TTL_MS = 2000
 const place = new Place()
 afterAll(() => place.clean())
 
-/** When something was told, counted from `begin`. */
+/** The time of a notification, counted from `begin`. */
 function told(signal: AbortSignal, begin: number): Promise<number> {
   const now = () => systemClock.now() - begin
   if (signal.aborted) return Promise.resolve(now())
@@ -17,7 +17,7 @@ function told(signal: AbortSignal, begin: number): Promise<number> {
 }
 
 describe('a server that is frozen', () => {
-  it('has every holder told before its ttl is over, whatever it holds', async () => {
+  it('notifies every holder before its ttl is over, whatever it holds', async () => {
     const server = await place.server()
     const leasehold = await Leasehold.open(server.url, { holder: 'me' })
     const lock = await leasehold.lock('job', { ttl: TTL_MS })
@@ -43,7 +43,7 @@ describe('a server that is frozen', () => {
         absent.then(() => systemClock.now() - begin),
       ])
       for (const time of times) expect(time).toBeLessThan(TTL_MS)
-      // Not at once either: what was held was held for nearly as long as could be.
+      // Not too early either: the hold lasted nearly as long as possible.
       for (const time of times) expect(time).toBeGreaterThan(TTL_MS / 4)
     } finally {
       server.signal('SIGCONT')

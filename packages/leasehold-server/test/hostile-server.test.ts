@@ -7,12 +7,12 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { DEFAULT_STREAM } from '../src/index.ts'
 
 /**
- * A server that is broken or means harm. Whatever it sends, the process of its client must go on, and
- * every call must end: what is thrown where nobody waits fails the whole run of these tests.
+ * A broken or malicious server. Whatever it sends, the process of its client must continue, and
+ * every call must end. An unhandled error fails the whole run of these tests.
  */
 let server: WebSocketServer
 let url = ''
-/** What the server answers a request with, as it is sent. */
+/** The server's answer to a request, as sent. */
 let respond: (id: number, socket: WebSocket) => void = () => {}
 let welcome: unknown
 
@@ -53,7 +53,7 @@ const CALLS: readonly (readonly [name: string, call: (store: LeaseStore) => Prom
   ['read', (store) => store.read({ lease: '1.1' })],
 ]
 
-describe('a server that sends what makes no sense', () => {
+describe('a server that sends invalid messages', () => {
   it.each([
     ['no JSON', () => 'hello'],
     ['no array', () => '{}'],

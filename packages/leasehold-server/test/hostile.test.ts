@@ -13,7 +13,7 @@ const STREAM = { frameBytes: 64 << 10, frameMessages: 100, greeting: 300, buffer
 
 let inner: LeaseStore
 let server: LeaseServer
-/** Somebody who behaves, and must not suffer. */
+/** A well-behaved client, which must not suffer. */
 let other: LeaseStore
 
 beforeAll(async () => {
@@ -70,14 +70,14 @@ describe('a client that does not speak the protocol', () => {
     ['an operation that is none', `[[1,"${'x'.repeat(500)}"]]`, 'unknown operation "xxx'],
     ['too many messages', JSON.stringify(Array(101).fill([1, 'read', {}])), 'the maximum is 100'],
     ['a tie where nothing is tied', '[[1,"tie",[]]]', 'not tied'],
-  ])('is disconnected for %s, and told why', async (_name, frame, why) => {
+  ])('is disconnected for %s, with the reason', async (_name, frame, why) => {
     const socket = await greet()
     socket.send(frame)
     const [code, reason] = await closing(socket)
     expect([code, reason]).toEqual([CLOSE.malformed, expect.stringContaining(why)])
   })
 
-  it('is refused a tie of what is no lease', async () => {
+  it('gets a refusal for a tie of something that is not a lease', async () => {
     const socket = await connect()
     socket.send(JSON.stringify([['hello', PROTOCOL, { client: 'tied', tied: 0 }]]))
     await next(socket)
@@ -89,7 +89,7 @@ describe('a client that does not speak the protocol', () => {
     socket.terminate()
   })
 
-  it('is disconnected for binary frames, and for one that is too large', async () => {
+  it('is disconnected for binary frames, and for a frame that is too large', async () => {
     const one = await greet()
     one.send(Buffer.from('[]'))
     expect((await closing(one))[0]).toBe(CLOSE.malformed)
@@ -115,7 +115,7 @@ describe('a client that does not speak the protocol', () => {
     }
   })
 
-  it('is disconnected where it says nothing at all', async () => {
+  it('is disconnected if it sends nothing', async () => {
     expect(await closing(await connect())).toEqual([CLOSE.malformed, 'no hello was received'])
   })
 
@@ -131,7 +131,7 @@ describe('a client that does not speak the protocol', () => {
     await expectStatus('/elsewhere', server.url, 404)
   })
 
-  it('never brings the server down, whatever it sends', async () => {
+  it('never crashes the server, for any input', async () => {
     const message = fc.tuple(
       fc.oneof(fc.nat(9), fc.jsonValue()),
       fc.oneof(
@@ -157,7 +157,7 @@ describe('a client that does not speak the protocol', () => {
       })
       socket.terminate()
     }
-    // A disconnected client has a second to read why, so many are disconnected at a time.
+    // A disconnected client has a second to read the reason, so many are disconnected at a time.
     const frames = fc.array(frame, { minLength: 20, maxLength: 20 })
     await fc.assert(
       fc.asyncProperty(frames, (texts) => Promise.all(texts.map(play)).then(() => {})),
@@ -192,7 +192,7 @@ describe('values that are wrong', () => {
 describe('a client that does not read', () => {
   const value = 'v'.repeat(16 << 10)
 
-  it('is dropped when too much of what it watches waits for it, and told why', async () => {
+  it('is disconnected when too many of its events wait for it, with the reason', async () => {
     const before = server.stats.dropped
     const slow = await greet('slow')
     const closed = closing(slow)
@@ -209,7 +209,7 @@ describe('a client that does not read', () => {
       await other.update({ lease, key: 'big/1', token: held.token, value })
     }
     slow.resume()
-    // Where it reads again soon enough it learns why; otherwise it only finds the stream broken.
+    // If it reads soon enough it learns the reason; otherwise it only finds the stream broken.
     const [code, reason] = await closed
     expect([CLOSE.slow, 1006]).toContain(code)
     if (code === CLOSE.slow) expect(reason).toMatch(/bytes are unread/)
@@ -254,7 +254,7 @@ describe('a client that does not read', () => {
   })
 })
 
-describe('a client of which nothing is heard', () => {
+describe('a silent client', () => {
   it('is disconnected; one that answers pings is not', async () => {
     const quick = await createServer({ store: inner, port: 0, stream: { silence: 150 } })
     const open = async (options: object) => {
@@ -287,7 +287,7 @@ describe('connections that are half open', () => {
     return socket
   }
 
-  /** One that has said hello, with its leases tied to it. */
+  /** A client that has said hello, with tied leases. */
   async function greeted(client: string): Promise<Socket> {
     const socket = await raw()
     socket.write(
@@ -301,7 +301,7 @@ describe('connections that are half open', () => {
     return socket
   }
 
-  it('of which the other half was closed are closed, and free what is tied to them', async () => {
+  it('that are half closed are closed, and free their tied leases', async () => {
     const socket = await greeted('half')
     const grant = { holder: 'half', ttl: 600_000, claims: [{ key: 'half' }] }
     socket.write(textFrame(JSON.stringify([[1, 'grant', grant]]), 1))
@@ -315,7 +315,7 @@ describe('connections that are half open', () => {
     await vi.waitFor(free, { timeout: 30_000 })
   })
 
-  it('that say nothing, or half of something, keep nobody else from being served', async () => {
+  it('that send nothing, or half a request, do not block other clients', async () => {
     const sockets = await Promise.all(Array.from({ length: 200 }, raw))
     for (const [number, socket] of sockets.entries()) {
       socket.on('error', () => {})

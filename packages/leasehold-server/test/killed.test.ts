@@ -15,7 +15,7 @@ const AWAY = '120s'
 const place = new Place()
 afterAll(() => place.clean())
 
-/** What a server has answered, and must therefore never forget or say again. */
+/** The answers of a server, which it must never forget or repeat. */
 class Answered {
   readonly tokens: Token[] = []
   readonly held = new Map<string, { readonly lease: LeaseId; readonly token: Token }>()
@@ -29,7 +29,7 @@ class Answered {
     this.#changed()
   }
 
-  /** Asked for, and not yet answered: whether it is held nobody can say meanwhile. */
+  /** Requested and not answered yet: whether it is held is unknown meanwhile. */
   letGo(key: string): void {
     this.held.delete(key)
   }
@@ -39,7 +39,7 @@ class Answered {
     this.#changed()
   }
 
-  /** Fulfilled when so many more changes were answered. */
+  /** Fulfilled when this many more changes were answered. */
   more(count: number): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting = { changes: this.#changes + count, resolve }
@@ -55,7 +55,7 @@ class Answered {
   }
 }
 
-/** Grants, claims and releases, one after the other, until it is told to stop. Nothing may fail. */
+/** Grants, claims and releases, one after the other, until it is stopped. Nothing may fail. */
 async function work(store: LeaseStore, name: string, answered: Answered, signal: AbortSignal) {
   let last = 0
   for (let number = 0; !signal.aborted; number++) {

@@ -5,7 +5,7 @@ import { afterAll } from 'vitest'
 
 export const BIN = fileURLToPath(new URL('../bin/leasehold.js', import.meta.url))
 
-/** What a test that failed has left running ends with its file. */
+/** Ends processes that a failed test has left running, with its file. */
 const living = new Set<ChildProcess>()
 afterAll(() => {
   for (const child of living) child.kill('SIGKILL')
@@ -24,18 +24,18 @@ export interface RunOptions {
   readonly input?: string | undefined
 }
 
-/** A process of `leasehold` under way: what it has printed so far, and how it ends. */
+/** A running `leasehold` process: its output so far, and how it ends. */
 export interface Running {
   readonly child: ChildProcess
   stdout: string
   stderr: string
   readonly ended: Promise<Ran>
-  /** Fulfilled when what it printed matches. */
+  /** Fulfilled when its output matches. */
   printed(pattern: RegExp): Promise<void>
 }
 
 export function startLeasehold(args: readonly string[], options: RunOptions = {}): Running {
-  // What the one who runs the tests has set must not change what is tested.
+  // The environment of the test run must not change what is tested.
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('LEASEHOLD_'))
   const child = spawn(process.execPath, [BIN, ...args], {
     cwd: options.cwd,

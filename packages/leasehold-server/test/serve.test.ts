@@ -10,7 +10,7 @@ const place = new Place()
 afterAll(() => place.clean())
 
 describe('leasehold serve', () => {
-  it('prints where it listens, what it serves and where the data is, and is ready', async () => {
+  it('prints its address, its store and the folder of the data, and is ready', async () => {
     const folder = await place.folder()
     const server = await new ServerProcess(`file:${folder}`).start()
     expect(server.lines).toEqual([
@@ -24,7 +24,7 @@ describe('leasehold serve', () => {
     expect(await server.end('SIGTERM')).toBe(0)
   })
 
-  it('refuses a store that it cannot open, and a port that is taken, in one line', async () => {
+  it('refuses a store that it cannot open, and a port in use, in one line', async () => {
     const server = await place.server('memory:')
     await expect(new ServerProcess('redis:x').start()).rejects.toThrow(
       /leasehold: store is "redis:x": use one of 'file:\.\/data', .*\n$/,
@@ -34,7 +34,7 @@ describe('leasehold serve', () => {
     await expect(twin.start()).rejects.toThrow(/leasehold: 127\.0\.0\.1:\d+ is already in use/)
   })
 
-  it('answers what is under way when it is stopped, and loses none of it', async () => {
+  it('answers pending requests when it is stopped, and loses none of them', async () => {
     const server = await place.server()
     const store = await remoteStore(server.url, { timeout: '30s' })
     const granted = await store.grant({ holder: 'a', ttl: 60_000 })
@@ -45,7 +45,7 @@ describe('leasehold serve', () => {
     )
     await calls[0]
     const ended = server.end('SIGTERM')
-    // Those that were not carried out any more are sent again, to the next server.
+    // Requests that were not executed any more are sent again, to the next server.
     expect(await ended).toBe(0)
     await server.start()
     const tokens = (await Promise.all(calls)).map((it) => (it.outcome === 'claimed' ? it.token : 0))
@@ -55,9 +55,9 @@ describe('leasehold serve', () => {
     await store.close()
   })
 
-  it('stops at once by a second signal, also where it is another one', async () => {
+  it('stops at once on a second signal, even a different one', async () => {
     const server = await place.server(undefined, ['--log-level', 'info'])
-    // Somebody who does not answer, so that stopping takes a while.
+    // A client that does not answer, so that stopping takes a while.
     const socket = await silentUpgrade(server.url, STREAM_PATH)
     server.signal('SIGTERM')
     await server.said(/stopping/)
@@ -96,7 +96,7 @@ describe('a memory store behind the server', () => {
     await store.close()
   })
 
-  it('begins its tokens at the time, with room for two million changes a second', () => {
+  it('starts its tokens at the time, with room for two million changes a second', () => {
     const now = Date.UTC(2026, 10, 16)
     expect(epochOf(now + 1) - epochOf(now)).toBeGreaterThanOrEqual(2000)
     expect(Number.isSafeInteger(epochOf(Date.UTC(2100, 0, 1)) + 2 ** 40)).toBe(true)

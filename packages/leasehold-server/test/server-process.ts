@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 
 const MAIN = fileURLToPath(new URL('../bin/leasehold.js', import.meta.url))
 
-/** `leasehold serve`, as a process of its own that can be killed, stopped and started again. */
+/** `leasehold serve` as a separate process that can be killed, stopped and restarted. */
 export class ServerProcess {
   readonly store: string
   readonly #more: readonly string[]
   url = ''
-  /** 0 until it was started: then the one that it was given. */
+  /** 0 before the first start, then its port. */
   port = 0
   /** All that it printed when it was ready. */
   lines: string[] = []
@@ -28,7 +28,7 @@ export class ServerProcess {
     this.#more = more
   }
 
-  /** Fulfilled when it listens; on the same port as before where it was started before. */
+  /** Fulfilled when it listens; a restart uses the same port. */
   async start(): Promise<this> {
     const args = ['serve', '--store', this.store, '--port', String(this.port), ...this.#more]
     const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -84,7 +84,7 @@ export class ServerProcess {
   }
 }
 
-/** A folder for one test file, and what was started in it; `clean` ends and removes all. */
+/** A folder for one test file, and its processes; `clean` ends and removes all. */
 export class Place {
   readonly #folders: string[] = []
   readonly #servers: ServerProcess[] = []
@@ -100,7 +100,7 @@ export class Place {
     return this.serverOn(store ?? `file:${await this.folder()}`, more).start()
   }
 
-  /** One that is yet to be started. */
+  /** A server that is not started yet. */
   serverOn(store: string, more: readonly string[] = []): ServerProcess {
     const server = new ServerProcess(store, more)
     this.#servers.push(server)

@@ -78,7 +78,7 @@ async function connect(limits: Limits = {}, path = '/stream'): Promise<Pair> {
 
 describe('our WebSocket client', () => {
   it.each([0, 1, 125, 126, 127, 1000, 65_535, 65_536, 3_000_001])(
-    'sends and receives a text of %i characters whole',
+    'sends and receives a string of %i characters completely',
     async (length) => {
       const { client, server, heard, until } = await connect()
       const text = 'aß€😀'
@@ -108,7 +108,7 @@ describe('our WebSocket client', () => {
     client.close(1000, '')
   })
 
-  it('says goodbye with a code and a reason, and hears the other side do so', async () => {
+  it("says goodbye with a code and a reason, and receives the other side's", async () => {
     const one = await connect()
     const left = new Promise((resolve) => {
       one.server.once('close', (code, reason) => resolve([code, String(reason)]))
@@ -144,7 +144,7 @@ describe('our WebSocket client', () => {
     expect(heard.closed?.code).toBe(code)
   })
 
-  it('notices that nobody is there any more', async () => {
+  it('notices that the other side is gone', async () => {
     const { raw, heard, until } = await connect({ silence: 50 })
     raw.pause()
     await until(({ closed }) => closed !== undefined)
@@ -164,7 +164,7 @@ describe('our WebSocket client', () => {
     await until(({ closed }) => closed !== undefined)
   })
 
-  it('does not ask a server that is about to answer, and asks one that then does not', async () => {
+  it('does not ping a server that is about to answer, and pings one that then does not', async () => {
     const clock = new TestClock()
     const { client, server, until } = await connect({ clock, silence: 1000 })
     const seen: string[] = []
@@ -235,7 +235,7 @@ describe('the reader of frames', () => {
     }
   })
 
-  it('masks what it writes, every byte of it', () => {
+  it('masks every byte that it writes', () => {
     const mask = 0x8899aabb | 0
     for (const length of [0, 1, 2, 3, 4, 5, 7, 126]) {
       const text = 'abcdefg'.repeat(20).slice(0, length)
