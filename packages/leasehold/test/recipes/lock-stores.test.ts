@@ -109,7 +109,7 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
       await scene.until('it is lost', () => lost.state === 'lost')
       const again = await a.reclaim(lost)
       expect(again.lock?.token).toBeGreaterThan(lost.claimToken)
-      await expect(a.reclaim(again.lock!)).rejects.toThrowError(/only a lock that was lost/)
+      await expect(a.reclaim(again.lock!)).rejects.toThrowError(/only a lock whose state is lost/)
     }),
   )
 
