@@ -51,6 +51,19 @@ describe('SimNode', () => {
     expect(clock.asleep()).toBe(5000)
   })
 
+  it('sets no timer for a process that has crashed, even when another was started', async () => {
+    const world = new World(1)
+    const node = world.node('one')
+    const clock = node.clock()
+    const called: string[] = []
+    node.crash()
+    node.start(() => {})
+    clock.timer(clock.now() + 10, () => called.push('timer'))
+    clock.defer(() => called.push('deferred'))
+    await world.run(world.now + 100)
+    expect(called).toEqual([])
+  })
+
   it('calls nothing of a process that has crashed, even when another was started', async () => {
     const world = new World(1)
     const node = world.node('one')

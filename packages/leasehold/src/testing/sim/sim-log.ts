@@ -95,6 +95,10 @@ class SimLogHandle implements Log {
   constructor(log: SimLog, node: SimNode) {
     this.#log = log
     this.#node = node
+    // Promises of a process that has crashed still settle here, and must not reach the log.
+    node.onCrash(() => {
+      this.#open = false
+    })
   }
 
   async append(entry: Uint8Array): Promise<Position> {
@@ -139,11 +143,12 @@ class SimLogHandle implements Log {
       const late = (): void => reject(new Error(`the log did not answer within ${TIMEOUT_MS} ms`))
       const clock = this.#node.clock()
       const timer = clock.timer(clock.now() + TIMEOUT_MS, late)
+      const { incarnation } = this.#node
       const answered = (answer: Answer) =>
         this.#node.guard(() => {
           timer.cancel()
           resolve(answer)
-        })
+        }, incarnation)
       network.send(this.#node, node, () => network.send(node, this.#node, answered(run())))
     })
   }

@@ -95,9 +95,8 @@ export class SimNode {
     else run()
   }
 
-  /** The same at some later time, and only if the current process still runs then. */
-  guard(run: () => void): () => void {
-    const incarnation = this.#incarnation
+  /** The same at some later time, and only if the process of this number still runs then. */
+  guard(run: () => void, incarnation = this.#incarnation): () => void {
     return () => {
       if (incarnation === this.#incarnation) this.deliver(run)
     }
@@ -161,12 +160,17 @@ export class SimNode {
   }
 }
 
-/** The clock of one process on a node. Its timers end with the process. */
+/**
+ * The clock of one process on a node. Its timers end with the process, and so do those that are set
+ * afterwards: promises of a process that has crashed still settle here.
+ */
 export class SimClock implements Clock {
   readonly #node: SimNode
+  readonly #incarnation: number
 
   constructor(node: SimNode) {
     this.#node = node
+    this.#incarnation = node.incarnation
   }
 
   now(): number {
@@ -183,27 +187,27 @@ export class SimClock implements Clock {
   }
 
   timer(time: number, run: () => void): Timer {
-    return new SimTimer(this.#node, time, run)
+    return new SimTimer(this.#node, this.#incarnation, time, run)
   }
 
   defer(run: () => void): void {
-    this.#node.world.after(0, this.#node.guard(run))
+    this.#node.world.after(0, this.#node.guard(run, this.#incarnation))
   }
 }
 
 class SimTimer implements Timer {
   readonly #node: SimNode
+  readonly #incarnation: number
   readonly #time: number
   readonly #run: () => void
-  readonly #incarnation: number
   #scheduled: Timer | undefined
   #cancelled = false
 
-  constructor(node: SimNode, time: number, run: () => void) {
+  constructor(node: SimNode, incarnation: number, time: number, run: () => void) {
     this.#node = node
+    this.#incarnation = incarnation
     this.#time = time
     this.#run = run
-    this.#incarnation = node.incarnation
     if (time < Infinity) this.#arm()
   }
 
