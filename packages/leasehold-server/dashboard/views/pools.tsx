@@ -184,7 +184,7 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
             <th scope="col">Tenant</th>
             <th scope="col">Holds</th>
             <th scope="col">Guaranteed</th>
-            <th scope="col">PendingRequest</th>
+            <th scope="col">Waiting</th>
             <th scope="col">Used lately</th>
           </tr>
         </thead>

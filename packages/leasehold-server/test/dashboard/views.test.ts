@@ -159,6 +159,8 @@ describeInBrowser('the dashboard in a browser', () => {
       await visit.to('Pools')
       await page.getByText('0 of 2 free').waitFor()
       await page.locator('.resource', { hasText: 'research: train' }).waitFor()
+      const headings = await page.getByRole('columnheader').allTextContents()
+      expect(headings).toEqual(['Tenant', 'Holds', 'Guaranteed', 'Waiting', 'Used lately'])
       await page.getByRole('row', { name: /vision 1/ }).waitFor()
       await page.getByText(/in about .*, as booked/).waitFor()
       await page.getByRole('img', { name: /Hold times of train/ }).waitFor()
