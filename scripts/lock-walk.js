@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 
 const MOMENTS = [
   ['kernel/kernel.js', '#grant'],
-  ['stores/file/node-disk.js', '#writeSome'],
+  ['stores/file/disk/node-disk.js', '#writeSome'],
   ['client/leases/hold.js', 'KeptHold'],
 ]
 const DIST = new URL('../packages/leasehold/dist/', import.meta.url)

@@ -1,8 +1,8 @@
-import { startActors, type Worlds } from './actors.js'
-import type { Violation } from './checker.js'
-import { heal, planFaults } from './fault-plan.js'
-import { Harness } from './harness.js'
-import { checkProgress } from './progress.js'
+import { startActors, type Worlds } from './actors/actors.js'
+import type { Violation } from './checkers/checker.js'
+import { heal, planFaults } from './faults/fault-plan.js'
+import { checkProgress } from './progress/progress.js'
+import { Harness } from './world/harness.js'
 
 /** How long faults happen, and how long the healed system is checked then: 30 s in all. */
 const FAULTS_MS = 20_000

@@ -4,7 +4,7 @@ import { frames, segments } from './internals.ts'
 const { putFrame, readHeader, readPayload, extentOf } = await frames()
 const { seedOf, SEGMENT_START } = await segments()
 
-type Header = import('../../packages/leasehold/src/stores/file/frame.ts').Header
+type Header = import('../../packages/leasehold/src/stores/file/log/frame.ts').Header
 
 interface Frame {
   readonly header: Header

@@ -24,27 +24,27 @@ export const FOLDERS = {
     tests: [
       `${LIBRARY}/test/runner/*.test.ts`,
       `${LIBRARY}/test/stores/memory.test.ts`,
-      `${LIBRARY}/test/file/commit.test.ts`,
+      `${LIBRARY}/test/file/log/commit.test.ts`,
       `${LIBRARY}/test/stores/memory-commands.test.ts`,
       `${LIBRARY}/test/concurrent/memory.test.ts`,
     ],
   },
   file: {
     sources: [
-      `${LIBRARY}/src/stores/file/{checkpoints,compactor,damage,disk,file-durability,file-store,frame}.ts`,
-      `${LIBRARY}/src/stores/file/{log-reader,log-writer,manifest,recovery,segment,segment-supply}.ts`,
-      `${LIBRARY}/src/stores/file/{snapshot-reader,snapshot-writer}.ts`,
+      `${LIBRARY}/src/stores/file/{checkpoints,damage,file-durability,file-store,manifest,recovery}.ts`,
+      `${LIBRARY}/src/stores/file/{log,snapshot}/*.ts`,
+      `${LIBRARY}/src/stores/file/disk/disk.ts`,
     ],
     tests: [
-      `${LIBRARY}/test/file/{file-store,forged,segment,manifest,log-writer,recovery,snapshot-file,checkpoints,segment-supply,durability,compaction}.test.ts`,
-      `${LIBRARY}/test/file/{upgrade,open-files,frame,snapshot,torn,reserve,loss,damage,commit,backlog}.test.ts`,
+      `${LIBRARY}/test/file/{file-store,damage/forged,log/segment,manifest/manifest,log/log-writer,open/recovery,snapshot/snapshot-file,manifest/checkpoints,log/segment-supply,log/durability,snapshot/compaction}.test.ts`,
+      `${LIBRARY}/test/file/{open/upgrade,open/open-files,log/frame,snapshot/snapshot,crash/torn,manifest/reserve,damage/loss,damage/damage,log/commit,log/backlog}.test.ts`,
     ],
   },
   /** The part of the file store that uses the file system; so do its tests. */
   disk: {
-    sources: [`${LIBRARY}/src/stores/file/{node-*,folder-copy}.ts`],
+    sources: [`${LIBRARY}/src/stores/file/{disk/node-*,folder-copy}.ts`],
     tests: [
-      `${LIBRARY}/test/file/{node-disk,owner,owner-faults,owner-system,upgrade,restore,open}.test.ts`,
+      `${LIBRARY}/test/file/{disk/node-disk,disk/owner,disk/owner-faults,disk/owner-system,open/upgrade,open/restore,open/open}.test.ts`,
     ],
   },
   client: {

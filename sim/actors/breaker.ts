@@ -1,6 +1,6 @@
 import type { LeaseStore, RevokeTarget } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
-import type { Harness } from '../harness.js'
+import type { Harness } from '../world/harness.js'
 
 /** Reads through the client what others hold, and takes it from them: at once, or with a period. */
 export class Breaker {

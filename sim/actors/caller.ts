@@ -1,7 +1,7 @@
 import { isLeaseholdError } from 'leasehold'
 import type { LeaseId } from 'leasehold/port'
-import type { Harness } from '../harness.js'
-import type { Call, CallAnswer } from '../history.js'
+import type { Call, CallAnswer } from '../checkers/history.js'
+import type { Harness } from '../world/harness.js'
 import { PortUser } from './port-user.js'
 
 const KEYS = ['raw/a', 'raw/b']

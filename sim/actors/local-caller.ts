@@ -1,7 +1,7 @@
 import type { LeaseStore } from 'leasehold/port'
 import type { SimServer } from 'leasehold/testing'
-import { ONCE } from '../checkers/i08-counts-once.js'
-import type { Harness } from '../harness.js'
+import { ONCE } from '../checkers/answers/i08-counts-once.js'
+import type { Harness } from '../world/harness.js'
 
 const TTL_MS = 1500
 

@@ -1,9 +1,9 @@
 import { type Hold, Leasehold, type Lock, type LockOptions } from 'leasehold'
 import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
+import type { Holding } from '../checkers/history.js'
 import { exercised, recorded } from '../coverage.js'
-import type { Harness } from '../harness.js'
-import type { Holding } from '../history.js'
+import type { Harness } from '../world/harness.js'
 import { drawLockRequest, type LockRequest } from './lock-request.js'
 import type { Resource } from './resource.js'
 

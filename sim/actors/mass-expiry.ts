@@ -1,6 +1,6 @@
 import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
-import type { Harness } from '../harness.js'
+import type { Harness } from '../world/harness.js'
 
 const TTL_MS = 1500
 /** This many are renewed; all others expire together. */

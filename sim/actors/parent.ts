@@ -1,6 +1,6 @@
 import type { LeaseId, LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
-import type { Harness } from '../harness.js'
+import type { Harness } from '../world/harness.js'
 
 /** Creates families of leases and lets them end by revocation or expiry. */
 export class Parent {

@@ -1,6 +1,6 @@
 import type { LeaseStore } from 'leasehold/port'
 import type { SeededRandom, SimNode } from 'leasehold/testing'
-import type { Harness } from '../harness.js'
+import type { Harness } from '../world/harness.js'
 
 /** Uses the port directly, one step after the other. It can be killed and restarted. */
 export abstract class PortUser {

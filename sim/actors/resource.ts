@@ -1,5 +1,5 @@
 import type { SimNode } from 'leasehold/testing'
-import type { Harness } from '../harness.js'
+import type { Harness } from '../world/harness.js'
 
 /**
  * The protected resource: it accepts writes with tokens, refuses tokens below the highest it has

@@ -1,7 +1,7 @@
 import type { LeaseStore } from 'leasehold/port'
 import type { SimNode } from 'leasehold/testing'
-import type { Harness } from '../harness.js'
-import type { WatchRecord } from '../history.js'
+import type { WatchRecord } from '../checkers/history.js'
+import type { Harness } from '../world/harness.js'
 
 /** Watches every key. If its watch breaks, it resumes, on another replica if there is one. */
 export class Watcher {

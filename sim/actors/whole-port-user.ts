@@ -8,7 +8,7 @@ import type {
   Watch,
   WatchTarget,
 } from 'leasehold/port'
-import type { Harness } from '../harness.js'
+import type { Harness } from '../world/harness.js'
 import { PortUser } from './port-user.js'
 
 const PREFIX = 'deal/'

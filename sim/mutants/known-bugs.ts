@@ -106,7 +106,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
     name: 'server uses the wall clock',
     edits: [
       {
-        file: 'sim/server-store.js',
+        file: 'sim/world/server-store.js',
         find: 'const clock = node.clock();',
         replace: 'const clock = node.clock(); clock.now = () => clock.wall();',
       },
@@ -205,7 +205,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'torn tail accepted',
-    'stores/file/frame.js',
+    'stores/file/log/frame.js',
     'if (crc32(payload, seed) !== header.checksum)',
     'if (false)',
   ),

@@ -2,8 +2,8 @@ import { isLeaseholdError, Leasehold } from 'leasehold'
 import { fileStore } from 'leasehold/file'
 import type { Guarantees } from 'leasehold/port'
 import { Network, SimDisk, type SimNode, SimServer, SimStore, World } from 'leasehold/testing'
-import type { Violation } from '../checker.js'
-import { drawFaults, type Faults } from '../faults.js'
+import type { Violation } from '../checkers/checker.js'
+import { drawFaults, type Faults } from '../faults/faults.js'
 
 /** Events are soon dropped, so that views must sometimes read everything again. */
 const LIMITS = { events: 64, history: 256, idleKeys: 64, requests: 4096, ended: 4096 }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { obstacle, runOnSmallDisk } from '../file/small-disk.ts'
+import { obstacle, runOnSmallDisk } from '../file/disk/small-disk.ts'
 
 const child = fileURLToPath(new URL('./full-disk-child.ts', import.meta.url))
 

@@ -1,9 +1,9 @@
 import type { Clock, Revision, Timer } from '../../port/index.ts'
-import { type Disk, isFull } from './disk.ts'
-import type { LogPosition } from './log-writer.ts'
+import { type Disk, isFull } from './disk/disk.ts'
+import type { LogPosition } from './log/log-writer.ts'
+import { prepareSegment, segmentName, segmentNumbers } from './log/segment.ts'
 import { type Manifest, ManifestFile } from './manifest.ts'
 import { type Recovered, removeOutdated } from './recovery.ts'
-import { prepareSegment, segmentName, segmentNumbers } from './segment.ts'
 
 /** The manifest covers everything that is older than this, if the disk is fast enough. */
 const EVERY_MS = 1000

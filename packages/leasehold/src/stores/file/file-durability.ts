@@ -8,9 +8,9 @@ import {
 } from '../../port/index.ts'
 import type { Durability } from '../../runner/index.ts'
 import type { Checkpoints } from './checkpoints.ts'
-import { isFull } from './disk.ts'
-import type { LogWriter } from './log-writer.ts'
-import type { SegmentSupply } from './segment-supply.ts'
+import { isFull } from './disk/disk.ts'
+import type { LogWriter } from './log/log-writer.ts'
+import type { SegmentSupply } from './log/segment-supply.ts'
 
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5000

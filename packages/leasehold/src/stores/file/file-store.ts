@@ -14,14 +14,14 @@ import {
 } from '../../port/index.ts'
 import { KernelRunner } from '../../runner/index.ts'
 import { beginCheckpoints } from './checkpoints.ts'
-import { Compactor } from './compactor.ts'
-import { type Disk, isFull, type Lock } from './disk.ts'
+import { type Disk, isFull, type Lock } from './disk/disk.ts'
+import { nodeDisk } from './disk/node-disk.ts'
 import { FileDurability } from './file-durability.ts'
-import { LogWriter } from './log-writer.ts'
-import { nodeDisk } from './node-disk.ts'
+import { LogWriter } from './log/log-writer.ts'
+import { checkSegmentBytes, segmentName, segmentNumbers } from './log/segment.ts'
+import { SegmentSupply } from './log/segment-supply.ts'
 import { type Recovered, recover } from './recovery.ts'
-import { checkSegmentBytes, segmentName, segmentNumbers } from './segment.ts'
-import { SegmentSupply } from './segment-supply.ts'
+import { Compactor } from './snapshot/compactor.ts'
 
 export interface FileStoreOptions {
   readonly limits?: Partial<Limits> | undefined

@@ -1,9 +1,15 @@
 import { copyFile, type FileHandle, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isLeaseholdError, LeaseholdError, type Revision, show } from '../../port/index.ts'
+import { FILE_MODE, listFiles, makeFolder } from './disk/node-files.ts'
 import { openCopy } from './file-store.ts'
-import { FILE_MODE, listFiles, makeFolder } from './node-files.ts'
-import { MANIFEST, segmentName, segmentNumbers, snapshotName, snapshotNumbers } from './segment.ts'
+import {
+  MANIFEST,
+  segmentName,
+  segmentNumbers,
+  snapshotName,
+  snapshotNumbers,
+} from './log/segment.ts'
 
 const ATTEMPTS = 10
 /** The unit of copying. The system may show a write half done only within such a page. */
@@ -31,11 +37,7 @@ type Between = (() => Promise<void>) | undefined
  *
  * Tests use `between`, which runs after each copied page.
  */
-export async function copyFolder(
-  from: string,
-  to: string,
-  between?: () => Promise<void>,
-): Promise<Revision> {
+export async function copyFolder(from: string, to: string, between?: Between): Promise<Revision> {
   await makeFolder(to)
   if ((await readdir(to)).length > 0) {
     throw new LeaseholdError(
@@ -58,9 +60,8 @@ export async function copyFolder(
 }
 
 async function copyOnce(from: string, to: string, between: Between): Promise<void> {
-  if ((await listFiles(from)).includes(MANIFEST)) {
-    await copyFile(join(from, MANIFEST), join(to, MANIFEST))
-  }
+  const copy = (name: string) => copyFile(join(from, name), join(to, name))
+  if ((await listFiles(from)).includes(MANIFEST)) await copy(MANIFEST)
   const names = await listFiles(from)
   const segments = segmentNumbers(names)
   if (segments.length === 0) {
@@ -70,10 +71,7 @@ async function copyOnce(from: string, to: string, between: Between): Promise<voi
     )
   }
   const newest = snapshotNumbers(names).at(-1)
-  if (newest !== undefined) {
-    const name = snapshotName(newest)
-    await copyFile(join(from, name), join(to, name))
-  }
+  if (newest !== undefined) await copy(snapshotName(newest))
   for (const number of segments.toReversed()) {
     const name = segmentName(number)
     await copyBackwards(join(from, name), join(to, name), between)

@@ -1,5 +1,5 @@
-export * from './disk.ts'
+export * from './disk/disk.ts'
+export { nodeDisk } from './disk/node-disk.ts'
+export { holdsStore } from './disk/node-files.ts'
 export { type FileStoreOptions, fileStore } from './file-store.ts'
 export { copyFolder } from './folder-copy.ts'
-export { nodeDisk } from './node-disk.ts'
-export { holdsStore } from './node-files.ts'

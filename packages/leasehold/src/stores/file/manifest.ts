@@ -1,10 +1,10 @@
 import { ByteReader, ByteWriter } from '../../encoding/index.ts'
 import type { Revision } from '../../port/index.ts'
 import { damaged } from './damage.ts'
-import type { Disk, DiskFile } from './disk.ts'
-import { KIND, putFrame, readFrame, SECTOR_BYTES } from './frame.ts'
-import type { LogPosition } from './log-writer.ts'
-import { checkFormat, MANIFEST, putFormat, temporaryName } from './segment.ts'
+import type { Disk, DiskFile } from './disk/disk.ts'
+import { KIND, putFrame, readFrame, SECTOR_BYTES } from './log/frame.ts'
+import type { LogPosition } from './log/log-writer.ts'
+import { checkFormat, MANIFEST, putFormat, temporaryName } from './log/segment.ts'
 
 /**
  * What a folder must contain. The log alone cannot say this: it ends where zeros begin, and a lost

@@ -2,9 +2,8 @@ import { decodeRecords } from '../../encoding/index.ts'
 import type { ChangeSink, Replay } from '../../kernel/index.ts'
 import type { Random, Revision } from '../../port/index.ts'
 import { contradictory, damaged, missing } from './damage.ts'
-import type { Disk } from './disk.ts'
-import { LOG_BEGIN, type LogEnd, LogReader, wipe } from './log-reader.ts'
-import { type Manifest, ManifestFile } from './manifest.ts'
+import type { Disk } from './disk/disk.ts'
+import { LOG_BEGIN, type LogEnd, LogReader, wipe } from './log/log-reader.ts'
 import {
   FORMAT_WITH_MANIFEST,
   isTemporary,
@@ -15,8 +14,14 @@ import {
   segmentNumbers,
   snapshotName,
   snapshotNumbers,
-} from './segment.ts'
-import { readSnapshot, readSnapshotInfo, type SnapshotInfo, Stamps } from './snapshot-reader.ts'
+} from './log/segment.ts'
+import { type Manifest, ManifestFile } from './manifest.ts'
+import {
+  readSnapshot,
+  readSnapshotInfo,
+  type SnapshotInfo,
+  Stamps,
+} from './snapshot/snapshot-reader.ts'
 
 /** What recovery needs of a kernel. */
 export interface Recovering {
@@ -74,10 +79,7 @@ export async function recover<K extends Recovering>(
     for (const name of names) if (isTemporary(name)) await disk.remove(name)
 
     const lastTime = Math.max(end.time ?? -Infinity, snapshot?.time ?? -Infinity)
-    return {
-      kernel,
-      recovered: { storeId: end.storeId, end, snapshot, lastTime, opened },
-    }
+    return { kernel, recovered: { storeId: end.storeId, end, snapshot, lastTime, opened } }
   } catch (error) {
     await opened?.file.close().catch(() => {})
     throw error
