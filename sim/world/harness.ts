@@ -100,6 +100,7 @@ export class Harness {
       disagreed: (revision, one, other) =>
         this.#violated('replicas agree', `revision ${revision}: ${one} and ${other}`),
       resumed: (revision, events) => this.steps.push({ revision, events, isFullRead: true }),
+      later: (run) => void this.world.after(50, run),
     })
     this.#checkers = checkers((checker, message) => this.#violated(checker, message), this)
   }

@@ -7,6 +7,8 @@ export interface ServerWatchEvents {
   disagreed(revision: number, one: string, other: string): void
   /** Some events are no longer kept. The next events follow this revision. */
   resumed(revision: number, claimed: readonly Event[]): void
+  /** Runs something after a moment of the world's time. */
+  later(run: () => void): void
 }
 
 /**
@@ -32,11 +34,19 @@ export class ServerWatch {
       if (!this.#stores.has(store)) return
       if (notice.type === 'events') this.#receive(notice.events, notice.revision)
       else if (notice.type === 'compacted') this.#readAgain(store)
+      else if (notice.type === 'interrupted') this.#attachLater(store)
     })
   }
 
   detach(store: LeaseStore | undefined): void {
     if (store) this.#stores.delete(store)
+  }
+
+  /** A store that cannot reach its log in time interrupts a watch that is being opened. */
+  #attachLater(store: LeaseStore): void {
+    this.#events.later(() => {
+      if (this.#stores.has(store)) this.attach(store)
+    })
   }
 
   #receive(events: readonly Event[], revision: number): void {
@@ -64,7 +74,7 @@ export class ServerWatch {
         this.revision = revision
         this.#events.resumed(revision, claimed)
       },
-      () => undefined,
+      () => this.#attachLater(store),
     )
   }
 }
