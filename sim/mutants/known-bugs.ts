@@ -10,7 +10,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'renew bumps the token',
-    'kernel/leases-by-slot.js',
+    'kernel/steps/leases-by-slot.js',
     'leases.renewedAt.set(slot, now);\n        const endOfLife',
     'leases.renewedAt.set(slot, now);\n        for (let c = leases.firstClaim.get(slot); c !== -1; c = this.#ledger.tables.claims.nextOfLease.get(c)) this.#ledger.tables.claims.token.set(c, ++this.#ledger.revision);\n        const endOfLife',
   ),
@@ -142,7 +142,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
   },
   mutant(
     'early expiry',
-    'kernel/lease-table.js',
+    'kernel/tables/lease-table.js',
     'const end = this.renewedAt.get(slot) + this.ttl.get(slot) + this.grace.get(slot);',
     'const end = this.renewedAt.get(slot) + this.ttl.get(slot) * 0.9 + this.grace.get(slot);',
   ),
@@ -154,7 +154,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'renew accumulates ttl',
-    'kernel/leases-by-slot.js',
+    'kernel/steps/leases-by-slot.js',
     'leases.renewedAt.set(slot, now);\n        const endOfLife',
     'leases.renewedAt.set(slot, leases.renewedAt.get(slot) + leases.ttl.get(slot));\n        const endOfLife',
   ),
@@ -236,7 +236,7 @@ export const KNOWN_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'child lease survives its parent',
-    'kernel/expire.js',
+    'kernel/steps/expire.js',
     'ledger.endLeases(++ledger.revision, leases.withDescendants(slot), now, end);',
     'for (let c = leases.firstChild.get(slot); c !== -1; c = leases.firstChild.get(slot)) leases.removeFromParent(c);\n    ledger.endLeases(++ledger.revision, [slot], now, end);',
   ),

@@ -28,7 +28,7 @@ export const LIKELY_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'the key goes to the newest waiter',
-    'kernel/queues.js',
+    'kernel/tables/queues.js',
     'const claim = last === NONE ? keys.first.get(key) : claims.nextOnKey.get(last);',
     'const claim = last === NONE ? keys.last.get(key) : claims.nextOnKey.get(last);',
   ),
@@ -40,7 +40,7 @@ export const LIKELY_BUGS: readonly Mutant[] = [
   ),
   mutant(
     'a lease is checked for expiry only once',
-    'kernel/lazy-deadlines.js',
+    'kernel/tables/lazy-deadlines.js',
     'return slot;\n        this.schedule(slot);',
     'return slot;',
   ),

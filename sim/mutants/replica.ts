@@ -19,22 +19,22 @@ function tested(name: string, test: NamedTest, ...edits: Change[]): Mutant {
  */
 export const REPLICA: readonly Mutant[] = [
   planted('an expiry does not look at the position of the last renewal', [
-    'replica/machine.js',
+    'replica/state/machine.js',
     'this.#isSameLease(slot, entry) && this.#renewedPosition.get(slot) <= entry.asOf',
     'this.#isSameLease(slot, entry)',
   ]),
   planted('a ttl counts from the time that the sender wrote', [
-    'replica/log-follower.js',
+    'replica/shared-log/log-follower.js',
     'outcome = machine.apply(entry, position, now);',
     'outcome = machine.apply(entry, position, entry ? Math.min(now, now - (this.clock.at(now) - entry.time)) : now);',
   ]),
   planted('a second copy of an entry counts too', [
-    'replica/machine.js',
+    'replica/state/machine.js',
     'if (this.members.isRepeated(entry))',
     'if (false)',
   ]),
   planted("a member's numbers are forgotten while its entries may still come", [
-    'replica/member-table.js',
+    'replica/state/member-table.js',
     'return sequence <= this.sequenceOf(member);',
     'return sequence === this.sequenceOf(member);',
   ]),
@@ -45,13 +45,13 @@ export const REPLICA: readonly Mutant[] = [
       name: 'that was removed does not join again by a late copy of its first entry',
     },
     [
-      'replica/member-table.ts',
+      'replica/state/member-table.ts',
       'return entry.asOf >= this.#removedAt && joining(entry) !== undefined',
       'return joining(entry) !== undefined',
     ],
   ),
   planted('a late entry of a removed member is applied', [
-    'replica/machine.js',
+    'replica/state/machine.js',
     'if (!this.members.admits(entry))',
     'if (false)',
   ]),
@@ -84,18 +84,18 @@ export const REPLICA: readonly Mutant[] = [
   rare(
     'Entries must be applied between two blocks of a snapshot that another replica loads.',
     planted('a snapshot has changes that came while it was written', [
-      'replica/machine.js',
+      'replica/state/machine.js',
       'kernel: this.kernel.copy(),',
       'kernel: this.kernel,',
     ]),
   ),
   planted('a snapshot claims to have what was applied while it was written', [
-    'replica/snapshots.js',
+    'replica/shared-log/snapshots.js',
     'await this.#log.saveSnapshot({ position, chunks',
     'await this.#log.saveSnapshot({ position: machine.position, chunks',
   ]),
   planted('the log is trimmed beyond its snapshot', [
-    'replica/snapshots.js',
+    'replica/shared-log/snapshots.js',
     'await this.#log.trim(before);',
     'await this.#log.trim(machine.position);',
   ]),
@@ -117,26 +117,26 @@ export const REPLICA: readonly Mutant[] = [
       'const batch = { ...this.#author.write(machine, commands), calls, renewals, isOver: false };\n        const copy = { count: commands.count, parts: commands.parts.map((part) => Uint8Array.from(part)) };\n        batch.again = () => Object.assign(batch, this.#author.write(this.machine, copy));\n        return batch;',
     ],
     [
-      'replica/appender.js',
+      'replica/shared-log/appender.js',
       'await this.#pause(backoff(failures, this.#random, RETRY_MS, RETRY_MAX_MS));',
       'await this.#pause(backoff(failures, this.#random, RETRY_MS, RETRY_MAX_MS)); batch.again?.();',
     ],
   ),
 
   planted('a joining replica takes what it has not seen renewed for dead', [
-    'replica/lease-timers.js',
+    'replica/state/lease-timers.js',
     'this.#promisedUntil.set(slot, this.now + boundOf(lease.ttl + lease.grace, lifeLeft(slot)));',
     'this.#renewed.set(slot, 0);\n            this.#deadlines.schedule(slot);',
   ]),
   tested(
     'the time of the log decides how much is left of a life',
     { file: 'lives', name: 'is not cut short by a replica that knows the time better' },
-    ['replica/machine.ts', 'return { lost: answer.lost, capped }', 'return answer'],
+    ['replica/state/machine.ts', 'return { lost: answer.lost, capped }', 'return answer'],
   ),
   rare(
     'A replica must be behind with a break, and its holder keep the key until the end.',
     planted('a replica does not wait for as long as a holder was told', [
-      'replica/lease-timers.js',
+      'replica/state/lease-timers.js',
       'return Math.max(this.#endOfLife.get(slot), this.#promisedUntil.get(slot));',
       'return this.#endOfLife.get(slot);',
     ]),
@@ -162,7 +162,7 @@ export const REPLICA: readonly Mutant[] = [
       name: 'is not resent if it may have been applied before the new epoch',
     },
     [
-      'replica/own-entries.ts',
+      'replica/calls/own-entries.ts',
       'return isOther || position < batch.asOf ? undefined : memberForgotten()',
       'return undefined',
     ],
@@ -170,16 +170,16 @@ export const REPLICA: readonly Mutant[] = [
   tested(
     'a snapshot is saved of entries that the log has lost',
     { file: 'lost-tail', name: 'is not resent if its entry arrives late, before the new epoch' },
-    ['replica/snapshots.ts', 'if (loads !== this.#loads) return', ''],
+    ['replica/shared-log/snapshots.ts', 'if (loads !== this.#loads) return', ''],
   ),
   tested(
     'a lease without a ttl outlives its maximum life',
     { file: 'lives', name: 'ends with its maximum life, though every replica has joined since' },
-    ['replica/lease-timers.ts', 'return span === Infinity ? lifeAtMost : span', 'return span'],
+    ['replica/state/lease-timers.ts', 'span === Infinity ? lifeAtMost : span', 'span'],
   ),
   tested(
     'the checksum leaves out a field',
     { file: 'checksum', name: 'depends on every field of what was granted' },
-    ['replica/checksum.ts', 'this.#hash.number(lease.grace)', ''],
+    ['replica/state/checksum.ts', 'this.#hash.number(lease.grace)', ''],
   ),
 ]

@@ -4,19 +4,19 @@ import { type Mutant, mutant, rare } from './mutant.js'
 export const WHOLE_PORT: readonly Mutant[] = [
   mutant(
     'a renewal passes the end of a break',
-    'kernel/lease-table.js',
+    'kernel/tables/lease-table.js',
     'return Math.min(end, this.endOfLife.get(slot));',
     'return this.cappedBy.get(slot) ? end : Math.min(end, this.endOfLife.get(slot));',
   ),
   mutant(
     'a break is carried out at once',
-    'kernel/revoke.js',
+    'kernel/steps/revoke.js',
     'const endOfLife = now + after;',
     'const endOfLife = now + after / 10;',
   ),
   mutant(
     'a break forgets who asked for it',
-    'kernel/expire.js',
+    'kernel/steps/expire.js',
     'const end = aged ? (leases.cappedBy.get(slot) ?? MAX_LIFE_REACHED) : EXPIRED;',
     'const end = aged ? MAX_LIFE_REACHED : EXPIRED;',
   ),
@@ -24,7 +24,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'A lease must be broken twice, and be renewed after that. 5 of 2,313 seeds show it.',
     mutant(
       'a later break prolongs an earlier one',
-      'kernel/revoke.js',
+      'kernel/steps/revoke.js',
       'leases.endOfLife.get(slot) > endOfLife',
       'leases.endOfLife.get(slot) !== endOfLife',
     ),
@@ -55,7 +55,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'a reader overtakes a waiting writer',
-    'kernel/queues.js',
+    'kernel/tables/queues.js',
     'if (held !== keys.count.get(key))\n            return false;',
     "if (held !== keys.count.get(key) && mode !== 'shared')\n            return false;",
   ),
@@ -67,7 +67,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'only the first of several keys is looked at for ifFree',
-    'kernel/claim-admission.js',
+    'kernel/steps/claim-admission.js',
     'return specs.every((spec) => this.#isFree(spec));',
     'return this.#isFree(specs[0]);',
   ),
@@ -106,13 +106,13 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'grandchildren survive',
-    'kernel/revoke.js',
+    'kernel/steps/revoke.js',
     'const families = slots.flatMap((slot) => leases.withDescendants(slot));',
     'const families = slots.flatMap((slot) => leases.withDescendants(slot).filter((one) => one === slot || leases.parent.get(one) === slot));',
   ),
   mutant(
     'a revocation of children takes the parent along',
-    'kernel/revoke.js',
+    'kernel/steps/revoke.js',
     'const children = [];',
     'const children = [slot];',
   ),
@@ -130,7 +130,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'a prefix revokes the key of that name only',
-    'kernel/revoke.js',
+    'kernel/steps/revoke.js',
     'for (const key of keys.ordered.claimedUnder(target.prefix)) {',
     'for (const key of [...keys.ordered.claimedUnder(target.prefix)].slice(0, 1)) {',
   ),
@@ -138,7 +138,7 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'A waiter must stand behind a claim that is removed alone, and somebody must look then.',
     mutant(
       'the claims behind a removed one are not promoted',
-      'kernel/revoke.js',
+      'kernel/steps/revoke.js',
       'for (const key of touched)\n        ledger.promoteWaiters(revision, key, now);',
       ';',
     ),

@@ -31,20 +31,15 @@ import {
   show,
   type UpdateRequest,
 } from '../port/index.ts'
-import type { Answer, Refused } from './answers.ts'
-import type { ChangeSink, Replay } from './change-sink.ts'
-import { ClaimAdmission, NOTHING_AHEAD } from './claim-admission.ts'
-import type { EventLog } from './event-log.ts'
-import { expireLease } from './expire.ts'
-import { LeasesBySlot } from './leases-by-slot.ts'
+import type { EventLog } from './history/index.ts'
 import { Ledger } from './ledger.ts'
-import type { NoticeSink } from './notice-sink.ts'
+import type { Answer, ChangeSink, NoticeSink, Refused, Replay } from './outputs/index.ts'
 import { Reader } from './reader.ts'
 import { endOf, exceeded, noLease, refused } from './refusals.ts'
 import { describe, describeRetained, Replayer } from './replay.ts'
 import { RetainedState } from './retained-state.ts'
-import { revoke } from './revoke.ts'
-import { NONE } from './rows.ts'
+import { ClaimAdmission, expireLease, LeasesBySlot, NOTHING_AHEAD, revoke } from './steps/index.ts'
+import { NONE } from './tables/index.ts'
 
 const RELEASED: End = { reason: 'released' }
 

@@ -1,14 +1,7 @@
 import type { ClaimSpec, End, GrantRequest, Limits, RequestId, Revision } from '../port/index.ts'
-import type { Answer } from './answers.ts'
-import type { ChangeSink, GrantedClaim, GrantedLease } from './change-sink.ts'
-import { EventLog } from './event-log.ts'
-import { LazyDeadlines } from './lazy-deadlines.ts'
-import type { NoticeSink } from './notice-sink.ts'
-import { Queues } from './queues.ts'
-import { NONE } from './rows.ts'
-import { Tables } from './tables.ts'
-import { Tenures } from './tenures.ts'
-import { TwoGenerationMap } from './two-generation-map.ts'
+import { EventLog, Tenures, TwoGenerationMap } from './history/index.ts'
+import type { Answer, ChangeSink, GrantedClaim, GrantedLease, NoticeSink } from './outputs/index.ts'
+import { LazyDeadlines, NONE, Queues, Tables } from './tables/index.ts'
 
 export interface LedgerOptions {
   readonly revision: Revision

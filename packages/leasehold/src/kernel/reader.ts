@@ -8,11 +8,10 @@ import {
   type Query,
   type Reading,
 } from '../port/index.ts'
-import type { Refused } from './answers.ts'
-import { slotOf } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
+import type { Refused } from './outputs/index.ts'
 import { endOf } from './refusals.ts'
-import { NONE } from './rows.ts'
+import { NONE, slotOf } from './tables/index.ts'
 
 const PAGE_DEFAULT = 1000
 

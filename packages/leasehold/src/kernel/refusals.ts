@@ -1,7 +1,7 @@
 import { type End, type LeaseId, type Refusal, show } from '../port/index.ts'
-import type { Refused } from './answers.ts'
-import { bornOf, slotOf } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
+import type { Refused } from './outputs/index.ts'
+import { bornOf, slotOf } from './tables/index.ts'
 
 export function refused(refusal: Refusal): Refused {
   return { outcome: 'refused', refusal }

@@ -1,9 +1,7 @@
 import type { End, Key, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
-import type { Answer } from './answers.ts'
-import type { ChangeSink, GrantedClaim, GrantedLease, Replay } from './change-sink.ts'
-import { bornOf, leaseId } from './lease-id.ts'
 import type { Ledger } from './ledger.ts'
-import { NONE } from './rows.ts'
+import type { Answer, ChangeSink, GrantedClaim, GrantedLease, Replay } from './outputs/index.ts'
+import { bornOf, leaseId, NONE } from './tables/index.ts'
 
 /** How many entries `describeRetained` reports in one step. */
 const STEP = 256

@@ -1,6 +1,6 @@
 import type { End, Key, RequestId, Revision, Tenure } from '../port/index.ts'
-import type { Answer } from './answers.ts'
 import type { Ledger } from './ledger.ts'
+import type { Answer } from './outputs/index.ts'
 
 /**
  * What a kernel retains besides its leases, including the order in which it will forget it. A kernel

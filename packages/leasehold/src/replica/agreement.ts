@@ -1,8 +1,7 @@
 import type { Clock, LeaseholdError } from '../port/index.ts'
 import type { Entry } from './entry.ts'
 import { type Disagreement, outvoted } from './faults.ts'
-import type { Applied } from './machine.ts'
-import type { MemberTable } from './member-table.ts'
+import type { Applied, MemberTable } from './state/index.ts'
 
 /** How long a replica waits for the votes of the others. */
 const DISPUTE_MS = 2000

@@ -1,20 +1,13 @@
 import { type Clock, LeaseholdError, type LeaseId, type Revision } from '../port/index.ts'
 import type { Outbox } from '../runner/index.ts'
 import { Agreement } from './agreement.ts'
-import { Appender } from './appender.ts'
-import { Author } from './author.ts'
-import { CallDeadlines } from './call-deadlines.ts'
-import { CallQueue } from './call-queue.ts'
-import { CatchUp } from './catch-up.ts'
+import { Author, type Batch, CallDeadlines, CallQueue, OwnEntries } from './calls/index.ts'
 import { type Command, type Entry, encodeCommands, HEADER_BYTES } from './entry.ts'
 import { outcomeUnknown, readFailed } from './faults.ts'
-import { LogFollower } from './log-follower.ts'
-import { LostTail } from './lost-tail.ts'
-import { type Applied, type Machine, SEMANTICS } from './machine.ts'
 import type { ReplicaOptions } from './options.ts'
-import { type Batch, OwnEntries } from './own-entries.ts'
 import { ResettableTimer } from './resettable-timer.ts'
-import { Snapshots } from './snapshots.ts'
+import { Appender, CatchUp, LogFollower, LostTail, Snapshots } from './shared-log/index.ts'
+import { type Applied, type Machine, SEMANTICS } from './state/index.ts'
 
 /** Members propose the end of a lease at different times, so that usually only the first one does. */
 const STAGGER_MS = 10

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Deadlines } from '../../src/kernel/deadlines.ts'
+import { Deadlines } from '../../src/kernel/tables/deadlines.ts'
 
 describe('deadlines', () => {
   it('come up in the order of their times, each with its slot', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { EventLog } from '../../src/kernel/event-log.ts'
-import { Tables } from '../../src/kernel/tables.ts'
+import { EventLog } from '../../src/kernel/history/event-log.ts'
+import { Tables } from '../../src/kernel/tables/tables.ts'
 import { DEFAULT_LIMITS, type End } from '../../src/port/index.ts'
 
 /** Tables with one claim of one lease on one key. */

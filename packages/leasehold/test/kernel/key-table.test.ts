@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { KeyTable } from '../../src/kernel/key-table.ts'
-import { NONE } from '../../src/kernel/rows.ts'
+import { KeyTable } from '../../src/kernel/tables/key-table.ts'
+import { NONE } from '../../src/kernel/tables/rows.ts'
 
 function claimed(keys: KeyTable, name: string): number {
   const slot = keys.ensure(name)

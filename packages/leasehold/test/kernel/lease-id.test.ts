@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bornOf, leaseId, slotOf } from '../../src/kernel/lease-id.ts'
+import { bornOf, leaseId, slotOf } from '../../src/kernel/tables/lease-id.ts'
 
 describe('the id of a lease', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { LeaseTable } from '../../src/kernel/lease-table.ts'
-import { NONE } from '../../src/kernel/rows.ts'
+import { LeaseTable } from '../../src/kernel/tables/lease-table.ts'
+import { NONE } from '../../src/kernel/tables/rows.ts'
 
 let leases: LeaseTable
 let born: number

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Ledger } from '../../src/kernel/ledger.ts'
-import { NONE } from '../../src/kernel/rows.ts'
+import { NONE } from '../../src/kernel/tables/rows.ts'
 import { DEFAULT_LIMITS } from '../../src/port/index.ts'
 
 const NOW = 1_000_000

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { KeyTable } from '../../src/kernel/key-table.ts'
+import { KeyTable } from '../../src/kernel/tables/key-table.ts'
 
 /** A table of these keys. `isClaimed` says which of them are claimed. */
 function tableOf(names: readonly string[], isClaimed: (name: string) => boolean): KeyTable {

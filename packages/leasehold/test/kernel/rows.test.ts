@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { IntegerRows, NONE, NumberRows, ReferenceField, Slots } from '../../src/kernel/rows.ts'
+import {
+  IntegerRows,
+  NONE,
+  NumberRows,
+  ReferenceField,
+  Slots,
+} from '../../src/kernel/tables/rows.ts'
 
 /** More rows than fit in two pages. */
 const ROWS = 2500

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Clock } from '../../src/port/index.ts'
-import { CallDeadlines } from '../../src/replica/call-deadlines.ts'
+import { CallDeadlines } from '../../src/replica/calls/call-deadlines.ts'
 
 /** Counts the timers that keep the process running. */
 function countingClock() {

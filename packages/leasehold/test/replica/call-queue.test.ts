@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_LIMITS, isLeaseholdError, systemClock } from '../../src/port/index.ts'
-import { type Call, CallDeadlines } from '../../src/replica/call-deadlines.ts'
-import { CallQueue, type Taken } from '../../src/replica/call-queue.ts'
+import { type Call, CallDeadlines, CallQueue, type Taken } from '../../src/replica/calls/index.ts'
 import { type Command, decodeEntry, encodeEntry } from '../../src/replica/entry.ts'
-import { Machine } from '../../src/replica/machine.ts'
+import { Machine } from '../../src/replica/state/machine.ts'
 
 const release = (token: number): Command => ({
   do: 'release',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Checksum } from '../../src/replica/checksum.ts'
+import { Checksum } from '../../src/replica/state/checksum.ts'
 
 const LEASE = {
   ...{ born: 5, at: 10, holder: 'h', ttl: 1000, grace: 50, endOfLife: 9000, parent: -1 },

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_LIMITS } from '../../src/port/index.ts'
 import type { Command, Entry } from '../../src/replica/entry.ts'
-import { Machine } from '../../src/replica/machine.ts'
+import { Machine } from '../../src/replica/state/machine.ts'
 
 const NOBODY = { holds() {}, removed() {}, capped() {}, gone() {} }
 const limits = { ...DEFAULT_LIMITS, history: 16 }

@@ -1,8 +1,8 @@
 import { MemoryLog } from '../../src/log/index.ts'
 import { DEFAULT_LIMITS, type LeaseStore, type Limits, systemRandom } from '../../src/port/index.ts'
 import { replicaStore } from '../../src/replica/index.ts'
-import { SEMANTICS } from '../../src/replica/machine.ts'
 import { Replica } from '../../src/replica/replica.ts'
+import { SEMANTICS } from '../../src/replica/state/machine.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { LeaseTimers } from '../../src/replica/lease-timers.ts'
-import { LogClock } from '../../src/replica/log-clock.ts'
+import { LogClock } from '../../src/replica/shared-log/log-clock.ts'
+import { LeaseTimers } from '../../src/replica/state/lease-timers.ts'
 
 const LEASE = { born: 1, at: 0, holder: 'h', parent: -1, labels: undefined }
 

@@ -1,0 +1,6 @@
+export * from './claim-table.ts'
+export * from './lazy-deadlines.ts'
+export * from './lease-id.ts'
+export * from './queues.ts'
+export * from './rows.ts'
+export * from './tables.ts'

@@ -1,0 +1,5 @@
+export * from './appender.ts'
+export * from './catch-up.ts'
+export * from './log-follower.ts'
+export * from './lost-tail.ts'
+export * from './snapshots.ts'

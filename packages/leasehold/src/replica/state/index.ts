@@ -1,0 +1,3 @@
+export * from './machine.ts'
+export * from './member-table.ts'
+export * from './snapshot-format.ts'
