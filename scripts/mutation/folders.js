@@ -50,51 +50,47 @@ export const FOLDERS = {
   client: {
     sources: [`${LIBRARY}/src/client/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/client/{acquire,calls,emitter,for-recipes,full-lease,hold,keep-alive,lease-watch,log-output,loss-event,loss-reason,open-telemetry,prefix-watch,renewals,sends,store-call,timeouts,timer-queue,timings}.test.ts`,
-      `${LIBRARY}/test/client/{close,shared-lease,process-life,loss,log-and-telemetry,shared-lease-limits,unknown-outcomes,view,view-details,waits}.test.ts`,
-      `${LIBRARY}/test/client/{arguments,breaks,break-notices,open-store,open}.test.ts`,
-      `${LIBRARY}/test/recipes/lock.test.ts`,
+      `${LIBRARY}/test/client/{acquire/acquire,store-calls/calls,events/emitter,for-recipes,acquire/full-lease,leases/hold,timers/keep-alive,leases/lease-watch,events/log-output,leases/loss-event,leases/loss-reason,events/open-telemetry,views/prefix-watch,leases/renewals,store-calls/sends,store-calls/store-call,timers/timeouts,timers/timer-queue,leases/timings}.test.ts`,
+      `${LIBRARY}/test/client/{close,acquire/shared-lease,process-life,leases/loss,events/log-and-telemetry,acquire/shared-lease-limits,store-calls/unknown-outcomes,views/view,views/view-details,acquire/waits}.test.ts`,
+      `${LIBRARY}/test/client/{arguments,leases/breaks,leases/break-notices,open-store,open}.test.ts`,
+      `${LIBRARY}/test/recipes/lock/lock.test.ts`,
     ],
   },
   recipes: {
     sources: [`${LIBRARY}/src/recipes/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{arguments,json,refusals,sleep,inner-lock,lock,lock-stores,adaptive-memory,adaptive}.test.ts`,
+      `${LIBRARY}/test/recipes/{arguments,json,refusals,sleep,lock/inner-lock,lock/lock,lock/stores,adaptive-memory,adaptive}.test.ts`,
     ],
   },
   cache: {
     sources: [`${LIBRARY}/src/recipes/cache/**/*.ts`],
-    tests: [
-      `${LIBRARY}/test/recipes/{cache,cache-changes,cache-calls,cache-stale,cache-stores,cache-limits}.test.ts`,
-    ],
+    tests: [`${LIBRARY}/test/recipes/cache/{cache,changes,calls,stale,stores,limits}.test.ts`],
   },
   election: {
     sources: [`${LIBRARY}/src/recipes/election/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/{election-candidate-queue,election-campaign,election-step-down,election,election-stores,leftovers,election-schedules}.test.ts`,
+      `${LIBRARY}/test/recipes/{election/candidate-queue,election/campaign,election/step-down,election/election,election/stores,leftovers,election/schedules}.test.ts`,
     ],
   },
   pool: {
     sources: [`${LIBRARY}/src/recipes/pool/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/pool-{definition,usage,order,snapshot,publication,permit,preemption-request,pending-request,schedule}.test.ts`,
-      `${LIBRARY}/test/recipes/pool-{usage-records,use,waits,status,preemption,stores,permits,faults}.test.ts`,
+      `${LIBRARY}/test/recipes/pool/{definition/definition,usage/usage,schedule/order,snapshot,definition/publication,permit,preemption-request,pending-request,schedule/schedule}.test.ts`,
+      `${LIBRARY}/test/recipes/pool/{usage/records,use,waits,status,preemption,stores,permits,faults}.test.ts`,
       `${LIBRARY}/test/recipes/{leftovers,adaptive}.test.ts`,
     ],
   },
   registry: {
     sources: [`${LIBRARY}/src/recipes/registry/**/*.ts`],
     tests: [
-      `${LIBRARY}/test/recipes/registry-{rules,entries,choice,address,reports,updates,watch,lapsed,unseen,presence,return,health-results,checker,check-schedule,checked,nodes,brake,checks,pick}.test.ts`,
-      `${LIBRARY}/test/recipes/registry{,-stores,-checks-stores,-many-nodes}.test.ts`,
+      `${LIBRARY}/test/recipes/registry/{check/rules,entries,discovery/choice,check/address,registration/reports,registration/updates,discovery/watch,discovery/lapsed,discovery/unseen,registration/presence,registration/return,checker/health-results,checker/checker,checker/check-schedule,checker/checked,registration/nodes,brake,checker/checks,discovery/pick}.test.ts`,
+      `${LIBRARY}/test/recipes/registry/{registry,stores,checker/stores,registration/many-nodes}.test.ts`,
       `${LIBRARY}/test/recipes/leftovers.test.ts`,
     ],
   },
   session: {
     sources: [`${LIBRARY}/src/recipes/session/**/*.ts`],
-    tests: [
-      `${LIBRARY}/test/recipes/{session-activity,session-stores,web-store,session-table,session}.test.ts`,
-    ],
+    tests: [`${LIBRARY}/test/recipes/session/{activity,stores,web-store,table,session}.test.ts`],
   },
   remote: {
     sources: [`${LIBRARY}/src/stores/remote/**/*.ts`],
@@ -102,7 +98,7 @@ export const FOLDERS = {
       `${LIBRARY}/test/stores/call-ring.test.ts`,
       `${LIBRARY}/test/stores/remote/{messages,frames,open,streams,calls,flow}.test.ts`,
       `${LIBRARY}/test/stores/remote/web-socket.test.ts`,
-      `${SERVER}/test/web-socket.test.ts`,
+      `${SERVER}/test/remote/web-socket.test.ts`,
       `${LIBRARY}/test/stores/remote/{web-socket-pressure,many-calls}.test.ts`,
     ],
   },
@@ -123,10 +119,10 @@ export const FOLDERS = {
   http: {
     sources: [`${SERVER}/src/http/**/*.ts`],
     tests: [
-      `${SERVER}/test/http/{published,event-stream,settlement,waits,repeated-requests,responses,durations,validation,handlers,principal-session}.test.ts`,
-      `${SERVER}/test/http/{problem,description,recipes,missing-rights,operations}.test.ts`,
-      `${SERVER}/test/http/{locks,recipe-details,events,many-waits,api,hostile}.test.ts`,
-      `${SERVER}/test/http/{ended-token,idempotency}.test.ts`,
+      `${SERVER}/test/http/{openapi/published,event-stream,waits/settlement,waits/waits,idempotency/repeated-requests,responses,routes/durations,validation,routes/handlers,principal-session}.test.ts`,
+      `${SERVER}/test/http/{problem,openapi/description,routes/recipes,routes/missing-rights,routes/operations}.test.ts`,
+      `${SERVER}/test/http/{routes/locks,routes/recipe-details,routes/events,waits/many-waits,api,hostile}.test.ts`,
+      `${SERVER}/test/http/{ended-token,idempotency/idempotency}.test.ts`,
     ],
   },
 }

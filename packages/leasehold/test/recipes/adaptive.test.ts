@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Leasehold } from '../../src/index.ts'
-import { SCENES, type Scene } from './scene.ts'
+import { SCENES, type Scene } from './scenes/scene.ts'
 
 describe.each(SCENES)('an adaptive ttl on $name', ({ make }) => {
   const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
