@@ -123,6 +123,17 @@ describe('the documents', () => {
     expect(faults).toEqual([])
   })
 
+  it('name only source files that exist', () => {
+    const sources = filesUnder('.', /\.(tsx?|js)$/).map(({ path }) => `/${path}`)
+    const named = documents.flatMap(({ path, text }) =>
+      [...text.matchAll(/`([\w.-]+\/[\w./-]*\.(?:tsx?|js))`/g)].map(([, name]) => ({ path, name })),
+    )
+    expect(named.length).toBeGreaterThan(20)
+    expect(named.filter(({ name }) => !sources.some((each) => each.endsWith(`/${name}`)))).toEqual(
+      [],
+    )
+  })
+
   it('link only to files and headings that exist', () => {
     const broken = documents.flatMap(({ path, text }) =>
       [...text.matchAll(/\]\(([^)\s]+)\)/g)]
