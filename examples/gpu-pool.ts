@@ -57,10 +57,10 @@ function workOrNotice(permit: Permit, ms: number): Promise<string | undefined> {
 }
 
 async function show(): Promise<void> {
-  const { resources, line } = await pool.status()
+  const { resources, queue } = await pool.status()
   const held = resources.map(({ name, permits }) => `${name} ${permits[0]?.tenant ?? '-'}`)
   say('pool', held.join(' | '))
-  for (const { tenant, kind, count, forecast } of line) {
+  for (const { tenant, kind, count, forecast } of queue) {
     const hours = ((forecast?.wait ?? 0) / HOUR).toFixed(1)
     say(
       'pool',

@@ -32,7 +32,7 @@ async function candidate(name: string, url: string): Promise<void> {
   process.on('message', async (message: ToCandidate) => {
     if ('stop' in message) stop.abort()
     else if ('handOverTo' in message) {
-      const handed = await election.term?.handOver(message.handOverTo, { within: '5s' })
+      const handed = await election.term?.handOver(message.handOverTo, { timeout: '5s' })
       process.send?.({ says: `handed its term over: ${handed?.outcome}` })
     }
   })

@@ -126,7 +126,9 @@ class ElectionScenario implements RecipeScenario {
       await harness.rest(node, random.between(20, 400))
     }
     if (!term.leading || term.asked.aborted || !random.chance(0.4)) return
-    const outcome = await term.handOver(random.pick(names), { within: 2000 }).catch(() => undefined)
+    const outcome = await term
+      .handOver(random.pick(names), { timeout: 2000 })
+      .catch(() => undefined)
     harness.note(node.name, 'hands over', () => outcome?.outcome ?? 'in vain')
   }
 }

@@ -86,14 +86,14 @@ function claimsOn(mirror: Mirror, pool: string, resource: string): ClaimRow[] {
 interface Claims {
   readonly on: ReadonlyMap<string, readonly ClaimRow[]>
   /** The leases of the waiters, by token. */
-  readonly line: ReadonlyMap<number, string>
+  readonly waiters: ReadonlyMap<number, string>
 }
 
 function claimsOf(mirror: Mirror, { name: pool, resources }: PoolView): Claims {
-  const line = mirror.keys.get(keysOf(pool).queue)?.claims ?? []
+  const waiters = mirror.keys.get(keysOf(pool).queue)?.claims ?? []
   return {
     on: new Map(resources.map(({ name }) => [name, claimsOn(mirror, pool, name)])),
-    line: new Map(line.map(({ token, lease }) => [token, lease])),
+    waiters: new Map(waiters.map(({ token, lease }) => [token, lease])),
   }
 }
 
@@ -208,20 +208,20 @@ function Tenants({ pool }: { readonly pool: PoolView }) {
 
 function Queue({ pool, claims }: PoolProps) {
   const { now } = useLive()
-  const { line } = pool
+  const { queue } = pool
   return (
     <>
       <h3>
-        Queue <span class="count">{count(line.length)}</span>
+        Queue <span class="count">{count(queue.length)}</span>
       </h3>
-      {line.length === 0 && <p class="quiet">Nobody waits.</p>}
+      {queue.length === 0 && <p class="quiet">Nobody waits.</p>}
       <ol class="terms">
-        {line
+        {queue
           .slice(0, LINE_SHOWN)
           .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
             <li key={token}>
               <span class={`swatch ${colourOf(pool, tenant)}`} />
-              <Who holder={holder} lease={claims.line.get(token)} />
+              <Who holder={holder} lease={claims.waiters.get(token)} />
               <span class="quiet">
                 {tenant}, {kind}
                 {wanted > 1 && ` × ${wanted}`}

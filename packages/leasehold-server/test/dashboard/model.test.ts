@@ -270,7 +270,7 @@ describe('pools', () => {
       [0, 'b'],
     ])
     expect(pool.resources[0]!.permits[0]!.until).toBe(5000)
-    expect(pool.line[0]!.forecast).toMatchObject({ basis: 'observed' })
+    expect(pool.queue[0]!.forecast).toMatchObject({ basis: 'observed' })
     expect(pool.kinds[0]).toMatchObject({ kind: 'train', seen: 10 })
     expect(pool.kinds[0]!.bars.map(({ count }) => count)).toEqual([9, 0, 1])
   })

@@ -256,7 +256,7 @@ describe('a client that does not read', () => {
 
 describe('a silent client', () => {
   it('is disconnected; one that answers pings is not', async () => {
-    const quick = await createServer({ store: inner, port: 0, stream: { silence: 150 } })
+    const quick = await createServer({ store: inner, port: 0, stream: { silence: 1500 } })
     const open = async (options: object) => {
       const socket = new WebSocket(quick.url.replace('http', 'ws') + STREAM_PATH, options)
       await once(socket, 'open')
@@ -267,9 +267,10 @@ describe('a silent client', () => {
     expect((await closing(dead))[0]).toBe(CLOSE.silent)
     const alive = await open({ autoPong: true })
     let pings = 0
-    await new Promise<void>((resolve) => {
+    await new Promise<void>((resolve, reject) => {
+      alive.on('close', (code) => reject(new Error(`closed with ${code} after ${pings} pings`)))
       alive.on('ping', () => {
-        if (++pings === 6) resolve()
+        if (++pings === 4) resolve()
       })
     })
     expect(alive.readyState).toBe(WebSocket.OPEN)

@@ -5,7 +5,7 @@ import { ROOT } from '../structure/source-files.ts'
 
 /** A share of what `npm run bench -- adaptive` plays. */
 const SEEDS = 5
-const PATIENCE_MS = 480_000
+const TIMEOUT_MS = 480_000
 /** How much dearer than hindsight it may be: in the median of the seeds, and in the worst. */
 const MEDIAN_MAX = 1.25
 const WORST_MAX = 1.5
@@ -21,7 +21,7 @@ describe('against the best fixed ttl, chosen with hindsight', () => {
     'costs little more on every workload, and less where the work changes',
     async () => {
       const program = join(ROOT, 'bench/dist/suites/adaptive/ttl.js')
-      const { code, stdout, stderr } = await runNode([program, String(SEEDS)], ROOT, PATIENCE_MS)
+      const { code, stdout, stderr } = await runNode([program, String(SEEDS)], ROOT, TIMEOUT_MS)
       expect(stderr).toBe('')
       expect(code).toBe(0)
       const rows = JSON.parse(stdout) as Row[]
@@ -34,6 +34,6 @@ describe('against the best fixed ttl, chosen with hindsight', () => {
       // Without deaths hindsight would renew never; a fixed ttl of 30 s renews four times.
       expect(figure('adaptive ttl, never dies: renewals')).toBeLessThan(2)
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
 })

@@ -2,7 +2,7 @@ import type { LeaseStore } from '../../src/port/index.ts'
 import type { Driver, Rules } from '../../src/testing/index.ts'
 
 /** A notice or an answer that did not come after so long never will. */
-const PATIENCE_MS = 8000
+const TIMEOUT_MS = 8000
 
 /** Drives several stores on one engine, in real time: calls are carried out in any order. */
 export class EngineDriver implements Driver {
@@ -21,9 +21,9 @@ export class EngineDriver implements Driver {
   }
 
   async until(done: () => boolean): Promise<void> {
-    const end = performance.now() + PATIENCE_MS
+    const end = performance.now() + TIMEOUT_MS
     while (!done()) {
-      if (performance.now() > end) throw new Error(`no answer or notice after ${PATIENCE_MS} ms`)
+      if (performance.now() > end) throw new Error(`no answer or notice after ${TIMEOUT_MS} ms`)
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
   }

@@ -9,7 +9,7 @@ const PARTS = 2
 /** docs/simulation.md describes the known errors in two of the first thousand. */
 const REPLICA_SEEDS = 300
 /** On a machine that is busy with something else it takes longer. */
-const PATIENCE_MS = 480_000
+const TIMEOUT_MS = 480_000
 
 interface Outcome {
   readonly done: number
@@ -25,7 +25,7 @@ interface Outcome {
 async function simulate(from: number, seeds: number, ...more: string[]): Promise<Outcome> {
   const args = ['--json', '--from', String(from), '--seeds', String(seeds), ...more]
   const program = join(ROOT, 'sim/dist/main.js')
-  const { stdout, stderr } = await runNode([program, ...args], ROOT, PATIENCE_MS)
+  const { stdout, stderr } = await runNode([program, ...args], ROOT, TIMEOUT_MS)
   if (!stdout.startsWith('{')) throw new Error(`the simulation did not come to its end: ${stderr}`)
   return JSON.parse(stdout)
 }
@@ -55,7 +55,7 @@ describe('the simulation', () => {
       expect(replays(outcome)).toEqual([])
       expect(outcome.done).toBe(SEEDS / PARTS)
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
 
   it(
@@ -65,7 +65,7 @@ describe('the simulation', () => {
       expect(replays(outcome)).toEqual([])
       expect(outcome.done).toBe(REPLICA_SEEDS)
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
 
   it('has the same histories in two processes', async () => {

@@ -19,7 +19,7 @@ function openWith(change: (store: LeaseStore) => Partial<LeaseStore>): () => Pro
 
 async function failures(openStore: () => Promise<Opened>, topic: string): Promise<string[]> {
   const failed: string[] = []
-  for (const { name, skip, run } of conformance({ open: openStore, patience: 100 })) {
+  for (const { name, skip, run } of conformance({ open: openStore, timeout: 100 })) {
     if (skip || !name.startsWith(topic)) continue
     await run().catch(() => failed.push(name))
   }

@@ -18,7 +18,7 @@ export function poolCommand(): Command {
     )
 }
 
-function poolTables({ resources, line, tenants }: PoolStatus): string {
+function poolTables({ resources, queue, tenants }: PoolStatus): string {
   const held = resources.flatMap(({ name, shares, free, permits }) =>
     permits.length === 0
       ? [[name, `${free}/${shares}`, '-', '-', '-', '-', '-']]
@@ -27,7 +27,7 @@ function poolTables({ resources, line, tenants }: PoolStatus): string {
           ...[since(permit.since), until(permit.until)],
         ]),
   )
-  const waiting = line.map(({ tenant, holder, priority, count, since: from, forecast }) => [
+  const waiting = queue.map(({ tenant, holder, priority, count, since: from, forecast }) => [
     ...[tenant, holder, priority, count, since(from)],
     forecast === undefined ? '-' : span(forecast.wait),
   ])

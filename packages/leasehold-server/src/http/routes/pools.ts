@@ -80,7 +80,7 @@ const status = answered({
       permits: list(permitStatus),
     }),
   ),
-  line: list(
+  queue: list(
     answered(
       {
         token: whole(1),

@@ -13,10 +13,12 @@ export interface RedisLogOptions extends LogOptions {
   /** The keys of the log begin with this in braces, so that a cluster keeps them in one slot. */
   readonly namespace?: string | undefined
   /**
-   * An entry is acknowledged when so many replicas have it. If they do not confirm it `within` this
-   * time (1 s if not given), the outcome of the append is unknown.
+   * An entry is acknowledged when so many replicas have it. If they do not confirm it in
+   * `replicasTimeout` (1 s if not given), the outcome of the append is unknown.
    */
   readonly replicas?: number | undefined
+  readonly replicasTimeout?: Duration | undefined
+  /** @deprecated The old name of `replicasTimeout`. */
   readonly within?: Duration | undefined
 }
 

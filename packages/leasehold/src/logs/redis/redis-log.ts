@@ -100,13 +100,18 @@ export class RedisLog implements LogEngine {
 
   /** Fulfilled when enough replicas have all earlier writes of this connection. */
   async #replicated(wait: Commands['wait']): Promise<void> {
-    const { replicas, within, clock, timeout } = this.#settings
+    const { replicas, replicasTimeout, clock, timeout } = this.#settings
     if (replicas === 0) return
     const late = `Redis did not answer within ${timeout} ms: the entry may be in the log`
-    const count = await inTime(wait!(replicas, within), clock, within + timeout, late)
+    const count = await inTime(
+      wait!(replicas, replicasTimeout),
+      clock,
+      replicasTimeout + timeout,
+      late,
+    )
     if (count >= replicas) return
     const few = `the entry is in Redis, but only ${count} of ${replicas} replicas confirmed it within`
-    const message = `${few} ${formatDuration(within)}: a failover might lose it`
+    const message = `${few} ${formatDuration(replicasTimeout)}: a failover might lose it`
     throw new LeaseholdError('unknown-outcome', message)
   }
 

@@ -20,7 +20,7 @@ export interface Succession {
   readonly from: Token
   readonly to: string
   /** In milliseconds. */
-  readonly within: number
+  readonly timeout: number
   /** Ends the term. Rejects if it is already over. */
   stepDown(): Promise<void>
 }
@@ -44,7 +44,7 @@ export async function succession(
   client: Client,
   keys: ElectionKeys,
   timing: HoldOptions,
-  { from, to, within, stepDown }: Succession,
+  { from, to, timeout, stepDown }: Succession,
 ): Promise<HandOver> {
   const queue = (await readQueue(client, keys)).map(candidateOf)
   if (!queue.some(({ candidate }) => candidate === to)) {
@@ -52,7 +52,7 @@ export async function succession(
   }
   const claim = { key: keys.successor, value: JSON.stringify({ to, from }) }
   // An earlier hand-over of this election may not have removed its name yet.
-  const successorHold = await client.hold([claim], { ...timing, wait: within })
+  const successorHold = await client.hold([claim], { ...timing, wait: timeout })
   let wake = () => {}
   const view = client.view(keys.prefix, () => wake())
   const next = () => {
@@ -67,7 +67,7 @@ export async function succession(
       }
       wake()
     }
-    await sleep(client, within, undefined, waitForLeader)
+    await sleep(client, timeout, undefined, waitForLeader)
     const leader = next()
     if (leader === undefined) return { outcome: 'unconfirmed', leader }
     return { outcome: leader.candidate === to ? 'handed-over' : 'passed-on', leader }

@@ -31,6 +31,8 @@ export type TermState = 'leading' | 'lapsed' | 'over'
 
 export interface StepDownOptions {
   /** How long to wait for the work of the term to end. Default: the election's `drain`. */
+  readonly timeout?: Duration | undefined
+  /** @deprecated The old name of `timeout`. */
   readonly within?: Duration | undefined
 }
 
@@ -70,14 +72,14 @@ export interface Term extends AsyncDisposable {
   /** Replaces the published value. Rejects like `Hold.update`. */
   proclaim(value: string | undefined): Promise<void>
   /**
-   * Steps down: asks the work to end, waits until it has or `within` is over, and gives up the
+   * Steps down: asks the work to end, waits until it has or the `timeout` is over, and gives up the
    * term. A second call does nothing. Rejects only if the store did not answer; the term is over
    * anyway, and the release is retried in the background.
    */
   resign(options?: StepDownOptions): Promise<void>
   /**
    * Steps down in favour of a candidate in the queue; the others let it pass. If no candidate has
-   * that name, nothing changes and the term goes on. `within` limits both the wait for the work and
+   * that name, nothing changes and the term goes on. `timeout` limits both the wait for the work and
    * the wait for the successor.
    */
   handOver(to: string, options?: StepDownOptions): Promise<HandOver>
@@ -173,13 +175,13 @@ export class HeldTerm implements Term {
   }
 
   async resign(options: StepDownOptions = {}): Promise<void> {
-    const within = this.#within(options)
-    this.#resigned ??= this.#stepDown('resigned', this.#ended('it was resigned'), within)
+    const timeout = this.#timeoutOf(options)
+    this.#resigned ??= this.#stepDown('resigned', this.#ended('it was resigned'), timeout)
     await this.#resigned
   }
 
   async handOver(to: string, options: StepDownOptions = {}): Promise<HandOver> {
-    const within = this.#within(options)
+    const timeout = this.#timeoutOf(options)
     const { client, keys, candidacy, timing } = this.#settings
     if (to === candidacy.candidate) {
       throw invalid(`to is ${show(to)}, which leads already. Name another candidate`)
@@ -188,12 +190,12 @@ export class HeldTerm implements Term {
     const step: Succession = {
       from: this.number,
       to,
-      within,
+      timeout,
       stepDown: async () => {
         this.assertLeading()
         const reason = this.#ended(`it was handed over to ${show(to)}`, { by: to })
         // An unanswered release is retried in the background, and the successor waits for it.
-        await this.#stepDown('handed-over', reason, within).catch(() => {})
+        await this.#stepDown('handed-over', reason, timeout).catch(() => {})
       },
     }
     const handing = succession(client, keys, timing, step)
@@ -213,17 +215,17 @@ export class HeldTerm implements Term {
     await this.#handOver
   }
 
-  /** Asks the work to end, and ends the term after `within`. */
-  askToEnd(event: ElectionEvent, reason: LeaseholdError, within = this.#settings.drain): void {
+  /** Asks the work to end, and ends the term after the timeout. */
+  askToEnd(event: ElectionEvent, reason: LeaseholdError, timeout = this.#settings.drain): void {
     if (this.state === 'over') return
     if (this.#cause === undefined) {
       this.#cause = { event, reason }
       this.#emit('asked', `is asked to step down: ${reason.message}`)
       this.#asking.abort(reason)
     }
-    if (within === Infinity) return
+    if (timeout === Infinity) return
     const { clock } = this.#settings.client
-    this.#drainTimer ??= clock.timer(clock.now() + within, () => {
+    this.#drainTimer ??= clock.timer(clock.now() + timeout, () => {
       this.#close(reason, event)
       this.#hold.release().catch(() => {})
     })
@@ -238,20 +240,20 @@ export class HeldTerm implements Term {
     )
   }
 
-  async #stepDown(event: ElectionEvent, reason: LeaseholdError, within: number): Promise<void> {
-    if (this.#runningWork > 0) await this.#drain(event, reason, within)
+  async #stepDown(event: ElectionEvent, reason: LeaseholdError, timeout: number): Promise<void> {
+    if (this.#runningWork > 0) await this.#drain(event, reason, timeout)
     // If it was asked to end earlier, that is the reason.
     const cause = this.#cause ?? { event, reason }
     this.#close(cause.reason, cause.event)
     await this.#hold.release()
   }
 
-  async #drain(event: ElectionEvent, reason: LeaseholdError, within: number): Promise<void> {
+  async #drain(event: ElectionEvent, reason: LeaseholdError, timeout: number): Promise<void> {
     this.askToEnd(event, reason, Infinity)
     const untilIdle = (done: () => void) => {
       this.#idle = done
     }
-    await sleep(this.#settings.client, within, this.#ending.signal, untilIdle).catch(() => {})
+    await sleep(this.#settings.client, timeout, this.#ending.signal, untilIdle).catch(() => {})
   }
 
   /** It ends here first. Only then the store is called, and somebody else can lead. */
@@ -279,8 +281,9 @@ export class HeldTerm implements Term {
     this.askToEnd('preempted', reason)
   }
 
-  #within({ within }: StepDownOptions): number {
-    return within === undefined ? this.#settings.drain : milliseconds(within, 'within')
+  #timeoutOf({ timeout, within }: StepDownOptions): number {
+    const given = timeout ?? within
+    return given === undefined ? this.#settings.drain : milliseconds(given, 'timeout')
   }
 
   #emit(event: ElectionEvent, what: string): void {

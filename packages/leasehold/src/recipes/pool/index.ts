@@ -6,9 +6,9 @@ export { Pools } from './pools.ts'
 export type { TakeOptions } from './request.ts'
 export type { Forecast } from './schedule/forecast.ts'
 export type {
-  LineStatus,
   PermitStatus,
   PoolStatus,
+  QueueStatus,
   ResourceStatus,
   TenantStatus,
 } from './status.ts'

@@ -12,7 +12,7 @@ import { guaranteedShares, holdings, scheduleAll } from './schedule/schedule.ts'
 export interface PoolStatus {
   readonly resources: readonly ResourceStatus[]
   /** The queue, in the order in which it would be served if nobody else came. */
-  readonly line: readonly LineStatus[]
+  readonly queue: readonly QueueStatus[]
   readonly tenants: readonly TenantStatus[]
   /** Milliseconds since the store was last heard from. */
   readonly age: number
@@ -43,7 +43,7 @@ export interface PermitStatus {
   readonly noticed: boolean
 }
 
-export interface LineStatus {
+export interface QueueStatus {
   readonly token: Token
   readonly holder: string
   readonly tenant: string
@@ -90,7 +90,7 @@ export function statusOf(
       const free = units.filter((key) => !holderOf.has(key)).length
       return { name, attributes, shares, free, permits }
     }),
-    line: scheduleAll(snapshot).map(({ waiter }) => {
+    queue: scheduleAll(snapshot).map(({ waiter }) => {
       const { token, holder, tenant, kind, priority, count, since } = waiter
       const who = { token, holder, tenant, kind, priority, count, since }
       return { ...who, forecast: forecasts.get(token) }

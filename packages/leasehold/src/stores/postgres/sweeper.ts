@@ -17,7 +17,7 @@ export class Sweeper {
   readonly name: string
   readonly #database: Database
   readonly #clock: Clock
-  readonly #patience: number
+  readonly #lockTimeout: number
   readonly #jitter: number
   #timer: Timer | undefined
   #at = Infinity
@@ -25,10 +25,10 @@ export class Sweeper {
   #sweeping: Promise<void> | undefined
   #closed = false
 
-  constructor(database: Database, clock: Clock, random: Random, patience: number) {
+  constructor(database: Database, clock: Clock, random: Random, lockTimeout: number) {
     this.#database = database
     this.#clock = clock
-    this.#patience = patience
+    this.#lockTimeout = lockTimeout
     this.#jitter = random.next() * TAKE_OVER_MS
     this.name = random.id()
   }
@@ -68,7 +68,7 @@ export class Sweeper {
       const [remaining, sweeper, more] = await this.#database.ask<
         [number | string, string | null, boolean]
       >('sweep($1::text::integer, $2, $3::text::integer, $4::text::float8)', [
-        this.#patience,
+        this.#lockTimeout,
         this.name,
         SWEEP,
         TAKE_OVER_MS,

@@ -153,12 +153,12 @@ export class Calls {
    * pipeline: what other runs write in the meantime only makes it wait for more.
    */
   async #acknowledged(): Promise<void> {
-    const { replicas, within } = this.#settings
+    const { replicas, replicasTimeout } = this.#settings
     if (replicas === 0) return
-    const count = await this.#connection.wait!(replicas, within)
+    const count = await this.#connection.wait!(replicas, replicasTimeout)
     if (count >= replicas) return
     throw unknown(
-      `it was done, but only ${count} of ${replicas} replicas had it within ${formatDuration(within)}: a failover might lose it`,
+      `it was done, but only ${count} of ${replicas} replicas had it within ${formatDuration(replicasTimeout)}: a failover might lose it`,
     )
   }
 }

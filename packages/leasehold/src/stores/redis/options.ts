@@ -17,10 +17,12 @@ export interface RedisStoreOptions {
   /** How long a call may take before its outcome is unknown. Default: 5 s. */
   readonly timeout?: Duration | undefined
   /**
-   * A call is answered when this many replicas have it. If they do not confirm it `within` a time
+   * A call is answered when this many replicas have it. If they do not confirm it in `replicasTimeout`
    * (default: 1 s), its outcome is unknown: it was done, but a failover might lose it.
    */
   readonly replicas?: number | undefined
+  readonly replicasTimeout?: Duration | undefined
+  /** @deprecated The old name of `replicasTimeout`. */
   readonly within?: Duration | undefined
   /** All processes with one namespace must have the same limits. */
   readonly limits?: Partial<Limits> | undefined
@@ -32,7 +34,7 @@ export interface Settings {
   readonly namespace: string
   readonly timeout: number
   readonly replicas: number
-  readonly within: number
+  readonly replicasTimeout: number
   readonly limits: Limits
   readonly clock: Clock
   readonly random: Random
@@ -53,7 +55,7 @@ export function settingsOf(options: RedisStoreOptions): Settings {
     replicas,
     clock,
     timeout: positive(options.timeout ?? 5000, 'timeout'),
-    within: positive(options.within ?? 1000, 'within'),
+    replicasTimeout: positive(options.replicasTimeout ?? options.within ?? 1000, 'replicasTimeout'),
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     random: options.random ?? systemRandom,
   }

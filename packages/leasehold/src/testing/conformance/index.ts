@@ -30,6 +30,8 @@ export interface ConformanceOptions {
   /** The names of cases to skip, each with the reason. */
   readonly exempt?: Readonly<Record<string, string>> | undefined
   /** How long to wait for a notice before a case fails, in milliseconds. Default: 15 seconds. */
+  readonly timeout?: number | undefined
+  /** @deprecated The old name of `timeout`. */
   readonly patience?: number | undefined
   readonly random?: Random | undefined
 }
@@ -67,8 +69,8 @@ const TOPICS: Readonly<Record<string, Topic>> = {
  */
 export function conformance(options: ConformanceOptions): ConformanceCase[] {
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
-  const { random = systemRandom, shared = false, exempt = {}, patience } = options
-  const setting = { limits, shared, patience }
+  const { random = systemRandom, shared = false, exempt = {} } = options
+  const setting = { limits, shared, timeout: options.timeout ?? options.patience }
   const run = async (number: number, body: (scene: Scene) => Promise<void>) => {
     const opened = await options.open()
     const prefix = `conformance/${random.id()}/${number}/`

@@ -31,7 +31,7 @@ export interface Opened {
 export interface Setting {
   readonly limits: Limits
   readonly shared: boolean
-  readonly patience: number | undefined
+  readonly timeout: number | undefined
 }
 
 /** The environment of a case: a store, its own names, and helpers for what all cases do. */
@@ -46,7 +46,7 @@ export class Scene {
   readonly advance: ((ms: number) => Promise<void>) | undefined
   /** Others use the engine, too: its revision and its leases cannot be compared. */
   readonly #shared: boolean
-  readonly #patience: number | undefined
+  readonly #timeout: number | undefined
   readonly #recorders: WatchRecorder[] = []
   #names = 0
 
@@ -56,7 +56,7 @@ export class Scene {
     this.prefix = prefix
     this.limits = setting.limits
     this.#shared = setting.shared
-    this.#patience = setting.patience
+    this.#timeout = setting.timeout
     const { ttl, expiryLateness } = opened.store.guarantees
     const wanted = Math.max(
       4 * ttl.min,
@@ -119,11 +119,11 @@ export class Scene {
   }
 
   watchLease(lease: LeaseId): WatchRecorder {
-    return this.#listen(new WatchRecorder(this.store, { lease }, this.#patience))
+    return this.#listen(new WatchRecorder(this.store, { lease }, this.#timeout))
   }
 
   watchPrefix(prefix: string, from?: Revision): WatchRecorder {
-    return this.#listen(new WatchRecorder(this.store, { prefix, from }, this.#patience))
+    return this.#listen(new WatchRecorder(this.store, { prefix, from }, this.#timeout))
   }
 
   /**

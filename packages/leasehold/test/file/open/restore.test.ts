@@ -116,8 +116,11 @@ describe('a copy of a folder', () => {
         await store.grant({ holder: 'a', ttl: 60_000, claims })
       }
       for (let at = 0; at < 20; at++) await hear()
-      const pages = readdirSync(folder).filter((name) => name.startsWith('log-')).length * 16
-      expect(pages).toBe(32)
+      // The next segment is prepared in the background.
+      const countPages = () =>
+        readdirSync(folder).filter((name) => name.startsWith('log-')).length * 16
+      await expect.poll(countPages).toBe(32)
+      const pages = countPages()
       let copies = 0
       await copyFolder(folder, join(root, 'copy'), async () => {
         if (++copies === when) for (let at = 0; at < grants; at++) await hear()

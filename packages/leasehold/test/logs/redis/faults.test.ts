@@ -136,12 +136,12 @@ describeWith(REDIS, 'the Redis log with a replica', () => {
   it('acknowledges an entry when the replica has it, and not before', async () => {
     const master = await Engine.start(REDIS)
     const replica = await Engine.start(redisReplica(master.port))
-    const { log, end } = await openAt(master.port, { replicas: 1, within: 5000 })
+    const { log, end } = await openAt(master.port, { replicas: 1, replicasTimeout: 5000 })
     await log.append(Buffer.from('both'))
     const copy = connectTo(replica.port)
     expect(await copy.xlen('{leasehold}:entries')).toBe(2)
     await replica.freeze()
-    const hasty = await openAt(master.port, { replicas: 1, within: 100 })
+    const hasty = await openAt(master.port, { replicas: 1, replicasTimeout: 100 })
     await expect(hasty.log.append(Buffer.from('one'))).rejects.toMatchObject({
       code: 'unknown-outcome',
       message: expect.stringContaining('0 of 1 replicas'),
@@ -155,7 +155,7 @@ describeWith(REDIS, 'the Redis log with a replica', () => {
   it('answers no call and no read of a store until the replica has its entry', async () => {
     const master = await Engine.start(REDIS)
     const replica = await Engine.start(redisReplica(master.port))
-    const { log, end } = await openAt(master.port, { replicas: 1, within: 100 })
+    const { log, end } = await openAt(master.port, { replicas: 1, replicasTimeout: 100 })
     const store = await replicaStore(log, { timeout: 1000 })
     const token = await take(store, 'held')
     expect((await store.read({ key: 'held' })).claims).toMatchObject([{ token }])

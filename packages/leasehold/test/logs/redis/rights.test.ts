@@ -31,7 +31,7 @@ describeWith(REDIS, 'the Redis log, for a user with the rights that its page lis
       username: 'some',
       password: 'x',
     })
-    const log = await redisLog(some, { replicas: 1, within: 10_000, timeout: 10_000 })
+    const log = await redisLog(some, { replicas: 1, replicasTimeout: 10_000, timeout: 10_000 })
     const follower = new Recorder(log, 0, 15_000)
     const last = await log.append(Buffer.from('a'))
     await follower.until(1)

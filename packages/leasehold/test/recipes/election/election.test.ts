@@ -357,7 +357,8 @@ describe('wrong use', () => {
     })
     const term = first as Term
     await expect(term.handOver('a')).rejects.toThrowError(/which leads already/)
-    await expect(term.handOver('b', { within: -1 })).rejects.toThrowError(/within is -1/)
+    await expect(term.handOver('b', { within: -2 })).rejects.toThrowError(/timeout is -2/)
+    await expect(term.handOver('b', { timeout: -1 })).rejects.toThrowError(/timeout is -1/)
     await expect(term.run(7 as never)).rejects.toThrowError(/the work is 7: give a function/)
     await expect(term.proclaim(7 as never)).rejects.toThrowError(/value is 7/)
     await term.resign()

@@ -147,7 +147,7 @@ class World {
       const [leader] = this.believing()
       const term = leader?.terms.at(-1)
       if (leader?.alive && at(step.to) !== leader) {
-        term?.handOver(at(step.to).name, { within: 1000 }).catch(() => {})
+        term?.handOver(at(step.to).name, { timeout: 1000 }).catch(() => {})
       }
     } else if (step.act === 'resign')
       at(step.who)

@@ -15,7 +15,7 @@ describe('a step-down', () => {
       return token
     })
     await clock.advance(100)
-    const handing = term.handOver('b', { within: '5s' })
+    const handing = term.handOver('b', { timeout: '5s' })
     await clock.advance(3000)
     expect(term.asked.aborted).toBe(true)
     expect(term.signal.aborted).toBe(false)
@@ -112,7 +112,7 @@ describe('a step-down', () => {
     let finish = () => {}
     const work = term.run(() => new Promise<void>((resolve) => (finish = resolve)))
     await clock.advance(0)
-    const handing = term.handOver('c', { within: '5s' })
+    const handing = term.handOver('c', { timeout: '5s' })
     await clock.advance(100)
     await c.leasehold.close()
     finish()
@@ -130,7 +130,7 @@ describe('a step-down', () => {
     leading(b.leasehold, { ttl: '60s' })
     await clock.advance(100)
     b.link.freeze()
-    const handing = term.handOver('b', { within: '2s' })
+    const handing = term.handOver('b', { timeout: '2s' })
     await clock.advance(2100)
     expect(await handing).toEqual({ outcome: 'unconfirmed', leader: undefined })
     expect(term.state).toBe('over')
@@ -187,7 +187,7 @@ describe('a step-down', () => {
     const term = await a.leasehold.election('boss', { drain: '1s' }).campaign()
     let finish = () => {}
     const work = term.run(() => new Promise<void>((resolve) => (finish = resolve)))
-    const resigning = term.resign({ within: '1m' })
+    const resigning = term.resign({ timeout: '1m' })
     await clock.advance(10)
     leading(b.leasehold, { priority: 1, preempt: true })
     await clock.advance(5000)
@@ -214,7 +214,7 @@ describe('a step-down', () => {
       { signal: stop.signal },
     )
     await clock.advance(100)
-    const resigning = term!.resign({ within: 'infinite' })
+    const resigning = term!.resign({ timeout: 'infinite' })
     await clock.advance(60_000)
     expect(term!.leading).toBe(true)
     stop.abort()
@@ -254,7 +254,7 @@ describe('a step-down', () => {
     let lost = 3
     a.link.fault = (call) =>
       call === 'release' && lost-- > 0 ? { lost: 'request' as const } : undefined
-    const handing = term.handOver('b', { within: '20s' })
+    const handing = term.handOver('b', { timeout: '20s' })
     await clock.advance(20_000)
     expect(await handing).toMatchObject({ outcome: 'handed-over', leader: { candidate: 'b' } })
     expect(next.terms[0]?.leading).toBe(true)
@@ -267,7 +267,7 @@ describe('a step-down', () => {
     leading(b.leasehold, { ttl: '60s' })
     await clock.advance(100)
     b.link.freeze()
-    const handing = term.handOver('b', { within: '2s' })
+    const handing = term.handOver('b', { timeout: '2s' })
     await clock.advance(1000)
     const { claims } = await store.read({ key: 'election/boss/successor' })
     expect(claims).toHaveLength(1)
@@ -284,7 +284,7 @@ describe('a step-down', () => {
     await clock.advance(100)
     const claims = [{ key: 'election/boss/successor' }]
     await store.grant({ holder: 'stranger', ttl: 60_000, claims })
-    const failed = term.handOver('b', { within: '2s' }).catch((error: unknown) => error)
+    const failed = term.handOver('b', { timeout: '2s' }).catch((error: unknown) => error)
     await clock.advance(2100)
     expect(await failed).toMatchObject({ code: 'timeout' })
     expect(term.leading).toBe(true)

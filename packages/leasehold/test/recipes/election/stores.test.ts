@@ -94,7 +94,7 @@ describe.each(SCENES)('elections on $name', ({ make }) => {
         for await (const leader of follower) seen.push(leader?.candidate)
       })()
       await scene.until('the follower sees a', () => seen.includes('a'))
-      const handing = a.terms[0]!.handOver('f', { within: '5s' })
+      const handing = a.terms[0]!.handOver('f', { timeout: '5s' })
       await scene.until('f leads', () => runners[5]!.leads)
       await scene.pass(50)
       expect(await handing).toMatchObject({ outcome: 'handed-over', leader: { candidate: 'f' } })

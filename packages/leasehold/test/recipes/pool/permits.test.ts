@@ -109,19 +109,19 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
       for (const wait of waits) wait.catch(() => {})
       await inQueue(scene, 2)
       const seen: number[] = []
-      const stop = pool.watch(({ line }) => seen.push(line.length))
+      const stop = pool.watch(({ queue }) => seen.push(queue.length))
       await scene.until('the watch has seen both', () => seen.at(-1) === 2)
-      const { resources, line, tenants: who } = await pool.status()
+      const { resources, queue, tenants: who } = await pool.status()
       expect(resources.map(({ name, free, permits }) => [name, free, permits[0]!.holder])).toEqual([
         ['gpu-0', 0, 'a'],
         ['gpu-1', 0, 'b'],
       ])
       const [first] = resources[0]!.permits
       expect(first!.until! - first!.since).toBeCloseTo(3600_000, -3)
-      expect(line.map(({ kind }) => kind)).toEqual(['sooner', 'later'])
-      const hours = line.map(({ forecast }) => Math.round(forecast!.wait / 360_000) / 10)
+      expect(queue.map(({ kind }) => kind)).toEqual(['sooner', 'later'])
+      const hours = queue.map(({ forecast }) => Math.round(forecast!.wait / 360_000) / 10)
       expect(hours).toEqual([1, 2])
-      expect(line[0]!.forecast!.basis).toBe('booked')
+      expect(queue[0]!.forecast!.basis).toBe('booked')
       expect(
         who.map(({ tenant, holds, guaranteed, waiting }) => [tenant, holds, guaranteed, waiting]),
       ).toEqual([

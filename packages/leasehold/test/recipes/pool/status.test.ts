@@ -96,7 +96,7 @@ describe('the status', () => {
       },
       { name: 'cpu', attributes: {}, shares: 1, free: 1, permits: [] },
     ])
-    expect(status.line).toEqual([
+    expect(status.queue).toEqual([
       {
         token: expect.any(Number),
         holder: 'b',

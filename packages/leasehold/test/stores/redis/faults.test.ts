@@ -121,7 +121,7 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       const sentinels = [{ host: HOST, port: sentinel.port }]
       const crowd = await gather('waits/', {
         redis: { sentinels, name: 'main' },
-        store: { replicas: 1, within: 500 },
+        store: { replicas: 1, replicasTimeout: 500 },
       })
       await crowd.holdings(20)
       await master.kill()

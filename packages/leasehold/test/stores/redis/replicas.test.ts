@@ -47,7 +47,7 @@ describeWith(REDIS, 'an answer of Redis that waits for a replica', () => {
       const [first, next] = await Promise.all([pair(), pair()])
       line = await TcpProxy.to(first.master.port)
       const { client, end } = await make(line.port)
-      const store = await redisStore(client, { replicas: 1, within: 10_000 })
+      const store = await redisStore(client, { replicas: 1, replicasTimeout: 10_000 })
       first.replica.signal('SIGSTOP')
       const call = store.grant({ holder: 'alice', ttl: 60_000 })
       const failed = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })

@@ -326,13 +326,14 @@ describeWith(REDIS, 'the Redis store', () => {
     const replica = await Engine.start(redisReplica(master.port))
     for (const client of [new Redis({ port: master.port, host: HOST }), nodeRedis(master.port)]) {
       if ('connect' in client && 'isOpen' in client) await client.connect()
-      const { store } = await open(client as RedisClient, { replicas: 1, within: 2000 })
+      const { store } = await open(client as RedisClient, { replicas: 1, replicasTimeout: 2000 })
       const granted = await hold(store, 'key')
       expect(granted.holds).toBe(true)
       replica.signal('SIGSTOP')
-      const { store: hasty } = await open(client as RedisClient, { replicas: 1, within: 50 }).catch(
-        (error) => ({ store: error }),
-      )
+      const { store: hasty } = await open(client as RedisClient, {
+        replicas: 1,
+        replicasTimeout: 50,
+      }).catch((error) => ({ store: error }))
       expect(hasty).toMatchObject({ code: 'unknown-outcome', message: /0 of 1 replicas/ })
       replica.signal('SIGCONT')
       await store.close()
@@ -350,6 +351,8 @@ describeWith(REDIS, 'the Redis store', () => {
     await expect(wrong(redis, { namespace: '{a}' })).rejects.toThrow(/namespace is "\{a\}"/)
     await expect(wrong(redis, { replicas: -1 })).rejects.toThrow(/replicas is -1/)
     await expect(wrong(redis, { timeout: 0 })).rejects.toThrow(/timeout is 0/)
+    await expect(wrong(redis, { replicasTimeout: 0 })).rejects.toThrow(/replicasTimeout is 0/)
+    await expect(wrong(redis, { within: 0 })).rejects.toThrow(/replicasTimeout is 0/)
     const cluster = Object.assign(Object.create(redis), { isCluster: true })
     await expect(wrong(cluster, { replicas: 1 })).rejects.toMatchObject({ code: 'unsupported' })
   })

@@ -42,7 +42,7 @@ returns float8 language sql immutable as
 -- A server that was promoted, or restored, may have lost acknowledged commits. Its revisions continue
 -- far above any of those, so that no token is ever used twice, and watches are told
 -- to read again.
-create function @.begin_batch(patience integer, limits integer[])
+create function @.begin_batch(wait_ms integer, limits integer[])
 returns @.batch language plpgsql as $body$
 declare
   m @.meta;
@@ -52,7 +52,7 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  perform set_config('lock_timeout', patience::text, true);
+  perform set_config('lock_timeout', wait_ms::text, true);
   select * into strict m from @.meta where one for update;
   b.before := m;
   b.revision := m.revision;
@@ -119,10 +119,10 @@ end $body$;
 
 -- Carries out calls, each in its own revision, and answers each. Returned first: how long until the
 -- next deadline, which process handles it, and whether there is something to forget.
-create function @.calls(patience integer, limits integer[], calls jsonb)
+create function @.calls(wait_ms integer, limits integer[], calls jsonb)
 returns jsonb language plpgsql @planned as $body$
 declare
-  b @.batch := @.begin_batch(patience, limits);
+  b @.batch := @.begin_batch(wait_ms, limits);
   m @.meta := b.before;
   call jsonb;
   request text;

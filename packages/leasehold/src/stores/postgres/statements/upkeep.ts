@@ -37,7 +37,7 @@ end $body$;
 
 -- Expires what is due, checking at most this many leases. One process does this for all, until it
 -- is late by the given grace: then another takes over.
-create function @.sweep(patience integer, me text, most integer, grace float8) returns jsonb language plpgsql @planned as $body$
+create function @.sweep(wait_ms integer, me text, most integer, grace float8) returns jsonb language plpgsql @planned as $body$
 declare
   b @.batch;
   looked bigint[];
@@ -47,7 +47,7 @@ begin
     and m.next_due + grace > @.clock() + m.clock_offset) then
     return (select jsonb_build_array(m.next_due - @.clock() - m.clock_offset, m.sweeper, false) from @.meta m where m.one);
   end if;
-  b := @.begin_batch(patience, '{}');
+  b := @.begin_batch(wait_ms, '{}');
   looked := array(select l.id from @.leases l where l.look_at <= b.now order by l.look_at, l.id limit most);
   if cardinality(looked) > 0 then
     update @.leases l set look_at = d.due from (
