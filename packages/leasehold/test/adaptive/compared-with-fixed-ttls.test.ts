@@ -20,7 +20,7 @@ describe('against the best fixed ttl, chosen with hindsight', () => {
   it(
     'costs little more on every workload, and less where the work changes',
     async () => {
-      const program = join(ROOT, 'bench/dist/suites/adaptive/ttl.js')
+      const program = join(ROOT, 'bench/dist/suites/parts/adaptive/ttl.js')
       const { code, stdout, stderr } = await runNode([program, String(SEEDS)], ROOT, TIMEOUT_MS)
       expect(stderr).toBe('')
       expect(code).toBe(0)
