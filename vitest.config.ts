@@ -12,7 +12,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     // What a test waits for comes late on such a machine too: a second, which is usual, is a guess.
     expect: { poll: { timeout: 30_000 } },
-    setupFiles: ['scripts/wait-longer.js'],
+    setupFiles: ['scripts/wait-longer.js', 'packages/leasehold/test/setup/file-setup.ts'],
     // Says what was run and ends with the totals, on a terminal and in a log alike.
     reporters: ['default'],
     // A test left alone by accident would let all others pass unseen.

@@ -86,6 +86,7 @@ class Worker {
 
 function tell({ type, token, holder, end }: Event): void {
   if (type === 'claimed') say('store', `${holder} takes a place in the line, with token ${token}`)
+  if (type === 'held') say('store', `${holder} holds the key, with token ${token}`)
   if (type !== 'removed') return
   if (end?.reason !== 'expired') {
     say('store', `the claim of ${holder} with token ${token} is ${end?.reason}`)

@@ -1,23 +1,23 @@
 // Run it: npm run build && node examples/dist/run-once.js
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Leasehold } from 'leasehold'
+import { Leasehold, type Lock } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
 import { borrowStore, lendStore } from './life-of-a-lease/store-over-ipc.ts'
 
 /**
  * A job that runs once in a fleet. Three workers, each in its own process, start at the same time and
- * all want to send last night's invoices. One does it under the lock, and is killed in the middle. Its
- * lock expires. The next one sees that the job is not done, and continues where the first had stopped.
- * The last one finds it done.
+ * all want to send last night's invoices. One does it, and is killed in the middle. Its lock expires.
+ * The job is not done, so the next one runs it, and continues where the first had stopped. The last one
+ * finds it done.
  *
- * The lock lets one work at a time, but does not prevent a second run. So a worker with the lock first
- * checks what has been done.
+ * `once` remembers what is done, but cannot know how far a dead worker came: the job itself notes that.
  */
+const JOB = 'invoices/2026-11-15'
 const INVOICES = ['ada', 'bob', 'eve', 'joe']
 
 if (process.argv[2] === undefined) await fleet()
@@ -27,14 +27,9 @@ async function worker(name: string, folder: string): Promise<void> {
   // A worker without its parent has no store to ask.
   process.on('disconnect', () => process.exit())
   const say = (text: string) => process.send!({ says: `${name} ${text}` })
-  const [sent, done] = [join(folder, 'sent'), join(folder, 'done')]
+  const sent = join(folder, 'sent')
   await using leasehold = await Leasehold.open(await borrowStore(), { holder: name })
-  await leasehold.withLock('jobs/invoices/2026-11-15', { ttl: '1s' }, async (lock) => {
-    const by = await read(done)
-    if (by !== '') {
-      say(`finds the job done by ${by}`)
-      return
-    }
+  const sendInvoices = async (lock: Lock) => {
     const before = (await read(sent)).split('\n').filter((line) => line !== '')
     say(`has the lock with token ${lock.token}; ${before.length} of ${INVOICES.length} are sent`)
     for (const invoice of INVOICES.slice(before.length)) {
@@ -44,11 +39,10 @@ async function worker(name: string, folder: string): Promise<void> {
       say(`sends the invoice of ${invoice}`)
       if (name === process.argv[4]) await new Promise(() => {})
     }
-    // The file appears complete or not at all, even if its writer dies.
-    await writeFile(`${done}.${name}`, name)
-    await rename(`${done}.${name}`, done)
     say('has done the job')
-  })
+  }
+  const { ran, by } = await leasehold.once(JOB, sendInvoices, { ttl: '1s' })
+  if (!ran) say(`finds the job done by ${by}`)
   process.disconnect()
 }
 
@@ -74,7 +68,7 @@ async function fleet(): Promise<void> {
   const first = start('one', 'one')
   await said(first, /sends the invoice/)
   const others = [start('two'), start('three')]
-  while ((await store.read({ key: 'jobs/invoices/2026-11-15' })).count < 3) {
+  while ((await store.read({ key: `once/run/${JOB}` })).count < 3) {
     await new Promise((resolve) => setImmediate(resolve))
   }
   console.log('two and three wait in the queue')

@@ -14,7 +14,8 @@ source scripts/retry.sh
 
 [ $# -gt 0 ] || bash scripts/go-engines.sh
 
-all=(redis postgres pgbouncer etcd zookeeper nats chromium spin gcc)
+all=(redis postgres pgbouncer etcd zookeeper nats chromium spin gcc prometheus haproxy dig patroni
+  nginx kubectl)
 engines=("$@")
 [ ${#engines[@]} -gt 0 ] || engines=("${all[@]}")
 
@@ -26,7 +27,11 @@ is_there() {
     etcd) command -v etcd > /dev/null ;;
     zookeeper) [ -e /usr/share/java/zookeeper.jar ] && command -v java > /dev/null ;;
     nats) command -v nats-server > /dev/null || [ -x /usr/sbin/nats-server ] ;;
-    chromium | spin | gcc) command -v "$1" > /dev/null ;;
+    haproxy) command -v haproxy > /dev/null || [ -x /usr/sbin/haproxy ] ;;
+    nginx) command -v nginx > /dev/null || [ -x /usr/sbin/nginx ] ;;
+    prometheus) command -v promtool > /dev/null ;;
+    patroni) command -v patroni > /dev/null && [ -d /usr/lib/python3/dist-packages/consul ] ;;
+    chromium | spin | gcc | dig | kubectl) command -v "$1" > /dev/null ;;
     *) echo "engines: $1 is no engine: use one of ${all[*]}" >&2; exit 2 ;;
   esac
 }
@@ -37,7 +42,11 @@ package_of() {
     postgres) echo postgresql ;;
     etcd) echo etcd-server ;;
     nats) echo nats-server ;;
+    nginx) echo nginx-light ;;
     gcc) echo build-essential ;;
+    dig) echo dnsutils ;;
+    patroni) echo patroni python3-consul ;;
+    kubectl) echo kubernetes-client ;;
     *) echo "$1" ;;
   esac
 }
@@ -47,7 +56,7 @@ packages=()
 for engine in "${engines[@]}"; do
   if is_there "$engine"; then continue; fi
   missing+=("$engine")
-  packages+=("$(package_of "$engine")")
+  for package in $(package_of "$engine"); do packages+=("$package"); done
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 

@@ -6,6 +6,8 @@
 #
 #   scripts/matrix.sh          Node 22 and 24
 #   scripts/matrix.sh 24       only that one
+#
+# Then Bun and Deno run a client of a server.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/retry.sh
@@ -30,7 +32,11 @@ for release in "${releases[@]}"; do
   echo "matrix: tests with Node $found"
   # The tests start Node processes, by name and by the path of the current one.
   PATH="$bin:$PATH" "$bin/node" node_modules/vitest/vitest.mjs run \
-    --exclude '**/test/sim/**' --exclude '**/test/kernel-model/**' --exclude '**/test/adaptive/**' \
-    --exclude '**/test/file/*/{crash,damage}.test.ts' \
+    --exclude '**/test/sim/**' --exclude '**/test/kernel/model/**' --exclude '**/test/adaptive/**' \
+    --exclude '**/test/stores/file/*/{crash,damage}.test.ts' \
     --exclude '**/recipes/pool/schedule/fairness.test.ts'
 done
+
+retry 'fetch Bun and Deno' npm install --prefix "$folder/others" --no-package-lock --silent bun deno
+bin="$folder/others/node_modules/.bin"
+node scripts/runtimes.js "$bin/bun run" "$bin/deno run --allow-all --node-modules-dir=manual"

@@ -12,7 +12,7 @@ import { BROWSER_ARGS, findBrowser } from './browser.js'
 const FOLDER = join(fileURLToPath(new URL('..', import.meta.url)), 'docs/images')
 /** How long the demo runs before the screenshots: long enough for a crash and a new leader. */
 const PLAY_MS = Number(process.env.PLAY_MS ?? 75_000)
-const VIEWS = ['overview', 'keys', 'leases', 'services', 'elections', 'pools', 'sessions']
+const VIEWS = ['overview', 'keys', 'leases', 'services', 'elections', 'pools', 'sessions', 'agents']
 /** The screenshots in the documents; others need their names, such as `dark` or `wall-overview`. */
 const DOCUMENTED = [
   'empty-overview',
@@ -20,6 +20,7 @@ const DOCUMENTED = [
   'dark-overview',
   'narrow-overview',
   'narrow-services',
+  'narrow-agents',
 ]
 const only = process.argv.length > 2 ? process.argv.slice(2) : DOCUMENTED
 
@@ -37,9 +38,9 @@ try {
   const watching = await browser.newPage()
   await watching.goto(server.url)
   await pause(PLAY_MS)
-  await shoot('light', { colorScheme: 'light', width: 1440, height: 940 }, VIEWS)
-  await shoot('dark', { colorScheme: 'dark', width: 1440, height: 940 }, VIEWS)
-  await shoot('narrow', { colorScheme: 'light', width: 375, height: 812 }, VIEWS)
+  await shoot('light', { colorScheme: 'light', width: 1280, height: 860 }, VIEWS)
+  await shoot('dark', { colorScheme: 'dark', width: 1280, height: 860 }, VIEWS)
+  await shoot('narrow', { colorScheme: 'light', width: 390, height: 844 }, VIEWS)
   await shoot('wall', { colorScheme: 'dark', width: 2560, height: 1440 }, ['overview'])
 } finally {
   await browser.close()

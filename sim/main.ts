@@ -1,41 +1,35 @@
-/**
- * `npm run sim`: runs simulated worlds and reports violations.
- *
- *   npm run sim -- --seeds 2000           the seeds from 1 to 2000
- *   npm run sim -- --from 5000 --seeds 9  nine seeds from 5000 on
- *   npm run sim -- --seed 42 --trace      one seed, with its whole history
- *   npm run sim -- --recipe pool --seeds 200   worlds in which that recipe is used
- *   npm run sim -- --replicas --seeds 200      worlds with replicas on a shared log
- *   npm run sim -- --mutants              plants each known bug, and checks that it is caught
- *   npm run sim -- --mutants --only name  only bugs whose names contain this string
- *   npm run sim -- --mutants --replicas   only bugs in the replica
- *
- * `--coverage` prints what the actors used of the port and the client, one line for programs.
- * `--stop 3` ends a run after three seeds with violations (10 if not given), `--json` prints one
- * line for programs, and `--within 500` plants only the bugs that so many seeds must show.
- */
 import { parseArgs } from 'node:util'
 import { coverage, recordCoverage } from './coverage.js'
 import { RECIPES, runRecipe } from './recipes/run-recipe.js'
 import { runSeed, type SeedResult } from './run-seed.js'
 import { SeedTotals } from './seed-totals.js'
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '1000' },
-    from: { type: 'string', default: '1' },
-    seed: { type: 'string' },
-    recipe: { type: 'string' },
-    replicas: { type: 'boolean', default: false },
-    trace: { type: 'boolean', default: false },
-    mutants: { type: 'boolean', default: false },
-    only: { type: 'string' },
-    within: { type: 'string' },
-    coverage: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    stop: { type: 'string', default: '10' },
-  },
-})
+const USAGE = `npm run sim: runs simulated worlds and reports violations.
+
+  npm run sim -- --seeds 2000                the seeds from 1 to 2000 (default: 1000 seeds)
+  npm run sim -- --from 5000 --seeds 9       nine seeds from 5000 on
+  npm run sim -- --seed 42 --trace           one seed, with its whole history
+  npm run sim -- --recipe pool --seeds 200   worlds in which that recipe is used
+  npm run sim -- --replicas --seeds 200      worlds with replicas on a shared log
+  npm run sim -- --mutants                   plants each known bug, and checks that it is caught
+  npm run sim -- --mutants --only name       only bugs whose names contain this string
+  npm run sim -- --mutants --replicas        only bugs in the replica
+  npm run sim -- --mutants --within 500      only bugs that 500 seeds must show
+
+  --stop 3     end a run after three seeds with violations (default: 10)
+  --coverage   print which parts of the port and the client the actors used, as one line of JSON
+  --json       print the totals as one line of JSON
+  --help       print this
+
+Recipes: ${Object.keys(RECIPES).join(', ')}.
+The exit code is 1 if a seed violates an invariant or a planted bug is missed, and 2 if an argument
+is wrong.`
+
+const { values } = parse()
+if (values.help) {
+  console.log(USAGE)
+  process.exit()
+}
 
 const { recipe } = values
 if (recipe !== undefined && !Object.hasOwn(RECIPES, recipe)) {
@@ -60,6 +54,31 @@ if (values.mutants) {
   process.exitCode = await one(Number(values.seed), values.trace)
 } else {
   process.exitCode = await many(Number(values.from), Number(values.seeds), Number(values.stop))
+}
+
+function parse() {
+  try {
+    return parseArgs({
+      options: {
+        seeds: { type: 'string', default: '1000' },
+        from: { type: 'string', default: '1' },
+        seed: { type: 'string' },
+        recipe: { type: 'string' },
+        replicas: { type: 'boolean', default: false },
+        trace: { type: 'boolean', default: false },
+        mutants: { type: 'boolean', default: false },
+        only: { type: 'string' },
+        within: { type: 'string' },
+        coverage: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        stop: { type: 'string', default: '10' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    process.exit(2)
+  }
 }
 
 async function one(seed: number, trace: boolean): Promise<number> {

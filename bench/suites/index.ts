@@ -104,4 +104,14 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     about: 'The HTTP API, against a server that does nothing.',
     measurements: ['lock'],
   },
+  dns: {
+    group: 'parts',
+    about: 'Answers of the DNS gateway, against a UDP socket that sends every datagram back.',
+    measurements: ['answers'],
+  },
+  xds: {
+    group: 'parts',
+    about: 'How soon 1,000 xDS streams, each on its own connection, know of a registration.',
+    measurements: ['streams'],
+  },
 }

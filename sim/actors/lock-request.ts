@@ -50,6 +50,8 @@ export function drawLockRequest(
 
 function someOf(random: SeededRandom, ttl: number, parents: readonly LeaseId[]): LockOptions {
   const dice = random.next()
+  if (dice < 0.04) return { timeout: 300 }
+  if (dice < 0.08) return { tied: true }
   if (dice < 0.6) return {}
   if (dice < 0.68) return { maxHold: 2 * ttl }
   if (dice < 0.74 && parents.length > 0) return { parent: random.pick(parents) }

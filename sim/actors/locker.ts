@@ -50,14 +50,18 @@ export class Locker {
   }
 
   async #open(): Promise<void> {
+    const margin = this.#random.pick([0, 5, undefined])
+    const callTimeout = this.#random.pick([200, 600])
+    const jitter = this.#random.pick([undefined, 0, 0.5])
     const options = {
       holder: this.name,
       clock: this.node.clock(),
       random: this.node.random,
       drift: this.#harness.driftBound,
-      margin: this.#random.pick([0, 5, undefined]),
-      callTimeout: this.#random.pick([200, 600]),
-      jitter: this.#random.pick([undefined, 0, 0.5]),
+      margin,
+      callTimeout,
+      timeout: callTimeout === 200 ? 1500 : undefined,
+      jitter,
     }
     exercised('open', options)
     const store = await this.#harness.connect(this.node)
@@ -162,8 +166,15 @@ export class Locker {
     await this.#use(request, held)
   }
 
-  async #acquire({ keys, options, way, abortAfter }: LockRequest): Promise<Lock | undefined> {
+  async #acquire({
+    keys,
+    options: given,
+    way,
+    abortAfter,
+  }: LockRequest): Promise<Lock | undefined> {
     const leasehold = this.#leasehold!
+    const { ties } = this.#store!.guarantees
+    const options = { ...given, tied: ties && given.tied }
     const which = keys.length === 1 ? keys[0]! : keys
     if (way === 'try') return (await leasehold.tryLock(which, options)).lock
     if (abortAfter === undefined) return leasehold.lock(which, options)

@@ -1,4 +1,5 @@
 import type {
+  ClaimRequest,
   ClaimSpec,
   GrantRequest,
   Key,
@@ -24,7 +25,7 @@ interface KnownClaim {
 
 /**
  * Uses the whole port: each method with every option, in no sensible order. This includes claims on
- * several keys of different modes and limits, child leases, breaks with a period, revocations by
+ * several keys of different modes and limits, replaced claims, child leases, breaks with a period, revocations by
  * lease, parent, key and prefix, stale tokens, and repeated requests. These users know each other's
  * leases, so one revokes what another waits for.
  */
@@ -50,7 +51,8 @@ export class WholePortUser extends PortUser {
     const { leases } = this.#shared
     const dice = this.random.next()
     if (leases.length === 0 || dice < 0.2) this.#grant()
-    else if (dice < 0.42) this.#claim()
+    else if (dice < 0.38) this.#claim()
+    else if (dice < 0.42) this.#replace()
     else if (dice < 0.58) this.#release()
     else if (dice < 0.7) this.#renew()
     else if (dice < 0.76) this.#update()
@@ -86,11 +88,29 @@ export class WholePortUser extends PortUser {
   }
 
   #claim(): void {
+    const ifFree = this.random.chance(0.3) ? true : undefined
+    this.#sendClaim({ lease: this.#lease(), claims: this.#claims(), ifFree })
+  }
+
+  /** All keys of a claim or some; sometimes with an old token, which must change nothing. */
+  #replace(): void {
     const random = this.random
-    const lease = this.#lease()
-    const claims = this.#claims()
-    const ifFree = random.chance(0.3) ? true : undefined
-    const request = { lease, claims, ifFree, request: this.#requestId() }
+    const dealt = this.#dealt()
+    if (!dealt) return
+    const { lease, token } = dealt
+    const keys = dealt.keys.filter(() => random.chance(0.8))
+    const claims = (keys.length > 0 ? keys : dealt.keys).map((key) => ({
+      key,
+      mode: random.chance(0.3) ? ('shared' as const) : undefined,
+      value: `r${random.integer(1, 99)}`,
+    }))
+    const replaces = random.chance(0.1) ? Math.max(1, token - random.integer(-1, 3)) : token
+    this.#sendClaim({ lease, claims, replaces })
+  }
+
+  #sendClaim(call: Omit<ClaimRequest, 'request'>): void {
+    const request = { ...call, request: this.#requestId() }
+    const { lease, claims } = request
     this.#send(request, async () => {
       const answer = await this.store.claim(request)
       if (answer.outcome === 'busy') return

@@ -26,7 +26,7 @@ export interface Truth {
   /** When the process before that came to its end. */
   readonly serverEnd: number
   readonly drift: number
-  /** The longest that a message can be under way. */
+  /** The longest that a message can be in flight. */
   readonly delay: number
 }
 

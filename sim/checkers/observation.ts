@@ -19,6 +19,7 @@ export type Observation = { readonly client: string; readonly revision: Revision
       readonly lease: LeaseId
       readonly claims: readonly ClaimSpec[]
       readonly ifFree: boolean
+      readonly replaces: Token | undefined
       readonly token: Token
       readonly holds: boolean
       readonly ahead: readonly Ahead[]

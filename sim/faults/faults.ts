@@ -38,7 +38,7 @@ export function drawFaults(random: SeededRandom): Faults {
       loss: random.pick([0, 0, 0.01, 0.1]),
       duplication: random.pick([0, 0.02, 0.2]),
       slow: random.pick([0, 0.02, 0.2]),
-      stray: random.pick([0, 0, 0, 0.05]),
+      late: random.pick([0, 0, 0, 0.05]),
     },
     disk: {
       sync: random.pick([
@@ -64,6 +64,6 @@ export function drawFaults(random: SeededRandom): Faults {
 }
 
 /** The longest delay of a message. */
-export function longestDelay({ delay, slow, stray = 0 }: LinkFaults): number {
-  return stray > 0 ? 4000 : delay[1] * (slow > 0 ? 10 : 1)
+export function longestDelay({ delay, slow, late = 0 }: LinkFaults): number {
+  return late > 0 ? 4000 : delay[1] * (slow > 0 ? 10 : 1)
 }

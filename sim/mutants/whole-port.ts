@@ -3,6 +3,12 @@ import { type Mutant, mutant, rare } from './mutant.js'
 /** Bugs in rarely used parts of the port: breaks, modes, several keys, families, values, reads. */
 export const WHOLE_PORT: readonly Mutant[] = [
   mutant(
+    'a claim that replaces another leaves it there',
+    'kernel/kernel.js',
+    'const changed = this.#release({ lease: request.lease, keys, token: replaces }, now);',
+    'const changed = { revision: ++ledger.revision };',
+  ),
+  mutant(
     'a renewal passes the end of a break',
     'kernel/tables/lease-table.js',
     'return Math.min(end, this.endOfLife.get(slot));',
@@ -53,11 +59,14 @@ export const WHOLE_PORT: readonly Mutant[] = [
     "return claim.mode === 'shared' && heldAreShared &&",
     "return claim.mode === 'shared' &&",
   ),
-  mutant(
-    'a reader overtakes a waiting writer',
-    'kernel/tables/queues.js',
-    'if (held !== keys.count.get(key))\n            return false;',
-    "if (held !== keys.count.get(key) && mode !== 'shared')\n            return false;",
+  rare(
+    'Somebody must ask with ifFree for a key that a reader holds and a writer waits for.',
+    mutant(
+      'a reader overtakes a waiting writer',
+      'kernel/tables/queues.js',
+      'if (held !== keys.count.get(key))\n            return false;',
+      "if (held !== keys.count.get(key) && mode !== 'shared')\n            return false;",
+    ),
   ),
   mutant(
     'a limit is forgotten by a restart',
@@ -78,10 +87,28 @@ export const WHOLE_PORT: readonly Mutant[] = [
     'if (true) {',
   ),
   mutant(
+    'a claim that only waits is announced as held',
+    'kernel/ledger.js',
+    'if (claims.heldSince.get(claim) !== 0)\n                this.events.add(',
+    'if (true)\n                this.events.add(',
+  ),
+  mutant(
+    'a hand-over is not announced as held',
+    'kernel/ledger.js',
+    "(claim) => {\n            this.events.add('held', revision, claim, now, undefined);",
+    '(claim) => {',
+  ),
+  mutant(
+    'a server that restarts forgets which claims were announced as held',
+    'kernel/replay.js',
+    "this.#event('held', this.#revision, claim, at, undefined);",
+    ';',
+  ),
+  mutant(
     'a release promotes the waiters of the first key only',
     'kernel/kernel.js',
-    'ledger.releaseClaim(revision, claim, now, RELEASED);\n            ledger.promoteWaiters(revision, key, now);',
-    'ledger.releaseClaim(revision, claim, now, RELEASED);\n            if (claim === found[0])\n                ledger.promoteWaiters(revision, key, now);',
+    'for (const key of keys)\n            ledger.promoteWaiters(revision, key, now);',
+    'ledger.promoteWaiters(revision, keys[0], now);',
   ),
   mutant(
     'a release of some keys removes the claim from others too',
@@ -205,19 +232,19 @@ export const WHOLE_PORT: readonly Mutant[] = [
   ),
   mutant(
     'a lock is reclaimed although another client held it',
-    'recipes/lock.js',
+    'recipes/lock/lock.js',
     'if (last?.token === token)\n        return;',
     'return;',
   ),
   mutant(
     'a shared lock is requested without its mode',
-    'recipes/lock.js',
-    'return { key, mode, limit, value };',
-    'return { key, limit: undefined, value };',
+    'recipes/lock/lock.js',
+    'return { key: given, mode, limit, value };',
+    'return { key: given, limit: undefined, value };',
   ),
   mutant(
     'an inner lock releases the outer one',
-    'recipes/inner-lock.js',
+    'recipes/lock/inner-lock.js',
     'async release() {\n        this.#released = true;',
     'async release() {\n        await this.#outer.release();\n        this.#released = true;',
   ),

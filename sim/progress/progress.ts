@@ -119,7 +119,7 @@ async function passOver(
   harness.progressed('the key after a waiter died', held - released, slackOf(harness))
 }
 
-/** A lease is revoked, and its holder hears of it without having to ask. */
+/** A lease is revoked, and its holder is notified without having to ask. */
 async function revoke(harness: Harness, one: Locker): Promise<void> {
   const { world } = harness
   const { lease, lost } = await one.take('revoked', LONG_TTL_MS)

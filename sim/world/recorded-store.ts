@@ -175,7 +175,7 @@ export class RecordedStore implements LeaseStore {
   }
 
   #placed(
-    { ifFree = false }: { readonly ifFree?: boolean | undefined },
+    request: GrantRequest | ClaimRequest,
     claims: readonly ClaimSpec[],
     answer: Granted | Claimed | Busy,
     lease: LeaseId,
@@ -184,7 +184,11 @@ export class RecordedStore implements LeaseStore {
     if (answer.outcome === 'busy') this.#observe({ type: 'busy', revision, claims, ahead })
     else {
       const { token, holds } = answer
-      this.#observe({ type: 'placed', revision, lease, claims, ifFree, token, holds, ahead })
+      const { ifFree = false } = request
+      const replaces = 'replaces' in request ? request.replaces : undefined
+      this.#observe({
+        ...{ type: 'placed', revision, lease, claims, ifFree, replaces, token, holds, ahead },
+      })
     }
   }
 

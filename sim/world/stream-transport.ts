@@ -16,7 +16,7 @@ type Stream = ReturnType<Network['stream']>
 /** The server checks for silent clients often enough to find a cut connection in the world's time. */
 const OPTIONS = { ...DEFAULT_STREAM, silence: 3000, greeting: 2000 }
 /** How long either end waits for the other to close. */
-const FAREWELL_MS = 1000
+const CLOSE_TIMEOUT_MS = 1000
 const UNNOTICED_MS = 1500
 
 /**
@@ -165,7 +165,7 @@ class ClientEnd implements StreamSocket {
     if (this.#over) return
     this.#send((far) => far.leave(code))
     this.#transport.network.world.after(
-      FAREWELL_MS,
+      CLOSE_TIMEOUT_MS,
       this.#node.guard(() => this.end(code, reason)),
     )
   }

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
-// What is started by the server's own name serves, unless it is told otherwise.
+import { load } from './load.js'
+
+// `leasehold-server` without a command means `leasehold serve`.
 if (process.argv.length === 2 || process.argv[2].startsWith('-')) process.argv.splice(2, 0, 'serve')
-await import('../dist/main.js')
+await load()

@@ -5,6 +5,7 @@ import { ActionDialog } from './parts/action-dialog.tsx'
 import { useLive } from './parts/context.ts'
 import { type Route, useRoute } from './parts/route.ts'
 import { nextTheme, setTheme, type Theme, themeNow } from './parts/theme.ts'
+import { Agents } from './views/agents.tsx'
 import { Elections } from './views/elections.tsx'
 import { Keys } from './views/keys.tsx'
 import { Leases } from './views/leases.tsx'
@@ -22,6 +23,7 @@ const VIEWS = [
   ['elections', 'Elections'],
   ['pools', 'Pools'],
   ['sessions', 'Sessions'],
+  ['agents', 'Agents'],
 ] as const
 
 export function App() {
@@ -85,6 +87,8 @@ function View({ route }: { readonly route: Route }) {
       return <Pools route={route} />
     case 'sessions':
       return <Sessions />
+    case 'agents':
+      return <Agents route={route} />
     default:
       return (
         <>
@@ -105,9 +109,13 @@ function Header({ route }: { readonly route: Route }) {
   }
   return (
     <header>
-      <a class="name" href="#/">
-        Leasehold
-      </a>
+      <span class="brand">
+        <a class="name" href="#/">
+          <Logo />
+          Leasehold
+        </a>
+        {me !== undefined && <span class="quiet version">{me.version}</span>}
+      </span>
       <nav aria-label="Views">
         {VIEWS.map(([view, name]) => (
           <a
@@ -121,13 +129,27 @@ function Header({ route }: { readonly route: Route }) {
       </nav>
       <div class="corner">
         <ConnectionMark />
+        <a href="/docs">Docs</a>
         <button type="button" class="bare" onClick={turn}>
-          Colours: {theme}
+          <span aria-hidden="true">◐ </span>
+          <span class="colours-word">Colours: </span>
+          {theme}
         </button>
         {me?.isKnown && <span class="who">{me.name}</span>}
         {me?.isSignedIn && <SignOut />}
       </div>
     </header>
+  )
+}
+
+/** The icon of the page, without its ground. */
+function Logo() {
+  return (
+    <svg class="logo" viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="7" />
+      <path class="stem" d="M9 7v18h14" />
+      <path class="tip" d="M17 7h6v6" />
+    </svg>
   )
 }
 

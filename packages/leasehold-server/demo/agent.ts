@@ -1,13 +1,15 @@
 import { Leasehold } from 'leasehold'
 import type { Clock, LeaseStore, Random } from 'leasehold/port'
 import type { Logger } from 'pino'
-import { killableStore } from './killable-store.ts'
+import type { OpenCodingAgent } from './coding-agents.ts'
+import { type KillableStore, killableStore } from './killable-store.ts'
 
 export interface DemoOptions {
   readonly store: LeaseStore
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly openCodingAgent: OpenCodingAgent
 }
 
 /** The pause after a failure. */
@@ -16,24 +18,26 @@ const RETRY_MS = 1000
 /** One agent of the demo: it runs in this process, but with its own client. */
 export class Agent {
   readonly leasehold: Leasehold
+  readonly store: LeaseStore
   readonly signal: AbortSignal
   readonly #options: DemoOptions
   readonly #end = new AbortController()
   readonly #killStore: () => void
   readonly #loops: Promise<void>[] = []
 
-  private constructor(options: DemoOptions, leasehold: Leasehold, killStore: () => void) {
+  private constructor(options: DemoOptions, leasehold: Leasehold, { store, kill }: KillableStore) {
     this.#options = options
     this.leasehold = leasehold
+    this.store = store
     this.signal = this.#end.signal
-    this.#killStore = killStore
+    this.#killStore = kill
   }
 
   static async begin(options: DemoOptions, holder: string): Promise<Agent> {
     const { clock, random } = options
-    const { store, kill } = killableStore(options.store)
-    const leasehold = await Leasehold.open(store, { holder, clock, random })
-    return new Agent(options, leasehold, kill)
+    const killable = killableStore(options.store)
+    const leasehold = await Leasehold.open(killable.store, { holder, clock, random })
+    return new Agent(options, leasehold, killable)
   }
 
   /** Repeats this work until the agent ends. */

@@ -1,4 +1,5 @@
 import { Agent, type DemoOptions } from './agent.ts'
+import { CODERS, REPOSITORY, startCoding } from './coding-agents.ts'
 
 /** The demo uses only these key prefixes and holder names. */
 export const HOLDER = 'demo:'
@@ -10,6 +11,9 @@ export const PREFIXES = [
   'pool/demo-',
   'session/demo/',
   'adaptive/demo-',
+  `services/agents/${HOLDER}`,
+  `repo/${REPOSITORY}`,
+  'agents/asks/',
 ] as const
 
 const SERVICE = 'demo-embedder'
@@ -17,7 +21,8 @@ const POOL = 'demo-gpu'
 const ELECTION = 'demo-scheduler'
 const WORKERS = ['ada', 'bo', 'cy', 'dot', 'eve', 'fay', 'gus', 'hal'] as const
 const CANDIDATES = ['north', 'south', 'west'] as const
-type Name = (typeof WORKERS | typeof CANDIDATES)[number]
+const NAMES = [...WORKERS, ...CANDIDATES, ...CODERS] as const
+type Name = (typeof NAMES)[number]
 const USERS = ['demo:ada', 'demo:bo', 'demo:cy', 'demo:dot'] as const
 const REPORTS = ['demo/reports/daily', 'demo/reports/weekly', 'demo/index/build'] as const
 const ZONES = ['a', 'b', 'c'] as const
@@ -40,7 +45,7 @@ const DEATH_EVERY_MS = 14_000
 
 /**
  * A small fleet: workers that register, queue for GPUs and locks, fail health checks and die;
- * candidates that elect a leader; and users with sessions. Everything happens faster than in reality.
+ * candidates that elect a leader; coding agents on one repository; and users with sessions. Everything happens faster than in reality.
  */
 export class Fleet {
   readonly #options: DemoOptions
@@ -55,7 +60,7 @@ export class Fleet {
   async begin(): Promise<void> {
     this.#reaper = await Agent.begin(this.#options, `${HOLDER}stage`)
     const reaper = this.#reaper
-    for (const name of [...WORKERS, ...CANDIDATES]) await this.#addAgent(name)
+    for (const name of NAMES) await this.#addAgent(name)
     await this.#addUsers(reaper)
     reaper.work(() => this.#reap(reaper))
   }
@@ -73,7 +78,9 @@ export class Fleet {
     if (this.#isOver) return agent.end()
     this.#agents.set(name, agent)
     const worker = (WORKERS as readonly string[]).indexOf(name)
+    const coder = (CODERS as readonly string[]).indexOf(name)
     if (worker >= 0) await this.#worker(agent, name, worker)
+    else if (coder >= 0) this.#coder(agent, name, coder)
     else this.#candidate(agent, name, (CANDIDATES as readonly string[]).indexOf(name))
   }
 
@@ -81,7 +88,7 @@ export class Fleet {
   async #reap(reaper: Agent): Promise<void> {
     await reaper.pause(reaper.between(0.6 * DEATH_EVERY_MS, 1.4 * DEATH_EVERY_MS))
     if (reaper.signal.aborted) return
-    const name = reaper.one([...WORKERS, ...CANDIDATES])
+    const name = reaper.one(NAMES)
     const victim = this.#agents.get(name)
     if (victim === undefined) return
     victim.kill()
@@ -92,18 +99,17 @@ export class Fleet {
 
   async #worker(agent: Agent, name: string, at: number): Promise<void> {
     const { leasehold, signal } = agent
+    const life = { ttl: TTL, grace: GRACE, signal } as const
     const options = {
+      ...life,
       id: `i-${name}`,
       address: `10.0.0.${at + 1}:8080`,
       zone: ZONES[at % ZONES.length]!,
       capabilities: at % 2 === 0 ? ['embed', 'rerank'] : ['embed'],
       metadata: { model: at % 3 === 0 ? 'large' : 'small' },
-      ttl: TTL,
-      grace: GRACE,
-      signal,
     } as const
     // Some instances run on their own node and end with it.
-    const node = at % 4 === 0 ? await leasehold.registry.node(`demo-${name}`, options) : undefined
+    const node = at % 4 === 0 ? await leasehold.registry.node(`demo-${name}`, life) : undefined
     const registration = await (node ?? leasehold.registry).register(SERVICE, options)
     agent.work(async () => {
       registration.reportLoad(Math.round(agent.between(0, 100)))
@@ -121,6 +127,12 @@ export class Fleet {
     })
     agent.work(() => this.#job(agent))
     agent.work(() => this.#report(agent))
+  }
+
+  #coder(agent: Agent, name: string, at: number): void {
+    const { leasehold, store } = agent
+    const open = this.#options.openCodingAgent
+    startCoding(agent, open(leasehold, store, HOLDER + name, REPOSITORY), at)
   }
 
   async #job(agent: Agent): Promise<void> {

@@ -8,6 +8,7 @@ import {
 import type { DemoOptions } from './agent.ts'
 import { Fleet, HOLDER, PREFIXES } from './fleet.ts'
 
+export type { OpenCodingAgent } from './coding-agents.ts'
 export type { DemoOptions }
 export type DemoState = 'off' | 'running' | 'ending'
 
@@ -83,7 +84,7 @@ export class Demo {
   }
 }
 
-/** Revokes all demo leases that have claims. */
+/** Revokes all demo leases. A killed agent may have left one without claims. */
 async function clear(store: LeaseStore): Promise<void> {
   for (const prefix of PREFIXES) {
     const leases = new Set<LeaseId>()
@@ -98,6 +99,13 @@ async function clear(store: LeaseStore): Promise<void> {
       after = page.keys.at(-1)?.key
     }
     for (const lease of leases) await revoke(store, lease)
+  }
+  let after: LeaseId | undefined
+  for (let more = true; more; ) {
+    const page = await store.read({ leases: true, after })
+    for (const { id, holder } of page.leases) if (holder.startsWith(HOLDER)) await revoke(store, id)
+    more = page.more
+    after = page.leases.at(-1)?.id
   }
 }
 

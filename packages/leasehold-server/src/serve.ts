@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import type { CheckerOptions } from 'leasehold'
-import { type Clock, systemClock } from 'leasehold/port'
+import { type Clock, systemClock, withoutPassword } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
-import { AccessTokens } from './access/index.ts'
+import { AccessTokens, CREATE_ADMINISTRATOR } from './access/index.ts'
 import {
   AuditLog,
   type Config,
@@ -14,8 +13,10 @@ import {
   NONE,
   readSecretsKey,
   readTls,
+  warnOfOpenDns,
 } from './config/index.ts'
-import { createServer, type LeaseServer } from './server.ts'
+import { whenUnused } from './operations/when-unused.ts'
+import { createServer, type LeaseServer, type ServerOptions } from './server.ts'
 import { type OpenedStore, openStore, SECRETS_KEY } from './stores/index.ts'
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
@@ -43,6 +44,10 @@ export async function serve(flags: Flags): Promise<void> {
     stop(signal).catch(fail)
   }
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal)
+  const { exitWhenUnused } = config.values
+  if (exitWhenUnused !== undefined) {
+    whenUnused(server, systemClock, exitWhenUnused, () => stop('unused').catch(fail))
+  }
   process.on('SIGHUP', () => reload(config, server, audit, logger))
   process.stdout.write(`Leasehold listens on ${server.url}\n  store: ${name}\n  data:  ${data}\n`)
   logger.info({ url: server.url, store: name, data }, 'listening')
@@ -66,7 +71,13 @@ async function begin(
   const tls = readTls(config, warn)
   const tokens = await AccessTokens.open(store, systemClock)
   tokens.close()
+  if (tokens.lacksAdministrator) {
+    warn(
+      `no access token can administer, so nobody can create or revoke access tokens. Stop this server, and run '${CREATE_ADMINISTRATOR} --store ${withoutPassword(config.values.store)}'`,
+    )
+  }
   checkExposure(config, !tokens.isEmpty)
+  warnOfOpenDns(config, warn)
   const secretsKey = secretsKeyOf(config, folder, warn)
   if (shared && secretsKey === undefined) {
     logger.warn(
@@ -86,6 +97,7 @@ async function begin(
     stream,
     openWithoutAccessTokens: isOpenToAll(config.values),
     checks: checksOf(config),
+    gateways: config.values,
   }
   try {
     const server = await createServer(made)
@@ -97,9 +109,17 @@ async function begin(
   }
 }
 
-function checksOf({ values: { checks } }: Config): CheckerOptions | undefined {
-  if (checks === 'off') return undefined
-  return { allow: { private: checks !== 'public', loopback: checks === 'loopback' } }
+function checksOf({ values: { checks } }: Config): ServerOptions['checks'] {
+  if (checks === 'external') return undefined
+  if (checks === 'off') return 'off'
+  const setting = (value: string) => `start the server with --checks ${value}`
+  return {
+    allow: {
+      private: checks !== 'public',
+      loopback: checks === 'loopback',
+      settings: { private: setting('private'), loopback: setting('loopback') },
+    },
+  }
 }
 
 function secretsKeyOf(

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Server as HttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import type { CheckerOptions } from 'leasehold'
@@ -14,8 +15,15 @@ import {
 } from 'leasehold/port'
 import { type Logger, pino } from 'pino'
 import { Access, type AccessOptions, type Audit, noAudit } from './access/index.ts'
+import { type Mcp, serveMcp } from './agents/http/serve-mcp.ts'
+import { DEFAULT_HOST, DEFAULT_PORT } from './config/listen-address.ts'
 import { serveDashboard } from './dashboard/index.ts'
-import { type HealthCheckLeader, startHealthCheckLeader } from './health-check-leader.ts'
+import {
+  type GatewayDependencies,
+  type GatewayOptions,
+  type Gateways,
+  startGateways,
+} from './gateways/index.ts'
 import {
   DEFAULT_HTTP,
   HttpApi,
@@ -24,14 +32,14 @@ import {
   refuseBadRequest,
   validators,
 } from './http/index.ts'
+import { boundPipelines } from './http/pipelines.ts'
 import { measuredStore, serveOperations } from './operations/index.ts'
-import { boundPipelines } from './pipelines.ts'
+import { type HealthCheckLeader, startHealthCheckLeader } from './registry/health-check-leader.ts'
+import { checkRefusalOf, refusingForbiddenChecks } from './registry/registration-rules.ts'
 import { DEFAULT_STREAM, type StreamOptions } from './stream/options.ts'
 import type { StreamStats } from './stream/stream-dependencies.ts'
 import { StreamServer } from './stream/stream-server.ts'
 
-export const DEFAULT_HOST = '127.0.0.1'
-export const DEFAULT_PORT = 7420
 /** In a path, each byte of a key may take three characters. */
 const MAX_PARAM_LENGTH = 8192
 /** The longest time a client may take to send its headers. */
@@ -59,10 +67,13 @@ export interface ServerOptions {
   /** Serves over TLS. With `ca`, clients need a certificate signed by it. */
   readonly tls?: ServerTls | undefined
   /**
-   * Lets this server run the health checks of registered instances. One server per store runs them
-   * at a time. Default: this server runs none.
+   * Lets this server run the health checks of registered instances, and refuse instances whose check
+   * it may not run. One server per store runs the checks at a time. `'off'`: refuse all instances
+   * with a check over the network. Default: this server runs none, and a checker elsewhere may.
    */
-  readonly checks?: CheckerOptions | undefined
+  readonly checks?: CheckerOptions | 'off' | undefined
+  /** The discovery gateways to run. Default: none. */
+  readonly gateways?: GatewayOptions | undefined
   /** The limits of a stream. */
   readonly stream?: Partial<StreamOptions> | undefined
   /** The limits of the HTTP API. */
@@ -85,10 +96,18 @@ export interface LeaseServer {
   readonly access: Access
   /** Whether this server runs the health checks now. */
   readonly checking: boolean
+  /** The port of DNS, for UDP and TCP; `undefined` if that gateway is off. */
+  readonly dnsPort: number | undefined
+  /** The port of the Consul API; `undefined` if that gateway is off. */
+  readonly consulPort: number | undefined
+  /** The port of xDS; `undefined` if that gateway is off. */
+  readonly xdsPort: number | undefined
   readonly stats: Readonly<StreamStats>
   /** Uses new certificates for new connections. Does nothing without TLS. */
   renewTls(tls: ServerTls): void
   readonly httpStats: Readonly<HttpStats>
+  /** What agents do at `/mcp`. */
+  readonly mcp: Pick<Mcp, 'stats' | 'activeAgents'>
   /**
    * Stops the server: refuses new calls, answers those in progress, tells clients to reconnect, and
    * closes the port. Further calls do nothing.
@@ -100,39 +119,40 @@ export interface LeaseServer {
 export async function createServer(options: ServerOptions): Promise<LeaseServer> {
   const { clock = systemClock, random = systemRandom } = options
   const store = measuredStore(options.store, clock)
-  const { ttl } = store.guarantees
-  const limits = { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...options.limits }
+  const limits = limitsOf(store, options)
   const log = options.logger ?? pino({ level: 'silent' })
   const stream = { ...DEFAULT_STREAM, ...options.stream }
-  const access = await Access.open(accessOptionsOf(options, store, limits, clock))
-  const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
-  const http = { ...DEFAULT_HTTP, ...options.http }
-  const api = new HttpApi({ access, clock, random, log, options: http })
-  let closing: Promise<void> | undefined
-  let healthChecks: HealthCheckLeader | undefined
   const app = buildApp(log, clock, options.tls)
+  const checks = checksOf(options.checks, app)
+  const ruled = await withRegistrationRules(store, checks, clock)
+  const access = await Access.open(accessOptionsOf(options, ruled, limits, clock))
+  const streams = new StreamServer({ store, access, limits, clock, random, log, options: stream })
+  const api = new HttpApi({ access, clock, random, log, options: httpOptionsOf(options) })
+  let closing: Promise<void> | undefined
+  let background: Background | undefined
   const { stats } = streams
-  const operations = serveOperations(app, {
-    ...{ store, access, stats, clock, log },
-    unmeasured: options.store,
-    isStopping: () => closing !== undefined,
-  })
+  const shared = { store, unmeasured: options.store, access, stats, clock, log }
+  const operations = serveOperations(app, { ...shared, isStopping: () => closing !== undefined })
   api.addTo(app)
-  const unmeasured = options.store
-  const dashboard = serveDashboard(app, { store, unmeasured, access, stats, clock, random, log })
+  const mcp = serveMcp(app, { access, clock, random, log })
+  const dashboard = serveDashboard(app, { ...shared, random })
   serveUpgrades(app, log, (...upgrade) => {
     if (!dashboard.upgrade(...upgrade)) streams.upgrade(...upgrade)
   })
   const close = async () => {
-    await Promise.all([streams.close(), api.close(), dashboard.close()])
+    // First, so that consumers keep what they had: closing streams may end leases.
+    await background?.gateways.close()
+    await Promise.all([streams.close(), api.close(), dashboard.close(), mcp.close()])
     operations.close()
-    await healthChecks?.close()
+    await background?.healthChecks?.close()
     await app.close()
     access.close()
   }
   try {
-    const { host = DEFAULT_HOST, port = DEFAULT_PORT, checks } = options
-    if (checks) healthChecks = await startHealthCheckLeader({ store, clock, random, log, checks })
+    const { host = DEFAULT_HOST, port = DEFAULT_PORT } = options
+    const dependencies = { store, clock, random, log, app, api, access, tls: options.tls }
+    background = await startBackground(options, dependencies, checks)
+    const { gateways, healthChecks } = background
     const url = await app.listen({ host, port, listenTextResolver: (address) => address })
     return {
       url,
@@ -140,11 +160,11 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
       get checking() {
         return healthChecks?.checking ?? false
       },
+      ...portsOf(gateways),
       stats,
       httpStats: api.stats,
-      renewTls: (tls) => {
-        if (app.server instanceof HttpsServer) app.server.setSecureContext(secureOptions(tls))
-      },
+      mcp,
+      renewTls: (tls) => renewTls(app, tls),
       close: () => {
         closing ??= close()
         return closing
@@ -154,6 +174,64 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
     await close()
     throw error
   }
+}
+
+type Ports = Pick<LeaseServer, 'dnsPort' | 'consulPort' | 'xdsPort'>
+
+function portsOf({ dnsPort, consulPort, xdsPort }: Gateways): Ports {
+  return { dnsPort, consulPort, xdsPort }
+}
+
+/** What the server does by itself, without a request. */
+interface Background {
+  readonly healthChecks: HealthCheckLeader | undefined
+  readonly gateways: Gateways
+}
+
+async function startBackground(
+  { store: unmeasured, gateways = {} }: ServerOptions,
+  dependencies: GatewayDependencies,
+  checks: ServerOptions['checks'],
+): Promise<Background> {
+  const started = await startGateways(gateways, { ...dependencies, store: unmeasured })
+  if (typeof checks !== 'object') return { healthChecks: undefined, gateways: started }
+  try {
+    const healthChecks = await startHealthCheckLeader({ ...dependencies, checks })
+    return { healthChecks, gateways: started }
+  } catch (error) {
+    await started.close()
+    throw error
+  }
+}
+
+function renewTls({ server }: FastifyInstance, tls: ServerTls): void {
+  if (server instanceof HttpsServer) server.setSecureContext(secureOptions(tls))
+}
+
+function httpOptionsOf({ http }: ServerOptions): HttpOptions {
+  return { ...DEFAULT_HTTP, ...http }
+}
+
+function limitsOf({ guarantees: { ttl } }: LeaseStore, { limits }: ServerOptions): Limits {
+  return { ...DEFAULT_LIMITS, ttlMin: ttl.min, ttlMax: ttl.max, ...limits }
+}
+
+/** The checks with the rule that they never reach this server itself. */
+function checksOf(
+  checks: ServerOptions['checks'],
+  { server }: FastifyInstance,
+): ServerOptions['checks'] {
+  const ownPort = () => (server.address() as AddressInfo | null)?.port
+  return typeof checks === 'object' ? { ...checks, allow: { ...checks.allow, ownPort } } : checks
+}
+
+async function withRegistrationRules(
+  store: LeaseStore,
+  checks: ServerOptions['checks'],
+  clock: Clock,
+): Promise<LeaseStore> {
+  if (checks === undefined) return store
+  return refusingForbiddenChecks(store, await checkRefusalOf(store, checks), clock)
 }
 
 function accessOptionsOf(

@@ -108,7 +108,7 @@ class Replay {
 
   #placed(observation: Observation & { type: 'placed' }): string | undefined {
     const model = this.#model
-    const { lease, claims, ifFree, token, holds, ahead } = observation
+    const { lease, claims, ifFree, replaces, token, holds, ahead } = observation
     if (ifFree && !holds) return `${token} waits, although the request did not allow it`
     const own = model.of(lease).filter((claim) => claim.token === token)
     if (own.length !== claims.length) return `${own.length} of its ${claims.length} claims exist`
@@ -117,6 +117,7 @@ class Replay {
       if (claim?.mode !== mode || claim.limit !== limit || claim.value !== value) {
         return `${key} ${token} differs from its request`
       }
+      if (replaces && model.find(key, replaces)) return `${key} ${replaces} was not replaced`
     }
     if (holds !== model.holdsAll(lease, token)) return `${token} ${holds ? 'waits' : 'holds'}`
     const waits = own.filter((claim) => !model.holds(claim)).length

@@ -9,6 +9,8 @@ export interface ModelClaim {
   readonly mode: Mode
   readonly limit: number
   value: string | undefined
+  /** An event has said that it holds. */
+  isHeld: boolean
 }
 
 /**
@@ -32,7 +34,10 @@ export class Model {
     this.#lastHeld.clear()
     this.complete = false
     for (const event of claimed) this.#add(event)
-    for (const list of this.#keys.values()) list.sort((a, b) => a.token - b.token)
+    for (const [key, list] of this.#keys) {
+      list.sort((a, b) => a.token - b.token)
+      for (const claim of list.slice(0, this.holders(key))) claim.isHeld = true
+    }
     this.revision = revision
   }
 
@@ -46,6 +51,10 @@ export class Model {
     }
     for (const event of events) {
       const wrong = this.#change(event, held)
+      if (wrong) return `revision ${revision}: ${wrong}`
+    }
+    for (const { key } of events) {
+      const wrong = this.#misannounced(key)
       if (wrong) return `revision ${revision}: ${wrong}`
     }
     for (const { lease, end, type } of events) {
@@ -115,6 +124,15 @@ export class Model {
     return undefined
   }
 
+  /** Whether events have announced as held exactly the claims that hold the key. */
+  #misannounced(key: Key): string | undefined {
+    const held = this.holders(key)
+    const wrong = this.on(key).find(({ isHeld }, at) => isHeld !== at < held)
+    if (wrong === undefined) return undefined
+    const said = wrong.isHeld ? 'waits, and was announced' : 'holds, and was not announced'
+    return `${key}: token ${wrong.token} ${said} as held`
+  }
+
   #change(event: Event, held: ReadonlySet<string>): string | undefined {
     const { type, key, token, lease, value } = event
     if (type === 'claimed') {
@@ -130,6 +148,11 @@ export class Model {
       list[at]!.value = value
       return undefined
     }
+    if (type === 'held') {
+      if (list[at]!.isHeld) return `${key}: token ${token} was announced as held twice`
+      list[at]!.isHeld = true
+      return undefined
+    }
     if (held.has(`${key} ${token}`)) {
       this.#lastHeld.set(key, token)
       this.#held.add(`${key} ${token}`)
@@ -141,7 +164,7 @@ export class Model {
 
   #add({ key, token, lease, holder, mode, limit = 0, value }: Event): void {
     const list = this.#keys.get(key)
-    const claim = { key, token, lease, holder, mode, limit, value }
+    const claim = { key, token, lease, holder, mode, limit, value, isHeld: false }
     if (list) list.push(claim)
     else this.#keys.set(key, [claim])
     this.#highest.set(key, Math.max(token, this.#highest.get(key) ?? 0))

@@ -42,14 +42,15 @@ async function redisCommands(port: number, ms: number): Promise<number> {
   const socket = connect(port, '127.0.0.1')
   socket.setEncoding('latin1').write('MONITOR\r\n')
   await once(socket, 'data')
-  let told = ''
+  let received = ''
   socket.on('data', (text) => {
-    told += text
+    received += text
   })
   await rest(ms)
   socket.destroy()
-  return told.split('\r\n').filter((queue) => queue.startsWith('+') && !queue.includes(' lua] '))
-    .length
+  return received
+    .split('\r\n')
+    .filter((queue) => queue.startsWith('+') && !queue.includes(' lua] ')).length
 }
 
 async function ourRequests(url: string, ms: number): Promise<number> {

@@ -23,13 +23,13 @@ async function sample(vanishing: LeaseStore, waiting: LeaseStore, key: string): 
   const heir = (await waiting.grant({ holder: 'heir', ttl: 60_000 })) as Granted
   const due = performance.now() + TTL
   await vanishing.grant({ holder: 'gone', ttl: TTL, claims })
-  const told = new Promise<number>((resolve) => {
+  const notified = new Promise<number>((resolve) => {
     waiting.watch({ lease: heir.lease }, ({ type }) => {
       if (type === 'holds') resolve(performance.now())
     })
   })
   await waiting.claim({ lease: heir.lease, claims })
-  const late = (await told) - due
+  const late = (await notified) - due
   await waiting.revoke({ target: { lease: heir.lease } })
   return late
 }

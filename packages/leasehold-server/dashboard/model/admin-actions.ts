@@ -1,19 +1,22 @@
 import { holders } from 'leasehold/port'
 import type { ActionResult, AdminAction } from '../../src/dashboard/admin-actions.ts'
+import type { AgentHold } from './agents.ts'
 import { formatSpan, plural } from './format.ts'
 import type { ClaimRow, KeyRow, LeaseRow, Mirror } from './mirror.ts'
-import { candidateOf, decode } from './recipes.ts'
+import { candidateOf, decode } from './recipes/recipe-functions.ts'
 
 /** An admin action that the dialog proposes, with its consequences. */
 export interface ProposedAction {
   readonly title: string
   readonly button: string
+  /** Whether it takes nothing away. */
+  readonly isHarmless?: boolean
   /** One sentence for each consequence. */
   readonly consequences: readonly string[]
   /** Whether it takes effect after a period. */
   readonly hasPeriod: boolean
-  /** A period that ends at this time or later would change nothing. */
-  readonly before?: number
+  /** A period that ends at this time or later would change nothing. The time may become known late. */
+  before?(): number
   /** The lease that it changes, to be read again afterwards. */
   readonly lease?: string
   request(why: string, after: number): AdminAction
@@ -136,10 +139,49 @@ export function breakLease(mirror: Mirror, row: LeaseRow): ProposedAction {
       ...(next === undefined ? [] : [next.replace(' at once', ' then')]),
     ],
     hasPeriod: true,
-    before: row.detail?.endOfLife ?? Infinity,
+    before: () => row.detail?.endOfLife ?? Infinity,
     lease: row.id,
     request: (why, after) => ({ action: 'break', lease: row.id, after, why }),
     done: (_, after) => `The lease of ${row.holder} ends in ${formatSpan(after)}, renewed or not.`,
+  }
+}
+
+/** Asks an agent to give a hold back. */
+export function askForHold({ agent, things, key, token }: AgentHold): ProposedAction {
+  return {
+    title: `Ask ${agent} for ${named(things)}`,
+    button: 'Ask for it',
+    isHarmless: true,
+    consequences: [
+      `${agent} reads your reason with the next answer of any tool, and is asked to bring its work to a safe end and release it.`,
+      'Nothing is taken away. The request ends after 15 minutes.',
+    ],
+    hasPeriod: false,
+    gone: `${agent} no longer has it`,
+    request: (why) => ({ action: 'ask', key, token, why }),
+    done: () => `${agent} was asked for ${named(things)}.`,
+  }
+}
+
+/** Breaks a hold of an agent; others wait for it. */
+export function breakHold(
+  mirror: Mirror,
+  { agent, things, lease }: AgentHold,
+  waiters: readonly string[],
+): ProposedAction | undefined {
+  const row = mirror.leases.get(lease)
+  if (row === undefined) return undefined
+  const [next] = waiters
+  return {
+    ...breakLease(mirror, row),
+    title: `Break the hold of ${agent} on ${named(things)}`,
+    consequences: [
+      `${agent} loses ${named(things)} after a final deadline that no renewal can pass. Until then it is held.`,
+      `The process of ${agent} notices it now; its model reads your reason with the next answer of any tool.`,
+      'What it has not saved by then may be lost or be written too late: ask for it first.',
+      next === undefined ? 'Nobody waits for it.' : `${next} waits for it, and gets it then.`,
+    ],
+    done: (_, after) => `The hold of ${agent} on ${named(things)} ends in ${formatSpan(after)}.`,
   }
 }
 

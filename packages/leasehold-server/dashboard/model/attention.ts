@@ -2,7 +2,7 @@ import type { LapsedLease } from '../../src/dashboard/feed-messages.ts'
 import { formatSpan } from './format.ts'
 import type { Mirror } from './mirror.ts'
 import { FLAPS_WITHIN_MS, type RecentEvents } from './recent-events.ts'
-import { type InstanceView, isHealthy, servicesOf } from './services.ts'
+import { type InstanceView, isHealthy, servicesOf } from './recipes/services.ts'
 
 /** A queue this long, or a wait this long, needs attention. */
 const LONG_QUEUE = 10

@@ -1,6 +1,8 @@
 import { type Claim, type Event, holders, type KeyEntry, type Lease } from 'leasehold/port'
-import { KeyTree } from './key-tree.ts'
-import { SortedNames } from './sorted-names.ts'
+import { noteOf } from '../../src/agents/hold-note.ts'
+import { internalKey } from './internal-keys.ts'
+import { KeyTree } from './trees/key-tree.ts'
+import { SortedNames } from './trees/sorted-names.ts'
 
 /** A claim, as far as the page knows it. */
 export interface ClaimRow {
@@ -47,9 +49,14 @@ export class Mirror {
   readonly keys = new Map<string, KeyRow>()
   readonly leases = new Map<string, LeaseRow>()
   readonly holders = new Map<string, Set<string>>()
+  /** The keys that users named. */
   readonly tree = new KeyTree()
+  /** The keys of recipes and of the server, each below what it belongs to. */
+  readonly internal = new KeyTree()
   /** Keys with waiters. */
   readonly contended = new Set<string>()
+  /** Keys with claims of agents, and how many. */
+  readonly noted = new Map<string, number>()
   /** The number of changes, by the first part of the key. */
   readonly versions = new Map<string, number>()
   waiting = 0
@@ -88,7 +95,7 @@ export class Mirror {
     this.remove(key)
     if (count === 0) return
     this.keys.set(key, row)
-    this.tree.add(key)
+    this.#inTree(key, (tree, path) => tree.add(key, path))
     this.#counted(row, 0)
     this.#changed(key)
   }
@@ -100,8 +107,10 @@ export class Mirror {
     this.keys.delete(key)
     const waited = row.count - row.held
     this.waiting -= waited
-    this.tree.wait(key, -waited)
-    this.tree.delete(key)
+    this.#inTree(key, (tree, path) => {
+      tree.wait(path, -waited)
+      tree.delete(path)
+    })
     this.contended.delete(key)
     for (const claim of row.claims) this.#detach(claim)
     this.#changed(key)
@@ -142,17 +151,19 @@ export class Mirror {
     if (row !== undefined && revision <= row.revision) return
     if (type === 'claimed') this.#claimed(event, row ?? this.#newRow(key))
     else if (row === undefined) return
-    else if (type === 'updated') {
+    else if (type === 'removed') this.#removed(event, row)
+    else {
       const claim = row.claims.find(({ token }) => token === event.token)
-      if (claim !== undefined) claim.value = event.value
-    } else this.#removed(event, row)
+      if (claim !== undefined && type === 'updated') claim.value = event.value
+      if (claim !== undefined && type === 'held') claim.heldSince = event.at
+    }
     this.#changed(key)
   }
 
   #newRow(key: string): KeyRow {
     const row: KeyRow = { key, claims: [], held: 0, count: 0, revision: 0 }
     this.keys.set(key, row)
-    this.tree.add(key)
+    this.#inTree(key, (tree, path) => tree.add(key, path))
     return row
   }
 
@@ -181,7 +192,7 @@ export class Mirror {
       row.count = row.held = 0
       this.#counted(row, waited)
       this.keys.delete(key)
-      this.tree.delete(key)
+      this.#inTree(key, (tree, path) => tree.delete(path))
       return
     }
     this.#hold(row, at)
@@ -201,16 +212,37 @@ export class Mirror {
   #counted(row: KeyRow, before: number): void {
     const waiting = row.count - row.held
     this.waiting += waiting - before
-    this.tree.wait(row.key, waiting - before)
+    if (waiting !== before) {
+      this.#inTree(row.key, (tree, path) => tree.wait(path, waiting - before))
+    }
     if (waiting > 0) this.contended.add(row.key)
     else this.contended.delete(row.key)
   }
 
-  #attach({ lease, holder, key }: ClaimRow): void {
-    this.#leaseRow(lease, holder).keys.push(key)
+  /** Calls `change` with the tree of a key and the key's path in it. */
+  #inTree(key: string, change: (tree: KeyTree, path: string) => void): void {
+    const internal = internalKey(key)
+    if (internal === undefined) change(this.tree, key)
+    else change(this.internal, internal.path)
   }
 
-  #detach({ lease, key }: ClaimRow, isOver = false): void {
+  #attach(claim: ClaimRow): void {
+    const { lease, holder, key } = claim
+    this.#leaseRow(lease, holder).keys.push(key)
+    this.#note(claim, 1)
+  }
+
+  /** Counts a claim of an agent. Agents write their note when they claim, and never change it. */
+  #note(claim: ClaimRow, by: number): void {
+    if (noteOf(claim) === undefined) return
+    const noted = (this.noted.get(claim.key) ?? 0) + by
+    if (noted > 0) this.noted.set(claim.key, noted)
+    else this.noted.delete(claim.key)
+  }
+
+  #detach(claim: ClaimRow, isOver = false): void {
+    this.#note(claim, -1)
+    const { lease, key } = claim
     const row = this.leases.get(lease)
     const index = row?.keys.indexOf(key) ?? -1
     if (row === undefined || index < 0) return

@@ -1,9 +1,10 @@
 import type { Event } from 'leasehold/port'
 
-export type Kind = 'claimed' | 'updated' | 'released' | 'expired' | 'revoked' | 'broken'
+export type Kind = 'claimed' | 'held' | 'updated' | 'released' | 'expired' | 'revoked' | 'broken'
 
 export const KINDS: readonly Kind[] = [
   'claimed',
+  'held',
   'updated',
   'released',
   'expired',
@@ -19,6 +20,8 @@ export const FLAPS_WITHIN_MS = 5 * 60_000
 const FLAPPERS_MAX = 1000
 
 export interface Filter {
+  /** Leaves out events of these holders, if given. */
+  readonly without?: ((holder: string) => boolean) | undefined
   readonly kinds: ReadonlySet<Kind>
   readonly search: string
 }
@@ -44,8 +47,11 @@ export class RecentEvents {
   version = 0
   readonly #flaps = new Map<string, Flaps>()
 
+  /** A claim that holds at once is one event: `held`. So `claimed` means that it waits. */
   add(event: Event): void {
-    if (this.#events.length < KEPT) this.#events.push(event)
+    const last = (this.#start + this.#events.length - 1) % KEPT
+    if (isOutcomeOf(this.#events[last], event)) this.#events[last] = event
+    else if (this.#events.length < KEPT) this.#events.push(event)
     else {
       this.#events[this.#start] = event
       this.#start = (this.#start + 1) % KEPT
@@ -55,11 +61,12 @@ export class RecentEvents {
     else if (event.type === 'removed' && event.end?.reason === 'expired') this.#expired(event)
   }
 
-  list({ kinds, search }: Filter): Event[] {
+  list({ kinds, search, without }: Filter): Event[] {
     const wanted = search.trim().toLowerCase()
     const found: Event[] = []
     for (let at = this.#events.length - 1; at >= 0; at--) {
       const event = this.#events[(this.#start + at) % this.#events.length]!
+      if (without?.(event.holder)) continue
       if (kinds.has(kindOf(event)) && matches(event, wanted)) found.push(event)
     }
     // Past events of several prefixes arrive one prefix after the other.
@@ -97,6 +104,12 @@ export class RecentEvents {
       return
     }
   }
+}
+
+/** Whether a claim was made and holds, in one revision. */
+function isOutcomeOf(made: Event | undefined, { type, revision, key, token }: Event): boolean {
+  if (made?.type !== 'claimed' || type !== 'held') return false
+  return made.revision === revision && made.key === key && made.token === token
 }
 
 export function kindOf({ type, end }: Event): Kind {

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { api, NoAnswer, Refused } from '../live/api.ts'
 import type { Connection } from '../live/connection.ts'
 import { PERIODS, type ProposedAction } from '../model/admin-actions.ts'
@@ -58,7 +58,9 @@ export function ActionDialog() {
       setAction(next)
     }
   }, [])
-  useEffect(() => {
+  // In the same frame as the press of the button: an effect after the paint would let the next press
+  // reach the page behind the dialog.
+  useLayoutEffect(() => {
     if (action !== undefined) dialog.current?.showModal()
   }, [action])
   const close = (of: ProposedAction | undefined, said?: string) => {
@@ -150,7 +152,8 @@ interface ActionFormProps {
 
 function ActionForm({ action, close, isLeft }: ActionFormProps) {
   const live = useLive()
-  const periods = PERIODS.filter(({ ms }) => live.now() + ms < (action.before ?? Infinity))
+  const before = action.before?.() ?? Infinity
+  const periods = PERIODS.filter(({ ms }) => live.now() + ms < before)
   const [why, setWhy] = useState('')
   const [chosen, setAfter] = useState(PERIODS[1]!.ms)
   // The chosen period may become too long while the dialog is open.
@@ -192,7 +195,7 @@ function ActionForm({ action, close, isLeft }: ActionFormProps) {
         </button>
         <button
           type="submit"
-          class="danger"
+          class={action.isHarmless ? 'primary' : 'danger'}
           disabled={isBusy || why.trim() === '' || disabledReason !== undefined}
         >
           {isBusy ? 'Working…' : action.button}

@@ -12,6 +12,13 @@ export function isDemo(name: string): boolean {
   return DEMO.test(name)
 }
 
+/** If no demo runs and nothing is left of one, its past events concern nobody. */
+export function useDemoFilter(): ((holder: string) => boolean) | undefined {
+  const { feed, mirror } = useLive()
+  const isOver = feed.state?.demo === 'off' && ![...mirror.holders.keys()].some(isDemo)
+  return isOver ? isDemo : undefined
+}
+
 export function DemoBadge({ name }: { readonly name: string }) {
   return isDemo(name) ? <span class="badge demo">demo</span> : null
 }
@@ -26,7 +33,8 @@ const TONES: Readonly<Record<string, Tone>> = {
   maintenance: 'quiet',
   drained: 'warn',
   gone: 'quiet',
-  claimed: 'ok',
+  claimed: 'quiet',
+  held: 'ok',
   updated: 'quiet',
   released: 'quiet',
   expired: 'warn',
@@ -90,6 +98,42 @@ export function KeyLink({ name }: { readonly name: string }) {
     <a class="key" href={hrefTo('keys', name)}>
       {name}
     </a>
+  )
+}
+
+/** The last characters of a long name that stay visible. */
+const TAIL = 12
+const LONG = 16
+
+/**
+ * A name in one line. If there is not enough room, it is cut in the middle: both ends tell names
+ * apart. The whole name is in the tooltip, and is copied with a selection.
+ */
+export function ShortName({
+  name,
+  full = name,
+}: {
+  readonly name: string
+  readonly full?: string
+}) {
+  const isLong = name.length > LONG
+  return (
+    <span class="key short" title={full}>
+      {isLong ? (
+        <>
+          {/* A screen reader would pause between the two parts. */}
+          <span class="unseen">{name}</span>
+          <span class="short-head" aria-hidden="true">
+            {name.slice(0, -TAIL)}
+          </span>
+          <span class="short-tail" aria-hidden="true">
+            {name.slice(-TAIL)}
+          </span>
+        </>
+      ) : (
+        <span class="short-head">{name}</span>
+      )}
+    </span>
   )
 }
 

@@ -2,7 +2,8 @@ import type { Event } from 'leasehold/port'
 import { useMemo, useState } from 'preact/hooks'
 import { timeOfDay } from '../model/format.ts'
 import { KINDS, type Kind, kindOf } from '../model/recent-events.ts'
-import { Mark } from './badges.tsx'
+import { Mark, ShortName, useDemoFilter } from './badges.tsx'
+import { Columns } from './columns.tsx'
 import { useLive } from './context.ts'
 import { go, hrefTo } from './route.ts'
 import { useNarrow, WindowList } from './window-list.tsx'
@@ -10,20 +11,27 @@ import { useNarrow, WindowList } from './window-list.tsx'
 const ROW_HEIGHT = 30
 /** On a narrow page, an event takes two lines. */
 const NARROW_HEIGHT = 52
+const COLUMNS = [
+  ['time', 'Time'],
+  ['mark-head', 'Event'],
+  ['key', 'Key'],
+  ['holder', 'Holder'],
+  ['token', 'Token'],
+] as const
 const ALL = { kinds: new Set(KINDS), search: '' }
 
 /** The events as they happen, the latest first. It can be paused. */
 export function EventFeed() {
   const { recent } = useLive()
+  const without = useDemoFilter()
   const [kinds, setKinds] = useState<ReadonlySet<Kind>>(
     new Set(KINDS.filter((it) => it !== 'updated')),
   )
   const [search, setSearch] = useState('')
-  const isNarrow = useNarrow()
   const [held, hold] = useState<readonly Event[] | undefined>(undefined)
   const found = useMemo(
-    () => recent.list({ kinds, search }),
-    [recent, recent.version, kinds, search],
+    () => recent.list({ kinds, search, without }),
+    [recent, recent.version, kinds, search, without],
   )
   const shown = useMemo(
     () => held?.filter((event) => isWanted(event, kinds, search)) ?? found,
@@ -36,16 +44,8 @@ export function EventFeed() {
   }
   return (
     <section class="panel feed" aria-labelledby="feed-title">
-      <h2 id="feed-title">Events</h2>
-      <div class="filters">
-        <KindChips kinds={kinds} toggle={toggle} />
-        <input
-          type="search"
-          aria-label="Filter events by key or holder"
-          placeholder="key or holder"
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-        />
+      <div class="title-line">
+        <h2 id="feed-title">Events</h2>
         <button
           type="button"
           class="chip"
@@ -55,20 +55,37 @@ export function EventFeed() {
           {held === undefined ? 'Pause' : 'Paused'}
         </button>
       </div>
-      {shown.length === 0 ? (
-        <p class="quiet">No such events yet.</p>
-      ) : (
-        <WindowList
-          label="Events, the latest first"
-          count={shown.length}
-          rowHeight={isNarrow ? NARROW_HEIGHT : ROW_HEIGHT}
-          row={(index) => <EventRow event={shown[index]!} />}
-          choose={(index) => go(hrefTo('keys', shown[index]!.key))}
-          itemAt={(index) => shown[index]}
-          placeOf={(event: Event) => placeIn(shown, event)}
+      <div class="filters">
+        <KindChips kinds={kinds} toggle={toggle} />
+        <input
+          type="search"
+          aria-label="Filter events by key or holder"
+          placeholder="key or holder"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
         />
-      )}
+      </div>
+      <EventList events={shown} />
     </section>
+  )
+}
+
+function EventList({ events }: { readonly events: readonly Event[] }) {
+  const isNarrow = useNarrow()
+  if (events.length === 0) return <p class="quiet">No such events yet.</p>
+  return (
+    <>
+      <Columns of="event" names={COLUMNS} />
+      <WindowList
+        label="Events, the latest first"
+        count={events.length}
+        rowHeight={isNarrow ? NARROW_HEIGHT : ROW_HEIGHT}
+        row={(index) => <EventRow event={events[index]!} />}
+        choose={(index) => go(hrefTo('keys', events[index]!.key))}
+        itemAt={(index) => events[index]}
+        placeOf={(event: Event) => placeIn(events, event)}
+      />
+    </>
   )
 }
 
@@ -107,9 +124,9 @@ function EventRow({ event }: { readonly event: Event }) {
   const { at, key, holder, token, end } = event
   return (
     <div class="event">
-      <time>{timeOfDay(at)}</time>
+      <time class="time">{timeOfDay(at)}</time>
       <Mark word={kindOf(event)} />
-      <span class="key">{key}</span>
+      <ShortName name={key} />
       <span class="holder">{holder}</span>
       {end?.why === undefined ? (
         <span class="token" title={`fencing token ${token}`}>

@@ -1,9 +1,10 @@
 import type { Tenure } from 'leasehold/port'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { placed, type Span, spansOf } from '../model/elections.ts'
 import { formatSpan, fullTime, timeOfDay } from '../model/format.ts'
 import type { ClaimRow, KeyRow } from '../model/mirror.ts'
+import { placed, type Span, spansOf } from '../model/recipes/elections.ts'
 import { Mark, toneOf } from './badges.tsx'
+import { Legend } from './columns.tsx'
 import { useLive } from './context.ts'
 
 /** The shortest period that the timeline shows. */
@@ -56,11 +57,22 @@ export function History({ name, tenures, what }: HistoryProps) {
   return (
     <div class="history">
       <Band spans={spans} now={now()} label={`${what} of ${name}`} />
-      <ol reversed>
-        {[...spans].reverse().map((span) => (
-          <HistoryRow key={`${span.token} ${span.from}`} span={span} />
-        ))}
-      </ol>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">From</th>
+            <th scope="col">Holder</th>
+            <th scope="col">Token</th>
+            <th scope="col">Held for</th>
+            <th scope="col">End</th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...spans].reverse().map((span) => (
+            <HistoryRow key={`${span.token} ${span.from}`} span={span} />
+          ))}
+        </tbody>
+      </table>
     </div>
   )
 }
@@ -132,25 +144,50 @@ export function Band({ spans, now, label }: BandProps) {
         <span>{timeOfDay(begin)}</span>
         <span>now</span>
       </div>
+      <Legend
+        of="bands"
+        items={[
+          ['current', 'current holder'],
+          ['', 'released'],
+          ['warn', 'expired'],
+          ['bad', 'ended by force'],
+        ]}
+      />
     </div>
+  )
+}
+
+/** How something ended, and who ended it; or that it lasts. */
+export function EndMark({ end }: Pick<Span, 'end'>) {
+  if (end === undefined) return <span class="mark current">holds</span>
+  const { reason, by, why } = end
+  return (
+    <>
+      <Mark word={reason} />
+      {by !== undefined && (
+        <span class="quiet by">
+          {' '}
+          by {by}
+          {why !== undefined && `: ${why}`}
+        </span>
+      )}
+    </>
   )
 }
 
 function HistoryRow({ span }: { readonly span: Span }) {
   const { holder, token, from, to, end } = span
   return (
-    <li>
-      <time title={fullTime(from)}>{timeOfDay(from)}</time>
-      <span class="holder">{holder}</span>
-      <span class="token">#{token}</span>
-      <span class="lasted">{formatSpan(to - from)}</span>
-      {end === undefined ? <span class="mark current">holds</span> : <Mark word={end.reason} />}
-      {end?.by !== undefined && (
-        <span class="quiet by">
-          by {end.by}
-          {end.why !== undefined && `: ${end.why}`}
-        </span>
-      )}
-    </li>
+    <tr>
+      <td>
+        <time title={fullTime(from)}>{timeOfDay(from)}</time>
+      </td>
+      <td class="holder">{holder}</td>
+      <td class="token">#{token}</td>
+      <td class="lasted">{formatSpan(to - from)}</td>
+      <td>
+        <EndMark end={end} />
+      </td>
+    </tr>
   )
 }

@@ -179,13 +179,11 @@ function Now({ series, times, shown, unit }: NowProps) {
         const age = shown === undefined ? (times.at(-1) ?? 0) - (times[at] ?? 0) : 0
         return (
           <span key={name} class={`tone-${tone}${value ? '' : ' nothing'}`}>
-            <b>{value === undefined ? '–' : formatNumber(value)}</b>
-            <small>
-              {' '}
-              {name === '' ? '' : `${name} `}
-              {unit}
-              {value !== undefined && age >= OLD_MS && `, ${formatSpan(age)} ago`}
-            </small>
+            {name !== '' && <small>{name} </small>}
+            <b>
+              {value === undefined ? '–' : formatNumber(value)} {unit}
+            </b>
+            <small>{value !== undefined && age >= OLD_MS && `, ${formatSpan(age)} ago`}</small>
           </span>
         )
       })}

@@ -1,11 +1,11 @@
 import { useMemo } from 'preact/hooks'
 import { takeKey } from '../model/admin-actions.ts'
-import { type ElectionView, electionsOf, type Span, spansOf } from '../model/elections.ts'
 import { formatSpan, fullTime, timeOfDay } from '../model/format.ts'
+import { type ElectionView, electionsOf, type Span, spansOf } from '../model/recipes/elections.ts'
 import { ActionButton } from '../parts/action-dialog.tsx'
-import { DemoBadge, DrainBar, Facts, HolderLink, KeyLink, Mark, None } from '../parts/badges.tsx'
+import { DemoBadge, DrainBar, Facts, HolderLink, KeyLink, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
-import { Band, useHistory } from '../parts/history.tsx'
+import { Band, EndMark, useHistory } from '../parts/history.tsx'
 
 const TERMS_LISTED = 6
 const CANDIDATES_SHOWN = 50
@@ -50,15 +50,7 @@ function Election({ election }: { readonly election: ElectionView }) {
       {leader !== undefined && <Leading election={election} leader={leader} />}
       <h3>Terms</h3>
       <Band spans={spans} now={now()} label={`Terms of ${name}`} />
-      <ol class="terms past" reversed>
-        {spans
-          .slice(0, -1)
-          .slice(-TERMS_LISTED)
-          .reverse()
-          .map((span) => (
-            <Term key={`${span.token} ${span.from}`} span={span} />
-          ))}
-      </ol>
+      <PastTerms spans={spans.filter(({ end }) => end !== undefined)} />
       <h3>
         Waiting candidates <span class="count">{others.length}</span>
       </h3>
@@ -102,27 +94,54 @@ function Leading({ election: { key }, leader }: LeadingProps) {
   )
 }
 
+function PastTerms({ spans }: { readonly spans: readonly Span[] }) {
+  if (spans.length === 0) return null
+  return (
+    <table class="rows terms past">
+      <thead>
+        <tr>
+          <th scope="col">From, to</th>
+          <th scope="col">Leader</th>
+          <th scope="col">Term</th>
+          <th scope="col">Led for</th>
+          <th scope="col">End</th>
+        </tr>
+      </thead>
+      <tbody>
+        {spans
+          .slice(-TERMS_LISTED)
+          .reverse()
+          .map((span) => (
+            <Term key={`${span.token} ${span.from}`} span={span} />
+          ))}
+      </tbody>
+    </table>
+  )
+}
+
 /** A past term: its time, its leader, and how it ended. */
 function Term({ span: { holder, token, from, to, end } }: { readonly span: Span }) {
   return (
-    <li>
-      <span class="lasted">
+    <tr>
+      <td data-name="Time">
         <time title={fullTime(from)}>{timeOfDay(from)}</time> to{' '}
         <time title={fullTime(to)}>{timeOfDay(to)}</time>
-      </span>
-      <a class="holder" href={`#/leases?holder=${encodeURIComponent(holder)}`}>
-        {holder}
-      </a>
-      <span class="token">#{token}</span>
-      <span class="lasted">{formatSpan(to - from)}</span>
-      {end !== undefined && <Mark word={end.reason} />}
-      {end?.by !== undefined && (
-        <span class="quiet">
-          by {end.by}
-          {end.why !== undefined && `: ${end.why}`}
-        </span>
-      )}
-    </li>
+      </td>
+      <td data-name="Leader">
+        <a class="holder" href={`#/leases?holder=${encodeURIComponent(holder)}`}>
+          {holder}
+        </a>
+      </td>
+      <td data-name="Term" class="token">
+        #{token}
+      </td>
+      <td data-name="Led for" class="lasted">
+        {formatSpan(to - from)}
+      </td>
+      <td data-name="End">
+        <EndMark end={end} />
+      </td>
+    </tr>
   )
 }
 
@@ -132,19 +151,36 @@ function Candidates({ election: { key, others } }: { readonly election: Election
   const claims = mirror.keys.get(key)?.claims ?? []
   const leases = new Map(claims.map(({ token, lease }) => [token, lease]))
   return (
-    <ol class="terms candidates">
-      {others
-        .slice(0, CANDIDATES_SHOWN)
-        .map(({ candidate, holder, token, priority, preempt, value }) => (
-          <li key={token}>
-            <HolderLink holder={candidate} lease={leases.get(token) ?? ''} />
-            {holder !== candidate && <span class="quiet">{holder}</span>}
-            <span class="token">#{token}</span>
-            {priority !== 0 && <span class="badge">priority {priority}</span>}
-            {preempt && <span class="badge">preempts</span>}
-            <span class="quiet">{value}</span>
-          </li>
-        ))}
-    </ol>
+    <table class="rows terms candidates">
+      <thead>
+        <tr>
+          <th scope="col">Candidate</th>
+          <th scope="col">Token</th>
+          <th scope="col">Priority</th>
+          <th scope="col">Publishes</th>
+        </tr>
+      </thead>
+      <tbody>
+        {others
+          .slice(0, CANDIDATES_SHOWN)
+          .map(({ candidate, holder, token, priority, preempt, value }) => (
+            <tr key={token}>
+              <td data-name="Candidate">
+                <HolderLink holder={candidate} lease={leases.get(token) ?? ''} />
+                {holder !== candidate && <span class="quiet"> {holder}</span>}
+              </td>
+              <td data-name="Token" class="token">
+                #{token}
+              </td>
+              <td data-name="Priority">
+                {priority} {preempt && <span class="badge">preempts</span>}
+              </td>
+              <td data-name="Publishes" class="quiet">
+                {value ?? 'nothing'}
+              </td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
   )
 }

@@ -4,6 +4,7 @@ import type { Connection } from '../live/connection.ts'
 import { changed } from '../live/frames.ts'
 import { DrainBar, HolderLink, isDemo, KeyLink } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
+import { CopyButton } from '../parts/copy.tsx'
 
 /** The key of the lock; `NAME` is used below the prefixes of a user without a right to it. */
 const KEY = 'reports/nightly'
@@ -191,32 +192,31 @@ function Taken({ name, lease }: { readonly name: string; readonly lease: string 
 }
 
 function Command({ text }: { readonly text: string }) {
-  const [said, say] = useState('Copy')
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text)
-      say('Copied')
-    } catch {
-      say('Not allowed')
-    }
-    setTimeout(() => say('Copy'), 1500)
-  }
   return (
     <div class="command">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element needs the focus. */}
       <pre tabIndex={0}>{text}</pre>
-      <button type="button" onClick={copy}>
-        {said}
-      </button>
+      <CopyButton text={text} />
     </div>
   )
 }
 
+/** How often to look whether demo leases without claims still exist: no event reports their end. */
+const REMAINS_MS = 1000
+const REMAINS_READ_MAX = 50
+
 /** Offers to remove a demo that was not ended. */
 export function Remains() {
-  const { feed, mirror } = useLive()
+  const { feed, mirror, visibleLeases, now } = useLive()
   const isOver = feed.state?.demo === 'off'
-  return isOver && [...mirror.holders.keys()].some(isDemo) ? <DemoControl /> : null
+  const holders = isOver ? [...mirror.holders.keys()].filter(isDemo) : []
+  const moment = holders.length === 0 ? 0 : Math.floor(now() / REMAINS_MS)
+  useEffect(() => {
+    const leases = holders.flatMap((holder) => [...(mirror.holders.get(holder) ?? [])])
+    const bare = leases.filter((id) => mirror.leases.get(id)?.keys.length === 0)
+    for (const id of bare.slice(0, REMAINS_READ_MAX)) void visibleLeases.read(id)
+  }, [moment])
+  return holders.length > 0 ? <DemoControl /> : null
 }
 
 const DEMO_TEXTS = {

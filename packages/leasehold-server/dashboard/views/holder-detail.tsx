@@ -1,5 +1,5 @@
 import { count, plural } from '../model/format.ts'
-import { type Branch, extentOf, leaseName, leaseTreesOf } from '../model/lease-tree.ts'
+import { type Branch, extentOf, leaseName, leaseTreesOf } from '../model/trees/lease-tree.ts'
 import { DemoBadge, DrainBar, KeyLink } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'

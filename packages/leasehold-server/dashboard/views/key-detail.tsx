@@ -2,16 +2,25 @@ import { useEffect, useState } from 'preact/hooks'
 import { loadQueue } from '../live/load-store.ts'
 import { takeKey } from '../model/admin-actions.ts'
 import { count, formatSpan, fullTime } from '../model/format.ts'
+import { internalKey } from '../model/internal-keys.ts'
 import type { ClaimRow, KeyRow } from '../model/mirror.ts'
 import { ActionButton, useDisabledReason } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, Empty, Facts, HolderLink } from '../parts/badges.tsx'
+import { Columns } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
+import { CopyButton } from '../parts/copy.tsx'
 import { History, useHistory } from '../parts/history.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 34
 const QUEUE_ROWS = 8
 const HOLDERS_SHOWN = 50
+const QUEUE_COLUMNS = [
+  ['place', 'No.'],
+  ['holder', 'Waiter'],
+  ['token', 'Token'],
+  ['lasted', 'Waits for'],
+] as const
 /** The server's own keys; their values are not shown. */
 const OWN = 'leasehold/'
 
@@ -40,9 +49,13 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
       <a class="back" href="#/keys">
         All keys
       </a>
-      <h2 id="key-title" class="key">
-        {name} <DemoBadge name={name} />
-      </h2>
+      <div class="title-line">
+        <h2 id="key-title" class="key">
+          {name} <DemoBadge name={name} />
+        </h2>
+        <CopyButton text={name} label="the key" />
+      </div>
+      <BelongsTo name={name} />
       {row === undefined ? (
         <p class="quiet">{isRead ? 'Nobody claims it now.' : 'Loading…'}</p>
       ) : (
@@ -51,6 +64,18 @@ export function KeyDetail({ name }: { readonly name: string | undefined }) {
       <h3>History</h3>
       <History name={name} tenures={tenures} what="Holders" />
     </section>
+  )
+}
+
+/** What an internal key belongs to. */
+function BelongsTo({ name }: { readonly name: string }) {
+  const internal = internalKey(name)
+  if (internal === undefined) return null
+  const { owner, purpose, href } = internal
+  return (
+    <p class="quiet">
+      Internal key of {href === undefined ? owner : <a href={href}>{owner}</a>}: {purpose}
+    </p>
   )
 }
 
@@ -125,26 +150,29 @@ function Holding({ row, claim, mayTake }: HoldingProps) {
 function Queue({ waiting }: { readonly waiting: readonly ClaimRow[] }) {
   const { now } = useLive()
   return (
-    <div class="queue" style={{ height: Math.min(waiting.length, QUEUE_ROWS) * ROW_HEIGHT }}>
-      <WindowList
-        role="list"
-        label="The queue, in order"
-        count={waiting.length}
-        rowHeight={ROW_HEIGHT}
-        row={(index) => {
-          const { holder, lease, token, claimedAt, mode } = waiting[index]!
-          return (
-            <div class="queued">
-              <span class="place">{index + 1}</span>
-              <HolderLink holder={holder} lease={lease} />
-              <span class="token">#{token}</span>
-              {mode === 'shared' && <span class="badge">shared</span>}
-              <span class="lasted">{formatSpan(now() - claimedAt)}</span>
-            </div>
-          )
-        }}
-      />
-    </div>
+    <>
+      <Columns of="queued" names={QUEUE_COLUMNS} />
+      <div class="queue" style={{ height: Math.min(waiting.length, QUEUE_ROWS) * ROW_HEIGHT }}>
+        <WindowList
+          role="list"
+          label="The queue, in order"
+          count={waiting.length}
+          rowHeight={ROW_HEIGHT}
+          row={(index) => {
+            const { holder, lease, token, claimedAt, mode } = waiting[index]!
+            return (
+              <div class="queued">
+                <span class="place">{index + 1}</span>
+                <HolderLink holder={holder} lease={lease} />
+                <span class="token">#{token}</span>
+                {mode === 'shared' && <span class="badge">shared</span>}
+                <span class="lasted">{formatSpan(now() - claimedAt)}</span>
+              </div>
+            )
+          }}
+        />
+      </div>
+    </>
   )
 }
 

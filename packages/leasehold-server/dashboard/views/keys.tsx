@@ -1,9 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { count, plural } from '../model/format.ts'
-import type { TreeNode, TreeRow } from '../model/key-tree.ts'
+import { internalKey } from '../model/internal-keys.ts'
 import type { Mirror } from '../model/mirror.ts'
-import { headOf, VisibleRows } from '../model/visible-rows.ts'
-import { DrainBar, Empty, None } from '../parts/badges.tsx'
+import type { KeyTree, TreeNode, TreeRow } from '../model/trees/key-tree.ts'
+import { headOf, VisibleRows } from '../model/trees/visible-rows.ts'
+import { DrainBar, Empty, None, ShortName } from '../parts/badges.tsx'
+import { Columns, DrainLegend } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
 import { WindowList } from '../parts/window-list.tsx'
@@ -12,6 +14,13 @@ import { KeyDetail } from './key-detail.tsx'
 const ROW_HEIGHT = 34
 /** A tree with at most this many keys is open at first. */
 const OPEN_AT_FIRST = 200
+const COLUMNS = [
+  ['name-cell', 'Key'],
+  ['holder', 'Holder'],
+  ['token', 'Token'],
+  ['drain', 'Time left'],
+  ['waiting', 'Waiting'],
+] as const
 /** The shortest interval for repeating a search while keys change. */
 const SEARCH_MS = 400
 
@@ -19,10 +28,12 @@ export function Keys({ route }: { readonly route: Route }) {
   const { mirror, now } = useLive()
   const [text, setText] = useState('')
   const [isWaiting, setWaiting] = useState(route.query.has('waiting'))
+  const [isInternal, setInternal] = useInternal(route.at)
+  const tree = isInternal ? mirror.internal : mirror.tree
   const isSearch = isWaiting || text.trim() !== ''
   const moment = Math.floor(now() / SEARCH_MS)
   const found = useMemo(
-    () => (isSearch ? search(mirror, text, isWaiting) : undefined),
+    () => (isSearch ? searchBoth(mirror, text, isWaiting) : undefined),
     [mirror, text, isWaiting, isSearch ? moment : 0],
   )
   useEffect(() => {
@@ -34,46 +45,135 @@ export function Keys({ route }: { readonly route: Route }) {
       <div class={`split ${route.at === undefined ? '' : 'has-detail'}`}>
         <section class="panel list" aria-labelledby="keys-title">
           <h2 id="keys-title" class="title">
-            Keys <span class="count">{count(mirror.keys.size)}</span>
+            {isInternal ? 'Internal keys' : 'Keys'}{' '}
+            <span class="count">{count(tree.root.keys)}</span>
           </h2>
-          <div class="filters">
-            <input
-              type="search"
-              class="search"
-              data-search
-              aria-label="Search keys and holders"
-              placeholder="Search keys and holders  ( / )"
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
+          <Filters {...{ text, setText, isWaiting, setWaiting, isInternal, setInternal, found }} />
+          {(isSearch || tree.root.keys > 0) && <Columns of="tree-line" names={COLUMNS} />}
+          {found !== undefined ? (
+            <Found
+              keys={isInternal ? found.internal : found.own}
+              {...{ isWaiting, chosen: route.at }}
             />
-            <button
-              type="button"
-              class="chip"
-              aria-pressed={isWaiting}
-              onClick={() => setWaiting(!isWaiting)}
-            >
-              with waiters
-            </button>
-            {found !== undefined && (
-              <span class="quiet">
-                {found.length === 1 ? '1 match' : `${count(found.length)} matches`}
-              </span>
-            )}
-          </div>
-          {mirror.keys.size === 0 ? (
-            <None title="No key is claimed">
-              <p>A key names something that can be held. The overview shows how to claim one.</p>
-            </None>
-          ) : found !== undefined ? (
-            <Found keys={found} isWaiting={isWaiting} chosen={route.at} />
+          ) : tree.root.keys === 0 ? (
+            <NoKeys isInternal={isInternal} />
           ) : (
-            <Tree mirror={mirror} chosen={route.at} />
+            <Tree key={String(isInternal)} {...{ tree, chosen: route.at }} />
           )}
+          {tree.root.keys > 0 && <DrainLegend />}
         </section>
         <KeyDetail key={route.at} name={route.at} />
       </div>
     </>
   )
+}
+
+interface FiltersProps {
+  readonly text: string
+  setText(to: string): void
+  readonly isWaiting: boolean
+  setWaiting(to: boolean): void
+  readonly isInternal: boolean
+  setInternal(to: boolean): void
+  readonly found: Matching | undefined
+}
+
+function Filters(props: FiltersProps) {
+  const { text, setText, isWaiting, setWaiting, isInternal, setInternal, found } = props
+  const { mirror } = useLive()
+  const turn = () => setInternal(!isInternal)
+  return (
+    <div class="filters">
+      <input
+        type="search"
+        class="search"
+        data-search
+        aria-label="Search keys and holders"
+        placeholder="Search keys and holders  ( / )"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <button
+        type="button"
+        class="chip"
+        aria-pressed={isWaiting}
+        onClick={() => setWaiting(!isWaiting)}
+      >
+        with waiters
+      </button>
+      <button
+        type="button"
+        class="chip"
+        aria-pressed={isInternal}
+        title="The keys that elections, pools, services, sessions and other recipes keep for themselves"
+        onClick={turn}
+      >
+        internal keys {count(mirror.internal.root.keys)}
+      </button>
+      {found !== undefined && <Matches {...{ found, isInternal, turn }} />}
+    </div>
+  )
+}
+
+/** Survives a change of the view. */
+let wasInternal = false
+
+/** Whether the list shows internal keys: by choice, or because one is opened. */
+function useInternal(chosen: string | undefined): readonly [boolean, (to: boolean) => void] {
+  const of = (key: string) => internalKey(key) !== undefined
+  const [isInternal, set] = useState(() => (chosen === undefined ? wasInternal : of(chosen)))
+  useEffect(() => {
+    if (chosen !== undefined) set(of(chosen))
+  }, [chosen])
+  wasInternal = isInternal
+  return [isInternal, set]
+}
+
+function NoKeys({ isInternal }: { readonly isInternal: boolean }) {
+  const { mirror } = useLive()
+  if (isInternal) {
+    return (
+      <None title="No internal keys">
+        <p>Elections, pools, services and sessions keep their state in such keys.</p>
+      </None>
+    )
+  }
+  const internal = mirror.internal.root.keys
+  return (
+    <None title="No key is claimed">
+      <p>
+        A key names something that can be held. The overview shows how to claim one.
+        {internal > 0 && ` ${plural(internal, 'internal key')} of recipes not shown.`}
+      </p>
+    </None>
+  )
+}
+
+interface Matching {
+  readonly own: readonly string[]
+  readonly internal: readonly string[]
+}
+
+/** The number of matches, and how to get to those that are not shown. */
+function Matches(props: { readonly found: Matching; readonly isInternal: boolean; turn(): void }) {
+  const { found, isInternal, turn } = props
+  const [shown, hidden] = isInternal ? [found.internal, found.own] : [found.own, found.internal]
+  return (
+    <span class="quiet">
+      {shown.length === 1 ? '1 match' : `${count(shown.length)} matches`}
+      {hidden.length > 0 && (
+        <button type="button" class="link" onClick={turn}>
+          {count(hidden.length)} more in {isInternal ? 'other keys' : 'internal keys'}
+        </button>
+      )}
+    </span>
+  )
+}
+
+function searchBoth(mirror: Mirror, text: string, isWaiting: boolean): Matching {
+  const all = search(mirror, text, isWaiting)
+  const isOwn = (key: string) => internalKey(key) === undefined
+  return { own: all.filter(isOwn), internal: all.filter((key) => !isOwn(key)) }
 }
 
 /** All keys whose name or holder contains this, by name. */
@@ -131,24 +231,25 @@ function movedIn(lines: VisibleRows, key: string, index: number): number | boole
 }
 
 interface TreeProps {
-  readonly mirror: Mirror
+  readonly tree: KeyTree
   readonly chosen?: string | undefined
 }
 
-function Tree({ mirror, chosen }: TreeProps) {
+function Tree({ tree, chosen }: TreeProps) {
   const [, redraw] = useState(0)
   const kept = useRef<VisibleRows | undefined>(undefined)
   const isLive = useLive().status.is === 'live'
   // The open folders are chosen when all keys are loaded.
   const wasLive = useRef(false)
+  const path = chosen === undefined ? undefined : (internalKey(chosen)?.path ?? chosen)
   const lines = useMemo(() => {
     const open = wasLive.current ? kept.current?.open : undefined
-    const made = new VisibleRows(mirror.tree, open ?? openAtFirst(mirror))
+    const made = new VisibleRows(tree, open ?? openAtFirst(tree))
     if (isLive) wasLive.current = true
-    if (chosen !== undefined) made.reveal(chosen)
+    if (path !== undefined) made.reveal(path)
     kept.current = made
     return made
-  }, [mirror, isLive])
+  }, [tree, isLive])
   lines.layOut()
   const draw = () => redraw((times) => times + 1)
   const toggle = (node: TreeNode) => {
@@ -158,7 +259,7 @@ function Tree({ mirror, chosen }: TreeProps) {
   const choose = (index: number) => {
     const row = lines.at(index)
     if (row === undefined) return
-    if (row.node.isKey) go(hrefTo('keys', row.node.path))
+    if (row.node.isKey) go(hrefTo('keys', row.node.key))
     if (row.node.children !== undefined && !row.node.isKey) toggle(row.node)
   }
   return (
@@ -167,7 +268,7 @@ function Tree({ mirror, chosen }: TreeProps) {
       role="tree"
       count={lines.length}
       rowHeight={ROW_HEIGHT}
-      chosen={chosen === undefined ? undefined : lines.indexOf(chosen)}
+      chosen={path === undefined ? undefined : lines.indexOf(path)}
       levelOf={(index) => {
         const row = lines.at(index)
         const isOpen = row?.node.children === undefined ? undefined : row.isOpen
@@ -186,13 +287,15 @@ function Tree({ mirror, chosen }: TreeProps) {
   )
 }
 
-function openAtFirst(mirror: Mirror): Set<string> {
+function openAtFirst({ root }: KeyTree): Set<string> {
   const open = new Set<string>()
-  if (mirror.keys.size > OPEN_AT_FIRST) return open
-  for (const key of mirror.keys.keys()) {
-    const parts = key.split('/')
-    for (let end = 1; end < parts.length; end++) open.add(parts.slice(0, end).join('/'))
+  const add = (node: TreeNode) => {
+    for (const child of node.children?.values() ?? []) {
+      if (child.children !== undefined) open.add(child.path)
+      add(child)
+    }
   }
+  if (root.keys <= OPEN_AT_FIRST) add(root)
   return open
 }
 
@@ -224,16 +327,14 @@ function TreeLine({ row, toggle }: TreeLineProps) {
     <span class={`twist ${isOpen ? 'open' : ''}`} aria-hidden="true" onClick={turn} />
   )
   if (node.isKey) {
-    return <KeyLine name={labelOf(node)} path={node.path} depth={depth} marker={marker} />
+    return <KeyLine name={labelOf(node)} path={node.key} depth={depth} marker={marker} />
   }
   return (
     <div class="tree-line folder">
       <span class="name-cell">
         <Indent depth={depth} />
         {marker}
-        <span class="key" title={node.path}>
-          <bdi>{labelOf(node)}/</bdi>
-        </span>
+        <ShortName name={`${labelOf(node)}/`} full={node.path} />
       </span>
       <span class="quiet counts">
         {plural(node.keys, 'key')}
@@ -253,6 +354,7 @@ interface KeyLineProps {
 function KeyLine({ name, path, depth, marker }: KeyLineProps) {
   const { mirror, visibleLeases, now } = useLive()
   const row = mirror.keys.get(path)
+  const purpose = internalKey(path)?.purpose
   const holder = row?.claims[0]
   const waiting = row === undefined ? 0 : row.count - row.held
   const lease = holder === undefined ? undefined : visibleLeases.show(holder.lease)
@@ -261,9 +363,12 @@ function KeyLine({ name, path, depth, marker }: KeyLineProps) {
       <span class="name-cell">
         <Indent depth={depth} />
         {marker || <span class="twist none" />}
-        <span class="key" title={path}>
-          <bdi>{name}</bdi>
-        </span>
+        <ShortName name={name} full={path} />
+        {purpose !== undefined && (
+          <span class="quiet purpose" title={purpose}>
+            {purpose}
+          </span>
+        )}
       </span>
       <span class="holder">
         {holder?.holder ?? 'free'}

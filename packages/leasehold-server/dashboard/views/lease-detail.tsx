@@ -3,11 +3,12 @@ import { useEffect, useState } from 'preact/hooks'
 import { breakLease, PERIODS, revokeLease } from '../model/admin-actions.ts'
 import { count, formatSpan, fullTime, plural } from '../model/format.ts'
 import { rhythmOf } from '../model/heartbeats.ts'
-import { leaseName, leaseTree } from '../model/lease-tree.ts'
 import type { LeaseRow, Mirror } from '../model/mirror.ts'
+import { leaseName, leaseTree } from '../model/trees/lease-tree.ts'
 import { ActionButton, useDisabledReason } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, Empty, Facts, HolderLink, KeyLink } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
+import { CopyButton } from '../parts/copy.tsx'
 import { Branches, HolderLeases } from './holder-detail.tsx'
 
 const KEYS_SHOWN = 200
@@ -90,7 +91,12 @@ function LeaseFacts({ row, lease }: { readonly row: LeaseRow; readonly lease: Le
   return (
     <Facts
       facts={[
-        ['Lease', <code>{row.id}</code>],
+        [
+          'Lease',
+          <>
+            <code>{row.id}</code> <CopyButton text={row.id} label="the lease" />
+          </>,
+        ],
         [
           'Ttl',
           grace > 0 ? `${formatSpan(ttl)}, and ${formatSpan(grace)} of grace` : formatSpan(ttl),
@@ -166,6 +172,10 @@ function Heartbeats({ id, lease }: { readonly id: string; readonly lease: Lease 
             />
           ))}
       </div>
+      <div class="band-times" aria-hidden="true">
+        <span>{formatSpan(HEARTBEATS_MS)} ago, one mark for each heartbeat</span>
+        <span>now</span>
+      </div>
       <p class="quiet">
         {rhythm === undefined
           ? `${plural(beats.length, 'heartbeat')} since this page was opened; a rhythm needs three.`
@@ -184,25 +194,38 @@ function Claims({ row }: { readonly row: LeaseRow }) {
         Claims <span class="count">{count(keys.length)}</span>
       </h3>
       {keys.length === 0 && <p class="quiet">It claims no key.</p>}
-      <ul class="claims">
-        {keys.slice(0, KEYS_SHOWN).map((key) => {
-          const found = mirror.keys.get(key)
-          const at = found?.claims.findIndex(({ lease }) => lease === row.id) ?? -1
-          const claim = found?.claims[at]
-          if (found === undefined || claim === undefined) return null
-          return (
-            <li key={`${key} ${claim.token}`}>
-              <KeyLink name={key} />
-              <span class="token">#{claim.token}</span>
-              <span class="lasted">
-                {at < found.held
-                  ? `held for ${formatSpan(now() - (claim.heldSince ?? claim.claimedAt))}`
-                  : `waits, number ${at - found.held + 1} in the queue`}
-              </span>
-            </li>
-          )
-        })}
-      </ul>
+      {keys.length > 0 && (
+        <table class="rows claims">
+          <thead>
+            <tr>
+              <th scope="col">Key</th>
+              <th scope="col">Token</th>
+              <th scope="col">State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {keys.slice(0, KEYS_SHOWN).map((key) => {
+              const found = mirror.keys.get(key)
+              const at = found?.claims.findIndex(({ lease }) => lease === row.id) ?? -1
+              const claim = found?.claims[at]
+              if (found === undefined || claim === undefined) return null
+              return (
+                <tr key={`${key} ${claim.token}`}>
+                  <td>
+                    <KeyLink name={key} />
+                  </td>
+                  <td class="token">#{claim.token}</td>
+                  <td>
+                    {at < found.held
+                      ? `held for ${formatSpan(now() - (claim.heldSince ?? claim.claimedAt))}`
+                      : `waits, number ${at - found.held + 1} in the queue`}
+                  </td>
+                </tr>
+              )
+            })}
+          </tbody>
+        </table>
+      )}
       {keys.length > KEYS_SHOWN && <p class="quiet">and {count(keys.length - KEYS_SHOWN)} more</p>}
     </>
   )

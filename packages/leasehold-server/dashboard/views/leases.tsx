@@ -1,7 +1,8 @@
 import { useMemo, useState } from 'preact/hooks'
 import { count, plural } from '../model/format.ts'
 import { Mirror } from '../model/mirror.ts'
-import { DrainBar, None } from '../parts/badges.tsx'
+import { DrainBar, None, ShortName } from '../parts/badges.tsx'
+import { Columns, DrainLegend } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
 import { go, hrefTo, type Route } from '../parts/route.ts'
 import { WindowList } from '../parts/window-list.tsx'
@@ -10,6 +11,12 @@ import { LeaseDetail } from './lease-detail.tsx'
 
 const ROW_HEIGHT = 34
 const SEARCH_MS = 400
+const COLUMNS = [
+  ['holder', 'Holder'],
+  ['keys', 'Keys'],
+  ['drain', 'Time left'],
+  ['lease-id', 'Lease'],
+] as const
 
 export function Leases({ route }: { readonly route: Route }) {
   const { mirror, now, feed } = useLive()
@@ -19,7 +26,9 @@ export function Leases({ route }: { readonly route: Route }) {
   const all = mirror.leaseIds()
   const found = useMemo(() => {
     const wanted = text.trim().toLowerCase()
-    return all.filter((entry) => entry.toLowerCase().includes(wanted))
+    const hasKey = (entry: string) =>
+      mirror.leases.get(Mirror.idIn(entry))?.keys.some((key) => key.toLowerCase().includes(wanted))
+    return all.filter((entry) => entry.toLowerCase().includes(wanted) || hasKey(entry))
   }, [mirror, text, moment])
   const entries = isSearch ? found : all
   const known = feed.state?.leases?.count
@@ -38,18 +47,22 @@ export function Leases({ route }: { readonly route: Route }) {
               type="search"
               class="search"
               data-search
-              aria-label="Search holders and leases"
-              placeholder="Search holders and leases  ( / )"
+              aria-label="Search holders, keys and leases"
+              placeholder="Search holders, keys and leases  ( / )"
               value={text}
               onInput={(event) => setText(event.currentTarget.value)}
             />
           </div>
           {entries.length === 0 ? (
-            <None title={isSearch ? 'No matching holder or lease' : 'No leases'}>
+            <None title={isSearch ? 'No matching holder, key or lease' : 'No leases'}>
               <p>A lease is time granted to a holder. It expires unless it is renewed.</p>
             </None>
           ) : (
-            <LeaseList entries={entries} chosen={route.at} />
+            <>
+              <Columns of="tree-line lease-line" names={COLUMNS} />
+              <LeaseList entries={entries} chosen={route.at} />
+              <DrainLegend />
+            </>
           )}
         </section>
         {holder === null ? (
@@ -109,10 +122,10 @@ function LeaseLine({ id }: { readonly id: string }) {
   return (
     <div class="tree-line lease-line">
       <span class="holder">{row?.holder}</span>
-      <span class="key">
-        {first ?? 'no claims'}
-        {others.length > 0 && ` +${count(others.length)}`}
-        {children > 0 && `, ${plural(children, 'lease')} under it`}
+      <span class="keys">
+        {first === undefined ? 'no claims' : <ShortName name={first} />}
+        {others.length > 0 && <span class="more"> +{count(others.length)}</span>}
+        {children > 0 && <span class="more under"> {plural(children, 'lease')} under it</span>}
       </span>
       <DrainBar lease={lease} now={now()} />
       <span class="lease-id" title={`lease ${id}`}>

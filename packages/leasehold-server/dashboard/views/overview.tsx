@@ -1,6 +1,8 @@
 import { useMemo, useState } from 'preact/hooks'
+import type { Levels } from '../../src/dashboard/feed-messages.ts'
 import { type Concern, concernsOf } from '../model/attention.ts'
 import { bytes, count } from '../model/format.ts'
+import { useDemoFilter } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { EventFeed } from '../parts/event-feed.tsx'
 import { Plot, type Series, Spark } from '../parts/plot.tsx'
@@ -38,19 +40,17 @@ function isUnused(keys: Iterable<string>): boolean {
 }
 
 /** The counts of one second. */
-interface Level {
+interface Level extends Levels {
   readonly at: number
-  readonly leases: number
-  readonly keys: number
-  readonly holders: number
-  readonly waiting: number
 }
 
 const LEVELS_MAX = 300
 const LEVEL_MS = 1000
 const levels: Level[] = []
 
-/** Counts once a second in every view, because the server keeps no history of these counts. */
+/**
+ * Counts once a second in every view: the page knows at once what the server counts every few seconds.
+ */
 export function useLevels(): void {
   const { mirror, feed, status, now } = useLive()
   const at = now()
@@ -64,6 +64,13 @@ export function useLevels(): void {
   const { keys, holders, waiting } = mirror
   levels.push({ at, leases, keys: keys.size, holders: holders.size, waiting })
   if (levels.length > LEVELS_MAX) levels.shift()
+}
+
+/** What the server has counted before a time, such as the opening of the page. */
+function levelsBefore(samples: readonly Sample[], time: number): Level[] {
+  return samples.flatMap(({ at, levels: counted }) =>
+    counted === undefined || at >= time ? [] : [{ at, ...counted }],
+  )
 }
 
 interface TileProps {
@@ -89,8 +96,9 @@ function Tiles() {
   const { mirror, feed } = useLive()
   const { samples, state } = feed
   const sample = samples.at(-1)
+  const all = [...levelsBefore(samples, levels[0]?.at ?? Infinity), ...levels]
   const counted = (pick: (level: Level) => number) => ({
-    ...{ times: levels.map(({ at }) => at), values: levels.map(pick) },
+    ...{ times: all.map(({ at }) => at), values: all.map(pick) },
   })
   const sampled = (pick: (sample: Sample) => number) => ({
     ...{ times: samples.map(({ at }) => at), values: samples.map(pick) },
@@ -171,7 +179,7 @@ function Plots() {
       />
       <Plot
         {...{ title: 'Commit latency', unit: 'ms', times, least: 1, leavesOut: true }}
-        series={[main('median', (it) => it.commit?.median), more('99 %', (it) => it.commit?.high)]}
+        series={[main('median', (it) => it.commit?.median), more('p99', (it) => it.commit?.high)]}
       />
     </section>
   )
@@ -179,6 +187,7 @@ function Plots() {
 
 function Attention() {
   const { mirror, recent, feed, now, isRead } = useLive()
+  const isOver = useDemoFilter()
   // Computed at most twice a second.
   const moment = Math.floor(now() / 500)
   const concerns = useMemo(
@@ -188,8 +197,8 @@ function Attention() {
         lapsed: feed.state?.lapsed ?? [],
         storageError: feed.state?.storageError,
         expiryLag: feed.samples.at(-1)?.expiryLag,
-      }),
-    [moment, mirror],
+      }).filter(({ kind, id }) => kind !== 'flapping' || !isOver?.(id.slice('flapping/'.length))),
+    [moment, mirror, isOver],
   )
   const [isAll, showAll] = useState(false)
   const shown = isAll ? concerns : concerns.slice(0, 6)

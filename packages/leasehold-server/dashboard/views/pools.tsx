@@ -1,8 +1,14 @@
 import { useMemo } from 'preact/hooks'
 import { count, formatSpan, fullTime } from '../model/format.ts'
 import type { ClaimRow, Mirror } from '../model/mirror.ts'
-import { type KindView, learntOf, type PoolView, poolNames, poolOf } from '../model/pools.ts'
-import { keysOf } from '../model/recipes.ts'
+import {
+  type KindView,
+  learntOf,
+  type PoolView,
+  poolNames,
+  poolOf,
+} from '../model/recipes/pools.ts'
+import { keysOf } from '../model/recipes/recipe-functions.ts'
 import { DemoBadge, HolderLink, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo, type Route } from '../parts/route.ts'
@@ -77,9 +83,9 @@ type ResourceView = PoolView['resources'][number]
 
 /** The claims on a resource. The resource is one key, or each of its shares is a key. */
 function claimsOn(mirror: Mirror, pool: string, resource: string): ClaimRow[] {
-  const node = mirror.tree.find(`${keysOf(pool).prefix}r/${resource}`)
+  const node = mirror.internal.find(`${keysOf(pool).prefix}r/${resource}`)
   const keys = [node, ...(node?.children?.values() ?? [])].filter((it) => it?.isKey)
-  return keys.flatMap((it) => mirror.keys.get(it!.path)?.claims[0] ?? [])
+  return keys.flatMap((it) => mirror.keys.get(it!.key)?.claims[0] ?? [])
 }
 
 /** The claims at the moment when the pool was computed. */
@@ -215,26 +221,39 @@ function Queue({ pool, claims }: PoolProps) {
         Queue <span class="count">{count(queue.length)}</span>
       </h3>
       {queue.length === 0 && <p class="quiet">Nobody waits.</p>}
-      <ol class="terms">
-        {queue
-          .slice(0, LINE_SHOWN)
-          .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
-            <li key={token}>
-              <span class={`swatch ${colourOf(pool, tenant)}`} />
-              <Who holder={holder} lease={claims.waiters.get(token)} />
-              <span class="quiet">
-                {tenant}, {kind}
-                {wanted > 1 && ` × ${wanted}`}
-              </span>
-              <span class="lasted">waits for {formatSpan(now() - since)}</span>
-              <span class="expected">
-                {forecast === undefined
-                  ? 'no estimate'
-                  : `in about ${formatSpan(forecast.wait)}${forecast.basis === 'booked' ? ', as booked' : ''}`}
-              </span>
-            </li>
-          ))}
-      </ol>
+      {queue.length > 0 && (
+        <table class="rows terms">
+          <thead>
+            <tr>
+              <th scope="col">Waiter</th>
+              <th scope="col">Tenant, kind</th>
+              <th scope="col">Waits for</th>
+              <th scope="col">Expected</th>
+            </tr>
+          </thead>
+          <tbody>
+            {queue
+              .slice(0, LINE_SHOWN)
+              .map(({ token, holder, tenant, kind, count: wanted, since, forecast }) => (
+                <tr key={token}>
+                  <td>
+                    <Who holder={holder} lease={claims.waiters.get(token)} />
+                  </td>
+                  <td>
+                    <span class={`swatch ${colourOf(pool, tenant)}`} /> {tenant}, {kind}
+                    {wanted > 1 && ` × ${wanted}`}
+                  </td>
+                  <td>{formatSpan(now() - since)}</td>
+                  <td class="expected">
+                    {forecast === undefined
+                      ? 'no estimate'
+                      : `in about ${formatSpan(forecast.wait)}${forecast.basis === 'booked' ? ', as booked' : ''}`}
+                  </td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      )}
     </>
   )
 }
@@ -266,6 +285,10 @@ function Kinds({ kinds }: { readonly kinds: readonly KindView[] }) {
                     style={{ height: `${Math.max(4, (100 * bar.count) / most)}%` }}
                   />
                 ))}
+              </span>
+              <span class="bars-axis quiet" aria-hidden="true">
+                <span>{formatSpan(bars[0]?.ms ?? 0)}</span>
+                <span>{formatSpan(bars.at(-1)?.ms ?? 0)}</span>
               </span>
             </li>
           )

@@ -1,24 +1,56 @@
 import { useMemo, useState } from 'preact/hooks'
 import { drainInstance, returnInstance } from '../model/admin-actions.ts'
-import { placed } from '../model/elections.ts'
 import { formatNumber, formatSpan, plural, timeOfDay } from '../model/format.ts'
-import { type InstanceView, isHealthy, type ServiceView, servicesOf } from '../model/services.ts'
-import { statusTimeline } from '../model/status-timeline.ts'
+import { placed } from '../model/recipes/elections.ts'
+import {
+  type FoundService,
+  findServices,
+  type Order,
+  type ServiceFilter,
+  type ShownStatus,
+  STATUSES,
+  shownStatus,
+  tagsOf,
+} from '../model/recipes/find-services.ts'
+import {
+  type InstanceView,
+  isHealthy,
+  type ServiceView,
+  servicesOf,
+} from '../model/recipes/services.ts'
+import { statusTimeline } from '../model/recipes/status-timeline.ts'
 import { ActionButton } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, HolderLink, Mark, None, toneOf } from '../parts/badges.tsx'
+import { Legend } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
-import type { Route } from '../parts/route.ts'
+import { hrefTo, type Route } from '../parts/route.ts'
 
 /** The longest period that the timeline of an instance shows. */
 const STRIP_MS = 10 * 60_000
 const STRIP_MIN_MS = 60_000
 const INSTANCES_SHOWN = 200
 
+/** The services are open at first if they have at most this many instances in all. */
+const OPEN_AT_FIRST = 60
+/** The shortest interval between two searches while instances change. */
+const SEARCH_MS = 250
+const NO_FILTER: ServiceFilter = { text: '', statuses: new Set(), tag: '', order: 'name' }
+
 export function Services({ route }: { readonly route: Route }) {
-  const { mirror } = useLive()
-  const version = mirror.versionOf('services') + mirror.versionOf('health')
-  const services = useMemo(() => servicesOf(mirror), [mirror, version])
-  const shown = route.at === undefined ? services : services.filter(({ name }) => name === route.at)
+  const { mirror, now } = useLive()
+  const moment = Math.floor(now() / SEARCH_MS)
+  const services = useMemo(() => servicesOf(mirror), [mirror, moment])
+  const [filter, setFilter] = useState(NO_FILTER)
+  const [turned, setTurned] = useState<ReadonlySet<string>>(new Set())
+  const found = useMemo(() => findServices(services, filter), [services, filter])
+  const shown = route.at === undefined ? found : found.filter((it) => it.service.name === route.at)
+  const instances = shown.reduce((sum, it) => sum + it.instances.length, 0)
+  const isFew = instances <= OPEN_AT_FIRST || route.at !== undefined
+  const turn = (name: string) => {
+    const next = new Set(turned)
+    if (!next.delete(name)) next.add(name)
+    setTurned(next)
+  }
   return (
     <div class="stack">
       <h1>
@@ -29,47 +61,173 @@ export function Services({ route }: { readonly route: Route }) {
           </a>
         )}
       </h1>
-      {services.length === 0 && (
-        <None title="No instance is registered">
-          <p>
-            An instance registers with a lease and is found as long as it renews the lease:{' '}
-            <code>leasehold.registry.register('embedder', {'{ address }'})</code>.
-          </p>
-        </None>
+      {services.length === 0 ? (
+        <NoServices />
+      ) : (
+        <>
+          <Filters {...{ services, filter, setFilter, shown: shown.length, instances }} />
+          <StripLegend />
+          {shown.map((it) => (
+            <Service
+              key={it.service.name}
+              found={it}
+              isOpen={isFew !== turned.has(it.service.name)}
+              turn={turn}
+            />
+          ))}
+        </>
       )}
-      {shown.map((service) => (
-        <Service key={service.name} service={service} />
-      ))}
     </div>
   )
 }
 
-function Service({ service }: { readonly service: ServiceView }) {
-  const { name, instances, healthy } = service
+function NoServices() {
+  return (
+    <None title="No instance is registered">
+      <p>
+        An instance registers with a lease and is found as long as it renews the lease:{' '}
+        <code>leasehold.registry.register('embedder', {'{ address }'})</code>.
+      </p>
+    </None>
+  )
+}
+
+function StripLegend() {
+  return (
+    <Legend
+      of="strips"
+      items={[
+        ['ok', 'passing'],
+        ['warn', 'warning, lapsed or drained'],
+        ['bad', 'critical'],
+        ['gone', 'not registered'],
+        ['unknown', 'not known'],
+      ]}
+    />
+  )
+}
+
+interface FiltersProps {
+  readonly services: readonly ServiceView[]
+  readonly filter: ServiceFilter
+  setFilter(to: ServiceFilter): void
+  /** The number of services and instances that match. */
+  readonly shown: number
+  readonly instances: number
+}
+
+function Filters({ services, filter, setFilter, shown, instances }: FiltersProps) {
+  const { text, statuses, tag, order } = filter
+  const tags = useMemo(() => tagsOf(services), [services])
+  const toggle = (status: ShownStatus) => {
+    const next = new Set(statuses)
+    if (!next.delete(status)) next.add(status)
+    setFilter({ ...filter, statuses: next })
+  }
+  return (
+    <div class="filters">
+      <input
+        type="search"
+        class="search"
+        data-search
+        aria-label="Search services and instances"
+        placeholder="Search services and instances  ( / )"
+        value={text}
+        onInput={(event) => setFilter({ ...filter, text: event.currentTarget.value })}
+      />
+      {STATUSES.map((status) => (
+        <button
+          key={status}
+          type="button"
+          class="chip"
+          aria-pressed={statuses.has(status)}
+          onClick={() => toggle(status)}
+        >
+          {status}
+        </button>
+      ))}
+      <select
+        aria-label="Tag or capability"
+        value={tag}
+        onChange={(event) => setFilter({ ...filter, tag: event.currentTarget.value })}
+      >
+        <option value="">every tag</option>
+        {tags.map((it) => (
+          <option key={it} value={it}>
+            {it}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label="Order"
+        value={order}
+        onChange={(event) => setFilter({ ...filter, order: event.currentTarget.value as Order })}
+      >
+        <option value="name">by name</option>
+        <option value="unhealthy">most unhealthy first</option>
+        <option value="size">largest first</option>
+      </select>
+      <span class="quiet" role="status">
+        {plural(instances, 'instance')} of {plural(shown, 'service')}
+      </span>
+    </div>
+  )
+}
+
+interface ServiceProps {
+  readonly found: FoundService
+  readonly isOpen: boolean
+  turn(name: string): void
+}
+
+function Service({ found, isOpen, turn }: ServiceProps) {
+  const { service, instances } = found
+  const { name, healthy } = service
+  const all = service.instances.length
+  const tone = healthy === all ? 'ok' : healthy === 0 ? 'bad' : 'warn'
+  return (
+    <section class="panel service" aria-labelledby={`service-${name}`}>
+      <h2 id={`service-${name}`}>
+        <button
+          type="button"
+          class="bare turn"
+          aria-expanded={isOpen}
+          aria-label={`${isOpen ? 'Close' : 'Open'} ${name}`}
+          onClick={() => turn(name)}
+        >
+          <span class={`twist ${isOpen ? 'open' : ''}`} />
+        </button>
+        <a href={hrefTo('services', name)}>{name}</a> <DemoBadge name={name} />
+        <span class={`mark ${tone}`}>
+          {healthy} of {all} healthy
+        </span>
+        {instances.length < all && <span class="quiet">{instances.length} match</span>}
+      </h2>
+      {isOpen && <Instances found={found} />}
+    </section>
+  )
+}
+
+function Instances({ found: { service, instances } }: { readonly found: FoundService }) {
   const { history, now } = useLive()
   const oldest = Math.min(
-    ...instances.map(({ id, since }) => history.of(`${name}/${id}`)[0]?.at ?? since),
+    ...instances.map(({ id, since }) => history.of(`${service.name}/${id}`)[0]?.at ?? since),
   )
   const begin = Math.max(now() - STRIP_MS, Math.min(oldest, now() - STRIP_MIN_MS))
-  const tone = healthy === instances.length ? 'ok' : healthy === 0 ? 'bad' : 'warn'
   return (
-    <section class="panel" aria-labelledby={`service-${name}`}>
-      <h2 id={`service-${name}`}>
-        {name} <DemoBadge name={name} />
-        <span class={`mark ${tone}`}>
-          {healthy} of {instances.length} healthy
-        </span>
-        <span class="quiet">checks since {timeOfDay(begin)}</span>
-      </h2>
+    <>
+      <p class="quiet">checks from {timeOfDay(begin)} until now</p>
       <ul class="instances">
         {instances.slice(0, INSTANCES_SHOWN).map((instance) => (
           <InstanceRow key={instance.id} instance={instance} service={service} begin={begin} />
         ))}
       </ul>
       {instances.length > INSTANCES_SHOWN && (
-        <p class="quiet">and {instances.length - INSTANCES_SHOWN} more in the view Keys</p>
+        <p class="quiet">
+          and {instances.length - INSTANCES_SHOWN} more: search for them, or filter by status
+        </p>
       )}
-    </section>
+    </>
   )
 }
 
@@ -80,12 +238,12 @@ interface InstanceRowProps {
 
 function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly begin: number }) {
   const { visibleLeases, now } = useLive()
-  const { id, status, note, zone, address, capabilities, load, drainedBy, holder, lease } = instance
+  const { id, note, zone, address, capabilities, tags, load, holder, lease } = instance
   return (
     <li class="instance">
       <div class="instance-head">
         <b>{id}</b>
-        <Mark word={drainedBy === undefined ? status : 'drained'} />
+        <Mark word={shownStatus(instance)} />
         <span class="quiet">{note}</span>
         <InstanceActions instance={instance} service={service} />
       </div>
@@ -95,7 +253,7 @@ function InstanceRow({ instance, service, begin }: InstanceRowProps & { readonly
         {load !== undefined && <span>load {formatNumber(load)}</span>}
         {instance.node !== undefined && <span>on {instance.node}</span>}
         {instance.check !== undefined && <span>checked by {checkText(instance.check)}</span>}
-        {capabilities.map((word) => (
+        {[...new Set([...capabilities, ...tags])].map((word) => (
           <span key={word} class="badge">
             {word}
           </span>

@@ -1,8 +1,14 @@
 import { revokeLease } from '../model/admin-actions.ts'
 import { count, formatSpan } from '../model/format.ts'
-import { type SessionView, sessionAt, sessionCount, sessionTables } from '../model/sessions.ts'
+import {
+  type SessionView,
+  sessionAt,
+  sessionCount,
+  sessionTables,
+} from '../model/recipes/sessions.ts'
 import { ActionButton } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, None } from '../parts/badges.tsx'
+import { Columns } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
 import { hrefTo } from '../parts/route.ts'
 import { useNarrow, WindowList } from '../parts/window-list.tsx'
@@ -11,6 +17,13 @@ const ROW_HEIGHT = 40
 /** On a narrow page, a session takes three lines. */
 const NARROW_HEIGHT = 92
 const ROWS_MAX = 12
+const COLUMNS = [
+  ['holder', 'User'],
+  ['lease-id', 'Session'],
+  ['lasted', 'Age'],
+  ['drain', 'Time left'],
+  ['button', ''],
+] as const
 
 export function Sessions() {
   const { mirror } = useLive()
@@ -48,6 +61,7 @@ function Table({ table }: { readonly table: string }) {
       <h2 id={`sessions-${table}`}>
         {table} <DemoBadge name={`session/${table}/`} /> <span class="count">{count(length)}</span>
       </h2>
+      <Columns of="session" names={COLUMNS} />
       <div style={{ height }} class="sessions">
         <WindowList
           role="list"

@@ -13,10 +13,12 @@ import { LimitedAudit } from './audit/limited-audit.ts'
 import { type GuardDependencies, GuardedStore } from './guard/guarded-store.ts'
 import { LeaseSecrets } from './guard/lease-secrets.ts'
 import { createServerActions, type ServerActions, withdrawWaiting } from './guard/server-actions.ts'
+import { withTokenRules } from './guard/token-rules.ts'
 import { AccessTokens } from './identity/access-tokens.ts'
 import { BrowserSessions, type ShownSession } from './identity/browser-sessions.ts'
 import { everybody, type Principal } from './identity/principal.ts'
 import { Accounts } from './quotas/accounts.ts'
+import { ownerOf } from './quotas/owner-label.ts'
 import type { Usage } from './quotas/quota.ts'
 
 export interface AccessOptions {
@@ -66,6 +68,12 @@ export interface Admission {
   ended: (error: LeaseholdError) => void
   /** The plain id of a lease whose secret the caller has; otherwise `undefined`. */
   ownLease(given: LeaseId): LeaseId | undefined
+  /**
+   * The usable id of a lease that this caller was granted, on whatever connection; otherwise
+   * `undefined`. For protocols whose clients cannot keep the secret of a lease: there, a lease
+   * belongs to the access token that made it.
+   */
+  grantedLease(lease: LeaseId): Promise<LeaseId | undefined>
   /** Counts received bytes. Returns how many milliseconds they must wait. */
   payload(bytes: number): number
   /** The caller has left. */
@@ -99,8 +107,9 @@ export class Access {
     this.#sessions = new BrowserSessions(secretsKey)
     this.#accounts = new Accounts(store, clock, (name) => tokens.quotaOf(name))
     const secrets = new LeaseSecrets(secretsKey)
-    this.#dependencies = { store, limits, audit, clock, secrets, accounts: this.#accounts }
-    this.#openStore = auditedStore(store, audit)
+    const ruled = withTokenRules(store, tokens)
+    this.#dependencies = { store: ruled, limits, audit, clock, secrets, accounts: this.#accounts }
+    this.#openStore = auditedStore(ruled, audit)
     tokens.changed = (principal) => this.#changed(principal)
   }
 
@@ -175,6 +184,12 @@ export class Access {
         if (guarded === undefined) return given
         const { lease, proven } = secrets.open(given)
         return proven ? lease : undefined
+      },
+      grantedLease: async (lease) => {
+        if (guarded === undefined) return lease
+        const { lease: found } = await this.#dependencies.store.read({ lease, limit: 1 })
+        const isOwn = found !== undefined && ownerOf(found)?.name === principal.name
+        return isOwn ? secrets.sign(lease) : undefined
       },
       payload: (bytes) => usage?.payload(principal.quota, clock, bytes) ?? 0,
       leave: () => {

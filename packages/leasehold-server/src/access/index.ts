@@ -5,6 +5,8 @@ export {
   type AccessTokenEntry,
   type AccessTokenSpec,
   AccessTokens,
+  CREATE_ADMINISTRATOR,
+  type TokenChange,
 } from './identity/access-tokens.ts'
 export { SESSION_MS } from './identity/browser-sessions.ts'
 export { cookieName, credentialsOf } from './identity/credentials.ts'
@@ -14,9 +16,12 @@ export { refuseUpgrade } from './identity/refuse-upgrade.ts'
 export { QUOTA_NAMES, type Quota, type Usage } from './quotas/quota.ts'
 export {
   allows,
+  allowsKey,
   allowsOthers,
+  forbidden,
   parseRight,
   type Right,
+  SERVER_PREFIX,
   VERBS,
   type Verb,
   writeRight,

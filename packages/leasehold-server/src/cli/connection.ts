@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { Leasehold } from 'leasehold'
+import type { Leasehold } from 'leasehold'
 import {
   isLeaseholdError,
   LeaseholdError,
@@ -9,8 +10,8 @@ import {
 } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { readSmallFile } from '../config/index.ts'
-import { DEFAULT_HOST, DEFAULT_PORT } from '../server.ts'
-import { openStore } from '../stores/index.ts'
+import { DEFAULT_HOST, DEFAULT_PORT } from '../config/listen-address.ts'
+import { folderOf, openStore } from '../stores/index.ts'
 
 /** The options that `withConnectionOptions` adds to a command. */
 export interface ConnectionFlags {
@@ -59,13 +60,17 @@ export function withConnectionOptions(command: Command): Command {
     .option('--timeout <duration>', 'how long to wait for an answer', '5s')
 }
 
-/** Opens the store that the flags name, runs `work`, and closes the store. */
+/**
+ * Opens the store that the flags name, runs `work`, and closes the store. Only a command that
+ * `creates` something may create the folder of a store: to look into a wrong one is an error.
+ */
 export async function withStore<Result>(
   flags: ConnectionFlags,
   work: (connection: Connection) => Promise<Result>,
+  creates = false,
 ): Promise<Result> {
   try {
-    const connection = await connect(flags)
+    const connection = await connect(flags, creates)
     try {
       return await work(connection)
     } finally {
@@ -98,21 +103,30 @@ export function withLeasehold<Result>(
   flags: ConnectionFlags,
   holder: string | undefined,
   work: (leasehold: Leasehold, connection: Connection) => Promise<Result>,
+  creates = false,
 ): Promise<Result> {
-  return withStore(flags, async (connection) => {
-    const callTimeout = flags.timeout as '5s'
-    const leasehold = await Leasehold.open(connection.store, { holder, callTimeout })
-    try {
-      return await work(leasehold, connection)
-    } finally {
-      await leasehold.close()
-    }
-  })
+  const run = (connection: Connection) =>
+    withRecipes(connection, flags, holder, (leasehold) => work(leasehold, connection))
+  return withStore(flags, run, creates)
 }
 
-async function connect(flags: ConnectionFlags): Promise<Connection> {
-  const { env } = process
-  const by = `${env['USER'] || env['LOGNAME'] || 'somebody'} by the command line`
+/** Loads the recipes, which most commands do without, and runs `work` with them. */
+export async function withRecipes<Result>(
+  { store }: Connection,
+  flags: ConnectionFlags,
+  holder: string | undefined,
+  work: (leasehold: Leasehold) => Promise<Result>,
+): Promise<Result> {
+  const recipes = await import('leasehold')
+  const leasehold = await recipes.Leasehold.open(store, { holder, timeout: flags.timeout as '5s' })
+  try {
+    return await work(leasehold)
+  } finally {
+    await leasehold.close()
+  }
+}
+
+async function connect(flags: ConnectionFlags, creates: boolean): Promise<Connection> {
   if (flags.store !== undefined) {
     if (flags.server !== undefined) {
       throw new LeaseholdError(
@@ -120,9 +134,21 @@ async function connect(flags: ConnectionFlags): Promise<Connection> {
         `use --server ${show(flags.server)} or --store ${show(flags.store)}, not both`,
       )
     }
+    if (!creates && flags.store.startsWith('file:') && !existsSync(folderOf(flags.store))) {
+      throw new LeaseholdError(
+        'invalid-argument',
+        `--store is ${show(flags.store)}: there is no store in ${folderOf(flags.store)}. Name the folder that a server uses, or start one on it`,
+      )
+    }
     const { store, data, close } = await openStore(flags.store)
-    return { store, name: data, by, close }
+    return { store, name: data, by: userName(), close }
   }
+  return openRemote(flags)
+}
+
+/** Opens the server that the flags name. With `tied`, all leases end with the connection. */
+export async function openRemote(flags: ConnectionFlags, tied = false): Promise<Connection> {
+  const { env } = process
   const url = flags.server ?? (env['LEASEHOLD_URL'] || DEFAULT_URL)
   const ca = pem('ca', flags.ca ?? env['LEASEHOLD_CLIENT_CA'])
   const cert = pem('cert', flags.cert ?? env['LEASEHOLD_CLIENT_CERT'])
@@ -132,8 +158,14 @@ async function connect(flags: ConnectionFlags): Promise<Connection> {
     timeout: flags.timeout as '5s',
     accessToken: accessTokenOf(flags),
     tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
+    tied,
   })
-  return { store, name: url, by, close: () => store.close() }
+  return { store, name: url, by: userName(), close: () => store.close() }
+}
+
+function userName(): string {
+  const { env } = process
+  return `${env['USER'] || env['LOGNAME'] || 'somebody'} by the command line`
 }
 
 function pem(name: string, file: string | undefined): Buffer | undefined {

@@ -7,7 +7,7 @@ export const EXIT = {
 } as const
 
 /**
- * The exit codes of `lock`, `elect` and `register`, if they do not pass on their command's code.
+ * The exit codes of the commands that run another, if they do not pass on its exit code.
  * Commands rarely use these numbers; `timeout(1)` and shells use them in the same way.
  */
 export const RUN_EXIT = {

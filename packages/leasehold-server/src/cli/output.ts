@@ -24,6 +24,11 @@ export function printable(value: unknown): string {
   return String(value).replaceAll(/\p{Cc}+/gu, ' ')
 }
 
+/** A count with its noun: `1 lease`, `2 leases`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /** Formats a duration: `3s`, `4m12s`, `2h05m`, `3d04h`. */
 export function span(ms: number): string {
   if (ms === Infinity) return 'never'

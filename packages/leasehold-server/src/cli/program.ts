@@ -1,29 +1,36 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { isLeaseholdError, systemClock } from 'leasehold/port'
+import { messageOf, packageVersion } from '../config/index.ts'
 import * as admin from './admin/index.ts'
+import * as agents from './agents/index.ts'
 import { completionCommand } from './completion.ts'
+import { withConnectionOptions } from './connection.ts'
 import { EXIT, Exit, RUN_EXIT } from './exit-codes.ts'
 import * as inspect from './inspect/index.ts'
 import * as run from './run/index.ts'
 import { serveCommand } from './serve.ts'
 
 /** These run another command, so their own exit codes must differ from its codes. */
-const RUNNERS: readonly string[] = ['lock', 'elect', 'register']
+const RUNNERS: readonly string[] = ['lock', 'elect', 'register', 'once', 'cron']
 
 /** `commandLine` is the part after `--`. */
 export function programOf(commandLine: readonly string[]): Command {
-  const { version } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  ) as { version: string }
   const program: Command = new Command('leasehold')
     .description('Leases over the network: locks with fencing tokens that expire by themselves.')
-    .version(version)
+    .version(packageVersion())
+    .addHelpText(
+      'after',
+      `
+The options of a connection (--server, --access-token, --ca, --cert, --key, --store, --timeout) and
+--json can also come before the command: leasehold --server https://leases.example ls`,
+    )
   const commands = [
     serveCommand(),
     run.lockCommand(commandLine),
     run.electCommand(commandLine),
     run.registerCommand(commandLine),
+    run.onceCommand(commandLine),
+    run.cronCommand(commandLine),
     inspect.lsCommand(),
     inspect.getCommand(),
     inspect.watchCommand(),
@@ -31,9 +38,14 @@ export function programOf(commandLine: readonly string[]): Command {
     inspect.waitersCommand(),
     admin.revokeCommand(),
     admin.breakCommand(),
+    admin.drainCommand(),
+    inspect.leasesCommand(),
+    inspect.electionsCommand(),
     inspect.servicesCommand(),
     inspect.poolCommand(),
+    inspect.sessionsCommand(),
     admin.accessTokenCommand(),
+    agents.mcpCommand(),
     inspect.topCommand(),
     admin.doctorCommand(),
     admin.backupCommand(),
@@ -52,7 +64,7 @@ export async function runProgram(args: readonly string[]): Promise<void> {
   // The reader has left, as in `leasehold ls | head`.
   process.stdout.on('error', () => process.exit(EXIT.done))
   const at = args.indexOf('--')
-  const own = at < 0 ? args : args.slice(0, at)
+  const own = withCommandFirst(at < 0 ? args : args.slice(0, at))
   const program = programOf(at < 0 ? [] : args.slice(at + 1))
   // Open streams and watches do not keep the process running; this timer does.
   const keepAlive = systemClock.timer(Number.MAX_SAFE_INTEGER, () => {}, true)
@@ -65,7 +77,7 @@ export async function runProgram(args: readonly string[]): Promise<void> {
       if (error.exitCode === 0) process.exit(EXIT.done)
       process.exit(isRunner ? RUN_EXIT.failed : EXIT.usage)
     }
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     if (!(error instanceof Exit) || message !== '') {
       process.stderr.write(`leasehold: ${message}\n`)
     }
@@ -75,12 +87,27 @@ export async function runProgram(args: readonly string[]): Promise<void> {
   }
 }
 
+/** Moves the options of a connection behind the command, which is where they are parsed. */
+function withCommandFirst(args: readonly string[]): readonly string[] {
+  const known = withConnectionOptions(new Command()).option('--json').options
+  let at = 0
+  while (at < args.length) {
+    const [name] = args[at]!.split('=')
+    const option = known.find(({ long }) => long === name)
+    if (option === undefined) break
+    at += option.isBoolean() || args[at]!.includes('=') ? 1 : 2
+  }
+  return [...args.slice(at), ...args.slice(0, at)]
+}
+
 /** The exit code for an error. */
 function codeOf(error: unknown, isRunner: boolean): number {
   if (error instanceof Exit) return error.code
   if (isRunner) return RUN_EXIT.failed
   if (isLeaseholdError(error, 'invalid-argument')) return EXIT.usage
   const isGone =
-    isLeaseholdError(error, 'lease-not-found') || isLeaseholdError(error, 'lease-ended')
+    isLeaseholdError(error, 'lease-not-found') ||
+    isLeaseholdError(error, 'lease-ended') ||
+    isLeaseholdError(error, 'claim-not-found')
   return isGone ? EXIT.notThere : EXIT.failed
 }

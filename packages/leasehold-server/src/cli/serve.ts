@@ -1,6 +1,5 @@
 import { Command } from 'commander'
 import { CONFIG_FLAG, type Flags, helpOf, SETTING_NAMES, SETTINGS } from '../config/index.ts'
-import { serve } from '../serve.ts'
 
 export function serveCommand(): Command {
   const command = new Command('serve')
@@ -12,7 +11,7 @@ Each option can also be set in the environment, by the name in brackets, or in t
 camelCase ("logLevel"). A flag overrides the environment; the environment overrides the file.
 SIGHUP reloads the certificates and reopens the audit log.`,
     )
-    .action((flags: Flags) => serve(flags))
+    .action(async (flags: Flags) => (await import('../serve.ts')).serve(flags))
   for (const setting of [...SETTING_NAMES.map((name) => SETTINGS[name]), CONFIG_FLAG]) {
     command.option(setting.flag, helpOf(setting))
   }

@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { Exit, RUN_EXIT } from './exit-codes.ts'
 
-/** The signals that stop a command, and that `lock`, `elect` and `register` pass to theirs. */
+/** The signals that stop a command. Those that run another command pass them on. */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
 /** An abort signal that fires when this process is asked to stop, until `end` is called. */

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
-import { type Clock, invalid, show } from 'leasehold/port'
+import { type Clock, invalid, show, systemReason } from 'leasehold/port'
 import type { Audit, AuditEntry } from '../access/index.ts'
 import { FileError, kindOf, NON_BLOCKING, restrictToOwner } from './small-file.ts'
 
@@ -39,7 +39,7 @@ export class AuditLog implements Audit {
       ;[this.#descriptor, this.#bytes] = opened(file)
     } catch (error) {
       throw invalid(
-        `audit is ${show(file)} (from ${origin}) and cannot be written: ${(error as Error).message}. Use a file in an existing folder, or 'none'`,
+        `audit is ${show(file)} (from ${origin}) and cannot be written: ${systemReason(error)}. Use a file in an existing folder, or 'none'`,
       )
     }
   }

@@ -1,21 +1,12 @@
-import { BlockList, isIP } from 'node:net'
 import { LeaseholdError, withoutPassword } from 'leasehold/port'
+import { CREATE_ADMINISTRATOR } from '../access/index.ts'
+import { isLoopback } from './listen-address.ts'
 import type { Config } from './load-config.ts'
 
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
-LOOPBACK.addAddress('::1', 'ipv6')
-
-/** Whether only this machine can reach this address. */
-export function isLoopback(host: string): boolean {
-  const family = isIP(host)
-  if (family === 0) return host.toLowerCase() === 'localhost'
-  return LOOPBACK.check(host, family === 6 ? 'ipv6' : 'ipv4')
-}
-
 /** Whether a server without access tokens serves everybody who can reach it. */
-export function isOpenToAll({ host, tlsCa, insecureOpenNetwork }: Config['values']): boolean {
-  return isLoopback(host) || insecureOpenNetwork || tlsCa !== undefined
+export function isOpenToAll({ host, xds, tlsCa, insecureOpenNetwork }: Config['values']): boolean {
+  const isLocal = isLoopback(host) && (xds === undefined || isLoopback(xds.host))
+  return isLocal || insecureOpenNetwork || tlsCa !== undefined
 }
 
 /**
@@ -23,7 +14,10 @@ export function isOpenToAll({ host, tlsCa, insecureOpenNetwork }: Config['values
  * together with access tokens or mutual TLS, so that the server knows its clients.
  */
 export function checkExposure({ values, origins }: Config, hasTokens: boolean): void {
-  const { host, tlsCert, tlsCa, insecureOpenNetwork } = values
+  const { tlsCert, tlsCa, insecureOpenNetwork, xds } = values
+  // The gateway for xDS has the same access tokens and the same TLS.
+  const setting = isLoopback(values.host) && xds !== undefined ? 'xds' : 'host'
+  const host = setting === 'xds' ? xds!.host : values.host
   if (isLoopback(host) || insecureOpenNetwork) return
   const hasClientAuth = hasTokens || tlsCa !== undefined
   if (tlsCert !== undefined && hasClientAuth) return
@@ -37,13 +31,21 @@ export function checkExposure({ values, origins }: Config, hasTokens: boolean): 
   ]
   throw new LeaseholdError(
     'invalid-argument',
-    `host is "${host}" (from ${origins.host}), which other machines can reach, and ${risks.join('; and ')}. If you trust the network, use --insecure-open-network`,
+    `${setting} is "${host}" (from ${origins[setting]}), which other machines can reach, and ${risks.join('; and ')}. If you trust the network, use --insecure-open-network`,
+  )
+}
+
+/** DNS has no access tokens, and its answers are longer than its queries. */
+export function warnOfOpenDns({ values: { dns } }: Config, warn: (message: string) => void): void {
+  if (dns === undefined || isLoopback(dns.host)) return
+  warn(
+    `DNS listens on ${dns.host}, which other machines can reach. DNS has no access rights: all of them can read the names and addresses of all services. Let a firewall allow only your own networks`,
   )
 }
 
 /** How to make the server authenticate its clients. */
 function authAdvice(store: string): string {
-  const create = (on: string) => `'leasehold access-token create admin --right all: --store ${on}'`
+  const create = (on: string) => `'${CREATE_ADMINISTRATOR} --store ${on}'`
   // A memory store is lost with its process, so no access token can exist before the start.
   if (store === 'memory:') {
     return `use --tls-ca, or serve 'file:<folder>' and create an access token first: ${create('file:<folder>')}`

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
-import { invalid, show } from 'leasehold/port'
+import { invalid, show, systemReason } from 'leasehold/port'
 import { FileError, readSmallFile, type SmallFile } from './small-file.ts'
 
 const BYTES_MIN = 32
@@ -56,7 +56,7 @@ export function writeSecretsKey(file: string, content: string | Buffer): void {
     renameSync(next, file)
   } catch (error) {
     throw invalid(
-      `cannot write the lease secrets key ${show(file)}: ${(error as Error).message}. Let this user write to its folder`,
+      `cannot write the lease secrets key ${show(file)}: ${systemReason(error)}. Let this user write to its folder`,
     )
   }
 }

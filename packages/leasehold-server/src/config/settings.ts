@@ -1,20 +1,21 @@
+import { isIP } from 'node:net'
 import { milliseconds } from 'leasehold/port'
-import { DEFAULT_HOST, DEFAULT_PORT } from '../server.ts'
 import { DEFAULT_STREAM } from '../stream/options.ts'
+import { DEFAULT_HOST, DEFAULT_PORT, isLoopback } from './listen-address.ts'
 import { InvalidSetting, type Setting } from './setting.ts'
 
 export const LOG_LEVELS = ['silent', 'error', 'warn', 'info', 'debug'] as const
 /** Used instead of a file name to turn a file off. */
 export const NONE = 'none'
 
-/** Each value allows what the ones before it allow, and more. */
-export const CHECKS = ['off', 'public', 'private', 'loopback'] as const
+/** From `public` on, each value allows what the ones before it allow, and more. */
+export const CHECKS = ['off', 'external', 'public', 'private', 'loopback'] as const
 
 /** All settings of `leasehold serve`. */
 export const SETTINGS = {
   store: {
     flag: '--store <url>',
-    help: "the store to serve: 'file:<folder>' (durable), 'memory:', or an engine that several servers can share: 'redis://…', 'redis+sentinel://…', 'postgres://…', 'etcd://…', 'zookeeper://…', 'nats://…' or 'azure+https://…'",
+    help: "the store to serve: 'file:<folder>' (durable), 'memory:', or an engine that several servers can share: 'redis://…', 'redis+sentinel://…', 'postgres://…', 'etcd://…', 'consul://…', 'zookeeper://…', 'nats://…' or 'azure+https://…'",
     defaultValue: 'file:./data',
     read: nonEmpty,
   },
@@ -68,9 +69,45 @@ export const SETTINGS = {
   },
   checks: {
     flag: '--checks <where>',
-    help: `which addresses health checks may reach: ${CHECKS.join(', ')}; never link-local or metadata addresses`,
-    defaultValue: 'public',
+    help: "which addresses health checks may reach: public, private (public and private networks) or loopback (also this machine), never link-local or metadata addresses; 'off' refuses instances with a network check, 'external' leaves the checks to a checker of your own",
+    defaultValue: 'private',
     read: oneOf(CHECKS),
+  },
+  dns: {
+    flag: '--dns <address>',
+    help: 'answers DNS queries for registered services, on this port or address:port, by UDP and TCP; DNS has no access rights, so a port alone means loopback',
+    defaultText: 'off',
+    read: listenAddress,
+  },
+  consul: {
+    flag: '--consul <address>',
+    help: 'serves a part of the HTTP API of Consul, on this port or loopback address:port; it has no access rights, so it refuses addresses that other machines can reach',
+    defaultText: 'off',
+    read: loopbackAddress,
+  },
+  prometheus: {
+    flag: '--prometheus',
+    help: 'serves registered instances as targets for the http_sd discovery of Prometheus, at /prometheus/targets',
+    defaultValue: 'false',
+    read: boolean,
+  },
+  eureka: {
+    flag: '--eureka',
+    help: 'serves the registry by the REST protocol of Eureka, at /eureka and /eureka/v2',
+    defaultValue: 'false',
+    read: boolean,
+  },
+  xds: {
+    flag: '--xds <address>',
+    help: 'serves the registry by xDS v3 (ADS over gRPC) on this port or address:port, and EDS over REST at /v3/discovery:endpoints, with the access rights and the TLS of the server; a port alone means loopback',
+    defaultText: 'off',
+    read: listenAddress,
+  },
+  kubernetes: {
+    flag: '--kubernetes',
+    help: 'serves the Lease API of Kubernetes (coordination.k8s.io/v1) for kubectl and leader election, at /kubernetes',
+    defaultValue: 'false',
+    read: boolean,
   },
   connections: {
     flag: '--connections <number>',
@@ -82,6 +119,12 @@ export const SETTINGS = {
     flag: '--drain <duration>',
     help: 'how long a stopping server waits for calls in progress',
     defaultValue: '5s',
+    read: duration,
+  },
+  exitWhenUnused: {
+    flag: '--exit-when-unused <duration>',
+    help: 'stops the server when no stream was open and no request came for this long',
+    defaultText: 'it runs until it is stopped',
     read: duration,
   },
   logLevel: {
@@ -113,6 +156,26 @@ function integer(digits: string, min: number, max: number): number {
   const value = Number(digits)
   if (/^\d+$/.test(digits) && value >= min && value <= max) return value
   throw new InvalidSetting(`it must be an integer from ${min} to ${max}`)
+}
+
+/** `8600`, `10.0.0.1:8600` or `[::1]:8600`. */
+function listenAddress(value: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, digits] = /^(?:(?:\[(.+)\]|([^:]+)):)?(\d+)$/.exec(value) ?? []
+  const host = bracketed ?? plain ?? DEFAULT_HOST
+  const isAddress = bracketed === undefined ? isIP(host) === 4 : isIP(host) === 6
+  if (digits !== undefined && isAddress) return { host, port: integer(digits, 0, 65_535) }
+  throw new InvalidSetting(
+    "it must be a port or an IP address and a port, such as '8600', '10.0.0.1:8600' or '[::1]:8600'",
+  )
+}
+
+/** For a gateway without access rights that changes leases. */
+function loopbackAddress(value: string): { readonly host: string; readonly port: number } {
+  const address = listenAddress(value)
+  if (isLoopback(address.host)) return address
+  throw new InvalidSetting(
+    'it must be a loopback address, such as 127.0.0.1:8500, because this API has no access rights',
+  )
 }
 
 function boolean(value: string): boolean {

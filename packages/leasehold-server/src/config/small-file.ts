@@ -7,6 +7,7 @@ import {
   readFileSync,
   type Stats,
 } from 'node:fs'
+import { systemReason } from 'leasehold/port'
 
 /** Settings, keys and certificates are small; a larger file is a mistake. */
 const FILE_MAX_BYTES = 1 << 20
@@ -78,7 +79,6 @@ function opened(file: string): number {
   try {
     return openSync(file, constants.O_RDONLY | NON_BLOCKING)
   } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException
-    throw new FileError(message, code)
+    throw new FileError(systemReason(error), (error as NodeJS.ErrnoException).code)
   }
 }

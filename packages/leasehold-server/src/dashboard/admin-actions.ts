@@ -3,10 +3,13 @@ import {
   isLeaseholdError,
   LeaseholdError,
   type LeaseId,
+  type Random,
   type Revoked,
   show,
 } from 'leasehold/port'
 import type { Access, Admission } from '../access/index.ts'
+import { askBack, noteOf } from '../agents/index.ts'
+import { drain, returnDrained } from '../registry/drain.ts'
 
 /** A forced change from the dashboard. Each needs a reason. */
 export type AdminAction =
@@ -24,6 +27,13 @@ export type AdminAction =
       readonly action: 'break'
       readonly lease: LeaseId
       readonly after: number
+      readonly why: string
+    }
+  /** Asks the agent whose hold has this claim to give it back. */
+  | {
+      readonly action: 'ask'
+      readonly key: string
+      readonly token: number
       readonly why: string
     }
   /** Removes a running instance from discovery, or returns it. */
@@ -44,11 +54,6 @@ export interface ActionResult {
 
 /** The author of an action on a server without access tokens. */
 const ANONYMOUS = 'dashboard'
-/** Marks a health result as a drain by a person, not a check. */
-export const DRAINED = 'drained'
-const NOTE_MAX = 200
-/** How long a drain lasts on a store without child leases. */
-const UNBOUND_TTL_MS = 24 * 60 * 60_000
 
 /**
  * Performs an action through the principal's own store, which checks its rights, and records it in
@@ -58,6 +63,7 @@ export async function carryOut(
   access: Access,
   admission: Admission,
   action: AdminAction,
+  random: Random,
 ): Promise<ActionResult> {
   const { why } = action
   if (typeof why !== 'string' || why.trim() === '') {
@@ -78,7 +84,10 @@ export async function carryOut(
     access.record({ action: name, by, target, why, outcome })
   }
   try {
-    const answer = await endOrDrain(admission, action, by)
+    const answer =
+      action.action === 'ask'
+        ? await ask(admission, action, by, random)
+        : await endOrDrain(admission, action, by)
     record('done')
     return { by, ...answer }
   } catch (error) {
@@ -89,7 +98,7 @@ export async function carryOut(
 
 function endOrDrain(
   admission: Admission,
-  action: Exclude<AdminAction, { readonly action: 'take' }>,
+  action: Exclude<AdminAction, { readonly action: 'take' | 'ask' }>,
   by: string,
 ): Promise<Partial<Revoked>> {
   const { store } = admission
@@ -97,8 +106,26 @@ function endOrDrain(
   if (action.action === 'revoke') return store.revoke({ target: { lease: action.lease }, by, why })
   if (action.action === 'break') return breakLease(admission, action, by)
   const { service, instance } = action
-  if (action.action === 'drain') return drain(admission, service, instance, by, why)
-  return putBack(admission, service, instance, by, why)
+  const request = { service, instance, by, why }
+  if (action.action === 'drain') return drain(store, request).then(() => ({}))
+  return returnDrained(store, request).then((claims) => ({ claims }))
+}
+
+async function ask(
+  { store }: Admission,
+  { key, token, why }: Extract<AdminAction, { readonly action: 'ask' }>,
+  by: string,
+  random: Random,
+): Promise<Partial<Revoked>> {
+  const { claims } = await store.read({ key })
+  const claim = claims.find((it) => it.token === token)
+  if (claim === undefined) throw noClaim(key, token, 'nobody was asked')
+  const ref = noteOf(claim)?.ref
+  if (ref === undefined) {
+    throw invalid(`${show(claim.holder)} is not an agent: it reads no requests. Break its lease`)
+  }
+  await askBack(store, random, { ref, by, why })
+  return {}
 }
 
 async function breakLease(
@@ -111,72 +138,9 @@ async function breakLease(
   throw invalid('the lease already ends sooner: a final deadline can only be moved earlier')
 }
 
-/**
- * Drains an instance by adding a critical health result. The instance cannot overwrite it, because
- * its own reports use another claim. The result is under the instance's lease and ends with it.
- */
-async function drain(
-  { store }: Admission,
-  service: string,
-  instance: string,
-  by: string,
-  why: string,
-): Promise<Partial<Revoked>> {
-  const { claims } = await store.read({ key: `services/${service}/${instance}`, limit: 1 })
-  const [claim] = claims
-  if (claim === undefined) throw notThere(service, instance)
-  const key = `health/${service}/${instance}`
-  const note = cut(`drained by ${by}: ${why}`.replace(/\p{Cc}+/gu, ' '))
-  const value = JSON.stringify({ status: 'critical', note, of: claim.token, [DRAINED]: by })
-  const bound = store.guarantees.childLeases
-    ? { parent: claim.lease, ttl: Infinity }
-    : { ttl: Math.min(UNBOUND_TTL_MS, store.guarantees.ttl.max) }
-  await store.grant({
-    holder: by,
-    ...bound,
-    labels: { drains: cut(`${service}/${instance}`) },
-    claims: [{ key, mode: 'shared', value }],
-  })
-  return {}
-}
-
-/** Cuts a note to its maximum length. A cut surrogate pair would make it invalid. */
-function cut(note: string): string {
-  return note.slice(0, NOTE_MAX).toWellFormed()
-}
-
-async function putBack(
-  { store }: Admission,
-  service: string,
-  instance: string,
-  by: string,
-  why: string,
-): Promise<Partial<Revoked>> {
-  const { claims } = await store.read({ key: `health/${service}/${instance}` })
-  const drains = claims.filter(({ value }) => isDrain(value))
-  if (drains.length === 0) throw notThere(service, instance)
-  for (const { key, token } of drains) await store.revoke({ target: { key, token }, by, why })
-  return { claims: drains.length }
-}
-
-function isDrain(value: string | undefined): boolean {
-  try {
-    return DRAINED in JSON.parse(value ?? '')
-  } catch {
-    return false
-  }
-}
-
-function noClaim(key: string, token: number): LeaseholdError {
+function noClaim(key: string, token: number, effect = 'nothing was revoked'): LeaseholdError {
   return new LeaseholdError(
     'claim-not-found',
-    `${show(key)} is no longer claimed with the fencing token ${token}: nothing was revoked`,
-  )
-}
-
-function notThere(service: string, instance: string): LeaseholdError {
-  return new LeaseholdError(
-    'claim-not-found',
-    `${show(`${service}/${instance}`)} is not registered or not drained`,
+    `${show(key)} is no longer claimed with the fencing token ${token}: ${effect}`,
   )
 }

@@ -21,6 +21,15 @@ export interface Sample {
   readonly loopDelay: number
   readonly memory: number
   readonly streams: number
+  /** What the store held when it was last counted. */
+  readonly levels: Levels | undefined
+}
+
+export interface Levels {
+  readonly leases: number
+  readonly keys: number
+  readonly holders: number
+  readonly waiting: number
 }
 
 export interface Quantiles {

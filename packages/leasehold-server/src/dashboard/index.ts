@@ -7,6 +7,7 @@ import type { Access } from '../access/index.ts'
 import type { MeasuredStore } from '../operations/index.ts'
 import type { StreamStats } from '../stream/stream-dependencies.ts'
 import { DemoControl } from './demo.ts'
+import { openCodingAgents } from './demo-agents.ts'
 import { Feed } from './feed.ts'
 import { LiveMetrics } from './live-metrics.ts'
 import { servePage } from './page.ts'
@@ -34,11 +35,15 @@ export interface Dashboard {
  */
 export function serveDashboard(app: FastifyInstance, options: DashboardOptions): Dashboard {
   const { store, access, clock, random, log } = options
-  const demo = new DemoControl({ store, clock, random, log })
+  const demo = new DemoControl({
+    ...{ store, clock, random, log },
+    openCodingAgent: openCodingAgents(clock, random),
+  })
   const liveMetrics = new LiveMetrics({ ...options, demo: () => demo.state })
   const feed = new Feed(access, liveMetrics, clock)
+  liveMetrics.start()
   servePage(app)
-  addRoutes(app, access, store, demo, clock)
+  addRoutes(app, access, store, demo, clock, random)
   return {
     upgrade: (request, socket, head) => feed.upgrade(request, socket, head),
     close: async () => {

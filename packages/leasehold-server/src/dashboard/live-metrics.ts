@@ -12,14 +12,15 @@ import {
   type ServerState,
 } from './feed-messages.ts'
 import { LapseScanner } from './lapse-scanner.ts'
+import { LevelCounter } from './level-counter.ts'
 
 const EVERY_MS = 1000
 /** Measure the expiry lag every so many samples. */
 const PROBE_EVERY = 5
+/** Count what the store holds every so many samples, also while nobody looks. */
+const COUNT_EVERY = 5
 /** The interval in which heartbeats are sent together. */
 const HEARTBEATS_MS = 200
-/** How long sampling continues without viewers, so that a reload keeps the plots. */
-const LINGER_MS = 5 * 60_000
 const LOOP_RESOLUTION_MS = 10
 /** How long a measured lag is valid: until the second next probe, in case one fails. */
 const LAG_VALID_MS = 2 * PROBE_EVERY * EVERY_MS
@@ -52,18 +53,18 @@ interface Counts {
 }
 
 /**
- * Samples the server's metrics once a second and sends them to open dashboard pages. Without viewers
- * it does no work.
+ * Samples the server's metrics once a second, so that a new page shows the last minutes, and sends
+ * them to open dashboard pages. Leases are scanned and expiry is timed only while somebody looks.
  */
 export class LiveMetrics {
   readonly #options: LiveMetricsOptions
   readonly #scanner: LapseScanner
+  readonly #counter: LevelCounter
   readonly #loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
   readonly #viewers = new Set<Viewer>()
   #observer: StoreObserver | undefined
-  #samples: Sample[] = []
+  readonly #samples: Sample[] = []
   #timer: Timer | undefined
-  #linger: Timer | undefined
   #heartbeatsTimer: Timer | undefined
   #heartbeats = new Map<LeaseId, number>()
   #last = { at: 0, counts: NO_COUNTS, commits: [] as readonly number[] }
@@ -76,13 +77,17 @@ export class LiveMetrics {
   constructor(options: LiveMetricsOptions) {
     this.#options = options
     this.#scanner = new LapseScanner(options.unmeasured, options.clock)
+    this.#counter = new LevelCounter(options.unmeasured)
   }
 
   enter(viewer: Viewer): void {
-    this.#linger?.cancel()
     this.#viewers.add(viewer)
-    if (this.#timer === undefined) this.#start()
-    if (this.#viewers.size === 1) this.#scanner.start()
+    if (this.#viewers.size === 1) {
+      this.#scanner.start()
+      this.#loop.enable()
+      this.#ticks = 0
+      this.#options.store.onRenewed = (leases) => this.#renewed(leases)
+    }
     viewer.send({ type: 'history', samples: this.#samples })
   }
 
@@ -91,40 +96,29 @@ export class LiveMetrics {
     this.#scanner.stop()
     // Without viewers there are no probes, so the last lag becomes meaningless.
     this.#lag = undefined
-    const { clock } = this.#options
-    this.#linger = clock.timer(clock.now() + LINGER_MS, () => this.#stop())
+    this.#loop.disable()
+    this.#options.store.onRenewed = undefined
   }
 
   close(): void {
     this.#viewers.clear()
-    this.#linger?.cancel()
     this.#scanner.stop()
-    this.#stop()
-  }
-
-  #start(): void {
-    const { unmeasured, store, clock, log } = this.#options
-    this.#observer = new StoreObserver(unmeasured, clock, log)
-    this.#observer.start()
-    this.#loop.enable()
-    store.onRenewed = (leases) => this.#renewed(leases)
-    this.#samples = []
-    this.#ticks = 0
-    this.#lag = undefined
-    this.#probedSince = undefined
-    this.#last = { at: clock.now(), counts: this.#counts(), commits: [...store.commits.counts] }
-    this.#next()
-  }
-
-  #stop(): void {
     this.#options.store.onRenewed = undefined
     this.#timer?.cancel()
     this.#heartbeatsTimer?.cancel()
-    this.#timer = undefined
-    this.#heartbeatsTimer = undefined
     this.#observer?.close()
     this.#observer = undefined
     this.#loop.disable()
+  }
+
+  /** Starts sampling. */
+  start(): void {
+    const { unmeasured, store, clock, log } = this.#options
+    this.#observer = new StoreObserver(unmeasured, clock, log)
+    this.#observer.start()
+    this.#last = { at: clock.now(), counts: this.#counts(), commits: [...store.commits.counts] }
+    void this.#counter.step()
+    this.#next()
   }
 
   #next(): void {
@@ -136,7 +130,9 @@ export class LiveMetrics {
   }
 
   #tick(): void {
-    if (this.#ticks++ % PROBE_EVERY === 0 && this.#viewers.size > 0) void this.#probe()
+    const ticks = this.#ticks++
+    if (ticks % PROBE_EVERY === 0 && this.#viewers.size > 0) void this.#probe()
+    if (ticks % COUNT_EVERY === 0) void this.#counter.step()
     const sample = this.#sample()
     this.#samples.push(sample)
     if (this.#samples.length > SAMPLES_MAX) this.#samples.shift()
@@ -199,6 +195,7 @@ export class LiveMetrics {
       loopDelay: Number.isFinite(loopDelay) ? loopDelay : 0,
       memory: process.memoryUsage.rss(),
       streams: stats.connections,
+      levels: this.#counter.levels,
     }
   }
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
@@ -6,6 +5,7 @@ import {
   isLeaseholdError,
   LeaseholdError,
   type LeaseStore,
+  type Random,
   type Time,
 } from 'leasehold/port'
 import {
@@ -19,6 +19,7 @@ import {
   SESSION_MS,
   writeRight,
 } from '../access/index.ts'
+import { packageVersion } from '../config/index.ts'
 import { problemFor, sendProblem } from '../http/index.ts'
 import { type AdminAction, carryOut } from './admin-actions.ts'
 import type { DemoControl } from './demo.ts'
@@ -52,7 +53,7 @@ const ACTION_SCHEMA = {
   required: ['action', 'why'],
   additionalProperties: false,
   properties: {
-    action: { enum: ['revoke', 'take', 'break', 'drain', 'return'] },
+    action: { enum: ['revoke', 'take', 'break', 'ask', 'drain', 'return'] },
     lease: { type: 'string' },
     key: { type: 'string' },
     token: { type: 'integer' },
@@ -63,7 +64,7 @@ const ACTION_SCHEMA = {
   },
   oneOf: [
     { properties: { action: { const: 'revoke' } }, required: ['lease'] },
-    { properties: { action: { const: 'take' } }, required: ['key', 'token'] },
+    { properties: { action: { enum: ['take', 'ask'] } }, required: ['key', 'token'] },
     { properties: { action: { const: 'break' } }, required: ['lease', 'after'] },
     { properties: { action: { enum: ['drain', 'return'] } }, required: ['service', 'instance'] },
   ],
@@ -76,10 +77,9 @@ export function addRoutes(
   { guarantees }: LeaseStore,
   demo: DemoControl,
   clock: Clock,
+  random: Random,
 ): void {
-  const { version } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  ) as { version: string }
+  const version = packageVersion()
   const { engine, durability } = guarantees
   const routes = async (api: FastifyInstance) => {
     api.addHook('onRequest', (request, reply, done) => {
@@ -107,7 +107,7 @@ export function addRoutes(
     api.post('/actions', options, async (request) => {
       const admission = access.admit(credentialsOf(request.raw))
       try {
-        return await carryOut(access, admission, request.body as AdminAction)
+        return await carryOut(access, admission, request.body as AdminAction, random)
       } finally {
         admission.leave()
       }

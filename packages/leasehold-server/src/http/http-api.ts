@@ -10,16 +10,16 @@ import {
   isForeign,
   type Principal,
 } from '../access/index.ts'
-import { type ApiContext, HttpCall } from './call.ts'
-import { EventStream } from './event-stream.ts'
-import { IdempotentRequests } from './idempotency.ts'
 import { addDescription } from './openapi/description.ts'
 import type { HttpOptions } from './options.ts'
-import { PrincipalSession } from './principal-session.ts'
-import { asJson, problemFor, sendNotFound, sendProblem } from './responses.ts'
+import { type ApiContext, HttpCall } from './requests/call.ts'
+import { IdempotentRequests } from './requests/idempotency.ts'
+import { PrincipalSession } from './requests/principal-session.ts'
+import { querySchema } from './requests/validation.ts'
+import { EventStream } from './responses/event-stream.ts'
+import { asJson, problemFor, sendNotFound, sendProblem } from './responses/responses.ts'
 import type { EventSink, Route } from './route.ts'
 import { ROUTES } from './routes/index.ts'
-import { querySchema } from './validation.ts'
 
 export interface HttpApiOptions {
   readonly access: Access
@@ -47,6 +47,11 @@ const ADMISSION = Symbol('admission')
 interface Admitted {
   [ADMISSION]?: Admission
 }
+
+/** The admission of a request that `addProtocol` let in. */
+export type AdmissionOf = (request: FastifyRequest) => Admission
+
+const admissionOf: AdmissionOf = (request) => (request as Admitted)[ADMISSION]!
 
 /**
  * The HTTP API of one server: the port and the recipes for clients that have only HTTP.
@@ -85,7 +90,22 @@ export class HttpApi implements ApiContext {
   /** Adds all routes and their description. */
   addTo(app: FastifyInstance): void {
     addDescription(app, ROUTES)
-    const addRoutes = async (api: FastifyInstance) => {
+    this.addProtocol(app, PREFIX, (api) => {
+      for (const route of ROUTES) this.#add(api, route)
+    })
+    app.setNotFoundHandler(sendNotFound)
+  }
+
+  /**
+   * Adds the routes of a protocol below a prefix. Its callers are authenticated, limited and counted
+   * as those of the API, and a stopping server answers them first.
+   */
+  addProtocol(
+    app: FastifyInstance,
+    prefix: string,
+    addRoutes: (api: FastifyInstance, admissionOf: AdmissionOf) => void,
+  ): void {
+    const add = async (api: FastifyInstance) => {
       api.addHook('onRequest', (request, reply, done) => {
         this.#begin(request, reply)
         done()
@@ -93,10 +113,9 @@ export class HttpApi implements ApiContext {
       api.setErrorHandler((error, request, reply) => this.#fail(error, request, reply))
       api.setNotFoundHandler(sendNotFound)
       api.setReplySerializer(asJson)
-      for (const route of ROUTES) this.#add(api, route)
+      addRoutes(api, admissionOf)
     }
-    app.register(addRoutes, { prefix: PREFIX })
-    app.setNotFoundHandler(sendNotFound)
+    app.register(add, { prefix })
   }
 
   /**
@@ -196,7 +215,7 @@ export class HttpApi implements ApiContext {
 
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     if (route.body === undefined) refuseBody(route, request.body)
-    const admission = (request as Admitted)[ADMISSION]!
+    const admission = admissionOf(request)
     const call = new HttpCall({ api: this, route, admission, request, reply })
     const waits = call.query['wait'] !== undefined
     if (waits && this.stats.waiting >= this.options.waits) {

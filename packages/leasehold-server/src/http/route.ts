@@ -2,7 +2,7 @@ import type { Leasehold } from 'leasehold'
 import type { Clock, LeaseStore, Random, RequestId } from 'leasehold/port'
 import type { Principal, ServerActions } from '../access/index.ts'
 import type { HttpOptions } from './options.ts'
-import type { PrincipalSession } from './principal-session.ts'
+import type { PrincipalSession } from './requests/principal-session.ts'
 
 /** A JSON schema: it checks requests and is part of the OpenAPI description. */
 export type Schema = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-import { type Clock, isLeaseholdError } from 'leasehold/port'
+import { type Clock, isLeaseholdError, withTimeout } from 'leasehold/port'
 import type { MeasuredStore } from './measured-store.ts'
 
 const PROBE_MS = 1000
@@ -12,14 +12,9 @@ export async function storageErrorOf(
   clock: Clock,
 ): Promise<string | undefined> {
   if (store.storageError === undefined) return undefined
-  const late = new Promise<string>((resolve) => {
-    clock.timer(
-      clock.now() + PROBE_MS,
-      () => resolve(store.storageError ?? 'the store does not answer'),
-      true,
-    )
-  })
-  return Promise.race([late, write(store)])
+  const late = () => new Error(store.storageError ?? 'the store does not answer')
+  const probe = withTimeout(clock, clock.now() + PROBE_MS, write(store), late)
+  return probe.catch((error: Error) => error.message)
 }
 
 async function write(store: MeasuredStore): Promise<string | undefined> {

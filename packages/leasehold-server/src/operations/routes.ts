@@ -32,10 +32,10 @@ export function serveOperations(
   app.get('/healthz', async () => ({ status: 'alive' }))
   app.get('/readyz', async (request, reply) => {
     if (isStopping()) return reply.code(503).send({ status: 'stopping' })
-    const trouble = await storageErrorOf(store, clock)
-    if (trouble === undefined) return { status: 'ready' }
+    const reason = await storageErrorOf(store, clock)
+    if (reason === undefined) return { status: 'ready' }
     // Anybody may ask, and the message may name a folder or a host: show it only to readers.
-    const detail = isReader(access, request.raw) ? { trouble } : {}
+    const detail = isReader(access, request.raw) ? { reason } : {}
     return reply.code(503).send({ status: 'cannot write', ...detail })
   })
   app.get('/metrics', async (request, reply) => {

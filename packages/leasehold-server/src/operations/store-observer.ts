@@ -1,4 +1,4 @@
-import { type Clock, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
+import { type Clock, type End, isLeaseholdError, type LeaseStore, type Watch } from 'leasehold/port'
 import type { Logger } from 'pino'
 import { Histogram } from './exposition.ts'
 
@@ -10,8 +10,7 @@ const PAGES = 20
 const PAGE = 1000
 
 /**
- * Counts the events of a store by watching it. It starts with the first scrape or dashboard page, so
- * that a server without viewers does no extra work.
+ * Counts the events of a store by watching it, from `start` on.
  */
 export class StoreObserver {
   claimed = 0
@@ -97,10 +96,13 @@ export class StoreObserver {
       this.#watch = this.#store.watch({ prefix: '' }, (notice) => {
         if (notice.type === 'compacted' || notice.type === 'interrupted') this.#retryLater()
         if (notice.type !== 'events') return
-        for (const { type, end } of notice.events) {
+        for (const { type, key, end, holder } of notice.events) {
           if (type === 'claimed') this.claimed++
           else if (type === 'updated') this.updated++
-          else if (end !== undefined) this.removed[end.reason] = (this.removed[end.reason] ?? 0) + 1
+          else if (end !== undefined) {
+            const reason = endOf(key, end, holder)
+            this.removed[reason] = (this.removed[reason] ?? 0) + 1
+          }
         }
       })
     } catch {
@@ -111,4 +113,16 @@ export class StoreObserver {
   #retryLater(): void {
     this.#clock.timer(this.#clock.now() + RETRY_MS, () => this.#begin())
   }
+}
+
+/** Clients revoke the usage records of a pool to merge them. */
+const USAGE_RECORDS = /^pool\/[^/]+\/books$/
+
+/**
+ * A client that closes revokes its own leases, and pools merge their usage records: an alert on
+ * revocations must count neither.
+ */
+function endOf(key: string, { reason, by, why }: End, holder: string): string {
+  if (reason !== 'revoked') return reason
+  return (by === holder && why === 'closed') || USAGE_RECORDS.test(key) ? 'closed' : reason
 }

@@ -1,8 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fileStore, holdsStore } from 'leasehold/file'
-import { memoryStore } from 'leasehold/memory'
+import { ENGINE_ADDRESSES, isEngine, openEngine } from 'leasehold/engines'
 import {
   type Clock,
   invalid,
@@ -12,7 +11,14 @@ import {
   systemClock,
   withoutPassword,
 } from 'leasehold/port'
-import { ENGINE_ADDRESSES, isEngine, openEngine } from './engines.ts'
+
+/** The clients of engines are dependencies of the server, and are found beside it. */
+const CLIENTS: Readonly<Record<string, () => Promise<unknown>>> = {
+  ioredis: () => import('ioredis'),
+  pg: () => import('pg'),
+  '@nats-io/transport-node': () => import('@nats-io/transport-node'),
+}
+const load = (name: string) => CLIENTS[name]!()
 
 /** The file in the data folder with the key that signs lease secrets. */
 export const SECRETS_KEY = 'secrets.key'
@@ -31,15 +37,18 @@ export interface OpenedStore {
   close(): Promise<void>
 }
 
+/** Loads only the kind of store that is asked for: most commands use the server's. */
 export async function openStore(url: string, clock: Clock = systemClock): Promise<OpenedStore> {
   if (url === 'memory:') {
+    const { memoryStore } = await import('leasehold/memory')
     const store = memoryStore({ clock, tokensAbove: epochOf(clock.now()) })
     const data = 'none; it is lost when the server stops'
     return { store, name: 'memory', data, shared: false, close: () => store.close() }
   }
   if (isFolder(url)) {
     const data = folderOf(url)
-    await refuseLostStore(data)
+    const { fileStore, holdsStore } = await import('leasehold/file')
+    await refuseLostStore(data, holdsStore)
     const store = await fileStore(data, { clock })
     const close = () => store.close()
     return { store, name: 'file, durable', data, folder: data, shared: false, close }
@@ -50,7 +59,7 @@ export async function openStore(url: string, clock: Clock = systemClock): Promis
 }
 
 async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
-  const { store, release } = await openEngine(url, clock)
+  const { store, release } = await openEngine(url, { clock, load })
   const close = async () => {
     await store.close()
     await release()
@@ -63,7 +72,10 @@ async function openShared(url: string, clock: Clock): Promise<OpenedStore> {
  * A server creates the secrets key after the store. If only the key exists, the store and its access
  * tokens were lost, and an empty store in its place would give everybody access.
  */
-async function refuseLostStore(folder: string): Promise<void> {
+async function refuseLostStore(
+  folder: string,
+  holdsStore: (folder: string) => Promise<boolean>,
+): Promise<void> {
   const names: string[] = await readdir(folder).catch(() => [])
   if (!names.includes(SECRETS_KEY) || (await holdsStore(folder))) return
   throw new LeaseholdError(

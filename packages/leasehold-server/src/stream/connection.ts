@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream'
 import {
   LeaseholdError,
   type LeaseId,
@@ -10,7 +11,7 @@ import type { WebSocket } from 'ws'
 import type { Admission } from '../access/index.ts'
 import { Inbox } from './inbox.ts'
 import { cut, MalformedError, notAMessage, parseHello } from './messages.ts'
-import { carryOut, type Done, refusal } from './operations.ts'
+import { carryOut, type Done, encodeAnswer, refusal, type StoreAnswer } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { StreamDependencies } from './stream-dependencies.ts'
 import { StreamWatches } from './stream-watches.ts'
@@ -67,14 +68,20 @@ export class Connection {
   #over = false
   #idle: (() => void) | undefined
 
-  constructor(socket: WebSocket, dependencies: StreamDependencies, admission: Admission) {
+  /** `transport` carries the frames of the socket. */
+  constructor(
+    socket: WebSocket,
+    transport: Writable | undefined,
+    dependencies: StreamDependencies,
+    admission: Admission,
+  ) {
     this.#socket = socket
     this.#dependencies = dependencies
     this.#admission = admission
     this.#store = admission.store
     admission.ended = (error) => this.close(CLOSE.unauthenticated, error.message)
     this.receivedAt = dependencies.clock.now()
-    this.#out = new Outbox(socket, dependencies, {
+    this.#out = new Outbox(socket, transport, dependencies, {
       tooSlow: (bytes) =>
         this.close(CLOSE.slow, `${bytes} bytes are unread: read faster, or watch less`),
       sent: () => this.#contain(() => this.#goOn()),
@@ -221,7 +228,7 @@ export class Connection {
    */
   #goOn(later = false): void {
     if (this.#queued) return
-    if (!this.#inbox.isEmpty && this.#mayGoOn()) {
+    if (!this.#inbox.isEmpty && this.#mayGoOn(this.#dependencies.clock.now())) {
       if (later) this.#queue()
       else {
         this.#queued = true
@@ -251,7 +258,8 @@ export class Connection {
     const { clock } = this.#dependencies
     const end = clock.now() + TURN_MS
     for (let step = 0; step <= TURN_MAX && !this.#inbox.isEmpty && !this.#over; step++) {
-      if (!this.#draining && (!this.#mayGoOn() || (step > 1 && clock.now() >= end))) return
+      const now = clock.now()
+      if (!this.#draining && (!this.#mayGoOn(now) || (step > 1 && now >= end))) return
       if (this.#inbox.isRead) this.#open()
       else this.#handle(this.#inbox.take()!)
     }
@@ -264,10 +272,9 @@ export class Connection {
     if (!this.greeted) this.#greet(this.#inbox.take())
   }
 
-  #mayGoOn(): boolean {
-    const { clock, options } = this.#dependencies
-    if (this.#inFlight >= options.inFlight || this.#out.isFull) return false
-    if (clock.now() < this.#notBefore) return false
+  #mayGoOn(now: number): boolean {
+    if (this.#inFlight >= this.#dependencies.options.inFlight || this.#out.isFull) return false
+    if (now < this.#notBefore) return false
     if (this.#inbox.isRead) return this.#inFlight === 0 || this.#bytesInProgress < IN_PROGRESS_BYTES
     return this.#reads < READS_MAX || this.#inbox.first![1] !== 'read'
   }
@@ -317,27 +324,32 @@ export class Connection {
 
   #perform(message: RequestMessage): void {
     this.#dependencies.stats.requests++
-    let answer: Promise<string> | undefined
+    let answer: ReturnType<typeof carryOut>
     try {
-      answer = carryOut(this.#store, message, this.#done)
+      answer = carryOut(this.#store, message)
     } catch (error) {
       answer = Promise.reject(error)
     }
     if (answer === undefined) throw new MalformedError(`unknown operation ${show(message[1])}`)
     this.#inFlight++
-    const isRead = message[1] === 'read'
-    if (isRead) this.#reads++
-    const answered = isRead ? this.#answeredRead : this.#answered
-    answer.then(answered, (error) => answered(refusal(message[0], error)))
+    if (message[1] === 'read') this.#reads++
+    answer.then(
+      (it) => this.#answered(message, this.#encoded(message, it)),
+      (error) => this.#answered(message, refusal(message[0], error)),
+    )
   }
 
-  readonly #answeredRead = (answer: string): void => {
-    this.#reads--
-    this.#answered(answer)
+  #encoded(message: RequestMessage, answer: StoreAnswer): string {
+    try {
+      return encodeAnswer(message, answer, this.#done)
+    } catch (error) {
+      return refusal(message[0], error)
+    }
   }
 
-  readonly #answered = (answer: string): void => {
+  #answered(message: RequestMessage, answer: string): void {
     this.#inFlight--
+    if (message[1] === 'read') this.#reads--
     try {
       this.#out.push(answer)
       // In a later tick: a store that answers at once would otherwise delay all other clients.
@@ -351,7 +363,8 @@ export class Connection {
   /** Called after a grant or claim. */
   readonly #done: Done = (message, answer) => {
     if (this.#isGone && undo(this.#dependencies, this.#admission, message, answer)) return
-    if (answer.outcome === 'granted' && this.#tiedClient !== undefined) this.#tieOne(answer.lease)
+    if (answer.outcome !== 'granted' || this.#tiedClient === undefined) return
+    if ((message[2] as { readonly tied?: unknown }).tied !== false) this.#tieOne(answer.lease)
   }
 
   #tieOne(lease: LeaseId): void {
@@ -385,6 +398,10 @@ export class Connection {
     const { tiedLeases } = this.#dependencies
     const wasNewest = this.#dependencies.left(this)
     if (this.#tiedClient === undefined || !wasNewest) return
+    if (code === CLOSE.moved) {
+      tiedLeases.forget(this.client!)
+      return
+    }
     tiedLeases.leave(this.#tiedClient, code === CLOSE.done, this.#inFlight > 0)
   }
 

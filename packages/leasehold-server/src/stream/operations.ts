@@ -1,4 +1,6 @@
 import {
+  type Busy,
+  type Changed,
   type Claimed,
   type Granted,
   isLeaseholdError,
@@ -6,8 +8,10 @@ import {
   type LeaseId,
   type LeaseStore,
   type Query,
+  type Renewed,
 } from 'leasehold/port'
 import {
+  type Operation,
   type RequestMessage,
   readClaim,
   readGrant,
@@ -22,42 +26,62 @@ import {
 /** Called with the result of a grant or claim, before it is answered. */
 export type Done = (message: RequestMessage, answer: Granted | Claimed) => void
 
+/** The answer of the store to one request. */
+export type StoreAnswer = Awaited<
+  ReturnType<LeaseStore[Exclude<Operation, 'watch' | 'unwatch' | 'tie'>]>
+>
+
 /**
- * Performs one request on the store and returns the encoded answer; `undefined` for an unknown
- * operation. This is the one place where a message becomes a call. The connection handles the
- * operations of the stream itself: watches and ties.
+ * Performs one request on the store; `undefined` for an unknown operation. This is the one place
+ * where a message becomes a call. The connection handles the operations of the stream itself: watches
+ * and ties.
  */
 export function carryOut(
   store: LeaseStore,
   message: RequestMessage,
-  done: Done,
-): Promise<string> | undefined {
-  const [id, operation, request] = message
+): Promise<StoreAnswer> | undefined {
+  const [, operation, request] = message
   switch (operation) {
     case 'claim':
-      return store.claim(readClaim(message)).then((answer) => {
-        if (answer.outcome === 'claimed') done(message, answer)
-        return writeClaimed(id, answer)
-      })
+      return store.claim(readClaim(message))
     case 'release':
-      return store.release(readRelease(message)).then((answer) => writeChanged(id, answer))
+      return store.release(readRelease(message))
     case 'renew':
-      return store
-        .renew(message[2] as readonly LeaseId[])
-        .then((answer) => writeRenewed(id, answer))
+      return store.renew(request as readonly LeaseId[])
     case 'grant':
-      return store.grant(readGrant(message)).then((answer) => {
-        if (answer.outcome === 'granted') done(message, answer)
-        return writeAnswer(id, answer)
-      })
+      return store.grant(readGrant(message))
     case 'revoke':
-      return store.revoke(request as never).then((answer) => writeAnswer(id, answer))
+      return store.revoke(request as never)
     case 'update':
-      return store.update(request as never).then((answer) => writeChanged(id, answer))
+      return store.update(request as never)
     case 'read':
-      return store.read(request as Query).then((answer) => writeAnswer(id, answer))
+      return store.read(request as Query)
     default:
       return undefined
+  }
+}
+
+/** Encodes the answer of the store to a request. `done` gets that of a grant or claim before. */
+export function encodeAnswer(message: RequestMessage, answer: StoreAnswer, done: Done): string {
+  const [id, operation] = message
+  switch (operation) {
+    case 'claim': {
+      const claimed = answer as Claimed | Busy
+      if (claimed.outcome === 'claimed') done(message, claimed)
+      return writeClaimed(id, claimed)
+    }
+    case 'grant': {
+      const granted = answer as Granted | Busy
+      if (granted.outcome === 'granted') done(message, granted)
+      return writeAnswer(id, granted)
+    }
+    case 'release':
+    case 'update':
+      return writeChanged(id, answer as Changed)
+    case 'renew':
+      return writeRenewed(id, answer as Renewed)
+    default:
+      return writeAnswer(id, answer)
   }
 }
 

@@ -1,5 +1,7 @@
+import type { Writable } from 'node:stream'
 import type { WebSocket } from 'ws'
 import type { StreamDependencies } from './stream-dependencies.ts'
+import { textFrame } from './text-frame.ts'
 
 /** The characters in one frame, if there is more to send. */
 const FRAME_CHARACTERS = 512 * 1024
@@ -16,6 +18,7 @@ export interface OutboxEvents {
 /** Collects the messages to one client during one tick of the event loop, and sends them together. */
 export class Outbox {
   readonly #socket: WebSocket
+  readonly #transport: Writable | undefined
   readonly #dependencies: StreamDependencies
   readonly #events: OutboxEvents
   #messages: string[] = []
@@ -23,8 +26,15 @@ export class Outbox {
   #flushing = false
   #stopped = false
 
-  constructor(socket: WebSocket, dependencies: StreamDependencies, events: OutboxEvents) {
+  /** With its `transport`, a socket that is open gets whole frames, which take one write each. */
+  constructor(
+    socket: WebSocket,
+    transport: Writable | undefined,
+    dependencies: StreamDependencies,
+    events: OutboxEvents,
+  ) {
     this.#socket = socket
+    this.#transport = transport
     this.#dependencies = dependencies
     this.#events = events
   }
@@ -62,7 +72,10 @@ export class Outbox {
     this.#messages = []
     this.#size = 0
     try {
-      this.#socket.send(frame, this.#events.sent)
+      const { readyState, OPEN } = this.#socket
+      if (this.#transport === undefined || readyState !== OPEN) {
+        this.#socket.send(frame, this.#events.sent)
+      } else this.#transport.write(textFrame(frame), this.#events.sent)
     } catch (error) {
       this.#events.failed(error)
       return

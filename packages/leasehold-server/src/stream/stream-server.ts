@@ -98,13 +98,13 @@ export class StreamServer {
     }
     socket.once('close', () => admission.leave())
     this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      this.accept(webSocket, admission)
+      this.accept(webSocket, admission, socket)
     })
   }
 
   /** Serves an admitted client over an open WebSocket. */
-  accept(webSocket: WebSocket, admission: Admission): void {
-    const connection = new Connection(webSocket, this.#dependencies, admission)
+  accept(webSocket: WebSocket, admission: Admission, transport?: Duplex): void {
+    const connection = new Connection(webSocket, transport, this.#dependencies, admission)
     this.#connections.add(connection)
     this.stats.connections++
     this.stats.connected++

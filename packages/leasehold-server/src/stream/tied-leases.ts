@@ -47,7 +47,7 @@ export class TiedLeases {
     bond.leases.set(lease, watch)
   }
 
-  /** The client has reconnected without ties: its leases stay. */
+  /** The client has reconnected without ties, or has gone to another server: its leases stay. */
   forget(client: string): void {
     const bond = this.#bonds.get(client)
     if (bond === undefined) return

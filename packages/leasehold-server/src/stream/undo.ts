@@ -8,7 +8,8 @@ const WHY = 'its client disconnected before the answer'
 /**
  * Undoes a grant or claim for a client that has disconnected meanwhile: nobody knows of it, and a
  * waiting claim would still get its keys. A request with an id stays, because its client may
- * reconnect and ask for the answer. Returns whether it is undone.
+ * reconnect and ask for the answer. A claim that replaced another stays, too: to release it would
+ * remove a value that was there before. Returns whether it is undone.
  */
 export function undo(
   { store, log }: { readonly store: LeaseStore; readonly log: Logger },
@@ -18,7 +19,7 @@ export function undo(
 ): boolean {
   const claim = answer.outcome === 'claimed' ? readClaim(message) : undefined
   const { request } = claim ?? (message[2] as GrantRequest)
-  if (request !== undefined) return false
+  if (request !== undefined || claim?.replaces !== undefined) return false
   const given = claim?.lease ?? (answer as Granted).lease
   const lease = admission.ownLease(given) ?? given
   const undone =

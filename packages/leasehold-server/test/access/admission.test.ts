@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { LimitedAudit } from '../../src/access/audit/limited-audit.ts'
 import { withdrawWaiting } from '../../src/access/guard/server-actions.ts'
 import { Access, type AuditEntry, noAudit, parseRight, SESSION_MS } from '../../src/access/index.ts'
-import { changedStore, Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../setup/changed-store.ts'
 import { hear, lease, open, refused } from './scene.ts'
 
 /** A server whose store can be changed while it runs. */
@@ -42,11 +42,11 @@ describe('when an access token ends', () => {
     const ann = await as('ann', 'claim:')
     const own = await lease(ann.store, ['own'])
     await ann.store.claim({ lease: own.lease, claims: [{ key: 'a' }, { key: 'b' }] })
-    const told = new Promise<readonly number[]>((resolve) => {
+    const reported = new Promise<readonly number[]>((resolve) => {
       ann.ended = () => void counts(inner, 'own', 'a', 'b').then(resolve)
     })
     await access.tokens.revoke('ann', 'root')
-    expect(await told).toEqual([1, 0, 1])
+    expect(await reported).toEqual([1, 0, 1])
     const { tenures } = await inner.read({ history: 'a' })
     const end = { by: 'leasehold-server', reason: 'revoked', why: 'its access token was revoked' }
     expect(tenures).toMatchObject([{ end }])
@@ -69,10 +69,10 @@ describe('when an access token ends', () => {
       await lease(inner, ['k'])
       const ann = await as('ann', 'claim:')
       await lease(ann.store, ['k'])
-      let told = 0
+      let reported = 0
       ann.ended = (error) => {
         expect(error).toMatchObject({ code: 'unauthenticated' })
-        told++
+        reported++
       }
       changes.revoke = async (request) => {
         if ('lease' in request.target) return inner.revoke(request)
@@ -81,9 +81,9 @@ describe('when an access token ends', () => {
       }
       await access.tokens.revoke('ann', 'root')
       await clock.advance(4999)
-      expect(told).toBe(fails ? 1 : 0)
+      expect(reported).toBe(fails ? 1 : 0)
       await clock.advance(1)
-      expect(told).toBe(1)
+      expect(reported).toBe(1)
     }
   })
 
@@ -137,12 +137,12 @@ describe('when an access token ends', () => {
     const first = await as('ann', ['watch:'])
     const text = await token('bob', ['watch:'])
     const bobs = [1, 2].map(() => access.admit({ authorization: `Bearer ${text}` }))
-    const told: string[] = []
-    for (const [at, one] of [first, ...bobs].entries()) one.ended = () => told.push(String(at))
+    const reported: string[] = []
+    for (const [at, one] of [first, ...bobs].entries()) one.ended = () => reported.push(String(at))
     const { notices } = hear(bobs[0]!.store, { prefix: 'a' })
     bobs[1]!.leave()
     await access.tokens.revoke('bob', 'root')
-    expect(told).toEqual(['1'])
+    expect(reported).toEqual(['1'])
     expect(access.usage().get('bob')?.watches).toBe(0)
     expect(notices.filter(({ type }) => type !== 'watching')).toEqual([])
     await expect(bobs[0]!.store.read({ key: 'k' })).rejects.toThrowError(refused('unauthenticated'))
@@ -217,8 +217,8 @@ describe('an admission', () => {
     const { access, as } = await open()
     const ann = await as('ann', ['all:'])
     const { lease: own } = await lease(ann.store)
-    const told: unknown[] = []
-    ann.ended = (error) => told.push(error)
+    const reported: unknown[] = []
+    ann.ended = (error) => reported.push(error)
     hear(ann.store, { prefix: '' })
     expect(access.usage().get('ann')?.watches).toBe(1)
     ann.leave()
@@ -226,7 +226,7 @@ describe('an admission', () => {
     ann.leave()
     await expect(ann.store.renew([own])).rejects.toThrowError(refused('closed'))
     await access.tokens.revoke('ann', 'root')
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
   })
 
   it('counts the usage of all, but only while there are tokens', async () => {

@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS, LeaseholdError, type LeaseStore, systemClock } from 'le
 import { TestClock } from 'leasehold/testing'
 import { describe, expect, it, vi } from 'vitest'
 import { Access, AccessTokens, noAudit, parseRight } from '../../src/access/index.ts'
-import { changedStore, Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../setup/changed-store.ts'
 import { hear, lease, open } from './scene.ts'
 
 describe('a quota with several concurrent calls', () => {

@@ -257,10 +257,10 @@ async function noticesAreGuarded(world: World, settle: () => Promise<void>): Pro
   const { mine, may, inner } = world
   for (const [kind, makeOne] of Object.entries(KINDS)) {
     const made = await makeOne(inner)
-    const heard: Notice[] = []
-    const watch = mine.watch({ lease: made.id }, (notice) => heard.push(notice))
+    const notices: Notice[] = []
+    const watch = mine.watch({ lease: made.id }, (notice) => notices.push(notice))
     await settle()
-    const first = heard[0]?.type
+    const first = notices[0]?.type
     const expected = made.isEnded ? 'gone' : 'standing'
     expect([kind, first]).toEqual([kind, may.lease('watch', made) ? expected : 'interrupted'])
     if (!made.isEnded) {
@@ -278,14 +278,14 @@ async function noticesAreGuarded(world: World, settle: () => Promise<void>): Pro
       }
     }
     watch.close()
-    const said = JSON.stringify(heard)
+    const said = JSON.stringify(notices)
     const maySecret = may.key('watch', 'secret/later')
     const mayJobs = may.key('watch', 'jobs/later')
     const isWatched = may.lease('watch', made) && !made.isEnded
-    const told = (type: string) => heard.filter((notice) => notice.type === type).length
+    const countOf = (type: string) => notices.filter((notice) => notice.type === type).length
     expect([kind, said.includes('secret/later')]).toEqual([kind, isWatched && maySecret])
     const count = isWatched ? Number(maySecret) + Number(mayJobs) : 0
-    expect([kind, told('removed'), told('holds')]).toEqual([kind, count, count])
+    expect([kind, countOf('removed'), countOf('holds')]).toEqual([kind, count, count])
     if (made.isEnded && !may.others('watch', '')) expect(said).not.toContain(WHY)
   }
 }

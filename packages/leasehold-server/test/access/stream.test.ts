@@ -7,7 +7,7 @@ import { conformance } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseRight } from '../../src/access/index.ts'
 import { createServer, type LeaseServer } from '../../src/index.ts'
-import { changedStore, Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../setup/changed-store.ts'
 import { refused } from './scene.ts'
 
 /** Servers and stores of one test, ended with it. */
@@ -119,10 +119,10 @@ describe('a server with tokens', () => {
     opened.push(inner, server)
     const ann = await connect(server, await token(server, 'ann', 'claim:'))
     const granted = ann.grant({ holder: 'ann', ttl: 60_000, claims: [{ key: 'k' }], request: 'r' })
-    const told = granted.catch((error) => error)
+    const outcome = granted.catch((error) => error)
     await expect.poll(() => asked).toBe(true)
     await server.access.tokens.revoke('ann', 'root')
-    expect(await told).toMatchObject({ code: 'unknown-outcome' })
+    expect(await outcome).toMatchObject({ code: 'unknown-outcome' })
     gate.open()
     await expect.poll(async () => (await inner.read({ key: 'k' })).count).toBe(1)
   })
@@ -174,7 +174,7 @@ describe('a server with tokens', () => {
           // Together with one's own, too: a renewal is refused whole.
           const renewal = eve.renew([own.lease, lease])
           const refusal = await renewal.catch((error) => error)
-          // An ended one is lost, to her as to everybody.
+          // An ended lease is lost, for her as for all others.
           if ('lost' in refusal) expect(refusal.lost).toMatchObject([{ lease: brief.lease }])
           else {
             expect(refusal).toMatchObject({ code: 'forbidden' })

@@ -1,6 +1,9 @@
+import { fileStore } from 'leasehold/file'
+import { systemClock } from 'leasehold/port'
 import { afterAll, describe, expect, it } from 'vitest'
-import { runLeasehold } from '../run-leasehold.ts'
-import { Place } from '../server-process.ts'
+import { AccessTokens, parseRight } from '../../src/access/index.ts'
+import { runLeasehold } from '../setup/run-leasehold.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -87,6 +90,61 @@ describe('leasehold access-token', () => {
     ).toBe(0)
     expect((await run(['ls'])).code).toBe(0)
   }, 300_000)
+
+  it('must be able to administer if it is the first one, so that its creator is not locked out', async () => {
+    const server = await place.server()
+    const run = (args: string[], token?: string) =>
+      runLeasehold(['access-token', ...args, '--server', server.url], {
+        env: { ...(token && { LEASEHOLD_ACCESS_TOKEN: token }) },
+      })
+    const ci = ['create', 'ci', '--right', 'claim,read:jobs/']
+    const refused = await run(ci)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    const command = /first: leasehold (access-token create admin --right all: --server \S+)\n$/
+    expect(refused.stderr).toMatch(/"ci" has no right to administer/)
+    // Still open to everybody, and the suggested command works.
+    const typed = command.exec(refused.stderr)![1]!.split(' ')
+    const admin = (await runLeasehold(typed)).stdout.trim()
+    expect((await run(ci, admin)).code).toBe(0)
+
+    const last = await run(['revoke', 'admin'], admin)
+    expect(last).toMatchObject({ code: 1, stderr: expect.stringMatching(command) })
+    expect(last.stderr).toMatch(/the last access token that can administer/)
+    const brief = await run(['create', 'brief', '--right', 'admin:', '--expires', '1d'], admin)
+    expect(brief).toMatchObject({ code: 0, stderr: '' })
+    expect((await run(['revoke', 'admin'], admin)).code).toBe(0)
+  }, 300_000)
+
+  it('warns if the first one, the only administrator, expires', async () => {
+    const folder = await place.folder()
+    const target = ['--store', `file:${folder}`]
+    const create = ['access-token', 'create', 'ops', '--right', 'all:', '--expires', '90d']
+    const made = await runLeasehold([...create, ...target])
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^lh_ops_[\w-]{43}\n$/) })
+    expect(made.stderr).toMatch(/"ops" is the only administrator, and expires on \d{4}-/)
+  })
+
+  it('rescues a server that nobody can administer, without a server', async () => {
+    const folder = await place.folder()
+    const on = `file:${folder}`
+    const store = await fileStore(folder)
+    const tokens = await AccessTokens.open(store, systemClock)
+    // As an earlier version allowed it.
+    await tokens.create({ name: 'ci', rights: [parseRight('claim:jobs/')] })
+    tokens.close()
+    await store.close()
+    const server = await place.serverOn(on).start()
+    await server.said(
+      /no access token can administer.*access-token create admin --right all: --store/,
+    )
+    await server.end('SIGTERM')
+    const create = ['access-token', 'create', 'admin', '--right', 'all:', '--store', on]
+    const admin = (await runLeasehold(create)).stdout.trim()
+    await server.start()
+    const list = ['access-token', 'list', '--server', server.url, '--access-token', admin]
+    expect((await runLeasehold(list)).stdout).toMatch(/^admin .*\nci /m)
+    expect(server.errors).toBe('')
+  })
 
   it('is made without a server, in the folder that one will serve', async () => {
     const folder = await place.folder()

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
-import { runLeasehold } from '../run-leasehold.ts'
-import { Place } from '../server-process.ts'
+import { runLeasehold } from '../setup/run-leasehold.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -57,7 +57,7 @@ describe('leasehold backup and restore', () => {
     const ran = await runLeasehold(['restore', copy, '--store', `file:${restored}`])
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     expect(ran.stdout).toMatch(
-      /restored .*: \d+ leases have their full ttl again; tokens continue above \d+/,
+      /restored .*: \d+ leases? with the full ttl again; tokens continue above \d+/,
     )
     const next = await place.serverOn(`file:${restored}`).start()
     const after = await remoteStore(next.url, { timeout: '30s' })
@@ -156,7 +156,7 @@ describe('leasehold backup and restore', () => {
     expect(await next.end('SIGTERM')).toBe(0)
   }, 90_000)
 
-  it('do not wait for a key of lease secrets that is no file', async () => {
+  it('do not wait for a key of lease secrets that is not a file', async () => {
     const { root, data } = await storeWithAccessToken()
     rmSync(join(data, 'secrets.key'), { force: true })
     execFileSync('mkfifo', [join(data, 'secrets.key')])

@@ -2,8 +2,8 @@ import { Leasehold } from 'leasehold'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
 import { Scene } from '../http/scene.ts'
-import { runLeasehold } from '../run-leasehold.ts'
-import { Place } from '../server-process.ts'
+import { runLeasehold } from '../setup/run-leasehold.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -19,7 +19,7 @@ async function broken(url: string, tokens: { worker?: string; ops?: string } = {
   const leasehold = await Leasehold.open(store, { holder: 'render-1', callTimeout: '20s' })
   const env = { LEASEHOLD_URL: url, ...(tokens.ops && { LEASEHOLD_ACCESS_TOKEN: tokens.ops }) }
   const run = (...args: string[]) => runLeasehold(args, { env })
-  const lock = await leasehold.lock('jobs/1', { ttl: '1s' })
+  const lock = await leasehold.lock('jobs/1', { ttl: '30s' })
   const ran = await run('break', 'jobs/1', '--after', '2s', '--why', 'too slow')
   expect(ran).toMatchObject({ code: 0, stderr: '' })
   await expect.poll(() => lock.state, { timeout: 20_000 }).toBe('lost')
@@ -51,8 +51,8 @@ describe('leasehold break', () => {
     const scene = await Scene.open()
     const ops = await scene.token('ops', 'all:')
     const worker = await scene.token('worker', 'claim:jobs/')
-    const told = await broken(scene.server.url, { worker, ops })
-    expect(told).toMatchObject({ reason: 'broken', by: 'ops', why: 'too slow' })
+    const loss = await broken(scene.server.url, { worker, ops })
+    expect(loss).toMatchObject({ reason: 'broken', by: 'ops', why: 'too slow' })
     await scene.close()
   })
 })

@@ -1,7 +1,8 @@
 import { Leasehold } from 'leasehold'
+import type { Event } from 'leasehold/port'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Ran, runLeasehold, startLeasehold } from '../run-leasehold.ts'
-import { Place, type ServerProcess } from '../server-process.ts'
+import { type Ran, runLeasehold, startLeasehold } from '../setup/run-leasehold.ts'
+import { Place, type ServerProcess } from '../setup/server-process.ts'
 
 const place = new Place()
 let server: ServerProcess
@@ -61,12 +62,12 @@ describe('a held key', () => {
 
   it('is reported live, line by line', async () => {
     const running = startLeasehold(['watch', 'seen/', '--json'], { env })
-    let told = 0
-    // The start of the watch is unknown: take locks until it has seen one.
-    while (running.stdout === '') {
+    let reported = 0
+    // The start of the watch is unknown: take locks until it has seen one held.
+    while (!running.stdout.includes('"held"')) {
       await (await leasehold.lock('seen/1', { ttl: '60s' })).release()
       await (await leasehold.lock('hidden', { ttl: '60s' })).release()
-      told++
+      reported++
     }
     running.child.kill('SIGINT')
     const { code, stdout } = await running.ended
@@ -74,10 +75,11 @@ describe('a held key', () => {
     const events = stdout
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line) as { key: string; type: string })
-    expect(told).toBeGreaterThan(0)
+      .map((line) => JSON.parse(line) as Event)
+    expect(reported).toBeGreaterThan(0)
     expect(new Set(events.map(({ key }) => key))).toEqual(new Set(['seen/1']))
-    expect(new Set(events.map(({ type }) => type)).size).toBeGreaterThan(0)
+    const at = events.findIndex(({ type }) => type === 'held')
+    expect(events[at - 1]).toEqual({ ...events[at], type: 'claimed' })
   })
 
   it('can be taken away, with a reason', async () => {
@@ -149,7 +151,7 @@ describe('recipes', () => {
     expect((await run('services')).stdout).toMatch(/^web +1 +1$/m)
     running.child.kill('SIGTERM')
     expect((await running.ended).code).toBe(143)
-    expect(await json('services', 'web')).toEqual([])
+    expect(await run('services', 'web')).toMatchObject({ code: 3 })
   })
 
   it('pool shows the holders', async () => {

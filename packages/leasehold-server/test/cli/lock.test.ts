@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { Leasehold } from 'leasehold'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { runLeasehold, startLeasehold } from '../run-leasehold.ts'
-import { Place, type ServerProcess } from '../server-process.ts'
+import { runLeasehold, startLeasehold } from '../setup/run-leasehold.ts'
+import { Place, type ServerProcess } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -71,8 +71,8 @@ describe('leasehold lock', () => {
     ['a command that cannot be executed', ['a', '--', '/'], 126, /is not executable/],
     ['no command', ['a'], 125, /after '--'/],
     ['no key', ['--', 'true'], 125, /missing required argument 'key'/],
-    ['an option that is none', ['a', '--tll', '5s', '--', 'true'], 125, /unknown option '--tll'/],
-    ['a ttl that is none', ['a', '--ttl', 'soon', '--', 'true'], 125, /ttl is "soon"/],
+    ['an unknown option', ['a', '--tll', '5s', '--', 'true'], 125, /unknown option '--tll'/],
+    ['an invalid ttl', ['a', '--ttl', 'soon', '--', 'true'], 125, /ttl is "soon"/],
     [
       'a ttl that leaves no time',
       ['a', '--ttl', '1s', '--kill-after', '2s', '--', 'true'],
@@ -183,12 +183,12 @@ describe('leasehold lock with a frozen server', () => {
     const stopped = Date.now()
     const { code, stderr } = await running.ended
     server.signal('SIGCONT')
-    const [last, told] = [lastTimeIn(file), lastTimeIn(`${file}.term`)]
+    const [last, terminated] = [lastTimeIn(file), lastTimeIn(`${file}.term`)]
     expect(code).toBe(123)
     expect(stderr).toMatch(/could not be renewed/)
     expect(last - stopped).toBeLessThan(ttl)
-    expect(told - stopped).toBeLessThan(ttl - 1000)
-    expect(last - told).toBeGreaterThan(500)
+    expect(terminated - stopped).toBeLessThan(ttl - 1000)
+    expect(last - terminated).toBeGreaterThan(500)
   })
 })
 

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { Leasehold } from 'leasehold'
 import { afterAll, describe, expect, it } from 'vitest'
-import { BIN, runLeasehold } from '../run-leasehold.ts'
-import { Place } from '../server-process.ts'
+import { BIN, runLeasehold } from '../setup/run-leasehold.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -19,7 +19,7 @@ describe('leasehold top', () => {
     await using _lock = await leasehold.lock('jobs/1', { ttl: '60s' })
     const { code, stdout } = await runLeasehold(['top', 'jobs/', '--once', '--server', server.url])
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^leasehold top .* 1 keys/)
+    expect(stdout).toMatch(/^leasehold top .* 1 key\b/)
     expect(stdout).toMatch(/^jobs\/1 +alice/m)
     expect(stdout).not.toContain('\x1b')
     await leasehold.close()

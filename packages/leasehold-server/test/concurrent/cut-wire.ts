@@ -28,7 +28,7 @@ export class CutWire {
     return this.#cut !== undefined
   }
 
-  /** Breaks the connection when so many more bytes have gone up to the server, or down from it. */
+  /** Breaks the connection after this many more bytes to the server, or from it. */
   cutAfter(direction: Direction, bytes: number): void {
     this.#cut = { direction, left: bytes }
   }

@@ -8,7 +8,7 @@ import { CutWire, type Direction } from './cut-wire.ts'
 export type RemoteFault =
   /** The connection of a store breaks now. */
   | { readonly do: 'cut'; readonly store: number }
-  /** It breaks after so many more bytes in one direction: in the midst of requests or answers. */
+  /** It breaks after this many more bytes in one direction, within requests or answers. */
   | {
       readonly do: 'cut after'
       readonly store: number
@@ -22,9 +22,9 @@ export type RemoteFault =
 
 /** Small rings: the room for large ones takes longer to make than a schedule to run. */
 const limits = { history: 256, events: 1024 }
-/** How fast the clients' time runs: so many milliseconds in one turn of the event loop. */
+/** How fast the clients' time runs: milliseconds in one turn of the event loop. */
 const TURN_MS = 5
-/** After so many turns nothing comes any more. */
+/** After this many turns nothing more arrives. */
 const TURNS_MAX = 20_000
 /** Of these stores the last one's leases are tied to its connection. */
 export const STORES = 3
@@ -37,9 +37,9 @@ interface Client {
 }
 
 /**
- * Drives stores on a server in this process. The store that is served lives by a clock that is moved
- * only while no call is under way. The clients have clocks of their own, which run fast: how long
- * they rest between two attempts to connect makes no difference to leases.
+ * Drives stores on a server in this process. The clock of the served store advances only while no call
+ * is in flight. The clients have their own clocks, which run fast: their pauses between two attempts
+ * to connect do not affect leases.
  */
 export class RemoteDriver implements Driver<RemoteFault> {
   readonly prefix = 'run/'
@@ -86,14 +86,14 @@ export class RemoteDriver implements Driver<RemoteFault> {
     return this.#broken.has(store)
   }
 
-  /** A little more than asked for, and never the same twice, so that no call meets a deadline. */
+  /** A little longer than requested, and different each time, so that no call meets a deadline. */
   async pass(ms: number): Promise<void> {
     await this.until(() => this.#isCalm())
     for (const [at, { wire }] of this.#clients.entries()) {
       if (!wire.isArmed) this.#broken.delete(at)
     }
     await this.#clock.advance(ms + 0.01 * ++this.#passed)
-    // What the store told the server of that is yet to reach the clients.
+    // The notices about that have reached the server, but not the clients.
     await this.#turn()
   }
 
@@ -192,7 +192,7 @@ export class RemoteDriver implements Driver<RemoteFault> {
     for (const entry of ends) history.end(entry, { is: 'done' })
   }
 
-  /** A call that is no part of the history. */
+  /** A call that is not part of the history. */
   async #readThrough(store: number): Promise<void> {
     let isOver = false
     const reading = this.stores[store]!.read({ key: 'none' }).finally(() => {

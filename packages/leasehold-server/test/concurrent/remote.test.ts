@@ -3,7 +3,7 @@ import { compareConcurrently, concurrentSchedules, randomRuns, type Tick } from 
 import { describe, it } from 'vitest'
 import { RemoteDriver, type RemoteFault, STORES } from './remote-driver.ts'
 
-// The store whose leases are tied only leaves when no call is under way: see `leave`.
+// The store with tied leases only leaves when no call is in flight: see `leave`.
 const store = fc.integer({ min: 0, max: STORES - 2 })
 const faults: fc.Arbitrary<RemoteFault> = fc.oneof(
   fc.record({ do: fc.constant('cut' as const), store }),
@@ -20,7 +20,7 @@ const faults: fc.Arbitrary<RemoteFault> = fc.oneof(
   fc.constant({ do: 'leave' } as const),
 )
 
-describe('stores on a server, given many calls at a time', () => {
+describe('stores on a server, with concurrent calls', () => {
   it('do to the millisecond what the kernel does, on one connection each', async () => {
     const schedules: fc.Arbitrary<Tick<RemoteFault>[]> = concurrentSchedules(fc, { stores: STORES })
     await fc.assert(

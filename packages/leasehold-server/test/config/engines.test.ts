@@ -1,7 +1,7 @@
+import { EngineAddress, isEngine } from 'leasehold/engines'
 import { withoutPassword } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
 import { openStore } from '../../src/index.ts'
-import { EngineAddress, isEngine } from '../../src/stores/engines.ts'
 
 describe("an engine's address", () => {
   it('has several hosts, a login, a path, and settings', () => {
@@ -19,7 +19,7 @@ describe("an engine's address", () => {
     expect(() => address.finish('x')).toThrowError(/an unknown setting "y"; known settings: x/)
   })
 
-  it('is told from a folder', () => {
+  it('is distinguished from a folder', () => {
     expect(
       [
         'redis://h',

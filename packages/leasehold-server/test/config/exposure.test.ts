@@ -11,7 +11,7 @@ function adviceFor(store: string): string {
 }
 
 describe('the advice of a server that would be open to a network', () => {
-  it('is to make a token first, where one can be made before there is a server', () => {
+  it('is to create a token first, if that is possible without a server', () => {
     const command = `'leasehold access-token create admin --right all: --store file:./data'`
     expect(adviceFor('file:./data')).toContain(
       `create an access token first: ${command}; or use --tls-ca`,
@@ -24,7 +24,7 @@ describe('the advice of a server that would be open to a network', () => {
     expect(advice).not.toContain('secret')
   })
 
-  it('is nothing that cannot be done where what is made is gone with its process', () => {
+  it('does not suggest a token for a store that ends with its process', () => {
     const advice = adviceFor('memory:')
     expect(advice).not.toContain('--store memory:')
     expect(advice).toContain("use --tls-ca, or serve 'file:<folder>'")

@@ -20,8 +20,8 @@ import {
   readSecretsKey,
   readTls,
 } from '../../src/config/index.ts'
-import { runLeasehold } from '../run-leasehold.ts'
-import { Place } from '../server-process.ts'
+import { runLeasehold } from '../setup/run-leasehold.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -29,7 +29,7 @@ afterAll(() => place.clean())
 const KEY = `${Buffer.alloc(32, 1).toString('base64')}\n`
 const modeOf = (file: string) => statSync(file).mode & 0o777
 
-/** What stands where a file should, and how the refusal calls it. */
+/** What is at the path instead of a file, and its name in the refusal. */
 const ODD: readonly [string, RegExp, (file: string) => void][] = [
   ['a folder', /it is a folder, not a file/, (file) => mkdirSync(file)],
   ['a named pipe', /it is a named pipe, not a file/, (file) => execFileSync('mkfifo', [file])],
@@ -80,7 +80,7 @@ describe('the audit', () => {
     expect(thrownBy(() => open(file)).message).toMatch(new RegExp(`${reason.source}|EISDIR|ENXIO`))
   })
 
-  it('is bounded: full files are kept up to a number, and no line is split', async () => {
+  it('is bounded: a limited number of full files is kept, and no line is split', async () => {
     const folder = await place.folder()
     const file = join(folder, 'audit.log')
     const audit = open(file, 1000)
@@ -103,7 +103,7 @@ describe('the audit', () => {
     }
   })
 
-  it('goes on with what was there after a restart, and takes it from the eyes of others', async () => {
+  it('continues the file after a restart, and makes it unreadable for others', async () => {
     const file = join(await place.folder(), 'audit.log')
     writeFileSync(file, `${'x'.repeat(899)}\n`, { mode: 0o644 })
     const audit = open(file, 1000)
@@ -114,7 +114,7 @@ describe('the audit', () => {
     expect(readFileSync(file, 'utf8')).toContain('"ann"')
   })
 
-  it('cuts what somebody sent without a limit', async () => {
+  it('cuts long values that a client sent', async () => {
     const file = join(await place.folder(), 'audit.log')
     const audit = open(file)
     const target = { lease: 'a'.repeat(1_000_000) }
@@ -143,7 +143,7 @@ describe('the key of lease secrets', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  it('is made whole: what a crash left of an earlier attempt is in nobody’s way', async () => {
+  it('is written completely, even after a crash during an earlier attempt', async () => {
     const folder = await place.folder()
     const file = join(folder, 'secrets.key')
     writeFileSync(`${file}.new`, 'half')

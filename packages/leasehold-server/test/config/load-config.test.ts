@@ -71,12 +71,12 @@ describe('the configuration', () => {
       /port in .*\.json is an array: it must be a string, a number, true or false/,
     ],
     [
-      'a file that is no JSON',
+      'a file that is not JSON',
       () => loadConfig({ config: file('{port:') }, {}),
       /is not valid JSON: /,
     ],
     [
-      'a file that is no object',
+      'a file that is not an object',
       () => loadConfig({ config: file('[]') }, {}),
       /must contain a JSON object/,
     ],
@@ -85,7 +85,7 @@ describe('the configuration', () => {
       () => loadConfig({ config: 'no/such.json' }, {}),
       /cannot read the file "no\/such.json" \(from --config\): .* Use a file that exists/,
     ],
-  ])('refuses %s, with the value, where it came from and the fix', (_name, load, message) => {
+  ])('refuses %s, and names the value, its source and the fix', (_name, load, message) => {
     expect(load).toThrow(message)
     expect(load).toThrow(expect.objectContaining({ code: 'invalid-argument' }))
   })

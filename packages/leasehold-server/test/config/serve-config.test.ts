@@ -8,8 +8,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { AccessTokens, parseRight } from '../../src/access/index.ts'
 import { flagOf, SETTING_NAMES, SETTINGS, variableOf } from '../../src/config/index.ts'
 import { openStore } from '../../src/index.ts'
-import { runLeasehold } from '../run-leasehold.ts'
-import { Place } from '../server-process.ts'
+import { runLeasehold } from '../setup/run-leasehold.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())
@@ -88,7 +88,7 @@ describe('leasehold serve, configured', () => {
     expect(ran.code).toBe(2)
   })
 
-  it('listens on a network where it is told that the risk is taken', async () => {
+  it('listens on a network without tokens if that is explicitly allowed', async () => {
     const server = await place.server('memory:', ['--host', '0.0.0.0', '--insecure-open-network'])
     expect(await server.end('SIGTERM')).toBe(0)
   })
@@ -113,7 +113,8 @@ describe('leasehold serve, configured', () => {
     const key = readFileSync(file, 'utf8')
     const open = await remoteStore(server.url, { timeout: '20s' })
     const book = await AccessTokens.open(open, systemClock)
-    const token = await book.create({ name: 'worker', rights: [parseRight('claim,read:')] })
+    const rights = ['claim,read:', 'admin:leasehold/'].map(parseRight)
+    const token = await book.create({ name: 'worker', rights })
     book.close()
     await open.close()
     // Ids with their secrets, as they go over the wire.
@@ -128,7 +129,7 @@ describe('leasehold serve, configured', () => {
     await store.close()
   })
 
-  it('writes down what is done by force, and goes on in a new file when it is told that the old was moved', async () => {
+  it('records ends by force, and opens a new file on the signal that the old one was moved', async () => {
     const server = await place.server()
     const file = join(server.store.slice('file:'.length), 'audit.log')
     const store = await remoteStore(server.url)
@@ -166,7 +167,7 @@ describe('leasehold serve with TLS', () => {
     await expect(fetch(server.url.replace('https', 'http'))).rejects.toThrow()
   })
 
-  it('knows a client by its certificate, and lets nobody in without', async () => {
+  it('identifies a client by its certificate, and refuses clients without one', async () => {
     const server = await place.server('memory:', [...TLS, '--tls-ca', certificate('ca.pem')])
     const as = (name: string) =>
       remoteStore(server.url, {
@@ -177,7 +178,7 @@ describe('leasehold serve with TLS', () => {
     const book = await AccessTokens.open(store, systemClock)
     await book.create({
       name: 'job-runner',
-      rights: [parseRight('claim,read:jobs/')],
+      rights: ['claim,read:jobs/', 'admin:leasehold/'].map(parseRight),
       certificate: 'worker',
     })
     book.close()
@@ -193,7 +194,7 @@ describe('leasehold serve with TLS', () => {
     await expect(bare).rejects.toSatisfy((error) => isLeaseholdError(error, 'timeout'))
   })
 
-  it('takes new certificates when it is told to, and keeps the old where the new are wrong', async () => {
+  it('reloads the certificates on a signal, and keeps the old ones if the new ones are invalid', async () => {
     const folder = await place.folder()
     const paths = ['cert', 'key'].map((name) => join(folder, name))
     const install = (name: string) => {

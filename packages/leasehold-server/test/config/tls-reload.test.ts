@@ -9,7 +9,7 @@ const pem = (name: string) => readFileSync(new URL(`../certificates/${name}`, im
 const own = { cert: pem('server.pem'), key: pem('server.key') }
 const client = (name: string) => ({ cert: pem(`${name}.pem`), key: pem(`${name}.key`) })
 
-/** Asks over one connection: what was answered, and the session that can be resumed later. */
+/** Sends a request on one connection. Returns the answer and the session to resume later. */
 function ask(
   server: LeaseServer,
   options: ConnectionOptions,
@@ -69,7 +69,7 @@ describe('mutual TLS', () => {
   })
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'lets nobody in by a session of %s from before the authorities were changed',
+    'refuses a resumed session of %s from before the authorities were changed',
     async (version) => {
       const ca = pem('ca.pem')
       server.renewTls({ ...own, ca })

@@ -3,7 +3,8 @@ import { LeaseholdError, type LeaseStore, systemClock, systemRandom } from 'leas
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Demo } from '../../demo/index.ts'
-import { changedStore } from '../changed-store.ts'
+import { openCodingAgents } from '../../src/dashboard/demo-agents.ts'
+import { changedStore } from '../setup/changed-store.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -17,7 +18,10 @@ describe('the demo', () => {
   afterEach(() => store.close())
 
   const made = (on: LeaseStore = store) =>
-    new Demo({ store: on, clock: systemClock, random: systemRandom, log })
+    new Demo({
+      ...{ store: on, clock: systemClock, random: systemRandom, log },
+      openCodingAgent: openCodingAgents(systemClock, systemRandom),
+    })
 
   const keys = async () => (await store.read({ prefix: '' })).keys.map(({ key }) => key)
 
@@ -37,6 +41,16 @@ describe('the demo', () => {
     await demo.stop()
     await expect(demo.start()).rejects.toMatchObject({ code: 'closed' })
     expect(await keys()).toEqual([])
+  })
+
+  it('removes a lease without claims, which a killed agent may have left', async () => {
+    const demo = made()
+    await store.grant({ holder: 'demo:ada', ttl: 600_000 })
+    await store.grant({ holder: 'ada', ttl: 600_000 })
+    await demo.start()
+    await demo.end()
+    const { leases } = await store.read({ leases: true })
+    expect(leases.map(({ holder }) => holder)).toEqual(['ada'])
   })
 
   it('is off if it could not be started, and can be started later', async () => {

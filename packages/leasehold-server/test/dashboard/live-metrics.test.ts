@@ -25,16 +25,19 @@ class TestViewer implements Viewer {
 describe('how late leases expire, second by second', () => {
   const clock = new TestClock()
   let liveMetrics: LiveMetrics
+  let inner: LeaseStore
 
   const begin = (change: (store: LeaseStore) => Partial<LeaseStore> = () => ({})) => {
     const store = memoryStore({ clock })
+    inner = store
     const unmeasured: LeaseStore = { ...bound(store), ...change(store) }
     const measured = measuredStore(store, clock)
-    const surroundings = { clock, log: pino({ level: 'silent' }), stats: { connections: 0 } }
+    const dependencies = { clock, log: pino({ level: 'silent' }), stats: { connections: 0 } }
     liveMetrics = new LiveMetrics({
-      ...{ store: measured, unmeasured, ...surroundings },
+      ...{ store: measured, unmeasured, ...dependencies },
       demo: () => 'off',
     } as unknown as ConstructorParameters<typeof LiveMetrics>[0])
+    liveMetrics.start()
   }
 
   afterEach(() => liveMetrics.close())
@@ -57,17 +60,26 @@ describe('how late leases expire, second by second', () => {
     expect(next.lags.at(-1)).toBeDefined()
   })
 
-  it('starts again after the server has stopped sampling', async () => {
+  it('comes with the number of keys and leases before somebody looked', async () => {
     begin()
+    await clock.advance(20_000)
+    await inner.grant({ holder: 'ada', ttl: 60_000, claims: [{ key: 'a' }] })
+    await clock.advance(20_000)
     const first = new TestViewer()
     liveMetrics.enter(first)
+    const keys = first.samples.map(({ levels }) => levels?.keys)
+    expect([keys[10], keys.at(-1)]).toEqual([0, 1])
+  })
+
+  it('is not timed before somebody looks, but the first viewer gets the last ten minutes', async () => {
+    begin()
+    await clock.advance(11 * 60_000)
+    const first = new TestViewer()
+    liveMetrics.enter(first)
+    expect(first.lags).toEqual(Array(600).fill(undefined))
+    expect(first.samples.at(-1)?.at).toBe(clock.now())
     await clock.advance(10_000)
-    liveMetrics.leave(first)
-    await clock.advance(10 * 60_000)
-    const next = new TestViewer()
-    liveMetrics.enter(next)
-    await clock.advance(1000)
-    expect(next.lags).toEqual([undefined])
+    expect(first.lags.at(-1)).toBeDefined()
   })
 
   it('grows while the lease that is timed is not seen to end', async () => {

@@ -77,8 +77,8 @@ export class FeedReader {
     })
   }
 
-  /** Fulfilled with the first message that is so. */
-  async told<Type extends FeedMessage['type']>(
+  /** Fulfilled with the first message of this type that meets the condition. */
+  async next<Type extends FeedMessage['type']>(
     type: Type,
     isSo: (message: Extract<FeedMessage, { type: Type }>) => boolean = () => true,
   ): Promise<Extract<FeedMessage, { type: Type }>> {

@@ -122,7 +122,7 @@ describe('signing in', () => {
     await scene.token('bob', 'read:')
     const { cookie } = await scene.signIn(token)
     const reader = feed({ cookie })
-    await reader.told('history')
+    await reader.next('history')
     const ended = reader.ended()
     await scene.server.access.tokens.revoke('ann', 'root')
     expect(await ended).toBe(4005)
@@ -146,31 +146,31 @@ describe('the feed', () => {
   it("reports the server's figures every second, and the heartbeats of visible leases", async () => {
     const [seen, other] = [await scene.lease('ada', ['a']), await scene.lease('bo', ['b'])]
     const reader = feed()
-    expect((await reader.told('history')).samples).toEqual([])
+    expect((await reader.next('history')).samples).toEqual([])
     reader.socket.send(JSON.stringify({ leases: [seen] }))
-    const first = await reader.told('sample')
+    const first = await reader.next('sample')
     expect(first.state).toMatchObject({ lapsed: [], demo: 'off' })
     for (const lease of [seen, other]) await scene.ask(`PUT /v1/leases/${lease}`)
-    const { heartbeats } = await reader.told('heartbeats')
+    const { heartbeats } = await reader.next('heartbeats')
     expect(heartbeats.map(([lease]) => lease)).toEqual([seen])
-    const { sample } = await reader.told('sample', (it) => it.sample.renewals > 0)
+    const { sample } = await reader.next('sample', (it) => it.sample.renewals > 0)
     expect(sample.renewals).toBeGreaterThan(0.5)
-    const counted = await reader.told('sample', (it) => it.state.leases !== undefined)
+    const counted = await reader.next('sample', (it) => it.state.leases !== undefined)
     expect(counted.state.leases!.count).toBe(2)
-    const late = await reader.told('sample', (it) => it.sample.expiryLag !== undefined)
+    const late = await reader.next('sample', (it) => it.sample.expiryLag !== undefined)
     expect(late.sample.expiryLag).toBeLessThan(5000)
   })
 
   it('reports leases that have lapsed and not yet ended', async () => {
     await scene.store.grant({ holder: 'cy', ttl: 20, grace: 30_000, claims: [{ key: 'k' }] })
-    const { state } = await feed().told('sample', (it) => it.state.lapsed.length > 0)
+    const { state } = await feed().next('sample', (it) => it.state.lapsed.length > 0)
     expect(state.lapsed).toMatchObject([{ holder: 'cy' }])
   })
 
   it('sends the past to a later viewer', async () => {
     const first = feed()
-    await first.told('sample')
-    expect((await feed().told('history')).samples.length).toBeGreaterThan(0)
+    await first.next('sample')
+    expect((await feed().next('history')).samples.length).toBeGreaterThan(0)
   })
 
   it('is for viewers that may read all keys, and for no other page', async () => {
@@ -179,7 +179,7 @@ describe('the feed', () => {
     expect(await feed({ authorization: `Bearer ${some}` }).ended()).toBe(403)
     expect(await feed().ended()).toBe(401)
     const all = await scene.token('wall', 'read,watch:')
-    await feed({ authorization: `Bearer ${all}` }).told('history')
+    await feed({ authorization: `Bearer ${all}` }).next('history')
   })
 
   it.each([
@@ -189,7 +189,7 @@ describe('the feed', () => {
     JSON.stringify({ leases: Array(501).fill('1') }),
   ])('closes on invalid input: %.20s', async (text) => {
     const reader = feed()
-    await reader.told('history')
+    await reader.next('history')
     const ended = reader.ended()
     reader.socket.send(text)
     expect(await ended).toBe(4000)

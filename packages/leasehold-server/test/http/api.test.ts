@@ -8,7 +8,7 @@ import { HttpApi } from '../../src/http/http-api.ts'
 import { DEFAULT_HTTP } from '../../src/http/options.ts'
 import type { ServerOptions } from '../../src/index.ts'
 import { open as openAccess } from '../access/scene.ts'
-import { changedStore, Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../setup/changed-store.ts'
 import { Scene, until } from './scene.ts'
 
 const opened: Scene[] = []

@@ -3,7 +3,7 @@ import { LeaseholdError, type LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseRight } from '../../src/access/index.ts'
-import { changedStore, Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../setup/changed-store.ts'
 import { Scene, until } from './scene.ts'
 
 describe('when an access token ends', () => {
@@ -78,13 +78,13 @@ describe('when an access token ends', () => {
     const client = await remoteStore(scene.server.url, { accessToken: token })
     const granted = await client.grant({ holder: 'a', ttl: 3_600_000, claims: [{ key: 'k' }] })
     expect(granted).toMatchObject({ holds: false })
-    const told = new Promise((resolve) => {
+    const reported = new Promise((resolve) => {
       client.watch({ prefix: 'other/' }, ({ type }) => {
         if (type === 'interrupted') resolve(store.read({ key: 'k' }))
       })
     })
     await end()
-    expect(await told).toMatchObject({ count: 1 })
+    expect(await reported).toMatchObject({ count: 1 })
     await client.close()
   })
 

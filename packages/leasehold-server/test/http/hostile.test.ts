@@ -53,7 +53,13 @@ describe('requests that are wrong in form', () => {
     ['a poisoned body', '{"__proto__":{"ttl":1}}', 'application/json', 400, 'invalid-argument'],
     ['no object', '[]', 'application/json', 400, 'invalid-argument'],
     ['an unknown field', '{"ttl":"1s","tll":2}', 'application/json', 400, 'invalid-argument'],
-    ['a number for a text', '{"ttl":"1s","holder":5}', 'application/json', 400, 'invalid-argument'],
+    [
+      'a number instead of a string',
+      '{"ttl":"1s","holder":5}',
+      'application/json',
+      400,
+      'invalid-argument',
+    ],
   ])('are refused for %s, as a problem', async (_name, body, type, status, code) => {
     const answer = await scene.ask('POST /v1/leases', body, { 'content-type': type })
     expect([answer.status, answer.body.code]).toEqual([status, code])
@@ -106,7 +112,7 @@ describe('for any input', () => {
   const query = fc.array(fc.tuple(fc.oneof(fc.constantFrom(...names), word), word), {
     maxLength: 4,
   })
-  const route = fc.constantFrom(...ROUTES.filter(({ id }) => id !== 'watchEvents'))
+  const route = fc.constantFrom(...ROUTES.filter(({ answer }) => answer.type === undefined))
 
   /** Mostly a value that fits the schema. */
   const shaped = (example: unknown): fc.Arbitrary<unknown> => {

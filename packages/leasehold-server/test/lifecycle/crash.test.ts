@@ -5,7 +5,7 @@ import { Leasehold } from 'leasehold'
 import { isLeaseholdError } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
-import { Place } from '../server-process.ts'
+import { Place } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())

@@ -1,14 +1,14 @@
 import { Leasehold } from 'leasehold'
 import { systemClock } from 'leasehold/port'
 import { afterAll, describe, expect, it } from 'vitest'
-import { Place } from '../server-process.ts'
+import { Place } from '../setup/server-process.ts'
 
 const TTL_MS = 2000
 const place = new Place()
 afterAll(() => place.clean())
 
 /** The time of a notification, counted from `begin`. */
-function told(signal: AbortSignal, begin: number): Promise<number> {
+function abortDelay(signal: AbortSignal, begin: number): Promise<number> {
   const now = () => systemClock.now() - begin
   if (signal.aborted) return Promise.resolve(now())
   return new Promise((resolve) => {
@@ -36,10 +36,10 @@ describe('a server that is frozen', () => {
     server.signal('SIGSTOP')
     try {
       const times = await Promise.all([
-        told(lock.signal, begin),
-        told(shared.signal, begin),
-        told(term.signal, begin),
-        told(permit.signal, begin),
+        abortDelay(lock.signal, begin),
+        abortDelay(shared.signal, begin),
+        abortDelay(term.signal, begin),
+        abortDelay(permit.signal, begin),
         absent.then(() => systemClock.now() - begin),
       ])
       for (const time of times) expect(time).toBeLessThan(TTL_MS)

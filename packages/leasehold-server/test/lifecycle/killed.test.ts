@@ -2,7 +2,7 @@ import { Leasehold } from 'leasehold'
 import type { LeaseId, LeaseStore, Token } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
-import { Place } from '../server-process.ts'
+import { Place } from '../setup/server-process.ts'
 
 const KILLS = 30
 /** Changes that are answered before the server is killed again. */

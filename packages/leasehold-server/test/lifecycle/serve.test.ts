@@ -3,7 +3,7 @@ import { isLeaseholdError } from 'leasehold/port'
 import { remoteStore, STREAM_PATH } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
 import { epochOf } from '../../src/index.ts'
-import { Place, ServerProcess } from '../server-process.ts'
+import { Place, ServerProcess } from '../setup/server-process.ts'
 import { silentUpgrade } from './silent-upgrade.ts'
 
 const place = new Place()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** Asks for a WebSocket, and then neither says anything nor closes its own half. */
+/** Requests a WebSocket, and then neither sends anything nor closes its half. */
 export async function silentUpgrade(url: string, path: string): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })

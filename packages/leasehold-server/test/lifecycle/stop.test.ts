@@ -3,7 +3,7 @@ import type { LeaseStore, Query, Watch } from 'leasehold/port'
 import { remoteStore, STREAM_PATH } from 'leasehold/remote'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createServer, type LeaseServer } from '../../src/index.ts'
-import { changedStore, Gate } from '../changed-store.ts'
+import { changedStore, Gate } from '../setup/changed-store.ts'
 import { silentUpgrade } from './silent-upgrade.ts'
 
 /** The maximum time of a stop: the server does not wait for silent clients. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { Leasehold } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
 import { LeaseholdError, type LeaseStore } from 'leasehold/port'
 import { remoteStore } from 'leasehold/remote'
@@ -72,7 +73,31 @@ describe('/metrics', () => {
     expect(after.get('leasehold_ended_claims_total{reason="revoked"}')).toBe(1)
   })
 
-  it('tells expiries, and how late one was', async () => {
+  it('counts what a client held when it was closed apart from revocations', async () => {
+    const server = await serve()
+    await scrape(server)
+    const leasehold = await Leasehold.open(server.url)
+    await leasehold.lock(['a', 'b'])
+    await leasehold.close()
+    const after = await scrape(server)
+    expect(after.get('leasehold_ended_claims_total{reason="closed"}')).toBe(2)
+    expect(after.get('leasehold_ended_claims_total{reason="revoked"}')).toBe(0)
+  })
+
+  it('does not count merged usage records of a pool as revocations', async () => {
+    const server = await serve()
+    await scrape(server)
+    const store = await remoteStore(server.url)
+    const claims = [{ key: 'pool/gpu/books', mode: 'shared' as const }]
+    const granted = await store.grant({ holder: 'a', ttl: 60_000, claims })
+    if (granted.outcome === 'busy') throw new Error('busy')
+    await store.revoke({ target: { lease: granted.lease }, by: 'b', why: 'merged' })
+    await store.close()
+    const after = await scrape(server)
+    expect(after.get('leasehold_ended_claims_total{reason="revoked"}')).toBe(0)
+  })
+
+  it('counts expiries, and measures how late one was', async () => {
     const server = await serve()
     await scrape(server)
     const store = await remoteStore(server.url)
@@ -92,7 +117,7 @@ describe('/metrics', () => {
     await store.close()
   })
 
-  it('is for those who may read everything, once there are tokens, and tells their use', async () => {
+  it('requires the right to read everything once there are tokens, and reports their use', async () => {
     const server = await serve()
     const create = (name: string, right: string) =>
       server.access.tokens.create({ name, rights: [parseRight(right)] })
@@ -124,13 +149,13 @@ describe('/metrics', () => {
       ([, name]) => name,
     )
     const body = await (await fetch(`${(await serve()).url}/metrics`)).text()
-    const told = [...body.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name)
-    expect(listed).toEqual(told)
+    const described = [...body.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name)
+    expect(listed).toEqual(described)
   })
 })
 
 describe('/readyz', () => {
-  it('says no while the store cannot write, and yes by itself when it can again', async () => {
+  it('is not ready while the store cannot write, and ready again when it can', async () => {
     const store = memoryStore()
     let isFull = true
     const grant = store.grant.bind(store)
@@ -146,7 +171,7 @@ describe('/readyz', () => {
     expect(await ready()).toEqual([200, { status: 'ready' }])
     const client = await remoteStore(server.url)
     await expect(client.grant({ holder: 'a', ttl: 1000 })).rejects.toThrow('no space')
-    expect(await ready()).toEqual([503, { status: 'cannot write', trouble: 'there is no space' }])
+    expect(await ready()).toEqual([503, { status: 'cannot write', reason: 'there is no space' }])
     expect((await scrape(server)).get('leasehold_ready')).toBe(0)
     expect(
       (await scrape(server)).get('leasehold_failures_total{code="storage-full"}'),
@@ -158,10 +183,10 @@ describe('/readyz', () => {
     const known = await remoteStore(server.url, { accessToken: await claimer(server) })
     isFull = true
     await expect(known.grant({ holder: 'a', ttl: 1000 })).rejects.toThrow('no space')
-    // What went wrong is not for everybody.
+    // The error is not shown to all clients.
     expect(await ready()).toEqual([503, { status: 'cannot write' }])
-    const trouble = 'there is no space'
-    expect(await ready({ authorization })).toEqual([503, { status: 'cannot write', trouble }])
+    const reason = 'there is no space'
+    expect(await ready({ authorization })).toEqual([503, { status: 'cannot write', reason }])
     await known.close()
     await client.close()
   })

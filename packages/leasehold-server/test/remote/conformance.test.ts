@@ -11,7 +11,7 @@ import {
 } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { createServer, type LeaseServer } from '../../src/index.ts'
-import { Place, type ServerProcess } from '../server-process.ts'
+import { Place, type ServerProcess } from '../setup/server-process.ts'
 
 const place = new Place()
 afterAll(() => place.clean())

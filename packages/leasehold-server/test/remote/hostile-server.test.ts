@@ -58,15 +58,15 @@ describe('a server that sends invalid messages', () => {
     ['no JSON', () => 'hello'],
     ['no array', () => '{}'],
     ['null', () => 'null'],
-    ['messages that are none', () => '[null,5,"x"]'],
+    ['invalid messages', () => '[null,5,"x"]'],
     ['empty messages', () => '[[]]'],
     ['an answer of nothing', (id: number) => `[[${id},1]]`],
     ['an answer of null', (id: number) => `[[${id},1,null]]`],
-    ['an answer of a text', (id: number) => `[[${id},1,"x"]]`],
+    ['an answer that is a string', (id: number) => `[[${id},1,"x"]]`],
     ['an answer without what is before it', (id: number) => `[[${id},1,{"outcome":"claimed"}]]`],
     ['a lease without an id', (id: number) => `[[${id},1,{"outcome":"granted","ahead":[]}]]`],
-    ['losses that are none', (id: number) => `[[${id},1,{"lost":5,"capped":5}]]`],
-    ['claims that are none', (id: number) => `[[${id},1,{"claims":5,"keys":5,"leases":5}]]`],
+    ['invalid losses', (id: number) => `[[${id},1,{"lost":5,"capped":5}]]`],
+    ['invalid claims', (id: number) => `[[${id},1,{"claims":5,"keys":5,"leases":5}]]`],
     ['an error of nothing', (id: number) => `[[${id},0]]`],
     ['an error that is an object', (id: number) => `[[${id},0,{"toString":1},{"toString":1}]]`],
     ['that it was not carried out, twice', (id: number) => `[[${id},2],[${id},2]]`],
@@ -99,7 +99,7 @@ describe('a server that sends invalid messages', () => {
   })
 
   it.each([
-    ['a text that is too long', Buffer.from([0x81, 127, 0, 0, 0, 0, 0x7f, 0, 0, 0])],
+    ['a string that is too long', Buffer.from([0x81, 127, 0, 0, 0, 0, 0x7f, 0, 0, 0])],
     ['a binary frame', Buffer.from([0x82, 1, 65])],
     ['fragments without end', Buffer.from([0x01, 0, ...Array(40_000).fill(0)])],
     ['a close with half a code', Buffer.from([0x88, 1, 65])],

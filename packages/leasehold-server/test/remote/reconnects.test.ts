@@ -106,7 +106,9 @@ describe('when the stream breaks', () => {
     await grant(store, 'k/3', 'third')
     await vi.waitFor(() => {
       const events = heard.flatMap((notice) => (notice.type === 'events' ? notice.events : []))
-      expect(events.map(({ key }) => key)).toEqual(['k/1', 'k/2', 'k/3'])
+      expect(events.map(({ type, key }) => `${type} ${key}`)).toEqual([
+        ...['claimed k/1', 'held k/1', 'claimed k/2', 'held k/2', 'claimed k/3', 'held k/3'],
+      ])
     })
     expect(types(heard).filter((type) => type === 'watching')).toHaveLength(1)
   })

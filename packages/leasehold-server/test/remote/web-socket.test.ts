@@ -135,7 +135,7 @@ describe('our WebSocket client', () => {
     ['a beginning within a message', Buffer.from([0x01, 1, 65, 0x81, 1, 65]), 1002],
     ['a ping in fragments', Buffer.from([0x09, 0]), 1002],
     ['a ping that is too long', Buffer.from([0x89, 126, 0, 126]), 1002],
-    ['a text that is not UTF-8', Buffer.from([0x81, 1, 0xff]), 1007],
+    ['a string that is not UTF-8', Buffer.from([0x81, 1, 0xff]), 1007],
     ['a message that is too large', Buffer.from([0x81, 127, 0, 0, 0, 0, 1, 0, 0, 1]), 1009],
   ])('refuses %s', async (_name, bytes, code) => {
     const { raw, heard, until } = await connect()

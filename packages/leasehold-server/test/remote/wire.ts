@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Stands between a client and a server, and can cut the wire or lose what the server says. */
+/** A proxy between a client and a server that can cut the connection or lose the server's answers. */
 export class Wire {
   url = ''
   /** How many connections were ever made. */

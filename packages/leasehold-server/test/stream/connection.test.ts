@@ -2,7 +2,7 @@ import { type GrantRequest, LeaseholdError, type LeaseStore, type Query } from '
 import { CLOSE, DONE, PROTOCOL } from 'leasehold/remote'
 import { describe, expect, it } from 'vitest'
 import { lease } from '../access/scene.ts'
-import { Gate } from '../changed-store.ts'
+import { Gate } from '../setup/changed-store.ts'
 import { grant, KEY, leaseIn, scene, type TestSocket } from './scene.ts'
 
 describe('a connection', () => {
@@ -50,9 +50,9 @@ describe('a connection', () => {
     ['no JSON', (socket: TestSocket) => socket.text('x')],
     ['no message', (socket: TestSocket) => socket.text('[["x"]]')],
     ['a request without an id', (socket: TestSocket) => socket.frame(['x', 'read', KEY])],
-    ['an id that is no integer', (socket: TestSocket) => socket.frame([1.5, 'read', KEY])],
+    ['an id that is not an integer', (socket: TestSocket) => socket.frame([1.5, 'read', KEY])],
     ['no operation', (socket: TestSocket) => socket.frame([1, 'fly'])],
-    ['a tie, though it is not tied', (socket: TestSocket) => socket.frame([1, 'tie', []])],
+    ['a tie on a stream without tied leases', (socket: TestSocket) => socket.frame([1, 'tie', []])],
   ])('that sends %s is closed, counted, and not read any more', async (_what, send) => {
     const { greeted, server, clock, errors } = await scene()
     const socket = await greeted('c')

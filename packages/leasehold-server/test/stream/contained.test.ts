@@ -1,6 +1,6 @@
 import { CLOSE } from 'leasehold/remote'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Place, type ServerProcess } from '../server-process.ts'
+import { Place, type ServerProcess } from '../setup/server-process.ts'
 import { helloFrom, RawStream } from './raw-stream.ts'
 
 /** In a separate process, so that a crash of the server does not end the test. */
@@ -51,7 +51,7 @@ describe('a server', () => {
   it.each([
     ['leases that are objects', '[[1,"tie",[{"toString":1}]]]', 'invalid-argument'],
     ['leases that are arrays', '[[1,"tie",[[["x"]]]]]', 'invalid-argument'],
-    ['leases that are none', '[[1,"tie",5]]', 'invalid-argument'],
+    ['invalid leases', '[[1,"tie",5]]', 'invalid-argument'],
     ['leases without an id', '[[1,"tie",[""]]]', 'invalid-argument'],
     ['leases to renew that are objects', '[[1,"renew",[{"toString":1}]]]', 'invalid-argument'],
   ])('refuses %s, and lives on', async (_name, frame, code) => {

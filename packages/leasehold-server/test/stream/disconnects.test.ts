@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { controlFrame, OPCODE, textFrame } from '../../../leasehold/src/stores/remote/frames.ts'
 import { parseRight } from '../../src/access/index.ts'
 import { createServer, type LeaseServer, type ServerOptions } from '../../src/index.ts'
-import { changedStore } from '../changed-store.ts'
+import { changedStore } from '../setup/changed-store.ts'
 import { RawStream, rawSocket } from './raw-stream.ts'
 
 let inner: LeaseStore

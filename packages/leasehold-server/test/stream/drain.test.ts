@@ -1,7 +1,7 @@
 import { AGAIN, CLOSE, DONE } from 'leasehold/remote'
 import { describe, expect, it } from 'vitest'
 import { lease } from '../access/scene.ts'
-import { Gate } from '../changed-store.ts'
+import { Gate } from '../setup/changed-store.ts'
 import { KEY, renewAfter, scene } from './scene.ts'
 
 describe('a server that stops', () => {

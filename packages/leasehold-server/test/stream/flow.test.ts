@@ -2,7 +2,7 @@ import type { LeaseStore, Query } from 'leasehold/port'
 import { CLOSE, DONE } from 'leasehold/remote'
 import { describe, expect, it } from 'vitest'
 import { lease } from '../access/scene.ts'
-import { Gate } from '../changed-store.ts'
+import { Gate } from '../setup/changed-store.ts'
 import { KEY, renewAfter, scene } from './scene.ts'
 
 describe('a client that sends many requests', () => {
@@ -22,7 +22,7 @@ describe('a client that sends many requests', () => {
     expect([calls, socket.isPaused, socket.heard.length]).toEqual([3, false, 3])
   })
 
-  it('has sixteen readings made at a time, and other calls beside them', async () => {
+  it('runs sixteen reads at a time, and other calls beside them', async () => {
     const gate = new Gate()
     let reads = 0
     const { greeted, clock } = await scene({}, {

@@ -64,12 +64,12 @@ describe('a client that does not speak the protocol', () => {
   it.each([
     ['no JSON', 'hello', 'a frame is not JSON'],
     ['no array', '{}', 'not an array of messages'],
-    ['messages that are none', '[5]', '5 is not a message'],
+    ['invalid messages', '[5]', '5 is not a message'],
     ['messages without an id', '[["claim"]]', 'not a message'],
     ['no operation', '[[1]]', 'unknown operation undefined'],
-    ['an operation that is none', `[[1,"${'x'.repeat(500)}"]]`, 'unknown operation "xxx'],
+    ['an unknown operation', `[[1,"${'x'.repeat(500)}"]]`, 'unknown operation "xxx'],
     ['too many messages', JSON.stringify(Array(101).fill([1, 'read', {}])), 'the maximum is 100'],
-    ['a tie where nothing is tied', '[[1,"tie",[]]]', 'not tied'],
+    ['a tie on a stream without tied leases', '[[1,"tie",[]]]', 'not tied'],
   ])('is disconnected for %s, with the reason', async (_name, frame, why) => {
     const socket = await greet()
     socket.send(frame)
@@ -103,7 +103,7 @@ describe('a client that does not speak the protocol', () => {
     ['something else first', [1, 'read', { key: 'k' }], CLOSE.malformed, 'must be hello'],
     ['no name', ['hello', 1], CLOSE.malformed, 'client is undefined'],
     ['a name that is too long', ['hello', 1, { client: 'x'.repeat(129) }], CLOSE.malformed, '128'],
-    ['a tie that is none', ['hello', 1, { client: 'x', tied: -1 }], CLOSE.malformed, 'tied is -1'],
+    ['an invalid tie', ['hello', 1, { client: 'x', tied: -1 }], CLOSE.malformed, 'tied is -1'],
   ])('is refused with a hello that says %s', async (_name, hello, code, why) => {
     const socket = await connect()
     const heard: unknown[] = []

@@ -4,14 +4,14 @@ import type { RequestMessage } from 'leasehold/remote'
 import { TestClock } from 'leasehold/testing'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { asLeaseholdError, carryOut, refusal } from '../../src/stream/operations.ts'
+import { asLeaseholdError, carryOut, encodeAnswer, refusal } from '../../src/stream/operations.ts'
 import { DEFAULT_STREAM } from '../../src/stream/options.ts'
 import { Outbox } from '../../src/stream/outbox.ts'
 import { StreamWatches } from '../../src/stream/stream-watches.ts'
 import { TiedLeases } from '../../src/stream/tied-leases.ts'
 import { undo } from '../../src/stream/undo.ts'
 import { lease } from '../access/scene.ts'
-import { changedStore } from '../changed-store.ts'
+import { changedStore } from '../setup/changed-store.ts'
 
 /** A log, and its entries. */
 function written() {
@@ -34,7 +34,7 @@ function wire(options = {}) {
   const stats = { notices: 0, dropped: 0 }
   const around = { clock, stats, options: { ...DEFAULT_STREAM, ...options } }
   const events: unknown[] = []
-  const out = new Outbox(socket as never, around as never, {
+  const out = new Outbox(socket as never, undefined, around as never, {
     tooSlow: (bytes) => events.push(bytes),
     sent: () => events.push('left'),
     failed: (error) => events.push(error),
@@ -204,7 +204,9 @@ describe('an operation', () => {
     const store = memoryStore({ clock: new TestClock() })
     const done: string[] = []
     const call = (...message: unknown[]) =>
-      carryOut(store, message as never, (_message, answer) => void done.push(answer.outcome))
+      carryOut(store, message as never)?.then((given) =>
+        encodeAnswer(message as never, given, (_, answer) => void done.push(answer.outcome)),
+      )
     const claims = [{ key: 'k' }]
     const granted = JSON.parse((await call(1, 'grant', { holder: 'h', ttl: 1000, claims }))!)
     const { lease: id, token } = granted[2]

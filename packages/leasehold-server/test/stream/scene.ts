@@ -9,7 +9,7 @@ import type { WebSocket } from 'ws'
 import { Access, type Admission, noAudit, parseRight, type Quota } from '../../src/access/index.ts'
 import { DEFAULT_STREAM, type StreamOptions } from '../../src/stream/options.ts'
 import { StreamServer } from '../../src/stream/stream-server.ts'
-import { changedStore, type Gate } from '../changed-store.ts'
+import { changedStore, type Gate } from '../setup/changed-store.ts'
 
 /** One end of a WebSocket whose other end is the test: nothing is sent, and the test moves the time. */
 export class TestSocket extends EventEmitter {

@@ -5,8 +5,8 @@ import { systemClock } from 'leasehold/port'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { controlFrame, OPCODE, textFrame } from '../../../leasehold/src/stores/remote/frames.ts'
 import { DEFAULT_STREAM } from '../../src/index.ts'
-import { runLeasehold } from '../run-leasehold.ts'
-import { Place, type ServerProcess } from '../server-process.ts'
+import { runLeasehold } from '../setup/run-leasehold.ts'
+import { Place, type ServerProcess } from '../setup/server-process.ts'
 import { RawStream, rawSocket } from './raw-stream.ts'
 
 /**

@@ -1,13 +1,34 @@
-import type { ClaimSpec, Clock, Guarantees, LeaseStore, Random } from '../port/index.ts'
+import {
+  type ClaimSpec,
+  type Clock,
+  type Duration,
+  type Guarantees,
+  type LeaseStore,
+  type Random,
+  withTimeout,
+} from '../port/index.ts'
 import { acquire, type Conflict, type HoldOptions, LeaseSources } from './acquire/index.ts'
 import { ClientCore } from './core.ts'
 import type { ClientEvents, RecipeEvent } from './events/index.ts'
 import type { Hold } from './leases/index.ts'
 import { type ClientOptions, settingsOf } from './settings.ts'
-import { closedError, type RetryingStore, revokeLease } from './store-calls/index.ts'
+import {
+  closedError,
+  limitOf,
+  noAnswer,
+  RetryingStore,
+  revokeLease,
+  type TimeLimit,
+} from './store-calls/index.ts'
 import { type Changed, type Listener, PrefixWatch, View } from './views/index.ts'
 
 const NO_OPTIONS: HoldOptions = {}
+
+interface ClientParts {
+  readonly core: ClientCore
+  readonly sources: LeaseSources
+  readonly limit: TimeLimit
+}
 
 /**
  * Holds keys on a store: every recipe uses this.
@@ -19,14 +40,21 @@ export class Client {
   readonly store: RetryingStore
   readonly #core: ClientCore
   readonly #sources: LeaseSources
+  readonly #limit: TimeLimit
   readonly #closesStore: boolean
   #closing: Promise<void> | undefined = undefined
 
-  /** `closesStore`: closing the client closes the store too. */
-  constructor(store: LeaseStore, options: ClientOptions = {}, closesStore = false) {
-    this.#core = new ClientCore(store, settingsOf(options))
-    this.#sources = new LeaseSources(this.#core)
-    this.store = this.#core.calls
+  /** `closesStore`: closing the client closes the store too. `parts`: those of another client. */
+  constructor(
+    store: LeaseStore,
+    options: ClientOptions = {},
+    closesStore = false,
+    parts?: ClientParts,
+  ) {
+    this.#core = parts?.core ?? new ClientCore(store, settingsOf(options))
+    this.#sources = parts?.sources ?? new LeaseSources(this.#core)
+    this.#limit = parts?.limit ?? this.#core.limit
+    this.store = parts === undefined ? this.#core.calls : new RetryingStore(this.#core, this.#limit)
     this.#closesStore = closesStore
   }
 
@@ -55,11 +83,20 @@ export class Client {
     return this.#core.random
   }
 
-  /**
-   * Time as a holder must count it: it goes on while the machine is suspended, as the store's does.
-   */
+  /** Time as a holder counts it: it continues while the machine is suspended, as the store's does. */
   now(): number {
     return this.#core.timers.now()
+  }
+
+  /** This client, for calls that have another `timeout`. */
+  limitedTo(timeout: Duration | undefined): Client {
+    if (timeout === undefined) return this
+    const limit = limitOf(timeout, this.#limit)
+    return new Client(this.#core.store, {}, false, {
+      core: this.#core,
+      sources: this.#sources,
+      limit,
+    })
   }
 
   /** Aborted when the client is closed, to end waits for something other than the store. */
@@ -73,9 +110,16 @@ export class Client {
     return promise
   }
 
-  /** Emits `news`: something happened in a recipe. */
+  /** The same for what comes from a read: fails with `timeout` if the store does not answer. */
+  answered<Result>(what: string, promise: Promise<Result>): Promise<Result> {
+    const { clock } = this.#core
+    const late = () => noAnswer(what, this.#limit, { isRead: true }, undefined)
+    return this.awaited(withTimeout(clock, clock.now() + this.#limit.ms, promise, late))
+  }
+
+  /** Emits `recipe-event`, and the same under its old name. */
   emit(event: RecipeEvent): void {
-    this.#core.events.emit('news', event)
+    for (const name of ['recipe-event', 'news'] as const) this.#core.events.emit(name, event)
   }
 
   /** Shows all claims under a prefix, now and from now on; `changed` is called with their keys. */
@@ -98,7 +142,7 @@ export class Client {
    * have been claimed is removed again, in the background if necessary.
    */
   hold(claims: readonly ClaimSpec[], options: HoldOptions = NO_OPTIONS): Promise<Hold> {
-    return acquire(this.#core, this.#sources, claims, options, false) as Promise<Hold>
+    return acquire(this.#core, this.#sources, claims, options, false, this.#limit) as Promise<Hold>
   }
 
   /** The same without waiting: if a key is not free, returns who is ahead of us. */
@@ -106,12 +150,12 @@ export class Client {
     claims: readonly ClaimSpec[],
     options: HoldOptions = NO_OPTIONS,
   ): Promise<Hold | Conflict> {
-    return acquire(this.#core, this.#sources, claims, options, true)
+    return acquire(this.#core, this.#sources, claims, options, true, this.#limit)
   }
 
   /**
    * Gives up all that is held: signals are aborted and waits fail, with `closed`, at once. Then the
-   * leases are revoked at the store, for at most `callTimeout`. Closing twice does nothing.
+   * leases are revoked at the store, for at most `timeout`. Closing twice does nothing.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close()

@@ -1,9 +1,15 @@
-import { setMaxListeners } from 'node:events'
-import type { Clock, LeaseStore, Random, RequestId } from '../port/index.ts'
-import { type ClientEvents, Emitter, logTo } from './events/index.ts'
+import {
+  type Clock,
+  type Duration,
+  type LeaseStore,
+  nodeEvents,
+  type Random,
+  type RequestId,
+} from '../port/index.ts'
+import { CLIENT_EVENTS, type ClientEvents, Emitter, logTo } from './events/index.ts'
 import { Heartbeat, type KeptLease } from './leases/index.ts'
 import type { Settings } from './settings.ts'
-import { RetryingStore } from './store-calls/index.ts'
+import { limitOf, RetryingStore, type TimeLimit } from './store-calls/index.ts'
 import { KeepAlive, Timeouts, TimerQueue } from './timers/index.ts'
 
 /** What the parts of one client share. */
@@ -16,7 +22,7 @@ export class ClientCore {
   readonly timeouts: Timeouts
   readonly heartbeat: Heartbeat
   readonly keepAlive: KeepAlive
-  readonly events = new Emitter<ClientEvents>()
+  readonly events = new Emitter<ClientEvents>(CLIENT_EVENTS)
   /** The store, with retries. */
   readonly calls: RetryingStore
   /** The leases that are kept. */
@@ -28,11 +34,16 @@ export class ClientCore {
   /** Shifts the steps of this client's renewals, so that clients do not renew all together. */
   readonly phase: number
   readonly inProcess: boolean
-  /** How long one call may take. A store in this process always answers, so it has no limit. */
+  /**
+   * After how long a call without an answer is sent again. A store in this process always answers,
+   * so it has no limit.
+   */
   readonly callTimeout: number
+  /** How long a caller waits, unless it says otherwise. */
+  readonly limit: TimeLimit
   readonly #requestPrefix: string
   #requests = 0
-  /** Grants and revocations under way: a client that closes waits for them. */
+  /** Grants and revocations in flight: a client that closes waits for them. */
   #underWay = 0
   #settled: (() => void) | undefined = undefined
 
@@ -40,16 +51,17 @@ export class ClientCore {
     this.store = store
     this.settings = settings
     // Every wait listens to it; from the eleventh on Node would warn of a leak.
-    setMaxListeners(0, this.closing.signal)
+    nodeEvents?.setMaxListeners(0, this.closing.signal)
     this.inProcess = store.guarantees.inProcess
     this.callTimeout = this.inProcess ? Infinity : settings.callTimeout
+    this.limit = this.inProcess ? { ms: Infinity, chosenBy: 'default' } : settings.limit
     this.clock = settings.clock
     this.random = settings.random
     this.timers = new TimerQueue(this.clock)
     this.timeouts = new Timeouts(this.timers)
     this.heartbeat = new Heartbeat(this)
     this.keepAlive = new KeepAlive(this.clock)
-    this.calls = new RetryingStore(this)
+    this.calls = new RetryingStore(this, this.limit)
     this.phase = this.random.next()
     this.#requestPrefix = this.random.id()
     const { logger, telemetry } = settings
@@ -66,6 +78,12 @@ export class ClientCore {
     return `${this.#requestPrefix}-${++this.#requests}`
   }
 
+  /** The store, with retries for this long instead of the client's `timeout`. */
+  callsLimitedTo(timeout: Duration | undefined): RetryingStore {
+    if (timeout === undefined) return this.calls
+    return new RetryingStore(this, limitOf(timeout, this.limit))
+  }
+
   begin(): void {
     this.#underWay++
   }
@@ -74,11 +92,11 @@ export class ClientCore {
     if (--this.#underWay === 0) this.#settled?.()
   }
 
-  /** Fulfilled when no grant or revocation is under way any more, or after `callTimeout`. */
+  /** Fulfilled when no grant or revocation is in flight any more, or after the client's `timeout`. */
   settled(): Promise<void> {
     if (this.#underWay === 0) return Promise.resolve()
     return new Promise((resolve) => {
-      const time = this.clock.now() + this.settings.callTimeout
+      const time = this.clock.now() + this.settings.limit.ms
       const timer = this.clock.timer(time, resolve, true)
       this.#settled = () => {
         timer.cancel()

@@ -5,6 +5,7 @@ export {
   type Acquisition,
   type BrokenEvent,
   type ClientEvents,
+  type ClosedEvent,
   Emitter,
   type HoldEvent,
   type LeaseEvent,
@@ -25,7 +26,6 @@ export {
   type StrategyName,
   type TimingOptions,
 } from './leases/index.ts'
-export { openStore } from './open-store.ts'
-export { type ClientOptions, settingsOf } from './settings.ts'
-export type { RetryingStore } from './store-calls/index.ts'
+export { type ClientOptions, type Settings, settingsOf } from './settings.ts'
+export { type CallOptions, type RetryingStore, timeoutIn } from './store-calls/index.ts'
 export type { Listener, Place, PrefixWatch, Snapshot, View } from './views/index.ts'

@@ -1,16 +1,21 @@
-import { hostname } from 'node:os'
 import {
   type Clock,
+  checkNames,
   type Duration,
   invalid,
+  knownNames,
   milliseconds,
+  positive,
+  processName,
   type Random,
   show,
   systemClock,
   systemRandom,
 } from '../port/index.ts'
+import type { RemoteStoreOptions } from '../stores/remote/index.ts'
 import { checkLogger, type Logger, type Telemetry } from './events/index.ts'
 import type { Caution } from './leases/index.ts'
+import { DEFAULT_TIMEOUT_MS, type TimeLimit } from './store-calls/index.ts'
 
 export interface ClientOptions {
   /** The holder's name for people and logs. Host name, process id and a random part by default. */
@@ -27,7 +32,19 @@ export interface ClientOptions {
   readonly accessToken?: string | undefined
   /** @deprecated Use `accessToken`. */
   readonly token?: string | undefined
-  /** The timeout of one call to the store, which is then repeated or fails. 5 s if not given. */
+  /** For a server's URL: ties leases to the connection; see `RemoteStoreOptions`. */
+  readonly tied?: RemoteStoreOptions['tied']
+  /** For a server's URL: headers of the request that opens the connection, for a proxy. */
+  readonly headers?: RemoteStoreOptions['headers']
+  /** For a server's URL with `https:`: options of Node's `tls.connect`, such as `ca`. */
+  readonly tls?: RemoteStoreOptions['tls']
+  /**
+   * How long a caller waits for the store's answer to one call: 5 s if not given, or `callTimeout`
+   * if that is longer. It does not include the time in a queue: see `wait`. For a URL it also limits
+   * how long `open` tries to reach the store.
+   */
+  readonly timeout?: Duration | undefined
+  /** After how long a call without an answer is sent again. 5 s if not given. */
   readonly callTimeout?: Duration | undefined
   /** How much earlier renewals come at random, as a fraction, to spread load. 0.1 if not given. */
   readonly jitter?: number | undefined
@@ -43,8 +60,12 @@ export interface ClientOptions {
 export interface Settings extends Caution {
   readonly holder: string
   readonly callTimeout: number
+  readonly limit: TimeLimit
+  /** How long to try to reach a store that is opened by its URL. */
+  readonly openTimeout: number
   readonly jitter: number
-  readonly accessToken: string | undefined
+  /** What only a server needs. */
+  readonly server: Pick<RemoteStoreOptions, 'accessToken' | 'tied' | 'headers' | 'tls'>
   readonly logger: Logger | undefined
   readonly telemetry: Telemetry | undefined
   readonly clock: Clock
@@ -53,20 +74,43 @@ export interface Settings extends Caution {
 
 const HOLDER_MAX = 256
 
+const CLIENT_OPTIONS = knownNames<ClientOptions>({
+  holder: true,
+  drift: true,
+  margin: true,
+  accessToken: true,
+  tied: true,
+  headers: true,
+  tls: true,
+  token: true,
+  timeout: true,
+  callTimeout: true,
+  jitter: true,
+  logger: true,
+  telemetry: true,
+  clock: true,
+  random: true,
+})
+
 export function settingsOf(options: ClientOptions): Settings {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options is ${show(options)}: it must be an object`)
   }
+  checkNames('open', options, CLIENT_OPTIONS)
   const { logger, telemetry, accessToken = options.token } = options
   checkLogger(logger)
-  const { margin, callTimeout, clock = systemClock, random = systemRandom } = options
+  const { margin, clock = systemClock, random = systemRandom } = options
+  const callTimeout = positive(options.callTimeout ?? DEFAULT_TIMEOUT_MS, 'callTimeout')
+  const limit = clientLimit(options.timeout, callTimeout)
   return {
     holder: holderOf(options.holder, random),
     drift: fractionOf('drift', options.drift, 0.01),
     margin: margin === undefined ? undefined : finite('margin', margin),
-    callTimeout: callTimeout === undefined ? 5000 : positive('callTimeout', callTimeout),
+    callTimeout,
+    limit,
+    openTimeout: options.timeout === undefined ? callTimeout : limit.ms,
     jitter: fractionOf('jitter', options.jitter, 0.1),
-    accessToken,
+    server: { accessToken, tied: options.tied, headers: options.headers, tls: options.tls },
     logger,
     telemetry,
     clock,
@@ -75,7 +119,7 @@ export function settingsOf(options: ClientOptions): Settings {
 }
 
 function holderOf(holder: string | undefined, random: Random): string {
-  if (holder === undefined) return `${hostname()}:${process.pid}:${random.id().slice(0, 8)}`
+  if (holder === undefined) return `${processName}:${random.id().slice(0, 8)}`
   if (typeof holder === 'string' && holder.length > 0 && holder.length <= HOLDER_MAX) return holder
   throw invalid(
     `holder is ${show(holder)}: it must be a string of 1 to ${HOLDER_MAX} characters that names this holder`,
@@ -96,8 +140,7 @@ function finite(name: string, value: Duration): number {
   throw invalid(`${name} is infinite: give a finite duration, such as '50ms'`)
 }
 
-function positive(name: string, value: Duration): number {
-  const ms = finite(name, value)
-  if (ms > 0) return ms
-  throw invalid(`${name} is ${show(value)}: it must be more than 0, such as '5s'`)
+function clientLimit(timeout: Duration | undefined, callTimeout: number): TimeLimit {
+  if (timeout !== undefined) return { ms: positive(timeout, 'timeout'), chosenBy: 'client' }
+  return { ms: Math.max(DEFAULT_TIMEOUT_MS, callTimeout), chosenBy: 'default' }
 }

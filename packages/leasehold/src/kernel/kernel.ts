@@ -4,6 +4,7 @@ import {
   type Changed,
   type Claimed,
   type ClaimRequest,
+  type ClaimSpec,
   type Complaint,
   checkClaim,
   checkGrant,
@@ -211,7 +212,7 @@ export class Kernel {
     return describeRetained(this.#ledger, changeSink)
   }
 
-  /** A copy that can be described while this kernel goes on. It takes no commands. */
+  /** A copy that can be described while this kernel changes. It takes no commands. */
   copy(): Kernel {
     const copy = new Kernel({ limits: this.limits, revision: this.revision })
     copy.#ledger.copy(this.#ledger)
@@ -291,20 +292,29 @@ export class Kernel {
   #claim(request: ClaimRequest, now: number): Claimed | Busy | Refused {
     const ledger = this.#ledger
     const { leases } = ledger.tables
-    const specs = request.claims
+    const { claims: specs, replaces } = request
     const complaint = this.#admission.prepare(specs, now)
     if (complaint) return refused(complaint)
     // Looked up last: preparing the keys may have ended this very lease.
     const lease = leases.findAgain(request.lease)
     if (lease === NONE) return refused(noLease(this.#ledger, request.lease))
+    if (replaces !== undefined) {
+      const keys = specs.map(({ key }) => key)
+      const changed = this.#release({ lease: request.lease, keys, token: replaces }, now)
+      if ('outcome' in changed) return changed
+      return this.#add(changed.revision, lease, specs, now)
+    }
     if (leases.claims.get(lease) + specs.length > this.limits.claimsPerLease) {
       return exceeded(
         `lease ${request.lease} has ${leases.claims.get(lease)} claims; the maximum is ${this.limits.claimsPerLease}. Release some, or use another lease.`,
       )
     }
     if (request.ifFree && !this.#admission.areFree(specs)) return this.#admission.busy(specs)
-    const revision = ++ledger.revision
-    const ahead = this.#admission.ahead(ledger.addClaims(revision, lease, specs, now))
+    return this.#add(++ledger.revision, lease, specs, now)
+  }
+
+  #add(revision: Revision, lease: number, specs: readonly ClaimSpec[], now: number): Claimed {
+    const ahead = this.#admission.ahead(this.#ledger.addClaims(revision, lease, specs, now))
     return { outcome: 'claimed', revision, token: revision, holds: ahead.length === 0, ahead }
   }
 
@@ -318,11 +328,9 @@ export class Kernel {
       found.push(claim)
     }
     const revision = ++ledger.revision
-    for (const claim of found) {
-      const key = claims.key.get(claim)
-      ledger.releaseClaim(revision, claim, now, RELEASED)
-      ledger.promoteWaiters(revision, key, now)
-    }
+    const keys = found.map((claim) => claims.key.get(claim))
+    for (const claim of found) ledger.releaseClaim(revision, claim, now, RELEASED)
+    for (const key of keys) ledger.promoteWaiters(revision, key, now)
     ledger.tables.keys.forgetIdle()
     return { revision }
   }

@@ -1,5 +1,5 @@
 import type { ClaimSpec, End, GrantRequest, Limits, RequestId, Revision } from '../port/index.ts'
-import { EventLog, Tenures, TwoGenerationMap } from './history/index.ts'
+import { EventLog, RememberedAnswers, Tenures, TwoGenerationMap } from './history/index.ts'
 import type { Answer, ChangeSink, GrantedClaim, GrantedLease, NoticeSink } from './outputs/index.ts'
 import { LazyDeadlines, NONE, Queues, Tables } from './tables/index.ts'
 
@@ -22,7 +22,7 @@ export class Ledger {
   readonly events: EventLog
   readonly tenures: Tenures
   readonly deadlines: LazyDeadlines
-  readonly requests: TwoGenerationMap<RequestId, Answer>
+  readonly requests: RememberedAnswers
   /** How recently ended leases ended, by the revision of their grant. */
   readonly ended: TwoGenerationMap<Revision, End>
   revision: Revision
@@ -41,7 +41,7 @@ export class Ledger {
     this.queues = new Queues(this.tables)
     this.events = new EventLog(this.tables, limits.events, revision)
     this.tenures = new Tenures(this.tables, limits.history, limits.historyPerKey)
-    this.requests = new TwoGenerationMap(limits.requests)
+    this.requests = new RememberedAnswers(limits.requests)
     this.ended = new TwoGenerationMap(limits.ended)
     this.#changeSink = changeSink
     this.#noticeSink = noticeSink
@@ -103,12 +103,17 @@ export class Ledger {
       claims.nextInCall.set(claim, first)
       last = claim
       this.events.add('claimed', revision, claim, now, undefined)
+      if (claims.heldSince.get(claim) !== 0)
+        this.events.add('held', revision, claim, now, undefined)
       this.#changeSink?.claimed(revision, lease, this.describeClaim(claim))
     }
     return first
   }
 
-  /** Removes one claim. Call `promoteWaiters` after all claims of the change are removed. */
+  /**
+   * Removes one claim. Call `promoteWaiters` after all claims of the change are removed: a replay
+   * does the same, so its events have the same order.
+   */
   removeClaim(revision: Revision, claim: number, now: number, end: End): void {
     const { claims } = this.tables
     this.events.add('removed', revision, claim, now, end)
@@ -142,6 +147,7 @@ export class Ledger {
     const { claims, keys } = this.tables
     if (keys.held.get(key) === keys.count.get(key)) return
     this.queues.advance(key, now, (claim) => {
+      this.events.add('held', revision, claim, now, undefined)
       if (claims.allHold(claim)) {
         this.#noticeSink?.holds(claims.lease.get(claim), revision, claims.token.get(claim))
       }

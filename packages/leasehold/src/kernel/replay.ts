@@ -1,4 +1,4 @@
-import type { End, Key, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
+import type { End, Event, Key, LeaseId, Revision, Tenure, Time, Token } from '../port/index.ts'
 import type { Ledger } from './ledger.ts'
 import type { Answer, ChangeSink, GrantedClaim, GrantedLease, Replay } from './outputs/index.ts'
 import { bornOf, leaseId, NONE } from './tables/index.ts'
@@ -7,10 +7,9 @@ import { bornOf, leaseId, NONE } from './tables/index.ts'
 const STEP = 256
 
 /**
- * Rebuilds a ledger from recorded changes. It decides nothing and checks no deadline: the changes
- * happened. Changes in their order give the recorded state. The description of a kernel, made while
- * the kernel goes on changing, may have a child before its parent and claims out of order. That
- * gives the same state once all of it has been replayed.
+ * Rebuilds a ledger from recorded changes. It decides nothing and checks no deadline. The description
+ * of a kernel, made while the kernel changes, may have a child before its parent and claims out of
+ * order. It gives the same state as the changes in order, once all of it has been replayed.
  */
 export class Replayer implements Replay {
   readonly #ledger: Ledger
@@ -76,6 +75,8 @@ export class Replayer implements Replay {
     const { claims, keys } = this.#ledger.tables
     this.#living(slot)
     this.#reached(revision)
+    // A claim that replaces another comes after the claims that waited behind the other.
+    this.finish()
     const claim = claims.slots.take()
     claims.setMode(claim, record.mode, record.limit)
     claims.value.set(claim, record.value)
@@ -132,8 +133,9 @@ export class Replayer implements Replay {
   /** A claim holds now: since the recorded time, or since the one before it was removed. */
   readonly #holds = (claim: number): void => {
     const { claims } = this.#ledger.tables
-    const since = this.#heldSince.get(claim)
-    claims.heldSince.set(claim, since ?? Math.max(claims.claimedAt.get(claim), this.#leftAt))
+    const at = Math.max(claims.claimedAt.get(claim), this.#leftAt)
+    claims.heldSince.set(claim, this.#heldSince.get(claim) ?? at)
+    this.#event('held', this.#revision, claim, at, undefined)
   }
 
   /** A claim that held no longer does: a claim before it was replayed after it. */
@@ -158,7 +160,7 @@ export class Replayer implements Replay {
   }
 
   #event(
-    type: 'claimed' | 'updated' | 'removed',
+    type: Event['type'],
     revision: Revision,
     claim: number,
     at: Time,

@@ -1,3 +1,4 @@
+import { checkNames, knownNames } from '../port/index.ts'
 import type { Follower, Following, Log, LogEntry, LogPromises, Position, Snapshot } from './log.ts'
 import { checkEntry, closedError } from './refusals.ts'
 
@@ -5,6 +6,8 @@ export interface MemoryLogOptions {
   /** The largest entry, in bytes. Default: 1 MiB. */
   readonly entryBytes?: number | undefined
 }
+
+const MEMORY_LOG_OPTIONS = knownNames<MemoryLogOptions>({ entryBytes: true })
 
 /**
  * A log in the memory of this process, for tests and experiments. Several replicas share one log:
@@ -19,6 +22,7 @@ export class MemoryLog {
   #snapshot: Snapshot | undefined
 
   constructor(options: MemoryLogOptions = {}) {
+    checkNames('MemoryLog', options, MEMORY_LOG_OPTIONS)
     this.#entryBytes = options.entryBytes ?? 1024 * 1024
   }
 

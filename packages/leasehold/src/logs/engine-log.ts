@@ -10,8 +10,8 @@ import {
 } from '../log/index.ts'
 import { type Clock, isLeaseholdError, LeaseholdError, withTimeout } from '../port/index.ts'
 import type { FaultOf } from './faults.ts'
-import { Feed } from './feed.ts'
-import type { LogSettings } from './options.ts'
+import { Feed } from './feeds/feed.ts'
+import type { LogSettings } from './options/options.ts'
 import { type SnapshotParts, Snapshots } from './snapshots.ts'
 
 /**

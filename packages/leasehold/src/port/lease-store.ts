@@ -73,9 +73,15 @@ export interface LeaseStore {
    * With `ifFree`, if it would not hold every key at once, nothing is added and the answer is
    * `busy`.
    *
+   * With `replaces`, the same step first releases the claims of this lease with that token on the
+   * same keys. If one of them does not exist, the call is refused with `claim-not-found` and nothing
+   * changes. This is a compare-and-set: the token of a claim is the version of its value, and of two
+   * calls that replace the same token only one succeeds. Readers never see the key without a claim.
+   *
    * A lease may claim one key more than once; each claim has its own token and queue position.
    *
-   * Refused: `invalid-argument`, `limit-exceeded`, `lease-not-found`, `lease-ended`.
+   * Refused: `invalid-argument`, `limit-exceeded`, `lease-not-found`, `lease-ended`,
+   * `claim-not-found`.
    */
   claim(request: ClaimRequest): Promise<Claimed | Busy>
 
@@ -162,6 +168,11 @@ export interface ClaimSpec {
 export interface GrantRequest extends LeaseSpec {
   readonly claims?: readonly ClaimSpec[] | undefined
   readonly ifFree?: boolean | undefined
+  /**
+   * Whether the lease ends with the connection that it was granted on, on a store that `ties`. Other
+   * stores have no connection to end, and ignore it.
+   */
+  readonly tied?: boolean | undefined
   readonly request?: RequestId | undefined
 }
 
@@ -179,6 +190,8 @@ export interface ClaimRequest {
   readonly lease: LeaseId
   readonly claims: readonly ClaimSpec[]
   readonly ifFree?: boolean | undefined
+  /** The token of this lease's claims on the same keys that this call replaces. Not with `ifFree`. */
+  readonly replaces?: Token | undefined
   readonly request?: RequestId | undefined
 }
 
@@ -400,10 +413,18 @@ export interface HistoryReading {
 /** How many claims of each key the reading of a prefix shows. */
 export const CLAIMS_SHOWN = 16
 
-/** A change on a key. */
+/**
+ * A change on a key. The events of a claim are `claimed`, then `held` when it begins to hold the
+ * key, and `removed`; `updated` may come at any time in between. A claim that leaves the queue before
+ * its turn has no `held`.
+ *
+ * A claim that holds at once has `claimed` and then `held` in one revision. At a hand-over, `held` is
+ * in the revision that removed the claims before it, after all `removed` of that revision. A claim
+ * on several keys has a `held` for each of them, and may hold some keys sooner than others.
+ */
 export interface Event {
   readonly revision: Revision
-  readonly type: 'claimed' | 'updated' | 'removed'
+  readonly type: 'claimed' | 'held' | 'updated' | 'removed'
   readonly key: Key
   readonly token: Token
   readonly lease: LeaseId
@@ -483,6 +504,8 @@ export interface Guarantees {
   /** How late an expiry can be, in milliseconds, if the machine is not overloaded. */
   readonly expiryLateness: number
   readonly childLeases: boolean
+  /** A lease can be tied to the connection of its holder: `GrantRequest.tied`. */
+  readonly ties?: true | undefined
   readonly requestsRemembered: number
   readonly eventsKept: number
   /** What else a user must know to trust the store, one sentence each. */

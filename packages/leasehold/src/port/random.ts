@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto'
-
 /** Randomness as an argument: jitter and identifiers come from here, so a test can repeat them. */
 export interface Random {
   /** A number from 0 (included) to 1 (excluded), for jitter. Not for secrets. */
@@ -10,5 +8,10 @@ export interface Random {
 
 export const systemRandom: Random = {
   next: () => Math.random(),
-  id: () => randomBytes(16).toString('base64url'),
+  id: () => base64url(crypto.getRandomValues(new Uint8Array(16))),
+}
+
+function base64url(bytes: Uint8Array): string {
+  const text = btoa(String.fromCharCode(...bytes))
+  return text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }

@@ -1,1 +1,1 @@
-export { networkProbe } from './network-probe.ts'
+export { networkProbe, networkRefusal } from './network-probe.ts'

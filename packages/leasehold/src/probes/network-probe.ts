@@ -1,4 +1,5 @@
 import { lookup as lookUp } from 'node:dns/promises'
+import { networkInterfaces } from 'node:os'
 import { isLeaseholdError } from '../port/index.ts'
 import {
   type CheckTarget,
@@ -30,22 +31,45 @@ export function networkProbe(settings: ProbeSettings): Probe {
     try {
       return await look(target, settings, signal)
     } catch (error) {
+      // It says nothing about the instance that its check is not allowed.
+      if (error instanceof NotAllowed) {
+        return { status: 'warning', note: `not checked: ${error.message}` }
+      }
       if (error instanceof Refused) return { status: 'critical', note: error.message }
       return { status: 'critical', note: reasonOf(error) }
     }
   }
 }
 
+/** A check that the policy does not allow, whatever the state of the network. */
+class NotAllowed extends Refused {}
+
+/**
+ * Why a probe with these settings would not connect to a target; `undefined` if it would. An outage
+ * of the name service is no reason: the probe resolves the name again each time.
+ */
+export async function networkRefusal(
+  target: CheckTarget,
+  settings: ProbeSettings,
+  resolves: boolean,
+): Promise<string | undefined> {
+  try {
+    if (resolves || parseAddress(target.host) !== undefined) await addressesOf(target, settings)
+    else checkTarget(target, settings)
+    return undefined
+  } catch (error) {
+    return error instanceof Refused ? error.message : undefined
+  }
+}
+
 async function look(
   target: CheckTarget,
-  { policy, lookup = systemLookup, ca }: ProbeSettings,
+  settings: ProbeSettings,
   signal: AbortSignal,
 ): Promise<ProbeResult> {
-  const complaint = complaintAboutTarget(target, policy)
-  if (complaint !== undefined) throw new Refused(complaint)
-  const addresses = await addressesOf(target.host, policy, lookup)
+  const addresses = await addressesOf(target, settings)
   signal.throwIfAborted()
-  const socket = await connectTo(target, addresses[0]!, ca, signal)
+  const socket = await connectTo(target, addresses[0]!, settings.ca, signal)
   try {
     if (target.scheme === 'tcp') return { status: 'passing', note: '' }
     const ask = target.scheme === 'http' || target.scheme === 'https' ? askHttp : askGrpc
@@ -55,14 +79,23 @@ async function look(
   }
 }
 
+function checkTarget(target: CheckTarget, { policy }: ProbeSettings): void {
+  const complaint = complaintAboutTarget(target, policy)
+  if (complaint !== undefined) throw new NotAllowed(complaint)
+}
+
 async function addressesOf(
-  host: string,
-  policy: ProbeSettings['policy'],
-  lookup: Lookup,
+  target: CheckTarget,
+  settings: ProbeSettings,
 ): Promise<readonly string[]> {
+  checkTarget(target, settings)
+  const { policy, lookup = systemLookup } = settings
+  const { host, port } = target
+  const complaint = (address: string) =>
+    complaintAboutAddress(address, policy, { port, ownAddresses: ownAddresses() })
   if (parseAddress(host) !== undefined) {
-    const wrong = complaintAboutAddress(host, policy)
-    if (wrong !== undefined) throw new Refused(wrong)
+    const wrong = complaint(host)
+    if (wrong !== undefined) throw new NotAllowed(wrong)
     return [host]
   }
   const addresses = await lookup(host).catch((error: unknown) => {
@@ -70,7 +103,7 @@ async function addressesOf(
     throw error
   })
   // A name with one bad address among good ones would pass a check of the first address only.
-  const isAllowed = addresses.every((one) => complaintAboutAddress(one, policy) === undefined)
+  const isAllowed = addresses.every((one) => complaint(one) === undefined)
   if (addresses.length === 0 || !isAllowed) throw new Refused(NO_ADDRESS)
   return addresses
 }
@@ -78,6 +111,13 @@ async function addressesOf(
 /** The same for an unknown name and for one whose address is not allowed. */
 const NO_ADDRESS =
   'its host has no address that checks may go to: give a name that is known, with addresses that this checker allows'
+
+/** The addresses of this machine now: interfaces come and go. */
+function ownAddresses(): readonly string[] {
+  return Object.values(networkInterfaces()).flatMap((each = []) =>
+    each.map(({ address }) => address),
+  )
+}
 
 function isUnknownHost(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown }

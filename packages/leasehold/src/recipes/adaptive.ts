@@ -6,12 +6,12 @@ import {
   isLeaseholdError,
   type Key,
   LeaseholdError,
-  type LeaseId,
   show,
   type Timer,
   type Token,
 } from '../port/index.ts'
 import { encodedPart, stringOf } from './arguments.ts'
+import { readKept, writeKept } from './values/kept-value.ts'
 
 /** Options that accept `ttl: 'adaptive'` with a `kind`: the ttl is learnt from earlier holds. */
 export type Learning<Options> = Omit<Options, 'ttl' | 'kind'> & {
@@ -112,6 +112,9 @@ export class Adaptive {
     if (this.#isListening) return
     this.#isListening = true
     this.#client.on('released', ({ keys, token }) => this.#ended(keys[0]!, token, 'released'))
+    this.#client.on('closed', ({ claims }) => {
+      for (const { key, token } of claims) this.#ended(key, token, 'released')
+    })
     this.#client.on('lost', ({ claims, error }) => {
       // The holder is still alive, so it outlived an expired lease. After a forced end it lived
       // too.
@@ -192,7 +195,7 @@ class KindMemory {
 
   async #load(): Promise<void> {
     try {
-      this.#known = this.#learner((await this.#read())?.value)
+      this.#known = this.#learner((await readKept(this.#client, this.#key))?.value)
       const { damage } = this.#known
       if (damage !== undefined) this.#warn(`starts from nothing: ${damage}`)
     } catch (error) {
@@ -201,20 +204,16 @@ class KindMemory {
     }
   }
 
-  async #read() {
-    const { claims } = await this.#client.store.read({ key: this.#key, limit: 1 })
-    return claims[0]
-  }
-
   async #write(): Promise<void> {
     const pending = this.#pending
     if (pending === undefined) return
     this.#pending = undefined
     try {
-      const claim = await this.#read()
-      const all = this.#learner(claim?.value)
+      const before = await readKept(this.#client, this.#key)
+      const all = this.#learner(before?.value)
       all.merge(pending)
-      await this.#put(all.toText(), claim)
+      const ttl = Math.min(KEPT_MS, this.#client.guarantees.ttl.max)
+      await writeKept(this.#client, this.#key, all.toText(), ttl, before)
       // From now on this includes the entries of others, and what was observed during the write.
       if (this.#pending !== undefined) all.merge(this.#pending)
       this.#known = all
@@ -224,20 +223,6 @@ class KindMemory {
       else (this.#pending as AdaptiveTtl).merge(pending)
       if (!isLeaseholdError(error, 'closed')) this.#warn(`could not be written: ${error}`)
     }
-  }
-
-  async #put(value: string, claim: { lease: LeaseId; token: Token } | undefined): Promise<void> {
-    const { store, holder } = this.#client
-    if (claim !== undefined) {
-      const { lease, token } = claim
-      await store.update({ lease, key: this.#key, token, value })
-      await store.renew([lease])
-      return
-    }
-    const claims = [{ key: this.#key, value }]
-    const ttl = Math.min(KEPT_MS, store.guarantees.ttl.max)
-    const granted = await store.grant({ holder, ttl, claims, ifFree: true })
-    if (granted.outcome === 'busy') await this.#put(value, granted.ahead[0]!.first)
   }
 
   #warn(what: string): void {

@@ -1,4 +1,4 @@
-import { type Duration, invalid, milliseconds, show } from '../port/index.ts'
+import { checkNames, type Duration, invalid, milliseconds, show } from '../port/index.ts'
 
 /**
  * Checks for the arguments of recipes. Each check returns the value to use, or throws an error that
@@ -73,9 +73,36 @@ export function objectOf(name: string, value: unknown): Readonly<Record<string, 
   throw invalid(`${name} is ${show(value)}: it must be an object`)
 }
 
+/** Options: an object with known names only. */
+export function optionsOf<Options extends object>(
+  where: string,
+  options: Options,
+  known: ReadonlySet<string>,
+): Options {
+  checkNames(where, objectOf('options', options), known)
+  return options
+}
+
+/** Refuses `wait` in a call that never waits: the caller would believe that it does. */
+export function refuseWait(
+  call: string,
+  waitingCall: string,
+  options: { readonly wait?: Duration | undefined } | undefined,
+): void {
+  const wait = options?.wait
+  if (wait === undefined || milliseconds(wait, 'wait') === 0) return
+  throw invalid(
+    `wait is ${show(wait)}, and ${call} never waits: use ${waitingCall}(…, { wait: ${show(wait)} }) instead, or 'timeout' to limit the call`,
+  )
+}
+
 /** Checks the options of a call that waits: an object, with an AbortSignal if there is one. */
-export function checkWaitOptions(options: { readonly signal?: AbortSignal | undefined }): void {
-  const { signal } = objectOf('options', options)
+export function checkWaitOptions(
+  where: string,
+  options: { readonly signal?: AbortSignal | undefined },
+  known: ReadonlySet<string>,
+): void {
+  const { signal } = optionsOf(where, options, known)
   if (signal === undefined || (typeof signal === 'object' && signal && 'aborted' in signal)) return
   throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
 }

@@ -257,17 +257,23 @@ function takeGrant(bytes: ByteReader): GrantRequest {
   return { request, holder, ttl, grace, maxLife, parent, labels, ifFree, claims }
 }
 
+/** The flags of a claim. */
+const IF_FREE = 1
+const REPLACES = 2
+
 function putClaim(bytes: ByteWriter, request: ClaimRequest): void {
   bytes.optionalString(request.request)
   bytes.string(request.lease)
-  bytes.byte(request.ifFree ? 1 : 0)
+  bytes.byte((request.ifFree ? IF_FREE : 0) | (request.replaces === undefined ? 0 : REPLACES))
+  if (request.replaces !== undefined) bytes.integer(request.replaces)
   putList(bytes, request.claims, (spec) => putSpec(bytes, spec))
 }
 
 function takeClaim(bytes: ByteReader): ClaimRequest {
-  const [request, lease] = [bytes.optionalString(), bytes.string()]
-  const ifFree = bytes.byte() === 1
-  return { request, lease, ifFree, claims: list(bytes, takeSpec) }
+  const [request, lease, flags] = [bytes.optionalString(), bytes.string(), bytes.byte()]
+  const replaces = (flags & REPLACES) === 0 ? undefined : bytes.integer()
+  const ifFree = (flags & IF_FREE) !== 0
+  return { request, lease, ifFree, replaces, claims: list(bytes, takeSpec) }
 }
 
 function putSpec(bytes: ByteWriter, spec: ClaimSpec): void {

@@ -9,6 +9,7 @@ import {
   type Complaint,
   checkClaim,
   checkGrant,
+  checkNames,
   checkQuery,
   checkRelease,
   checkRenew,
@@ -20,6 +21,7 @@ import {
   type GrantRequest,
   type Guarantees,
   invalid,
+  knownNames,
   LeaseholdError,
   type LeaseId,
   type LeaseStore,
@@ -66,6 +68,17 @@ export interface ReplicaStoreOptions {
   readonly tokensAbove?: Token | undefined
 }
 
+const REPLICA_STORE_OPTIONS = knownNames<ReplicaStoreOptions>({
+  clock: true,
+  random: true,
+  limits: true,
+  timeout: true,
+  coalesce: true,
+  snapshotBytes: true,
+  memberTtl: true,
+  tokensAbove: true,
+})
+
 const CLOSED = 'the store is closed: open it again'
 
 /** Opens a store on a log. Every process that does this runs the kernel on the entries of the log. */
@@ -73,6 +86,7 @@ export async function replicaStore(
   log: Log,
   options: ReplicaStoreOptions = {},
 ): Promise<LeaseStore> {
+  checkNames('replicaStore', options, REPLICA_STORE_OPTIONS)
   const replica = new Replica({
     log,
     clock: options.clock ?? systemClock,

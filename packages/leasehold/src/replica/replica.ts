@@ -45,11 +45,11 @@ export class Replica {
   #joined: { resolve(): void; reject(error: unknown): void } | undefined
 
   constructor(options: ReplicaOptions) {
-    const { log, clock, timeout } = options
+    const { log, clock, random, timeout } = options
     this.#options = options
     this.#clock = clock
     this.#follower = new LogFollower({
-      ...{ log, clock, timeout, semantics: options.semantics ?? SEMANTICS },
+      ...{ log, clock, random, timeout, semantics: options.semantics ?? SEMANTICS },
       decided: () => this.#agreement.decided,
       applied: (entry, applied, bytes) => this.#applied(entry, applied, bytes),
       batchApplied: () => this.#batchApplied(),
@@ -57,7 +57,7 @@ export class Replica {
       lost: () => void this.#logEndsEarly(),
       stopped: (error) => this.#stop(error),
     })
-    this.#appender = new Appender(log, clock, options.random)
+    this.#appender = new Appender(log, clock, random)
     this.#deadlines = new CallDeadlines(clock, timeout, () => this.#appender.lastError)
     this.#snapshots = new Snapshots(log, clock, options.snapshotBytes)
     this.#catchUp = new CatchUp({
@@ -104,6 +104,8 @@ export class Replica {
     })
     // The caller gets the first failure.
     joined.catch(() => {})
+    // Neither the client of the engine nor the timers here keep the process running.
+    const keepAlive = this.#clock.timer(Number.MAX_SAFE_INTEGER, () => {}, true)
     try {
       await this.#follower.open()
       this.#catchUp.applied(this.machine.position)
@@ -115,6 +117,8 @@ export class Replica {
     } catch (error) {
       await this.close(new LeaseholdError('closed', 'the store could not be opened'))
       throw error
+    } finally {
+      keepAlive.cancel()
     }
   }
 
@@ -311,7 +315,7 @@ export class Replica {
     })
   }
 
-  /** Appends the next entry, if there is one and no append is under way. */
+  /** Appends the next entry, if there is one and no append is in flight. */
   #pump(): void {
     if (this.#appender.isBusy || this.#isExtendingLog) return
     if (this.#state === 'closed' || this.#follower.isLoading) return

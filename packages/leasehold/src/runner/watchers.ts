@@ -71,7 +71,11 @@ const NO_WATCHERS: ReadonlySet<PrefixWatcher> = new Set()
 export class PrefixWatchers {
   readonly #events: EventLog
   readonly #byPrefix = new Map<string, Set<PrefixWatcher>>()
+  /** The watches of the empty prefix, which match every event. */
+  #everything: PrefixWatcher[] = []
+  /** How many watches have a prefix of this length, and one that begins with this character. */
   readonly #lengths = new Map<number, number>()
+  readonly #initials = new Map<number, number>()
   /** The events below this number were sent. */
   #sent: number
 
@@ -93,7 +97,7 @@ export class PrefixWatchers {
     }
     const watchers = this.#byPrefix.get(prefix) ?? new Set()
     this.#byPrefix.set(prefix, watchers.add(watcher))
-    this.#lengths.set(prefix.length, (this.#lengths.get(prefix.length) ?? 0) + 1)
+    this.#count(watcher, 1)
     return watcher
   }
 
@@ -118,17 +122,31 @@ export class PrefixWatchers {
   }
 
   #match(number: number, matched: Set<PrefixWatcher>): void {
-    const key = this.#events.key(number)
     let event: Event | undefined
+    for (const watcher of this.#everything) event = this.#queue(watcher, number, event, matched)
+    const key = this.#events.key(number)
+    // A server watches some prefixes for itself; nearly all keys begin with another character.
+    if (!this.#initials.has(key.charCodeAt(0))) return
     for (const length of this.#lengths.keys()) {
       if (length > key.length) continue
       for (const watcher of this.#byPrefix.get(key.slice(0, length)) ?? []) {
-        if (number < watcher.from) continue
-        event ??= this.#events.event(number)
-        watcher.queue(event)
-        matched.add(watcher)
+        event = this.#queue(watcher, number, event, matched)
       }
     }
+  }
+
+  /** Queues the event with this number, unless the watch began after it. Returns it if it is known. */
+  #queue(
+    watcher: PrefixWatcher,
+    number: number,
+    known: Event | undefined,
+    matched: Set<PrefixWatcher>,
+  ): Event | undefined {
+    if (number < watcher.from) return known
+    const event = known ?? this.#events.event(number)
+    watcher.queue(event)
+    matched.add(watcher)
+    return event
   }
 
   #remove(watcher: PrefixWatcher): void {
@@ -136,10 +154,23 @@ export class PrefixWatchers {
     const watchers = this.#byPrefix.get(prefix)!
     watchers.delete(watcher)
     if (watchers.size === 0) this.#byPrefix.delete(prefix)
-    const left = this.#lengths.get(prefix.length)! - 1
-    if (left === 0) this.#lengths.delete(prefix.length)
-    else this.#lengths.set(prefix.length, left)
+    this.#count(watcher, -1)
   }
+
+  #count(watcher: PrefixWatcher, change: 1 | -1): void {
+    const { prefix } = watcher
+    if (prefix !== '') {
+      count(this.#lengths, prefix.length, change)
+      count(this.#initials, prefix.charCodeAt(0), change)
+    } else if (change === 1) this.#everything.push(watcher)
+    else this.#everything = this.#everything.filter((other) => other !== watcher)
+  }
+}
+
+function count(counts: Map<number, number>, of: number, change: number): void {
+  const left = (counts.get(of) ?? 0) + change
+  if (left === 0) counts.delete(of)
+  else counts.set(of, left)
 }
 
 /** The watches of leases, by the lease's slot. */

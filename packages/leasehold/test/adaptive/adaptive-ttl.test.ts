@@ -19,7 +19,7 @@ function learnt(
   return made
 }
 
-/** Holds of about this length, of which one in so many dies. */
+/** Holds of about this length. One in `oneIn` ends with the death of its holder. */
 function holds(count: number, length: number, oneIn = Infinity): ObservedHold[] {
   const random = new SeededRandom(count)
   return Array.from({ length: count }, (_, index) => ({
@@ -37,7 +37,7 @@ const observations: fc.Arbitrary<ObservedHold[]> = fc.array(
   { maxLength: 300, size: 'max' },
 )
 
-describe('before it has seen enough', () => {
+describe('before enough holds were observed', () => {
   it('chooses the initial ttl and says why', () => {
     const choice = learnt(holds(7, MINUTE)).choose()
     expect(choice).toMatchObject({ ttl: 30_000, renewEvery: 15_000, learnt: false, holds: 7 })
@@ -108,10 +108,10 @@ describe('what it chooses', () => {
     expect(ttlOf(50, 40)).toBeLessThan(ttlOf(50, 10) / 1.5)
   })
 
-  it('is what no other ttl beats, by the formula and one hold at a time', () => {
+  it('is better than any other ttl, by the formula and by adding up single holds', () => {
     const seen = holds(150, 2 * MINUTE, 30)
     const { ttl, expected } = learnt(seen).choose()
-    // Each moment of each hold is as likely to be the last: so blocked time is added up by moments.
+    // A holder may die at any moment of a hold, so blocked time is added up moment by moment.
     const costOf = (ttl: number) => {
       const every = ttl / 2
       const rate = (5 + 0.5) / (200 * meanOf(seen))
@@ -128,7 +128,7 @@ describe('what it chooses', () => {
     }
   })
 
-  it('does not count the time that a holder was dead as work', () => {
+  it("does not count the time after a holder's death as work", () => {
     const works = holds(100, 10 * SECOND)
     const dead: ObservedHold[] = Array.from({ length: 100 }, () => ({
       held: 10 * SECOND + 225 * SECOND,
@@ -144,7 +144,7 @@ function meanOf(seen: readonly ObservedHold[]): number {
 }
 
 describe('when the work changes', () => {
-  // Within a quarter of what the new work alone would lead to.
+  // Within a quarter of the ttl for the new work alone.
   it.each([
     ['longer', 40, 5 * SECOND, 20 * MINUTE],
     ['shorter', 300, 20 * MINUTE, 5 * SECOND],
@@ -165,7 +165,7 @@ describe('when the work changes', () => {
   })
 })
 
-describe('a lease that was outlived', () => {
+describe('a lease that ended before its work', () => {
   const outlived: ObservedHold = { held: MINUTE, ended: 'outlived', ttl: 20 * SECOND }
 
   it('doubles the ttl until it is forgotten', () => {
@@ -186,7 +186,7 @@ describe('a lease that was outlived', () => {
     expect(learnt(ends).choose().expected).toEqual(learnt(seen).choose().expected)
   })
 
-  it('counts before enough was seen too, and never leads beyond the bounds', () => {
+  it('also counts before enough holds were observed, and never exceeds the bounds', () => {
     const twice = { ...outlived, ttl: '40s' as const }
     expect(learnt([twice]).choose().ttl / (80 * SECOND)).toBeCloseTo(1, 1)
     expect(learnt([twice], { max: '50s' }).choose().ttl).toBe(50_000)
@@ -237,7 +237,7 @@ describe('a merge', () => {
     expect(other.toText()).toBe(before)
   })
 
-  it('of several that overwrite each other leads to the same choice as a single one', () => {
+  it('of several learners that overwrite each other leads to the same choice as one learner', () => {
     const random = new SeededRandom(7)
     const all = holds(2000, 4 * MINUTE, 5)
     const options = { kind: 'finetune' }
@@ -251,7 +251,7 @@ describe('a merge', () => {
       writer.fresh.observe(hold)
       if (random.chance(0.2)) writer.read = stored
       if (random.chance(0.2)) {
-        // What it read may be stale: then what others wrote in between is lost.
+        // Its read may be stale. Then it overwrites what others wrote since.
         const known = AdaptiveTtl.fromText(writer.read, options)
         known.merge(writer.fresh)
         stored = known.toText()

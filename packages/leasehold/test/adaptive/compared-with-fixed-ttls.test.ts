@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { runNode } from '../structure/commands.ts'
 import { ROOT } from '../structure/source-files.ts'
 
-/** A share of what `npm run bench -- adaptive` plays. */
+/** A part of the seeds of `npm run bench -- adaptive`. */
 const SEEDS = 5
 const TIMEOUT_MS = 480_000
-/** How much dearer than hindsight it may be: in the median of the seeds, and in the worst. */
+/** How much more it may cost than the best fixed ttl: in the median of the seeds, and at worst. */
 const MEDIAN_MAX = 1.25
 const WORST_MAX = 1.5
 
@@ -18,7 +18,7 @@ interface Row {
 
 describe('against the best fixed ttl, chosen with hindsight', () => {
   it(
-    'costs little more on every workload, and less where the work changes',
+    'costs little more on every workload, and less if the work changes',
     async () => {
       const program = join(ROOT, 'bench/dist/suites/parts/adaptive/ttl.js')
       const { code, stdout, stderr } = await runNode([program, String(SEEDS)], ROOT, TIMEOUT_MS)
@@ -31,7 +31,7 @@ describe('against the best fixed ttl, chosen with hindsight', () => {
       expect(costs.filter(({ spread }) => spread[1] > WORST_MAX)).toEqual([])
       const figure = (name: string) => rows.find((row) => row.name === name)!.ours
       expect(figure('adaptive ttl, changes abruptly: cost')).toBeLessThan(0.9)
-      // Without deaths hindsight would renew never; a fixed ttl of 30 s renews four times.
+      // Without deaths, hindsight never renews. A fixed ttl of 30 s renews four times.
       expect(figure('adaptive ttl, never dies: renewals')).toBeLessThan(2)
     },
     TIMEOUT_MS,

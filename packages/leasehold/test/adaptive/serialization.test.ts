@@ -52,7 +52,7 @@ describe('the stored string', () => {
     expect(made.toText().length).toBeLessThan(5000)
   })
 
-  it('with any wrong character is not used, and it says so', () => {
+  it('with any wrong character is not used, and the explanation says so', () => {
     const text = serialize([
       { held: 5000, ended: 'released' },
       { held: 7000, ended: 'outlived', ttl: 5000 },
@@ -87,7 +87,7 @@ describe('the stored string', () => {
     )
   })
 
-  // Whoever makes a text by hand can make its checksum too.
+  // A string made by hand may have a correct checksum.
   it.each([
     ['k\n1\n0\n300:1\n\n0\n\n', 'its counts cannot be read'],
     ['k\n1\n0\n3:-1\n\n0\n\n', 'its counts cannot be read'],
@@ -95,7 +95,7 @@ describe('the stored string', () => {
     ['k\n1\nno\n3:1\n\n0\n\n', 'its counts cannot be read'],
     ['k\n1\n0\n3:1\n', 'it has 6 lines and not 9'],
     ['k\n1\n0\n3:1\n\n0\n\n', undefined],
-  ])('with a right checksum and wrong numbers is not used either: %j', (body, damage) => {
+  ])('with a correct checksum and wrong numbers is not used either: %j', (body, damage) => {
     const text = `adaptive-ttl/1 ${checksum(body)}\n${body}`
     expect(AdaptiveTtl.fromText(text, { kind: 'k' }).damage).toBe(damage)
   })

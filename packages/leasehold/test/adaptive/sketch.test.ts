@@ -20,8 +20,8 @@ describe('a sketch', () => {
       fc.property(times, fc.double({ min: 0.001, max: 1, noNaN: true }), (values, share) => {
         const sorted = [...values].sort((a, b) => a - b)
         const exact = sorted[Math.max(0, Math.ceil(share * sorted.length - 1e-6) - 1)]!
-        const told = sketchOf(values).quantile(share)
-        expect(Math.abs(told - exact) / exact).toBeLessThanOrEqual(ERROR + 1e-9)
+        const estimate = sketchOf(values).quantile(share)
+        expect(Math.abs(estimate - exact) / exact).toBeLessThanOrEqual(ERROR + 1e-9)
       }),
     )
   })

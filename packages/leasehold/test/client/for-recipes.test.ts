@@ -52,8 +52,19 @@ describe('a client offers recipes', () => {
   it('a way to report what happened in a recipe', () => {
     const { client } = open()
     const received: unknown[] = []
-    client.on('news', (event) => received.push(event))
+    client.on('recipe-event', (event) => received.push(event))
     const event = { recipe: 'cache', event: 'failed', key: 'k' } as const
+    client.emit(event)
+    expect(received).toEqual([event])
+  })
+
+  it('the same report under the deprecated name `news`', () => {
+    const { client } = open()
+    const received: unknown[] = []
+    const stop = client.on('news', (event) => received.push(event))
+    const event = { recipe: 'cache', event: 'failed', key: 'k' } as const
+    client.emit(event)
+    stop()
     client.emit(event)
     expect(received).toEqual([event])
   })

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { openStore } from '../../src/client/open-store.ts'
 import { settingsOf } from '../../src/client/settings.ts'
+import { openStore } from '../../src/open/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 import { CountingClock } from './counting-clock.ts'
 
@@ -44,9 +44,9 @@ describe('the store that a URL names', () => {
   })
 
   it.each(['http', 'https', 'ws', 'wss'])('%s: is that of a server', async (scheme) => {
-    // Nothing listens there, so all that is seen is that a server was looked for.
+    // Nothing listens there, so the error shows that the client tried to reach a server.
     const refusal = await refusalOf(`${scheme}://127.0.0.1:9`, { callTimeout: 20 })
-    expect(refusal).toMatch(/^timeout: .*127.0.0.1:9.*20 ms/)
+    expect(refusal).toMatch(/^timeout: .*127.0.0.1:9.*20ms/)
   })
 
   it.each([
@@ -58,12 +58,10 @@ describe('the store that a URL names', () => {
   ])('%s: is that of an engine', async (scheme, name) => {
     // Nothing listens there either. The password is base64, as Azure wants it.
     const refusal = await refusalOf(`${scheme}://me:c2VjcmV0@127.0.0.1:9/x`, { callTimeout: 20 })
-    expect(refusal).toMatch(/^timeout: .*(ECONNREFUSED|20 ms|no answer)/)
+    expect(refusal).toMatch(/^timeout: .*(ECONNREFUSED|20ms|no answer)/)
     expect(refusal).toContain(name)
     expect(refusal).not.toContain('c2VjcmV0')
-    expect(await refusalOf(`${scheme}://`)).toMatch(
-      /^invalid-argument: .*(is no address|is not an address|address is)/,
-    )
+    expect(await refusalOf(`${scheme}://`)).toMatch(/^invalid-argument: .*without a host/)
   })
 
   it('azure+http: waits for an answer by the clock of the client, as long as a call may take', async () => {
@@ -81,18 +79,17 @@ describe('the store that a URL names', () => {
     silent.close()
   })
 
-  it.each(['redis', 'postgres', 'nats'])(
-    '%s: needs a client of the caller, and its password is not printed',
-    async (engine) => {
-      const refusal = await refusalOf(`${engine}://me:secret@host/0`)
-      expect(refusal).toContain('invalid-argument')
-      expect(refusal).toContain(`${engine}Store(…) of 'leasehold/${engine}'`)
-      expect(refusal).not.toContain('secret')
-    },
-  )
-
-  it.each(['rediss://host', 'postgresql://host'])('%s is known by its beginning', async (url) => {
-    expect(await refusalOf(url)).toMatch(/with your own client/)
+  it.each([
+    ['redis://me:secret@127.0.0.1:9', /^timeout: .*ECONNREFUSED/],
+    ['rediss://me:secret@127.0.0.1:9', /^timeout: .*ECONNREFUSED/],
+    ['redis+sentinel://me:secret@127.0.0.1:9/main', /^timeout: /],
+    ['postgres://me:secret@127.0.0.1:9/db', /ECONNREFUSED/],
+    ['postgresql://me:secret@127.0.0.1:9/db?form=native', /ECONNREFUSED/],
+    ['nats://me:secret@127.0.0.1:9', /^timeout: cannot reach NATS at 127.0.0.1:9/],
+  ])('%s is opened with the npm client of its engine', async (url, expected) => {
+    const refusal = await refusalOf(url, { timeout: 300 })
+    expect(refusal).toMatch(expected)
+    expect(refusal).not.toContain('secret')
   })
 
   it.each([

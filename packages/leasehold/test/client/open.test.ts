@@ -22,7 +22,7 @@ describe('open', () => {
     }
   })
 
-  it('opens a memory store of its own', async () => {
+  it('opens its own memory store', async () => {
     await using one = await Leasehold.open('memory:')
     await using other = await Leasehold.open('memory:')
     await one.lock('k')

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, Leasehold, LeaseholdError } from '../../src/index.ts'
 import { memoryStore as ownStore } from '../../src/stores/memory/index.ts'
 
-// The built package and the sources are two copies with classes of their own.
+// The built package and the sources are two copies, each with its own classes.
 describe('two copies of the package in one process', () => {
   it('know the errors of each other', () => {
     const [own, other] = [new LeaseholdError('lost', 'm'), new OtherError('lost', 'm')]

@@ -1,7 +1,7 @@
 import type { LeaseStore } from '../../src/port/index.ts'
 import type { Driver, Rules } from '../../src/testing/index.ts'
 
-/** A notice or an answer that did not come after so long never will. */
+/** A notice or an answer that takes longer than this will never arrive. */
 const TIMEOUT_MS = 8000
 
 /** Drives several stores on one engine, in real time: calls are carried out in any order. */

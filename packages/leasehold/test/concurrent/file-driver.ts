@@ -9,7 +9,7 @@ import {
 import { WorldDriver } from './world-driver.ts'
 
 export type FileFault =
-  /** Making something durable takes up to so long. */
+  /** The maximum time until a write is durable. */
   | { readonly do: 'slow'; readonly ms: number }
   /** This share of durable writes fails with EIO, having written a part. */
   | { readonly do: 'fail'; readonly share: number }
@@ -17,22 +17,22 @@ export type FileFault =
   | { readonly do: 'heal' }
   /** The store is closed and opened again. */
   | { readonly do: 'reopen' }
-  /** The process dies after so long, with or without the machine, and another opens the folder. */
+  /** The process dies after this time, with or without the machine, and another opens the folder. */
   | { readonly do: 'crash'; readonly after: number; readonly power: boolean }
 
 /** Small rings, small files and frequent snapshots. */
 const limits = { history: 256, events: 1024, requests: 256, ended: 256, idleKeys: 64 }
 const FILES = { segmentBytes: 32 << 10, snapshotBytes: 1 << 10 }
 const HEALTHY: DiskFaults = { sync: [0.1, 2], failure: 0, full: false }
-/** Whoever waits for an answer waits for so long at most before the disk works again. */
+/** A caller waits at most this long until the disk works again. */
 const FAILS_FOR_MS = 500
-/** After a crash a lease's life may be longer by the time between two notes of the time. */
+/** A crash may extend a lease's life by the interval at which the time is written. */
 const TIME_NOTED_EVERY_MS = 30_000
 
 /** Drives a file store on a simulated disk. */
 export class FileDriver extends WorldDriver<FileFault> {
   readonly rules: Rules
-  /** An expiry that cannot be written is put off, and nobody outside can know until when. */
+  /** An expiry that cannot be written is delayed. A caller cannot know until when. */
   readonly withoutExpiry: boolean
   readonly #disk: SimDisk
 
@@ -75,7 +75,7 @@ export class FileDriver extends WorldDriver<FileFault> {
     this.#disk.change(HEALTHY)
   }
 
-  /** A disk that fails does not do so for ever, or nobody could wait for an answer. */
+  /** A failing disk recovers in the end, because otherwise calls would never be answered. */
   override async until(done: () => boolean): Promise<void> {
     const end = this.now() + FAILS_FOR_MS
     await super.until(() => {
@@ -127,7 +127,7 @@ export class FileDriver extends WorldDriver<FileFault> {
     await this.#again(history, stoppedAt, [stoppedAt, stoppedAt - TIME_NOTED_EVERY_MS], true)
   }
 
-  /** Opens the folder again. The last time in it is the second of these at least, and the first at most. */
+  /** Opens the folder again. The last time in it is at least the second of these, at most the first. */
   async #again(
     history: History,
     stoppedAt: number,
@@ -136,7 +136,7 @@ export class FileDriver extends WorldDriver<FileFault> {
   ): Promise<void> {
     this.#disk.change(HEALTHY)
     const opened = await this.#open()
-    // What came to its end while the store was closed expires in the next turns of the event loop.
+    // Leases that were due while the store was closed expire in the next turns of the event loop.
     await this.pass(1)
     const putOff = [opened.openedAt - closedAt, opened.openedAt - notedAt] as const
     const argument = { ...opened, putOff, mayHaveSkipped }

@@ -25,8 +25,8 @@ const fail = fc.record({ do: fc.constant('fail' as const), share: fc.constantFro
 const fill = fc.constant({ do: 'fill' } as const)
 const heal = fc.constant({ do: 'heal' } as const)
 
-describe('the file store, given many calls at a time', () => {
-  it('does to the millisecond what the kernel does, on a slow disk and when it is reopened', async () => {
+describe('the file store, with concurrent calls', () => {
+  it('behaves like the kernel, to the millisecond, on a slow disk and when it is reopened', async () => {
     await fc.assert(
       fc.asyncProperty(schedulesWith(fc.oneof(slow, reopen)), seeds, (schedule, seed) =>
         compareConcurrently(() => FileDriver.open(seed), schedule),
@@ -35,7 +35,7 @@ describe('the file store, given many calls at a time', () => {
     )
   }, 240_000)
 
-  it('loses nothing that it has answered or told when it crashes', async () => {
+  it('loses no change that it answered or reported when it crashes', async () => {
     const faults = fc.oneof(slow, reopen, crash, crash)
     await fc.assert(
       fc.asyncProperty(schedulesWith(faults), seeds, (schedule, seed) =>
@@ -45,7 +45,7 @@ describe('the file store, given many calls at a time', () => {
     )
   }, 240_000)
 
-  it('loses nothing that it has answered or told when its disk fails or is full', async () => {
+  it('loses no change that it answered or reported when its disk fails or is full', async () => {
     const faults = fc.oneof(slow, reopen, crash, fail, fail, fill, heal)
     const rules = {
       ...{ crashLosesTheLast: true, failsAtOnce: true },

@@ -9,13 +9,13 @@ import {
   randomRuns,
   type Tick,
 } from '../../src/testing/index.ts'
-import { leftOpen } from '../changed-store.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../engines/index.ts'
+import { leftOpen } from '../setup/changed-store.ts'
 import { EngineDriver, endAll } from './engine-driver.ts'
 
 const schedules: fc.Arbitrary<Tick<never>[]> = concurrentSchedules(fc, { stores: 2 })
 
-describeWith(POSTGRES, 'two PostgreSQL stores, given many calls at a time', () => {
+describeWith(POSTGRES, 'two PostgreSQL stores, with concurrent calls', () => {
   let engine: Engine
   let pool: pg.Pool
   let stores: LeaseStore[]
@@ -33,7 +33,7 @@ describeWith(POSTGRES, 'two PostgreSQL stores, given many calls at a time', () =
     await engine?.stop()
   })
 
-  it('do what the kernel does in some order of the calls', async () => {
+  it('behave like the kernel with the calls in some order', async () => {
     const open = async () => {
       await endAll(stores[0]!)
       return new EngineDriver(stores.map(leftOpen), `run-${opened++}/`)

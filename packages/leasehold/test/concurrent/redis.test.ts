@@ -13,7 +13,7 @@ import { EngineDriver } from './engine-driver.ts'
 
 const schedules: fc.Arbitrary<Tick<never>[]> = concurrentSchedules(fc, { stores: 2 })
 
-describeWith(REDIS, 'two Redis stores, given many calls at a time', () => {
+describeWith(REDIS, 'two Redis stores, with concurrent calls', () => {
   let engine: Engine
   let clients: Redis[]
   let namespaces = 0
@@ -28,7 +28,7 @@ describeWith(REDIS, 'two Redis stores, given many calls at a time', () => {
     await engine?.stop()
   })
 
-  it('do what the kernel does in some order of the calls', async () => {
+  it('behave like the kernel with the calls in some order', async () => {
     const open = async () => {
       const namespace = `run-${namespaces++}`
       const stores = await Promise.all(clients.map((client) => redisStore(client, { namespace })))

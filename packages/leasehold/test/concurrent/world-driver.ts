@@ -1,10 +1,10 @@
 import type { LeaseStore } from '../../src/port/index.ts'
 import { type Driver, type Rules, type SimNode, World } from '../../src/testing/index.ts'
 
-/** A call that is not answered after so much virtual time never will be. */
+/** A call without an answer after this virtual time will never be answered. */
 const NEVER_MS = 120_000
 
-/** Drives a store that lives in a simulated world: the same seed and schedule give the same run. */
+/** Drives a store in a simulated world: the same seed and schedule give the same run. */
 export abstract class WorldDriver<Fault> implements Driver<Fault> {
   readonly prefix = 'run/'
   readonly passesInCalls = true
@@ -32,7 +32,7 @@ export abstract class WorldDriver<Fault> implements Driver<Fault> {
     return this.node.monotonic()
   }
 
-  /** A little more than asked for, and never the same twice, so that no call meets a deadline. */
+  /** A little longer than requested, and different each time, so that no call meets a deadline. */
   async pass(ms: number): Promise<void> {
     await this.world.run(this.world.now + ms + 0.01 * ++this.#passed)
   }

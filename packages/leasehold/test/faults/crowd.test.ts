@@ -18,7 +18,7 @@ async function scene() {
 }
 
 describe('a crowd that locks the same keys of a server', { concurrent: true }, () => {
-  it('finds nothing wrong when connections are cut and processes are frozen and killed', async () => {
+  it('finds no violation when connections are cut and processes are frozen and killed', async () => {
     const { store, server, line, crowd } = await scene()
     await crowd.allHold()
     const [first, second] = crowd.members

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { memoryFence } from '../../src/fence/index.ts'
 import type { LeaseStore } from '../../src/index.ts'
-import { childPrograms } from '../child-programs.ts'
+import { childPrograms } from '../setup/child-programs.ts'
 import type { History, Holding, Write } from './history.ts'
 
 /** The export of a module for `CrowdSpec.module`: opens the store in the process of a numbered member. */

@@ -44,7 +44,7 @@ describe('the checks of a history', () => {
     expect(faultsOf(history, [check])).toEqual([])
   })
 
-  it('find nothing wrong with a right one', () => {
+  it('find no violation in a correct history', () => {
     const writes = [
       write,
       { ...write, client: 'bob', token: 6, newest: 6 },

@@ -4,7 +4,7 @@ import type { Fence } from '../../src/fence/index.ts'
 import { isLeaseholdError, Leasehold } from '../../src/index.ts'
 import { testStore } from '../../src/testing/index.ts'
 
-/** One try to be admitted, with the times before it was asked and after it was answered. */
+/** One attempt to be admitted, with the times before the request and after the answer. */
 export interface Try {
   readonly token: number
   readonly asked: number
@@ -13,8 +13,8 @@ export interface Try {
 }
 
 /**
- * Where a lower token was admitted although it was asked for after a higher one had been answered.
- * (Of tries that overlap in time either may have been first.)
+ * The violations: a lower token was admitted although its attempt began after a higher one was
+ * answered. (If two attempts overlap in time, either may have been first.)
  */
 export function fallsIn(tries: readonly Try[]): string[] {
   const admitted = tries.filter((each) => each.admitted)
@@ -46,7 +46,7 @@ export async function attempt(fence: Fence, resource: string, token: number): Pr
   return { token, asked, answered: performance.now(), admitted }
 }
 
-/** Numbers from 1 to `count`, roughly in order, as tokens of holders that come late arrive. */
+/** The numbers from 1 to `count` roughly in order, because some holders are late. */
 export function nearlyInOrder(count: number, disorder: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1)
     .map((token) => ({ token, at: token + Math.random() * disorder }))
@@ -65,9 +65,9 @@ const stale = (token: number, highest: number) => ({
   highest,
 })
 
-/** What every fence must do. `open` may answer with the same one each time. */
+/** What every fence must do. `open` may return the same fence each time. */
 export function itIsAFence(open: () => Fence): void {
-  it('refuses a holder that wakes up late, with the reason', async () => {
+  it('refuses a holder that was paused too long, with the reason', async () => {
     const fence = open()
     const { store, clock } = testStore()
     const one = await Leasehold.open(store, { clock, holder: 'one' })
@@ -103,7 +103,7 @@ export function itIsAFence(open: () => Fence): void {
     await fence.admit(resource, higher)
   })
 
-  it('keeps each resource apart, whatever its name', async () => {
+  it('keeps resources apart, whatever their names', async () => {
     const fence = open()
     const names = ['a', 'a/b', 'A', "it's; drop table", '{x}', 'schön ✓', ' ', 'x'.repeat(512)]
     const own = newResource()
@@ -117,7 +117,7 @@ export function itIsAFence(open: () => Fence): void {
   })
 
   it.each([['10'], [0], [-1], [1.5], [NaN], [2 ** 53], [10n], [undefined]])(
-    'takes %s for no token',
+    'refuses %s as a token',
     async (token) => {
       const refused = open().admit(newResource(), token as number)
       await expect(refused).rejects.toMatchObject({ code: 'invalid-argument', outcome: 'refused' })
@@ -129,7 +129,7 @@ export function itIsAFence(open: () => Fence): void {
     await expect(refused).rejects.toMatchObject({ code: 'invalid-argument' })
   })
 
-  it('never decreases while many race, and never refuses the newest', async () => {
+  it('never admits a lower token after a higher one under load, and never refuses the newest', async () => {
     const resource = newResource()
     const count = 400
     const tokens = nearlyInOrder(count, 60)
@@ -143,7 +143,7 @@ export function itIsAFence(open: () => Fence): void {
     await Promise.all(lanes)
     expect(fallsIn(tries)).toEqual([])
     expect(tries.find(({ token }) => token === count)?.admitted).toBe(true)
-    // It is no use to be safe by refusing everybody, or to have raced without any coming late.
+    // The test must admit some tokens and refuse some, otherwise it shows nothing.
     const admitted = tries.filter((each) => each.admitted).length
     expect(admitted).toBeGreaterThan(1)
     expect(admitted).toBeLessThan(count)
@@ -151,16 +151,16 @@ export function itIsAFence(open: () => Fence): void {
   })
 }
 
-/** An engine that a fence is kept in, as the test of its crashes needs it. */
+/** An engine that keeps a fence, for the crash test. */
 export interface Crashing {
-  /** The fence, by each of the clients that can be used for it. */
+  /** The fence, once for each client library. */
   readonly fences: readonly Fence[]
   readonly lives: number
   crash(): Promise<void>
   restart(): Promise<void>
 }
 
-/** Asks as hard as it can while the engine crashes: what it has admitted it must remember. */
+/** Sends many requests while the engine crashes. The fence must remember every admitted token. */
 export async function remembersAcrossCrashes(engine: Crashing): Promise<void> {
   const resource = newResource()
   const tries: Try[] = []
@@ -173,7 +173,7 @@ export async function remembersAcrossCrashes(engine: Crashing): Promise<void> {
       try {
         tries.push(await attempt(fence, resource, mine))
       } catch (error) {
-        // While the engine is down nobody knows; anything else is a fault.
+        // While the engine is down the outcome is unknown. Any other error is a bug.
         if (!isLeaseholdError(error, 'unknown-outcome')) throw error
         await pause(5)
       }

@@ -1,14 +1,14 @@
 /**
- * Run by `file-fence.test.ts`: asks the fence in a folder as hard as it can, until it is killed, and
- * says of each try what became of it. Its tokens are times, which all processes of a machine have
- * in common: that of a holder of now, or of one that comes up to a few milliseconds late.
+ * Run by `file-fence.test.ts`: sends requests to the fence in a folder until it is killed, and prints
+ * the outcome of each. Its tokens are times, because all processes of a machine share the clock: the
+ * current time, or a time up to a few milliseconds ago for a late holder.
  */
 import { writeSync } from 'node:fs'
 import { fileFence } from '../../src/fence/index.ts'
 import { isLeaseholdError } from '../../src/port/index.ts'
 
 const [folder = '', resource = ''] = process.argv.slice(2)
-// Whoever runs the test may be killed too, and nobody would kill this one then.
+// If the test runner is killed, nothing else would end this process.
 process.stdin.resume().on('end', () => process.exit())
 
 const fence = await fileFence(folder)

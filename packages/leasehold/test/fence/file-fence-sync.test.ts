@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { fileFence } from '../../src/fence/index.ts'
 
-/** The disk's sync is held back, since a process that is killed does not show whether it was waited for. */
+/** Tests delay the sync, because killing a process does not show whether the fence waited for it. */
 const held = vi.hoisted(() => ({ back: false, ends: [] as ((error: Error | null) => void)[] }))
 
 vi.mock('node:fs', async (importOriginal) => {
@@ -38,7 +38,7 @@ describe('a fence in a folder answers', () => {
     return isSettled
   }
 
-  it('when the record is on disk, admitted or refused, and many calls with one sync', async () => {
+  it('when the record is on disk, for admissions and refusals, with one sync for many calls', async () => {
     const fence = await fileFence(folder)
     held.back = true
     const yes = fence.admit('a', 10)
@@ -47,13 +47,13 @@ describe('a fence in a folder answers', () => {
     expect(await settled(Promise.race([yes, no, ...more]))).toBe(false)
     expect(held.ends).toHaveLength(1)
     held.ends.shift()!(null)
-    // The first sync was for what was there when it began.
+    // The first sync covers only what was written when it began.
     expect(await settled(yes)).toBe(true)
     await expect(no).rejects.toMatchObject({ code: 'stale-token', highest: 10 })
     expect(await settled(Promise.race(more))).toBe(false)
     held.ends.shift()!(null)
     await Promise.all(more)
-    // What is on the disk already needs no further sync.
+    // What is already on disk needs no other sync.
     await fence.admit('a', 13)
     await expect(fence.admit('a', 12)).rejects.toMatchObject({ code: 'stale-token' })
     expect(held.ends).toEqual([])

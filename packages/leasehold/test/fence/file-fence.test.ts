@@ -24,7 +24,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { formatRecord } from '../../src/fence/fence-record.ts'
 import { type FileFence, type FileFenceOptions, fileFence } from '../../src/fence/index.ts'
 import { systemRandom } from '../../src/port/index.ts'
-import { childPrograms } from '../child-programs.ts'
+import { childPrograms } from '../setup/child-programs.ts'
 import { fallsIn, itIsAFence, type Try } from './fence-cases.ts'
 
 const CHILD = fileURLToPath(new URL('./file-fence-child.ts', import.meta.url))
@@ -60,7 +60,7 @@ describe('a fence in a folder', () => {
     fences = [await open(), await open(), await open()]
   })
 
-  // As if each were another process: they have nothing in common but the folder.
+  // Like separate processes: they share only the folder.
   itIsAFence(() => fences[turn++ % fences.length]!)
 
   it('remembers across a restart', async () => {
@@ -109,10 +109,10 @@ describe('a fence in a folder', () => {
 })
 
 describe('processes that share a fence in a folder', () => {
-  /** A process that asks as hard as it can and is killed in the midst of it; what it said. */
+  /** Starts a process that sends requests until it is killed. Returns its output. */
   async function live(name: string, ms: number): Promise<Try[]> {
     const file = join(folder, `${name}.said`)
-    // What was written to a file is there even if the writer dies at once.
+    // Output in a file remains even if the writer dies at once.
     const output = openSync(file, 'w')
     const args = [childPrograms(CHILD)[0]!, join(folder, 'fence'), 'shared']
     const child = spawn(process.execPath, args, { stdio: ['pipe', output, 'pipe'] })
@@ -166,7 +166,7 @@ describe('the log of a fence', () => {
     expect(files()).toEqual([FIRST, SECOND])
     expect(statSync(join(folder, FIRST)).size).toBeLessThan(100)
     expect(statSync(join(folder, SECOND)).size).toBeLessThan(20_000)
-    // This one has not looked since; what it appends goes to the old log, where nothing counts.
+    // This one has not noticed yet. It appends to the old log, where nothing counts any more.
     await two.admit('many', 20_000)
     await expect(one.admit('many', 19_999)).rejects.toMatchObject(stale(20_000))
     await expect(one.admit('few', 6)).rejects.toMatchObject(stale(7))
@@ -193,14 +193,14 @@ describe('the log of a fence', () => {
     expect(files()).toEqual([FIRST, SECOND])
   })
 
-  it('is refused if the next log, which it moved to, is missing', async () => {
+  it('is refused if its successor is missing', async () => {
     const fence = await open()
     await raiseMany(fence, 1, 10_100)
     rmSync(join(folder, SECOND))
     await expect(open()).rejects.toMatchObject({ code: 'storage-damaged' })
   })
 
-  /** A log with two records, the last of them of the higher token; and where that begins. */
+  /** A log with two records, the last with the higher token, and the offset of the last one. */
   async function twoRecords(): Promise<{ whole: Buffer; last: number }> {
     const fence = await open()
     await fence.admit('a/ü', 9)
@@ -219,7 +219,7 @@ describe('the log of a fence', () => {
         truncateSync(join(copy, FIRST), length)
         appendFileSync(join(copy, FIRST), filling)
         const fence = await open(copy)
-        // A record that lacks no more than its end of line is whole.
+        // A record without only its line end is complete.
         const highest = length >= whole.length - 1 ? 10 : length >= last - 1 ? 9 : 0
         if (highest > 0) {
           await expect(fence.admit('a/ü', 8)).rejects.toMatchObject(stale(highest))
@@ -230,7 +230,7 @@ describe('the log of a fence', () => {
     }
   })
 
-  it('is refused, or has lost nothing, whichever bit is flipped', async () => {
+  it('is refused or loses nothing, whichever bit is flipped', async () => {
     const { whole } = await twoRecords()
     let refused = 0
     for (let bit = 0; bit < whole.length * 8; bit++) {
@@ -260,7 +260,7 @@ describe('the log of a fence', () => {
 })
 
 describe('a file that is written with a token', () => {
-  it('is not replaced by a writer that wakes up late', async () => {
+  it('is not replaced by a writer that was paused too long', async () => {
     const fence = await open(join(folder, 'fence'))
     const path = join(folder, 'report.txt')
     await fence.writeFile('report', 9, path, 'by nine')
@@ -273,11 +273,11 @@ describe('a file that is written with a token', () => {
     expect(readdirSync(folder).sort()).toEqual(['fence', 'report.txt'])
   })
 
-  it('is not replaced by a writer that was admitted and then overtaken', async () => {
+  it('is not replaced by a writer that was admitted, if a newer one was admitted since', async () => {
     const newer = await open(join(folder, 'fence'))
     let overtaking: Promise<void> | undefined
     const id = () => {
-      // Asked for the name of the file aside: it has been admitted, and has not begun to write.
+      // It asks for the name of its temporary file: it was admitted and has not started to write.
       overtaking = newer.admit('report', 10)
       return systemRandom.id()
     }
@@ -290,7 +290,7 @@ describe('a file that is written with a token', () => {
     expect(readdirSync(folder)).toEqual(['fence'])
   })
 
-  it('has the content of the newest of many writers, and never goes back', async () => {
+  it('has the content of the newest of many writers, and never older content again', async () => {
     const path = join(folder, 'report.txt')
     const fences = [await open(join(folder, 'fence')), await open(join(folder, 'fence'))]
     const count = 60
@@ -313,7 +313,7 @@ describe('a file that is written with a token', () => {
     expect(read).toEqual([...read].sort((a, b) => a - b))
   })
 
-  it('reports that it cannot be written', async () => {
+  it('reports if it cannot be written', async () => {
     const fence = await open(join(folder, 'fence'))
     const failed = fence.writeFile('report', 9, join(folder, 'nowhere/report.txt'), 'text')
     await expect(failed).rejects.toMatchObject({ code: 'storage-failed', outcome: 'unknown' })

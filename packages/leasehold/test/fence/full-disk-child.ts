@@ -1,4 +1,4 @@
-/** Run by `full-disk.test.ts` in a file system of its own, of one megabyte. */
+/** Run by `full-disk.test.ts` in its own file system of one megabyte. */
 import assert from 'node:assert/strict'
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ try {
 }
 closeSync(filler)
 
-// The log still has room in what it has already.
+// The log still has room in its allocated space.
 let token = 1
 let refusal: { code?: string } | undefined
 while (!refusal) {

@@ -52,7 +52,7 @@ const onNode: Serve = (fence, options, handled) =>
 
 const onExpress: Serve = (fence, options, handled) => {
   const app = express()
-  // Under a router, whose requests know only the rest of the path by `url`.
+  // In a router, `url` of a request contains only the rest of the path.
   const router = express.Router()
   router.use(expressFence(fence, options))
   router.use((request, response) => {
@@ -143,7 +143,7 @@ describe.each<[string, Serve]>([
     }
     expect((await send('GET', '/api/report')).status).toBe(200)
     await send('PUT', '/api/report', '10')
-    // A token that is there is checked, even to read.
+    // A token in the request is checked, even for reads.
     expect((await send('GET', '/api/report', '9')).status).toBe(412)
     expect(handled).toEqual(['GET undefined', 'PUT 10'])
   })
@@ -158,7 +158,7 @@ describe.each<[string, Serve]>([
     expect((await some('DELETE', '/api/report')).status).toBe(428)
   })
 
-  it('takes the resource from a function', async () => {
+  it('gets the resource from a function', async () => {
     const send = await start({ resource: (request) => (request.method === 'PUT' ? 'a' : 'b') })
     await send('PUT', '/api/one', '10')
     expect(await send('PUT', '/api/two', '9')).toMatchObject({ body: { resource: 'a' } })
@@ -172,19 +172,19 @@ describe.each<[string, Serve]>([
     expect(body).toMatchObject({ detail: expect.stringContaining('maximum is 512') })
   })
 
-  it('passes nothing if the fence cannot be asked, and reports the error', async () => {
+  it('passes no request if the fence fails, and reports the error', async () => {
     const failures: unknown[] = []
     const broken: Fence = { admit: () => Promise.reject(new Error('no connection to 10.0.0.7')) }
     const send = await start({ onFailure: (error) => failures.push(error) }, broken)
     const { status, body } = await send('PUT', '/api/report', '9')
     expect(status).toBe(503)
-    // What went wrong inside is nobody else's business.
+    // The client does not see the internal error.
     expect(JSON.stringify(body)).not.toContain('10.0.0.7')
     expect(failures).toEqual([new Error('no connection to 10.0.0.7')])
     expect(handled).toEqual([])
   })
 
-  it('passes no decreasing token while many race', async () => {
+  it('passes no decreasing token under load', async () => {
     const send = await start()
     const tokens = Array.from({ length: 80 }, (_, index) => 1 + ((index * 37) % 80))
     const answers = await Promise.all(tokens.map((token) => send('PUT', '/api/r', String(token))))

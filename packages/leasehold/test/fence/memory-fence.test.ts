@@ -6,7 +6,7 @@ describe('a fence in memory', () => {
   const fence = memoryFence()
   itIsAFence(() => fence)
 
-  it('refuses one resource too many, and forgets none', async () => {
+  it('refuses a resource above the limit, and forgets none', async () => {
     const small = memoryFence({ resources: 2 })
     await small.admit('a', 5)
     await small.admit('b', 5)

@@ -12,7 +12,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
   let pool: pg.Pool
   let sql: postgres.Sql
   let turn = 0
-  /** One of each library in turn: they must agree. */
+  /** A client of each library in turn: they must agree. */
   const open = (): PostgresFence => postgresFence(turn++ % 2 === 0 ? pool : sql)
 
   beforeAll(async () => {
@@ -33,7 +33,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
 
   itIsAFence(open)
 
-  it('prepares its table however many do so at once, or again, under a name of one’s own', async () => {
+  it('creates its table once if many do so at the same time, also under another name', async () => {
     await pool.query('create schema if not exists own')
     const fences = Array.from({ length: 12 }, (_, index) =>
       postgresFence(index % 2 === 0 ? pool : sql, { table: 'own.guard' }),
@@ -55,7 +55,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     }
   })
 
-  it('writes and checks in one transaction: what is written never goes down', async () => {
+  it('writes and checks in one transaction: the written tokens never decrease', async () => {
     const resource = newResource()
     const tokens = nearlyInOrder(300, 60)
     const viaPg = async (token: number) => {
@@ -112,7 +112,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
         const newer = fence.admit(resource, 6).then(() => {
           isDone = true
         })
-        // The server itself says that the newer one waits for this transaction.
+        // The server reports that the newer one waits for this transaction.
         let waiting = 0
         while (waiting === 0) {
           const [row] =
@@ -126,7 +126,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     await expect(fence.admit(resource, 5)).rejects.toMatchObject({ highest: 6 })
   })
 
-  it('leaves nothing of a rolled back transaction', async () => {
+  it('keeps nothing of a transaction that was rolled back', async () => {
     const resource = newResource()
     const fence = open()
     const failed = sql.begin(async (transaction) => {
@@ -137,7 +137,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     await fence.admit(resource, 5)
   })
 
-  it('gives the check as a part of one’s own statement', async () => {
+  it("offers the check as a part of the caller's statement", async () => {
     const resource = newResource()
     const fence = postgresFence(pool)
     const text = `with admitted as (${fence.sql})
@@ -146,7 +146,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     expect([await write(9), await write(10), await write(9), await write(10)]).toEqual([1, 1, 0, 1])
   })
 
-  it('keeps the number as a number, in a table that survives a crash', async () => {
+  it('stores the token as a number, in a table that survives a crash', async () => {
     const { rows } = await pool.query(
       `select data_type, relpersistence from information_schema.columns, pg_class
        where table_name = 'leasehold_fence' and column_name = 'token' and relname = table_name`,
@@ -154,7 +154,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     expect(rows).toEqual([{ data_type: 'bigint', relpersistence: 'p' }])
   })
 
-  it('remembers what it admitted when PostgreSQL crashes under load, again and again', async () => {
+  it('remembers every admitted token when PostgreSQL crashes repeatedly under load', async () => {
     await remembersAcrossCrashes({
       fences: [postgresFence(pool), postgresFence(sql)],
       lives: 2,
@@ -163,7 +163,7 @@ describeWith(POSTGRES, 'a fence in PostgreSQL', () => {
     })
   }, 240_000)
 
-  it('is used as the example shows', async () => {
+  it('works as the example shows', async () => {
     const url = postgresUrl(engine.port)
     const ran = await runNode(['examples/dist/engines/fenced-postgres.js', url], ROOT)
     expect(ran).toEqual({

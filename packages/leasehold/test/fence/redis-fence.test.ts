@@ -24,7 +24,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
   let io: Redis
   let node: ReturnType<typeof nodeRedis>
   let turn = 0
-  /** One of each library in turn: they must agree. */
+  /** A client of each library in turn: they must agree. */
   const open = (): RedisFence => redisFence(turn++ % 2 === 0 ? io : node)
 
   beforeAll(async () => {
@@ -62,7 +62,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
       expect(await io.get(key)).toBe('by ten again')
     })
 
-    it('works after Redis has forgotten its scripts', async () => {
+    it('works after Redis has lost its scripts', async () => {
       const resource = newResource()
       await fenceOf().admit(resource, 5)
       await io.script('FLUSH')
@@ -93,7 +93,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
     expect(() => redisFence(io, { prefix: 5 as unknown as string })).toThrow('prefix is 5')
   })
 
-  it('remembers what it admitted when Redis is killed under load, again and again', async () => {
+  it('remembers every admitted token when Redis is killed repeatedly under load', async () => {
     await remembersAcrossCrashes({
       fences: [redisFence(io), redisFence(node)],
       lives: 3,
@@ -102,7 +102,7 @@ describeWith(REDIS, 'a fence in Redis', () => {
     })
   }, 240_000)
 
-  it('is used as the example shows', async () => {
+  it('works as the example shows', async () => {
     const url = `redis://127.0.0.1:${engine.port}`
     const ran = await runNode(['examples/dist/engines/fenced-redis.js', url], ROOT)
     expect(ran).toEqual({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Kernel } from '../../src/kernel/index.ts'
 import type { Granted, Refusal } from '../../src/port/index.ts'
-import { Records } from '../kernel-model/records.ts'
+import { Records } from './model/records.ts'
 
 const NOW = 1_000_000
 const FULL: Refusal = { code: 'storage-full', message: 'no space' }

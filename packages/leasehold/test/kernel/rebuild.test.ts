@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Kernel } from '../../src/kernel/index.ts'
 import type { Granted, LeaseId } from '../../src/port/index.ts'
-import { type RecordedChange, Records } from '../kernel-model/records.ts'
+import { type RecordedChange, Records } from './model/records.ts'
 
 const NOW = 1_000_000
 const limits = { page: 1, history: 16 }

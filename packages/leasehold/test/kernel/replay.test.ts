@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type GrantedClaim, type GrantedLease, Kernel } from '../../src/kernel/index.ts'
 import type { Granted, HistoryReading, KeyReading, LeaseReading } from '../../src/port/index.ts'
-import { Records } from '../kernel-model/records.ts'
+import { Records } from './model/records.ts'
 
 const NOW = 1_000_000
 const RELEASED = { reason: 'released' } as const
@@ -43,6 +43,13 @@ function begin(events = 0) {
   const childrenOf = (slot: number, born: number) =>
     (kernel.reader.read({ lease: `${slot}.${born}` }) as LeaseReading).lease?.children
   return { kernel, changeSink, grant, claim, release, finish, queue, childrenOf }
+}
+
+function eventsOf({ events }: Kernel): string[] {
+  return Array.from({ length: events.next }, (_, number) => {
+    const { revision, type, token, at } = events.event(number)
+    return `${revision} ${type} ${token} at ${at}`
+  })
 }
 
 describe('claims that are replayed out of order', () => {
@@ -176,7 +183,33 @@ describe('events', () => {
     claim(0, 10, { key: 'l' })
     expect(kernel.events.next).toBe(0)
     claim(0, 11, { key: 'm' })
-    expect(kernel.events.next).toBe(1)
+    expect(eventsOf(kernel)).toEqual(['11 claimed 11 at 1100', '11 held 11 at 1100'])
+  })
+
+  it('of a hand-over are in the revision of the removal, after all that it removes', () => {
+    const { kernel, grant, claim, release, finish } = begin(5)
+    for (const slot of [0, 1]) grant(slot)
+    for (const key of ['a', 'b']) claim(0, 3, { key, heldSince: 300 })
+    for (const key of ['b', 'a']) claim(1, 4, { key })
+    claim(1, 5, { key: 'a' })
+    for (const key of ['a', 'b']) release(6, 0, 3, 650, key)
+    release(7, 1, 4, 700, 'a')
+    finish()
+    expect(eventsOf(kernel)).toEqual([
+      ...['6 removed 3 at 650', '6 removed 3 at 650', '6 held 4 at 650', '6 held 4 at 650'],
+      ...['7 removed 4 at 700', '7 held 5 at 700'],
+    ])
+  })
+
+  it('do not include a claim that held before they start', () => {
+    const { kernel, grant, claim, release, finish } = begin(5)
+    for (const slot of [0, 1]) grant(slot)
+    claim(0, 3, { heldSince: 300 })
+    claim(1, 4)
+    release(5, 0, 3, 500)
+    claim(0, 6)
+    finish()
+    expect(eventsOf(kernel)).toEqual(['6 claimed 6 at 600'])
   })
 
   it('do not continue from a revision without changes', () => {

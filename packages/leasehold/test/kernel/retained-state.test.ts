@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Kernel } from '../../src/kernel/index.ts'
 import type { Granted, LeaseId } from '../../src/port/index.ts'
-import { Records } from '../kernel-model/records.ts'
+import { Records } from './model/records.ts'
 
 const NOW = 1_000_000
 const limits = { requests: 3, ended: 3, history: 8, historyPerKey: 4, idleKeys: 5 }
@@ -186,7 +186,7 @@ describe('a kernel with a restored state', () => {
 })
 
 describe('a copy of a kernel', () => {
-  it('reports everything as it was at that moment, while the kernel goes on', () => {
+  it('reports everything as it was at that moment, while the kernel changes', () => {
     const kernel = new Kernel({ limits })
     // More rows than a page of a table has, and free ones among them.
     for (let at = 0; at < 1100; at++) claim(kernel, `held ${at}`)

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Position } from '../../src/log/index.ts'
-import { Feed } from '../../src/logs/feed.ts'
-import { OpenFeeds } from '../../src/logs/open-feeds.ts'
-import { Poller } from '../../src/logs/poller.ts'
+import { Feed } from '../../src/logs/feeds/feed.ts'
+import { OpenFeeds } from '../../src/logs/feeds/open-feeds.ts'
+import { Poller } from '../../src/logs/feeds/poller.ts'
 import { LeaseholdError } from '../../src/port/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
 

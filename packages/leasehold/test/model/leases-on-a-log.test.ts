@@ -26,7 +26,7 @@ type Configuration = keyof typeof CONFIGURATIONS
 const TWO_BELIEVERS = /holds\[0\]!=0/
 const GRANTED_TWICE = /grantedAt/
 
-/** Each condition that the protocol needs, where its absence shows, and how. */
+/** Each condition that the protocol needs, and which check fails without it. */
 const REMOVED: readonly [condition: string, where: Configuration, broken: RegExp][] = [
   ['NO_AS_OF', 'clocks', TWO_BELIEVERS],
   ['NO_MARGIN', 'clocks', TWO_BELIEVERS],
@@ -59,7 +59,7 @@ async function check(configuration: Configuration, ...switches: string[]): Promi
 
 describeWith(SPIN, 'the protocol of leases on a log, in every schedule', () => {
   it.each(Object.keys(CONFIGURATIONS) as Configuration[])(
-    'has one believer and one grant a request: %s',
+    'has one holder at a time and one grant per request: %s',
     async (configuration) => {
       const report = await check(configuration)
       expect(report).toMatch(/errors: 0\n/)

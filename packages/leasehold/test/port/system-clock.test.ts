@@ -110,7 +110,7 @@ describe('a timer', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate'] })
   })
 
-  /** Lets timers fire as the monotonic clock goes on. */
+  /** Advances the monotonic clock, so that timers fire. */
   function go(milliseconds: number): void {
     pass(milliseconds)
     vi.advanceTimersByTime(milliseconds)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
 import { SeededRandom, testStore } from '../../src/testing/index.ts'
-import { changedStore } from '../changed-store.ts'
+import { changedStore } from '../setup/changed-store.ts'
 
 /** A store that denies reading prefixes and watching until that is allowed. */
 async function scene(verb: 'read' | 'watch') {
@@ -56,7 +56,7 @@ describe.each(['read', 'watch'] as const)('without the right to %s', (verb) => {
   it('a checker reports it, lets the next take over, and checks once the right is granted', async () => {
     const { store, clock, rights, leasehold } = await scene(verb)
     const reported: (string | undefined)[] = []
-    leasehold.on('news', ({ recipe, event, detail }) => {
+    leasehold.on('recipe-event', ({ recipe, event, detail }) => {
       if (recipe === 'registry' && event === 'idle') reported.push(detail)
     })
     let probes = 0

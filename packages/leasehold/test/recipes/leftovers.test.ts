@@ -4,8 +4,8 @@ import { Leasehold, LeaseholdError, type LeaseStore } from '../../src/index.ts'
 import { HealthResults } from '../../src/recipes/registry/checker/health-results.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
-import { changedStore } from '../changed-store.ts'
 import { FaultyStore } from '../client/faulty-store.ts'
+import { changedStore } from '../setup/changed-store.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

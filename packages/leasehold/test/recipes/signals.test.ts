@@ -74,9 +74,9 @@ describe('a long-lived signal', () => {
     const checker = leasehold.registry.checker({
       probe: async () => ({ status: 'passing', note: '' }),
     })
-    let duties = 0
-    checker.on('active', () => duties++)
-    while (duties < TIMES) {
+    let activations = 0
+    checker.on('active', () => activations++)
+    while (activations < TIMES) {
       await clock.advance(5000)
       await store.revoke({ target: { key: checker.key }, why: 'test' })
     }

@@ -123,7 +123,7 @@ describe('a lease that needs no renewal', () => {
 })
 
 describe('the time of a log', () => {
-  it('stands still while no replica runs, whatever the wall clock says', async () => {
+  it('stands still while no replica runs, whatever the wall clock shows', async () => {
     const shared = new MemoryLog()
     const before = new TestClock(1_000_000)
     const store = await replicaStore(shared.open(), { clock: before, coalesce: 0 })

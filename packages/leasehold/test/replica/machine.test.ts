@@ -161,7 +161,7 @@ describe('a member', () => {
     expect(machine.members.has('b')).toBe(true)
   })
 
-  it('leaves when it says so', () => {
+  it('leaves when it announces it', () => {
     join('b')
     apply(entry('b', [{ do: 'leave' }]))
     expect(machine.members.has('b')).toBe(false)

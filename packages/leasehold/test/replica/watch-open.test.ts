@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { MemoryLog, type Position } from '../../src/log/index.ts'
 import type { Notice } from '../../src/port/index.ts'
 import { replicaStore } from '../../src/replica/index.ts'
-import { FaultyLog } from './faulty-log.ts'
+import { FaultyLog } from './log-faults/faulty-log.ts'
 
 /** A log whose `tail` answers only when the test allows it. */
 class SlowTailLog extends FaultyLog {
@@ -44,7 +44,13 @@ describe('a watch on a replica', () => {
     await received
     expect(notices).toMatchObject([
       { type: 'watching' },
-      { type: 'events', events: [{ type: 'claimed', key: 'k1' }] },
+      {
+        type: 'events',
+        events: [
+          { type: 'claimed', key: 'k1' },
+          { type: 'held', key: 'k1' },
+        ],
+      },
     ])
     await store.close()
   })

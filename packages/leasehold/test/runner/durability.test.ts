@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Notice } from '../../src/port/index.ts'
 import { TestClock } from '../../src/testing/index.ts'
+import { claimedIn } from './claimed-in.ts'
 import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -102,7 +103,7 @@ describe('a watch', () => {
     const { disk, runner } = await begin()
     const heard: string[] = []
     runner.watch({ prefix: '' }, (notice) => {
-      if (notice.type === 'events') heard.push(...notice.events.map(({ key }) => key))
+      heard.push(...claimedIn(notice))
     })
     await turn()
     void runner.grant({ ...lease, claims: [{ key: 'one' }] })
@@ -134,13 +135,11 @@ describe('a watch', () => {
       disk.sync()
     }
     await turn()
-    const told = (notices: Notice[]) =>
-      notices.flatMap((notice) =>
-        notice.type === 'events' ? notice.events.map(({ key }) => key) : [notice.type],
-      )
-    expect(told(first)).toEqual(['watching', 'between', 'after'])
-    expect(told(second)).toEqual(['watching', 'after'])
-    expect(told(resumed)).toEqual(['watching', 'k', 'before', 'between', 'after'])
+    const keysIn = (notices: Notice[]) =>
+      notices.flatMap((notice) => (notice.type === 'events' ? claimedIn(notice) : [notice.type]))
+    expect(keysIn(first)).toEqual(['watching', 'between', 'after'])
+    expect(keysIn(second)).toEqual(['watching', 'after'])
+    expect(keysIn(resumed)).toEqual(['watching', 'k', 'before', 'between', 'after'])
     await runner.close()
   })
 })

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Event, Notice } from '../../src/port/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
+import { claimedIn } from './claimed-in.ts'
 import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -38,7 +39,7 @@ describe('watches', () => {
     expect(heard).toEqual([])
     disk.sync()
     await turn()
-    expect(heard.map(({ key }) => key)).toEqual(['k'])
+    expect(heard.map(({ type, key }) => `${type} ${key}`)).toEqual(['claimed k', 'held k'])
     await runner.close()
   })
 
@@ -65,7 +66,7 @@ describe('watches', () => {
     void runner.grant({ holder: 'a', ttl: 1000, claims: [{ key: 'two' }] })
     const heard: string[] = []
     runner.watch({ prefix: '', from: 0 }, (notice) => {
-      if (notice.type === 'events') heard.push(...notice.events.map(({ key }) => key))
+      heard.push(...claimedIn(notice))
     })
     await turn()
     disk.sync()

@@ -3,16 +3,13 @@ import { Kernel } from '../../src/kernel/index.ts'
 import type { Notice } from '../../src/port/index.ts'
 import { LeaseWatchers, PrefixWatchers } from '../../src/runner/watchers.ts'
 import { testStore } from '../../src/testing/index.ts'
+import { claimedIn } from './claimed-in.ts'
 import { runnerOn, SlowDisk } from './slow-disk.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 const types = (notices: readonly Notice[]) => notices.map(({ type }) => type)
 
-function keysIn(notices: readonly Notice[]): string[] {
-  return notices.flatMap((notice) =>
-    notice.type === 'events' ? notice.events.map(({ key }) => key) : [],
-  )
-}
+const keysIn = (notices: readonly Notice[]) => notices.flatMap(claimedIn)
 
 function kernelWith(keys: readonly string[]): Kernel {
   const kernel = new Kernel()

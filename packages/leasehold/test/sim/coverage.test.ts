@@ -17,6 +17,9 @@ const CLIENT = 'packages/leasehold/src/client'
 const EXEMPT: Readonly<Record<string, string>> = {
   'open.accessToken': 'It is for the address of a server, and a world has none.',
   'open.token': 'The old spelling of accessToken.',
+  'open.tls': 'It is for the address of a server, like accessToken.',
+  'open.tied': 'It is for the address of a server; actors tie single locks.',
+  'open.headers': 'It is for the address of a server, like accessToken.',
   'open.logger': 'It decides nothing.',
   'open.telemetry': 'It decides nothing.',
 }
@@ -60,7 +63,7 @@ function wanted(): string[] {
     ...named('open.', `${CLIENT}/settings.ts`, 'ClientOptions'),
     ...named('leasehold.lock.', `${CLIENT}/leases/timings.ts`, 'TimingOptions'),
     ...named('leasehold.lock.', `${CLIENT}/acquire/lease-sources.ts`, 'HoldOptions'),
-    ...named('leasehold.lock.', 'packages/leasehold/src/recipes/lock.ts', 'LockOptions'),
+    ...named('leasehold.lock.', 'packages/leasehold/src/recipes/lock/lock.ts', 'LockOptions'),
     ...named('hold.', `${CLIENT}/leases/hold.ts`, 'Hold'),
     ...kindsOf(`${CLIENT}/leases/timings.ts`, 'export const STRATEGIES', /^ {2}(\w+): \{ ttl/gm)
       .filter((kind) => kind !== 'lock')

@@ -23,11 +23,11 @@ export async function claimMany(scene: ReleaseScene, prefix: string, count: numb
   return keys.map((key, at) => ({ key, token: tokens[at]! }))
 }
 
-/** What must hold where a store carries out the releases of one turn of the event loop as one. */
+/** The rules for a store that combines the releases of one turn of the event loop. */
 export function itReleasesTogether(scene: () => ReleaseScene): void {
   const countOf = async (key: string) => (await scene().store.read({ key })).count
 
-  it('happen together, up to so many, and each key is free afterwards', async () => {
+  it('share a revision, up to a limit, and free each key', async () => {
     const { store } = scene()
     const held = await claimMany(scene(), 'many/', 40)
     expect(new Set(held.map(({ token }) => token)).size).toBe(40)
@@ -38,7 +38,7 @@ export function itReleasesTogether(scene: () => ReleaseScene): void {
     expect(tenures).toMatchObject([{ token: held[39]!.token, end: { reason: 'released' } }])
   })
 
-  it('are told, each once, all of one revision at once', async () => {
+  it('are reported once each, with all events of a revision in one notice', async () => {
     const { store } = scene()
     const held = await claimMany(scene(), 'told/', 40)
     const live = listen(store, 'told/')
@@ -56,13 +56,13 @@ export function itReleasesTogether(scene: () => ReleaseScene): void {
     const revisions = live.notices.map((it) =>
       it.type === 'events' ? [...new Set(it.events.map(({ revision }) => revision))] : [],
     )
-    // Fewer than there are keys, and none of them in two notices.
+    // There are fewer revisions than keys, and no revision is in two notices.
     expect(revisions.flat().length).toBeLessThan(5)
     expect(new Set(revisions.flat()).size).toBe(revisions.flat().length)
     for (const { close } of [live, later]) close()
   })
 
-  it('are refused one by one, and the others are carried out', async () => {
+  it('are refused one by one, without stopping the others', async () => {
     const [first, last] = [await claim(scene(), 'one/first'), await claim(scene(), 'one/last')]
     const [done, refused, also] = await Promise.allSettled([
       release(scene(), 'one/first', first),
@@ -76,7 +76,7 @@ export function itReleasesTogether(scene: () => ReleaseScene): void {
     expect(await countOf('one/last')).toBe(0)
   })
 
-  it('may be of one key, which is not written twice at once', async () => {
+  it('may be of the same key, which one statement cannot write twice', async () => {
     const tokens: number[] = []
     for (let count = 0; count < 3; count++) tokens.push(await claim(scene(), 'same', true))
     const answers = await Promise.all(tokens.map((token) => release(scene(), 'same', token)))
@@ -84,7 +84,7 @@ export function itReleasesTogether(scene: () => ReleaseScene): void {
     expect(await countOf('same')).toBe(0)
   })
 
-  it('are carried out once, where one is asked for twice', async () => {
+  it('are carried out once if the same release is requested twice', async () => {
     const [once, other] = [await claim(scene(), 'twice/once'), await claim(scene(), 'twice/other')]
     const answers = await Promise.all([
       release(scene(), 'twice/once', once, 'the same'),

@@ -19,16 +19,16 @@ describe('a store on an unreachable server', () => {
   })
 
   it.each([[{ lease: '1.1' }], [{ prefix: 'k/' }]])(
-    'interrupts a watch of %j that was opened long after',
+    'interrupts a watch of %j that is opened after the timeout',
     async (target) => {
       line.heal()
       const store = await remoteStore(`http://127.0.0.1:${line.port}`, { timeout: 400 })
       line.reset()
       const notices: Notice[] = []
-      // Watches that were open are interrupted after the timeout, which is over here.
+      // Open watches are interrupted after the timeout. It has passed here.
       await new Promise((resolve) => setTimeout(resolve, 700))
       store.watch(target, (notice) => notices.push(notice))
-      // A busy machine may take longer than the default of one second.
+      // A busy machine may need more than the default of one second.
       await expect
         .poll(() => notices.map(({ type }) => type), { timeout: 10_000 })
         .toEqual(['interrupted'])
@@ -45,7 +45,7 @@ describe('the credentials and headers of a store', () => {
     )
 
   it.each([['secret\n'], ['sécret — long']])(
-    'are checked: an access token of %j is refused by name, and not shown',
+    'are checked: an invalid access token %j is refused without being shown',
     async (accessToken) => {
       const { code, message } = (await refused({ accessToken }))!
       expect(code).toBe('invalid-argument')
@@ -55,7 +55,7 @@ describe('the credentials and headers of a store', () => {
   )
 
   it.each([[{ 'x y': 'a' }], [{ x: 'a\nb' }], [{ x: undefined }]])(
-    'are checked: headers of %j are refused by name',
+    'are checked: invalid headers %j are refused',
     async (headers) => {
       const { code, message } = (await refused({ headers }))!
       expect(code).toBe('invalid-argument')

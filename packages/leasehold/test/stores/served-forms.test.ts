@@ -47,7 +47,7 @@ for (const [spec, name, defaultForm, startOn] of ENGINES) {
       for (const engine of engines) await engine.stop()
     })
 
-    it('serves the form that its address names, or the default, and refuses the other', async () => {
+    it('serves the form in its address, or the default, and refuses data of the other form', async () => {
       const address = await startOn(async (wanted) => {
         const engine = await Engine.start(wanted)
         engines.push(engine)

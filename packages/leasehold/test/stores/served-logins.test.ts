@@ -15,15 +15,15 @@ import {
 } from '../engines/index.ts'
 import { Served } from './served.ts'
 
-/** What an address must escape, and what a message must not show. */
+/** An address must escape it, and a message must not show it. */
 const PASSWORD = 'se:c/r@t'
 const WRITTEN = encodeURIComponent(PASSWORD)
 
 const certificate = (name: string) =>
   fileURLToPath(new URL(`../../../leasehold-server/test/certificates/${name}`, import.meta.url))
 /**
- * The authority of the engines' certificates, as Node is told of one that it does not know; gRPC has
- * a variable of its own, which would come first.
+ * The variables that make Node trust the authority of the engines' certificates. gRPC has its own
+ * variable, which takes precedence.
  */
 const TRUSTING = {
   NODE_EXTRA_CA_CERTS: certificate('ca.pem'),
@@ -81,7 +81,7 @@ async function canLock({ url }: Served): Promise<void> {
   await leasehold.close()
 }
 
-/** Why a server does not start on this address; that must not show the password. */
+/** Returns why a server does not start on this address. The reason must not show the password. */
 async function refusal(address: string, settings?: NodeJS.ProcessEnv): Promise<string> {
   const error = await serve(address, settings).then(
     () => undefined,
@@ -94,26 +94,26 @@ async function refusal(address: string, settings?: NodeJS.ProcessEnv): Promise<s
 }
 
 describeWith(REDIS, 'a server on a Redis', () => {
-  it('logs in by the address, and says so where it cannot', async () => {
+  it('logs in with the credentials in the address, and reports if they are wrong', async () => {
     const { port } = await start(REDIS_LOGIN)
     await canLock(await serve(`redis://:${WRITTEN}@127.0.0.1:${port}`))
     expect(await refusal(`redis://127.0.0.1:${port}`)).toMatch(/NOAUTH|[Aa]uthentication/)
     expect(await refusal(`redis://:${WRITTEN}wrong@127.0.0.1:${port}`)).toMatch(/WRONGPASS|NOAUTH/)
   }, 60_000)
 
-  it('speaks TLS, to one whose certificate it can check', async () => {
+  it('uses TLS and checks the certificate', async () => {
     const { port } = await start(REDIS_TLS)
     await canLock(await serve(`rediss://127.0.0.1:${port}`, TRUSTING))
     expect(await refusal(`rediss://127.0.0.1:${port}`)).toMatch(/certificate|signed/)
   }, 60_000)
 
-  it('finds the master by Sentinel, and its successor', async () => {
+  it('finds the master by Sentinel, also after a failover', async () => {
     const master = await start(REDIS)
     await start(redisReplica(master.port))
     const sentinel = await start(redisSentinel(master.port))
     const served = await serve(`redis+sentinel://127.0.0.1:${sentinel.port}/main`)
     await canLock(served)
-    // The replica must be known to Sentinel before it can be put in the master's place.
+    // Sentinel must know the replica before it can promote it.
     const asked = new Redis({ port: sentinel.port, host: '127.0.0.1' })
     const known = async () => ((await asked.call('SENTINEL', 'replicas', 'main')) as []).length
     await expect.poll(known).toBe(1)
@@ -124,7 +124,7 @@ describeWith(REDIS, 'a server on a Redis', () => {
 })
 
 describeWith(ETCD, 'a server on an etcd', () => {
-  it('logs in by the address, and says so where it cannot', async () => {
+  it('logs in with the credentials in the address, and reports if they are wrong', async () => {
     const { port } = await start(ETCD)
     await etcdCall(port, 'auth/user/add', { name: 'root', password: PASSWORD })
     await etcdCall(port, 'auth/role/add', { name: 'root' })
@@ -135,7 +135,7 @@ describeWith(ETCD, 'a server on an etcd', () => {
     expect(await refusal(`etcd://root:${WRITTEN}x@127.0.0.1:${port}/mine/`)).toMatch(/login|auth/)
   }, 60_000)
 
-  it('speaks TLS, to one whose certificate it can check', async () => {
+  it('uses TLS and checks the certificate', async () => {
     const { port } = await start(ETCD_TLS)
     await canLock(await serve(`etcds://127.0.0.1:${port}/mine/`, TRUSTING))
     expect(await refusal(`etcds://127.0.0.1:${port}/mine/`)).toMatch(/certificate|signed/)
@@ -143,7 +143,7 @@ describeWith(ETCD, 'a server on an etcd', () => {
 })
 
 describeWith(ZOOKEEPER, 'a server on a ZooKeeper', () => {
-  it('logs in by the address, and keeps out who does not', async () => {
+  it('logs in with the credentials in the address; others have no access', async () => {
     const { port } = await start(ZOOKEEPER)
     await canLock(await serve(`zookeeper://ada:${WRITTEN}@127.0.0.1:${port}/mine`))
     await canLock(await serve(`zookeeper://ada:${WRITTEN}@127.0.0.1:${port}/mine`))

@@ -54,7 +54,7 @@ for (const [spec, start] of ENGINES) {
       await engine?.stop()
     })
 
-    it('are one store: who waits at one is given what is released at the other', async () => {
+    it('are one store: a release at one server grants the key to a waiter at the other', async () => {
       const [a, b] = await Promise.all(
         servers.map(({ url }, at) => Leasehold.open(url, { holder: `client ${at}` })),
       )
@@ -69,7 +69,7 @@ for (const [spec, start] of ENGINES) {
       await b!.close()
     })
 
-    it('lose nothing when one of them is killed: what it granted is still held', async () => {
+    it('lose nothing when one is killed: the leases it granted are still held', async () => {
       const [first, second] = servers
       const a = await Leasehold.open(first!.url, { holder: 'of the dead' })
       const held = await a.lock('kept', { ttl: '60s' })
@@ -81,7 +81,7 @@ for (const [spec, start] of ENGINES) {
       await a.close()
     })
 
-    it('stops when it is told to, and says what it serves without a word too many', async () => {
+    it('prints the name of its store, and stops on SIGTERM', async () => {
       const [, second] = servers
       expect(second!.said[1]).toBe(`  store: ${spec.name}`)
       await second!.end('SIGTERM')

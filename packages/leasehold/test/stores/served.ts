@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const BIN = fileURLToPath(new URL('../../../leasehold-server/bin/leasehold.js', import.meta.url))
 
-/** `leasehold serve` on an engine, as a process of its own. */
+/** `leasehold serve` on an engine, as a separate process. */
 export class Served {
   readonly url: string
   readonly said: readonly string[]
@@ -17,9 +17,9 @@ export class Served {
     this.url = /http:\S+/.exec(said[0]!)![0]
   }
 
-  /** Fails with what the server said, where it did not start. */
-  static async on(address: string, settings: NodeJS.ProcessEnv = {}): Promise<Served> {
-    const child = spawn(process.execPath, [BIN, 'serve', '--port', '0'], {
+  /** Fails with the output of the server if it did not start. */
+  static async on(address: string, settings: NodeJS.ProcessEnv = {}, port = 0): Promise<Served> {
+    const child = spawn(process.execPath, [BIN, 'serve', '--port', String(port)], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, LEASEHOLD_STORE: address, LEASEHOLD_LOG_LEVEL: 'error', ...settings },
     })
@@ -32,6 +32,15 @@ export class Served {
       if (said.push(line) === 3) return new Served(child, said)
     }
     throw new Error(`the server did not start: ${errors}`)
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port)
+  }
+
+  /** Sends it a signal that does not end it, such as `SIGSTOP`. */
+  signal(signal: NodeJS.Signals): void {
+    this.#process.kill(signal)
   }
 
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {

@@ -12,17 +12,23 @@ export function run(
   args: readonly string[],
   cwd: string,
   timeout = 60_000,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   return new Promise((resolve) => {
     // A test runner marks its environment, and programs should not behave differently for it.
     const { NODE_ENV: _, VITEST: __, NODE_OPTIONS: ___, FORCE_COLOR: ____, ...env } = process.env
-    execFile(program, args, { cwd, env, timeout }, (error, stdout, stderr) => {
+    execFile(program, args, { cwd, env: { ...env, ...more }, timeout }, (error, stdout, stderr) => {
       const code = error ? Number(error.code ?? 1) : 0
       resolve({ code, stdout, stderr })
     })
   })
 }
 
-export function runNode(args: readonly string[], cwd: string, timeout?: number): Promise<Ran> {
-  return run(process.execPath, args, cwd, timeout)
+export function runNode(
+  args: readonly string[],
+  cwd: string,
+  timeout?: number,
+  more?: Readonly<Record<string, string>>,
+): Promise<Ran> {
+  return run(process.execPath, args, cwd, timeout, more)
 }

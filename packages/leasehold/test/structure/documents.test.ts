@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Leasehold } from '../../src/index.ts'
+import { CONSUL, describeWith, Engine, type EngineSpec, ETCD, REDIS } from '../engines/index.ts'
 import { runNode } from './commands.ts'
 import { filesUnder, lineAt, ROOT, readSource, type SourceFile } from './source-files.ts'
 
@@ -11,6 +12,9 @@ import { filesUnder, lineAt, ROOT, readSource, type SourceFile } from './source-
  * Every program in the documents is run. A block marked \`\`\`ts run is a whole program: it is
  * type-checked and run. A block marked \`\`\`js run is run as CommonJS. Either must print the next
  * block, which is marked \`\`\`text. The documents show no other code.
+ *
+ * One mark is for the pages of other libraries: a block marked \`\`\`ts run redis, \`\`\`ts run etcd or
+ * \`\`\`ts run consul runs against a real one.
  */
 interface Block {
   readonly path: string
@@ -30,21 +34,31 @@ function blocksOf({ path, text }: SourceFile): Block[] {
   }))
 }
 
+const MARK = /^(ts|js) run(?: (redis|etcd|consul))?$/
+
+/** The engines of programs, and the variable that says where one is. */
+const ENGINES = {
+  redis: { spec: REDIS, variable: 'REDIS_URL', scheme: 'redis' },
+  etcd: { spec: ETCD, variable: 'ETCD_URL', scheme: 'http' },
+  consul: { spec: CONSUL, variable: 'CONSUL_URL', scheme: 'http' },
+} as const satisfies Record<string, { spec: EngineSpec; variable: string; scheme: string }>
+
 interface Program {
   readonly name: string
   readonly language: 'ts' | 'js'
+  readonly engine: keyof typeof ENGINES | undefined
   readonly code: string
   readonly output: string | undefined
 }
 
 function programsOf(blocks: readonly Block[]): Program[] {
   return blocks.flatMap((block, index) => {
-    const language = /^(ts|js) run$/.exec(block.info)?.[1] as Program['language'] | undefined
+    const [, language, engine] = MARK.exec(block.info) ?? []
     if (language === undefined) return []
     const next = blocks[index + 1]
     const output = next?.path === block.path && next.info === 'text' ? next.text : undefined
     const name = `${block.path}:${block.line}`
-    return [{ name, language, code: block.text, output }]
+    return [{ name, language, engine, code: block.text, output } as Program]
   })
 }
 
@@ -70,7 +84,12 @@ describe('the programs in the documents', () => {
     }
     const { compilerOptions } = JSON.parse(readSource('tsconfig.base.json').text)
     const config = {
-      compilerOptions: { ...compilerOptions, composite: false, declaration: false, outDir: 'out' },
+      compilerOptions: {
+        ...compilerOptions,
+        ...{ composite: false, declaration: false, outDir: 'out' },
+        // Its package.json hides its types from modules.
+        paths: { redlock: ['./node_modules/redlock/dist/index.d.ts'] },
+      },
       include: ['program-*.ts'],
     }
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
@@ -85,27 +104,42 @@ describe('the programs in the documents', () => {
     expect(compiled).toBe('')
   })
 
-  // Left out before Node 20.19, because require() could not load modules until then.
-  const canRequire = 'require_module' in process.features
-  const runnable = programs.filter(({ language }) => language === 'ts' || canRequire)
-  it.each(runnable)('$name prints the shown output', async ({ name, language, output }) => {
+  async function prints({ name, language, output }: Program, env: Record<string, string> = {}) {
     expect(output, `a block \`\`\`text follows ${name}`).toBeDefined()
     const index = programs.findIndex((program) => program.name === name)
     const place = join(folder, `place-${index}`)
     await mkdir(place)
     const file = language === 'ts' ? `out/program-${index}.js` : `program-${index}.cjs`
-    const ran = await runNode([join(folder, file)], place)
+    const ran = await runNode([join(folder, file)], place, undefined, env)
     expect(ran.stderr).toBe('')
     expect(ran.stdout).toBe(output)
     expect(ran.code).toBe(0)
-  })
+  }
+
+  const runnable = programs.filter(({ engine }) => engine === undefined)
+  it.each(runnable)('$name prints the shown output', (program) => prints(program))
+
+  for (const [name, { spec, variable, scheme }] of Object.entries(ENGINES)) {
+    describeWith(spec, `with a real ${name}`, () => {
+      let engine: Engine
+      beforeAll(async () => {
+        engine = await Engine.start(spec)
+      })
+      afterAll(() => engine?.stop())
+
+      const those = programs.filter((program) => program.engine === name)
+      it.each(those)('$name prints the shown output', (program) =>
+        prints(program, { [variable]: `${scheme}://127.0.0.1:${engine.port}` }),
+      )
+    })
+  }
 })
 
 describe('the documents', () => {
   const CODE = /^(ts|js|typescript|javascript|tsx|jsx|mjs)\b/
 
   it('show no code that is not run', () => {
-    const unrun = blocks.filter(({ info }) => CODE.test(info) && !/^(ts|js) run$/.test(info))
+    const unrun = blocks.filter(({ info }) => CODE.test(info) && !MARK.test(info))
     expect(unrun.map(({ path, line, info }) => `${path}:${line} ${info}`)).toEqual([])
   })
 
@@ -200,8 +234,8 @@ describe('the readme', () => {
       'npm test',
     ])
     const { engines } = JSON.parse(readSource('packages/leasehold/package.json').text)
-    expect(engines.node).toBe('^20.15 || >=22.2')
-    expect(opening).toContain('Node 20.15+ or 22.2+')
+    expect(engines.node).toBe('^20.19 || >=22.12')
+    expect(opening).toContain('Node 20.19+ or 22.12+')
   })
 
   it('has fewer than 700 words', () => {
@@ -273,11 +307,11 @@ describe('the rules for documents', () => {
   })
 
   it('see a program and its output', () => {
-    const text = '```ts run\na()\n```\n\nprints\n\n```text\nb\n```\n\n```ts run\nc()\n```\n'
+    const text = '```ts run\na()\n```\n\nprints\n\n```text\nb\n```\n\n```ts run redis\nc()\n```\n'
     const found = programsOf(blocksOf({ path: 'a.md', text }))
     expect(found).toEqual([
-      { name: 'a.md:1', language: 'ts', code: 'a()\n', output: 'b\n' },
-      { name: 'a.md:11', language: 'ts', code: 'c()\n', output: undefined },
+      { name: 'a.md:1', language: 'ts', engine: undefined, code: 'a()\n', output: 'b\n' },
+      { name: 'a.md:11', language: 'ts', engine: 'redis', code: 'c()\n', output: undefined },
     ])
   })
 })

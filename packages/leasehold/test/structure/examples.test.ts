@@ -19,6 +19,13 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /^left to ask: ada$/,
     /^ada has left: stopped; to pick from: nobody$/,
   ],
+  'agent-team': [
+    /^eve is killed with kill -9 in the middle of task\/1$/,
+    /^dan hangs in the middle of task\/2$/,
+    /^cyd is asked: \w+ asked for src\/shared.txt back: "task\/\d needs it"\. Bring your work/,
+    /^dan goes on, and is refused: .* no leasehold tool was called for 2s, the idle limit/,
+    /^9 tasks, each done once; 13 edits, none while another agent edited the same file$/,
+  ],
   'gpu-pool': [
     /^08:00 {2}night .* batch-3 runs on h100-1, token \d+$/,
     /^08:33 {2}pool .* h100-0 night \| h100-1 night$/,
@@ -98,6 +105,12 @@ const EXPECTED: Record<string, readonly RegExp[]> = {
     /^(two|three) has done the job$/,
     /^(two|three) finds the job done by (two|three)$/,
     /^sent, each once: ada, bob, eve, joe$/,
+  ],
+  'on-a-schedule': [
+    /^three workers; one of them runs the job$/,
+    /^it is KILLED$/,
+    /^another one continues: true$/,
+    /^none left out, none doubled: true$/,
   ],
   'own-log': [
     /^the log passes all \d\d cases$/,

@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url'
+import { globSync } from 'tinyglobby'
 import { describe, expect, it } from 'vitest'
 import { filesUnder, readSource } from './source-files.ts'
 
@@ -36,5 +38,26 @@ describe('the explained mutants', () => {
       'a.ts has no line: return 2',
     ])
     expect(faultOf({ file: 'b.ts', code: 'return 1' }, known)).toEqual(['b.ts does not exist'])
+  })
+})
+
+/** A pattern without braces for each alternative in them. */
+function alternativesOf(pattern: string): string[] {
+  const [braces, inside] = /\{([^{}]*)\}/.exec(pattern) ?? []
+  if (braces === undefined) return [pattern]
+  return inside!.split(',').flatMap((each) => alternativesOf(pattern.replace(braces, each)))
+}
+
+describe('the folders of the mutation tests', () => {
+  it('name only sources and tests that exist', async () => {
+    const root = fileURLToPath(new URL('../../../../', import.meta.url))
+    const { FOLDERS } = await import(`${root}scripts/mutation/folders.js`)
+    const folders = Object.values(FOLDERS as Record<string, Record<string, string[]>>)
+    const patterns = folders.flatMap(({ sources, tests }) => [...sources!, ...tests!])
+    const wrong = patterns
+      .flatMap(alternativesOf)
+      .filter((pattern) => globSync(pattern, { cwd: root }).length === 0)
+    expect(patterns.length).toBeGreaterThan(30)
+    expect(wrong).toEqual([])
   })
 })

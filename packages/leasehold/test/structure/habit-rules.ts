@@ -26,7 +26,7 @@ function isExplained(text: string): boolean {
 export function smallLogs(files: readonly SourceFile[]): string[] {
   const lines = new Map<string, number>()
   for (const { path, text } of files) {
-    const folder = /^.*\/src\/logs\/[^/]+(?=\/)/.exec(path)?.[0]
+    const folder = /^.*\/src\/logs\/[^/]+(?=\/(?!client\/))/.exec(path)?.[0]
     if (folder) lines.set(folder, (lines.get(folder) ?? 0) + text.trimEnd().split('\n').length)
   }
   return [...lines]

@@ -37,16 +37,14 @@ describe('the repository', () => {
     expect(smallLogs(library)).toEqual([])
   })
 
-  it.each(['redis', 'postgres'])(
-    'has the same door, options, promises and faults in the folder of %s',
-    (engine) => {
-      const folder = `packages/leasehold/src/stores/${engine}/`
-      const names = filesUnder(folder, /\.ts$/).map(({ path }) => path.slice(folder.length))
-      const common = ['index', 'client', 'options', 'guarantees', 'faults', 'watches']
-      const wanted = [...common, `${engine}-store`].map((name) => `${name}.ts`)
-      expect(names).toEqual(expect.arrayContaining(wanted))
-    },
-  )
+  it.each(['redis', 'postgres'])('finds the same file names in the store folders: %s', (engine) => {
+    const folder = `packages/leasehold/src/stores/${engine}/`
+    const names = filesUnder(folder, /\.ts$/).map(({ path }) => path.slice(folder.length))
+    const root = ['index', 'client', 'options', 'guarantees', 'faults', `${engine}-store`]
+    const inFolders = ['calls/calls', 'calls/answers', 'watches/watches']
+    const wanted = [...root, ...inFolders].map((name) => `${name}.ts`)
+    expect(names).toEqual(expect.arrayContaining(wanted))
+  })
 
   it('locks packages by version and checksum, not by registry', () => {
     const { packages } = JSON.parse(readSource('package-lock.json').text) as {
@@ -95,7 +93,7 @@ describe('the rule that', () => {
 
   it('logs are small sees a folder that is not, and no other', () => {
     const part = (path: string, count: number) => file(lines(count), `packages/a/src/${path}`)
-    const shared = [part('logs/feed.ts', 500), part('clients/x/a.ts', 500)]
+    const shared = [part('logs/faults.ts', 500), part('logs/x/client/a.ts', 500)]
     expect(smallLogs([part('logs/x/a.ts', 150), part('logs/x/b.ts', 150), ...shared])).toEqual([])
     expect(smallLogs([part('logs/x/a.ts', 150), part('logs/x/b/c.ts', 151)])).toHaveLength(1)
   })

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
+import { isNode, lineAt, parse, readSource, type SourceFile, walk } from './source-files.ts'
 
 /**
  * The layers, and which of them each may import. Imports point downwards only.
@@ -8,8 +8,8 @@ import { isNode, lineAt, parse, type SourceFile, walk } from './source-files.ts'
  * it may import the stores and the layers below. It may not import the client, because authors of
  * stores should not have to load one. No published code may import `testing`. `fence` is beside the
  * others too: it protects the resource, which knows tokens but neither stores nor clients. Holders
- * of leases do not need it. `clients` speak to engines for `logs`, which know an engine only by its
- * client. `probes` uses the network for the recipes, which do not use Node's modules.
+ * of leases do not need it. `engines` opens logs by their addresses, and loads their npm clients.
+ * `probes` uses the network for the recipes, which do not use Node's modules.
  */
 const MAY_KNOW: Record<string, readonly string[]> = {
   port: [],
@@ -19,17 +19,23 @@ const MAY_KNOW: Record<string, readonly string[]> = {
   runner: ['port', 'kernel'],
   replica: ['port', 'kernel', 'log', 'encoding', 'runner'],
   stores: ['port', 'kernel', 'encoding', 'runner', 'replica', 'log'],
-  clients: ['port'],
-  logs: ['port', 'log', 'replica', 'clients', 'stores'],
-  client: ['port', 'stores', 'logs'],
+  logs: ['port', 'log', 'replica', 'stores'],
+  engines: ['port', 'log', 'replica', 'logs'],
+  client: ['port', 'stores'],
+  open: ['port', 'stores', 'engines', 'client'],
   adaptive: ['port'],
   recipes: ['port', 'client', 'adaptive'],
   fence: ['port'],
   probes: ['port', 'recipes'],
   testing: ['port', 'kernel', 'log', 'runner', 'replica', 'stores'],
-  // The two files at the top: the main class, and the exports.
-  '': ['port', 'stores', 'client', 'adaptive', 'recipes', 'probes'],
+  // The files at the top: the main class, its functions for small bundles, and the exports.
+  '': ['port', 'stores', 'client', 'open', 'adaptive', 'recipes', 'probes'],
 }
+
+/** The optional peers, which are loaded only if they are needed and installed. */
+const PEERS = Object.keys(
+  JSON.parse(readSource('packages/leasehold/package.json').text).peerDependencies,
+)
 
 /** Layers that must run anywhere and the same way every time: no part of Node is for them. */
 const PURE = ['kernel', 'log', 'runner', 'replica', 'adaptive', 'recipes']
@@ -73,11 +79,18 @@ function faultOf(
   if (specifier.startsWith('node:')) {
     return PURE.includes(from.layer) ? `${from.layer} does without Node's modules` : undefined
   }
+  // The client of an engine, which users install themselves.
+  if (specifier === '(computed)' && file.path === `${src}/engines/load-package.ts`) return undefined
+  if (PEERS.includes(specifier)) return undefined
   if (!specifier.startsWith('.')) return 'the library depends on no package'
   if (!specifier.endsWith('.ts')) return 'write the extension .ts'
   const target = posix.relative(src, posix.join(posix.dirname(file.path), specifier))
   if (target.startsWith('..')) return 'it lies outside of the sources'
   const to = placeOf(target)
+  const client = /^logs\/[^/]+\/client\//.exec(posix.relative(src, file.path))?.[0]
+  if (client && to.layer !== 'port' && !target.startsWith(client)) {
+    return 'the client of an engine knows the port alone'
+  }
   if (to.layer === from.layer) {
     const isOther = from.layer === 'stores' && to.room !== from.room
     return isOther ? 'stores never know each other' : undefined
@@ -114,7 +127,8 @@ function serverFaultOf(
   if (specifier.startsWith('leasehold/')) return 'use the public subpaths of the library'
   // The demo fleet beside the sources, which the dashboard loads on demand.
   if (specifier === '#demo') return undefined
-  return allowed.includes(specifier) ? undefined : 'it is no dependency of the server'
+  const [name] = /^(@[^/]+\/)?[^/]+/.exec(specifier)!
+  return allowed.includes(name) ? undefined : 'it is no dependency of the server'
 }
 
 interface Place {

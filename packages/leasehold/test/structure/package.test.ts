@@ -24,9 +24,12 @@ const subpaths = Object.entries(manifest.exports).filter(
 const names = subpaths.map(([subpath]) => `leasehold${subpath.slice(1)}`)
 
 describe('the package', () => {
-  it('has no dependencies of any kind', () => {
+  it('has no dependencies: only optional peers, the clients of engines', () => {
     const kinds = Object.keys(manifest).filter((field) => /dependenc/i.test(field))
-    expect(kinds).toEqual([])
+    expect(kinds).toEqual(['peerDependencies', 'peerDependenciesMeta'])
+    const peers = Object.keys(manifest['peerDependencies'] as object)
+    const isOptional = Object.fromEntries(peers.map((name) => [name, { optional: true }]))
+    expect(manifest['peerDependenciesMeta']).toEqual(isOptional)
   })
 
   it.each(subpaths)('has a file and types for %s', (_subpath, target) => {
@@ -42,7 +45,9 @@ describe('the package', () => {
 describe('the tarballs', () => {
   it.each([
     ['leasehold', 900, 2_500_000],
-    ['leasehold-server', 320, 1_300_000],
+    // Its command line is a bundle with the packages that it uses: about 3 MB, of which a command loads
+    // what it needs.
+    ['leasehold-server', 560, 6_000_000],
   ])(
     'of %s have at most %i files and %i bytes, without sources and maps',
     async (name, files, bytes) => {
@@ -58,6 +63,31 @@ describe('the tarballs', () => {
     },
   )
 })
+
+describe('what users install', () => {
+  it.each(['leasehold', 'leasehold-server'])('passes publint and attw: %s', async (name) => {
+    const folder = join(ROOT, 'packages', name)
+    const linted = await runNode(
+      [installed('publint/src/cli.js'), folder, '--level', 'warning'],
+      ROOT,
+    )
+    expect(linted.stdout, linted.stderr).toContain('All good!')
+    const attw = installed('@arethetypeswrong/cli/dist/index.js')
+    // Every supported release of Node loads modules with require(), so they need no second build.
+    const typed = await runNode([attw, '--pack', folder, '--profile', 'esm-only'], ROOT)
+    expect(typed.code, typed.stdout + typed.stderr).toBe(0)
+  })
+
+  it('is for every supported release of Node, with all that it depends on', async () => {
+    const { stdout, stderr } = await runNode(['scripts/engine-warnings.js'], ROOT)
+    expect(stdout, stderr).toBe('')
+    expect(stderr).toBe('')
+  })
+})
+
+function installed(path: string): string {
+  return join(ROOT, 'node_modules', path)
+}
 
 interface Tarball {
   readonly files: readonly { readonly path: string }[]
@@ -108,21 +138,17 @@ describe('a project that installs it', () => {
     const [, typescript, expected] =
       /^```ts run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
     await writeFile(join(project, 'first.ts'), typescript!)
-    const ran = await runNode([join(ROOT, 'node_modules/tsx/dist/cli.mjs'), 'first.ts'], project)
+    const ran = await runNode([installed('tsx/dist/cli.mjs'), 'first.ts'], project)
     expect(ran.stdout, ran.stderr).toBe(expected)
   })
 
-  // Left out before Node 20.19, because require() could not load modules until then.
-  it.runIf('require_module' in process.features)(
-    'runs the CommonJS example of the README unchanged',
-    async () => {
-      const [, javascript, expected] =
-        /^```js run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
-      await writeFile(join(project, 'first.cjs'), javascript!)
-      const ran = await runNode(['first.cjs'], project)
-      expect(ran.stdout, ran.stderr).toBe(expected)
-    },
-  )
+  it('runs the CommonJS example of the README unchanged', async () => {
+    const [, javascript, expected] =
+      /^```js run\n(.*?)^```$\n*^```text\n(.*?)^```$/ms.exec(readSource('README.md').text) ?? []
+    await writeFile(join(project, 'first.cjs'), javascript!)
+    const ran = await runNode(['first.cjs'], project)
+    expect(ran.stdout, ran.stderr).toBe(expected)
+  })
 
   it.each([
     ['node16', 'Node16'],
@@ -163,15 +189,47 @@ describe('a project that installs it', () => {
     expect(compiled.stdout).toContain('wrong.ts(2,22): error TS2345')
   })
 
+  it.each([
+    ['redis://h', 'ioredis'],
+    ['postgres://h/d', 'pg'],
+    ['nats://h', '@nats-io/transport-node'],
+  ])('is told what to install for %s', async (url, name) => {
+    const program = `import { Leasehold } from 'leasehold'
+await Leasehold.open('${url}').catch(({ code, message }) => console.log(code, message))\n`
+    await writeFile(join(project, 'engine.js'), program)
+    const ran = await runNode(['engine.js'], project)
+    expect(ran.stdout, ran.stderr).toContain(`unsupported this store needs the package ${name}`)
+    expect(ran.stdout).toContain(`'npm install ${name}'`)
+  })
+
+  it('is told what it misspelt, in plain JavaScript', async () => {
+    await writeFile(join(project, 'misspelt.js'), MISSPELT)
+    const ran = await runNode(['misspelt.js'], project)
+    expect(ran.stdout.trimEnd().split('\n'), ran.stderr).toEqual([
+      '"hoder" is not an option of open: did you mean "holder"?',
+      '"tll" is not an option of a lock: did you mean "ttl"?',
+      '"adress" is not an option of register: did you mean "address"?',
+      'there is no event "losst": did you mean "lost"?',
+      "new Leasehold() opens nothing: write 'await Leasehold.open(url)'",
+    ])
+  })
+
+  it('gets its timeouts from a frozen server, in plain JavaScript', async () => {
+    await writeFile(join(project, 'frozen.js'), FROZEN)
+    const bin = join(ROOT, 'packages/leasehold-server/bin/leasehold.js')
+    const ran = await runNode(['frozen.js', bin], project)
+    expect(ran.stdout, ran.stderr).toBe(
+      'tryLock: unknown-outcome, in time: true\nfind: timeout, in time: true\nleader: timeout, in time: true\n',
+    )
+  })
+
   it.each(names)('loads %s with import', async (name) => {
     await writeFile(join(project, 'load.js'), `import * as it from '${name}'\n${COUNT}`)
     const { stdout, stderr } = await runNode(['load.js'], project)
     expect(Number(stdout), stderr).toBeGreaterThan(0)
   })
 
-  // Left out before Node 20.19, because require() could not load modules until then.
-  const canRequire = 'require_module' in process.features
-  it.runIf(canRequire).each(names)('loads %s with require', async (name) => {
+  it.each(names)('loads %s with require', async (name) => {
     await writeFile(join(project, 'load.cjs'), `const it = require('${name}')\n${COUNT}`)
     const { stdout, stderr } = await runNode(['load.cjs'], project)
     expect(Number(stdout), stderr).toBeGreaterThan(0)
@@ -185,6 +243,52 @@ describe('a project that installs it', () => {
 })
 
 const COUNT = 'console.log(Object.keys(it).length)\n'
+
+const MISSPELT = `
+import { Leasehold } from 'leasehold'
+
+const leasehold = await Leasehold.open('memory:')
+const mistakes = [
+  () => Leasehold.open('memory:', { hoder: 'me' }),
+  () => leasehold.lock('k', { tll: '5s' }),
+  () => leasehold.registry.register('s', { adress: 'a:1' }),
+  () => leasehold.on('losst', () => {}),
+  () => new Leasehold('memory:'),
+]
+for (const mistake of mistakes) {
+  await (async () => mistake())().catch(({ message }) => console.log(message))
+}
+await leasehold.close()
+`
+
+/** A program that freezes its server, which is given by the path of its command. */
+const FROZEN = `
+import { spawn } from 'node:child_process'
+import { Leasehold } from 'leasehold'
+
+const args = [process.argv[2], 'serve', '--store', 'memory:', '--port', '0']
+const server = spawn(process.execPath, args)
+const url = await new Promise((resolve) => {
+  server.stdout.on('data', (text) => {
+    const found = /https?:\\S+/.exec(text)
+    if (found) resolve(found[0])
+  })
+})
+const leasehold = await Leasehold.open(url, { timeout: '2s' })
+server.kill('SIGSTOP')
+const calls = {
+  tryLock: () => leasehold.tryLock('a', { timeout: '500ms' }),
+  find: () => leasehold.registry.find('s', {}, { timeout: '500ms' }),
+  leader: () => leasehold.election('e').leader(),
+}
+for (const [name, call] of Object.entries(calls)) {
+  const begin = Date.now()
+  const error = await call().catch((error) => error)
+  console.log(\`\${name}: \${error.code}, in time: \${Date.now() - begin < 4000}\`)
+}
+server.kill('SIGKILL')
+process.exit(0)
+`
 
 /** Uses every subpath, and their combination, as a user would. */
 function typedUse(): string {
@@ -212,5 +316,5 @@ if ([${uses.join(', ')}].some((part) => Object.keys(part).length === 0)) throw n
 }
 
 function tsc(): string {
-  return join(ROOT, 'node_modules/typescript/bin/tsc')
+  return installed('typescript/bin/tsc')
 }

@@ -13,10 +13,19 @@ const SRC = 'packages/leasehold/src'
 
 /** The only files that may use the machine's clock, timers or randomness, and which of them. */
 const ALLOWED: Record<string, readonly string[]> = {
-  'port/system-clock.ts': ['Date', 'performance', 'setTimeout', 'setImmediate', 'uptime'],
+  'port/time/system-clock.ts': [
+    'Date',
+    'Date.now',
+    'performance',
+    'setTimeout',
+    'setImmediate',
+    'uptime',
+  ],
   // A signature for Azure has the time of day in it, which the service compares with its own.
-  'clients/azure/container.ts': ['Date'],
-  'port/random.ts': ['Math.random', 'randomBytes'],
+  'logs/azure/client/container.ts': ['Date', 'new Date()'],
+  // Schedules name times of the day, which are dates. The current one is from a Clock.
+  'recipes/cron/': ['Date'],
+  'port/random.ts': ['Math.random', 'crypto'],
   // Code that judges stores from outside sees real time pass, like any test. Code that moves a
   // clock must let real promises settle, even with the fake timers of a test runner.
   'testing/': ['performance', 'setTimeout', 'setImmediate'],
@@ -36,6 +45,7 @@ const NAMES = new Set([
   'randomInt',
 ])
 const MEMBERS = new Set([
+  'Date.now',
   'Math.random',
   'process.hrtime',
   'process.uptime',
@@ -54,6 +64,9 @@ function usesOf(file: SourceFile): { readonly what: string; readonly line: numbe
 }
 
 function whatOf(node: Node): string | undefined {
+  if (node.type === 'NewExpression' && nameOf(node['callee']) === 'Date') {
+    if ((node['arguments'] as unknown[]).length === 0) return 'new Date()'
+  }
   if (node.type === 'MemberExpression') {
     const name = `${nameOf(node['object'])}.${nameOf(node['property'])}`
     if (MEMBERS.has(name)) return name
@@ -113,6 +126,10 @@ describe('the rule for time and randomness', () => {
     `import { randomBytes } from 'node:crypto'`,
   ])('refuses %s', (text) => {
     expect(faultsOf({ path: `${SRC}/client/a.ts`, text })).not.toEqual([])
+  })
+
+  it.each(['Date.now()', 'new Date()'])('refuses %s in a schedule too', (text) => {
+    expect(faultsOf({ path: `${SRC}/recipes/cron/a.ts`, text })).toHaveLength(1)
   })
 
   it('accepts a clock that is handed in, and words in comments', () => {

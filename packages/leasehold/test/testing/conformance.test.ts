@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { LeaseholdError, type LeaseStore } from '../../src/port/index.ts'
 import { conformance, type Opened, testStore } from '../../src/testing/index.ts'
-import { changedStore, leftOpen } from '../changed-store.ts'
+import { changedStore, leftOpen } from '../setup/changed-store.ts'
 
 async function open(): Promise<Opened> {
   const { store, clock } = testStore()
   return { store, advance: (ms) => clock.advance(ms) }
 }
 
-/** A store that does as the memory store does, but for what is given. */
+/** The memory store with some methods replaced. */
 function openWith(change: (store: LeaseStore) => Partial<LeaseStore>): () => Promise<Opened> {
   return async () => {
     const opened = await open()
@@ -53,6 +53,13 @@ describe('the conformance suite', () => {
     expect(() => conformance({ open, exempt: { 'leases: live for ever': 'why not' } })).toThrow(
       "there is no case 'leases: live for ever' to exempt",
     )
+  })
+
+  it.each(['timeout', 'patience'])('fails a case without notices after `%s`', async (option) => {
+    const silent = openWith(() => ({ watch: () => ({ close: () => {} }) }))
+    const name = 'watches: a watch of a prefix reports nothing about other keys'
+    const found = conformance({ open: silent, [option]: 20 }).find((each) => each.name === name)!
+    await expect(found.run()).rejects.toThrow(/^waited 20 ms for /)
   })
 
   it('requires a store without child leases to refuse them', async () => {
@@ -100,12 +107,12 @@ describe('the conformance suite', () => {
       (store) => ({ claim: (call) => store.claim({ ...call, ifFree: false }) }),
     ],
     [
-      'renews by granting anew',
+      'answers renewals without renewing',
       'leases',
       (store) => ({ renew: async () => ({ lost: [], capped: [] }), read: store.read.bind(store) }),
     ],
     [
-      'tells a waiter of every event on its key',
+      'reports every event on its key to a waiter',
       'waiting',
       (store) => ({
         watch: (target, observer) => {
@@ -144,7 +151,7 @@ describe('the conformance suite', () => {
         },
       }),
     ],
-    ['goes on after it was closed', 'closing', () => ({ close: async () => {} })],
+    ['continues after it was closed', 'closing', () => ({ close: async () => {} })],
   ])('finds a store that %s', async (_, topic, change) => {
     expect(await failures(openWith(change), topic)).not.toEqual([])
   })

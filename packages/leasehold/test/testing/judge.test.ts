@@ -5,16 +5,16 @@ import { judge, type Rules } from '../../src/testing/concurrent/judge.ts'
 import { TestClock } from '../../src/testing/index.ts'
 
 const rules: Rules = { exactAfter: 0, inOrder: 'calls', times: 'all' }
-/** Renewals under way at a time: there are 40,320 orders of them. */
+/** Concurrent renewals: there are 40,320 orders of them. */
 const RENEWALS = 8
-/** Grants without an answer, and readings under way with them: none of either tells of another. */
+/** Grants without an answer, and concurrent reads: none of them shows the effect of another. */
 const [UNANSWERED, READINGS] = [6, 12]
 
 type Call = Exclude<Asked, { method: 'watch' | 'restart' }>
 
 /**
- * A claim that is never carried out, though nobody can know, then many renewals at a time. Only a
- * reading after a lease has expired tells that there was no claim.
+ * A claim that is never carried out, but may have been, then many concurrent renewals. Only a read
+ * after a lease has expired shows that there was no claim.
  */
 async function lostClaim(): Promise<{ readonly history: History; readonly reading: Entry }> {
   const clock = new TestClock()
@@ -48,8 +48,8 @@ async function lostClaim(): Promise<{ readonly history: History; readonly readin
 }
 
 /**
- * Grants whose answers were lost, and readings at the same time. One grant was carried out: the last,
- * which only a reading at the end tells. Or it was carried out when no call was under way any more.
+ * Grants whose answers were lost, and concurrent reads. One grant was carried out: the last, which
+ * only a read at the end shows. Or it was carried out when no call was in flight any more.
  */
 async function lostGrants(isLate: boolean): Promise<History> {
   const clock = new TestClock()

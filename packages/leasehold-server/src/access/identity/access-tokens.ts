@@ -13,11 +13,14 @@ import {
 } from 'leasehold/port'
 import { equalInConstantTime } from '../guard/lease-secrets.ts'
 import { QUOTA_NAMES, type Quota } from '../quotas/quota.ts'
-import { parseRight, type Right, SERVER_PREFIX, writeRight } from '../rights.ts'
+import { allows, parseRight, type Right, SERVER_PREFIX, writeRight } from '../rights.ts'
 import type { ShownSession } from './browser-sessions.ts'
 import type { Principal } from './principal.ts'
 
-const PREFIX = `${SERVER_PREFIX}tokens/`
+/** The keys of access tokens: this, and the name. */
+export const TOKENS_PREFIX = `${SERVER_PREFIX}tokens/`
+/** How to create an administrator. */
+export const CREATE_ADMINISTRATOR = 'leasehold access-token create admin --right all:'
 const FORM = /^lh_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})$/
 const NAME = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/
 const RETRY_MS = 1000
@@ -53,6 +56,26 @@ interface Known {
   readonly hash: string
   readonly lease: LeaseId
   readonly principal: Principal
+}
+
+interface Reading {
+  readonly known: Map<string, Known>
+  readonly unreadable: number
+  readonly revision: number
+}
+
+export interface TokenChange {
+  readonly adds?: AccessTokenSpec | undefined
+  removes?(token: { readonly entry: AccessTokenSpec; readonly lease: LeaseId }): boolean
+}
+
+/** Whether its owner can create and revoke access tokens. */
+function isAdministrator({ rights, expiresAt = Infinity }: AccessTokenSpec, now: number): boolean {
+  return expiresAt > now && allows(rights, 'admin', TOKENS_PREFIX)
+}
+
+function isAdministered(entries: readonly AccessTokenSpec[], now: number): boolean {
+  return entries.some((entry) => isAdministrator(entry, now))
 }
 
 /**
@@ -141,6 +164,36 @@ export class AccessTokens {
     throw unauthenticated(`no access token has the certificate ${show(name)}`)
   }
 
+  /** Whether access tokens exist, but none of them can create and revoke others. */
+  get lacksAdministrator(): boolean {
+    return !this.isEmpty && !isAdministered(this.list(), this.#clock.now())
+  }
+
+  /**
+   * Why this change would leave access tokens without an administrator, who alone can create and
+   * revoke them; `undefined` if it would not. It reads the store, because another server may have
+   * changed the tokens just now.
+   */
+  async lockOut({ adds, removes }: TokenChange): Promise<string | undefined> {
+    const { known, unreadable } = await this.#readAll()
+    const before = [...known.values()]
+    const after = before.filter((one) => one.entry.name !== adds?.name && !removes?.(one))
+    const entries = [...after.map(({ entry }) => entry), ...(adds ? [adds] : [])]
+    if (entries.length + unreadable === 0) return undefined
+    if (isAdministered(entries, this.#clock.now())) return undefined
+    if (adds === undefined) {
+      // What cannot get worse is allowed: otherwise a token could never be revoked.
+      if (!before.some(({ entry }) => isAdministrator(entry, this.#clock.now()))) return undefined
+      return 'this is the last access token that can administer: afterwards nobody could create or revoke access tokens, and the others would remain'
+    }
+    return `${show(adds.name)} has no right to administer, and no other access token has: afterwards nobody could create or revoke access tokens`
+  }
+
+  /** Whether this is the lease of an access token. */
+  isTokenLease(lease: LeaseId): boolean {
+    return [...this.#known.values()].some((known) => known.lease === lease)
+  }
+
   /** Creates an access token. It is returned only here. */
   async create(spec: AccessTokenSpec): Promise<string> {
     checkSpec(spec, this.#clock.now())
@@ -160,7 +213,7 @@ export class AccessTokens {
       expiresAt,
       certificate,
     }
-    const claims = [{ key: PREFIX + name, value: JSON.stringify(stored) }]
+    const claims = [{ key: TOKENS_PREFIX + name, value: JSON.stringify(stored) }]
     const granted = await this.#store.grant({
       holder: 'leasehold',
       ttl: Infinity,
@@ -199,29 +252,34 @@ export class AccessTokens {
 
   async #load(): Promise<void> {
     const load = ++this.#started
+    const { known, unreadable, revision } = await this.#readAll()
+    // A later load is newer, and its watch reports what follows.
+    if (this.#closed || load < this.#applied) return
+    this.#applied = load
+    this.#replace(known, unreadable)
+    this.#watchFrom(revision)
+  }
+
+  async #readAll(): Promise<Reading> {
     const known = new Map<string, Known>()
     let unreadable = 0
     let after: string | undefined
     let revision = 0
     for (let more = true; more; ) {
-      const page = await this.#store.read({ prefix: PREFIX, after })
+      const page = await this.#store.read({ prefix: TOKENS_PREFIX, after })
       revision ||= page.revision
       for (const { key, claims } of page.keys) {
         const [claim] = claims
         if (claim === undefined) continue
-        const name = key.slice(PREFIX.length)
-        const read = this.#read(name, claim.value ?? '', claim.lease)
+        const name = key.slice(TOKENS_PREFIX.length)
+        const read = this.parse(name, claim.value ?? '', claim.lease)
         if (read === undefined) unreadable++
         else known.set(name, read)
       }
       more = page.more
       after = page.keys.at(-1)?.key
     }
-    // A later load is newer, and its watch reports what follows.
-    if (this.#closed || load < this.#applied) return
-    this.#applied = load
-    this.#replace(known, unreadable)
-    this.#watchFrom(revision)
+    return { known, unreadable, revision }
   }
 
   /**
@@ -237,7 +295,7 @@ export class AccessTokens {
   }
 
   /** Parses an entry; `undefined` if it is not valid. */
-  #read(name: string, json: string, lease: LeaseId): Known | undefined {
+  parse(name: string, json: string, lease: LeaseId): Known | undefined {
     try {
       const stored = JSON.parse(json) as Stored
       const { hash, quota, createdAt, expiresAt, certificate } = stored
@@ -296,7 +354,7 @@ export class AccessTokens {
 
   #watchFrom(revision: number): void {
     this.#watch?.close()
-    const watch = this.#store.watch({ prefix: PREFIX, from: revision }, ({ type }) => {
+    const watch = this.#store.watch({ prefix: TOKENS_PREFIX, from: revision }, ({ type }) => {
       if (this.#watch !== watch || type === 'watching') return
       const later = type === 'interrupted' ? RETRY_MS : 0
       // The next load opens a new watch.

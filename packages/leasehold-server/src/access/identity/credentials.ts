@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { ACCESS_TOKEN_PROTOCOL } from 'leasehold/remote'
 import type { Credentials } from '../access.ts'
 import { isForeign } from './origin.ts'
 
@@ -9,12 +10,18 @@ import { isForeign } from './origin.ts'
  * session counts only for pages of this server.
  */
 export function credentialsOf({ headers, socket }: IncomingMessage): Credentials {
-  const { authorization, host } = headers
+  const { host, authorization = offeredToken(headers['sec-websocket-protocol']) } = headers
   const misnamed = isLoopback(socket.localAddress) ? foreignName(host) : undefined
   const session = isForeign(headers) ? undefined : sessionIn(headers.cookie, socket.localPort)
   const shown = { authorization, misnamed, session, address: socket.remoteAddress }
   if (!(socket instanceof TLSSocket) || !socket.authorized) return shown
   return { ...shown, certificate: socket.getPeerCertificate().subject?.CN }
+}
+
+/** A page sends its access token as the name of a subprotocol: it can give its WebSocket no header. */
+function offeredToken(protocols: string | undefined): string | undefined {
+  const offered = protocols?.split(/, */).find((name) => name.startsWith(ACCESS_TOKEN_PROTOCOL))
+  return offered && `Bearer ${offered.slice(ACCESS_TOKEN_PROTOCOL.length)}`
 }
 
 /**

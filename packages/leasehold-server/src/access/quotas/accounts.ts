@@ -95,18 +95,18 @@ export class Accounts {
   /** Performs a claim if the quota of the lease's owner allows it, or if it repeats one. */
   async claim(
     account: Account,
-    { lease, claims, request }: ClaimRequest,
+    { lease, claims, replaces, request }: ClaimRequest,
     call: () => Promise<Claimed | Busy>,
   ): Promise<Claimed | Busy> {
     const payer = await this.#payerOf(lease, account)
     if (payer === undefined) return call()
-    const wanted = { leases: 0, claims: claims.length }
+    const wanted = { leases: 0, claims: replaces === undefined ? claims.length : 0 }
     await this.#prepare(payer, wanted)
     const excess = this.#excess(payer, wanted)
     if (excess === undefined) {
       return payer.reserve(wanted, async () => {
         const answer = await call()
-        if (answer.outcome === 'claimed') payer.touch(lease, claims.length)
+        if (answer.outcome === 'claimed') payer.touch(lease, wanted.claims)
         return answer
       })
     }

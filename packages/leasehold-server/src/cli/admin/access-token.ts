@@ -3,12 +3,19 @@ import { type Duration, milliseconds, systemClock } from 'leasehold/port'
 import {
   type AccessTokenEntry,
   AccessTokens,
+  CREATE_ADMINISTRATOR,
   parseRight,
   QUOTA_NAMES,
   type Quota,
+  type TokenChange,
   writeRight,
 } from '../../access/index.ts'
-import { type ConnectionFlags, withConnectionOptions, withStore } from '../connection.ts'
+import {
+  type Connection,
+  type ConnectionFlags,
+  withConnectionOptions,
+  withStore,
+} from '../connection.ts'
 import { EXIT, EXIT_HELP, Exit } from '../exit-codes.ts'
 import { at, print, table } from '../output.ts'
 
@@ -66,19 +73,21 @@ export function accessTokenCommand(): Command {
 async function withAccessTokens(
   flags: ConnectionFlags,
   work: (book: AccessTokens, by: string) => Promise<void>,
+  creates = false,
 ): Promise<void> {
-  await withStore(flags, async ({ store, by }) => {
+  const withBook = async ({ store, by }: Connection) => {
     const book = await AccessTokens.open(store, systemClock)
     try {
       await work(book, by)
     } finally {
       book.close()
     }
-  })
+  }
+  await withStore(flags, withBook, creates)
 }
 
 async function createToken(name: string, flags: CreateFlags): Promise<void> {
-  await withAccessTokens(flags, async (book) => {
+  const create = async (book: AccessTokens) => {
     const { expires, certificate } = flags
     // Not a usage error: the command line is correct, but the name is taken.
     if (book.list().some((entry) => entry.name === name)) {
@@ -87,7 +96,7 @@ async function createToken(name: string, flags: CreateFlags): Promise<void> {
         `"${name}" already has an access token: revoke it first, or use another name`,
       )
     }
-    const token = await book.create({
+    const spec = {
       name,
       rights: flags.right.map(parseRight),
       quota: quotaOf(flags.quota),
@@ -95,9 +104,38 @@ async function createToken(name: string, flags: CreateFlags): Promise<void> {
       ...(expires !== undefined && {
         expiresAt: systemClock.now() + milliseconds(expires as Duration, '--expires'),
       }),
-    })
+    }
+    await refuseLockOut(book, { adds: spec }, flags)
+    const isFirst = book.isEmpty
+    const token = await book.create(spec)
     print(flags.json, { name, token }, () => token)
-  })
+    if (isFirst && spec.expiresAt !== undefined) {
+      warn(
+        `"${name}" is the only administrator, and expires on ${at(spec.expiresAt)}. Create another before then`,
+      )
+    }
+  }
+  await withAccessTokens(flags, create, true)
+}
+
+/** Refuses a change that would leave nobody who can undo it, with the command to type instead. */
+async function refuseLockOut(
+  book: AccessTokens,
+  change: TokenChange,
+  { store, server }: ConnectionFlags,
+): Promise<void> {
+  const why = await book.lockOut(change)
+  if (why === undefined) return
+  const place = store === undefined ? server && ` --server ${server}` : ` --store ${store}`
+  throw new Exit(
+    EXIT.failed,
+    `${why}. Create an administrator first: ${CREATE_ADMINISTRATOR}${place ?? ''}`,
+  )
+}
+
+/** On standard error, so that a script still gets only the access token. */
+function warn(message: string): void {
+  process.stderr.write(`leasehold: ${message}\n`)
 }
 
 async function revokeToken(name: string, flags: RevokeFlags): Promise<void> {
@@ -109,6 +147,7 @@ async function revokeToken(name: string, flags: RevokeFlags): Promise<void> {
         `"${name}" is the last access token, and without one everybody may do everything. Create another first, or use --open-to-everybody`,
       )
     }
+    await refuseLockOut(book, { removes: ({ entry }) => entry.name === name }, flags)
     if (await book.revoke(name, by)) return
     throw new Exit(EXIT.notThere, `"${name}" has no access token`)
   })

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { copyFolder } from 'leasehold/file'
 import { invalid, show } from 'leasehold/port'
 import { FileError, readSmallFile, writeSecretsKey } from '../../config/index.ts'
 import { folderOf, SECRETS_KEY } from '../../stores/index.ts'
@@ -30,6 +29,7 @@ ${EXIT_HELP}`,
 }
 
 async function backup(folder: string, { store, json }: BackupFlags): Promise<void> {
+  const { copyFolder } = await import('leasehold/file')
   const from = folderOf(store)
   const revision = await createFolder(folder, async (partial) => {
     const copied = await copyFolder(from, partial)

@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises'
 import { uptime } from 'node:os'
 import { join, resolve } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { type LeaseStore, systemClock, systemRandom } from 'leasehold/port'
+import { type LeaseStore, systemClock, systemRandom, systemReason } from 'leasehold/port'
 
 export interface Finding {
   readonly check: string
@@ -78,7 +78,7 @@ export async function checkDisk(folder: string): Promise<Finding> {
       await rm(path, { force: true })
     }
   } catch (error) {
-    const found = `cannot write to ${resolve(folder)}: ${(error as Error).message}`
+    const found = `cannot write to ${resolve(folder)}: ${systemReason(error)}`
     return { check, state: 'bad', found, advice: 'use the data folder as --folder' }
   }
 }

@@ -1,10 +1,9 @@
 import { Command } from 'commander'
-import { copyFolder, fileStore } from 'leasehold/file'
 import { systemClock } from 'leasehold/port'
 import { epochOf, folderOf } from '../../stores/index.ts'
 import { EXIT, EXIT_HELP, Exit } from '../exit-codes.ts'
 import { integerOf } from '../number-options.ts'
-import { print } from '../output.ts'
+import { plural, print } from '../output.ts'
 import { copySecretsKey } from './backup.ts'
 import { createFolder } from './new-folder.ts'
 
@@ -42,6 +41,7 @@ async function restore(folder: string | undefined, flags: RestoreFlags): Promise
   if ((folder === undefined) !== (flags.empty === true)) {
     throw new Exit(EXIT.usage, 'use either the folder of a backup or --empty')
   }
+  const { copyFolder, fileStore } = await import('leasehold/file')
   const to = folderOf(flags.store)
   const highest = integerOf('--tokens-above', flags.tokensAbove ?? '0', 0)
   const tokensAbove = Math.max(epochOf(systemClock.now()), highest)
@@ -61,6 +61,6 @@ async function restore(folder: string | undefined, flags: RestoreFlags): Promise
   print(flags.json, { folder: to, tokensAbove: revision, leases }, () => {
     return folder === undefined
       ? `created an empty store in ${to}; tokens continue above ${revision}`
-      : `restored ${to}: ${leases} leases have their full ttl again; tokens continue above ${revision}`
+      : `restored ${to}: ${plural(leases, 'lease')} with the full ttl again; tokens continue above ${revision}`
   })
 }

@@ -3,7 +3,7 @@ import type { LeaseStore, Revoked, RevokeTarget } from 'leasehold/port'
 import { type ConnectionFlags, withConnectionOptions, withStore } from '../connection.ts'
 import { EXIT, EXIT_HELP, Exit } from '../exit-codes.ts'
 import { integerOf } from '../number-options.ts'
-import { print } from '../output.ts'
+import { plural, print } from '../output.ts'
 
 interface RevokeFlags extends ConnectionFlags {
   readonly why: string
@@ -32,7 +32,11 @@ ${EXIT_HELP}`,
       const target = targetOf(key, flags)
       return withStore(flags, async ({ store, by }) => {
         const ended = await revokeAll(store, target, { by, why: flags.why })
-        print(flags.json, ended, () => `${ended.claims} claims and ${ended.leases} leases ended`)
+        print(
+          flags.json,
+          ended,
+          () => `${plural(ended.claims, 'claim')} and ${plural(ended.leases, 'lease')} ended`,
+        )
         if (ended.claims + ended.leases === 0) throw new Exit(EXIT.notThere)
       })
     })

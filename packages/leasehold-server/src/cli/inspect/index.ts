@@ -1,9 +1,12 @@
 /** The commands that show keys, holders and events without changing them. */
+export { electionsCommand } from './elections.ts'
 export { getCommand } from './get.ts'
 export { historyCommand } from './history.ts'
+export { leasesCommand } from './leases.ts'
 export { lsCommand } from './ls.ts'
 export { poolCommand } from './pool.ts'
 export { servicesCommand } from './services.ts'
+export { sessionsCommand } from './sessions.ts'
 export { topCommand } from './top.ts'
 export { waitersCommand } from './waiters.ts'
 export { watchCommand } from './watch.ts'

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { type ConnectionFlags, withConnectionOptions, withLeasehold } from '../connection.ts'
-import { EXIT_HELP } from '../exit-codes.ts'
+import { EXIT, EXIT_HELP, Exit } from '../exit-codes.ts'
 import { print, since, table } from '../output.ts'
 
 export function servicesCommand(): Command {
@@ -29,6 +29,9 @@ export function servicesCommand(): Command {
           return
         }
         const instances = await registry.find(name, { status: 'any' })
+        if (instances.length === 0) {
+          throw new Exit(EXIT.notThere, `no instance of "${name}" is registered`)
+        }
         print(flags.json, instances, () =>
           table(
             ['ID', 'STATUS', 'ADDRESS', 'ZONE', 'WEIGHT', 'LOAD', 'SINCE', 'CAPABILITIES', 'NOTE'],

@@ -7,6 +7,7 @@ import {
   withStore,
 } from '../connection.ts'
 import { EXIT_HELP } from '../exit-codes.ts'
+import { plural } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 import { keysTable, readKeys } from './ls.ts'
 import { line } from './watch.ts'
@@ -91,7 +92,7 @@ async function top(connection: Connection, prefix: string, flags: TopFlags): Pro
     const rates = tally.take(Math.max(0.001, (now - lookedAt) / 1000))
     lookedAt = now
     const answered = `answered in ${(now - asked).toFixed(1)} ms`
-    const count = keys.length === KEYS_MAX ? `${KEYS_MAX} keys or more` : `${keys.length} keys`
+    const count = keys.length === KEYS_MAX ? `${KEYS_MAX} keys or more` : plural(keys.length, 'key')
     const title = `leasehold top   ${connection.name}   ${count}   ${answered}`
     return [title, rates, '', ...screen(keys, tally.latest)]
   }

@@ -1,16 +1,25 @@
-import { Command } from 'commander'
-import type { Term } from 'leasehold'
+import { Command, Option } from 'commander'
+import type { Leasehold, Term } from 'leasehold'
 import type { Duration, LeaseId, LeaseStore } from 'leasehold/port'
-import { type ConnectionFlags, withConnectionOptions, withLeasehold } from '../connection.ts'
+import {
+  type Connection,
+  type ConnectionFlags,
+  withConnectionOptions,
+  withLeasehold,
+} from '../connection.ts'
 import { Exit, RUN_EXIT_HELP } from '../exit-codes.ts'
 import { numberOf } from '../number-options.ts'
 import { acquireOrExit, requireCommand } from './child-process.ts'
+import { reportWait } from './report-wait.ts'
 import { checkTimings, type Ended, runWhileHeld, timingsOf } from './run-while-held.ts'
 
 interface ElectFlags extends ConnectionFlags {
   readonly wait?: string
   readonly ttl?: string
   readonly killAfter?: string
+  readonly tied?: boolean
+  readonly holder?: string
+  /** The deprecated spelling of `holder`. */
   readonly candidate?: string
   readonly priority: string
   readonly preempt?: boolean
@@ -31,7 +40,12 @@ export function electCommand(commandLine: readonly string[]): Command {
       '--kill-after <duration>',
       'time between TERM and KILL when the command must end (default: a third of the ttl, at most 5s)',
     )
-    .option('--candidate <name>', 'the name of this candidate, shown to others')
+    .option(
+      '--tied',
+      'end the term as soon as this command dies, not when its ttl ends; needs a server',
+    )
+    .option('--holder <name>', 'the name of this candidate, shown to others')
+    .addOption(new Option('--candidate <name>', 'deprecated: use --holder').hideHelp())
     .option('--priority <number>', 'candidates with a higher priority are preferred', '0')
     .option('--preempt', 'ask a leader with a lower priority to step down')
     .option('--value <string>', 'a string that followers read, such as an address')
@@ -48,7 +62,8 @@ ${RUN_EXIT_HELP}`,
 
 async function elect(name: string, flags: ElectFlags, line: readonly string[]): Promise<void> {
   const timings = timingsOf(flags.ttl, flags.killAfter)
-  const ended = await withLeasehold(flags, flags.candidate, async (leasehold, { store }) => {
+  const holder = flags.holder ?? flags.candidate
+  const work = async (leasehold: Leasehold, { store }: Connection) => {
     checkTimings(timings, flags.killAfter, store.guarantees)
     const election = leasehold.election(name, {
       ...timings,
@@ -56,10 +71,14 @@ async function elect(name: string, flags: ElectFlags, line: readonly string[]): 
       value: flags.value,
       priority: numberOf('--priority', flags.priority),
       preempt: flags.preempt,
+      tied: flags.tied,
     })
     for (;;) {
       const wait = flags.wait as Duration | undefined
-      const term = await acquireOrExit((signal) => election.campaign({ wait, signal }))
+      const stopReport = reportWait(store, [election.key], leasehold.holder)
+      const term = await acquireOrExit((signal) => election.campaign({ wait, signal })).finally(
+        stopReport,
+      )
       const lease = await leaseOf(store, election.key, term)
       const { signal, asked, number: token } = term
       const held = { signal, asked, lease, token }
@@ -76,7 +95,8 @@ async function elect(name: string, flags: ElectFlags, line: readonly string[]): 
       if (ended!.lost === undefined || !flags.again) return ended!
       process.stderr.write(`leasehold: the command was stopped: ${ended!.lost}\n`)
     }
-  })
+  }
+  const ended = await withLeasehold(flags, holder, work, true)
   throw new Exit(ended.code, ended.lost && `the command was stopped: ${ended.lost}`)
 }
 

@@ -1,9 +1,16 @@
 import { Command } from 'commander'
+import type { Leasehold } from 'leasehold'
 import type { Duration } from 'leasehold/port'
-import { type ConnectionFlags, withConnectionOptions, withLeasehold } from '../connection.ts'
+import {
+  type Connection,
+  type ConnectionFlags,
+  withConnectionOptions,
+  withLeasehold,
+} from '../connection.ts'
 import { Exit, RUN_EXIT_HELP } from '../exit-codes.ts'
 import { integerOf } from '../number-options.ts'
 import { acquireOrExit, requireCommand } from './child-process.ts'
+import { reportWait } from './report-wait.ts'
 import { checkTimings, runWhileHeld, timingsOf } from './run-while-held.ts'
 
 interface LockFlags extends ConnectionFlags {
@@ -12,6 +19,7 @@ interface LockFlags extends ConnectionFlags {
   readonly wait?: string
   readonly ttl?: string
   readonly killAfter?: string
+  readonly tied?: boolean
   readonly holder?: string
   readonly value?: string
 }
@@ -31,6 +39,10 @@ export function lockCommand(commandLine: readonly string[]): Command {
     .option(
       '--kill-after <duration>',
       'time between TERM and KILL when the lease cannot be renewed; part of the ttl (default: a third of it, at most 5s)',
+    )
+    .option(
+      '--tied',
+      'free the key as soon as this command dies, not when its ttl ends; needs a server',
     )
     .option('--holder <name>', 'the name of the holder, shown to others')
     .option('--value <string>', 'a string shown to others')
@@ -52,10 +64,14 @@ async function lock(keys: string[], flags: LockFlags, line: readonly string[]): 
     ...(flags.limit !== undefined && { limit: integerOf('--limit', flags.limit, 1) }),
     wait: flags.wait === '0' ? 0 : (flags.wait as Duration | undefined),
     value: flags.value,
+    tied: flags.tied,
   }
-  const ended = await withLeasehold(flags, flags.holder, async (leasehold, { store }) => {
+  const work = async (leasehold: Leasehold, { store }: Connection) => {
     checkTimings(timings, flags.killAfter, store.guarantees)
-    const held = await acquireOrExit((signal) => leasehold.lock(keys, { ...options, signal }))
+    const stopReport = reportWait(store, keys, leasehold.holder)
+    const held = await acquireOrExit((signal) =>
+      leasehold.lock(keys, { ...options, signal }),
+    ).finally(stopReport)
     try {
       const { signal, lease, token } = held
       const command = { line, name: keys[0]! }
@@ -63,6 +79,7 @@ async function lock(keys: string[], flags: LockFlags, line: readonly string[]): 
     } finally {
       await held[Symbol.asyncDispose]()
     }
-  })
+  }
+  const ended = await withLeasehold(flags, flags.holder, work, true)
   throw new Exit(ended.code, ended.lost && `the command was stopped: ${ended.lost}`)
 }

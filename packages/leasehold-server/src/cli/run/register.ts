@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import type { Leasehold } from 'leasehold'
 import type { Duration } from 'leasehold/port'
 import { type ConnectionFlags, withConnectionOptions, withLeasehold } from '../connection.ts'
 import { Exit, RUN_EXIT, RUN_EXIT_HELP } from '../exit-codes.ts'
@@ -15,7 +16,9 @@ interface RegisterFlags extends ConnectionFlags {
   readonly zone?: string
   readonly checkHttp?: string
   readonly checkTcp?: string
+  readonly holder?: string
   readonly ttl?: string
+  readonly tied?: boolean
 }
 
 export function registerCommand(commandLine: readonly string[]): Command {
@@ -32,7 +35,12 @@ export function registerCommand(commandLine: readonly string[]): Command {
     .option('--zone <name>', 'the zone it runs in')
     .option('--check-http <url>', 'check its health by fetching this URL')
     .option('--check-tcp <address>', 'check its health by connecting to this address')
+    .option('--holder <name>', 'the name of the holder, shown to others')
     .option('--ttl <duration>', 'how long it stays registered after it dies', '15s')
+    .option(
+      '--tied',
+      'remove it as soon as this command dies, not when its ttl ends; needs a server',
+    )
     .addHelpText(
       'after',
       `
@@ -63,8 +71,9 @@ async function register(
     ...(checkHttp !== undefined && { check: { http: checkHttp } }),
     ...(checkTcp !== undefined && { check: { tcp: checkTcp } }),
     ttl: flags.ttl as Duration | undefined,
+    tied: flags.tied,
   }
-  const ended = await withLeasehold(flags, undefined, async (leasehold) => {
+  const work = async (leasehold: Leasehold) => {
     const registration = await leasehold.registry.register(service, options)
     const child = new Child(line, {
       LEASEHOLD_SERVICE: service,
@@ -82,7 +91,8 @@ async function register(
     } finally {
       await registration[Symbol.asyncDispose]()
     }
-  })
+  }
+  const ended = await withLeasehold(flags, flags.holder, work, true)
   if (ended.why === undefined) throw new Exit(ended.code)
   throw new Exit(RUN_EXIT.lost, `the command was stopped: ${ended.why}`)
 }

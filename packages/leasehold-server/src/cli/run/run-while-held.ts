@@ -83,14 +83,22 @@ export interface Ended {
   readonly lost: string | undefined
 }
 
+export interface RunCommand {
+  readonly line: readonly string[]
+  /** What is held, for the command's environment. */
+  readonly name: string
+  readonly environment?: Readonly<Record<string, string>>
+}
+
 /** Runs a command while the lease is held, and stops it before another client can hold it. */
 export async function runWhileHeld(
   leasehold: Leasehold,
   held: Held,
   { grace }: LeaseTimings,
-  command: { readonly line: readonly string[]; readonly name: string },
+  command: RunCommand,
 ): Promise<Ended> {
   const child = new Child(command.line, {
+    ...command.environment,
     LEASEHOLD_TOKEN: String(held.token),
     LEASEHOLD_KEY: command.name,
   })
@@ -107,13 +115,13 @@ export async function runWhileHeld(
     timers.push(systemClock.timer(systemClock.now() + Math.max(0, ms), run, true))
   const onLost = () => {
     const { reason } = held.signal
-    terminate(reason instanceof Error ? reason.message : String(reason))
+    terminate(messageOf(reason))
     const isForced = isLeaseholdError(reason) && reason.reason === 'revoked'
     if (isForced) inTime(Math.min(grace, REVOKED_KILL_MS), kill)
     else kill()
   }
   const onAsked = () => {
-    terminate('it was asked to step down')
+    terminate(messageOf(held.asked!.reason))
     inTime(grace, kill)
   }
   const stopLapses = leasehold.on('lapsed', ({ lease }) => {
@@ -139,4 +147,8 @@ export async function runWhileHeld(
     stopBreaks()
     for (const timer of timers) timer.cancel()
   }
+}
+
+function messageOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
+import { packageVersion } from '../../config/index.ts'
 import type { Route } from '../route.ts'
 import { docsPage, STYLE } from './docs-page.ts'
 import { openApi } from './open-api.ts'
@@ -10,9 +10,7 @@ import { openApi } from './open-api.ts'
  * this one, so everybody may read them.
  */
 export function addDescription(app: FastifyInstance, routes: readonly Route[]): void {
-  const { version } = JSON.parse(
-    readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
-  ) as { version: string }
+  const version = packageVersion()
   const document = JSON.stringify(openApi(routes, version), undefined, 2)
   const page = docsPage(routes, version)
   const style = createHash('sha256').update(STYLE).digest('base64')

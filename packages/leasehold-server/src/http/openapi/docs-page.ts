@@ -1,5 +1,6 @@
-import { meaningOf, type ProblemCode, STATUS } from '../problem.ts'
-import type { Parameter, Route } from '../route.ts'
+import { meaningOf, type ProblemCode, STATUS, statusesOf } from '../responses/problem.ts'
+import type { Parameter, Route, Schema } from '../route.ts'
+import { SHARED } from '../routes/schemas.ts'
 
 export const STYLE = `
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
@@ -28,8 +29,8 @@ export function docsPage(routes: readonly Route[], version: string): string {
 </head>
 <body>
 <h1>Leasehold: the HTTP API</h1>
-<p>Answers are JSON. Durations are milliseconds, or strings such as <code>30s</code>. A time that never
-comes is <code>null</code>. If the server requires an access token, send
+<p>Answers are JSON. Durations are milliseconds, or strings such as <code>30s</code>. Times are whole
+milliseconds; one that never comes is <code>null</code>. If the server requires an access token, send
 <code>Authorization: Bearer lh_…</code>. <a href="/openapi.json">openapi.json</a> is the same for
 programs.</p>
 <ul>${groups.map((group) => `<li><a href="#${escapeHtml(group)}">${escapeHtml(group)}</a></li>`).join('')}<li><a href="#problems">Problems</a></li></ul>
@@ -38,7 +39,7 @@ ${groups.map((group) => groupOf(group, routes)).join('\n')}
 <p>Errors are <code>application/problem+json</code>. With the outcome <code>refused</code>, nothing was
 changed. With <code>unknown</code>, the change may have been made.</p>
 <table>
-${codes.map((code) => `<tr id="${code}"><td>${STATUS[code]}</td><td><code>${code}</code></td><td>${escapeHtml(meaningOf(code))}</td></tr>`).join('\n')}
+${codes.map((code) => `<tr id="${code}"><td>${statusesOf(code).join(', ')}</td><td><code>${code}</code></td><td>${escapeHtml(meaningOf(code))}</td></tr>`).join('\n')}
 </table>
 </body>
 </html>
@@ -59,7 +60,44 @@ function section({ id, method, path, title, about, params, query, body, answer }
 ${rows.length > 0 ? `<table>${rows.join('')}</table>` : ''}
 ${example ?? ''}
 <p>${answer.status}: ${escapeHtml(answer.about)}</p>
+<pre class="answer">${escapeHtml(outlineOf(answer.schema))}</pre>
 </section>`
+}
+
+/** How deep the outline of an answer goes into shared schemas. */
+const OUTLINE_DEPTH = 4
+
+/** The fields of a schema with their types, as people read JSON. `?` marks what may be absent. */
+export function outlineOf(schema: Schema, depth = 0): string {
+  const { $ref, properties, required = [], items, type } = schema as Outlined
+  if ($ref !== undefined) {
+    const name = $ref.split('/').at(-1)!
+    return depth < OUTLINE_DEPTH ? outlineOf(SHARED[name]!, depth) : name
+  }
+  if (items !== undefined) return `[${outlineOf(items, depth)}, …]`
+  if (properties === undefined) return typeOf(schema as Outlined, type)
+  const indent = '  '.repeat(depth + 1)
+  const lines = Object.entries(properties).map(([name, each]) => {
+    const mark = required.includes(name) ? '' : '?'
+    return `${indent}${name}${mark}: ${outlineOf(each, depth + 1)}`
+  })
+  return `{\n${lines.join('\n')}\n${'  '.repeat(depth)}}`
+}
+
+interface Outlined {
+  readonly $ref?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly items?: Schema
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly string[]
+  readonly additionalProperties?: Schema | false
+}
+
+function typeOf(schema: Outlined, type: Outlined['type']): string {
+  if (schema.enum !== undefined) return schema.enum.map((each) => JSON.stringify(each)).join(' | ')
+  if (schema.additionalProperties) return `{ name: ${outlineOf(schema.additionalProperties)}, … }`
+  return type === undefined ? 'any JSON' : [type].flat().join(' or ')
 }
 
 function rowsOf(where: string, parts: Readonly<Record<string, Parameter>> = {}): string[] {

@@ -1,9 +1,9 @@
-import { meaningOf, type ProblemCode, STATUS } from '../problem.ts'
+import { meaningOf, type ProblemCode, STATUS, statusesOf } from '../responses/problem.ts'
 import type { Parameter, Route } from '../route.ts'
 import { named, SHARED } from '../routes/schemas.ts'
 
 /** The problems of every route. */
-const ALWAYS = [400, 401, 403, 429, 503]
+const ALWAYS = [400, 401, 403, 429, 503, 504]
 
 /** The OpenAPI 3.1 description of all routes, from the schemas that check their requests. */
 export function openApi(routes: readonly Route[], version: string): Record<string, unknown> {
@@ -93,6 +93,8 @@ function problems(statuses: readonly number[]): Record<string, unknown> {
 }
 
 function meaningsOf(status: number): string {
-  const codes = (Object.keys(STATUS) as ProblemCode[]).filter((code) => STATUS[code] === status)
+  const codes = (Object.keys(STATUS) as ProblemCode[]).filter((code) =>
+    statusesOf(code).includes(status),
+  )
   return codes.map((code) => `\`${code}\`: ${meaningOf(code)}`).join(' ')
 }

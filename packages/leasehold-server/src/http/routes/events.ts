@@ -10,7 +10,7 @@ export const EVENTS: readonly Route[] = [
     group: 'Events',
     title: 'Watch the keys of a prefix, or a lease',
     about:
-      'Server-sent events. For a prefix: first `watching` with the start revision, then `changes`, one for each revision, in order and without gaps. The id of each is its revision, so a client that reconnects with `Last-Event-ID` (or `from`) misses nothing. `compacted` means that the revision is no longer available: read the keys, and watch from the revision of that answer. For a lease: `standing`, `holds`, `removed`, `capped` and `gone`. `bye` means that the client should reconnect.',
+      'Server-sent events. For a prefix: first `watching` with the start revision, then `changes`, one for each revision, in order and without gaps. The type of an event in it is `claimed` (the claim is in the queue of its key), `held` (it begins to hold the key: at once, or when the claims before it have gone), `updated` or `removed`. The id of each is its revision, so a client that reconnects with `Last-Event-ID` (or `from`) misses nothing. `compacted` means that the revision is no longer available: read the keys, and watch from the revision of that answer. For a lease: `standing`, `holds`, `removed`, `capped` and `gone`. `bye` means that the client should reconnect.',
     query: {
       prefix: {
         schema: text(),

@@ -7,10 +7,10 @@ import {
   type RevokeTarget,
   type Token,
 } from 'leasehold/port'
-import { goneError } from '../call.ts'
-import { NotAvailable } from '../problem.ts'
+import { goneError } from '../requests/call.ts'
+import { renewed, stillClaimed, stillHeld, waitUntilHeld, withdraw } from '../requests/waits.ts'
+import { NotAvailable } from '../responses/problem.ts'
 import type { Call, Route } from '../route.ts'
-import { renewed, stillClaimed, stillHeld, waitUntilHeld, withdraw } from '../waits.ts'
 import { durationOf, optionalDuration, waitOf } from './durations.ts'
 import {
   answered,

@@ -7,17 +7,28 @@ import {
   type LeaseStore,
   type Mode,
   show,
+  type Token,
 } from 'leasehold/port'
-import { goneError } from '../call.ts'
-import { NotAvailable } from '../problem.ts'
+import { goneError } from '../requests/call.ts'
+import {
+  lostError,
+  type Queued,
+  renewed,
+  stillHeld,
+  waitUntilHeld,
+  withdraw,
+} from '../requests/waits.ts'
+import { NotAvailable } from '../responses/problem.ts'
 import type { Call, Parameter, Route } from '../route.ts'
-import { lostError, type Queued, renewed, stillHeld, waitUntilHeld, withdraw } from '../waits.ts'
 import { durationOf, optionalDuration, waitOf } from './durations.ts'
 import {
+  answered,
   duration,
+  flag,
   holderPart,
   keyPart,
   leasePart,
+  list,
   named,
   text,
   waitPart,
@@ -51,6 +62,27 @@ const TAKE: Readonly<Record<string, Parameter>> = {
 }
 
 export const LOCKS: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/locks/{key}',
+    rest: true,
+    id: 'readLock',
+    group: 'Locks',
+    title: 'Read who holds a lock',
+    params: { key: keyPart },
+    answer: {
+      status: 200,
+      about: 'Its holders, and how many wait. Without holders it is free.',
+      schema: answered({
+        key: text(),
+        held: flag,
+        holders: list(named('Claim')),
+        waiting: whole(),
+        revision: whole(),
+      }),
+    },
+    handle: look,
+  },
   {
     method: 'POST',
     path: '/v1/locks/{key}',
@@ -108,9 +140,27 @@ interface TakeQuery {
   readonly maxLife?: string
 }
 
-async function take(call: Call): Promise<unknown> {
+async function look({ store, params }: Call): Promise<unknown> {
+  const key = params['key']!
+  const { claims, holders, count, revision } = await store.read({ key })
+  const waiting = count - holders
+  return { key, held: holders > 0, holders: claims.slice(0, holders), waiting, revision }
+}
+
+function take(call: Call): Promise<HeldLock> {
+  return takeLock(call, call.params['key']!)
+}
+
+export interface HeldLock {
+  readonly key: Key
+  readonly lease: LeaseId
+  readonly token: Token
+  readonly remaining: number
+}
+
+/** Acquires the lock of a key, with the options in the query of the call. */
+export async function takeLock(call: Call, key: Key): Promise<HeldLock> {
   const { store, principal, request } = call
-  const key = call.params['key']!
   const given: TakeQuery = call.query
   const { mode, limit, value, holder = principal.name } = given
   const ttl = durationOf('ttl', given.ttl ?? DEFAULT_TTL)

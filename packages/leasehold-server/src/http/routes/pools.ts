@@ -1,10 +1,10 @@
 import type { Permit, Pool, PoolDefinition, TakeOptions } from 'leasehold'
 import { LeaseholdError, type LeaseId, show } from 'leasehold/port'
-import { goneError } from '../call.ts'
-import type { PrincipalSession } from '../principal-session.ts'
-import { NotAvailable } from '../problem.ts'
+import { goneError } from '../requests/call.ts'
+import type { PrincipalSession } from '../requests/principal-session.ts'
+import { renewed } from '../requests/waits.ts'
+import { NotAvailable } from '../responses/problem.ts'
 import type { Call, Parameter, Route } from '../route.ts'
-import { renewed } from '../waits.ts'
 import { durationOf, waitOf } from './durations.ts'
 import {
   answered,
@@ -270,7 +270,7 @@ async function takePermit(
     if (wait > 0) return await found.take({ ...options, wait, signal })
   } catch (error) {
     // The signal's reason is more useful than the abort itself.
-    throw signal.aborted ? signal.reason : error
+    throw signal.aborted ? signal.reason : NotAvailable.afterWait(error)
   }
   const { permit, why } = await found.tryTake(options)
   if (permit === undefined) throw new NotAvailable('busy', why)

@@ -8,9 +8,9 @@ import {
   sha256,
   show,
 } from 'leasehold/port'
-import { NotAvailable } from '../problem.ts'
+import { renewed, stillHeld } from '../requests/waits.ts'
+import { NotAvailable } from '../responses/problem.ts'
 import type { Call, Parameter, Route } from '../route.ts'
-import { renewed, stillHeld } from '../waits.ts'
 import { durationOf } from './durations.ts'
 import {
   answered,

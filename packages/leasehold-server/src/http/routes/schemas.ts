@@ -22,7 +22,7 @@ export const span: Schema = {
   description: 'Milliseconds; null means forever.',
 }
 export const time: Schema = {
-  type: ['number', 'null'],
+  type: ['integer', 'null'],
   description: "Time of the store's clock, in milliseconds since about 1970; null means never.",
 }
 

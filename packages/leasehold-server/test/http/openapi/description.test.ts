@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { docsPage } from '../../../src/http/openapi/docs-page.ts'
 import { openApi } from '../../../src/http/openapi/open-api.ts'
-import { STATUS } from '../../../src/http/problem.ts'
+import { type ProblemCode, STATUS, statusesOf } from '../../../src/http/responses/problem.ts'
 import { ROUTES } from '../../../src/http/routes/index.ts'
 import { type Answered, Scene } from '../scene.ts'
 
@@ -87,12 +87,33 @@ describe('the description for people', () => {
         ]),
       ])
       expect(text.includes('<table>')).toBe(rows.length > 0)
-      const [, example] = /<pre>(.*)<\/pre>/s.exec(text) ?? []
+      const [, example] = /<pre>(.*?)<\/pre>/s.exec(text) ?? []
       expect(example && JSON.parse(example)).toEqual(body?.example)
-      const rest = text.replaceAll(/<(h3|p|table|pre)>.*?<\/\1>/gs, '').trim()
+      const [, outline] = /<pre class="answer">(.*?)<\/pre>/s.exec(text) ?? []
+      expect(outline).toMatch(answer.type === undefined ? /^\{\n +\w+\??: / : /^string$/)
+      const rest = text.replaceAll(/<(h3|p|table|pre)( class="answer")?>.*?<\/\1>/gs, '').trim()
       expect(rest).toBe(`id="${id}">`)
     },
   )
+
+  it('shows the body of an answer with its types, and what may be absent', () => {
+    expect(part('readLock', '</section>')).toContain(
+      [
+        '<pre class="answer">{',
+        '  key: string',
+        '  held: boolean',
+        '  holders: [{',
+        '    key: string',
+        '    token: integer',
+        '    lease: string',
+        '    holder: string',
+        '    mode: &quot;exclusive&quot; | &quot;shared&quot;',
+        '    limit?: integer',
+        '    value?: string',
+        '    claimedAt: integer or null',
+      ].join('\n'),
+    )
+  })
 
   it('shows an example of a parameter, if it has one', () => {
     const text = part('takePermit', '</section>')
@@ -101,7 +122,8 @@ describe('the description for people', () => {
   })
 
   it('explains every problem with its status, at the address that the problem names', () => {
-    for (const [code, status] of Object.entries(STATUS)) {
+    for (const code of Object.keys(STATUS) as ProblemCode[]) {
+      const status = statusesOf(code).join(', ')
       expect(part(code, '</tr>')).toMatch(
         new RegExp(
           `^id="${code}"><td>${status}</td><td><code>${code}</code></td><td>\\w.*\\.</td>$`,

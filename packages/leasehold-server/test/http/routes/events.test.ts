@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import { memoryStore } from 'leasehold/memory'
-import { LeaseholdError } from 'leasehold/port'
+import { type Event, LeaseholdError } from 'leasehold/port'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { changedStore } from '../../changed-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 import { Reader, Scene, until } from '../scene.ts'
 
 let scene: Scene
@@ -29,18 +29,44 @@ describe('events', () => {
     await scene.ask('POST /v1/leases', { ttl: '30s', claims: [{ key: 'e/2' }, { key: 'e/3' }] })
     const first = (await reader.next())!
     expect(first).toMatchObject({ event: 'changes', id: String(token) })
-    expect(first.data.events).toMatchObject([{ type: 'claimed', key: 'e/1', token }])
+    const one = { key: 'e/1', token }
+    expect(first.data.events).toMatchObject([
+      { type: 'claimed', ...one },
+      { type: 'held', ...one },
+    ])
     const second = (await reader.next())!
-    expect(second.data.events.map((it: { key: string }) => it.key)).toEqual(['e/2', 'e/3'])
+    const keys = second.data.events.map((it: { key: string }) => it.key)
+    expect(new Set(keys)).toEqual(new Set(['e/2', 'e/3']))
     reader.close()
     await until(() => scene.server.httpStats.streams === 0)
+  })
+
+  it('name the next holder in the revision that frees the key', async () => {
+    const reader = await events('prefix=next/')
+    const claims = [{ key: 'next/1' }]
+    const claim = async (holder: string) =>
+      (await scene.ask('POST /v1/leases', { holder, ttl: '30s', claims })).body
+    const { lease } = await claim('ada')
+    expect((await claim('bob')).holds).toBe(false)
+    await scene.ask(`DELETE /v1/leases/${lease}`)
+    const seen: string[][] = []
+    while (seen.length < 4) {
+      const { data } = (await reader.next())!
+      seen.push((data.events ?? []).map((it: Event) => `${it.type} by ${it.holder}`))
+    }
+    expect(seen.slice(1)).toEqual([
+      ['claimed by ada', 'held by ada'],
+      ['claimed by bob'],
+      ['removed by ada', 'held by bob'],
+    ])
+    reader.close()
   })
 
   it('are those of all keys without a prefix', async () => {
     const reader = await events('')
     expect((await reader.next())?.event).toBe('watching')
     const token = await hold('any/1')
-    expect((await reader.next())?.data.events).toMatchObject([{ key: 'any/1', token }])
+    expect((await reader.next())?.data.events[0]).toMatchObject({ key: 'any/1', token })
     reader.close()
   })
 

@@ -5,10 +5,10 @@ import { createServerActions } from '../../../src/access/guard/server-actions.ts
 import { everybody } from '../../../src/access/identity/principal.ts'
 import type { Admission } from '../../../src/access/index.ts'
 import { DEFAULT_HTTP } from '../../../src/http/options.ts'
-import { PrincipalSession } from '../../../src/http/principal-session.ts'
+import { PrincipalSession } from '../../../src/http/requests/principal-session.ts'
 import type { Call } from '../../../src/http/route.ts'
 import { ROUTES } from '../../../src/http/routes/index.ts'
-import { changedStore } from '../../changed-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 
 /** The handlers of a route, on a simulated clock. */
 export function scene(changes: Partial<LeaseStore> = {}) {

@@ -2,10 +2,10 @@ import { Leasehold } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
 import { LeaseholdError, type LeaseStore } from 'leasehold/port'
 import { describe, expect, it } from 'vitest'
-import { problemOf } from '../../../src/http/problem.ts'
+import { problemOf } from '../../../src/http/responses/problem.ts'
 import type { Call } from '../../../src/http/route.ts'
 import { lease } from '../../access/scene.ts'
-import { changedStore } from '../../changed-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 import { noServerActions, pool, scene } from './handler-scene.ts'
 
 describe('a lock that was taken', () => {

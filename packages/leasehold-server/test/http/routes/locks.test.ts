@@ -1,7 +1,7 @@
 import { memoryStore } from 'leasehold/memory'
 import { TestClock } from 'leasehold/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { changedStore, Gate } from '../../changed-store.ts'
+import { changedStore, Gate } from '../../setup/changed-store.ts'
 import { closed, Scene, until } from '../scene.ts'
 
 let scene: Scene

@@ -21,12 +21,15 @@ import { type Hold, KeptHold, type KeptLease, type Loss, lostError } from '../le
 import {
   closedError,
   GONE,
+  limitOf,
+  noAnswer,
   type Outcome,
   revokeLease,
   StoreCall,
   storeError,
+  type TimeLimit,
 } from '../store-calls/index.ts'
-import type { Timed } from '../timers/index.ts'
+import { Timed } from '../timers/index.ts'
 import { Conflict } from './conflict.ts'
 import type { LeaseSource } from './lease-source.ts'
 import type { HoldOptions, LeaseSources } from './lease-sources.ts'
@@ -36,6 +39,7 @@ import type { HoldOptions, LeaseSources } from './lease-sources.ts'
  * exceeded again under the same lease does not depend on the lease.
  */
 const RESTARTS_MAX = 3
+const NO_DEADLINES = { answerBy: Infinity, waitUntil: Infinity }
 
 export type Result = Hold | Conflict
 
@@ -46,10 +50,11 @@ export function acquire(
   claims: readonly ClaimSpec[],
   options: HoldOptions,
   ifFree: boolean,
+  limit: TimeLimit,
 ): Promise<Result> {
   try {
     if (core.closed) throw closedError()
-    const acquisition = new Acquisition(core, sources.find(options), claims, options, ifFree)
+    const acquisition = new Acquisition(core, sources.find(options), claims, options, ifFree, limit)
     const { telemetry } = core.settings
     if (telemetry === undefined) return acquisition.start()
     const report = telemetry.acquiring(acquisition.keys)
@@ -63,10 +68,9 @@ export function acquire(
  * One way from asking to holding: gets a lease, claims the keys under it, waits for its turn.
  *
  * It ends exactly once: it holds, it finds the keys busy, or it fails. If it fails while a call is
- * under way, it stays to handle the answer, so that no claim is left behind.
+ * in flight, it stays to handle the answer, so that no claim is left behind.
  */
-export class Acquisition implements Timed {
-  timeout: Timed['timeout'] = undefined
+export class Acquisition extends Timed {
   readonly claims: readonly ClaimSpec[]
   readonly keys: readonly Key[]
   readonly ifFree: boolean
@@ -75,12 +79,16 @@ export class Acquisition implements Timed {
   readonly #core: ClientCore
   readonly #source: LeaseSource
   readonly #wait: number
+  readonly #limit: TimeLimit
   readonly #signal: AbortSignal | undefined
-  readonly #begunAt: number
+  /** For listeners of `acquired`. Reading the clock is slow, so only if there is one, or a wait. */
+  #begunAt: number | undefined = undefined
   /** Settles the caller's promise, if not the answer to its first call does. */
   #resolve: ((result: Result) => void) | undefined = undefined
   #reject: ((error: LeaseholdError) => void) | undefined = undefined
   #onAbort: (() => void) | undefined = undefined
+  /** When the store must have answered, and when the wait ends. Most have no limit in memory. */
+  #deadlines: { answerBy: number; readonly waitUntil: number } | undefined = undefined
   #isOver = false
   #keepsAlive = false
   #lease: KeptLease | undefined = undefined
@@ -94,9 +102,11 @@ export class Acquisition implements Timed {
     core: ClientCore,
     source: LeaseSource,
     claims: readonly ClaimSpec[],
-    { wait, signal }: HoldOptions,
+    { wait, signal, timeout }: HoldOptions,
     ifFree: boolean,
+    limit: TimeLimit,
   ) {
+    super()
     const waitMs = wait === undefined ? Infinity : milliseconds(wait, 'wait')
     this.#core = core
     this.#source = source
@@ -104,8 +114,9 @@ export class Acquisition implements Timed {
     this.keys = claims.length === 1 ? [claims[0]!.key] : claims.map((claim) => claim.key)
     this.ifFree = ifFree || waitMs === 0
     this.#wait = ifFree ? Infinity : waitMs
+    this.#limit = limitOf(timeout, limit)
     this.#signal = signal
-    this.#begunAt = core.events.hasListeners('acquired') ? core.timers.now() : 0
+    if (core.events.hasListeners('acquired')) this.#begunAt = core.timers.now()
     if (signal === undefined) return
     checkSignal(signal)
     if (signal.aborted) throw this.#abortedError()
@@ -113,11 +124,16 @@ export class Acquisition implements Timed {
 
   start(): Promise<Result> {
     const signal = this.#signal
-    const hasLimit = this.#wait < Infinity && !this.ifFree
+    const first = Math.min(this.#limit.ms, this.ifFree ? Infinity : this.#wait)
+    const hasLimit = first < Infinity
     if (!hasLimit && signal === undefined) return this.#source.admit(this) as Promise<Result>
     // It may end before its first call is answered.
     const result = this.later()!
-    if (hasLimit) this.#core.timeouts.add(this, this.#wait)
+    if (hasLimit) {
+      const now = this.#core.timers.now()
+      this.#deadlines = { answerBy: now + this.#limit.ms, waitUntil: now + this.#wait }
+      this.#core.timeouts.add(this, first, now)
+    }
     if (signal !== undefined) {
       this.#onAbort = () => void this.fail(this.#abortedError())
       signal.addEventListener('abort', this.#onAbort, { once: true })
@@ -136,8 +152,11 @@ export class Acquisition implements Timed {
   }
 
   /** Claims the keys under a lease that is kept already. */
-  claimUnder(lease: KeptLease): Promise<Result> {
-    return new ClaimCall(this.#core, this, lease).start()
+  claimUnder(lease: KeptLease): Promise<Result> | undefined {
+    const call = new ClaimCall(this.#core, this, lease)
+    if (this.#resolve === undefined) return call.start()
+    call.startAlone()
+    return undefined
   }
 
   /** The store put the claims into the queues of their keys. They may hold already. */
@@ -208,12 +227,20 @@ export class Acquisition implements Timed {
     return this.#reject === undefined ? error : undefined
   }
 
-  /** It has waited as long as it may. */
-  expire(): LeaseholdError | undefined {
+  /** The store has not answered in time, or it has waited as long as it may. */
+  expire(now?: number): LeaseholdError | undefined {
+    const isUnanswered = this.#lease === undefined && this.#conflict === undefined
+    const { answerBy, waitUntil } = this.#deadlines ?? NO_DEADLINES
+    if (isUnanswered && (now ?? waitUntil) >= answerBy && answerBy <= waitUntil) {
+      const then = 'the client removes it in the background'
+      const what = `the claim on ${this.keys.map(show).join(', ')}`
+      return this.fail(noAnswer(what, this.#limit, { isRead: false, then }, undefined))
+    }
     const conflict = this.#conflict
-    const who = conflict
-      ? `, which was held by ${show(conflict.holder)} (token ${conflict.token}) with ${conflict.ahead - 1} more in the queue`
-      : ''
+    let who = isUnanswered ? ', and the store has not answered yet' : ''
+    if (conflict) {
+      who = `, which was held by ${show(conflict.holder)} (token ${conflict.token}) with ${conflict.ahead - 1} more in the queue`
+    }
     return this.fail(
       new LeaseholdError(
         'timeout',
@@ -225,6 +252,10 @@ export class Acquisition implements Timed {
   /** The client closes. */
   stop(error: LeaseholdError): void {
     this.fail(error)
+  }
+
+  get hasChosenLimit(): boolean {
+    return this.#limit.chosenBy !== 'default'
   }
 
   get isOver(): boolean {
@@ -245,9 +276,20 @@ export class Acquisition implements Timed {
     end: End | undefined,
   ): Promise<Result> | undefined {
     const result = this.later()
+    this.#begunAt ??= this.#core.timers.now()
     this.keepAlive()
+    // The store has answered: only the wait is limited now.
+    const deadlines = this.#deadlines
+    if (deadlines !== undefined && deadlines.answerBy < deadlines.waitUntil) {
+      deadlines.answerBy = Infinity
+      this.#core.timeouts.remove(this)
+      if (this.#wait < Infinity) {
+        const now = this.#core.timers.now()
+        this.#core.timeouts.add(this, Math.max(0, deadlines.waitUntil - now), now)
+      }
+    }
     if (first !== undefined) this.#conflict = new Conflict(first)
-    lease.addWaiter(this.claimToken, this)
+    lease.addWaiter(this)
     if (end !== undefined) lease.claimRemoved(this.claimToken, undefined, end)
     else if (holds) this.onTurn()
     return result
@@ -308,6 +350,10 @@ class ClaimCall extends StoreCall<Claimed | Busy, Result> {
 
   get repeatable(): boolean {
     return this.#request.request !== undefined
+  }
+
+  override get hasChosenLimit(): boolean {
+    return this.#acquisition.hasChosenLimit
   }
 
   get pointless(): boolean {

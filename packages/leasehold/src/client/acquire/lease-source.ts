@@ -25,6 +25,7 @@ export interface OwnLease {
 export class LeaseSource {
   readonly #core: ClientCore
   readonly #timing: Timing
+  readonly #tied: boolean | undefined
   readonly #own: OwnLease | undefined
   #lease: KeptLease | undefined = undefined
   #isGranting = false
@@ -32,9 +33,10 @@ export class LeaseSource {
   #spare: KeptLease | undefined = undefined
   #queue: Acquisition[] = []
 
-  constructor(core: ClientCore, timing: Timing, own?: OwnLease) {
+  constructor(core: ClientCore, timing: Timing, tied?: boolean, own?: OwnLease) {
     this.#core = core
     this.#timing = timing
+    this.#tied = tied
     this.#own = own
   }
 
@@ -65,7 +67,7 @@ export class LeaseSource {
 
   #grant(first: Acquisition | undefined): Promise<Result> {
     this.#isGranting = true
-    return new GrantCall(this.#core, this, first, this.#timing, this.#own).start()
+    return new GrantCall(this.#core, this, first, this.#timing, this.#tied, this.#own).start()
   }
 
   onGranted(lease: KeptLease, answer: Granted, first: Acquisition | undefined): Outcome<Result> {
@@ -137,6 +139,7 @@ class GrantCall extends StoreCall<Granted | Busy, Result> {
     source: LeaseSource,
     first: Acquisition | undefined,
     timing: Timing,
+    tied: boolean | undefined,
     own: OwnLease | undefined,
   ) {
     super(core)
@@ -153,6 +156,7 @@ class GrantCall extends StoreCall<Granted | Busy, Result> {
       ifFree: first?.ifFree,
       parent: own?.parent,
       labels: own?.labels,
+      tied,
       // A claim that holds at once or not at all never waits, so the store can count from here.
       maxLife: first?.ifFree && maxHold < Infinity ? maxHold : undefined,
       request: core.requestId(),
@@ -162,6 +166,10 @@ class GrantCall extends StoreCall<Granted | Busy, Result> {
 
   get repeatable(): boolean {
     return this.#request.request !== undefined
+  }
+
+  override get hasChosenLimit(): boolean {
+    return this.#first?.hasChosenLimit === true
   }
 
   send(): Promise<Granted | Busy> {

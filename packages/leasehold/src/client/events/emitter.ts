@@ -1,9 +1,13 @@
 import {
   callObserver,
+  invalid,
   type Key,
+  knownNames,
   type LeaseholdError,
   type LeaseId,
+  show,
   type Token,
+  unknownName,
 } from '../../port/index.ts'
 
 export interface LeaseEvent {
@@ -22,11 +26,14 @@ export interface BrokenEvent {
 export interface LossEvent {
   /** The lease that the claims were made under. It lives on if only claims were removed. */
   readonly lease: LeaseId
-  /** What is no longer held, or no longer waited for. */
+  /** What is no longer held. */
   readonly claims: readonly { readonly key: Key; readonly token: Token }[]
   /** A `lost` error with its reason; for a forced end also by whom and why. */
   readonly error: LeaseholdError
 }
+
+/** What was held when the client was closed. */
+export type ClosedEvent = Pick<LossEvent, 'lease' | 'claims'>
 
 /** A hold began, or was released. */
 export interface HoldEvent {
@@ -69,6 +76,7 @@ export interface RecipeEvents {
   session: 'created' | 'ended' | 'refused'
   cache: 'failed' | 'refused' | 'unstored'
   adaptive: 'failed'
+  cron: 'ran' | 'failed' | 'left-out' | 'retrying'
 }
 
 /** Something that happened in a recipe, such as an election won or a check failed. */
@@ -94,6 +102,8 @@ export interface ClientEvents {
   /** Its holder releases something. */
   released: HoldEvent
   /** Something happened in a recipe. */
+  'recipe-event': RecipeEvent
+  /** @deprecated Use `recipe-event`. */
   news: RecipeEvent
   /** A lease was granted; several locks may share it. */
   leased: LeaseEvent
@@ -105,16 +115,43 @@ export interface ClientEvents {
   recovered: LeaseEvent
   /** Somebody gave a lease a last deadline, which no renewal passes. It is held until then. */
   broken: BrokenEvent
-  /** Something is no longer held. Reported once, and final. */
+  /** Something that was held was lost: not released, not closed. Reported once, and final. */
   lost: LossEvent
+  /** Something was held when its client was closed, as at the end of a program. */
+  closed: ClosedEvent
+}
+
+export const CLIENT_EVENTS: Record<keyof ClientEvents, true> = {
+  acquired: true,
+  released: true,
+  'recipe-event': true,
+  news: true,
+  leased: true,
+  renewed: true,
+  lapsed: true,
+  recovered: true,
+  broken: true,
+  lost: true,
+  closed: true,
 }
 
 /** Calls its listeners in the order in which they were added. One that throws stops no other. */
-export class Emitter<Events> {
+export class Emitter<Events extends object> {
+  readonly #names: ReadonlySet<string>
   readonly #listeners = new Map<keyof Events, Set<(event: never) => void>>()
+
+  constructor(names: Record<keyof Events & string, true>) {
+    this.#names = knownNames<Events>(names)
+  }
 
   /** Returns a function that stops listening. */
   on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void {
+    if (!this.#names.has(name as string)) {
+      throw unknownName(`there is no event ${show(name)}`, name, this.#names)
+    }
+    if (typeof listener !== 'function') {
+      throw invalid(`the listener of ${show(name)} is ${show(listener)}: give a function`)
+    }
     let listeners = this.#listeners.get(name)
     if (listeners === undefined) {
       listeners = new Set()

@@ -39,10 +39,10 @@ export function logTo(logger: Logger, events: Emitter<ClientEvents>): void {
   )
   events.on('lost', ({ lease, claims, error }) => {
     const { code, reason, by, why, message } = error
-    const expected = reason === 'closed' || claims.length === 0
-    logger[expected ? 'debug' : 'warn']({ lease, claims, code, reason, by, why }, message)
+    logger.warn({ lease, claims, code, reason, by, why }, message)
   })
-  events.on('news', ({ level = 'info', detail, ...fields }) =>
+  events.on('closed', (event) => logger.debug(event, 'ended, because the client was closed'))
+  events.on('recipe-event', ({ level = 'info', detail, ...fields }) =>
     logger[level](fields, detail ?? `${fields.recipe}: ${fields.event}`),
   )
 }

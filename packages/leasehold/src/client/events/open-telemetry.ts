@@ -97,13 +97,16 @@ class OpenTelemetry implements Telemetry {
   begin(events: Parameters<Telemetry['begin']>[0], now: () => number): void {
     this.#now = now
     events.on('renewed', () => this.#renewals.add(1))
-    events.on('released', ({ lease, token }) => this.#ended(lease, token, undefined))
-    events.on('lost', ({ lease, claims, error }) => {
-      const reason = error.reason ?? 'unknown'
-      const tokens = new Set(claims.map((claim) => claim.token))
-      for (const token of tokens) this.#ended(lease, token, reason)
+    events.on('released', ({ lease, token }) => this.#ended(lease, [token], 'released'))
+    events.on('closed', ({ lease, claims }) => {
+      const tokens = claims.map((claim) => claim.token)
+      this.#ended(lease, tokens, 'closed')
     })
-    events.on('news', ({ recipe, event }) => this.#recipes.add(1, { recipe, event }))
+    events.on('lost', ({ lease, claims, error }) => {
+      const tokens = claims.map((claim) => claim.token)
+      this.#ended(lease, tokens, 'lost', error.reason)
+    })
+    events.on('recipe-event', ({ recipe, event }) => this.#recipes.add(1, { recipe, event }))
   }
 
   acquiring(keys: readonly string[]): ReturnType<Telemetry['acquiring']> {
@@ -130,19 +133,26 @@ class OpenTelemetry implements Telemetry {
     }
   }
 
-  #ended(lease: string, token: number, reason: string | undefined): void {
-    const name = `${lease}/${token}`
-    const held = this.#open.get(name)
-    if (held === undefined) return
-    this.#open.delete(name)
-    const end = reason ?? 'released'
-    this.#holds.add(-1)
-    this.#held.record((this.#now() - held.since) / 1000, { end })
-    if (reason !== undefined) {
-      this.#losses.add(1, { reason })
-      held.span.setStatus({ code: FAILED, message: `lost: ${reason}` })
+  #ended(
+    lease: string,
+    tokens: readonly number[],
+    how: 'released' | 'closed' | 'lost',
+    reason = 'unknown',
+  ): void {
+    for (const token of new Set(tokens)) {
+      const name = `${lease}/${token}`
+      const held = this.#open.get(name)
+      if (held === undefined) continue
+      this.#open.delete(name)
+      const end = how === 'lost' ? reason : how
+      this.#holds.add(-1)
+      this.#held.record((this.#now() - held.since) / 1000, { end })
+      if (how === 'lost') {
+        this.#losses.add(1, { reason })
+        held.span.setStatus({ code: FAILED, message: `lost: ${reason}` })
+      }
+      held.span.setAttributes({ 'leasehold.end': end })
+      held.span.end()
     }
-    held.span.setAttributes({ 'leasehold.end': end })
-    held.span.end()
   }
 }

@@ -9,7 +9,7 @@ import {
   type Token,
 } from '../../port/index.ts'
 import type { ClientCore } from '../core.ts'
-import { ReleaseCall } from '../store-calls/index.ts'
+import { type CallOptions, limitOf, ReleaseCall, timeoutIn } from '../store-calls/index.ts'
 import type { KeptLease } from './kept-lease.ts'
 import { type Loss, lostError } from './loss.ts'
 
@@ -64,7 +64,7 @@ export interface Hold extends AsyncDisposable {
    * Asks the store for the full ttl now. Rejected with `lost` if it is lost, and with
    * `unknown-outcome` if the store does not answer. Refused for a strategy that never renews.
    */
-  renew(): Promise<void>
+  renew(options?: CallOptions): Promise<void>
   /** Says that it is in use. With a strategy that renews on activity, this keeps it. */
   touch(): void
   /**
@@ -72,13 +72,13 @@ export interface Hold extends AsyncDisposable {
    * carried out in the order of the calls. Rejected with `lapsed` or `lost` if it is not held, and
    * with `unknown-outcome` if the store does not answer.
    */
-  update(value: string | undefined, key?: Key): Promise<void>
+  update(value: string | undefined, key?: Key, options?: CallOptions): Promise<void>
   /**
    * Releases it. A second call, or a call after it was lost, does nothing. Rejected only if the store
    * did not answer: the client then tries again in the background, and it ends with its lease at the
    * latest.
    */
-  release(): Promise<void>
+  release(options?: CallOptions): Promise<void>
 }
 
 function ignore(): void {}
@@ -152,11 +152,13 @@ export class KeptHold implements Hold {
     return this.state === 'held' ? this.#lease.remaining() : 0
   }
 
-  renew(): Promise<void> {
+  renew(options?: CallOptions): Promise<void> {
     const { state } = this
     if (state === 'lost') return Promise.reject(this.#lostError())
     if (state === 'released') return Promise.reject(this.#notUsable(state))
-    if (this.#lease.timing.renewal !== 'never') return this.#lease.renew()
+    if (this.#lease.timing.renewal !== 'never') {
+      return this.#lease.renew(limitOf(timeoutIn('renew', options), this.#core.settings.limit))
+    }
     return Promise.reject(
       invalid(
         `${show(this.key)} has a strategy that is never renewed: choose 'reservation' to renew by hand`,
@@ -168,22 +170,23 @@ export class KeptHold implements Hold {
     this.#lease.touch()
   }
 
-  update(value: string | undefined, key: Key = this.key): Promise<void> {
+  update(value: string | undefined, key: Key = this.key, options?: CallOptions): Promise<void> {
     // One after the other: the store keeps the update that arrives last.
     const before = this.#updates ?? Promise.resolve()
-    const updated = before.then(() => this.#update(value, key))
+    const updated = before.then(() => this.#update(value, key, options))
     this.#updates = updated.catch(ignore)
     return updated
   }
 
-  release(): Promise<void> {
+  release(options?: CallOptions): Promise<void> {
     if (this.#released !== undefined) return this.#released
     if (this.#loss !== undefined || !this.#lease.alive) return Promise.resolve()
+    const limit = limitOf(timeoutIn('release', options), this.#core.limit)
     this.#lease.holds.delete(this.claimToken)
     const { lease, keys, claimToken: token } = this
     const { events } = this.#core
     if (events.hasListeners('released')) events.emit('released', { lease, keys, token })
-    this.#released = new ReleaseCall(this.#core, this.#lease, keys, token).start()
+    this.#released = new ReleaseCall(this.#core, this.#lease, keys, token, limit).start()
     return this.#released
   }
 
@@ -198,11 +201,16 @@ export class KeptHold implements Hold {
     this.#controller?.abort(this.#lostError())
   }
 
-  async #update(value: string | undefined, key: Key): Promise<void> {
+  async #update(
+    value: string | undefined,
+    key: Key,
+    options: CallOptions | undefined,
+  ): Promise<void> {
     this.assertHeld()
     const { lease, claimToken: token } = this
     try {
-      await this.#core.calls.update({ lease, key, token, value })
+      const calls = this.#core.callsLimitedTo(timeoutIn('update', options))
+      await calls.update({ lease, key, token, value })
     } catch (error) {
       if (this.state === 'lost') this.assertHeld()
       throw error

@@ -9,13 +9,14 @@ import {
 } from '../../port/index.ts'
 import type { Acquisition } from '../acquire/index.ts'
 import type { ClientCore } from '../core.ts'
-import { ReleaseCall, revokeLease } from '../store-calls/index.ts'
+import { ReleaseCall, revokeLease, type TimeLimit } from '../store-calls/index.ts'
 import type { TimerTask } from '../timers/index.ts'
 import type { KeptHold } from './hold.ts'
 import { LeaseWatch } from './lease-watch.ts'
 import { type Loss, lossBy, lossEvent, lostError } from './loss.ts'
 import { RenewalWait } from './renewal-wait.ts'
 import type { Timing } from './timings.ts'
+import { TokenTable } from './token-table.ts'
 
 /**
  * - `held`: nobody else can hold, and the holder may act.
@@ -45,8 +46,8 @@ export class KeptLease implements TimerTask {
   readonly id: LeaseId
   readonly timing: Timing
   /** What is held under the lease, and what waits. Both are emptied when the lease is lost. */
-  readonly holds = new Map<Token, KeptHold>()
-  readonly waiting = new Map<Token, Acquisition>()
+  readonly holds = new TokenTable<KeptHold>()
+  readonly waiting = new TokenTable<Acquisition>()
   readonly watch: LeaseWatch
   /** Why it was lost. */
   loss: Loss | undefined = undefined
@@ -66,7 +67,7 @@ export class KeptLease implements TimerTask {
   #answeredAt: number
   #lastError: LeaseholdError | undefined = undefined
   #wasUsed = true
-  /** Claim calls under way: those that began before and since the last `markClaimCalls`. */
+  /** Claim calls in flight: those that began before and since the last `markClaimCalls`. */
   #epoch = 0
   #callsBefore = 0
   #callsSince = 0
@@ -142,7 +143,7 @@ export class KeptLease implements TimerTask {
   /** The store carried out the renewal that was sent at `sentAt`. */
   renewed(sentAt: number, capped: Capped | undefined): void {
     // An answer after the loss is too late. But if nobody has checked the clock since the last
-    // deadline, as after a stall, nobody was told of a loss, and the answer proves there is none.
+    // deadline, as after a stall, no loss was reported, and the answer proves there is none.
     if (this.#state === 'lost') return
     if (capped !== undefined) this.#cap(sentAt, capped.remaining, capped.end)
     if (sentAt >= this.#answeredAt) {
@@ -192,32 +193,33 @@ export class KeptLease implements TimerTask {
   }
 
   /** Fulfilled when the store has carried out a renewal that is sent from now on. */
-  renew(): Promise<void> {
+  renew(limit: TimeLimit): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#renewalWaits.push(new RenewalWait(this.#core, resolve, reject))
+      this.#renewalWaits.push(new RenewalWait(this.#core, limit, resolve, reject))
       this.#core.heartbeat.add(this)
     })
   }
 
   // Claims.
 
-  /** `begunAt` is when its holder asked for it. */
-  addHold(hold: KeptHold, begunAt: number): void {
+  /** `begunAt`: when it began to wait; not given if it was held at once. */
+  addHold(hold: KeptHold, begunAt: number | undefined): void {
     const token = hold.claimToken
     if (this.waiting.delete(token)) {
       // It came to hold after it had waited, so its time counts from now on.
       if (this.timing.renewal !== 'automatic') this.#core.heartbeat.add(this)
     }
-    this.holds.set(token, hold)
+    this.holds.add(hold)
     const { events, timers } = this.#core
     if (!events.hasListeners('acquired')) return
-    const waited = timers.now() - begunAt
+    const now = timers.now()
+    const waited = now - (begunAt ?? now)
     events.emit('acquired', { lease: this.id, keys: hold.keys, token, waited })
   }
 
   /** The claim waits in the queue. Until it holds, its lease is kept, whatever its strategy. */
-  addWaiter(token: Token, acquisition: Acquisition): void {
-    this.waiting.set(token, acquisition)
+  addWaiter(acquisition: Acquisition): void {
+    this.waiting.add(acquisition)
     if (this.#renewAt < Infinity) return
     this.#renewAt = this.#planRenewal(this.#sentAt)
     this.#core.timers.schedule(this, this.#nextTime())
@@ -239,7 +241,7 @@ export class KeptLease implements TimerTask {
     return this.#epoch
   }
 
-  /** Has the watch notified when all claim calls that are under way now have ended. */
+  /** Has the watch notified when all claim calls that are now in flight have ended. */
   markClaimCalls(): void {
     if (this.#callsBefore > 0) return
     this.#epoch++
@@ -255,13 +257,14 @@ export class KeptLease implements TimerTask {
 
   /** Somebody removed one claim by force, which held or waited. The lease lives on. */
   claimRemoved(token: Token, key: Key | undefined, end: End | undefined): void {
-    const entry = (this.holds.get(token) ?? this.waiting.get(token))!
+    const hold = this.holds.get(token)
+    const entry = (hold ?? this.waiting.get(token))!
     this.holds.delete(token)
     this.waiting.delete(token)
     const loss = lossBy(end ?? { reason: 'revoked' }, 'it')
     for (const other of entry.keys) if (other !== key) this.discard([other], token)
     entry.lose(loss)
-    this.#emitLoss([entry], loss)
+    if (hold !== undefined) this.#emitEnd([hold], loss)
     this.retireIfUnused()
   }
 
@@ -280,12 +283,13 @@ export class KeptLease implements TimerTask {
   /** Gives up everything under the lease. What happens at the store is the caller's concern. */
   lose(loss: Loss): void {
     if (!this.alive) return
-    const entries = [...this.holds.values(), ...this.waiting.values()]
+    const holds = this.holds.values()
+    const waiting = this.waiting.values()
     this.loss = loss
     this.#stop()
-    for (const entry of entries) entry.lose(loss)
+    for (const entry of [...holds, ...waiting]) entry.lose(loss)
     this.#failRenewalWaits(lostError([this.id], 0, loss))
-    this.#emitLoss(entries, loss)
+    this.#emitEnd(holds, loss)
   }
 
   /** Ends a lease that has nothing under it. */
@@ -307,7 +311,7 @@ export class KeptLease implements TimerTask {
   #recover(): void {
     this.#state = 'held'
     this.#core.events.emit('recovered', { lease: this.id, ttl: this.timing.ttl })
-    for (const acquisition of [...this.waiting.values()]) acquisition.leaseRecovered()
+    for (const acquisition of this.waiting.values()) acquisition.leaseRecovered()
   }
 
   /** No answer came until the last deadline: it is lost, before anyone else can hold. */
@@ -347,9 +351,17 @@ export class KeptLease implements TimerTask {
     this.waiting.clear()
   }
 
-  #emitLoss(entries: readonly (KeptHold | Acquisition)[], loss: Loss): void {
-    if (!this.#core.events.hasListeners('lost')) return
-    this.#core.events.emit('lost', lossEvent(this.id, entries, loss))
+  /**
+   * Reports that holds ended, other than by a release. A lease without holds reports nothing, and the
+   * end by `close` is no loss.
+   */
+  #emitEnd(holds: readonly KeptHold[], loss: Loss): void {
+    const { events } = this.#core
+    const name = loss.reason === 'closed' ? 'closed' : 'lost'
+    if (holds.length === 0 || !events.hasListeners(name)) return
+    const event = lossEvent(this.id, holds, loss)
+    if (name === 'lost') events.emit('lost', event)
+    else events.emit('closed', { lease: event.lease, claims: event.claims })
   }
 
   #cap(since: number, remaining: number, end: End | undefined): void {

@@ -18,7 +18,7 @@ export interface EarlyNotice {
  * Watches one lease at the store: whose turn it is, which claim was removed, how the lease ended.
  *
  * Notices and answers to calls arrive independently of each other. So a notice may be about a claim
- * that is not known here yet: it is kept until all claim calls that were under way have ended. If
+ * that is not known here yet: it is kept until all claim calls that were in flight have ended. If
  * the watch breaks it is opened again, and its first notice lists all claims. That shows what was
  * missed. It also shows claims that nobody here knows, from a call that was never answered: they
  * are removed, because on a lease that is kept alive they would block their keys forever.

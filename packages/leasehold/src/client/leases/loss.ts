@@ -48,7 +48,7 @@ export function lossEvent(
   const claims = entries.flatMap(({ keys, claimToken: token }) =>
     keys.map((key) => ({ key, token })),
   )
-  const keys = claims.length > 0 ? claims.map(({ key }) => key) : [lease]
+  const keys = claims.map(({ key }) => key)
   const token = claims.length === 1 ? claims[0]!.token : 0
   return { lease, claims, error: lostError(keys, token, loss) }
 }

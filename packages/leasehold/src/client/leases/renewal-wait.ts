@@ -1,23 +1,31 @@
-import { LeaseholdError } from '../../port/index.ts'
+import type { LeaseholdError } from '../../port/index.ts'
 import type { ClientCore } from '../core.ts'
-import type { Timed } from '../timers/index.ts'
+import { noAnswer, type TimeLimit } from '../store-calls/index.ts'
+import { Timed } from '../timers/index.ts'
 
 /** A caller that asked for a renewal and waits for it. */
-export class RenewalWait implements Timed {
-  timeout: Timed['timeout'] = undefined
+export class RenewalWait extends Timed {
   readonly #core: ClientCore
   readonly #since: number
+  readonly #limit: TimeLimit
   readonly #resolve: () => void
   readonly #reject: (error: LeaseholdError) => void
   #over = false
 
-  constructor(core: ClientCore, resolve: () => void, reject: (error: LeaseholdError) => void) {
+  constructor(
+    core: ClientCore,
+    limit: TimeLimit,
+    resolve: () => void,
+    reject: (error: LeaseholdError) => void,
+  ) {
+    super()
     this.#core = core
+    this.#limit = limit
     this.#since = core.timers.now()
     this.#resolve = resolve
     this.#reject = reject
     core.keepAlive.enter()
-    core.timeouts.add(this, core.settings.callTimeout)
+    core.timeouts.add(this, limit.ms, this.#since)
   }
 
   /** Whether the wait is over: only a renewal that was sent after it began counts. */
@@ -32,12 +40,8 @@ export class RenewalWait implements Timed {
   }
 
   expire(): void {
-    this.lost(
-      new LeaseholdError(
-        'unknown-outcome',
-        `the store did not answer the renewal within ${this.#core.settings.callTimeout}ms: it may have been carried out`,
-      ),
-    )
+    const then = 'the client renews again until the ttl ends'
+    this.lost(noAnswer('the renewal', this.#limit, { isRead: false, then }, undefined))
   }
 
   stop(error: LeaseholdError): void {

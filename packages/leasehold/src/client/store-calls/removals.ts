@@ -1,18 +1,20 @@
-import type {
-  Changed,
-  End,
-  ErrorCode,
-  Key,
-  LeaseholdError,
-  LeaseId,
-  ReleaseRequest,
-  Revoked,
-  RevokeRequest,
-  Token,
+import {
+  type Changed,
+  type End,
+  type ErrorCode,
+  type Key,
+  type LeaseholdError,
+  type LeaseId,
+  type ReleaseRequest,
+  type Revoked,
+  type RevokeRequest,
+  show,
+  type Token,
 } from '../../port/index.ts'
 import type { ClientCore } from '../core.ts'
 import type { KeptLease } from '../leases/index.ts'
 import { StoreCall } from './store-call.ts'
+import { noAnswer, type TimeLimit } from './time-limit.ts'
 
 /** The refusals that say that the lease or the claim does not exist any more. */
 export const GONE: ReadonlySet<ErrorCode> = new Set([
@@ -29,9 +31,17 @@ export class ReleaseCall extends StoreCall<Changed, void> {
   readonly repeatable = true
   readonly #lease: KeptLease
   readonly #request: ReleaseRequest
+  override readonly limit: TimeLimit
 
-  constructor(core: ClientCore, lease: KeptLease, keys: readonly Key[], token: Token) {
+  constructor(
+    core: ClientCore,
+    lease: KeptLease,
+    keys: readonly Key[],
+    token: Token,
+    limit: TimeLimit = core.limit,
+  ) {
     super(core)
+    this.limit = limit
     this.#lease = lease
     this.#request = { lease: lease.id, keys, token }
     lease.watch.released(token)
@@ -58,6 +68,13 @@ export class ReleaseCall extends StoreCall<Changed, void> {
   /** Also called when the client closes, which revokes the whole lease. */
   overdue(error: LeaseholdError): LeaseholdError | undefined {
     return this.core.closed ? undefined : this.#unnoticed(error)
+  }
+
+  override late(cause: LeaseholdError | undefined): LeaseholdError {
+    const { keys } = this.#request
+    const then = 'the client continues to try, and it ends with its lease at the latest'
+    const what = `the release of ${keys.map(show).join(', ')}`
+    return noAnswer(what, this.limit, { isRead: false, then }, cause)
   }
 
   override insists(error: LeaseholdError): boolean {

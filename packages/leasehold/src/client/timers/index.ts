@@ -1,3 +1,3 @@
 export { KeepAlive } from './keep-alive.ts'
-export { type Timed, Timeouts } from './timeouts.ts'
+export { Timed, Timeouts } from './timeouts.ts'
 export { TimerQueue, type TimerTask } from './timer-queue.ts'

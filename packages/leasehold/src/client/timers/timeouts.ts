@@ -1,23 +1,20 @@
 import type { LeaseholdError } from '../../port/index.ts'
 import type { TimerQueue, TimerTask } from './timer-queue.ts'
 
-/** Something with a time limit: a call, or a wait. */
-export interface Timed {
-  /** Its limit. Only `Timeouts` writes it. */
-  timeout: Timeout | undefined
+/**
+ * Something with a time limit: a call, or a wait. It has at most one limit at a time. Its fields are
+ * its place in the list of all limits of the same length, and only `Timeouts` uses them: an object of
+ * their own for each limit would be one more for each call.
+ */
+export abstract class Timed {
+  list: TimeoutList | undefined = undefined
+  deadline = Infinity
+  before: Timed | undefined = undefined
+  after: Timed | undefined = undefined
   /** The time is over. */
-  expire(now: number): void
+  abstract expire(now: number): void
   /** The client is closed. */
-  stop(error: LeaseholdError): void
-}
-
-/** One limit: its place in the list of all limits of the same length. */
-interface Timeout {
-  readonly timed: Timed
-  readonly list: TimeoutList
-  readonly deadline: number
-  before: Timeout | undefined
-  after: Timeout | undefined
+  abstract stop(error: LeaseholdError): void
 }
 
 /**
@@ -33,28 +30,28 @@ export class Timeouts {
     this.#timers = timers
   }
 
-  /** Sets a limit, and replaces the one before. `Infinity` is no limit. */
-  add(timed: Timed, ms: number): void {
+  /** Sets a limit that begins now, and replaces the one before. `Infinity` is no limit. */
+  add(timed: Timed, ms: number, now: number): void {
     this.remove(timed)
     let list = this.#lists.get(ms)
     if (list === undefined) {
       list = new TimeoutList(() => this.#lists.delete(ms))
       this.#lists.set(ms, list)
     }
-    const deadline = this.#timers.now() + ms
-    list.append(timed, deadline)
-    if (list.queuedAt === Infinity) this.#timers.schedule(list, deadline)
+    timed.deadline = now + ms
+    list.append(timed)
+    if (list.queuedAt === Infinity) this.#timers.schedule(list, timed.deadline)
   }
 
   remove(timed: Timed): void {
-    if (timed.timeout !== undefined) timed.timeout.list.remove(timed.timeout)
+    timed.list?.remove(timed)
   }
 
   stop(error: LeaseholdError): void {
     for (const list of [...this.#lists.values()]) {
-      for (let first = list.first; first !== undefined; first = list.first) {
+      for (let { first } = list; first !== undefined; { first } = list) {
         list.remove(first)
-        first.timed.stop(error)
+        first.stop(error)
       }
     }
   }
@@ -62,37 +59,44 @@ export class Timeouts {
 
 class TimeoutList implements TimerTask {
   queuedAt = Infinity
-  first: Timeout | undefined = undefined
-  #last: Timeout | undefined = undefined
+  first: Timed | undefined = undefined
+  #last: Timed | undefined = undefined
   readonly #emptied: () => void
 
   constructor(emptied: () => void) {
     this.#emptied = emptied
   }
 
-  append(timed: Timed, deadline: number): void {
+  append(timed: Timed): void {
     const before = this.#last
-    const timeout: Timeout = { timed, list: this, deadline, before, after: undefined }
-    if (before === undefined) this.first = timeout
-    else before.after = timeout
-    this.#last = timeout
-    timed.timeout = timeout
+    if (before === undefined) this.first = timed
+    else before.after = timed
+    this.#last = timed
+    timed.list = this
+    timed.before = before
   }
 
-  remove(timeout: Timeout): void {
-    const { before, after } = timeout
+  /**
+   * A removed limit points to no other. Otherwise one that is in the old generation would keep the
+   * next, which would follow it there, and so on until the garbage collector collects the old
+   * generation.
+   */
+  remove(timed: Timed): void {
+    const { before, after } = timed
     if (before === undefined) this.first = after
     else before.after = after
     if (after === undefined) this.#last = before
     else after.before = before
-    timeout.timed.timeout = undefined
+    timed.list = undefined
+    timed.before = undefined
+    timed.after = undefined
   }
 
   run(now: number): number {
-    for (let first = this.first; first !== undefined; first = this.first) {
+    for (let { first } = this; first !== undefined; { first } = this) {
       if (first.deadline > now) return first.deadline
       this.remove(first)
-      first.timed.expire(now)
+      first.expire(now)
     }
     this.#emptied()
     return Infinity

@@ -24,7 +24,7 @@ const SLEEP_MAX_MS = 1000
  * Everything that one client does at a later time, on one timer that does not keep the process
  * running.
  *
- * Its time is the holder's: it goes on while the machine is suspended, because the store's does.
+ * Its time is the holder's: it continues while the machine is suspended, because the store's does.
  * A task never runs before its time, and runs late after a stall of the event loop. So code that
  * asks whether something is held must check the clock, and not wait for its task to run.
  */

@@ -166,14 +166,17 @@ export class View implements Snapshot, Disposable {
   }
 
   #applyOne(queue: Queue | undefined, event: Event): void {
-    const { key, token, type, value } = event
+    const { key, token, type, value, at } = event
     const old = queue?.places ?? NOBODY
     let places: readonly Place[]
     if (type === 'removed') places = old.filter((place) => place.token !== token)
     else if (type === 'claimed') places = [...old, placeOfEvent(event)]
-    else places = old.map((place) => (place.token === token ? { ...place, value } : place))
+    else {
+      const change = type === 'held' ? { heldSince: at } : { value }
+      places = old.map((place) => (place.token === token ? { ...place, ...change } : place))
+    }
     if (places.length === 0) this.#queues.delete(key)
-    else this.#queues.set(key, { places: dated(places, event.at), revision: queue?.revision ?? 0 })
+    else this.#queues.set(key, { places, revision: queue?.revision ?? 0 })
   }
 
   #replace(queues: Map<Key, Queue>): void {
@@ -194,15 +197,6 @@ function placeOf(claim: Claim): Place {
 
 function placeOfEvent({ key, token, lease, holder, mode, limit, value, at }: Event): Place {
   return { key, token, lease, holder, mode, limit, value, claimedAt: at }
-}
-
-/** Sets the time for claims that came to hold by this event: they are the last of the holders. */
-function dated(places: readonly Place[], at: Time): readonly Place[] {
-  const held = holders(places)
-  if (held === 0 || places[held - 1]!.heldSince !== undefined) return places
-  return places.map((place, i) =>
-    i < held && place.heldSince === undefined ? { ...place, heldSince: at } : place,
-  )
 }
 
 function sameAs(a: readonly Place[], b: readonly Place[]): boolean {

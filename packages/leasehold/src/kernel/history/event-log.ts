@@ -1,10 +1,12 @@
-import type { End, Event, Key, Revision, Time } from '../../port/index.ts'
+import type { End, Event, Key, LeaseId, Revision, Time } from '../../port/index.ts'
 import { EXCLUSIVE, leaseId, type Tables } from '../tables/index.ts'
 
 /** A page has at most this many events, and not more than are kept. */
 const PAGE_MAX = 1024
 const PAGE_MIN = 64
-const TYPES = ['claimed', 'updated', 'removed'] as const
+const TYPES = ['claimed', 'updated', 'removed', 'held'] as const
+/** The number of each type: its place in `TYPES`. */
+const NUMBER_OF = { claimed: 0, updated: 1, removed: 2, held: 3 } as const
 
 /** An event is a row of numbers, */
 const [REVISION, TYPE, TOKEN, SLOT, BORN, LIMIT, AT, NUMBERS] = [0, 1, 2, 3, 4, 5, 6, 7] as const
@@ -32,6 +34,9 @@ export class EventLog {
   #completeAfter: Revision
   /** Ranges of skipped revisions, both ends excluded: see `skip`. */
   #gaps: { readonly after: Revision; readonly before: Revision }[] = []
+  #lastSlot = -1
+  #lastBorn: Revision = -1
+  #lastLease: LeaseId = ''
 
   constructor(tables: Tables, keep: number, revision: Revision) {
     this.#tables = tables
@@ -90,7 +95,7 @@ export class EventLog {
     const { numbers, references } = page
     const first = index * NUMBERS
     numbers[first + REVISION] = revision
-    numbers[first + TYPE] = type === 'claimed' ? 0 : type === 'updated' ? 1 : 2
+    numbers[first + TYPE] = NUMBER_OF[type]
     numbers[first + TOKEN] = claims.token.get(claim)
     numbers[first + SLOT] = lease
     numbers[first + BORN] = leases.born.get(lease)
@@ -125,20 +130,33 @@ export class EventLog {
   }
 
   event(number: number): Event {
-    const limit = this.#number(number, LIMIT)
+    const { numbers, references } = this.#pageOf(number)
+    const first = (number % this.#page) * NUMBERS
+    const reference = (number % this.#page) * REFERENCES
+    const limit = numbers[first + LIMIT]!
     return {
-      revision: this.#number(number, REVISION),
-      type: TYPES[this.#number(number, TYPE)]!,
-      key: this.key(number),
-      token: this.#number(number, TOKEN),
-      lease: leaseId(this.#number(number, SLOT), this.#number(number, BORN)),
-      holder: this.#reference(number, HOLDER) as string,
+      revision: numbers[first + REVISION]!,
+      type: TYPES[numbers[first + TYPE]!]!,
+      key: references[reference + KEY] as Key,
+      token: numbers[first + TOKEN]!,
+      lease: this.#leaseOf(numbers[first + SLOT]!, numbers[first + BORN]!),
+      holder: references[reference + HOLDER] as string,
       mode: limit === EXCLUSIVE ? 'exclusive' : 'shared',
       limit: limit > 0 ? limit : undefined,
-      value: this.#reference(number, VALUE) as string | undefined,
-      end: this.#reference(number, END) as End | undefined,
-      at: this.#number(number, AT),
+      value: references[reference + VALUE] as string | undefined,
+      end: references[reference + END] as End | undefined,
+      at: numbers[first + AT]!,
     }
+  }
+
+  /** Events in a row are often of one lease: the last id is remembered. */
+  #leaseOf(slot: number, born: Revision): LeaseId {
+    if (slot !== this.#lastSlot || born !== this.#lastBorn) {
+      this.#lastSlot = slot
+      this.#lastBorn = born
+      this.#lastLease = leaseId(slot, born)
+    }
+    return this.#lastLease
   }
 
   #number(number: number, field: number): number {

@@ -47,6 +47,7 @@ export class LeasesBySlot {
     const { leases } = this.#ledger.tables
     leases.renewedAt.set(slot, now)
     const endOfLife = leases.endOfLife.get(slot)
+    if (endOfLife === Infinity) return Infinity
     return leases.deadline(slot) === endOfLife ? Math.max(0, endOfLife - now) : Infinity
   }
 

@@ -72,7 +72,8 @@ export class LazyDeadlines {
     this.#deadlines.pop()
     if (this.#source.checkAt.get(slot) !== time) return NONE
     this.#source.checkAt.set(slot, NOT_SCHEDULED)
-    if (this.#source.deadline(slot) <= now) return slot
+    // A slot that was renewed may be due too, but after another one: it is put back in order.
+    if (this.#source.deadline(slot) <= time) return slot
     this.schedule(slot)
     return NONE
   }

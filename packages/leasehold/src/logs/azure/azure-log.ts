@@ -1,12 +1,12 @@
-import { Container, FAULTS } from '../../clients/azure/index.ts'
 import type { Log } from '../../log/index.ts'
 import type { LeaseStore } from '../../port/index.ts'
 import { type LogEngine, openLog } from '../engine-log.ts'
 import { faultBy } from '../faults.ts'
-import { OpenFeeds } from '../open-feeds.ts'
-import { Poller } from '../poller.ts'
+import { OpenFeeds } from '../feeds/open-feeds.ts'
+import { Poller } from '../feeds/poller.ts'
 import { type StoreOptions, storeOn } from '../store-on.ts'
 import { Blobs } from './blobs.ts'
+import { Container, FAULTS } from './client/index.ts'
 import { type AzureLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
 
 /**
@@ -32,7 +32,7 @@ export function azureStore(
   address: string,
   options: AzureLogOptions & StoreOptions = {},
 ): Promise<LeaseStore> {
-  return storeOn(azureLog(address, options), options)
+  return storeOn('azure', options, (own) => azureLog(address, own))
 }
 
 async function engineOf(container: Container, settings: Settings): Promise<LogEngine> {

@@ -1,5 +1,5 @@
-import type { Container } from '../../clients/azure/index.ts'
 import type { LogEntry, Position } from '../../log/index.ts'
+import type { Container } from './client/index.ts'
 import type { Settings } from './options.ts'
 
 /** A position is the number of the blob times this, plus the end of the entry within the blob. */

@@ -1,6 +1,6 @@
 import type { LogPromises } from '../../log/index.ts'
 import { type Duration, positive } from '../../port/index.ts'
-import { checkName, type LogOptions, type LogSettings, logSettings } from '../options.ts'
+import { checkName, type LogOptions, type LogSettings, logSettings } from '../options/options.ts'
 
 export interface AzureLogOptions extends LogOptions {
   /** A key of the account. Not needed if the address has a shared access signature. */
@@ -23,7 +23,7 @@ export function settingsOf(options: AzureLogOptions): Settings {
   const { prefix = 'leasehold', blocks = 45_000 } = options
   checkName('prefix', prefix, /^[\w-]{1,64}$/, '1 to 64 letters, digits, _ or -')
   const poll = positive(options.poll ?? 100, 'poll')
-  return { ...logSettings(options), prefix, poll, blocks }
+  return { ...logSettings('azure', options), prefix, poll, blocks }
 }
 
 /** Azure's largest block is 4 MiB. */

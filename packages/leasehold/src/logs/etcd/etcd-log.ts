@@ -1,3 +1,7 @@
+import type { LogPromises, Position } from '../../log/index.ts'
+import type { LogEngine } from '../engine-log.ts'
+import type { Feed } from '../feeds/feed.ts'
+import type { SnapshotParts } from '../snapshots.ts'
 import {
   deleteRange,
   type EtcdClient,
@@ -8,11 +12,7 @@ import {
   keysOf,
   nonePutAfter,
   put,
-} from '../../clients/etcd/index.ts'
-import type { LogPromises, Position } from '../../log/index.ts'
-import type { LogEngine } from '../engine-log.ts'
-import type { Feed } from '../feed.ts'
-import type { SnapshotParts } from '../snapshots.ts'
+} from './client/index.ts'
 import { followEtcd } from './follow-etcd.ts'
 import { type Names, namesUnder } from './names.ts'
 

@@ -1,6 +1,6 @@
-import { type EtcdClient, get, type KeyValue, putAfter } from '../../clients/etcd/index.ts'
 import type { Position } from '../../log/index.ts'
-import type { Feed } from '../feed.ts'
+import type { Feed } from '../feeds/feed.ts'
+import { type EtcdClient, get, type KeyValue, putAfter } from './client/index.ts'
 import type { Names } from './names.ts'
 
 /** How many entries one read returns. */

@@ -1,12 +1,12 @@
 import type { SecureContextOptions } from 'node:tls'
-import { EtcdClient } from '../../clients/etcd/index.ts'
 import type { Log } from '../../log/index.ts'
 import { type Duration, invalid, type LeaseStore, positive, show } from '../../port/index.ts'
-import { addressOf } from '../address.ts'
 import { openLog } from '../engine-log.ts'
 import { faultBy } from '../faults.ts'
-import { checkName, type LogOptions, logSettings } from '../options.ts'
+import { addressOf } from '../options/address.ts'
+import { checkName, type LogOptions, logSettings } from '../options/options.ts'
 import { type StoreOptions, storeOn } from '../store-on.ts'
+import { EtcdClient } from './client/index.ts'
 import { EtcdLog } from './etcd-log.ts'
 
 export interface EtcdLogOptions extends LogOptions {
@@ -39,7 +39,7 @@ export function etcdAddress(url: string): EtcdLogOptions {
 
 /** Opens a log in etcd. Fulfilled after a first answer of etcd. */
 export async function etcdLog(options: EtcdLogOptions): Promise<Log> {
-  const settings = logSettings(options)
+  const settings = logSettings('etcd', options)
   const { timeout, clock, random } = settings
   const { tls, auth, prefix = 'leasehold/', patience = 1500, entryBytes = 1 << 20 } = options
   const { memberTimeout = patience } = options
@@ -73,7 +73,7 @@ export type EtcdStoreOptions = EtcdLogOptions & StoreOptions
 
 /** Opens a store on such a log: this process runs a replica of the kernel. */
 export function etcdStore(options: EtcdStoreOptions): Promise<LeaseStore> {
-  return storeOn(etcdLog(options), options)
+  return storeOn('etcd', options, etcdLog)
 }
 
 const ENDPOINT = /^(https?:\/\/)?(\[[0-9a-fA-F:]+\]|[^\s/:@]+):\d{1,5}$/

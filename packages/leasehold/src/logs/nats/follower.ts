@@ -1,8 +1,8 @@
-import type { JetStream, NatsMessage } from '../../clients/nats/index.ts'
 import type { FollowEnd, LogEntry } from '../../log/index.ts'
 import { LeaseholdError, type Timer } from '../../port/index.ts'
-import type { Feed } from '../feed.ts'
-import type { LogSettings } from '../options.ts'
+import type { Feed } from '../feeds/feed.ts'
+import type { LogSettings } from '../options/options.ts'
+import type { JetStream, NatsMessage } from './client/index.ts'
 
 /** How often an idle consumer sends a heartbeat. After three times as long it counts as lost. */
 const HEARTBEAT_MS = 1000

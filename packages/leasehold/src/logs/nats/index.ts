@@ -1,3 +1,3 @@
-export type { NatsClient, NatsMessage } from '../../clients/nats/index.ts'
+export type { NatsClient, NatsMessage } from './client/index.ts'
 export { natsLog, natsStore } from './nats-log.ts'
 export type { NatsLogOptions } from './options.ts'

@@ -1,9 +1,9 @@
-import { FAULTS, JetStream, type NatsClient } from '../../clients/nats/index.ts'
 import type { Log } from '../../log/index.ts'
 import type { LeaseStore } from '../../port/index.ts'
 import { type LogEngine, openLog } from '../engine-log.ts'
 import { faultBy } from '../faults.ts'
 import { type StoreOptions, storeOn } from '../store-on.ts'
+import { FAULTS, JetStream, type NatsClient } from './client/index.ts'
 import { followStream } from './follower.ts'
 import { type NatsLogOptions, promisesOf, type Settings, settingsOf } from './options.ts'
 import { checkLeads, ensureStream, partsIn, type StreamInfo } from './streams.ts'
@@ -20,7 +20,7 @@ export function natsStore(
   client: NatsClient,
   options: NatsLogOptions & StoreOptions = {},
 ): Promise<LeaseStore> {
-  return storeOn(natsLog(client, options), options)
+  return storeOn('nats', options, (own) => natsLog(client, own))
 }
 
 async function engineOf(jetStream: JetStream, settings: Settings): Promise<LogEngine> {

@@ -1,7 +1,7 @@
-import type { ServerInfo } from '../../clients/nats/index.ts'
 import type { LogPromises } from '../../log/index.ts'
 import { invalid, show } from '../../port/index.ts'
-import { checkName, type LogOptions, logSettings } from '../options.ts'
+import { checkName, type LogOptions, logSettings } from '../options/options.ts'
+import type { ServerInfo } from './client/index.ts'
 import type { StreamInfo } from './streams.ts'
 
 export interface NatsLogOptions extends LogOptions {
@@ -22,7 +22,7 @@ export function settingsOf(options: NatsLogOptions) {
   const { name = 'leasehold', replicas = 1, synced = false } = options
   checkName('name', name, /^[\w-]{1,64}$/, '1 to 64 letters, digits, _ or -')
   if (![1, 3, 5].includes(replicas)) throw invalid(`replicas is ${show(replicas)}: use 1, 3 or 5`)
-  return { ...logSettings(options), name, replicas, synced }
+  return { ...logSettings('nats', options), name, replicas, synced }
 }
 
 const UNSYNCED =

@@ -1,6 +1,6 @@
-import type { JetStream } from '../../clients/nats/index.ts'
 import { LeaseholdError } from '../../port/index.ts'
 import type { SnapshotParts } from '../snapshots.ts'
+import type { JetStream } from './client/index.ts'
 
 const STREAM_NOT_FOUND = 10_059
 const MESSAGE_NOT_FOUND = 10_037

@@ -1,6 +1,6 @@
 import { LeaseholdError } from '../../port/index.ts'
-import type { Feed } from '../feed.ts'
-import { Poller } from '../poller.ts'
+import type { Feed } from '../feeds/feed.ts'
+import { Poller } from '../feeds/poller.ts'
 import type { Settings } from './options.ts'
 import type { Tables } from './tables.ts'
 

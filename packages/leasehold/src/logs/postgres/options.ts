@@ -2,7 +2,8 @@ import type { LogPromises } from '../../log/index.ts'
 import type { Duration } from '../../port/index.ts'
 import type { Connection, PostgresClient } from '../../stores/postgres/client.ts'
 import { settingsOf as storeSettingsOf } from '../../stores/postgres/options.ts'
-import type { LogOptions, LogSettings } from '../options.ts'
+import { checkLogOptions } from '../options/option-names.ts'
+import type { LogOptions, LogSettings } from '../options/options.ts'
 
 export interface PostgresLogOptions extends LogOptions {
   /** The schema, which only this log uses. `leasehold_log` if not given. */
@@ -26,6 +27,7 @@ export interface Settings extends LogSettings {
 }
 
 export function settingsOf(client: PostgresClient, options: PostgresLogOptions): Settings {
+  checkLogOptions('postgres', options)
   const { schema = 'leasehold_log', listen = true } = options
   const poll = options.poll ?? (listen === false ? 50 : 1000)
   const settings = storeSettingsOf(client, { ...options, schema, listen, poll })

@@ -5,7 +5,8 @@ import { faultOf } from '../../stores/redis/faults.ts'
 import { type Facts, inspect } from '../../stores/redis/guarantees.ts'
 import { type Settings, settingsOf } from '../../stores/redis/options.ts'
 import { openLog } from '../engine-log.ts'
-import type { LogOptions } from '../options.ts'
+import { checkLogOptions } from '../options/option-names.ts'
+import type { LogOptions } from '../options/options.ts'
 import { commandsOf } from './client.ts'
 import { RedisLog } from './redis-log.ts'
 
@@ -27,6 +28,7 @@ export interface RedisLogOptions extends LogOptions {
  * follower opens a connection by `duplicate()`.
  */
 export async function redisLog(client: RedisClient, options: RedisLogOptions = {}): Promise<Log> {
+  checkLogOptions('redis', options)
   const settings = settingsOf(options)
   const commands = commandsOf(client, settings.replicas)
   return openLog('Redis', settings, faultOf, async () => {

@@ -1,7 +1,7 @@
-import * as zk from '../../clients/zookeeper/index.ts'
 import type { Position } from '../../log/index.ts'
 import type { AppendedEntries } from '../appended-entries.ts'
-import type { Feed } from '../feed.ts'
+import type { Feed } from '../feeds/feed.ts'
+import * as zk from './client/index.ts'
 import { pathOf, positionAt } from './segments.ts'
 
 /** How many entries are read at a time. */

@@ -1,11 +1,11 @@
-import { type EnsembleOptions, FAULTS, ZookeeperClient } from '../../clients/zookeeper/index.ts'
 import type { Log } from '../../log/index.ts'
 import type { LeaseStore } from '../../port/index.ts'
-import { addressOf } from '../address.ts'
 import { openLog } from '../engine-log.ts'
 import { faultBy } from '../faults.ts'
-import { checkName, type LogOptions, logSettings } from '../options.ts'
+import { addressOf } from '../options/address.ts'
+import { checkName, type LogOptions, logSettings } from '../options/options.ts'
 import { type StoreOptions, storeOn } from '../store-on.ts'
+import { type EnsembleOptions, FAULTS, ZookeeperClient } from './client/index.ts'
 import { ZookeeperLog } from './zookeeper-log.ts'
 
 export interface ZookeeperLogOptions extends LogOptions, EnsembleOptions {
@@ -26,7 +26,7 @@ export function zookeeperAddress(url: string): ZookeeperLogOptions {
 
 /** Opens a log in ZooKeeper. Fulfilled after a first answer of the ensemble. */
 export async function zookeeperLog(options: ZookeeperLogOptions): Promise<Log> {
-  const settings = logSettings(options)
+  const settings = logSettings('zookeeper', options)
   const { entryBytes = 1_000_000, root = '/leasehold' } = options
   const allowed = /^(?!\/zookeeper$)(\/[\w.-]*[\w-][\w.-]*)+$/
   checkName('root', root, allowed, "a path of letters, digits, '.', '_' and '-'")
@@ -49,5 +49,5 @@ export type ZookeeperStoreOptions = ZookeeperLogOptions & StoreOptions
 
 /** Opens a store on such a log: this process runs a replica of the kernel. */
 export function zookeeperStore(options: ZookeeperStoreOptions): Promise<LeaseStore> {
-  return storeOn(zookeeperLog(options), options)
+  return storeOn('zookeeper', options, zookeeperLog)
 }

@@ -1,9 +1,9 @@
-import * as zk from '../../clients/zookeeper/index.ts'
 import type { LogPromises, Position } from '../../log/index.ts'
 import { AppendedEntries } from '../appended-entries.ts'
 import type { LogEngine } from '../engine-log.ts'
-import type { Feed } from '../feed.ts'
+import type { Feed } from '../feeds/feed.ts'
 import type { SnapshotParts } from '../snapshots.ts'
+import * as zk from './client/index.ts'
 import { followZookeeper } from './follow-zookeeper.ts'
 import { positionAt, SEGMENT, segmentOf, segmentPath } from './segments.ts'
 

@@ -4,14 +4,16 @@ import {
   formatDuration,
   invalid,
   isLeaseholdError,
+  knownNames,
   LeaseholdError,
+  type LeaseId,
   milliseconds,
   show,
   type Token,
 } from '../../port/index.ts'
-import { encodedPart, functionOf, keyPart, objectOf } from '../arguments.ts'
-import { jsonOf } from '../json.ts'
+import { encodedPart, functionOf, keyPart, optionsOf } from '../arguments.ts'
 import { unlessAborted } from '../sleep.ts'
+import { jsonOf } from '../values/json.ts'
 import { ChangeSignal } from './change-signal.ts'
 import { type EntryKeys, type EntryState, entryKeys } from './entry-state.ts'
 import { type EntryLife, EntryStore } from './entry-store.ts'
@@ -41,10 +43,10 @@ export class Cache<Value = unknown> {
   readonly #copies = new Map<string, { readonly json: string; readonly until: number }>()
 
   constructor(client: Client, name: string, options: CacheOptions = {}) {
-    this.#client = client
+    this.#client = client.limitedTo(optionsOf('cache', options, CACHE_OPTIONS).timeout)
     this.#name = keyPart('the name of the cache', name)
     this.#settings = settingsOf(options)
-    this.#entries = new EntryStore(client)
+    this.#entries = new EntryStore(this.#client)
   }
 
   /** Returns the value, and loads it if it is missing. Fails if the loader fails. */
@@ -70,6 +72,40 @@ export class Cache<Value = unknown> {
     const state = await this.#entries.state(this.#keysOf(key))
     const json = state.type === 'fresh' ? state.json : this.#staleOf(state)
     return json === undefined ? undefined : (JSON.parse(json) as Value)
+  }
+
+  /**
+   * Returns the value, or makes the caller the loader of a missing one: for a caller that loads
+   * elsewhere and renews the lease itself, such as a client of a server in another language. While
+   * somebody else loads, it waits for up to `wait`.
+   */
+  async startLoad(key: string): Promise<LoadStart<Value>> {
+    const keys = this.#keysOf(key)
+    const { wait } = this.#settings
+    const changes = new ChangeSignal(this.#client, keys.base, wait, () => timeoutError(key, wait))
+    try {
+      for (;;) {
+        const change = changes.next()
+        const state = await this.#entries.state(keys)
+        if (state.type === 'fresh') return { value: JSON.parse(state.json) as Value }
+        if (state.type === 'failed') throw new LoadError(key, state.holder, state.message)
+        if (state.type === 'orphaned') await this.#entries.clear(state.marks)
+        const { loadTtl: ttl, loadMax: maxLife } = this.#settings
+        const { store, holder } = this.#client
+        const claims = [{ key: keys.load }]
+        const granted = await store.grant({ holder, ttl, maxLife, claims, ifFree: true })
+        if (granted.outcome === 'granted') return { lease: granted.lease, token: granted.token }
+        await change
+      }
+    } finally {
+      changes.close()
+    }
+  }
+
+  /** Stores what the loader with this token has loaded. Returns `false` if it is too late. */
+  async finishLoad(key: string, token: Token, value: Value): Promise<boolean> {
+    const json = jsonOf(value, `the value of ${show(key)}`)
+    return this.#entries.commit(this.#keysOf(key), { claimToken: token }, json, this.#settings)
   }
 
   /** Stores a value. A load that is running cannot store its value any more. */
@@ -177,12 +213,14 @@ export class Cache<Value = unknown> {
     return newer.type === 'fresh' ? newer.json : json
   }
 
-  /** Whether the value was stored. If that is unknown, the value is still good to use. */
+  /** Whether the value was stored. If the store does not answer, the value is still good to use. */
   async #commit(key: string, keys: EntryKeys, hold: Hold, json: string): Promise<boolean> {
     try {
       return await this.#entries.commit(keys, hold, json, this.#settings)
     } catch (error) {
-      if (!isLeaseholdError(error) || error.outcome !== 'unknown') throw error
+      if (!isLeaseholdError(error)) throw error
+      // A read without an answer fails with `timeout`, a write with an unknown outcome.
+      if (error.outcome !== 'unknown' && error.code !== 'timeout') throw error
       this.#warn('unstored', key, `the value may not be stored: ${error.message}`)
       return true
     }
@@ -221,6 +259,11 @@ export class Cache<Value = unknown> {
   }
 }
 
+/** The value; or the lease and the fencing token of the caller that must load it. */
+export type LoadStart<Value> =
+  | { readonly value: Value }
+  | { readonly lease: LeaseId; readonly token: Token }
+
 export interface CacheOptions {
   /** How long a value is fresh. Default: 10 minutes. */
   readonly ttl?: Duration | undefined
@@ -239,7 +282,20 @@ export interface CacheOptions {
    * the last 1000 keys. Default: 0.
    */
   readonly local?: Duration | undefined
+  /** How long the store may take to answer one call. The client's `timeout` if not given. */
+  readonly timeout?: Duration | undefined
 }
+
+const CACHE_OPTIONS = knownNames<CacheOptions>({
+  ttl: true,
+  stale: true,
+  wait: true,
+  retryAfter: true,
+  loadTtl: true,
+  loadMax: true,
+  local: true,
+  timeout: true,
+})
 
 export interface LoaderContext {
   readonly key: string
@@ -276,7 +332,6 @@ interface Settings extends EntryLife {
 }
 
 function settingsOf(options: CacheOptions): Settings {
-  objectOf('options', options)
   const span = (name: keyof CacheOptions, otherwise: number) =>
     milliseconds(options[name] ?? otherwise, name)
   const settings = {

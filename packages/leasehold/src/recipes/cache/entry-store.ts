@@ -33,7 +33,12 @@ export class EntryStore {
    * The store writes a value only to an existing claim, so if the update succeeds, nobody has
    * loaded, set or deleted the entry since.
    */
-  async commit(keys: EntryKeys, hold: Hold, json: string, life: EntryLife): Promise<boolean> {
+  async commit(
+    keys: EntryKeys,
+    hold: Pick<Hold, 'claimToken'>,
+    json: string,
+    life: EntryLife,
+  ): Promise<boolean> {
     const { values } = await this.#marks(keys)
     let made: NewClaims | undefined
     try {

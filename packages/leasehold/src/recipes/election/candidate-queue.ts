@@ -1,5 +1,12 @@
-import { invalid, type Key, show, type Time, type Token } from '../../port/index.ts'
-import { objectIn } from '../json.ts'
+import {
+  invalid,
+  type Key,
+  type LeaseStore,
+  show,
+  type Time,
+  type Token,
+} from '../../port/index.ts'
+import { objectIn } from '../values/json.ts'
 
 /**
  * Who leads, who is preferred and who must step down: pure functions of the queue, so all processes
@@ -55,8 +62,26 @@ export interface ElectionKeys {
 }
 
 export function electionKeys(name: string): ElectionKeys {
-  const prefix = `election/${name}/`
+  const prefix = `${ALL}${name}/`
   return { name, prefix, queue: `${prefix}line`, successor: `${prefix}successor` }
+}
+
+const ALL = 'election/'
+
+/** The names of the elections that have a candidate. A name may contain slashes. */
+export async function electionNames(store: Pick<LeaseStore, 'read'>): Promise<readonly string[]> {
+  const names: string[] = []
+  let after: Key | undefined
+  for (let more = true; more; ) {
+    const page = await store.read({ prefix: ALL, after })
+    for (const { key } of page.keys) {
+      const name = key.slice(ALL.length, key.lastIndexOf('/'))
+      if (key === electionKeys(name).queue) names.push(name)
+    }
+    more = page.more
+    after = page.keys.at(-1)?.key
+  }
+  return names
 }
 
 /** The fields of a claim that are used here. */

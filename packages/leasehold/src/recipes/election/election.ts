@@ -1,4 +1,11 @@
-import type { Client, Hold, HoldOptions, TimingOptions } from '../../client/index.ts'
+import {
+  type CallOptions,
+  type Client,
+  type Hold,
+  type HoldOptions,
+  type TimingOptions,
+  timeoutIn,
+} from '../../client/index.ts'
 import {
   backoff,
   type Duration,
@@ -7,14 +14,17 @@ import {
   invalid,
   isLeaseholdError,
   type Key,
+  knownNames,
   LeaseholdError,
   milliseconds,
   show,
+  type Token,
 } from '../../port/index.ts'
-import { checkWaitOptions, functionOf, objectOf, stringOf } from '../arguments.ts'
+import { checkWaitOptions, functionOf, optionsOf, stringOf } from '../arguments.ts'
 import { sleep, unlessAborted } from '../sleep.ts'
 import {
   type Candidacy,
+  type Candidate,
   candidacyJson,
   candidateOf,
   checkValue,
@@ -22,6 +32,7 @@ import {
   electionKeys,
   type Leader,
   leaderOf,
+  preemptor,
   preferredBehind,
   successorOf,
 } from './candidate-queue.ts'
@@ -55,6 +66,8 @@ export interface ElectionOptions extends Omit<TimingOptions, 'strategy' | 'maxHo
   readonly priority?: number | undefined
   /** Ask a leader of lower priority to step down, instead of waiting for the next change. */
   readonly preempt?: boolean | undefined
+  /** The term ends as soon as the connection to the server ends. See `HoldOptions`. */
+  readonly tied?: boolean | undefined
   /** How long work may take to end when its term should end. Default: 10 s. */
   readonly drain?: Duration | undefined
 }
@@ -70,6 +83,20 @@ export interface LeadOptions {
   /** Ends the loop: at once while waiting, or when the work of the current term has ended. */
   readonly signal?: AbortSignal | undefined
 }
+
+const ELECTION_OPTIONS = knownNames<ElectionOptions>({
+  ttl: true,
+  grace: true,
+  renewEvery: true,
+  candidate: true,
+  value: true,
+  priority: true,
+  preempt: true,
+  drain: true,
+  tied: true,
+})
+const CAMPAIGN_OPTIONS = knownNames<CampaignOptions>({ wait: true, signal: true })
+const LEAD_OPTIONS = knownNames<LeadOptions>({ signal: true })
 
 const DRAIN_MS = 10_000
 const NAME_MAX = 256
@@ -94,7 +121,7 @@ export class Election {
 
   constructor(client: Client, name: string, options: ElectionOptions = {}) {
     const candidacy = candidacyOf(client, options)
-    const { ttl, grace, renewEvery, drain } = options
+    const { ttl, grace, renewEvery, drain, tied } = options
     if (ttl === 'infinite' || ttl === Infinity) {
       throw invalid(
         `ttl is infinite: nobody could ever follow a leader that died. Give a finite ttl, such as 10s`,
@@ -108,7 +135,7 @@ export class Election {
       client,
       keys: this.#keys,
       candidacy,
-      timing: { strategy: 'election', ttl, grace, renewEvery },
+      timing: { strategy: 'election', ttl, grace, renewEvery, tied },
       drain: drain === undefined ? DRAIN_MS : milliseconds(drain, 'drain'),
     }
   }
@@ -141,7 +168,7 @@ export class Election {
    * waiting, otherwise when the body has ended or the election's `drain` is over.
    */
   async *lead(options: LeadOptions = {}): AsyncGenerator<Term, void, void> {
-    checkWaitOptions(options)
+    checkWaitOptions('lead', options, LEAD_OPTIONS)
     const { signal } = options
     const ended = () => signal?.aborted === true || this.#client.closing.aborted
     for (;;) {
@@ -203,9 +230,41 @@ export class Election {
   }
 
   /** Reads from the store who leads. */
-  async leader(): Promise<Leader | undefined> {
-    const { claims } = await this.#client.store.read({ key: this.#keys.queue, limit: 1 })
+  async leader(options?: CallOptions): Promise<Leader | undefined> {
+    const { store } = this.#client.limitedTo(timeoutIn('leader', options))
+    const { claims } = await store.read({ key: this.#keys.queue, limit: 1 })
     return leaderOf(claims, 0)
+  }
+
+  /** Reads the candidates from the store, in the order of the queue. One that leads is the first. */
+  async candidates(options?: CallOptions): Promise<readonly Candidate[]> {
+    const { store } = this.#client.limitedTo(options?.timeout)
+    const { claims } = await store.read({ key: this.#keys.queue })
+    return claims.map(candidateOf)
+  }
+
+  /**
+   * What a candidate writes to the store, for a term whose lease somebody else renews: a server
+   * campaigns for a caller in another language. Claim the key exclusively with the value of a
+   * candidate. At the front of the queue, lead only if `preferredTo` finds nobody: then replace the
+   * value by that of a leader.
+   */
+  entry(leads: boolean): { readonly key: Key; readonly value: string } {
+    return { key: this.key, value: candidacyJson(this.#settings.candidacy, leads) }
+  }
+
+  /** The candidate that the one with this token, at the front of the queue, must let pass. */
+  async preferredTo(token: Token): Promise<Candidate | undefined> {
+    const [queue, named] = await Promise.all([
+      readQueue(this.#client, this.#keys),
+      this.#client.store.read({ key: this.#keys.successor, limit: 1 }),
+    ])
+    return preferredBehind(queue.map(candidateOf), token, successorOf(named.claims))
+  }
+
+  /** The candidate that asks the leader with this token to step down. */
+  async preemptorOf(token: Token): Promise<Candidate | undefined> {
+    return preemptor(await this.candidates(), token)
   }
 
   /** Follows who leads, without being a candidate. Close it, or leave the loop over it. */
@@ -214,7 +273,7 @@ export class Election {
   }
 
   async #campaign(options: CampaignOptions): Promise<HeldTerm> {
-    checkWaitOptions(options)
+    checkWaitOptions('campaign', options, CAMPAIGN_OPTIONS)
     const { wait, signal } = options
     const until = wait === undefined ? Infinity : this.#client.now() + milliseconds(wait, 'wait')
     if (this.#campaigning || this.term !== undefined) {
@@ -243,7 +302,9 @@ export class Election {
       } catch (error) {
         await hold?.[Symbol.asyncDispose]()
         if (signal?.aborted === true) throw aborted(this.#keys, signal)
-        if (isLeaseholdError(error) && FINAL.has(error.code)) throw error
+        // With a hold, a timeout is that of a read, and the next try may succeed.
+        const isFinal = isLeaseholdError(error) && FINAL.has(error.code)
+        if (isFinal && !(hold !== undefined && error.code === 'timeout')) throw error
         await this.#backOff(backoff(failures++, this.#client.random), until, signal, error)
       }
     }
@@ -264,7 +325,7 @@ export class Election {
   async #mayLead(hold: Hold, signal: AbortSignal | undefined): Promise<boolean> {
     const ending = [hold.signal, this.#client.closing, signal]
     const { candidacy } = this.#settings
-    const preferred = await unlessAborted(ending, this.#preferred(hold))
+    const preferred = await unlessAborted(ending, this.preferredTo(hold.claimToken))
     if (preferred === undefined) {
       await unlessAborted(ending, hold.update(candidacyJson(candidacy, true)))
       hold.assertHeld()
@@ -274,14 +335,6 @@ export class Election {
     emitEvent(this.#client, this.#keys, 'stepped-behind', detail, hold.claimToken)
     await unlessAborted(ending, hold.release())
     return false
-  }
-
-  async #preferred(hold: Hold) {
-    const [queue, named] = await Promise.all([
-      readQueue(this.#client, this.#keys),
-      this.#client.store.read({ key: this.#keys.successor, limit: 1 }),
-    ])
-    return preferredBehind(queue.map(candidateOf), hold.claimToken, successorOf(named.claims))
   }
 
   async #backOff(
@@ -308,7 +361,7 @@ export class Election {
 }
 
 function candidacyOf(client: Client, options: ElectionOptions): Candidacy {
-  objectOf('options', options)
+  optionsOf('an election', options, ELECTION_OPTIONS)
   const { candidate = client.holder, priority = 0, preempt = false, value } = options
   stringOf('candidate', candidate, NAME_MAX)
   if (!Number.isFinite(priority)) {

@@ -3,7 +3,7 @@ import type { Token } from '../../port/index.ts'
 import type { ElectionKeys } from './candidate-queue.ts'
 
 /**
- * The events of an election, reported as `news` of the recipe `election`:
+ * The events of an election, reported as `recipe-event` of the recipe `election`:
  *
  * - `campaigning`: a candidate joins the queue.
  * - `stepped-behind`: it was at the front, and let a preferred candidate pass.

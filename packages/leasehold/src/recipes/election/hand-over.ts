@@ -7,7 +7,7 @@ import { candidateOf, type ElectionKeys, type Leader, leaderOf } from './candida
  * The result of a hand-over:
  *
  * - `handed-over`: the successor leads.
- * - `not-campaigning`: no candidate has that name. Nothing was changed, and the term goes on.
+ * - `not-campaigning`: no candidate has that name. Nothing was changed, and the term continues.
  * - `passed-on`: the term is over and another leads, because the successor left the queue.
  * - `unconfirmed`: the term is over, but nobody was seen to lead within the time limit.
  */
@@ -37,8 +37,7 @@ export async function readQueue(client: Client, keys: ElectionKeys) {
  * Names the successor on a separate key, steps down, and removes the name when somebody leads.
  *
  * The name is there before the term ends, so the next candidate at the front reads it. It has a
- * lease like any claim: if this process dies meanwhile, the name expires, and the queue goes on as
- * if nobody had been named.
+ * lease like any claim: if this process dies meanwhile, the name expires.
  */
 export async function succession(
   client: Client,

@@ -2,6 +2,7 @@ export {
   type Candidacy,
   type Candidate,
   candidateOf,
+  electionNames,
   type Leader,
   leaderOf,
   preemptor,

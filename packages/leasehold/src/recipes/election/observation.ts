@@ -1,4 +1,5 @@
 import type { Client, View } from '../../client/index.ts'
+import { knownNames } from '../../port/index.ts'
 import { checkWaitOptions } from '../arguments.ts'
 import { onAbort, sleep } from '../sleep.ts'
 import { type ElectionKeys, type Leader, leaderOf } from './candidate-queue.ts'
@@ -10,6 +11,8 @@ export interface ObserveOptions {
   /** Closes the observation and ends the loops over it. */
   readonly signal?: AbortSignal | undefined
 }
+
+const OBSERVE_OPTIONS = knownNames<ObserveOptions>({ signal: true })
 
 /**
  * An election as a follower sees it: who leads, now and from now on.
@@ -31,7 +34,7 @@ export class Observation implements AsyncIterable<Leader | undefined>, Disposabl
   #stopListening = () => {}
 
   constructor(client: Client, keys: ElectionKeys, options: ObserveOptions) {
-    checkWaitOptions(options)
+    checkWaitOptions('observe', options, OBSERVE_OPTIONS)
     const { signal } = options
     this.#client = client
     this.#keys = keys

@@ -2,13 +2,14 @@ import type { Client, Hold, HoldOptions, View } from '../../client/index.ts'
 import {
   type Duration,
   invalid,
+  knownNames,
   LeaseholdError,
   milliseconds,
   show,
   type Timer,
   type Token,
 } from '../../port/index.ts'
-import { functionOf } from '../arguments.ts'
+import { functionOf, optionsOf } from '../arguments.ts'
 import { onAbort, sleep } from '../sleep.ts'
 import {
   type Candidacy,
@@ -35,6 +36,8 @@ export interface StepDownOptions {
   /** @deprecated The old name of `timeout`. */
   readonly within?: Duration | undefined
 }
+
+const STEP_DOWN_OPTIONS = knownNames<StepDownOptions>({ timeout: true, within: true })
 
 /**
  * One period of leadership.
@@ -79,7 +82,7 @@ export interface Term extends AsyncDisposable {
   resign(options?: StepDownOptions): Promise<void>
   /**
    * Steps down in favour of a candidate in the queue; the others let it pass. If no candidate has
-   * that name, nothing changes and the term goes on. `timeout` limits both the wait for the work and
+   * that name, nothing changes and the term continues. `timeout` limits both the wait for the work and
    * the wait for the successor.
    */
   handOver(to: string, options?: StepDownOptions): Promise<HandOver>
@@ -281,7 +284,8 @@ export class HeldTerm implements Term {
     this.askToEnd('preempted', reason)
   }
 
-  #timeoutOf({ timeout, within }: StepDownOptions): number {
+  #timeoutOf(options: StepDownOptions): number {
+    const { timeout, within } = optionsOf('resign and handOver', options, STEP_DOWN_OPTIONS)
     const given = timeout ?? within
     return given === undefined ? this.#settings.drain : milliseconds(given, 'timeout')
   }

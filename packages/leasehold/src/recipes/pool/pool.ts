@@ -1,4 +1,11 @@
-import { type Client, Conflict, type Snapshot, type View } from '../../client/index.ts'
+import {
+  type CallOptions,
+  type Client,
+  Conflict,
+  type Snapshot,
+  timeoutIn,
+  type View,
+} from '../../client/index.ts'
 import {
   type Duration,
   invalid,
@@ -9,6 +16,7 @@ import {
   type Token,
 } from '../../port/index.ts'
 import type { Adaptive } from '../adaptive.ts'
+import { refuseWait } from '../arguments.ts'
 import { type Definition, type PoolDefinition, unitsOf, weightOf } from './definition/definition.ts'
 import { Publication } from './definition/publication.ts'
 import { conditionText } from './definition/where.ts'
@@ -104,6 +112,7 @@ export class Pool {
    * by what this process has seen, so it may miss something that was just returned elsewhere.
    */
   async tryTake(options: TakeOptions): Promise<PermitTry> {
+    refuseWait('tryTake', 'take', options)
     let why = ''
     const permit = await this.#withLearnedTtl(options, async (request) => {
       const taken = await this.#tryTake(request)
@@ -133,7 +142,8 @@ export class Pool {
   }
 
   async #tryTake(asked: Request): Promise<HeldPermit | string> {
-    await this.#ready()
+    const client = this.#client.limitedTo(asked.timeout)
+    await client.answered(`the read of pool ${show(this.name)}`, this.#ready())
     this.#check(asked)
     let would = scheduleNow(asked, this.#snapshot())
     // Perhaps only the store knows yet that something was returned.
@@ -145,12 +155,13 @@ export class Pool {
   }
 
   /** Returns who holds what, who waits, and how long the wait will probably take. */
-  async status(): Promise<PoolStatus> {
-    await this.#ready()
+  async status(options?: CallOptions): Promise<PoolStatus> {
+    const client = this.#client.limitedTo(timeoutIn('status', options))
+    await client.answered(`the read of pool ${show(this.name)}`, this.#ready())
     const untils = new Map<Key, Time>()
     const prefix = `${this.#keys.prefix}r/`
     for (let after: Key | undefined, more = true; more; ) {
-      const page = await this.#client.store.read({ prefix, after })
+      const page = await client.store.read({ prefix, after })
       for (const { key, claims } of page.keys) untils.set(key, claims[0]!.until)
       after = page.keys.at(-1)?.key
       more = page.more && after !== undefined
@@ -301,11 +312,11 @@ export class Pool {
   ): Promise<HeldPermit | Conflict> {
     const definition = this.#definition
     const value = permitJson(request, waiter)
-    const { strategy, grace } = request
+    const { strategy, grace, timeout } = request
     const maxHold = definition.maxHold === 0 ? undefined : definition.maxHold
     const ttl = Math.min(request.ttl, maxHold ?? Infinity)
     const claims = units.map((key) => ({ key, value }))
-    const hold = await this.#client.tryHold(claims, { strategy, ttl, grace, maxHold })
+    const hold = await this.#client.tryHold(claims, { strategy, ttl, grace, maxHold, timeout })
     if (hold instanceof Conflict) return hold
     const taken = new Set(units)
     const parts = definition.resources.flatMap((resource) => {

@@ -1,6 +1,6 @@
 import { type Client, Conflict, type Hold } from '../../client/index.ts'
 import type { Key, Timer, Token } from '../../port/index.ts'
-import { objectIn } from '../json.ts'
+import { objectIn } from '../values/json.ts'
 import type { PreemptionNotice } from './permit.ts'
 import type { Request, StoredPermit } from './request.ts'
 import type { PreemptedPermit } from './schedule/schedule.ts'

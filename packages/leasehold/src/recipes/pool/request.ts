@@ -1,14 +1,17 @@
 import { STRATEGIES, type StrategyName } from '../../client/index.ts'
 import {
+  checkNames,
   type Duration,
   invalid,
   type Key,
+  knownNames,
   milliseconds,
+  positive,
   show,
   type Time,
   type Token,
 } from '../../port/index.ts'
-import { objectIn } from '../json.ts'
+import { objectIn } from '../values/json.ts'
 import { checkLabel } from './definition/definition.ts'
 import { type Condition, conditionsOf, type Where } from './definition/where.ts'
 import type { Need, Occupant, Waiter } from './schedule/schedule.ts'
@@ -40,11 +43,29 @@ export interface TakeOptions {
   readonly grace?: Duration | undefined
   /** The longest wait in the queue. Default: no limit. */
   readonly wait?: Duration | undefined
+  /** How long the store may take to answer one call. The client's `timeout` if not given. */
+  readonly timeout?: Duration | undefined
   /** Ends the wait with `aborted`. */
   readonly signal?: AbortSignal | undefined
   /** It may be preempted, after a notice, by a request of higher priority: see `Permit.notice`. */
   readonly preemptible?: boolean | undefined
 }
+
+const TAKE_OPTIONS = knownNames<TakeOptions>({
+  tenant: true,
+  kind: true,
+  where: true,
+  count: true,
+  shares: true,
+  priority: true,
+  strategy: true,
+  ttl: true,
+  grace: true,
+  wait: true,
+  timeout: true,
+  signal: true,
+  preemptible: true,
+})
 
 /** A request after validation. */
 export interface Request extends Need {
@@ -54,6 +75,7 @@ export interface Request extends Need {
   readonly ttl: number
   readonly grace: Duration | undefined
   readonly wait: number
+  readonly timeout: Duration | undefined
   readonly signal: AbortSignal | undefined
 }
 
@@ -84,6 +106,7 @@ export function requestOf(options: TakeOptions, learnt?: number): Request {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options is ${show(options)}: give an object with a tenant`)
   }
+  checkNames('take', options, TAKE_OPTIONS)
   const { tenant, kind = UNNAMED, count = 1, shares, priority = 0 } = options
   checkLabel('tenant', tenant)
   checkLabel('kind', kind)
@@ -104,6 +127,7 @@ export function requestOf(options: TakeOptions, learnt?: number): Request {
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw invalid(`signal is ${show(signal)}: it must be an AbortSignal`)
   }
+  if (options.timeout !== undefined) positive(options.timeout, 'timeout')
   const ttl = learnt ?? ttlOf(options.ttl, strategy)
   return {
     tenant,
@@ -118,6 +142,7 @@ export function requestOf(options: TakeOptions, learnt?: number): Request {
     ttl,
     grace: options.grace,
     wait,
+    timeout: options.timeout,
     signal,
   }
 }

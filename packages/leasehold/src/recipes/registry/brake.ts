@@ -1,4 +1,4 @@
-import type { Duration } from '../../port/index.ts'
+import { checkNames, type Duration, knownNames } from '../../port/index.ts'
 import { countOf, durationOf, numberOf, objectOf } from '../arguments.ts'
 
 /**
@@ -71,6 +71,13 @@ export interface BrakeOptions {
   readonly hold?: Duration | undefined
 }
 
+const BRAKE_OPTIONS = knownNames<BrakeOptions>({
+  share: true,
+  least: true,
+  window: true,
+  hold: true,
+})
+
 export interface BrakeLimits {
   readonly share: number
   readonly least: number
@@ -81,7 +88,7 @@ export interface BrakeLimits {
 /** The limits of a brake. `false` means that it never brakes. */
 export function brakeLimits(options: BrakeOptions | false = {}): BrakeLimits {
   if (options === false) return { share: 1, least: Infinity, window: 0, hold: 0 }
-  objectOf('brake', options)
+  checkNames('brake', objectOf('brake', options), BRAKE_OPTIONS)
   const { share = 0.15, least = 3, window = '1m', hold = '2m' } = options
   return {
     share: numberOf('brake.share', share, 0, 1),

@@ -5,16 +5,26 @@ export {
   type CheckedPolicy,
   type CheckPolicy,
   type CheckTarget,
+  type ConnectionPlace,
   checkedPolicy,
   complaintAboutAddress,
   complaintAboutTarget,
+  type PolicySettings,
   type Scheme,
   targetOf,
 } from './check/check-policy.ts'
 export type { CheckChange } from './checker/check-schedule.ts'
 export { type CheckState, nextState } from './checker/check-state.ts'
 export { Checker, type CheckerEvents, type CheckerOptions } from './checker/checker.ts'
-export type { Lookup, Probe, ProbeMaker, ProbeResult, ProbeSettings } from './checker/probe.ts'
+export type {
+  Lookup,
+  NetworkProbes,
+  Probe,
+  ProbeLoader,
+  ProbeResult,
+  ProbeSettings,
+} from './checker/probe.ts'
+export { Catalog, type CatalogOptions } from './discovery/catalog.ts'
 export {
   type Change,
   Discovery,

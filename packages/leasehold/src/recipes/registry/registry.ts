@@ -1,12 +1,15 @@
-import type { Client } from '../../client/index.ts'
+import { type CallOptions, type Client, timeoutIn } from '../../client/index.ts'
+import type { Key } from '../../port/index.ts'
 import { keyPart } from '../arguments.ts'
-import { Checker, type CheckerOptions } from './checker/checker.ts'
-import type { ProbeMaker } from './checker/probe.ts'
+import { targetOf } from './check/check-policy.ts'
+import { Checker, type CheckerOptions, probeSettingsOf } from './checker/checker.ts'
+import type { ProbeLoader } from './checker/probe.ts'
+import { Catalog, type CatalogOptions } from './discovery/catalog.ts'
 import { Discovery, type WatchOptions } from './discovery/discovery.ts'
 import { find, services } from './discovery/find.ts'
-import type { InstanceSpec } from './instance/description.ts'
+import { type InstanceSpec, parseDescription } from './instance/description.ts'
 import { entryOf, type InstanceUpdate, type RegistryEntry, updatedEntry } from './instance/entry.ts'
-import type { Filter, Instance } from './instance/instance.ts'
+import { type Filter, type Instance, partsOfKey } from './instance/instance.ts'
 import {
   NodeHeartbeat,
   type NodeOptions,
@@ -30,10 +33,10 @@ import { type RegisterOptions, Registration } from './registration/registration.
  */
 export class Registry {
   readonly #client: Client
-  readonly #probes: ProbeMaker
+  readonly #probes: ProbeLoader
 
-  /** `probes` creates the probe that uses the network. */
-  constructor(client: Client, probes: ProbeMaker) {
+  /** `probes` loads the code that uses the network. */
+  constructor(client: Client, probes: ProbeLoader) {
     this.#client = client
     this.#probes = probes
   }
@@ -54,13 +57,13 @@ export class Registry {
   }
 
   /** Reads the current instances of a service from the store. */
-  find(service: string, filter?: Filter): Promise<readonly Instance[]> {
-    return find(this.#client, service, filter)
+  find(service: string, filter?: Filter, options?: CallOptions): Promise<readonly Instance[]> {
+    return find(this.#client.limitedTo(timeoutIn('find', options)), service, filter)
   }
 
   /** The names of all services with an instance. */
-  services(): Promise<readonly string[]> {
-    return services(this.#client)
+  services(options?: CallOptions): Promise<readonly string[]> {
+    return services(this.#client.limitedTo(timeoutIn('services', options)))
   }
 
   /** The instances of a service, kept up to date, for callers that ask repeatedly. */
@@ -68,9 +71,33 @@ export class Registry {
     return new Discovery(this.#client, keyPart('service', service), options)
   }
 
+  /** The instances of all services, kept up to date, for gateways and dashboards. */
+  watchAll(options?: CatalogOptions): Catalog {
+    return new Catalog(this.#client, options)
+  }
+
   /** Runs the health checks that instances ask for, while this is the active checker. */
   checker(options: CheckerOptions = {}): Checker {
     return new Checker(this.#client, options, this.#probes)
+  }
+
+  /**
+   * Why a checker with these options would never run the check in this value of a claim; `undefined`
+   * if it would, or if there is none. It refuses an unknown host name like one whose address is not
+   * allowed, so the answer does not reveal internal names. With `resolves: false` it accepts names.
+   */
+  async checkRefusal(
+    key: Key,
+    value: string | undefined,
+    options: CheckerOptions,
+    { resolves = true }: { readonly resolves?: boolean } = {},
+  ): Promise<string | undefined> {
+    const parts = partsOfKey(key)
+    const url = parts && parseDescription(value)?.check?.url
+    if (url === undefined || options.probe !== undefined) return undefined
+    if (options.service !== undefined && options.service !== parts?.service) return undefined
+    const { networkRefusal } = await this.#probes()
+    return networkRefusal(targetOf('check', url), probeSettingsOf(options), resolves)
   }
 
   /** Starts the heartbeat of a node. What is registered through it ends with it. */

@@ -1,15 +1,17 @@
-import type { Client } from '../../client/index.ts'
+import type { CallOptions, Client } from '../../client/index.ts'
 import {
+  checkNames,
   type Duration,
   formatDuration,
   invalid,
+  knownNames,
   type LeaseId,
   milliseconds,
   show,
   type Time,
 } from '../../port/index.ts'
-import { countOf, keyPart, objectOf } from '../arguments.ts'
-import { jsonOf } from '../json.ts'
+import { countOf, keyPart, optionsOf } from '../arguments.ts'
+import { jsonOf } from '../values/json.ts'
 import type { SessionRecord } from './record.ts'
 import { SessionTable, type Stored, type StoredTimes } from './session-table.ts'
 import { type SessionListener, type SessionWatch, watchSessions } from './watch.ts'
@@ -31,7 +33,7 @@ import { type SessionListener, type SessionWatch, watchSessions } from './watch.
  * lost, unless they are made under a lock. A loaded session is a snapshot: it notices that it was
  * ended elsewhere when it is loaded again or saved, but not in every `touch`.
  *
- * The id is a secret of 128 bits: whoever has it has the session. Keys, events and logs contain
+ * The id is a secret of 128 bits: it gives access to the session. Keys, events and logs contain
  * only its hash (`ref`). Anybody who may read the store can read the data and the names of users.
  */
 export class Sessions<Data = unknown> {
@@ -39,10 +41,10 @@ export class Sessions<Data = unknown> {
   readonly #table: SessionTable
   readonly #options: SessionsOptions
 
-  constructor(client: Client, name = 'main', options: SessionsOptions = {}) {
-    this.#client = client
-    this.#table = new SessionTable(client, keyPart('the name of the sessions', name))
-    this.#options = objectOf('options', options)
+  constructor(client: Client, name = 'main', options: SessionsOptions & CallOptions = {}) {
+    this.#options = optionsOf('sessions', options, SESSIONS_OPTIONS)
+    this.#client = client.limitedTo(options.timeout)
+    this.#table = new SessionTable(this.#client, keyPart('the name of the sessions', name))
     lifeOf({}, options)
   }
 
@@ -51,6 +53,7 @@ export class Sessions<Data = unknown> {
     if (typeof wanted !== 'object' || wanted === null) {
       throw invalid(`the new session is ${show(wanted)}: give an object such as { user, data }`)
     }
+    checkNames('create', wanted, NEW_SESSION)
     const { user, data } = wanted
     const { ttl, max } = lifeOf(wanted, this.#options)
     const json = jsonOf(data, 'the data of the session')
@@ -73,14 +76,22 @@ export class Sessions<Data = unknown> {
 
   /** The sessions of a user, at most `limit` (1000). Costs one call, plus one per session. */
   async list(user: string, options: { limit?: number } = {}): Promise<ListedSession<Data>[]> {
-    const { limit = 1000 } = options
+    const { limit = 1000 } = optionsOf('list', options, LIST_OPTIONS)
     const found = await this.#table.list(user, countOf('limit', limit, 1, LIST_MAX))
+    return found.map((stored) => new SeenSession<Data>(this.#table, stored))
+  }
+
+  /** The sessions of all users, at most `limit` (1000). Costs one call, plus one per session. */
+  async listAll(options: { limit?: number } = {}): Promise<ListedSession<Data>[]> {
+    const { limit = 1000 } = options
+    const found = await this.#table.list(undefined, countOf('limit', limit, 1, LIST_MAX))
     return found.map((stored) => new SeenSession<Data>(this.#table, stored))
   }
 
   /** Ends the current sessions of a user, except the one with the id `except`. Returns how many. */
   async endAll(user: string, options: { except?: string; why?: string } = {}): Promise<number> {
-    const { except, why = 'all sessions of the user were ended' } = options
+    const given = optionsOf('endAll', options, END_ALL_OPTIONS)
+    const { except, why = 'all sessions of the user were ended' } = given
     const ref = except === undefined ? undefined : this.#table.refOf(checkId(except))
     return this.#table.endAll(user, ref, why)
   }
@@ -104,6 +115,20 @@ export interface NewSession<Data> extends SessionsOptions {
   /** Anything that is JSON-serializable. */
   readonly data: Data
 }
+
+const SESSIONS_OPTIONS = knownNames<SessionsOptions & CallOptions>({
+  ttl: true,
+  max: true,
+  timeout: true,
+})
+const NEW_SESSION = knownNames<NewSession<unknown>>({
+  ttl: true,
+  max: true,
+  user: true,
+  data: true,
+})
+const LIST_OPTIONS = knownNames<{ limit?: number }>({ limit: true })
+const END_ALL_OPTIONS = knownNames<{ except?: string; why?: string }>({ except: true, why: true })
 
 /** A session as it was when it was read. */
 export interface KnownSession<Data> {

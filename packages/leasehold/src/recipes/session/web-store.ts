@@ -1,7 +1,14 @@
 import type { Client } from '../../client/index.ts'
-import { type Duration, invalid, isLeaseholdError, milliseconds, show } from '../../port/index.ts'
-import { functionOf, keyPart } from '../arguments.ts'
-import { jsonOf } from '../json.ts'
+import {
+  type Duration,
+  invalid,
+  isLeaseholdError,
+  knownNames,
+  milliseconds,
+  show,
+} from '../../port/index.ts'
+import { functionOf, keyPart, optionsOf } from '../arguments.ts'
+import { jsonOf } from '../values/json.ts'
 import type { SessionRecord } from './record.ts'
 import { SessionTable } from './session-table.ts'
 
@@ -51,6 +58,13 @@ export interface WebStoreOptions<Base extends object = object> {
   readonly user?: ((session: WebSession) => string | undefined) | undefined
 }
 
+const WEB_STORE_OPTIONS = knownNames<WebStoreOptions>({
+  Store: true,
+  name: true,
+  ttl: true,
+  max: true,
+  user: true,
+})
 const DAY_MS = 86_400_000
 const ALL_MAX = 10_000
 
@@ -95,6 +109,7 @@ class WebCalls {
   readonly #user: (session: WebSession) => string | undefined
 
   constructor(client: Client, options: WebStoreOptions) {
+    optionsOf('sessionStore', options, WEB_STORE_OPTIONS)
     const { name = 'web', ttl = DAY_MS, max = Infinity, user = () => undefined } = options
     this.#client = client
     this.#table = new SessionTable(client, keyPart('the name of the session store', name))

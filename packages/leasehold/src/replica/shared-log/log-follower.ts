@@ -1,5 +1,12 @@
 import type { FollowEnd, Following, Log, LogEntry, Position } from '../../log/index.ts'
-import { type Clock, isLeaseholdError, LeaseholdError, withTimeout } from '../../port/index.ts'
+import {
+  backoff,
+  type Clock,
+  isLeaseholdError,
+  LeaseholdError,
+  type Random,
+  withTimeout,
+} from '../../port/index.ts'
 import { Outbox } from '../../runner/index.ts'
 import { decodeEntry, type Entry } from '../entry.ts'
 import {
@@ -14,7 +21,7 @@ import {
 import { type Applied, Machine } from '../state/index.ts'
 import { LogClock } from './log-clock.ts'
 
-/** The wait before following again after an interruption. It doubles each time, up to the maximum. */
+/** The first and the longest wait before following again after an interruption. */
 const RETRY_MS = 50
 const RETRY_MAX_MS = 1000
 /** How many times in a row a loaded snapshot may be too old. */
@@ -23,6 +30,7 @@ const RELOADS_MAX = 5
 export interface LogFollowerOptions {
   readonly log: Log
   readonly clock: Clock
+  readonly random: Random
   /** How long `open` waits for an engine that does not answer, in milliseconds. */
   readonly timeout: number
   /** The latest version of the lease rules that this process knows. */
@@ -50,7 +58,8 @@ export class LogFollower {
   lastError: unknown
   readonly #options: LogFollowerOptions
   #following: Following | undefined
-  #backoff = RETRY_MS
+  /** How many waits there were since the last entry. */
+  #failures = 0
   /** How many times in a row the entries after the loaded snapshot were already trimmed. */
   #reloads = 0
   #isLoading = false
@@ -70,9 +79,9 @@ export class LogFollower {
   async open(): Promise<void> {
     const { clock, timeout } = this.#options
     const deadline = clock.now() + timeout
-    await this.#loadUntil(deadline, (error) => {
+    await this.#loadUntil(deadline, (error, wait) => {
       if (isFinal(error)) throw error
-      if (clock.now() + this.#backoff >= deadline) throw unreachable(timeout, error)
+      if (clock.now() + wait >= deadline) throw unreachable(timeout, error)
     })
     this.follow()
   }
@@ -114,16 +123,20 @@ export class LogFollower {
     if (this.machine?.isInitialized) this.outbox.close(error)
   }
 
-  /** Loads until it succeeds. `failed` may throw to give up. */
-  async #loadUntil(deadline: number, failed: (error: unknown) => void): Promise<void> {
+  /** Loads until it succeeds, with waits in between. `failed` may throw to give up. */
+  async #loadUntil(
+    deadline: number,
+    failed: (error: unknown, wait: number) => void,
+  ): Promise<void> {
     while (!this.#isClosed) {
       try {
         await this.#load(deadline)
         return
       } catch (error) {
-        failed(error)
+        const wait = this.#nextWait()
+        failed(error, wait)
+        await this.#pause(wait)
       }
-      await this.#pause()
     }
   }
 
@@ -165,10 +178,12 @@ export class LogFollower {
     else void this.#pause().then(() => this.reload())
   }
 
-  #pause(): Promise<void> {
+  #nextWait(): number {
+    return backoff(this.#failures++, this.#options.random, RETRY_MS, RETRY_MAX_MS)
+  }
+
+  #pause(wait = this.#nextWait()): Promise<void> {
     const { clock } = this.#options
-    const wait = this.#backoff
-    this.#backoff = Math.min(2 * wait, RETRY_MAX_MS)
     return new Promise((resolve) => {
       clock.timer(clock.now() + wait, resolve, true)
     })
@@ -179,7 +194,7 @@ export class LogFollower {
     const { machine } = this
     const now = clock.now()
     this.lastError = undefined
-    this.#backoff = RETRY_MS
+    this.#failures = 0
     this.#reloads = 0
     for (const { position, bytes } of entries) {
       let entry: Entry | undefined

@@ -12,6 +12,7 @@ import { isFull } from './disk/disk.ts'
 import type { LogWriter } from './log/log-writer.ts'
 import type { SegmentSupply } from './log/segment-supply.ts'
 
+/** The wait doubles without `backoff`'s random part: a log has one writer, so no retries collide. */
 const RETRY_MS_MIN = 50
 const RETRY_MS_MAX = 5000
 /** How often the time is written if a lease has a maximum life and nothing else is written. */

@@ -1,7 +1,9 @@
 import {
   type Clock,
+  checkNames,
   DEFAULT_LIMITS,
   type Guarantees,
+  knownNames,
   LeaseholdError,
   type LeaseStore,
   type Limits,
@@ -44,6 +46,16 @@ export interface FileStoreOptions {
   readonly disk?: Disk | undefined
 }
 
+const FILE_STORE_OPTIONS = knownNames<FileStoreOptions>({
+  limits: true,
+  clock: true,
+  random: true,
+  segmentBytes: true,
+  snapshotBytes: true,
+  tokensAbove: true,
+  disk: true,
+})
+
 const SEGMENT_BYTES = 16 << 20
 const SNAPSHOT_BYTES = 64 << 20
 
@@ -70,6 +82,7 @@ async function openFolder(
   options: FileStoreOptions,
   isCopy: boolean,
 ): Promise<LeaseStore> {
+  checkNames('fileStore', options, FILE_STORE_OPTIONS)
   const { clock = systemClock, random = systemRandom } = options
   const { segmentBytes = SEGMENT_BYTES } = options
   checkSegmentBytes(segmentBytes)

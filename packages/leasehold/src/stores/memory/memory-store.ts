@@ -1,7 +1,9 @@
 import {
   type Clock,
+  checkNames,
   DEFAULT_LIMITS,
   type Guarantees,
+  knownNames,
   type LeaseStore,
   type Limits,
   systemClock,
@@ -19,8 +21,15 @@ export interface MemoryStoreOptions {
   readonly tokensAbove?: Token | undefined
 }
 
+const MEMORY_STORE_OPTIONS = knownNames<MemoryStoreOptions>({
+  clock: true,
+  limits: true,
+  tokensAbove: true,
+})
+
 /** A store in the memory of this process. Nothing outlives the process; no other process can use it. */
 export function memoryStore(options: MemoryStoreOptions = {}): LeaseStore {
+  checkNames('memoryStore', options, MEMORY_STORE_OPTIONS)
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const runner = new KernelRunner({
     clock: options.clock ?? systemClock,

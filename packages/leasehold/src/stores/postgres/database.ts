@@ -1,5 +1,5 @@
 import { type Clock, withTimeout } from '../../port/index.ts'
-import { unanswered } from './call-deadlines.ts'
+import { unanswered } from './calls/call-deadlines.ts'
 import type { Connection } from './client.ts'
 import { faultOf, isConflict, isLost } from './faults.ts'
 import type { Settings } from './options.ts'

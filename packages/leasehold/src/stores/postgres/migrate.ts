@@ -1,5 +1,5 @@
 import { LeaseholdError, withTimeout } from '../../port/index.ts'
-import { unanswered } from './call-deadlines.ts'
+import { unanswered } from './calls/call-deadlines.ts'
 import type { Connection } from './client.ts'
 import { faultOf, OTHER_FORM } from './faults.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, schemaOf } from './options.ts'
@@ -57,7 +57,7 @@ export function refuseOther(schema: string, table: string, other: string): strin
 
 /** Makes sure that the schema exists and has a known version. */
 export async function prepareSchema(given: Settings): Promise<readonly string[]> {
-  const settings = { ...given, connection: impatient(given) }
+  const settings = { ...given, connection: withTimeouts(given) }
   const { connection, schema, migrate } = settings
   try {
     const server = await serverOf(settings)
@@ -76,13 +76,13 @@ export async function prepareSchema(given: Settings): Promise<readonly string[]>
 }
 
 /** A connection on which no statement takes forever: a database may accept it and never answer. */
-function impatient({ connection, clock, timeout }: Settings): Connection {
-  const within = <Answer>(ms: number, answer: Promise<Answer>) =>
+function withTimeouts({ connection, clock, timeout }: Settings): Connection {
+  const limited = <Answer>(ms: number, answer: Promise<Answer>) =>
     withTimeout(clock, clock.now() + ms, answer, () => unanswered(ms))
   return {
     ...connection,
-    ask: (text, values, name) => within(timeout, connection.ask(text, values, name)),
-    script: (text) => within(Math.max(timeout, MIGRATION_MS), connection.script(text)),
+    ask: (text, values, name) => limited(timeout, connection.ask(text, values, name)),
+    script: (text) => limited(Math.max(timeout, MIGRATION_MS), connection.script(text)),
   }
 }
 

@@ -1,8 +1,10 @@
 import {
   type Clock,
+  checkNames,
   DEFAULT_LIMITS,
   type Duration,
   invalid,
+  knownNames,
   type Limits,
   positive,
   type Random,
@@ -38,6 +40,17 @@ export interface PostgresStoreOptions {
   readonly random?: Random | undefined
 }
 
+const POSTGRES_STORE_OPTIONS = knownNames<PostgresStoreOptions>({
+  schema: true,
+  migrate: true,
+  listen: true,
+  poll: true,
+  timeout: true,
+  limits: true,
+  clock: true,
+  random: true,
+})
+
 export interface Settings {
   readonly connection: Connection
   /** Where to listen; `undefined` for nowhere. */
@@ -55,6 +68,7 @@ const NAME = /^[a-z_][a-z0-9_]*$/
 const NAME_MAX = 48
 
 export function settingsOf(client: PostgresClient, options: PostgresStoreOptions): Settings {
+  checkNames('postgresStore', options, POSTGRES_STORE_OPTIONS)
   const { listen = true, clock = systemClock, random = systemRandom } = options
   const connection = connectionOf(client)
   if (listen === true) checkRoom(client)

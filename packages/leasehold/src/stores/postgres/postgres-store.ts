@@ -39,19 +39,19 @@ import {
   readAhead,
   refusalOf,
   toText,
-} from './answers.ts'
-import { Calls, patienceOf } from './calls.ts'
+} from './calls/answers.ts'
+import { Calls, serverTimeoutOf } from './calls/calls.ts'
+import { Readings } from './calls/readings.ts'
+import { Renewals } from './calls/renewals.ts'
 import type { PostgresClient } from './client.ts'
 import { Database } from './database.ts'
 import { CLOSED } from './faults.ts'
 import { guaranteesOf } from './guarantees.ts'
-import { ListenConnection } from './listen-connection.ts'
 import { prepareSchema } from './migrate.ts'
 import { channelOf, type PostgresStoreOptions, type Settings, settingsOf } from './options.ts'
-import { Readings } from './readings.ts'
-import { Renewals } from './renewals.ts'
 import { Sweeper } from './sweeper.ts'
-import { Watches } from './watches.ts'
+import { ListenConnection } from './watches/listen-connection.ts'
+import { Watches } from './watches/watches.ts'
 
 /** How many rows one statement forgets at most. */
 const TIDY = 5000
@@ -90,7 +90,7 @@ class PostgresStore implements LeaseStore {
     this.guarantees = guaranteesOf(settings, warnings)
     const database = new Database(settings)
     this.#database = database
-    this.#sweeper = new Sweeper(database, clock, random, patienceOf(timeout))
+    this.#sweeper = new Sweeper(database, clock, random, serverTimeoutOf(timeout))
     this.#calls = new Calls(database, clock, timeout, limits, {
       before: () => this.#watches.starting,
       deadline: (remaining, sweeper) => this.#sweeper.receive(remaining, sweeper),
@@ -173,16 +173,17 @@ class PostgresStore implements LeaseStore {
 
   async claim(request: ClaimRequest): Promise<Claimed | Busy> {
     this.#check(() => checkClaim(request, this.#settings.limits))
-    const { lease, claims, ifFree } = request
+    const { lease, claims, ifFree, replaces } = request
     const answer = await this.#calls.call<ClaimedRow>([
       'claim',
       requestOf(request),
       numberOf(lease),
       ifFree === true,
       claims.map(specOf),
+      replaces ?? null,
     ])
     if (answer[0] === 'busy') return busyOf(answer)
-    if (answer[0] !== 'claimed') throw refusalOf(answer, { lease })
+    if (answer[0] !== 'claimed') throw refusalOf(answer, { lease, token: replaces })
     const [outcome, revision, ahead] = answer
     const holds = ahead.length === 0
     return { outcome, revision, token: revision, holds, ahead: readAhead(ahead) }

@@ -1,9 +1,9 @@
 import { formatDuration, type Guarantees, LeaseholdError, withTimeout } from '../../port/index.ts'
 import type { Connection } from './client.ts'
-import { SAFETY_MS } from './deadlines.ts'
 import { faultOf } from './faults.ts'
 import type { Settings } from './options.ts'
 import { scriptOf } from './scripts/index.ts'
+import { SAFETY_MS } from './watches/deadlines.ts'
 
 /** The settings of Redis that affect the guarantees. */
 export interface Facts {
@@ -58,7 +58,7 @@ export function guaranteesOf({ appends }: Facts, { limits, replicas }: Settings)
         ? `An answer waits for ${replicas} of the replicas: a failover to one of them loses nothing that was answered; the choice of the replica is not ours.`
         : 'A failover to a replica loses what had not reached it: two may then hold one key until the older one learns of it.',
       'Tokens never repeat nor go down, whatever Redis loses, so a fence keeps the older holder out; that rests on clocks of the machines of Redis that differ by less than a Redis runs.',
-      'After a restart or a failover every lease lives for its full ttl again, and watches are told to read again.',
+      'After a restart or a failover every lease lives for its full ttl again, and watches are interrupted, so that they read again.',
       'Time is the wall clock of the machine of Redis: set back it stands still, but a step forward ends leases early; let it be slewed.',
       `A message notifies a waiter. If it is lost, the waiter notices within ${SAFETY_MS / 1000} s.`,
       'Keys are read in the order of code points.',

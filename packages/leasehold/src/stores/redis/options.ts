@@ -1,8 +1,10 @@
 import {
   type Clock,
+  checkNames,
   DEFAULT_LIMITS,
   type Duration,
   invalid,
+  knownNames,
   type Limits,
   positive,
   type Random,
@@ -30,6 +32,17 @@ export interface RedisStoreOptions {
   readonly random?: Random | undefined
 }
 
+const REDIS_STORE_OPTIONS = knownNames<RedisStoreOptions>({
+  namespace: true,
+  timeout: true,
+  replicas: true,
+  replicasTimeout: true,
+  within: true,
+  limits: true,
+  clock: true,
+  random: true,
+})
+
 export interface Settings {
   readonly namespace: string
   readonly timeout: number
@@ -41,6 +54,7 @@ export interface Settings {
 }
 
 export function settingsOf(options: RedisStoreOptions): Settings {
+  checkNames('redisStore', options, REDIS_STORE_OPTIONS)
   const { namespace = 'leasehold', replicas = 0, clock = systemClock } = options
   if (typeof namespace !== 'string' || !/^[\w.:/-]{1,128}$/.test(namespace)) {
     throw invalid(

@@ -41,14 +41,14 @@ import {
   prefixReading,
   renewed,
   revoked,
-} from './answers.ts'
-import { Calls } from './calls.ts'
+} from './calls/answers.ts'
+import { Calls } from './calls/calls.ts'
+import { escaped, modeField, optional, span, US } from './calls/fields.ts'
 import { type Connection, connectionOf, needsSingle, type RedisClient } from './client.ts'
 import { closedError } from './faults.ts'
-import { escaped, modeField, optional, span, US } from './fields.ts'
 import { guaranteesOf, inspect } from './guarantees.ts'
 import { type RedisStoreOptions, type Settings, settingsOf } from './options.ts'
-import { Watches } from './watches.ts'
+import { Watches } from './watches/watches.ts'
 
 /** Leases in one run: Redis does nothing else in the meantime. */
 const RENEWED_AT_ONCE = 1000
@@ -132,11 +132,12 @@ class RedisStore implements LeaseStore {
   claim(request: ClaimRequest): Promise<Claimed | Busy> {
     const obstacle = this.#obstacle(checkClaim(request, this.#settings.limits))
     if (obstacle) return Promise.reject(obstacle)
-    const { lease, claims } = request
+    const { lease, claims, ifFree, replaces } = request
     const read = (answer: string) => this.#waiting(lease, claimed(answer), claims.length)
-    if (claims.length === 1 && isOurs(lease))
+    if (claims.length === 1 && isOurs(lease) && replaces === undefined)
       return this.#calls.write(oneClaim(request), true, read)
-    const values = [escaped(lease), request.ifFree ? '1' : '', ...claims.flatMap(claimValues)]
+    const condition = replaces === undefined ? (ifFree ? '1' : '') : `=${replaces}`
+    const values = [escaped(lease), condition, ...claims.flatMap(claimValues)]
     return this.#change('c', request, values, true, read)
   }
 

@@ -31,11 +31,13 @@ export function writeClaimed(id: number, answer: Claimed | Busy): string {
   return writeAnswer(id, answer)
 }
 
+const NOTHING_AHEAD: Claimed['ahead'] = []
+
 export function readClaimed(message: AnswerMessage): Claimed | Busy {
   const first = message[2]
   if (typeof first === 'number') {
     const token = message[3] as number
-    return { outcome: 'claimed', revision: first, token, holds: true, ahead: [] }
+    return { outcome: 'claimed', revision: first, token, holds: true, ahead: NOTHING_AHEAD }
   }
   return withAhead(first as Claimed | Busy)
 }
@@ -127,6 +129,7 @@ export function readGuarantees({ guarantees }: Welcome, where: string): Guarante
   return {
     ...guarantees,
     inProcess: false,
+    ties: true,
     ttl: { ...ttl, max: endless(ttl.max) },
     notes: [...notes, `It is reached over the network, at ${where}.`],
   }

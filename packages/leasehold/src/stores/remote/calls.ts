@@ -1,4 +1,10 @@
-import { type Clock, LeaseholdError, type Timer } from '../../port/index.ts'
+import {
+  byteLength,
+  type Clock,
+  formatDuration,
+  LeaseholdError,
+  type Timer,
+} from '../../port/index.ts'
 import { readError } from './answers.ts'
 import { CallRing } from './call-ring.ts'
 import { AGAIN, type AnswerMessage, DONE, type StreamLimits } from './protocol.ts'
@@ -17,24 +23,54 @@ const CHARACTERS_PER_VALUE = 2
  * others, the server and its disk have begun with these.
  */
 const FRAME_CALLS = 64
+/**
+ * If answers come quickly, half of the calls in progress are sent at once, but not fewer than this.
+ * Calls that are sent in one frame are answered in one frame, and then client, server and disk would
+ * take turns. In two halves they work at the same time. If answers come slowly it is the disk or the
+ * network that takes the time, and two halves would need twice as many disk writes.
+ */
+const HALF_MIN = 16
+const QUICK_MS = 1.5
 /** The overhead of a frame and of a message. */
 const FRAME_ROOM = 64
 /** Calls that may wait for an answer at a time. */
 const CALLS_MAX = 250_000
 
-interface Call {
+class Call {
   readonly id: number
   readonly text: string
   /** Sending it twice is the same as sending it once. */
   readonly repeatable: boolean
   readonly deadline: number
   readonly read: (message: AnswerMessage) => unknown
-  readonly resolve: (answer: never) => void
-  readonly reject: (error: LeaseholdError) => void
-  sent: boolean
+  resolve!: (answer: never) => void
+  reject!: (error: LeaseholdError) => void
+  sent = false
   /** It was sent on a stream that broke: it may have been carried out. */
-  doubtful: boolean
-  over: boolean
+  doubtful = false
+  over = false
+
+  constructor(
+    id: number,
+    text: string,
+    repeatable: boolean,
+    deadline: number,
+    read: (message: AnswerMessage) => unknown,
+  ) {
+    this.id = id
+    this.text = text
+    this.repeatable = repeatable
+    this.deadline = deadline
+    this.read = read
+  }
+
+  /** Fulfilled with the answer. */
+  answer<Answer>(): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
 }
 
 /**
@@ -60,6 +96,12 @@ export class Calls {
   #hasRoom = true
   /** When the calls of this turn must be answered. */
   #deadline = 0
+  /** How many calls wait for an answer at a time: the most of late, which is forgotten slowly. */
+  #usual = 0
+  /** How long the last answer took, and the call that measures the next one. */
+  #roundTrip = Infinity
+  #measured = 0
+  #measuredSince = 0
   #timer: Timer | undefined
   #emptied: (() => void) | undefined
 
@@ -81,33 +123,23 @@ export class Calls {
     read: (message: AnswerMessage) => Answer,
   ): Promise<Answer> {
     const { frameBytes, inFlight } = this.#limits!
-    if (
-      text.length * BYTES_PER_CHARACTER >= frameBytes &&
-      Buffer.byteLength(text) + 2 > frameBytes
-    ) {
+    if (text.length * BYTES_PER_CHARACTER >= frameBytes && byteLength(text) + 2 > frameBytes) {
       return Promise.reject(tooLarge(text, frameBytes))
     }
     if (this.#calls.size >= CALLS_MAX) return Promise.reject(tooMany())
     this.#flushSoon()
-    return new Promise<Answer>((resolve, reject) => {
-      const deadline = this.#deadline
-      const call: Call = {
-        id,
-        text,
-        repeatable,
-        deadline,
-        read,
-        resolve,
-        reject,
-        sent: false,
-        doubtful: false,
-        over: false,
-      }
-      this.#calls.add(call)
-      this.#waiting.push(call)
-      const count = this.#waiting.length
-      if (count >= FRAME_CALLS && this.#inFlight + count <= inFlight) this.#flush()
-    })
+    const call = new Call(id, text, repeatable, this.#deadline, read)
+    const answer = call.answer<Answer>()
+    this.#calls.add(call)
+    this.#waiting.push(call)
+    const count = this.#waiting.length
+    if (count >= this.#enough() && this.#inFlight + count <= inFlight) this.#flush()
+    return answer
+  }
+
+  /** Whether calls were sent that are not answered yet. */
+  get hasSent(): boolean {
+    return this.#inFlight > 0
   }
 
   /** The preferred maximum of characters in one message, if it can be split into several. */
@@ -163,6 +195,7 @@ export class Calls {
       return
     }
     this.#end(call)
+    if (call.id === this.#measured) this.#roundTrip = this.#clock.now() - this.#measuredSince
     try {
       if (message[1] === DONE) call.resolve(call.read(message) as never)
       else call.reject(readError(message))
@@ -202,8 +235,20 @@ export class Calls {
     })
   }
 
+  /** With how many calls a frame is sent before the turn ends. */
+  #enough(): number {
+    if (this.#roundTrip > QUICK_MS) return FRAME_CALLS
+    return Math.min(Math.max((this.#usual + 1) >> 1, HALF_MIN), FRAME_CALLS)
+  }
+
   #flush(): void {
     this.#arm()
+    this.#usual = Math.max(this.#calls.size, this.#usual - (this.#usual >> 6))
+    const first = this.#waiting[0]
+    if (first !== undefined && this.#calls.get(this.#measured) === undefined) {
+      this.#measured = first.id
+      this.#measuredSince = this.#clock.now()
+    }
     while (this.#connection.isUp && this.#hasRoom) {
       const frame = this.#frame()
       if (frame === undefined) return
@@ -218,12 +263,14 @@ export class Calls {
     const texts: string[] = []
     let size = 0
     let taken = 0
-    for (const text of this.#posts) {
-      size += text.length + 1
-      if (texts.length === frameMessages || (size > characters && texts.length > 0)) break
-      texts.push(text)
+    if (this.#posts.length > 0) {
+      for (const text of this.#posts) {
+        size += text.length + 1
+        if (texts.length === frameMessages || (size > characters && texts.length > 0)) break
+        texts.push(text)
+      }
+      this.#posts = this.#posts.slice(texts.length)
     }
-    this.#posts = this.#posts.slice(texts.length)
     while (taken < this.#waiting.length && texts.length < frameMessages) {
       const call = this.#waiting[taken]!
       if (!call.over) {
@@ -235,7 +282,7 @@ export class Calls {
       }
       taken++
     }
-    this.#waiting = this.#waiting.slice(taken)
+    this.#waiting = taken < this.#waiting.length ? this.#waiting.slice(taken) : []
     return texts.length === 0 ? undefined : `[${texts.join(',')}]`
   }
 
@@ -306,7 +353,7 @@ function interrupted({ message }: LeaseholdError): LeaseholdError {
 }
 
 function late(ms: number): LeaseholdError {
-  return unknown(`the server did not answer within ${ms} ms: it may have been done`)
+  return unknown(`the server did not answer within ${formatDuration(ms)}`)
 }
 
 /**
@@ -314,7 +361,7 @@ function late(ms: number): LeaseholdError {
  * a while like a lost answer, and repeat the call.
  */
 function unsent(ms: number, cause: string): LeaseholdError {
-  return unknown(`the server could not be reached for ${ms} ms (${cause}): nothing was sent`)
+  return unknown(`the server could not be reached for ${formatDuration(ms)} (${cause})`)
 }
 
 function unreadable(error: unknown): LeaseholdError {
@@ -328,7 +375,7 @@ function unreadable(error: unknown): LeaseholdError {
 function tooLarge(text: string, frameBytes: number): LeaseholdError {
   return new LeaseholdError(
     'limit-exceeded',
-    `the request has ${Buffer.byteLength(text)} bytes; the maximum of the server is ${frameBytes}. Send fewer keys or shorter values at once.`,
+    `the request has ${byteLength(text)} bytes; the maximum of the server is ${frameBytes}. Send fewer keys or shorter values at once.`,
   )
 }
 

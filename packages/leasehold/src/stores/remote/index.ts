@@ -1,5 +1,5 @@
 export * from './answers.ts'
-export type { RemoteStoreOptions } from './options.ts'
+export type { RemoteStoreOptions, ServerAddress } from './options.ts'
 export * from './protocol.ts'
 export { remoteStore } from './remote-store.ts'
 export { readClaim, readGrant, readLeases, readRelease } from './requests.ts'

@@ -3,7 +3,6 @@ import {
   type Changed,
   type Claimed,
   type ClaimRequest,
-  type Complaint,
   checkClaim,
   checkGrant,
   checkQuery,
@@ -22,6 +21,7 @@ import {
   type Observer,
   type Query,
   type Reading,
+  type Refusal,
   type ReleaseRequest,
   type Renewed,
   type Revoked,
@@ -41,7 +41,12 @@ import {
 } from './answers.ts'
 import { Calls } from './calls.ts'
 import { LeaseSecrets } from './lease-secrets.ts'
-import { accessTokenOf, connectionOptionsOf, type RemoteStoreOptions } from './options.ts'
+import {
+  accessTokenOf,
+  connectionOptionsOf,
+  type RemoteStoreOptions,
+  type ServerAddress,
+} from './options.ts'
 import type { AnswerMessage, ServerMessage, Welcome } from './protocol.ts'
 import {
   inGroups,
@@ -64,7 +69,7 @@ import { Watches } from './watches.ts'
  * connection waits for one, and its outcome is unknown after `timeout`.
  */
 export async function remoteStore(
-  url: string | URL,
+  url: ServerAddress,
   options: RemoteStoreOptions = {},
 ): Promise<LeaseStore> {
   const store = await RemoteStore.open(connectionOptionsOf(url, options))
@@ -72,6 +77,10 @@ export async function remoteStore(
   return isKnown ? new LeaseSecrets(store) : store
 }
 
+/**
+ * Arguments are checked here as well as on the server: what JSON cannot express is never sent, and an
+ * invalid call is refused at once.
+ */
 class RemoteStore implements LeaseStore {
   guarantees!: Guarantees
   #limits!: Limits
@@ -88,11 +97,12 @@ class RemoteStore implements LeaseStore {
 
   static open(options: ServerConnectionOptions): Promise<LeaseStore> {
     const store = new RemoteStore(options)
-    const { clock, timeout, url } = options
+    const { clock, timeout, urls } = options
+    const where = urls.map(({ origin }) => origin).join(', ')
     return new Promise((resolve, reject) => {
       const timer = clock.timer(clock.now() + timeout, () => {
         const { cause } = store.#connection
-        store.#opened!(unreachable(url.origin, cause, timeout))
+        store.#opened!(unreachable(where, cause, timeout))
       })
       store.#opened = (error) => {
         timer.cancel()
@@ -112,6 +122,7 @@ class RemoteStore implements LeaseStore {
       down: () => this.#down(),
       answers: (messages) => this.#hear(messages),
       drained: () => this.#calls.drained(),
+      hasCalls: () => this.#calls.hasSent,
       refused: (error) => this.#refused(error),
     })
     this.#calls = new Calls(clock, timeout, this.#connection)
@@ -119,17 +130,18 @@ class RemoteStore implements LeaseStore {
   }
 
   grant(request: GrantRequest): Promise<Granted | Busy> {
-    const obstacle = this.#obstacle(() => checkGrant(request, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkGrant(request, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const id = this.#calls.nextId()
-    const text = writeObject(id, 'grant', request)
+    const isTied = request.tied ?? this.#options.tiesByDefault
+    const text = writeObject(id, 'grant', { ...request, tied: isTied ? undefined : false })
     const answer = this.#calls.call(id, text, request.request !== undefined, readGranted)
-    return this.#options.hello.tied === undefined ? answer : answer.then((it) => this.#tie(it))
+    return isTied ? answer.then((it) => this.#tie(it)) : answer
   }
 
   renew(leases: readonly LeaseId[]): Promise<Renewed> {
-    const obstacle = this.#obstacle(() => checkRenew(leases, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkRenew(leases, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const answer = this.#renew(leases)
     if (this.#tied.size === 0) return answer
     return answer.then((renewed) => {
@@ -153,8 +165,8 @@ class RemoteStore implements LeaseStore {
   }
 
   revoke(request: RevokeRequest): Promise<Revoked> {
-    const obstacle = this.#obstacle(() => checkRevoke(request, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkRevoke(request, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const id = this.#calls.nextId()
     const text = writeObject(id, 'revoke', request)
     const { target, after } = request
@@ -163,40 +175,40 @@ class RemoteStore implements LeaseStore {
   }
 
   claim(request: ClaimRequest): Promise<Claimed | Busy> {
-    const obstacle = this.#obstacle(() => checkClaim(request, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkClaim(request, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const id = this.#calls.nextId()
     const text = writeClaim(id, request)
     return this.#calls.call(id, text, request.request !== undefined, readClaimed)
   }
 
   release(request: ReleaseRequest): Promise<Changed> {
-    const obstacle = this.#obstacle(() => checkRelease(request, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkRelease(request, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const id = this.#calls.nextId()
     const text = writeRelease(id, request)
     return this.#calls.call(id, text, request.request !== undefined, readChanged)
   }
 
   update(request: UpdateRequest): Promise<Changed> {
-    const obstacle = this.#obstacle(() => checkUpdate(request, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkUpdate(request, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const id = this.#calls.nextId()
     const text = writeObject(id, 'update', request)
     return this.#calls.call(id, text, request.request !== undefined, readChanged)
   }
 
   read<Q extends Query>(query: Q): Promise<Reading<Q>> {
-    const obstacle = this.#obstacle(() => checkQuery(query, this.#limits))
-    if (obstacle) return Promise.reject(obstacle)
+    const obstacle = this.#over ?? checkQuery(query, this.#limits)
+    if (obstacle) return refuse(obstacle)
     const id = this.#calls.nextId()
     const read = readReading as (message: AnswerMessage) => Reading<Q>
     return this.#calls.call(id, writeObject(id, 'read', query), true, read)
   }
 
   watch(target: WatchTarget, observer: Observer): Watch {
-    const obstacle = this.#obstacle(() => checkWatch(target, observer, this.#limits))
-    if (obstacle) throw obstacle
+    const obstacle = this.#over ?? checkWatch(target, observer, this.#limits)
+    if (obstacle) throw errorOf(obstacle)
     return this.#watches.open(target, observer)
   }
 
@@ -213,19 +225,9 @@ class RemoteStore implements LeaseStore {
     await this.#connection.close()
   }
 
-  /**
-   * Arguments are checked here as well as on the server: what JSON cannot express is never sent, and
-   * an invalid call is refused at once.
-   */
-  #obstacle(check: () => Complaint): LeaseholdError | undefined {
-    if (this.#over !== undefined) return this.#over
-    const complaint = check()
-    return complaint && LeaseholdError.from(complaint)
-  }
-
   #up(welcome: Welcome): void {
     this.#limits = welcome.limits
-    this.guarantees ??= readGuarantees(welcome, this.#options.url.origin)
+    this.guarantees ??= readGuarantees(welcome, this.#connection.url.origin)
     this.#calls.up(welcome.stream)
     for (const leases of inGroups([...this.#tied], this.#calls.messageCharacters)) {
       this.#calls.post(writeTie(this.#calls.nextId(), leases))
@@ -255,10 +257,19 @@ class RemoteStore implements LeaseStore {
       else if (message[0] === 'notice') this.#watches.hear(message[1], message[2])
     }
     this.#calls.answered()
+    this.#connection.answered()
   }
 
   #tie(answer: Granted | Busy): Granted | Busy {
     if (answer.outcome === 'granted') this.#tied.add(answer.lease)
     return answer
   }
+}
+
+function refuse(obstacle: LeaseholdError | Refusal): Promise<never> {
+  return Promise.reject(errorOf(obstacle))
+}
+
+function errorOf(obstacle: LeaseholdError | Refusal): LeaseholdError {
+  return obstacle instanceof LeaseholdError ? obstacle : LeaseholdError.from(obstacle)
 }

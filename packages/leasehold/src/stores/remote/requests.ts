@@ -23,15 +23,33 @@ import { endless, quote, quoteAll, type RequestMessage } from './protocol.ts'
  * wrong with them.
  */
 export function writeClaim(id: number, request: ClaimRequest): string {
-  const { lease, claims, ifFree, request: name } = request
+  const { lease, claims, ifFree, replaces, request: name } = request
   const first = claims[0]!
   const specs = claims.length === 1 && isPlain(first) ? `[${quote(first.key)}]` : specsOf(claims)
-  const head = `[${id},"claim",${quote(lease)},${specs},${ifFree ? 1 : 0}`
+  const head = `[${id}${claimUnder(lease)}${specs}${ifFree ? ',1' : ',0'}`
+  if (replaces !== undefined) return `${head},${JSON.stringify(name ?? null)},${replaces}]`
   return name === undefined ? `${head}]` : `${head},${quote(name)}]`
 }
 
+/** What comes between the id and the keys. Nearly all claims in a row are under the same lease. */
+const claimUnder = remembering((lease) => `,"claim",${quote(lease)},`)
+const releaseUnder = remembering((lease) => `,"release",${quote(lease)},`)
+
+/** Remembers the last result. */
+function remembering(write: (text: string) => string): (text: string) => string {
+  let last = ''
+  let written = write(last)
+  return (text) => {
+    if (text !== last) {
+      written = write(text)
+      last = text
+    }
+    return written
+  }
+}
+
 export function readClaim(message: RequestMessage): ClaimRequest {
-  const [, , lease, claims, ifFree, request] = message
+  const [, , lease, claims, ifFree, request, replaces] = message
   if (ifFree !== undefined && ifFree !== 0 && ifFree !== 1) {
     throw invalid(`ifFree is ${show(ifFree)}: it must be 1 or 0`)
   }
@@ -39,13 +57,17 @@ export function readClaim(message: RequestMessage): ClaimRequest {
     lease: lease as LeaseId,
     claims: Array.isArray(claims) ? claims.map(specFrom) : (claims as []),
     ifFree: ifFree === 1,
-    request: request as string | undefined,
+    ...(replaces !== undefined && { replaces: replaces as number }),
+    // Null stands for no request id only in front of `replaces`.
+    request: (replaces !== undefined && request === null ? undefined : request) as
+      | string
+      | undefined,
   }
 }
 
 export function writeRelease(id: number, request: ReleaseRequest): string {
   const { lease, keys, token, request: name } = request
-  const head = `[${id},"release",${quote(lease)},${token},${quoteAll(keys)}`
+  const head = `[${id}${releaseUnder(lease)}${token},${quoteAll(keys)}`
   return name === undefined ? `${head}]` : `${head},${quote(name)}]`
 }
 

@@ -1,5 +1,12 @@
 import type { SecureContextOptions } from 'node:tls'
-import { backoff, type Clock, LeaseholdError, type Random, type Timer } from '../../port/index.ts'
+import {
+  backoff,
+  type Clock,
+  formatDuration,
+  LeaseholdError,
+  type Random,
+  type Timer,
+} from '../../port/index.ts'
 import { errorFrom } from './answers.ts'
 import {
   CLOSE,
@@ -9,12 +16,17 @@ import {
   type ServerMessage,
   type Welcome,
 } from './protocol.ts'
+import { messagesIn } from './server-messages.ts'
+import { tryServer } from './server-trial.ts'
 import type { WebSocketEvents, WebSocketOptions } from './web-socket.ts'
 
 const RETRY_MIN_MS = 20
 const RETRY_MAX_MS = 2000
 /** A stream that was open for this long was good: the next failure starts a new backoff. */
 const GOOD_MS = 1000
+/** How often the first server is tried while another one is in use: less often as it stays away. */
+const RETURN_MIN_MS = 2000
+const RETURN_MAX_MS = 30_000
 /** More than a server queues for one client. A larger message could not be a string at all. */
 const MESSAGE_BYTES = 128 << 20
 
@@ -32,7 +44,8 @@ export type OpenSocket = (
 ) => StreamSocket
 
 export interface ServerConnectionOptions {
-  readonly url: URL
+  /** One server, or several that serve the same engine. */
+  readonly urls: readonly URL[]
   readonly socket: OpenSocket
   readonly clock: Clock
   readonly random: Random
@@ -41,6 +54,8 @@ export interface ServerConnectionOptions {
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly tls: SecureContextOptions | undefined
   readonly hello: Hello
+  /** Whether a grant that does not say is tied to the connection. */
+  readonly tiesByDefault: boolean
 }
 
 export interface ServerConnectionEvents {
@@ -51,6 +66,8 @@ export interface ServerConnectionEvents {
   answers(messages: readonly ServerMessage[]): void
   /** There is room to send again. */
   drained(): void
+  /** Whether calls were sent that are not answered yet. */
+  hasCalls(): boolean
   /** There will never be a stream: the server rejects this client. */
   refused(error: LeaseholdError): void
 }
@@ -58,6 +75,9 @@ export interface ServerConnectionEvents {
 /**
  * Keeps a stream to the server open. When one breaks, it opens another with the same identity, after
  * increasing random delays, so that the clients of a restarting server do not all come back at once.
+ * If there are several servers, each failure leads to the next one, and the first again after the
+ * last. While it uses another server than the first, it tries the first now and then, and returns to
+ * it when it works: so the servers of a fleet have the clients that were meant for them.
  */
 export class ServerConnection {
   /** Why there is no stream. */
@@ -69,12 +89,33 @@ export class ServerConnection {
   #state: 'connecting' | 'up' | 'leaving' | 'over' = 'connecting'
   #upSince = 0
   #failures = 0
+  /** The position of the server that it uses or tries. */
+  #at = 0
   #everUp = false
+  /** The id of the server process that is used. */
+  #server: string | undefined
+  /** Waits until the first server is tried again, or ends the trial. */
+  #stopReturn: (() => void) | undefined
+  #trials = 0
+  /** The first server works: go there when the calls in flight are answered. */
+  #returning = false
   #ended: (() => void) | undefined
 
   constructor(options: ServerConnectionOptions, events: ServerConnectionEvents) {
     this.#options = options
     this.#events = events
+  }
+
+  /** The server that it uses or tries. */
+  get url(): URL {
+    return this.#options.urls[this.#at]!
+  }
+
+  /** How long one of several servers may take to open the stream: longer in each round. */
+  #timeoutOfOne(): number {
+    const { urls, timeout, silence } = this.#options
+    const rounds = 1 + Math.floor(this.#failures / urls.length)
+    return Math.min(timeout, 2 * silence * rounds)
   }
 
   /** Whether something can be sent. */
@@ -83,11 +124,13 @@ export class ServerConnection {
   }
 
   connect(): void {
-    const { url, clock, random, timeout, silence, headers, tls } = this.#options
+    const { clock, random, urls, silence, headers, tls } = this.#options
+    // The kernel of a frozen server accepts connections, so the next one must not wait for long.
+    const timeout = urls.length === 1 ? this.#options.timeout : this.#timeoutOfOne()
     const keepAlive = !this.#everUp
     const limits = { timeout, silence, messageBytes: MESSAGE_BYTES, keepAlive }
     const socket = this.#options.socket(
-      url,
+      this.url,
       { clock, random, headers, tls, ...limits },
       {
         opened: () => this.#greet(),
@@ -104,9 +147,15 @@ export class ServerConnection {
     return this.#socket!.send(messages)
   }
 
+  /** Call it when answers have arrived. */
+  answered(): void {
+    if (this.#returning && !this.#events.hasCalls()) this.#return()
+  }
+
   /** Fulfilled when the stream is closed. */
   close(): Promise<void> {
     this.#timer?.cancel()
+    this.#stopReturn?.()
     this.#state = 'over'
     const socket = this.#socket
     if (socket === undefined) return Promise.resolve()
@@ -145,6 +194,9 @@ export class ServerConnection {
       this.#state = 'up'
       this.#everUp = true
       this.#upSince = this.#options.clock.now()
+      this.#server = first[2].server
+      if (this.#at === 0) this.#trials = 0
+      else this.#tryFirstLater()
       this.#events.up(first[2])
       this.#events.answers(others)
     } else if (first?.[0] === 'refused') {
@@ -154,12 +206,39 @@ export class ServerConnection {
     } else this.#socket!.close(CLOSE.malformed, 'there was no welcome')
   }
 
+  #tryFirstLater(): void {
+    const { clock, random, urls } = this.#options
+    const wait = backoff(this.#trials++, random, RETURN_MIN_MS, RETURN_MAX_MS)
+    const timer = clock.timer(clock.now() + wait, () => {
+      this.#stopReturn = tryServer(urls[0]!, this.#options, (server) => {
+        if (this.#state !== 'up') return
+        // Both addresses may lead to one server.
+        if (server === undefined || server === this.#server) this.#tryFirstLater()
+        else this.#startReturn()
+      })
+    })
+    this.#stopReturn = () => timer.cancel()
+  }
+
+  /** Sends nothing more here, so that no call is interrupted. */
+  #startReturn(): void {
+    this.#returning = true
+    this.#state = 'leaving'
+    if (!this.#events.hasCalls()) this.#return()
+  }
+
+  #return(): void {
+    this.#socket?.close(CLOSE.moved, 'the client returns to its first server')
+  }
+
   #closed(code: number, reason: string): void {
     const { clock } = this.#options
     const wasUp = this.#state === 'up' || this.#state === 'leaving'
     this.#timer?.cancel()
+    this.#stopReturn?.()
     this.#socket = undefined
-    this.cause = reason || `it was closed with ${code}`
+    const why = reason || `it was closed with ${code}`
+    this.cause = this.#options.urls.length > 1 ? `${this.url.host}: ${why}` : why
     if (this.#state === 'over') {
       this.#ended?.()
       return
@@ -173,20 +252,16 @@ export class ServerConnection {
     }
     this.#state = 'connecting'
     if (wasUp && clock.now() - this.#upSince >= GOOD_MS) this.#failures = 0
-    const wait = backoff(this.#failures++, this.#options.random, RETRY_MIN_MS, RETRY_MAX_MS)
+    const { length } = this.#options.urls
+    // Each round over all servers waits longer than the one before.
+    const round = Math.floor(this.#failures++ / length)
+    const returns = this.#returning
+    this.#returning = false
+    this.#at = returns ? 0 : (this.#at + 1) % length
+    const { random } = this.#options
+    const wait = returns ? 0 : backoff(round, random, RETRY_MIN_MS, RETRY_MAX_MS)
     this.#timer = clock.timer(clock.now() + wait, () => this.connect(), !this.#everUp)
     if (wasUp) this.#events.down()
-  }
-}
-
-function messagesIn(text: string): readonly ServerMessage[] | undefined {
-  try {
-    const messages: unknown = JSON.parse(text)
-    return Array.isArray(messages) && messages.every(Array.isArray)
-      ? (messages as unknown as readonly ServerMessage[])
-      : undefined
-  } catch {
-    return undefined
   }
 }
 
@@ -199,6 +274,6 @@ function isWelcome({ guarantees, limits, stream }: Partial<Welcome>): boolean {
 export function unreachable(where: string, cause: string, ms: number): LeaseholdError {
   return new LeaseholdError(
     'timeout',
-    `no lease server was reached at ${where} within ${ms} ms (${cause}): start one with 'leasehold serve', or correct the address`,
+    `no lease server was reached at ${where} within ${formatDuration(ms)} (${cause}): start one with 'leasehold serve', or correct the address`,
   )
 }

@@ -58,10 +58,10 @@ export class Watches {
     }
   }
 
-  hear(id: number, told: Notice): void {
+  hear(id: number, received: Notice): void {
     const watch = this.#watches.get(id)
     if (watch === undefined) return
-    const notice = readNotice(told)
+    const notice = readNotice(received)
     const { type } = notice
     if (type === 'watching' || type === 'events') {
       watch.target = { ...watch.target, from: notice.revision }

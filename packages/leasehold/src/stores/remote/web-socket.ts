@@ -21,7 +21,7 @@ import {
 import { CLOSE } from './protocol.ts'
 
 /** How long the other side may take to answer our close frame. */
-const FAREWELL_MS = 1000
+const CLOSE_TIMEOUT_MS = 1000
 const NOTHING = Buffer.alloc(0)
 /** The share of the silence in which an answer arrives if the server is alive. */
 const ANSWER_SHARE = 0.2
@@ -53,8 +53,8 @@ export interface WebSocketEvents {
 }
 
 /**
- * The client's end of a WebSocket. Node 20 has none, and this library has no dependencies, so this is
- * as much of one as the stream protocol needs. It detects a dead server.
+ * The client's end of a WebSocket: as much of one as the stream protocol needs. Node 20 has none, and
+ * that of Node 22 has no pings, TLS options or back pressure. It detects a dead server.
  */
 export class WebSocketClient {
   readonly #options: WebSocketOptions
@@ -95,7 +95,7 @@ export class WebSocketClient {
     this.#leaving = true
     this.#control(OPCODE.close, closing(code, reason))
     this.#timer.cancel()
-    this.#timer = this.#after(FAREWELL_MS, () => this.#end(code, reason), true)
+    this.#timer = this.#after(CLOSE_TIMEOUT_MS, () => this.#end(code, reason), true)
   }
 
   #ask(url: URL): ClientRequest {
@@ -210,14 +210,14 @@ export class WebSocketClient {
     this.#closed = true
     this.#timer.cancel()
     if (this.#socket === undefined) this.#request.destroy()
-    else this.#letGo(this.#socket)
+    else this.#destroySoon(this.#socket)
     this.#events.closed(code, reason)
   }
 
   /** The last write, our close frame, is still sent; but we do not wait for it for long. */
-  #letGo(socket: Socket): void {
+  #destroySoon(socket: Socket): void {
     socket.destroySoon()
-    this.#after(FAREWELL_MS, () => socket.destroy())
+    this.#after(CLOSE_TIMEOUT_MS, () => socket.destroy())
   }
 
   /** An unpredictable mask, as the standard requires. */

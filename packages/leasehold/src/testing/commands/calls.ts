@@ -96,6 +96,12 @@ export class Names {
         const argument = { lease: this.#lease(command.lease), claims, ifFree: command.ifFree }
         return { method: 'claim', argument }
       }
+      case 'replace': {
+        const { lease, keys, token } = this.#claim(command.claim, command.wrong)
+        const { mode, value, some } = command
+        const claims = keys.slice(0, some ? 1 : undefined).map((key) => ({ key, mode, value }))
+        return { method: 'claim', argument: { lease, claims, replaces: token } }
+      }
       case 'release': {
         const { lease, keys, token } = this.#claim(command.claim, command.wrong)
         const argument = { lease, keys: command.some ? keys.slice(0, 1) : keys, token }

@@ -45,6 +45,7 @@ export function callCommands(make: Maker, step: number): [number, unknown][] {
     [5, grants(make, step)],
     [6, claims(make)],
     [4, releases(make)],
+    [2, replacements(make)],
     [1, updates(make)],
     [2, revokes(make, step)],
     [2, renewals(make)],
@@ -161,6 +162,22 @@ function releases(make: Maker): unknown {
     {
       do: make.constantFrom('release'),
       claim: recent(make),
+      some: seldom(make),
+      wrong: wrong(make),
+      request: seldom(make),
+    },
+    ['do', 'claim'],
+  )
+}
+
+function replacements(make: Maker): unknown {
+  return record(
+    make,
+    {
+      do: make.constantFrom('replace'),
+      claim: recent(make),
+      value: make.constantFrom('new', ''),
+      mode: make.constantFrom('exclusive', 'shared'),
       some: seldom(make),
       wrong: wrong(make),
       request: seldom(make),

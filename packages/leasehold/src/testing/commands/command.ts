@@ -26,6 +26,16 @@ export type Command =
       readonly request?: boolean
     }
   | {
+      readonly do: 'replace'
+      readonly claim: number
+      readonly value?: string
+      readonly mode?: Mode
+      /** Only its first key. */
+      readonly some?: boolean
+      readonly wrong?: Wrong
+      readonly request?: boolean
+    }
+  | {
       readonly do: 'release'
       readonly claim: number
       /** Only its first key. */

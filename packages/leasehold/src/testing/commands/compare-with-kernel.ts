@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type LeaseStore, type Limits, type Random, systemRandom } from '../../port/index.ts'
-import { WatchRecorder } from '../conformance/watch-recorder.ts'
+import { WatchRecorder } from '../conformance/watches/watch-recorder.ts'
 import type { Command, Turn } from './command.ts'
 import { LeaseWatches } from './lease-watches.ts'
 import { normalizeEvents } from './normalize.ts'
@@ -115,7 +115,9 @@ async function compareEvents(
   kernel.run(last)
   const expected = normalizeEvents(kernel.events(), kernel.names, store.exact)
   for (const [through, recorder] of recorders.entries()) {
-    const events = await recorder.eventsUntil(({ holder }) => holder === 'last')
+    const events = await recorder.eventsUntil(
+      ({ holder, type }) => holder === 'last' && type === 'held',
+    )
     const reported = normalizeEvents(events, store.names, store.exact)
     assert.deepEqual(reported, expected, `the events through store ${through} differ`)
   }

@@ -3,16 +3,16 @@ import type { End, Key, LeaseId, Notice, Revision, Token } from '../../port/inde
 
 /** Watches on the leases of a kernel: what a store's watch that began at the same time must report. */
 export class KernelWatches implements NoticeSink {
-  readonly #told = new Map<number, Notice[][]>()
+  readonly #notices = new Map<number, Notice[][]>()
 
   /** All notices of the watch; the list grows. */
   begin(kernel: Kernel, lease: LeaseId): readonly Notice[] {
     const standing = kernel.ownClaims(lease)
     if (!standing) return [{ type: 'gone', end: kernel.endOf(lease) }]
     const { slot, claims } = standing
-    const told: Notice[] = [{ type: 'standing', revision: kernel.revision, claims }]
-    this.#told.set(slot, [...(this.#told.get(slot) ?? []), told])
-    return told
+    const notices: Notice[] = [{ type: 'standing', revision: kernel.revision, claims }]
+    this.#notices.set(slot, [...(this.#notices.get(slot) ?? []), notices])
+    return notices
   }
 
   holds(lease: number, revision: Revision, token: Token): void {
@@ -30,10 +30,10 @@ export class KernelWatches implements NoticeSink {
   gone(lease: number, end: End): void {
     this.#tell(lease, { type: 'gone', end })
     // Another lease may get its slot next.
-    this.#told.delete(lease)
+    this.#notices.delete(lease)
   }
 
   #tell(lease: number, notice: Notice): void {
-    for (const told of this.#told.get(lease) ?? []) told.push(notice)
+    for (const notices of this.#notices.get(lease) ?? []) notices.push(notice)
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Notice, Token } from '../../port/index.ts'
-import { WatchRecorder } from '../conformance/watch-recorder.ts'
+import { WatchRecorder } from '../conformance/watches/watch-recorder.ts'
 import { madeAgo, type Names } from './calls.ts'
 import { normalizeNotices } from './normalize.ts'
 import type { KernelSide, StoreSide } from './sides.ts'

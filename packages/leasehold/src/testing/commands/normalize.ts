@@ -66,21 +66,34 @@ export function normalizeKernelRefusal({ code, end }: Refusal, names: Names): un
 
 /**
  * Events in groups that happened together, in order. Leases that expire at one moment may do so in any
- * order, and together or one by one: such groups become one.
+ * order, and together or one by one: such groups become one. A claim that ends at that moment, too,
+ * may have held before or not.
  */
 export function normalizeEvents(events: readonly Event[], names: Names, exact: boolean): unknown[] {
-  const groups: { mark: string; events: string[] }[] = []
+  const groups: { mark: string; events: Event[] }[] = []
   for (const event of events) {
     const expired = event.end?.reason === 'expired' || event.end?.reason === 'broken'
     const mark = expired ? `expired at ${event.at}` : `revision ${event.revision}`
     let group = groups.at(-1)
-    if (group?.mark !== mark) {
+    // What a claim holds after an expiry, it holds in the revision of the expiry.
+    const isSame = group?.mark === mark || group?.events.at(-1)?.revision === event.revision
+    if (!group || !isSame) {
       group = { mark, events: [] }
       groups.push(group)
     }
-    group.events.push(JSON.stringify(normalize(event, names, exact)))
+    group.events.push(event)
   }
-  return groups.map((group) => group.events.sort())
+  return groups.map((group) => {
+    const shown = group.mark.startsWith('expired') ? withoutMoments(group.events) : group.events
+    return shown.map((event) => JSON.stringify(normalize(event, names, exact))).sort()
+  })
+}
+
+/** Without `held` of claims that are removed in the same group. */
+function withoutMoments(events: readonly Event[]): Event[] {
+  const claim = ({ key, token }: Event) => `${key} ${token}`
+  const removed = new Set(events.filter(({ type }) => type === 'removed').map(claim))
+  return events.filter((event) => event.type !== 'held' || !removed.has(claim(event)))
 }
 
 /**

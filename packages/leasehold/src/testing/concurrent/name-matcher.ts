@@ -34,7 +34,9 @@ export class NameMatcher {
   /** The argument of a call, with the model's names. */
   translate(value: unknown, field = ''): unknown {
     if (typeof value === 'string' && isLeaseField(field)) return this.#leases.get(value) ?? value
-    if (typeof value === 'number' && field === 'token') return this.#tokens.get(value) ?? value
+    if (typeof value === 'number' && (field === 'token' || field === 'replaces')) {
+      return this.#tokens.get(value) ?? value
+    }
     if (typeof value === 'number' && field === 'from') return this.#revisions.get(value) ?? value
     if (Array.isArray(value)) return value.map((each) => this.translate(each, field))
     if (typeof value !== 'object' || value === null) return value
@@ -126,9 +128,12 @@ interface Tokened {
   readonly key?: string
 }
 
+/** What concerns one claim stays in its order: it was claimed before it held. */
 export function byToken<T extends Tokened>(list: readonly T[]): T[] {
   const name = ({ key = '' }: Tokened) => key
-  return [...list].sort((a, b) => a.token - b.token || (name(a) < name(b) ? -1 : 1))
+  return [...list].sort(
+    (a, b) => a.token - b.token || Number(name(a) > name(b)) - Number(name(a) < name(b)),
+  )
 }
 
 /** Tenures that were ended together by force have no order. */

@@ -1,19 +1,20 @@
 import { DEFAULT_LIMITS, type Limits, type Random, systemRandom } from '../../port/index.ts'
-import { type BadCall, runBadCall } from './bad-call.ts'
-import { badReferences } from './bad-references.ts'
-import { badValues } from './bad-values.ts'
-import { childLeases } from './child-leases.ts'
-import { claims } from './claims.ts'
+import { claims } from './claims/claims.ts'
+import { waits } from './claims/waits.ts'
 import { close } from './close.ts'
-import { exceededLimits } from './exceeded-limits.ts'
-import { leases } from './leases.ts'
+import { childLeases } from './leases/child-leases.ts'
+import { leases } from './leases/leases.ts'
+import { revocations } from './leases/revocations.ts'
 import { reads } from './reads.ts'
+import { type BadCall, runBadCall } from './refusals/bad-call.ts'
+import { badReferences } from './refusals/bad-references.ts'
+import { badValues } from './refusals/bad-values.ts'
+import { exceededLimits } from './refusals/exceeded-limits.ts'
 import { requests } from './requests.ts'
-import { revocations } from './revocations.ts'
 import { type Opened, Scene } from './scene.ts'
 import type { Topic } from './topic.ts'
-import { waits } from './waits.ts'
-import { watches } from './watches.ts'
+import { held } from './watches/held.ts'
+import { watches } from './watches/watches.ts'
 
 export type { Opened } from './scene.ts'
 
@@ -50,7 +51,7 @@ const TOPICS: Readonly<Record<string, Topic>> = {
   revoking: revocations,
   claims,
   waiting: waits,
-  watches,
+  watches: { ...watches, ...held },
   requests,
   reads,
   closing: close,

@@ -14,7 +14,7 @@ import {
   type Limits,
   type Revision,
 } from '../../port/index.ts'
-import { WatchRecorder } from './watch-recorder.ts'
+import { WatchRecorder } from './watches/watch-recorder.ts'
 
 /** A store that is open for one case. */
 export interface Opened {

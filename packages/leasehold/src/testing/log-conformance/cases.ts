@@ -154,7 +154,7 @@ export const following: Readonly<Record<string, LogCase>> = {
 }
 
 export const tails: Readonly<Record<string, LogCase>> = {
-  'the tail is at or after what any process was told was appended': async (scene) => {
+  'the tail is at or after every entry whose append was confirmed': async (scene) => {
     const [log, other] = [await scene.open(), await scene.open()]
     for (let round = 0; round < 20; round++) {
       const position = await log.append(bytesOf(`${round}`))

@@ -10,11 +10,11 @@ export interface LinkFaults {
   /** The share of messages that take up to ten times longer than the others. */
   readonly slow: number
   /** The share of messages that arrive seconds later than the others. Default: none. */
-  readonly stray?: number | undefined
+  readonly late?: number | undefined
 }
 
-/** How late a stray message arrives, minimum and maximum. */
-const STRAY_MS: readonly [number, number] = [500, 4000]
+/** How late such a message arrives, minimum and maximum. */
+const LATE_MS: readonly [number, number] = [500, 4000]
 
 const TRIES = 5
 const RETRY_MS = 60
@@ -84,12 +84,12 @@ export class Network {
     return this.#cuts.size > 0 && this.#cuts.has(`${from.name}>${to.name}`)
   }
 
-  /** A message may stray; a stream's cannot, or all behind it would be as late. */
-  #delay(mayStray = false): number {
+  /** A single message may be late. In a stream all messages behind it would be as late. */
+  #delay(mayBeLate = false): number {
     const { random } = this.world
     const [least, most] = this.#faults.delay
-    const { stray = 0 } = this.#faults
-    if (mayStray && stray > 0 && random.chance(stray)) return random.between(...STRAY_MS)
+    const { late = 0 } = this.#faults
+    if (mayBeLate && late > 0 && random.chance(late)) return random.between(...LATE_MS)
     const delay = random.between(least, most)
     return random.chance(this.#faults.slow) ? delay * random.between(1, 10) : delay
   }

@@ -73,7 +73,9 @@ it('a timeout before the holder is known names no holder', async () => {
   store.fault = () => ({ lost: 'request' })
   const failed = caught(client.hold([{ key: 'k' }], { wait: '2s' }))
   await clock.advance(2000)
-  expect(await failed).toMatchObject({ message: expect.stringMatching(/^waited 2s for "k": /) })
+  expect(await failed).toMatchObject({
+    message: expect.stringMatching(/^waited 2s for "k", and the store has not answered yet: /),
+  })
 })
 
 describe.each([true, false])('a try (a store in the process: %s)', (inProcess) => {

@@ -24,7 +24,7 @@ describe('an acquisition that a lease has no room for', () => {
     source.admit = (acquisition) => acquisition.later()
     source.admitElsewhere = (_, { id }) => void elsewhere.push(id)
     const errors: LeaseholdError[] = []
-    const acquisition = new Acquisition(core, source, [{ key: 'k' }], {}, false)
+    const acquisition = new Acquisition(core, source, [{ key: 'k' }], {}, false, core.limit)
     const settled = acquisition.start().catch((error) => errors.push(error))
     return { core, acquisition, lease, elsewhere, errors, settled }
   }

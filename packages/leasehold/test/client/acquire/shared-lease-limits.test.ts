@@ -155,7 +155,7 @@ describe.each([true, false])('attempts that wait for the same lease (in process:
     expect(store.count('claim')).toBe(1)
   })
 
-  it('get a lease of their own if the claim of the first is refused', async () => {
+  it('get their own lease if the claim of the first is refused', async () => {
     const { clock, leasehold, store } = await open(isIn)
     const wrong = leasehold.lock('').catch((error) => error.code)
     const others = ['a', 'b', 'c'].map((key) => leasehold.lock(key))

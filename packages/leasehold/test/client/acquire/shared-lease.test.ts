@@ -301,7 +301,7 @@ describe('strategies', () => {
     expect(ended).toBe('claim-not-found')
   })
 
-  it('believes in a lease for less than its ttl, by the drift and the margin', async () => {
+  it('counts less than the ttl for a lease, by the drift and the margin', async () => {
     const byDefault = await open()
     expect((await byDefault.leasehold.lock('k', { ttl: '10s' })).remaining()).toBe(9850)
     expect((await byDefault.leasehold.lock('l', { ttl: 100 })).remaining()).toBe(94)
@@ -335,12 +335,12 @@ describe('events', () => {
 
   it('are notified until they stop listening', async () => {
     const { clock, leasehold } = await open()
-    let told = 0
-    const end = leasehold.on('renewed', () => told++)
+    let renewals = 0
+    const end = leasehold.on('renewed', () => renewals++)
     await leasehold.lock('k', { ttl: '1s' })
     await clock.advance(600)
     end()
     await clock.advance(5000)
-    expect(told).toBe(1)
+    expect(renewals).toBe(1)
   })
 })

@@ -8,7 +8,7 @@ interface Events {
 
 describe('listeners', () => {
   it('are called in the order of their registration, with the event', () => {
-    const emitter = new Emitter<Events>()
+    const emitter = new Emitter<Events>({ up: true, down: true })
     const calls: unknown[] = []
     emitter.on('up', (n) => calls.push(['first', n]))
     emitter.on('up', (n) => calls.push(['second', n]))
@@ -21,7 +21,7 @@ describe('listeners', () => {
   })
 
   it('may be added twice and end one at a time', () => {
-    const emitter = new Emitter<Events>()
+    const emitter = new Emitter<Events>({ up: true, down: true })
     let calls = 0
     const listener = () => calls++
     const end = emitter.on('up', listener)
@@ -35,7 +35,7 @@ describe('listeners', () => {
   })
 
   it('that are added or end while they are called take effect with the next event', () => {
-    const emitter = new Emitter<Events>()
+    const emitter = new Emitter<Events>({ up: true, down: true })
     const calls: string[] = []
     const end = emitter.on('up', () => {
       calls.push('once')
@@ -49,7 +49,7 @@ describe('listeners', () => {
   })
 
   it('are known to be there or not', () => {
-    const emitter = new Emitter<Events>()
+    const emitter = new Emitter<Events>({ up: true, down: true })
     expect(emitter.hasListeners('up')).toBe(false)
     const end = emitter.on('up', () => {})
     expect([emitter.hasListeners('up'), emitter.hasListeners('down')]).toEqual([true, false])
@@ -59,7 +59,7 @@ describe('listeners', () => {
 
   it('that throw are warned of, and the others are called', () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    const emitter = new Emitter<Events>()
+    const emitter = new Emitter<Events>({ up: true, down: true })
     let called = false
     const error = new TypeError('bad listener')
     emitter.on('up', () => {

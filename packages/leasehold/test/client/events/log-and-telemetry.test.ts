@@ -102,12 +102,12 @@ describe('telemetry', () => {
     const finished = spans.getFinishedSpans()
     const job = finished.find((span) => span.name === 'job')!
     const named = (name: string) => finished.filter((span) => span.name === name)
-    const told = (name: string, attribute: string) =>
+    const valuesOf = (name: string, attribute: string) =>
       named(name).map((span) => span.attributes[attribute])
-    expect(told('leasehold.acquire', 'leasehold.outcome').sort()).toEqual(
+    expect(valuesOf('leasehold.acquire', 'leasehold.outcome').sort()).toEqual(
       ['busy', 'held', 'held', 'timeout'].sort(),
     )
-    expect(told('leasehold.hold', 'leasehold.end')).toEqual(['released', 'revoked'])
+    expect(valuesOf('leasehold.hold', 'leasehold.end')).toEqual(['released', 'revoked'])
     for (const span of [...named('leasehold.acquire'), ...named('leasehold.hold')]) {
       expect(span.parentSpanContext?.spanId).toBe(job.spanContext().spanId)
       expect(span.attributes['leasehold.keys']).toEqual(['k'])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type ClientEvents, Emitter } from '../../../src/client/events/emitter.ts'
+import { CLIENT_EVENTS, type ClientEvents, Emitter } from '../../../src/client/events/emitter.ts'
 import { checkLogger, type Logger, logTo } from '../../../src/client/events/log-output.ts'
 import { LeaseholdError } from '../../../src/port/index.ts'
 
@@ -13,7 +13,7 @@ function open() {
     warn: write('warn'),
     error: write('error'),
   }
-  const events = new Emitter<ClientEvents>()
+  const events = new Emitter<ClientEvents>(CLIENT_EVENTS)
   logTo(logger, events)
   return { events, lines }
 }
@@ -43,21 +43,23 @@ describe('a logger', () => {
     for (const { message } of lines) expect(message).not.toBe('')
   })
 
-  it('gets no renewals: they would hide the rest', () => {
+  it('gets no renewals: they would hide everything else', () => {
     const { events, lines } = open()
     events.emit('renewed', LEASE)
     expect(lines).toEqual([])
   })
 
-  it('gets a loss as a warning, unless nothing was held or the client was closed', () => {
+  it('gets a loss as a warning, and the end by close for debugging', () => {
     const { events, lines } = open()
     const claims = [{ key: 'k', token: 7 }]
-    const lost = (reason: 'revoked' | 'closed') =>
-      new LeaseholdError('lost', 'it is gone', { reason, by: 'ops', why: 'drain' })
-    events.emit('lost', { lease: 'l', claims, error: lost('revoked') })
-    events.emit('lost', { lease: 'l', claims, error: lost('closed') })
-    events.emit('lost', { lease: 'l', claims: [], error: lost('revoked') })
-    expect(lines.map(({ level }) => level)).toEqual(['warn', 'debug', 'debug'])
+    const details = { reason: 'revoked', by: 'ops', why: 'drain' } as const
+    events.emit('lost', {
+      lease: 'l',
+      claims,
+      error: new LeaseholdError('lost', 'it is gone', details),
+    })
+    events.emit('closed', { lease: 'l', claims })
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'debug'])
     expect(lines[0]).toEqual({
       level: 'warn',
       fields: { lease: 'l', claims, code: 'lost', reason: 'revoked', by: 'ops', why: 'drain' },
@@ -68,8 +70,8 @@ describe('a logger', () => {
   it('gets events of recipes at their own level, info by default', () => {
     const { events, lines } = open()
     const event = { recipe: 'cache', event: 'failed', key: 'k' } as const
-    events.emit('news', { ...event, level: 'error', detail: 'loading failed' })
-    events.emit('news', event)
+    events.emit('recipe-event', { ...event, level: 'error', detail: 'loading failed' })
+    events.emit('recipe-event', event)
     expect(lines).toEqual([
       { level: 'error', fields: event, message: 'loading failed' },
       { level: 'info', fields: event, message: 'cache: failed' },

@@ -3,7 +3,7 @@ import { type BrokenEvent, Leasehold } from '../../../src/index.ts'
 import type { LeaseStore } from '../../../src/port/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
-import { changedStore } from '../../changed-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 
 async function endsOf(store: LeaseStore, key: string) {
   const { tenures } = await store.read({ history: key })

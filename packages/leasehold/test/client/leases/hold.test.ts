@@ -44,6 +44,21 @@ describe.each([true, false])('a hold (a store in the process: %s)', (inProcess) 
     ])
   })
 
+  it('reports the whole wait to a listener that is added during the wait', async () => {
+    const clock = new TestClock()
+    const inner = memoryStore({ clock })
+    const client = new Client(new FaultyStore(inner, clock, inProcess), { clock })
+    const rival = await inner.grant({ holder: 'x', ttl: Infinity, claims: [{ key: 'k' }] })
+    const waiting = client.hold([{ key: 'k' }], { ttl: '10s' })
+    await clock.advance(1500)
+    const waits: number[] = []
+    client.on('acquired', ({ waited }) => waits.push(waited))
+    await clock.advance(500)
+    if (rival.outcome === 'granted') await inner.revoke({ target: { lease: rival.lease } })
+    await waiting
+    expect(waits).toEqual([2000])
+  })
+
   it('changes its values in the order of the calls, each on its key', async () => {
     const { client, valueOn } = open(inProcess)
     const hold = await client.hold([{ key: 'a', value: 'one' }, { key: 'b' }])

@@ -67,15 +67,41 @@ describe('a loss is reported once', () => {
     expect([events, store.count('revoke')]).toEqual([['lost'], 1])
   })
 
-  it('and names the lease if nothing was held under it', async () => {
-    const { clock, inner, leasehold } = await open()
-    const losses: { claims: unknown; message: string }[] = []
-    leasehold.on('lost', ({ claims, error }) => losses.push({ claims, message: error.message }))
+  it('but not if nothing was held under it: an idle lease, or one with waiters only', async () => {
+    const { clock, inner, leasehold, events } = await open()
     const lock = await leasehold.lock('k')
     await lock.release()
     await inner.revoke({ target: { lease: lock.lease } })
     await clock.settle()
-    const message = `"${lock.lease}" is held no more: its lease was revoked`
-    expect(losses).toEqual([{ claims: [], message }])
+    const rival = await Leasehold.open(inner, { clock, holder: 'rival' })
+    await rival.lock('k', { ttl: '1h' })
+    const waiting = leasehold.lock('k', { ttl: '2s' }).catch((error: unknown) => error)
+    await clock.settle()
+    const { claims } = await inner.read({ key: 'k' })
+    await inner.revoke({ target: { lease: claims[1]!.lease } })
+    expect(await waiting).toMatchObject({ code: 'lost', reason: 'revoked' })
+    expect(events).toEqual([])
+  })
+
+  it('but not when the client is closed: then it is reported as closed', async () => {
+    const { leasehold, events } = await open()
+    const lock = await leasehold.lock(['a', 'b'])
+    const released = await leasehold.lock('c')
+    await released.release()
+    const closed: unknown[] = []
+    leasehold.on('closed', (event) => closed.push(event))
+    await leasehold.close()
+    const { lease, claimToken: token } = lock
+    expect(closed).toEqual([
+      {
+        lease,
+        claims: [
+          { key: 'a', token },
+          { key: 'b', token },
+        ],
+      },
+    ])
+    expect(events).toEqual([])
+    expect(lock.signal.reason).toMatchObject({ code: 'lost', reason: 'closed' })
   })
 })

@@ -30,11 +30,11 @@ describe('the times of a lease', () => {
     expect(timing(options)).toMatchObject({ ttl, renewal, every, grace: 0, maxHold: Infinity })
   })
 
-  it('are ten seconds for an election, if nothing else is said', () => {
+  it('are ten seconds for an election by default', () => {
     expect(timing({ strategy: 'election' }).ttl).toBe(10_000)
   })
 
-  it('are believed in for less than the ttl, by the drift and the margin', () => {
+  it('count less than the ttl, by the drift and the margin', () => {
     const options = { ttl: 10_000, grace: 5000 }
     expect(timing(options, { drift: 0.1, margin: 200 })).toEqual({
       ttl: 10_000,
@@ -100,7 +100,7 @@ describe('the times of a lease', () => {
     expect(() => timing({ maxHold: 99 })).toThrowError(/maxHold is 99ms/)
   })
 
-  it('name a value that is no duration', () => {
+  it('name a value that is not a duration', () => {
     for (const name of ['ttl', 'grace', 'renewEvery', 'maxHold'] as const) {
       expect(() => timing({ [name]: 'soon' as never })).toThrowError(`${name} is "soon"`)
     }
@@ -114,22 +114,18 @@ describe('settings', () => {
       margin: undefined,
       callTimeout: 5000,
       jitter: 0.1,
-      accessToken: undefined,
+      limit: { ms: 5000, chosenBy: 'default' },
+      server: { accessToken: undefined },
     })
   })
 
   it('are taken as they are given, their bounds included', () => {
     const holder = 'x'.repeat(256)
-    const given = {
-      holder,
-      drift: 0.5,
-      jitter: 0,
-      margin: 0,
-      callTimeout: 1,
-      accessToken: 'secret',
-    }
+    const given = { holder, drift: 0.5, jitter: 0, margin: 0, callTimeout: 1 }
     expect(settingsOf(given)).toMatchObject(given)
-    expect(settingsOf({ token: 'old spelling' })).toMatchObject({ accessToken: 'old spelling' })
+    for (const name of ['accessToken', 'token']) {
+      expect(settingsOf({ [name]: 'secret' })).toMatchObject({ server: { accessToken: 'secret' } })
+    }
     expect(settingsOf({ drift: 0, jitter: 0.5 })).toMatchObject({ drift: 0, jitter: 0.5 })
   })
 
@@ -142,7 +138,7 @@ describe('settings', () => {
     [{ jitter: '0.1' }, /jitter is "0.1".*such as 0.1/],
     [{ margin: 'infinite' }, /margin is infinite/],
     [{ margin: 'much' }, /margin is "much"/],
-    [{ callTimeout: 'infinite' }, /callTimeout is infinite/],
+    [{ callTimeout: 'infinite' }, /callTimeout is "infinite"/],
     [{ callTimeout: 0 }, /callTimeout is 0/],
     [null, /options is null/],
     ['fast', /options is "fast"/],

@@ -23,11 +23,11 @@ describe('a call without a hold', () => {
     expect((await inner.read({ leases: true })).leases).toHaveLength(1)
   })
 
-  it('fails as unknown without an answer, and is not sent any more', async () => {
+  it('fails with timeout, as it is a read without an answer, and is not sent any more', async () => {
     const { clock, store, client } = open()
     store.fault = () => ({ lost: 'request' })
     const read = expect(client.store.read({ key: 'k' })).rejects.toThrowError(
-      expect.objectContaining({ code: 'unknown-outcome' }),
+      expect.objectContaining({ code: 'timeout' }),
     )
     await clock.advance(60_000)
     await read

@@ -41,7 +41,7 @@ function watched(promise: Promise<unknown>, clock: TestClock) {
 const BROKEN = new LeaseholdError('unknown-outcome', 'broken')
 
 describe('a call that fails without a known outcome', () => {
-  it('is sent again after pauses that double, and is unknown after three', async () => {
+  it('is sent again after pauses that double, and fails after three', async () => {
     const { clock, store, client, sent } = open()
     store.fault = () => ({ error: BROKEN })
     const times = sent('read')
@@ -50,7 +50,7 @@ describe('a call that fails without a known outcome', () => {
     expect(outcome).toEqual({})
     await clock.advance(1)
     expect(times).toEqual([0, 50, 150])
-    expect(outcome).toEqual({ code: 'unknown-outcome', at: 150 })
+    expect(outcome).toEqual({ code: 'timeout', at: 150 })
     await clock.advance(600_000)
     expect(times).toHaveLength(3)
   })

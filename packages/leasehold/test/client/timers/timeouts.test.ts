@@ -1,20 +1,36 @@
 import { describe, expect, it } from 'vitest'
-import { type Timed, Timeouts } from '../../../src/client/timers/timeouts.ts'
+import { Timed, Timeouts } from '../../../src/client/timers/timeouts.ts'
 import { TimerQueue } from '../../../src/client/timers/timer-queue.ts'
 import { LeaseholdError } from '../../../src/port/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
 
+class TestTimed extends Timed {
+  readonly expire: () => void
+  readonly stop: (error: LeaseholdError) => void
+
+  constructor(expire: () => void, stop: (error: LeaseholdError) => void) {
+    super()
+    this.expire = expire
+    this.stop = stop
+  }
+}
+
 function open() {
   const clock = new TestClock()
   const start = clock.now()
-  const timeouts = new Timeouts(new TimerQueue(clock))
+  const all = new Timeouts(new TimerQueue(clock))
+  const timeouts = {
+    add: (timed: Timed, ms: number) => all.add(timed, ms, clock.now()),
+    remove: (timed: Timed) => all.remove(timed),
+    stop: (error: LeaseholdError) => all.stop(error),
+  }
   /** The events, with the milliseconds after the start. */
   const log: string[] = []
-  const timed = (name: string): Timed => ({
-    timeout: undefined,
-    expire: () => log.push(`${name} ${clock.now() - start}`),
-    stop: (error) => log.push(`${name} ${error.code}`),
-  })
+  const timed = (name: string): Timed =>
+    new TestTimed(
+      () => log.push(`${name} ${clock.now() - start}`),
+      (error) => log.push(`${name} ${error.code}`),
+    )
   return { clock, timeouts, log, timed }
 }
 
@@ -60,14 +76,13 @@ describe('time limits', () => {
   it('may be set again when they have run out', async () => {
     const { clock, timeouts, log } = open()
     let left = 3
-    const again: Timed = {
-      timeout: undefined,
-      expire: () => {
+    const again: Timed = new TestTimed(
+      () => {
         log.push(`${clock.now()}`)
         if (--left > 0) timeouts.add(again, 100)
       },
-      stop: () => {},
-    }
+      () => {},
+    )
     const start = clock.now()
     timeouts.add(again, 100)
     await clock.advance(1000)
@@ -83,16 +98,25 @@ describe('time limits', () => {
     expect(log).toEqual(['one 100', 'other 200'])
   })
 
+  it('keep no other one in memory once they are removed', () => {
+    const { timeouts, timed } = open()
+    const all = ['a', 'b', 'c'].map(timed)
+    for (const each of all) timeouts.add(each, 100)
+    for (const each of all) timeouts.remove(each)
+    for (const { before, after, list } of all) {
+      expect([before, after, list]).toEqual([undefined, undefined, undefined])
+    }
+  })
+
   it('all end when the client stops, even those that are set meanwhile', () => {
     const { timeouts, log, timed } = open()
     const late = timed('late')
     timeouts.add(timed('a'), 100)
     timeouts.add(
-      {
-        timeout: undefined,
-        expire: () => {},
-        stop: () => timeouts.add(late, 100),
-      },
+      new TestTimed(
+        () => {},
+        () => timeouts.add(late, 100),
+      ),
       100,
     )
     timeouts.add(timed('b'), 200)

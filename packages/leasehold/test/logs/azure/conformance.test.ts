@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { azureLog } from '../../../src/logs/azure/index.ts'
 import { AZURITE, AZURITE_KEY, azuriteUrl, describeWith, Engine } from '../../engines/index.ts'
-import { logSuite } from '../log-suite.ts'
+import { logSuite } from '../suites/log-suite.ts'
 
 /** Azurite takes about 10 ms for each request. */
 const SLOW = { cases: /^(claims|waiting): /, runs: 3, snapshotBytes: 10_000 }

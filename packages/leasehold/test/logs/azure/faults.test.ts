@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Container } from '../../../src/clients/azure/index.ts'
+import { Container } from '../../../src/logs/azure/client/index.ts'
 import { type AzureLogOptions, azureLog } from '../../../src/logs/azure/index.ts'
-import { logSettings } from '../../../src/logs/options.ts'
+import { logSettings } from '../../../src/logs/options/options.ts'
 import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
 import { AZURITE, AZURITE_KEY, azuriteUrl, describeWith, Engine } from '../../engines/index.ts'
-import { faultSuite } from '../fault-suite.ts'
+import { faultSuite } from '../suites/fault-suite.ts'
 
 describeWith(AZURITE, 'the Azure log, when the service', () => {
   faultSuite({
@@ -26,7 +26,11 @@ describeWith(AZURITE, 'the Azure log', () => {
 
   beforeAll(async () => {
     engine = await Engine.start(AZURITE)
-    container = new Container(azuriteUrl(engine.port, 'logs'), AZURITE_KEY, logSettings({}))
+    container = new Container(
+      azuriteUrl(engine.port, 'logs'),
+      AZURITE_KEY,
+      logSettings('azure', {}),
+    )
   }, 60_000)
 
   afterAll(() => engine?.stop())

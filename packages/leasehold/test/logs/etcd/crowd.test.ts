@@ -1,6 +1,6 @@
 import { etcdLog } from '../../../src/logs/etcd/index.ts'
 import { describeWith, ETCD, EtcdCluster } from '../../engines/index.ts'
-import { crowdSuite } from '../crowd-suite.ts'
+import { crowdSuite } from '../suites/crowd-suite.ts'
 
 describeWith(ETCD, 'a crowd that locks the same keys of three etcds', () => {
   crowdSuite({

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { etcdLog } from '../../../src/logs/etcd/index.ts'
 import { describeWith, Engine, ETCD } from '../../engines/index.ts'
-import { logSuite } from '../log-suite.ts'
+import { logSuite } from '../suites/log-suite.ts'
 
 describeWith(ETCD, 'the etcd log', () => {
   let engine: Engine

@@ -4,7 +4,7 @@ import { runNode } from '../../structure/commands.ts'
 import { ROOT } from '../../structure/source-files.ts'
 
 describeWith(ETCD, 'the etcd store', () => {
-  it('is used as the example shows, which then ends by itself', async () => {
+  it('works as the example shows, which then ends by itself', async () => {
     const engine = await Engine.start(ETCD)
     const endpoint = `127.0.0.1:${engine.port}`
     const ran = await runNode(['examples/dist/engines/locks-in-etcd.js', endpoint], ROOT)

@@ -11,8 +11,8 @@ import {
   etcdCall,
   NEWER_ETCD,
 } from '../../engines/index.ts'
-import { faultSuite } from '../fault-suite.ts'
 import { followed } from '../followed.ts'
+import { faultSuite } from '../suites/fault-suite.ts'
 
 const running: (() => Promise<unknown>)[] = []
 afterEach(async () => {

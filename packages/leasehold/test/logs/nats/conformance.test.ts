@@ -2,7 +2,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll } from 'vitest'
 import { natsLog } from '../../../src/logs/nats/index.ts'
 import { describeWith, Engine, NATS } from '../../engines/index.ts'
-import { logSuite } from '../log-suite.ts'
+import { logSuite } from '../suites/log-suite.ts'
 
 describeWith(NATS, 'the NATS log', () => {
   let engine: Engine

@@ -3,7 +3,7 @@ import type { Log } from '../../../src/log/index.ts'
 import { natsLog } from '../../../src/logs/nats/index.ts'
 import { describeWith, NatsCluster, NEWER_NATS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
-import { crowdSuite } from '../crowd-suite.ts'
+import { crowdSuite } from '../suites/crowd-suite.ts'
 
 describeWith(NEWER_NATS, 'a crowd that locks the same keys on three NATS servers', () => {
   crowdSuite({

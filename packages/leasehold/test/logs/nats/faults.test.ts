@@ -10,7 +10,7 @@ import {
   NEWER_NATS,
   natsServer,
 } from '../../engines/index.ts'
-import { faultSuite, take, takeAndFree } from '../fault-suite.ts'
+import { faultSuite, take, takeAndFree } from '../suites/fault-suite.ts'
 
 const POLL = { timeout: 30_000 }
 

@@ -10,7 +10,7 @@ import {
   POSTGRES_UNSYNCED,
   postgresUrl,
 } from '../../engines/index.ts'
-import { logSuite } from '../log-suite.ts'
+import { logSuite } from '../suites/log-suite.ts'
 
 describeWith(POSTGRES, 'the PostgreSQL log', () => {
   let engine: Engine

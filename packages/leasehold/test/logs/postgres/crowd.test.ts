@@ -2,7 +2,7 @@ import pg from 'pg'
 import { postgresLog } from '../../../src/logs/postgres/index.ts'
 import { describeWith, Engine, POSTGRES, POSTGRES_CRASH, postgresUrl } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
-import { crowdSuite } from '../crowd-suite.ts'
+import { crowdSuite } from '../suites/crowd-suite.ts'
 
 describeWith(POSTGRES, 'a crowd that locks the same keys on a PostgreSQL log', () => {
   crowdSuite({

@@ -10,7 +10,7 @@ import {
   POSTGRES_UNSYNCED,
   postgresUrl,
 } from '../../engines/index.ts'
-import { faultSuite } from '../fault-suite.ts'
+import { faultSuite } from '../suites/fault-suite.ts'
 
 function poolOf(connectionString: string): pg.Pool {
   return new pg.Pool({ connectionString, max: 4 }).on('error', () => {})

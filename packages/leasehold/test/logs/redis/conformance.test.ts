@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest'
 import { redisLog } from '../../../src/logs/redis/index.ts'
 import { logConformance } from '../../../src/testing/index.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
-import { logSuite } from '../log-suite.ts'
+import { logSuite } from '../suites/log-suite.ts'
 
 const nodeRedis = (port: number) => createClient({ socket: { port, host: '127.0.0.1' } })
 

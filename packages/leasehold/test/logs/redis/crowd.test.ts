@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { redisLog } from '../../../src/logs/redis/index.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
-import { crowdSuite } from '../crowd-suite.ts'
+import { crowdSuite } from '../suites/crowd-suite.ts'
 
 describeWith(REDIS, 'a crowd that locks the same keys on a Redis log', () => {
   crowdSuite({

@@ -4,7 +4,7 @@ import { type RedisLogOptions, redisLog } from '../../../src/logs/redis/index.ts
 import { replicaStore } from '../../../src/replica/index.ts'
 import { Recorder } from '../../../src/testing/log-conformance/recorder.ts'
 import { describeWith, Engine, REDIS, redisReplica } from '../../engines/index.ts'
-import { faultSuite, take, takeAndFree } from '../fault-suite.ts'
+import { faultSuite, take, takeAndFree } from '../suites/fault-suite.ts'
 
 function connectTo(port: number): Redis {
   const options = { retryStrategy: () => 50, maxRetriesPerRequest: null }

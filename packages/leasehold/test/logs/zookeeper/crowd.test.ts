@@ -1,7 +1,7 @@
 import { zookeeperLog } from '../../../src/logs/zookeeper/index.ts'
 import { describeWith, Ensemble, ZOOKEEPER } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
-import { crowdSuite } from '../crowd-suite.ts'
+import { crowdSuite } from '../suites/crowd-suite.ts'
 
 describeWith(ZOOKEEPER, 'a crowd that locks the same keys of a ZooKeeper ensemble', () => {
   crowdSuite({

@@ -1,17 +1,17 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type { Log } from '../../../src/log/index.ts'
 import {
   getChildren,
   remove,
   setData,
   ZookeeperClient,
-} from '../../../src/clients/zookeeper/index.ts'
-import type { Log } from '../../../src/log/index.ts'
+} from '../../../src/logs/zookeeper/client/index.ts'
 import { type ZookeeperLogOptions, zookeeperLog } from '../../../src/logs/zookeeper/index.ts'
 import { SEGMENT } from '../../../src/logs/zookeeper/segments.ts'
 import { systemClock } from '../../../src/port/index.ts'
 import { describeWith, Engine, Ensemble, ZOOKEEPER } from '../../engines/index.ts'
-import { faultSuite } from '../fault-suite.ts'
 import { followed } from '../followed.ts'
+import { faultSuite } from '../suites/fault-suite.ts'
 
 describeWith(ZOOKEEPER, 'the ZooKeeper log, when the server', () => {
   faultSuite({

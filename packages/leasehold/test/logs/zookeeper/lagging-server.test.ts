@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { LogPromises } from '../../../src/log/index.ts'
 import { openLog } from '../../../src/logs/engine-log.ts'
 import { faultBy } from '../../../src/logs/faults.ts'
-import { logSettings } from '../../../src/logs/options.ts'
+import { logSettings } from '../../../src/logs/options/options.ts'
 import { ZookeeperLog } from '../../../src/logs/zookeeper/zookeeper-log.ts'
 import { FakeEnsemble, LaggingClient } from './lagging-server.ts'
 
@@ -20,7 +20,9 @@ async function openTwo() {
   const ensemble = new FakeEnsemble()
   const open = () => {
     const log = new ZookeeperLog(new LaggingClient(ensemble), '/log', PROMISES)
-    return openLog('ZooKeeper', logSettings({}), faultBy([], 'ZooKeeper'), () => log.open())
+    return openLog('ZooKeeper', logSettings('zookeeper', {}), faultBy([], 'ZooKeeper'), () =>
+      log.open(),
+    )
   }
   return { writer: await open(), reader: await open() }
 }

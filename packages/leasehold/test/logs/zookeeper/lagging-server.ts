@@ -4,7 +4,7 @@ import {
   KeeperFault,
   type Request,
   ZookeeperClient,
-} from '../../../src/clients/zookeeper/index.ts'
+} from '../../../src/logs/zookeeper/client/index.ts'
 import { systemClock } from '../../../src/port/index.ts'
 
 interface Node {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest'
 import { zookeeperLog } from '../../../src/logs/zookeeper/index.ts'
 import { describeWith, Engine, ZOOKEEPER } from '../../engines/index.ts'
-import { logSuite } from '../log-suite.ts'
+import { logSuite } from '../suites/log-suite.ts'
 
 /** A busy machine may take long to answer. */
 const timeout = '20s'

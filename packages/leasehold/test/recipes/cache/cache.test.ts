@@ -30,10 +30,10 @@ describe('a loader that was too slow', () => {
     { what: 'its claims', call: 'grant', nth: 2, stale: '1m' },
     { what: 'its mark', call: 'grant', nth: 3, stale: '1m' },
     { what: 'its value', call: 'update', nth: 1, stale: '1m' },
-  ])('does not replace a newer value, where $what came late (stale: $stale)', async (row) => {
+  ])('does not replace a newer value if $what is late (stale: $stale)', async (row) => {
     const { clock, store, a, b } = await twoProcesses()
     const events: string[] = []
-    a.leasehold.on('news', ({ event }) => events.push(event))
+    a.leasehold.on('recipe-event', ({ event }) => events.push(event))
     slow(a.link, row.call, row.nth)
     const [mine, theirs] = [a, b].map(({ leasehold }) =>
       leasehold.cache<string>('c', { stale: row.stale }),
@@ -170,7 +170,7 @@ describe('a waiter', () => {
 })
 
 describe('in an outage', () => {
-  it('a cache fails with the unknown outcome and does not load', async () => {
+  it('a cache fails with timeout and does not load', async () => {
     const { clock, a } = await twoProcesses(500)
     a.link.freeze()
     let runs = 0
@@ -179,7 +179,7 @@ describe('in an outage', () => {
       .get('k', () => ++runs)
       .catch((error: unknown) => error)
     await clock.advance(10_000)
-    expect(isLeaseholdError(await failed, 'unknown-outcome')).toBe(true)
+    expect(isLeaseholdError(await failed, 'timeout')).toBe(true)
     expect(runs).toBe(0)
   })
 
@@ -187,7 +187,7 @@ describe('in an outage', () => {
     const { clock, a } = await twoProcesses(500)
     a.link.fault = (call) => (call === 'update' ? { lost: 'reply' } : undefined)
     const events: string[] = []
-    a.leasehold.on('news', ({ event }) => events.push(event))
+    a.leasehold.on('recipe-event', ({ event }) => events.push(event))
     const cache = a.leasehold.cache('c')
     const got = cache.get('k', () => 'value')
     await clock.advance(10_000)
@@ -195,6 +195,21 @@ describe('in an outage', () => {
     expect(events).toEqual(['unstored'])
     // It was stored and stays.
     expect(await cache.peek('k')).toBe('value')
+  })
+
+  it('a value is returned, and no failure published, although the store could not be read', async () => {
+    const { clock, a } = await twoProcesses(500)
+    let isLoaded = false
+    a.link.fault = (call) => (isLoaded && call === 'read' ? { lost: 'reply' } : undefined)
+    const events: string[] = []
+    a.leasehold.on('recipe-event', ({ event }) => events.push(event))
+    const got = a.leasehold.cache('c').get('k', () => {
+      isLoaded = true
+      return 'value'
+    })
+    await clock.advance(10_000)
+    expect(await got).toBe('value')
+    expect(events).toEqual(['unstored'])
   })
 
   it('a loader that lost its lease fails with that, although the current loader is unknown', async () => {

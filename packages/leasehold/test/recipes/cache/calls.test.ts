@@ -3,8 +3,8 @@ import { Leasehold, LeaseholdError, type LeaseStore } from '../../../src/index.t
 import type { Clock } from '../../../src/port/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
-import { changedStore } from '../../changed-store.ts'
 import { FaultyStore } from '../../client/faulty-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 import { slowLoader } from './slow-loader.ts'
 
 async function scene() {

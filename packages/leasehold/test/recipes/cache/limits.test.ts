@@ -12,7 +12,7 @@ async function scene() {
     const link = new FaultyStore(store, clock)
     const leasehold = await Leasehold.open(link, { clock, holder })
     const events: { event: string; key: string; level: string | undefined }[] = []
-    leasehold.on('news', ({ event, key, level }) => events.push({ event, key, level }))
+    leasehold.on('recipe-event', ({ event, key, level }) => events.push({ event, key, level }))
     return { link, leasehold, events }
   }
   return { clock, store, a: await open('a'), b: await open('b') }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { Leasehold, LeaseholdError, type LeaseStore } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
-import { changedStore } from '../../changed-store.ts'
 import { FaultyStore } from '../../client/faulty-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 import { slowLoader } from './slow-loader.ts'
 
 const STALE = { ttl: '10s', stale: '1m' } as const
@@ -26,7 +26,7 @@ async function scene(childLeases: boolean) {
   const open = async (holder: string) => {
     const leasehold = await Leasehold.open(store, { clock, holder })
     const events: string[] = []
-    leasehold.on('news', ({ event }) => events.push(event))
+    leasehold.on('recipe-event', ({ event }) => events.push(event))
     return { leasehold, events }
   }
   /** The leases in the store, except those of the clients themselves. */
@@ -150,7 +150,7 @@ describe('a reload in the background', () => {
       const link = new FaultyStore(memory, clock)
       const leasehold = await Leasehold.open(link, { clock, holder })
       const events: unknown[] = []
-      leasehold.on('news', ({ recipe, event, key }) => events.push({ recipe, event, key }))
+      leasehold.on('recipe-event', ({ recipe, event, key }) => events.push({ recipe, event, key }))
       return { link, events, cache: leasehold.cache<string>('c', { ...STALE, loadTtl: '2s' }) }
     }
     const [a, b] = [await open('a'), await open('b')]

@@ -1,17 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, LoadError } from '../../../src/index.ts'
-import { SCENES, type Scene } from '../scenes/scene.ts'
+import { inNewScene, SCENES } from '../scenes/scene.ts'
 import { slowLoader } from './slow-loader.ts'
 
 describe.each(SCENES)('a cache on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   it(
     'loads a missing value once, however many processes miss it at once',

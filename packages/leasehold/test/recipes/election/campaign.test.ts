@@ -46,7 +46,7 @@ describe('a campaign', () => {
     const { link, leasehold } = await open('a', { random } as object)
     const { rest } = await new Promise<{ rest: number }>((resolve) => {
       link.fault = refusing('read', 'storage-full')
-      leasehold.on('news', ({ detail = '' }) => {
+      leasehold.on('recipe-event', ({ detail = '' }) => {
         const [, ms] = /again in (\d+)ms/.exec(detail) ?? []
         if (ms !== undefined) resolve({ rest: Number(ms) })
       })
@@ -206,7 +206,7 @@ describe('a loop of terms', () => {
     const { clock, open } = testClients()
     const { leasehold } = await open('a')
     const stop = new AbortController()
-    leasehold.on('news', ({ event }) => {
+    leasehold.on('recipe-event', ({ event }) => {
       if (event === 'elected') stop.abort()
     })
     const { terms, ended } = leading(leasehold, {}, stop.signal)
@@ -321,7 +321,7 @@ describe('the events of an election', () => {
     const { clock, store, open } = testClients()
     const { leasehold, link } = await open('a')
     const reported: RecipeEvent[] = []
-    leasehold.on('news', (events) => reported.push(events))
+    leasehold.on('recipe-event', (events) => reported.push(events))
     const term = await leasehold.election('boss').campaign()
     await store.revoke({ target: { key: KEY } })
     await clock.advance(100)

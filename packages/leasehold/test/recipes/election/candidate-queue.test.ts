@@ -23,21 +23,21 @@ function queue(text: string): Candidate[] {
 
 describe('a candidate at the front', () => {
   it.each<[string, string, string | undefined, string | undefined]>([
-    ['leads where it is alone', 'a', undefined, undefined],
+    ['leads if it is alone', 'a', undefined, undefined],
     ['leads before its equals', 'a b c', undefined, undefined],
-    ['leads before those below it', 'a:2 b:1 c:1', undefined, undefined],
+    ['leads before candidates of lower priority', 'a:2 b:1 c:1', undefined, undefined],
     ['makes room for a higher one', 'a b:1 c', undefined, 'b'],
     ['makes room for the highest', 'a b:1 c:3 d:2', undefined, 'c'],
     ['makes room for the first of the highest', 'a b:3 c:3', undefined, 'b'],
-    ['makes room for one who is named, whoever it is', 'a:9 b:5 c', 'c', 'c'],
-    ['leads where it is named, whoever is behind', 'a b:9', 'a', undefined],
-    ['goes by priority where the one who is named is not there', 'a b:1', 'x', 'b'],
-    ['leads where neither is there', 'a b', 'x', undefined],
+    ['makes room for the named successor, whatever its priority', 'a:9 b:5 c', 'c', 'c'],
+    ['leads if it is the named successor, whatever is behind it', 'a b:9', 'a', undefined],
+    ['goes by priority if the named successor is absent', 'a b:1', 'x', 'b'],
+    ['leads if neither is there', 'a b', 'x', undefined],
   ])('%s: %s', (_, text, successor, expected) => {
     expect(preferredBehind(queue(text), 1, successor)?.candidate).toBe(expected)
   })
 
-  it('considers only those behind it, and nobody if it is not in the queue', () => {
+  it('considers only candidates behind it, and none if it is not in the queue', () => {
     expect(preferredBehind(queue('a:9 b c'), 2, undefined)).toBeUndefined()
     expect(preferredBehind(queue('a:9 b c'), 2, 'a')).toBeUndefined()
     expect(preferredBehind(queue('a b:1'), 7, undefined)).toBeUndefined()
@@ -65,7 +65,7 @@ describe('a leader', () => {
     ['a:2 b:2! c', undefined],
     ['a:3 b:2! c:9', undefined],
     ['a b:2! c:3!', 'c'],
-  ])('is asked to go by a higher one that says so: %s', (text, expected) => {
+  ])('is asked to step down by a higher candidate that requests it: %s', (text, expected) => {
     expect(preemptor(queue(text), 1)?.candidate).toBe(expected)
   })
 

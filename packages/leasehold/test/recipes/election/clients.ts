@@ -18,7 +18,7 @@ export function testClients() {
     const link = new FaultyStore(store, clock)
     const leasehold = await Leasehold.open(link, { clock, holder, callTimeout: '1s', ...options })
     const events: string[] = []
-    leasehold.on('news', ({ recipe, event }) => {
+    leasehold.on('recipe-event', ({ recipe, event }) => {
       if (recipe === 'election') events.push(event)
     })
     return { link, leasehold, events }

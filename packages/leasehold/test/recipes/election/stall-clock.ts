@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../src/port/index.ts'
 
 /**
- * One process's view of a shared clock. While it is stalled, time goes on, but its timers do not
+ * One process's view of a shared clock. While it is stalled, time passes, but its timers do not
  * run. They all run when it resumes.
  */
 export class StallClock implements Clock {

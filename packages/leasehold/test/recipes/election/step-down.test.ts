@@ -122,7 +122,7 @@ describe('a step-down', () => {
     expect(second.terms[0]?.leading).toBe(true)
   })
 
-  it('is unconfirmed if nothing is heard of the successor', async () => {
+  it('is unconfirmed if the successor is not seen to lead', async () => {
     const { clock, store, open } = testClients()
     const a = await open('a')
     const b = await open('b')
@@ -276,7 +276,7 @@ describe('a step-down', () => {
     await handing
   })
 
-  it('fails if another name is there for too long, and the term goes on', async () => {
+  it('fails if another name is there for too long, and the term continues', async () => {
     const { clock, store, open } = testClients()
     const [a, b] = await Promise.all([open('a'), open('b')])
     const term = await a.leasehold.election('boss').campaign()

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, Leasehold, type LeaseStore } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
-import { changedStore } from '../../changed-store.ts'
 import { FaultyStore } from '../../client/faulty-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 
 async function open() {
   const clock = new TestClock()
@@ -128,7 +128,7 @@ describe('reclaim', () => {
     link.fault = (call) => (call === 'read' ? { lost: 'request' } : undefined)
     const failed = leasehold.reclaim(lost).catch((error: unknown) => error)
     await clock.advance(60_000)
-    expect(await failed).toMatchObject({ code: 'unknown-outcome' })
+    expect(await failed).toMatchObject({ code: 'timeout' })
     link.fault = () => undefined
     expect((await leasehold.tryLock('k')).conflict).toBeUndefined()
   })
@@ -274,5 +274,49 @@ describe('withLock', () => {
       return 'done'
     })
     expect(await work).toBe('done')
+  })
+})
+
+describe('a lock whose keys have modes of their own', () => {
+  /** A node of a tree: shared claims on its parents, an exclusive one on itself. */
+  const node = (path: string) => {
+    const parts = path.split('/')
+    return parts.map((_, at) => ({
+      key: parts.slice(0, at + 1).join('/'),
+      mode: at + 1 < parts.length ? ('shared' as const) : ('exclusive' as const),
+    }))
+  }
+
+  it('excludes the parents and the children of a node, and nothing beside it', async () => {
+    const { leasehold } = await open()
+    const file = await leasehold.lock(node('src/kernel/a.ts'), { value: 'mine' })
+    expect(file.keys).toEqual(['src', 'src/kernel', 'src/kernel/a.ts'])
+
+    const { lock: beside } = await leasehold.tryLock(node('src/kernel/b.ts'))
+    expect(beside?.held).toBe(true)
+    await beside?.release()
+    const { conflict: above } = await leasehold.tryLock(node('src/kernel'))
+    expect(above).toMatchObject({ key: 'src/kernel', value: 'mine' })
+    await file.release()
+
+    const folder = await leasehold.lock(node('src/kernel'))
+    const { conflict: below } = await leasehold.tryLock(node('src/kernel/a.ts'))
+    expect(below?.key).toBe('src/kernel')
+    expect((await leasehold.tryLock(node('src/log'))).lock?.held).toBe(true)
+    await folder.release()
+  })
+
+  it('takes what a key leaves out from the options', async () => {
+    const { store, leasehold } = await open()
+    await leasehold.lock(['a', { key: 'b', value: 'own' }], { mode: 'shared', value: 'all' })
+    const [a, b] = await Promise.all(['a', 'b'].map((key) => store.read({ key })))
+    expect(a?.claims[0]).toMatchObject({ mode: 'shared', value: 'all' })
+    expect(b?.claims[0]).toMatchObject({ mode: 'shared', value: 'own' })
+  })
+
+  it('refuses a misspelt field', async () => {
+    const { leasehold } = await open()
+    const wrong = [{ key: 'a', mod: 'shared' }] as unknown as string[]
+    await expect(leasehold.lock(wrong)).rejects.toMatchObject({ code: 'invalid-argument' })
   })
 })

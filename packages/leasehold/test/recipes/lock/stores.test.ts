@@ -1,16 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { isLeaseholdError } from '../../../src/index.ts'
-import { SCENES, type Scene } from '../scenes/scene.ts'
+import { inNewScene, SCENES } from '../scenes/scene.ts'
 
 describe.each(SCENES)('locks on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   it(
     'are taken together or not at all, whatever the order of their keys',
@@ -51,7 +44,7 @@ describe.each(SCENES)('locks on $name', ({ make }) => {
   )
 
   it(
-    'pass in order to fifty waiters, who send nothing while they wait',
+    'pass in order to fifty waiters, which send nothing while they wait',
     inScene(async (scene) => {
       const holder = await scene.open('holder')
       const waiters = await scene.open('waiters')

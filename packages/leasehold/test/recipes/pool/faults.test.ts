@@ -4,10 +4,7 @@ import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
 import { SeededRandom } from '../../../src/testing/sim/index.ts'
 import { FaultyStore } from '../../client/faulty-store.ts'
-
-const gpus = (count: number) => ({
-  resources: Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` })),
-})
+import { gpus } from './clients.ts'
 
 describe('a pool with bad connections', () => {
   it.each([1, 2, 3, 4, 5])(

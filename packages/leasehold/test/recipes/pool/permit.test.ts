@@ -19,7 +19,7 @@ function scene(read: (query: unknown) => Promise<unknown>) {
     signal: stop.signal,
     release: async () => {},
   }
-  const office = {
+  const pool = {
     client: { now: () => clock.now(), store: { read } },
     halfLife: 1000,
     ended: () => {},
@@ -31,7 +31,7 @@ function scene(read: (query: unknown) => Promise<unknown>) {
   }
   const request = requestOf({ tenant: 't', kind: 'work' })
   const taken = { hold, request, waiter: undefined, resources: ['g'], cost: 1 }
-  const permit = new HeldPermit(office as never, taken as never)
+  const permit = new HeldPermit(pool as never, taken as never)
   return { clock, stop, hold, permit, opened, closed }
 }
 

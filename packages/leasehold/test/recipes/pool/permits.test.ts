@@ -1,26 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { Leasehold, PoolDefinition } from '../../../src/index.ts'
-import { SCENES, type Scene } from '../scenes/scene.ts'
-
-const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDefinition => ({
-  resources: Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` })),
-  ...more,
-})
-
-const inQueue = async (scene: Scene, count: number) =>
-  scene.until(`${count} are in the queue`, async () => {
-    return (await scene.store.read({ key: 'pool/gpu/line' })).count === count
-  })
+import type { Leasehold } from '../../../src/index.ts'
+import { inNewScene, SCENES } from '../scenes/scene.ts'
+import { gpus, queueReaches } from './clients.ts'
 
 describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   it(
     'are preempted for a higher priority, after a notice',
@@ -67,7 +51,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
       await scene.pass(500)
       expect(low.held).toBe(true)
       const other = b.pool('gpu').take({ tenant: 'x', priority: 1 })
-      await inQueue(scene, 1)
+      await queueReaches(scene, 1)
       await low.release()
       expect((await other).held).toBe(true)
       expect(low.state).toBe('released')
@@ -107,7 +91,7 @@ describe.each(SCENES)('permits of a pool on $name', ({ make }) => {
         b.pool('gpu').take({ tenant: 'y', kind: 'sooner', ttl: '1h' }),
       ]
       for (const wait of waits) wait.catch(() => {})
-      await inQueue(scene, 2)
+      await queueReaches(scene, 2)
       const seen: number[] = []
       const stop = pool.watch(({ queue }) => seen.push(queue.length))
       await scene.until('the watch has seen both', () => seen.at(-1) === 2)

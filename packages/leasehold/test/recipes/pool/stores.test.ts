@@ -1,26 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { Leasehold, Permit, PoolDefinition } from '../../../src/index.ts'
-import { SCENES, type Scene } from '../scenes/scene.ts'
-
-const gpus = (count: number, more: Partial<PoolDefinition> = {}): PoolDefinition => ({
-  resources: Array.from({ length: count }, (_, i) => ({ name: `gpu-${i}` })),
-  ...more,
-})
-
-const inQueue = async (scene: Scene, count: number) =>
-  scene.until(`${count} are in the queue`, async () => {
-    return (await scene.store.read({ key: 'pool/gpu/line' })).count === count
-  })
+import type { Leasehold, Permit } from '../../../src/index.ts'
+import { inNewScene, SCENES, type Scene } from '../scenes/scene.ts'
+import { gpus, queueReaches } from './clients.ts'
 
 describe.each(SCENES)('a pool on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   const open = (scene: Scene, ...names: string[]): Promise<Leasehold[]> =>
     Promise.all(names.map((name) => scene.open(name)))
@@ -35,15 +19,15 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       const second = await theirs.take({ tenant: 'y' })
       expect([first.resource, second.resource]).toEqual(['gpu-0', 'gpu-1'])
       expect(second.token).not.toBe(first.token)
-      await inQueue(scene, 0)
+      await queueReaches(scene, 0)
       const third = theirs.take({ tenant: 'y' })
-      await inQueue(scene, 1)
+      await queueReaches(scene, 1)
       expect((await mine.tryTake({ tenant: 'x' })).permit).toBeUndefined()
       await first.release()
       const next = await third
       expect(next.resource).toBe('gpu-0')
       expect(next.token).toBeGreaterThan(first.claimToken)
-      await inQueue(scene, 0)
+      await queueReaches(scene, 0)
     }),
   )
 
@@ -97,7 +81,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
         // The last one is still in the queue when the scene ends.
         wait.catch(() => {})
         waits.push(wait)
-        await inQueue(scene, waits.length)
+        await queueReaches(scene, waits.length)
       }
       await held.release()
       const first = await Promise.all([waits[2]!, waits[0]!, waits[4]!])
@@ -115,15 +99,15 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       const [a, b] = await open(scene, 'a', 'b')
       const pool = a!.pool('gpu', gpus(4))
       const singles = [await pool.take({ tenant: 'x' }), await pool.take({ tenant: 'x' })]
-      await inQueue(scene, 0)
+      await queueReaches(scene, 0)
       const large = b!.pool('gpu').take({ tenant: 'y', count: 4 })
-      await inQueue(scene, 1)
+      await queueReaches(scene, 1)
       const small = pool.take({ tenant: 'x', kind: 'small' })
-      await inQueue(scene, 2)
+      await queueReaches(scene, 2)
       await scene.pass(100)
       await singles[0]!.release()
       await scene.pass(100)
-      await inQueue(scene, 2)
+      await queueReaches(scene, 2)
       await singles[1]!.release()
       const four = await large
       expect(four.resources).toEqual(['gpu-0', 'gpu-1', 'gpu-2', 'gpu-3'])
@@ -167,12 +151,12 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
     inScene(async (scene) => {
       const [a, b, c] = await open(scene, 'a', 'b', 'c')
       const held = await a!.pool('gpu', gpus(1)).take({ tenant: 'x', strategy: 'lock', ttl: '2s' })
-      await inQueue(scene, 0)
+      await queueReaches(scene, 0)
       const dead = b!.pool('gpu').take({ tenant: 'y' })
       dead.catch(() => {})
-      await inQueue(scene, 1)
+      await queueReaches(scene, 1)
       const alive = c!.pool('gpu').take({ tenant: 'z' })
-      await inQueue(scene, 2)
+      await queueReaches(scene, 2)
       const queue = await scene.store.read({ key: 'pool/gpu/line' })
       scene.kill(b!)
       // Its lease ends a little earlier than it would by itself.
@@ -203,7 +187,7 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await scene.pass(100)
       expect((await timed).code).toBe('timeout')
       expect((await aborted).code).toBe('aborted')
-      await inQueue(scene, 0)
+      await queueReaches(scene, 0)
     }),
   )
 
@@ -217,9 +201,9 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
       await expect(other.take({ tenant: 'x' })).rejects.toThrowError(
         /already has a different definition/,
       )
-      await inQueue(scene, 0)
+      await queueReaches(scene, 0)
       const waits = a!.pool('gpu').take({ tenant: 'y' })
-      await inQueue(scene, 1)
+      await queueReaches(scene, 1)
       await other.redefine(gpus(2))
       expect((await waits).resource).toBe('gpu-1')
       expect((await scene.store.read({ key: 'pool/gpu/definition' })).count).toBe(1)
@@ -240,9 +224,9 @@ describe.each(SCENES)('a pool on $name', ({ make }) => {
         await permit.release()
       }
       const waits = [ask(a!, 'long')]
-      await inQueue(scene, 1)
+      await queueReaches(scene, 1)
       waits.push(ask(b!, 'short'), ask(b!, 'short'))
-      await inQueue(scene, 3)
+      await queueReaches(scene, 3)
       await long.release()
       await scene.pass(50)
       await Promise.all(waits)

@@ -32,7 +32,7 @@ describe('a try', () => {
     expect(tried.why).toMatch(/nothing suitable is free/)
   })
 
-  it('says how many come first if nothing is free, and changes nothing', async () => {
+  it('returns how many come first if nothing is free, and changes nothing', async () => {
     const { clock, store, open } = testClients()
     const { leasehold } = await open('a')
     const pool = leasehold.pool('p', gpus(1))
@@ -152,7 +152,7 @@ describe('a wait', () => {
     expect(outcome()).toMatchObject({ code: 'lost', reason: 'revoked', by: 'ada' })
   })
 
-  it('goes on if it is unknown whether it is in the queue', async () => {
+  it('continues if it is unknown whether it is in the queue', async () => {
     const made = testClients()
     const { leasehold, link } = await made.open('a')
     const pool = leasehold.pool('p', gpus(1))

@@ -15,7 +15,7 @@ describe('a brake', () => {
     expect(results.slice(15)).toEqual(Array(15).fill(2 * MINUTE))
   })
 
-  it('needs a minimum: two of three are no mass eviction', () => {
+  it('needs a minimum: two of three are not a mass eviction', () => {
     const brake = new Brake(brakeLimits({}))
     expect([brake.lose('a', 0, 2), brake.lose('b', 0, 1)]).toEqual([undefined, undefined])
     expect(brake.lose('c', 0, 0)).toBe(2 * MINUTE)

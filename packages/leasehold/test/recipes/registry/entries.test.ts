@@ -151,7 +151,7 @@ describe('an entry whose lease somebody else renews', () => {
   it.each([
     ['no entry', undefined, {}],
     ['what is none', 'not json', {}],
-    ['a status that is none', '{}', { status: 'fine' }],
+    ['an invalid status', '{}', { status: 'fine' }],
     ['a note that is too long', '{}', { status: 'passing', note: 'x'.repeat(257) }],
     ['a negative load', '{}', { load: -1 }],
   ])('is refused with %s', (_with, value, events) => {

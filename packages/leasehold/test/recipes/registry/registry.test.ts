@@ -12,7 +12,7 @@ async function scene() {
 }
 
 describe('a watch through an outage of the store', () => {
-  it('keeps showing what it knew, says how stale it is, and catches up', async () => {
+  it('keeps showing the last known instances, reports how stale they are, and catches up', async () => {
     const { clock, link, open, far } = await scene()
     const near = await open('near')
     await near.registry.register('s', { id: 'stays', address: 'x:1' })
@@ -132,7 +132,7 @@ describe('a registration', () => {
     ['a service with a slash', 'a/b', {}, /service is "a\/b": it must not contain a slash/],
     ['an empty id', 's', { id: '' }, /id is "": give a string of 1 to 128 characters/],
     ['a space in an id', 's', { id: 'a b' }, /slash or a space/],
-    ['tags that are no list', 's', { tags: 'x' }, /tags is "x": give an array/],
+    ['tags that are not a list', 's', { tags: 'x' }, /tags is "x": give an array/],
     ['65 tags', 's', { tags: Array.from({ length: 65 }, (_, i) => `t${i}`) }, /at most 64/],
     ['a negative weight', 's', { weight: -1 }, /weight is -1: it must be a number from 0/],
     ['a number as metadata', 's', { metadata: { a: 5 } }, /metadata\.a is 5: give a string/],

@@ -1,18 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Change, Instance } from '../../../src/index.ts'
-import { SCENES, type Scene } from '../scenes/scene.ts'
+import { inNewScene, SCENES } from '../scenes/scene.ts'
 
 const ids = (instances: readonly Instance[]) => instances.map(({ id }) => id)
 
 describe.each(SCENES)('the registry on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   it(
     'finds an instance as it described itself, by name, capability, tags and zone',

@@ -1,23 +1,17 @@
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { afterAll } from 'vitest'
 import type { LeaseStore } from '../../../src/index.ts'
 import { systemRandom } from '../../../src/port/index.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Engine, type EngineSpec, POSTGRES, postgresUrl, REDIS } from '../../engines/index.ts'
+import { afterFile } from '../../setup/after-file.ts'
 
 /** A store on a real engine, isolated for each scene. */
 export interface EngineStores {
   readonly name: string
   open(): Promise<LeaseStore>
 }
-
-/** What a test file has started, stopped after its last test. */
-const started: (() => Promise<unknown>)[] = []
-afterAll(async () => {
-  for (const stop of started.reverse()) await stop()
-})
 
 function onEngine<Client>(
   spec: EngineSpec,
@@ -28,9 +22,12 @@ function onEngine<Client>(
   let connected: Promise<Client> | undefined
   const start = async () => {
     const engine = await Engine.start(spec)
-    started.push(() => engine.stop())
     const { client, disconnect } = connect(engine.port)
-    started.push(disconnect)
+    afterFile(async () => {
+      connected = undefined
+      await disconnect()
+      await engine.stop()
+    })
     return client
   }
   return {

@@ -19,7 +19,7 @@ export interface Scene {
   open(holder: string, options?: LeaseholdOptions): Promise<Leasehold>
   /** Lets time pass and runs everything that is due. */
   pass(ms: number): Promise<void>
-  /** Waits until a condition holds; fails after ten seconds of the scene's time. */
+  /** Waits until a condition holds; fails after half a minute of the scene's time. */
   until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void>
   /** Simulates the death of a client's process: its calls no longer reach the store. */
   kill(leasehold: Leasehold): void
@@ -57,9 +57,9 @@ export function scene(store: LeaseStore, clock: Clock, pass: (ms: number) => Pro
       return leasehold
     },
     async until(what, isSo) {
-      const end = clock.now() + 10_000
+      const end = clock.now() + 30_000
       while (!(await isSo())) {
-        if (clock.now() > end) throw new Error(`waited ten seconds, but not so: ${what}`)
+        if (clock.now() > end) throw new Error(`waited half a minute, but not so: ${what}`)
         await pass(10)
       }
     },

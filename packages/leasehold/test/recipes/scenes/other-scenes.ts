@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/port/index.ts'
 import { replicaStore } from '../../../src/replica/index.ts'
 import { fileStore } from '../../../src/stores/file/index.ts'
 import { remoteStore } from '../../../src/stores/remote/index.ts'
-import { MemoryDisk } from '../../file/memory-disk.ts'
+import { MemoryDisk } from '../../stores/file/memory-disk.ts'
 import { ENGINE_STORES } from './engine-scenes.ts'
 import { type Scene, type SceneKind, scene, virtual } from './one-scene.ts'
 

@@ -1,5 +1,5 @@
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { farAway, type SceneKind, virtual } from './one-scene.ts'
+import { farAway, type Scene, type SceneKind, virtual } from './one-scene.ts'
 import { OTHER_SCENES } from './other-scenes.ts'
 
 export type { Scene } from './one-scene.ts'
@@ -13,3 +13,14 @@ export const SCENES: readonly SceneKind[] = [
   },
   ...OTHER_SCENES,
 ]
+
+/** The body of a test that runs in a new scene, which is closed afterwards. */
+export const inNewScene =
+  (make: SceneKind['make']) => (play: (scene: Scene) => Promise<void>) => async () => {
+    const scene = await make()
+    try {
+      await play(scene)
+    } finally {
+      await scene.close()
+    }
+  }

@@ -1,20 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { isLeaseholdError, type SessionEvent } from '../../../src/index.ts'
-import { SCENES, type Scene } from '../scenes/scene.ts'
+import { inNewScene, SCENES } from '../scenes/scene.ts'
 
 interface Cart {
   readonly items: readonly string[]
 }
 
 describe.each(SCENES)('sessions on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   it(
     'belong to no process: any other loads them by id, saves and ends them',

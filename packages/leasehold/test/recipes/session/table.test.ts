@@ -8,8 +8,8 @@ import {
 import { sha256 } from '../../../src/port/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
-import { changedStore } from '../../changed-store.ts'
 import { type CallName, FaultyStore } from '../../client/faulty-store.ts'
+import { changedStore } from '../../setup/changed-store.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -118,7 +118,7 @@ describe('a session that has ended', () => {
   it('was ended by one of several callers, which reports it', async () => {
     const { a, b, link, clock } = await place()
     const reported: RecipeEvent[] = []
-    for (const process of [a, b]) process.on('news', (events) => reported.push(events))
+    for (const process of [a, b]) process.on('recipe-event', (events) => reported.push(events))
     const { id } = await b.sessions().create({ data: 1 })
     reported.length = 0
     link.fault = late('revoke')

@@ -276,7 +276,7 @@ describe.each([
     const ada = new Visitor()
     await ada.go(site, '/login?user=ada')
     link.fault = () => ({ error: new Error('the link broke') })
-    expect(await whileMoving(clock, ada.go(site, '/me'))).toBe('unknown-outcome')
+    expect(await whileMoving(clock, ada.go(site, '/me'))).toBe('timeout')
     link.fault = () => undefined
     expect(await ada.go(site, '/me')).toBe('ada')
   })

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Granted, systemRandom } from '../../../src/port/index.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
-import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watches/watch-recorder.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
@@ -26,13 +26,13 @@ describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
     await engine?.stop()
   })
 
-  it('ends a call that waits for a watch to begin, and lets the process end', async () => {
+  it('fails a call that waits for a watch to start, and lets the process end', async () => {
     const store = await postgresStore(pool, { schema: 'waits', timeout: 1000 })
     line.cut()
     const recorder = new WatchRecorder(store, { prefix: '' })
     const call = store.grant({ holder: 'a', ttl: 60_000 })
     const refused = expect(call).rejects.toMatchObject({ code: 'closed' })
-    // The watch has asked the database now, and the call waits for its answer.
+    // Now the watch has asked the database, and the call waits for the answer.
     await sleep(50)
     const closing = store.close()
     await recorder.next('interrupted')
@@ -40,9 +40,9 @@ describeWith(POSTGRES, 'closing the PostgreSQL store', () => {
     line.heal()
     await closing
   })
-  it('hands the deadlines over at once', async () => {
+  it('hands the deadlines to another store at once', async () => {
     const first = await postgresStore(pool, { schema: 'duty' })
-    // One that nobody told would look 999 ms after the deadline, as late as it may.
+    // Without a notification the other store would check 999 ms after the deadline.
     const random = { ...systemRandom, next: () => 0.998 }
     const second = await postgresStore(pool, { schema: 'duty', random })
     const { lease } = (await second.grant({ holder: 'a', ttl: 150 })) as Granted

@@ -8,14 +8,14 @@ import {
   compareWithKernel,
   type Turn,
 } from '../../../src/testing/index.ts'
-import { leftOpen } from '../../changed-store.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
+import { leftOpen } from '../../setup/changed-store.ts'
 import { MovedPostgres } from './moved-clock.ts'
 
 const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
 const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: 2 })
 
-/** A notice that is missing is waited for: what was shrunk until then is told all the same. */
+/** Shrinking waits for each missing notice. After this time it stops and reports its best example. */
 const SHRINKING_MS = 60_000
 
 describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
@@ -53,7 +53,7 @@ describeWith(POSTGRES, 'the PostgreSQL store, given random commands', () => {
     await moved.store.close()
   })
 
-  it('does so through two stores at once', async () => {
+  it('behaves like the kernel through two stores at once', async () => {
     const stores = await Promise.all([0, 1].map(() => postgresStore(pool, { schema: 'two' })))
     const [store, other] = stores.map(leftOpen)
     const open = async () => ({ store: store!, others: [other!] })

@@ -6,7 +6,7 @@ import { type PostgresStoreOptions, postgresStore } from '../../../src/stores/po
 import { conformance, type Opened } from '../../../src/testing/index.ts'
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 
-/** Small enough that every limit can be reached. */
+/** Small enough that a test can reach every limit. */
 const SMALL: Partial<Limits> = {
   keysPerClaim: 40,
   claimsPerLease: 30,
@@ -40,15 +40,15 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
 
   async function open(client: () => pg.Pool | postgres.Sql, options: PostgresStoreOptions) {
     const store = await postgresStore(client(), { limits: SMALL, ...options })
-    // Long enough for a machine that is busy with all cases at once, and with something else.
+    // Long enough for a busy machine that runs all cases at once.
     return { store, ttl: 2500 }
   }
 
   describe('through pg', { concurrent: true }, () => cases(onPool({})))
   describe('through postgres.js', { concurrent: true }, () => cases(onSql({ schema: 'other' })))
-  // Past holdings are kept with the events: where few are kept, others would push them out.
+  // Past holdings are kept with the events. If few are kept, other cases would push them out.
   const few = { ...SMALL, history: 256 }
-  describe('that keeps little', () => {
+  describe('with a short history', () => {
     cases(onPool({ schema: 'little', limits: few }), /^watches: an old revision/)
   })
 

@@ -4,7 +4,7 @@ import { runNode } from '../../structure/commands.ts'
 import { ROOT } from '../../structure/source-files.ts'
 
 describeWith(POSTGRES, 'the PostgreSQL store', () => {
-  it('is used as the example shows', async () => {
+  it('works as the example shows', async () => {
     const engine = await Engine.start(POSTGRES)
     const url = postgresUrl(engine.port)
     const ran = await runNode(['examples/dist/engines/locks-in-postgres.js', url], ROOT)

@@ -6,7 +6,7 @@ import { type PostgresClient, postgresStore } from '../../../src/stores/postgres
 import { describeWith, Engine, POSTGRES, postgresUrl } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
-/** A clock whose timers can be run before their time, and that knows which keep the process. */
+/** A clock that can run timers early, and counts those that keep the process running. */
 class HastyClock implements Clock {
   readonly #waiting = new Map<() => void, boolean>()
 
@@ -37,7 +37,7 @@ class HastyClock implements Clock {
   }
 }
 
-describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', () => {
+describeWith(POSTGRES, 'the connection for notifications of PostgreSQL', () => {
   let engine: Engine
   let line: TcpProxy
   let pool: pg.Pool
@@ -55,7 +55,7 @@ describeWith(POSTGRES, 'the connection on which PostgreSQL tells of changes', ()
     await engine?.stop()
   })
 
-  /** The pool, where something happens whenever a client is about to listen. */
+  /** The pool, with a callback for whenever a client is about to listen. */
   const before = (listening: (client: { processID: number }) => void) => {
     const connect = async () => {
       const client = await pool.connect()

@@ -2,11 +2,11 @@ import type pg from 'pg'
 import type { LeaseStore } from '../../../src/port/index.ts'
 import { postgresMigration, postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { Opened } from '../../../src/testing/index.ts'
-import { leftOpen } from '../../changed-store.ts'
+import { leftOpen } from '../../setup/changed-store.ts'
 
 /**
- * A schema whose clock stands still until a test moves it: its function `clock` reads a table. Time
- * passes as it does for the kernel, where every deadline on the way is a moment of its own.
+ * A schema whose clock stands still until a test moves it: its function `clock` reads a table. As in
+ * the kernel, `advance` stops at every deadline on the way.
  */
 export class MovedPostgres {
   readonly #pool: pg.Pool
@@ -25,7 +25,7 @@ export class MovedPostgres {
       insert into ${schema}.moved select floor(extract(epoch from clock_timestamp())) * 1000;
       create or replace function ${schema}.clock() returns float8 language sql volatile as
         'select now from ${schema}.moved'`)
-    // It polls slowly, and has no time in which to take over: only `advance` looks after deadlines.
+    // It polls slowly and never takes over the deadlines: only `advance` handles them.
     const store = await postgresStore(pool, { schema, poll: '1h' })
     return new MovedPostgres(pool, schema, store)
   }

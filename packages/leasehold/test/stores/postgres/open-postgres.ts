@@ -3,7 +3,7 @@ import postgres from 'postgres'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import type { OpenStore } from '../../faults/index.ts'
 
-/** The argument is an address, before it the library, and behind it `#` and the schema. */
+/** The argument is the library, the address, `#` and the schema. */
 export const openStore: OpenStore = async (argument) => {
   const [library, url, schema] = argument.split(/ |#/) as [string, string, string]
   const options = { schema, timeout: '1500ms' } as const

@@ -34,7 +34,7 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
       await engine?.stop()
     })
 
-    it('is not opened to listen if nothing would arrive, and says what to do', async () => {
+    it('refuses to listen through a pooler that delivers no notifications, and says what to do', async () => {
       const opening = postgresStore(pool, { timeout: '1s' })
       await expect(opening).rejects.toMatchObject({ code: 'unsupported' })
       await expect(opening).rejects.toThrow(/pooler.*listen: false/)
@@ -46,19 +46,21 @@ describeWith(POSTGRES, 'the PostgreSQL store', () => {
       return { store, ttl: 2500 }
     }
 
-    // What does not depend on how news arrives is seen without a pooler.
+    // Cases that do not depend on how changes arrive run without a pooler.
     const told = /^(waiting|watches|revoking|closing)/
     const cases = (opening: () => ReturnType<typeof open>) => {
       for (const { name, skip, run } of conformance({ open: opening, shared: true })) {
         if (told.test(name) && !name.includes('an old revision')) it.skipIf(skip)(name, run)
       }
     }
-    describe('asks for news through pg', { concurrent: true }, () =>
+    describe('polls for changes through pg', { concurrent: true }, () =>
       cases(() => open(() => pool, false)),
     )
-    describe('asks for news through postgres.js', { concurrent: true }, () =>
+    describe('polls for changes through postgres.js', { concurrent: true }, () =>
       cases(() => open(() => sql, false)),
     )
-    describe('listens beside it', { concurrent: true }, () => cases(() => open(() => pool, true)))
+    describe('listens on a direct connection', { concurrent: true }, () =>
+      cases(() => open(() => pool, true)),
+    )
   })
 })

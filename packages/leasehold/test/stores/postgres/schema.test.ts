@@ -29,7 +29,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
   const versions = async (schema: string) =>
     (await pool.query(`select version from ${schema}.migrations`)).rows
 
-  it('is created once, however many stores open at once', async () => {
+  it('is created once if many stores open at the same time', async () => {
     const opening = Array.from({ length: 16 }, (_, at) =>
       postgresStore(at % 2 === 0 ? pool : sql, { schema: 'many' }),
     )
@@ -41,7 +41,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('can be created by hand, from the printed SQL, and is then only checked', async () => {
+  it('can be created by hand from the printed SQL; the store then only checks it', async () => {
     const refused = postgresStore(pool, { schema: 'printed', migrate: false })
     await expect(refused).rejects.toMatchObject({ code: 'unsupported' })
     await expect(refused).rejects.toThrow(/printed is not there.*postgresMigration/)
@@ -81,7 +81,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
     await poor.end()
   })
 
-  it('needs transactions that see what was committed before each statement', async () => {
+  it('requires the isolation level "read committed"', async () => {
     const url = `${postgresUrl(engine.port)}?options=-c%20default_transaction_isolation%3Dserializable`
     const strict = new pg.Pool({ connectionString: url, max: 4 })
     const refused = postgresStore(strict, { schema: 'strict' })
@@ -89,7 +89,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
     await strict.end()
   })
 
-  it('keeps synchronous_commit on, whatever the default is, and nothing unlogged', async () => {
+  it('turns synchronous_commit on, and has no unlogged tables', async () => {
     const url = `${postgresUrl(engine.port)}?options=-c%20synchronous_commit%3Doff`
     const hasty = new pg.Pool({ connectionString: url, max: 4 })
     const store = await postgresStore(hasty, { schema: 'hasty' })
@@ -112,7 +112,7 @@ describeWith(POSTGRES, 'the schema of the PostgreSQL store', () => {
     await hasty.end()
   })
 
-  it('names what is wrong with an option', async () => {
+  it('refuses invalid options, and names them', async () => {
     const wrong: [PostgresClient, object, RegExp][] = [
       [pool, { schema: 'Upper' }, /schema is "Upper".*lower-case/],
       [pool, { schema: 'a; drop' }, /schema is/],

@@ -5,8 +5,8 @@ import type { EngineSpec } from '../../engines/index.ts'
 import { POSTGRES } from '../../engines/index.ts'
 
 /**
- * A standby of the server at this port, that gets its changes some time after they were committed, by
- * a line at another port.
+ * A standby of the server at this port. It receives the changes with a delay, through a proxy at
+ * another port.
  */
 export function standbyOf(primaryPort: number, linePort: number): EngineSpec {
   return {

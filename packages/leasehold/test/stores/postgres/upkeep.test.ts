@@ -18,7 +18,7 @@ const isGone = (store: LeaseStore, lease: string) =>
     })
   })
 
-describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => {
+describeWith(POSTGRES, 'the maintenance by the PostgreSQL store', () => {
   let engine: Engine
   let pool: pg.Pool
 
@@ -36,7 +36,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
   const number = async (text: string) =>
     Number(Object.values((await pool.query(text)).rows[0] as object)[0])
 
-  it('renews on the page of the heartbeat, in a table that does not grow', async () => {
+  it('renews in place, without growing its table', async () => {
     const store = await postgresStore(pool, { schema: 'hot' })
     const granted = await Promise.all(Array.from({ length: 2000 }, () => grant(store)))
     const leases = granted.map(({ lease }) => lease)
@@ -47,7 +47,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     expect(await size()).toBeLessThanOrEqual(before)
     let updated = 0
     let hot = 0
-    // The server counts for itself, and tells a second later.
+    // The server publishes its counts a second later.
     while (updated < 70_000) {
       const { rows } = await pool.query(`select n_tup_upd::int as updated, n_tup_hot_upd::int as hot
         from pg_stat_user_tables where schemaname = 'hot' and relname = 'heartbeats'`)
@@ -57,7 +57,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('forgets what it need not keep, and keeps the rest', async () => {
+  it('deletes what it need not keep, and keeps the rest', async () => {
     const few = { events: 500, history: 500, requests: 500, ended: 500 }
     const store = await postgresStore(pool, { schema: 'tidy', limits: few })
     let last = { lease: '', request: '' }
@@ -71,8 +71,8 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
       await Promise.all(calls)
     }
     const rows = async (table: string) => number(`select count(*) from tidy.${table}`)
-    // 6,000 events and requests and 3,000 ended leases were made; the last of the tidying may
-    // still be under way.
+    // 6,000 events and requests and 3,000 ended leases were made. The last deletion may still be
+    // in progress.
     await expect.poll(() => rows('events')).toBeLessThan(500 + 2300)
     await expect.poll(() => rows('requests')).toBeLessThan(500 + 2300)
     await expect.poll(() => rows('ended')).toBeLessThan(500 + 2300)
@@ -89,7 +89,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('continues if the clock of the server is set back, and ends nothing early', async () => {
+  it("continues if the server's clock is set back, and ends no lease early", async () => {
     const moved = await MovedPostgres.make(pool, 'back')
     const { store } = moved
     const first = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
@@ -114,7 +114,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('promotes no claim whose lease was due before that of the holder, however late it checks', async () => {
+  it("promotes no claim whose lease was due before the holder's, however late it checks", async () => {
     const moved = await MovedPostgres.make(pool, 'late')
     const { store } = moved
     const holder = await grant(store, { ttl: 1000, claims: [{ key: 'a' }] })
@@ -129,7 +129,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     await store.close()
   })
 
-  it('lets no renewal, claim or end of the same leases wait forever', async () => {
+  it('causes no deadlock between renewals, claims and ends of the same leases', async () => {
     const stores = await Promise.all([0, 1].map(() => postgresStore(pool, { schema: 'storm' })))
     const [one, two] = stores as [LeaseStore, LeaseStore]
     const granted = await Promise.all(Array.from({ length: 60 }, () => grant(one, { ttl: 60_000 })))
@@ -147,7 +147,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
       await store.revoke({ target: { lease } })
     })
     await Promise.all([...renewing, ...claiming])
-    // Whoever deadlocks waits for a second before that is noticed.
+    // The server detects a deadlock after one second.
     expect(performance.now() - started).toBeLessThan(20_000)
     expect((await one.read({ key: 'k0' })).count).toBe(0)
     const deadlocks = `select deadlocks from pg_stat_database where datname = 'postgres'`
@@ -272,7 +272,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
     const heard: Notice[] = []
     store.watch({ lease }, (notice) => heard.push(notice))
     await expect.poll(() => heard.length).toBe(1)
-    // All in one statement, so that those who watch hear of it when it is over.
+    // All in one statement, so that watches are notified when all of it is done.
     const [, whole] = await Promise.all([
       store.release({ lease: first.lease, keys: ['first'], token: first.token }),
       store.release({ lease: last.lease, keys: ['last'], token: last.token }),
@@ -284,7 +284,7 @@ describeWith(POSTGRES, 'what the PostgreSQL store does beside its calls', () => 
   })
 
   describe('across a crash', () => {
-    it('has what it answered, finds a repeated request, and gives each lease its full ttl again', async () => {
+    it('keeps what it answered, recognises a repeated request, and gives each lease its full ttl again', async () => {
       const store = await postgresStore(pool, { schema: 'crash' })
       const kept = await grant(store, { ttl: 1000, claims: [{ key: 'a' }], request: 'r1' })
       await engine.kill(POSTGRES_CRASH)

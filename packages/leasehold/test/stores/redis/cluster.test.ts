@@ -11,7 +11,7 @@ function nodeRedis(port: number) {
   return createCluster({ rootNodes: [{ socket: { port, host: HOST } }] }).on('error', () => {})
 }
 
-/** In a cluster all keys of a namespace are in one slot, and messages go by any node. */
+/** In a cluster all keys of a namespace are in one slot, and any node passes messages on. */
 describeWith(REDIS_CLUSTER, 'the Redis store in a cluster', () => {
   let engine: Engine
   let io: Cluster
@@ -42,7 +42,7 @@ describeWith(REDIS_CLUSTER, 'the Redis store in a cluster', () => {
     const store = await redisStore(client, { namespace: `n${++namespaces}` })
     return { store, ttl: 2500 }
   }
-  // What does not depend on how Redis is reached has been seen elsewhere.
+  // Cases that do not depend on the kind of connection run elsewhere.
   const concerned = (client: () => RedisClient) =>
     conformance({ open: () => open(client()) }).filter(({ name }) =>
       /^(waiting|requests|watches: (?!an old)|closing)/.test(name),
@@ -56,7 +56,7 @@ describeWith(REDIS_CLUSTER, 'the Redis store in a cluster', () => {
     for (const { name, skip, run } of concerned(() => node)) it.skipIf(skip)(name, run)
   })
 
-  it('does not promise that replicas have a change: it has many connections', async () => {
+  it('does not promise that replicas have a change, because it uses many connections', async () => {
     for (const client of [io, node]) {
       const failed = redisStore(client as RedisClient, { replicas: 1 })
       await expect(failed).rejects.toMatchObject({ code: 'unsupported' })

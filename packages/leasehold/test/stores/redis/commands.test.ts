@@ -8,10 +8,10 @@ import {
   compareWithKernel,
   type Turn,
 } from '../../../src/testing/index.ts'
-import { leftOpen } from '../../changed-store.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
+import { leftOpen } from '../../setup/changed-store.ts'
 
-/** A notice that is missing is waited for: what was shrunk until then is told all the same. */
+/** Shrinking waits for each missing notice. After this time it stops and reports its best example. */
 const SHRINKING_MS = 60_000
 
 describeWith(REDIS, 'the Redis store, given random commands', () => {
@@ -30,7 +30,7 @@ describeWith(REDIS, 'the Redis store, given random commands', () => {
 
   it('behaves like the kernel', async () => {
     const sequences: fc.Arbitrary<Command[]> = commandSequences(fc)
-    // All in one namespace: what one sequence leaves behind must not matter to the next.
+    // All in one namespace: leftovers of one sequence must not affect the next.
     const open = async () => ({ store: await redisStore(client) })
     await fc.assert(
       fc.asyncProperty(sequences, (commands) => compareWithKernel(open, commands)),
@@ -38,7 +38,7 @@ describeWith(REDIS, 'the Redis store, given random commands', () => {
     )
   }, 120_000)
 
-  it('does so through two stores at once', async () => {
+  it('behaves like the kernel through two stores at once', async () => {
     const turns: fc.Arbitrary<Turn[]> = commandSequences(fc, { stores: 2 })
     const second = new Redis({ port: engine.port, host: '127.0.0.1' })
     const stores = [await redisStore(client), await redisStore(second)] as const

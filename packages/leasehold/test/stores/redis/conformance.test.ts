@@ -6,7 +6,7 @@ import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts
 import { conformance } from '../../../src/testing/index.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 
-/** Small enough that every limit can be reached. */
+/** Small enough that a test can reach every limit. */
 const SMALL: Partial<Limits> = {
   keysPerClaim: 40,
   claimsPerLease: 30,
@@ -43,7 +43,7 @@ describeWith(REDIS, 'the Redis store', () => {
 
   const open = async (client: RedisClient) => {
     const store = await redisStore(client, { namespace: `n${++namespaces}`, limits: SMALL })
-    // Long enough for a machine that is busy with all cases at once, and with something else.
+    // Long enough for a busy machine that runs all cases at once.
     return { store, ttl: 2500 }
   }
 

@@ -3,8 +3,8 @@ import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { runNode } from '../../structure/commands.ts'
 import { ROOT } from '../../structure/source-files.ts'
 
-describeWith(REDIS, 'the program that uses Redis', () => {
-  it('shows what it says', async () => {
+describeWith(REDIS, 'the Redis example', () => {
+  it('prints the documented output', async () => {
     const engine = await Engine.start(REDIS)
     const url = `redis://127.0.0.1:${engine.port}`
     const ran = await runNode(['examples/dist/engines/locks-in-redis.js', url], ROOT)

@@ -25,7 +25,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** A master and a replica that has everything, and who puts the one in the other's place. */
+/** A master, a replica that has all its data, and the Sentinel that promotes the replica. */
 async function pair() {
   const master = await start(REDIS)
   const replica = await start(redisReplica(master.port))
@@ -41,7 +41,7 @@ async function inStep({ port }: Engine): Promise<void> {
   redis.disconnect()
 }
 
-/** Until Sentinel has put the replica in the master's place. */
+/** Waits until Sentinel has promoted the replica. */
 async function replaced(sentinel: Engine, replica: Engine): Promise<void> {
   const redis = new Redis({ host: HOST, port: sentinel.port })
   const master = async () =>
@@ -57,7 +57,7 @@ async function knows({ port }: Engine, what: string, count: number): Promise<voi
 }
 
 describeWith(REDIS, 'the Redis store under faults', () => {
-  describe('each with servers and processes of its own', { concurrent: true }, () => {
+  describe('each with its own servers and processes', { concurrent: true }, () => {
     afterAll(async () => {
       await Promise.all(engines.map((engine) => engine.stop()))
     })
@@ -126,13 +126,13 @@ describeWith(REDIS, 'the Redis store under faults', () => {
       await crowd.holdings(20)
       await master.kill()
       await replaced(sentinel, replica)
-      // Now the only replica is the master. Until there is another, no answer can be relied upon.
+      // The only replica is the master now. Until there is another, no answer is certain.
       await master.restart()
       await crowd.allHold(60_000)
       expect(faultsOf(await crowd.leave())).toEqual([])
     }, 120_000)
 
-    it('gives a key to two holders when a failover loses the first, and a fence refuses that one', async () => {
+    it('gives a key to two holders if a failover loses the first, and a fence refuses the first', async () => {
       const master = await start(REDIS)
       const between = await TcpProxy.to(master.port)
       const replica = await start(redisReplica(between.port))

@@ -8,12 +8,12 @@ import {
   type RedisClient,
   redisStore,
 } from '../../../src/stores/redis/index.ts'
-import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watches/watch-recorder.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
 const HOST = '127.0.0.1'
-/** Sooner than what was not heard is asked for. */
+/** Before the store reads everything again. */
 const SOON_MS = 2000
 
 function node(port: number) {
@@ -48,7 +48,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     const namespace = `n${++namespaces}`
     return { namespace, store: await redisStore(client, { namespace, ...options }) }
   }
-  /** What is subscribed to of a store, without the name of its data. */
+  /** The channels that a store has subscribed to, without its prefix. */
   const channels = async (lease: string) =>
     ((await io.call('PUBSUB', 'CHANNELS', `*:${lease}`)) as string[]).length
 
@@ -56,7 +56,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     ['ioredis', () => io],
     ['node-redis', () => other],
   ] as [string, () => RedisClient][])('through %s', (_, client) => {
-    it('receives changes of a lease that was watched until just now', async () => {
+    it('receives changes of a lease whose earlier watch was just closed', async () => {
       const { store } = await open(client())
       const { lease } = await grant(store)
       const first = new WatchRecorder(store, { lease })
@@ -69,7 +69,7 @@ describeWith(REDIS, 'watching Redis again', () => {
       await store.close()
     })
 
-    it('is notified once, however often it was watched in one turn', async () => {
+    it('is notified once, even if it was watched several times in one turn', async () => {
       const { store } = await open(client())
       const { lease } = await grant(store)
       for (let times = 0; times < 3; times++) new WatchRecorder(store, { lease }).close()
@@ -89,13 +89,13 @@ describeWith(REDIS, 'watching Redis again', () => {
       const all = new WatchRecorder(store, { prefix: '' })
       new WatchRecorder(store, { lease }).close()
       await all.next('watching')
-      // What is subscribed to later is subscribed to behind it, on the same connection.
+      // A later subscription comes after it, on the same connection.
       await new WatchRecorder(store, { lease: other.lease }).next('standing')
       await expect.poll(() => channels(lease)).toBe(0)
       await store.close()
     })
 
-    it('reports at once the data that replaced lost data', async () => {
+    it('receives changes after Redis lost its data', async () => {
       const { store, namespace } = await open(client())
       await grant(store, 'before')
       const again = new Promise<WatchRecorder>((resolve) => {
@@ -117,7 +117,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     })
   })
 
-  it('is not notified of a break of the earlier connection', async () => {
+  it('is not interrupted by a break of the earlier connection', async () => {
     const line = await TcpProxy.to(engine.port)
     const divided: NodeRedisClient = {
       eval: (script, options) => other.eval(script, options),
@@ -130,7 +130,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     line.reset()
     await sleep(100)
     first.close()
-    // Nobody watches for so long that the connection is given up.
+    // Without watches, the connection is closed after a while.
     await sleep(700)
     line.heal()
     const second = new WatchRecorder(store, { prefix: '' })
@@ -141,7 +141,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     await store.close()
     await line.close()
   })
-  it('sends its first notice when it receives later changes', async () => {
+  it('sends its first notice only when it would receive later changes', async () => {
     let subscribe = () => {}
     const until = new Promise<void>((resolve) => {
       subscribe = resolve
@@ -166,7 +166,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     const recorder = new WatchRecorder(store, { lease: second.lease })
     const { lease } = second
     const { token } = (await store.claim({ lease, claims: [{ key: 'a' }] })) as Claimed
-    // Meanwhile everything is asked for anew.
+    // Meanwhile everything is read again.
     await sleep(5500)
     await store.revoke({ target: { key: 'a', token } })
     subscribe()
@@ -174,7 +174,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     await store.revoke({ target: { lease: first.lease } })
     await store.close()
   })
-  it('is notified once that it holds, even before the answer to the claim', async () => {
+  it('is notified once that a claim holds, even before the answer to the claim', async () => {
     let answers = Promise.resolve()
     const slow: NodeRedisClient = {
       eval: (script, options) => other.eval(script, options),
@@ -200,7 +200,7 @@ describeWith(REDIS, 'watching Redis again', () => {
     await recorder.next('holds')
     answer()
     expect(await claim).toMatchObject({ holds: false })
-    // Meanwhile everything is asked for anew.
+    // Meanwhile everything is read again.
     await sleep(5500)
     expect(recorder.notices.filter(({ type }) => type === 'holds').length).toBe(1)
     await Promise.all([store.close(), next.close()])

@@ -18,7 +18,7 @@ async function nodeRedis(port: number) {
   return { client, end: () => client.destroy() }
 }
 
-/** WAIT speaks of the server that it is sent to, which another one may be than the one that wrote. */
+/** WAIT is about the server that receives it, which may not be the one that wrote. */
 describeWith(REDIS, 'an answer of Redis that waits for a replica', () => {
   const engines: Engine[] = []
   let line: TcpProxy
@@ -41,26 +41,23 @@ describeWith(REDIS, 'an answer of Redis that waits for a replica', () => {
   it.each([
     ['ioredis', ioRedis],
     ['node-redis', nodeRedis],
-  ])(
-    'does not come from a server that replaced the first in the meantime (%s)',
-    async (_, make) => {
-      const [first, next] = await Promise.all([pair(), pair()])
-      line = await TcpProxy.to(first.master.port)
-      const { client, end } = await make(line.port)
-      const store = await redisStore(client, { replicas: 1, replicasTimeout: 10_000 })
-      first.replica.signal('SIGSTOP')
-      const call = store.grant({ holder: 'alice', ttl: 60_000 })
-      const failed = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
-      // It is done, and waits for the replica, when another takes the place of the master.
-      const asked = new Redis({ port: first.master.port, host: HOST })
-      await expect.poll(() => asked.info('clients')).toContain('blocked_clients:1')
-      asked.disconnect()
-      line.retarget(next.master.port)
-      line.reset()
-      line.heal()
-      await failed
-      await store.close()
-      end()
-    },
-  )
+  ])('fails if another server replaced the first in the meantime (%s)', async (_, make) => {
+    const [first, next] = await Promise.all([pair(), pair()])
+    line = await TcpProxy.to(first.master.port)
+    const { client, end } = await make(line.port)
+    const store = await redisStore(client, { replicas: 1, replicasTimeout: 10_000 })
+    first.replica.signal('SIGSTOP')
+    const call = store.grant({ holder: 'alice', ttl: 60_000 })
+    const failed = expect(call).rejects.toMatchObject({ code: 'unknown-outcome' })
+    // The change is made and waits for the replica when another server replaces the master.
+    const asked = new Redis({ port: first.master.port, host: HOST })
+    await expect.poll(() => asked.info('clients')).toContain('blocked_clients:1')
+    asked.disconnect()
+    line.retarget(next.master.port)
+    line.reset()
+    line.heal()
+    await failed
+    await store.close()
+    end()
+  })
 })

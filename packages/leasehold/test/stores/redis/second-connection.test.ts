@@ -5,7 +5,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Clock, type Granted, systemClock } from '../../../src/port/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { WatchRecorder } from '../../../src/testing/conformance/watch-recorder.ts'
+import { WatchRecorder } from '../../../src/testing/conformance/watches/watch-recorder.ts'
 import { describeWith, Engine, REDIS } from '../../engines/index.ts'
 import { TcpProxy } from '../../faults/index.ts'
 
@@ -15,7 +15,7 @@ function node(port: number) {
   return createClient({ socket: { port, host: HOST } }).on('error', () => {})
 }
 
-/** A clock whose timers can be run before their time. */
+/** A clock that can run timers early. */
 class HastyClock implements Clock {
   readonly #waiting = new Set<() => void>()
 
@@ -66,7 +66,7 @@ describeWith(REDIS, 'the second connection to Redis', () => {
   ]
 
   it.each(clients)(
-    'is closed when nobody watches, and who watches next is not told that it broke (%s)',
+    'is closed without watches, and the next watch is not interrupted by that (%s)',
     async (name, client) => {
       const clock = new HastyClock()
       const store = await redisStore(client(), { namespace: name, clock })
@@ -84,7 +84,7 @@ describeWith(REDIS, 'the second connection to Redis', () => {
     },
   )
 
-  it('is abandoned by a store that is closed before it is open', async () => {
+  it('is abandoned if the store is closed before it is open', async () => {
     const line = await TcpProxy.to(engine.port)
     const client = node(line.port)
     await client.connect()

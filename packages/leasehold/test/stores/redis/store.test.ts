@@ -83,7 +83,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect((await runs()) - before).toBeLessThanOrEqual(3)
   })
 
-  it('works after Redis has forgotten its scripts', async () => {
+  it('works after Redis has lost its scripts', async () => {
     const { store } = await open()
     const { lease, token } = await hold(store, 'key')
     await redis.script('FLUSH')
@@ -91,7 +91,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect((await store.read({ key: 'key' })).count).toBe(0)
   })
 
-  it('continues with higher tokens, and says so, when all its data are gone', async () => {
+  it('continues with higher tokens, and reports it, when all its data are gone', async () => {
     const { store, namespace } = await open()
     const { token, lease } = await hold(store, 'key')
     const own = heard(store, { lease })
@@ -135,7 +135,7 @@ describeWith(REDIS, 'the Redis store', () => {
   it('does not stop when the clock of its machine is set back', async () => {
     const { store, namespace } = await open()
     const { lease } = await hold(store, 'key', 300)
-    // As if the last run had been an hour later than it is now.
+    // As if the last run was an hour in the future.
     const later = `local meta = cmsgpack.unpack(redis.call('GET', KEYS[1]))
       meta[5], meta[6] = meta[5] + 3600000, meta[6] + 3600000
       redis.call('SET', KEYS[1], cmsgpack.pack(meta))
@@ -148,7 +148,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(await own.until('gone')).toMatchObject({ end: { reason: 'expired' } })
   })
 
-  it('does not carry out a run that a client library repeats', async () => {
+  it('does not carry out a run twice if a client library repeats it', async () => {
     const line = await TcpProxy.to(engine.port)
     // ioredis sends again what was not answered when its connection broke.
     const client = new Redis({ port: line.port, host: HOST, retryStrategy: () => 20 })
@@ -169,7 +169,7 @@ describeWith(REDIS, 'the Redis store', () => {
 
   it('notifies a waiter that it holds, even if the message is lost', async () => {
     const line = await TcpProxy.to(engine.port)
-    // Calls go directly; only what is told goes through the line.
+    // Calls go directly; only messages go through the proxy.
     const divided: NodeRedisClient = {
       eval: (script, options) => node.eval(script, options),
       evalSha: (digest, options) => node.evalSha(digest, options),
@@ -213,7 +213,9 @@ describeWith(REDIS, 'the Redis store', () => {
     await hold(store, 'b')
     await all.until('events')
     const events = all.notices.flatMap((each) => (each.type === 'events' ? each.events : []))
-    expect(events.map(({ key }) => key)).toEqual(['a', 'b'])
+    expect(events.map(({ type, key }) => `${type} ${key}`)).toEqual([
+      ...['claimed a', 'held a', 'claimed b', 'held b'],
+    ])
     await store.close()
   })
 
@@ -222,7 +224,7 @@ describeWith(REDIS, 'the Redis store', () => {
     const first = await hold(store, 'key')
     await hold(store, 'key', 50)
     const third = await hold(store, 'key')
-    // Nobody watches, so nobody looks at what is due; and both calls are carried out in one run.
+    // Without watches nothing checks the deadlines, and both calls are carried out in one run.
     await new Promise((resolve) => setTimeout(resolve, 100))
     const [, reading] = await Promise.all([
       store.release({ lease: first.lease, keys: ['key'], token: first.token }),
@@ -231,7 +233,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(reading.claims.map(({ token }) => token)).toEqual([third.token])
   })
 
-  it('keeps few idle keys, and finds the claimed ones', async () => {
+  it('keeps a limited number of idle keys, and all claimed ones', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 100 } })
     const { lease } = await hold(store, 'jobs/1500')
     for (let first = 0; first < 3000; first += 250) {
@@ -263,7 +265,7 @@ describeWith(REDIS, 'the Redis store', () => {
     }
   })
 
-  it('leaves nothing behind of ended leases', async () => {
+  it('deletes all keys of ended leases', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 0 } })
     const parent = await hold(store, 'a')
     await store.grant({ holder: 'b', ttl: 1000, parent: parent.lease, claims: [{ key: 'a' }] })
@@ -275,7 +277,7 @@ describeWith(REDIS, 'the Redis store', () => {
     expect(names.sort()).toEqual(['ended1', 'log', 'meta', 'requests1'])
   })
 
-  it('leaves nothing behind of a key that was claimed and released in one turn', async () => {
+  it('deletes a key that was claimed and released in one turn', async () => {
     const { store, namespace } = await open(redis, { limits: { idleKeys: 0 } })
     const { lease } = await hold(store, 'other')
     await Promise.all([
@@ -307,7 +309,7 @@ describeWith(REDIS, 'the Redis store', () => {
       await own.stop()
     })
 
-    it('does not start on a Redis that would evict leases', async () => {
+    it('refuses a Redis that may evict leases', async () => {
       const own = await Engine.start(REDIS)
       const client = new Redis({ port: own.port, host: HOST })
       await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -357,7 +359,7 @@ describeWith(REDIS, 'the Redis store', () => {
     await expect(wrong(cluster, { replicas: 1 })).rejects.toMatchObject({ code: 'unsupported' })
   })
 
-  it('says so if there is no Redis', async () => {
+  it('fails if there is no Redis', async () => {
     const nowhere = new Redis({ port: 1, host: HOST, maxRetriesPerRequest: null })
     nowhere.on('error', () => {})
     const failed = redisStore(nowhere, { timeout: 200 })

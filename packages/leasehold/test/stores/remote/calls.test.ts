@@ -27,7 +27,7 @@ describe('calls', () => {
         [4, 'renew', ['l']],
         [5, 'update', { lease: 'l', key: 'k', token: 7, value: 'v' }],
         [6, 'revoke', { target: { lease: 'l' } }],
-        [7, 'grant', SPEC],
+        [7, 'grant', { ...SPEC, tied: false }],
       ],
     ])
     last().say([1, 1, { count: 0, claims: [] }], [2, 1, 9, 8], [3, 1, 10], [4, 1], [5, 1, 11])
@@ -51,7 +51,7 @@ describe('calls', () => {
     expect(calls[0]!.error?.cause).toBeInstanceOf(TypeError)
   })
 
-  it('are unknown after the timeout, whether they were sent or not', async () => {
+  it('have an unknown outcome after the timeout, whether they were sent or not', async () => {
     const { store, last, clock } = await opened({ timeout: 1000 })
     const sent = later(store.read(KEY))
     await clock.advance(500)
@@ -60,7 +60,7 @@ describe('calls', () => {
     expect(sent.error).toBeUndefined()
     await clock.advance(1)
     expect(sent.error).toMatchObject({ code: 'unknown-outcome' })
-    expect(sent.error?.message).toContain('did not answer within 1000 ms')
+    expect(sent.error?.message).toContain('did not answer within 1s')
     expect(second.error).toBeUndefined()
     await clock.advance(500)
     expect(second.error).toMatchObject({ code: 'unknown-outcome' })
@@ -68,12 +68,12 @@ describe('calls', () => {
     const unsent = later(store.grant(SPEC))
     await clock.advance(1000)
     expect(unsent.error).toMatchObject({ code: 'unknown-outcome' })
-    expect(unsent.error?.message).toContain('nothing was sent')
-    // An answer that comes late is nobody's.
+    expect(unsent.error?.message).toContain('could not be reached')
+    // A late answer has no effect.
     last().events.text('[[1,1,{}]]')
   })
 
-  it('are sent again on the next stream if that is harmless, and are unknown otherwise', async () => {
+  it('are sent again on the next stream if that is safe; otherwise the outcome is unknown', async () => {
     const { store, streams, last, clock } = await opened()
     const lost = [
       later(store.grant(SPEC)),
@@ -111,19 +111,19 @@ describe('calls', () => {
     ])
   })
 
-  it('that the server did not begin are sent again at its request', async () => {
+  it('that the server did not start are sent again at its request', async () => {
     const { store, last, clock } = await opened()
     const call = later(store.grant(SPEC))
     await clock.advance(0)
     last().say([1, 2], [1, 2], ['bye', 'the server stops'])
     await clock.advance(0)
-    // It has said goodbye: nothing more is sent on this stream.
+    // After the server's goodbye nothing more is sent on this stream.
     expect(last().asked).toHaveLength(1)
     last().events.closed(CLOSE.goingAway, '')
     await clock.advance(20)
     last().welcome()
     await clock.advance(0)
-    expect(last().asked).toEqual([[1, 'grant', SPEC]])
+    expect(last().asked).toEqual([[1, 'grant', { ...SPEC, tied: false }]])
     last().say([1, 1, { outcome: 'busy', ahead: [] }])
     await clock.advance(0)
     expect(call.answer).toMatchObject({ outcome: 'busy' })
@@ -222,7 +222,7 @@ describe('calls', () => {
 })
 
 describe('a store that is being closed', () => {
-  it('waits for what was sent, and fails what was not', async () => {
+  it('waits for the calls that it sent, and fails the others', async () => {
     const { store, last, clock } = await opened({}, { inFlight: 1 })
     const [sent, unsent] = [later(store.read(KEY)), later(store.read(KEY))]
     const notices: Notice[] = []
@@ -241,7 +241,7 @@ describe('a store that is being closed', () => {
     expect(store.close()).toBe(store.close())
   })
 
-  it('while the stream is broken is closed at once, and what was sent is unknown', async () => {
+  it('while the stream is broken is closed at once; calls that it sent have an unknown outcome', async () => {
     const { store, last, clock, streams } = await opened()
     const call = later(store.read(KEY))
     await clock.advance(0)
@@ -311,7 +311,7 @@ describe('watches', () => {
     expect(third.notices).toHaveLength(1)
   })
 
-  it('of a lease are interrupted at once, and others are notified although one throws', async () => {
+  it('of a lease are interrupted at once, and one that throws does not stop the others', async () => {
     const { store, last, clock } = await opened()
     const warned: unknown[] = []
     const onWarning = (warning: unknown) => warned.push(warning)

@@ -9,16 +9,16 @@ const code = (name: string) => expect.objectContaining({ code: name })
 
 type Opened = Awaited<ReturnType<typeof opened>>
 
-/** How many messages each frame had, after the hello. */
+/** The number of messages in each frame after the hello. */
 const sizes = ({ last }: Pick<Opened, 'last'>) =>
   last()
     .frames.slice(1)
     .map((frame) => frame.length)
 
-/** The ids of what was asked. */
+/** The ids of the requests. */
 const ids = ({ last }: Pick<Opened, 'last'>) => last().asked.map(([id]) => id)
 
-/** The stream breaks, and another one is open. */
+/** Breaks the stream and opens another. */
 async function reconnect({ last, clock }: Opened, stream: object = {}): Promise<void> {
   last().events.closed(1006, 'broken')
   await clock.advance(20)
@@ -27,13 +27,13 @@ async function reconnect({ last, clock }: Opened, stream: object = {}): Promise<
 }
 
 describe('one frame', () => {
-  // Every one of these messages has as many characters, and a comma or a bracket after it.
+  // All of these messages are equally long. A comma or a bracket follows each.
   const message = JSON.stringify([1, 'read', KEY]).length + 1
 
   it.each([
     ['bytes', (characters: number) => ({ frameBytes: 3 * (characters + 64) })],
     ['values', (characters: number) => ({ frameValues: (characters + 64) / 2 })],
-  ])('contains as much as the server accepts, by its %s', async (_what, limits) => {
+  ])("is filled up to the server's limit of %s", async (_what, limits) => {
     const enough = await opened({}, limits(3 * message))
     for (let at = 0; at < 3; at++) void enough.store.read(KEY)
     await enough.clock.advance(0)
@@ -74,7 +74,7 @@ describe('one frame', () => {
     ])
   })
 
-  it('contains as many watches as the server accepts characters', async () => {
+  it("contains watches up to the server's limit of characters", async () => {
     const text = JSON.stringify([1, 'watch', { prefix: 'a' }]).length + 1
     const enough = await opened({}, { frameBytes: 3 * (64 + 2 * text) })
     for (const prefix of ['a', 'b']) enough.store.watch({ prefix }, () => {})
@@ -87,12 +87,31 @@ describe('one frame', () => {
     expect(sizes(few)).toEqual([1, 1, 1])
   })
 
+  it('has half of the calls if answers come quickly, so that both sides work at once', async () => {
+    for (const [ms, expected] of [
+      [1, [40, 20, 20]],
+      [2, [40, 40]],
+    ] as const) {
+      const scene = await opened()
+      const read = (count: number) => {
+        for (let at = 0; at < count; at++) void later(scene.store.read(KEY))
+      }
+      read(40)
+      await scene.clock.advance(ms)
+      scene.last().say(...ids(scene).map((id) => [id, 1, { count: 0, claims: [] }]))
+      await scene.clock.advance(0)
+      read(40)
+      await scene.clock.advance(0)
+      expect(sizes(scene)).toEqual(expected)
+    }
+  })
+
   it('is sent at the end of the turn, unless 64 calls can be sent together', async () => {
     const scene = await opened({}, { inFlight: 100 })
     for (let at = 0; at < 63; at++) void scene.store.read(KEY)
     expect(sizes(scene)).toEqual([])
     for (let at = 0; at < 65; at++) void scene.store.read(KEY)
-    // 64 have left. The next 64 would be more than may be in flight.
+    // 64 were sent. With the next 64, too many would be in flight.
     expect(sizes(scene)).toEqual([64])
     await scene.clock.advance(0)
     expect(sizes(scene)).toEqual([64, 36])
@@ -101,7 +120,7 @@ describe('one frame', () => {
     expect(sizes(exact)).toEqual([64, 64])
   })
 
-  it('is never larger than the server accepts: such a call is refused', async () => {
+  it('is never larger than the server accepts: a larger call is refused', async () => {
     const request = { lease: 'l', key: 'k', token: 1, value: '€'.repeat(100) }
     const bytes = Buffer.byteLength(JSON.stringify([1, 'update', request]))
     const exact = await opened({}, { frameBytes: bytes + 2 })
@@ -118,7 +137,7 @@ describe('one frame', () => {
 describe('a renewal of many leases', () => {
   const leases = Array.from({ length: 30_000 }, (_, at) => `lease-${100_000 + at}`)
 
-  it('is one message if it is short, and others of 256 Ki characters', async () => {
+  it('is one message if it is short, otherwise several of 256 Ki characters', async () => {
     const scene = await opened({}, { frameBytes: 1 << 30, frameValues: 1 << 30 })
     void scene.store.renew(['a', 'b', 'c'])
     void scene.store.renew(leases)
@@ -135,7 +154,7 @@ describe('a renewal of many leases', () => {
 })
 
 describe('calls in flight', () => {
-  it('are no more after a break than before it, although it failed some of them', async () => {
+  it('do not exceed the limit after a break that failed some of them', async () => {
     const scene = await opened({}, { inFlight: 2 })
     const { store, clock } = scene
     // Without a request id these are not sent again.
@@ -148,7 +167,7 @@ describe('calls in flight', () => {
     expect(scene.last().asked).toHaveLength(2)
   })
 
-  it('exclude those that the server wants to be sent again', async () => {
+  it('do not include those that the server wants to be sent again', async () => {
     const scene = await opened({}, { inFlight: 1 })
     void scene.store.read(KEY)
     await scene.clock.advance(0)
@@ -157,7 +176,7 @@ describe('calls in flight', () => {
     expect(ids(scene)).toEqual([1, 1])
   })
 
-  it('exclude those that are late, and no others', async () => {
+  it('do not include those that timed out, but all others', async () => {
     const scene = await opened({ timeout: 1000 }, { inFlight: 2 })
     const { store, clock, last } = scene
     for (let at = 0; at < 4; at++) void store.read(KEY).catch(() => {})
@@ -166,7 +185,7 @@ describe('calls in flight', () => {
     for (let at = 0; at < 4; at++) void store.read(KEY)
     await clock.advance(0)
     expect(ids(scene)).toEqual([1, 2, 5, 6])
-    // The late answers are nobody's, and make no room.
+    // Late answers have no effect and make no room.
     last().say([1, 1, {}], [2, 1, {}])
     await clock.advance(0)
     expect(ids(scene)).toEqual([1, 2, 5, 6])
@@ -199,7 +218,7 @@ describe('the timeout of calls', () => {
     expect(other.error).toMatchObject({ code: 'unknown-outcome' })
   })
 
-  it('also ends calls that were never sent, which are then not sent any more', async () => {
+  it('also ends calls that were never sent, and they are not sent later', async () => {
     const scene = await opened({ timeout: 1000 })
     const { store, clock, last } = scene
     last().events.closed(1006, 'away')
@@ -207,26 +226,26 @@ describe('the timeout of calls', () => {
     await clock.advance(999)
     const late = later(store.grant(SPEC))
     await clock.advance(1)
-    expect(early.error?.message).toContain('nothing was sent')
+    expect(early.error?.message).toContain('could not be reached')
     last().welcome()
     await clock.advance(0)
-    expect(last().asked).toEqual([[2, 'grant', SPEC]])
+    expect(last().asked).toEqual([[2, 'grant', { ...SPEC, tied: false }]])
     last().say([2, 1, BUSY])
     await clock.advance(0)
     expect(late.answer).toEqual(BUSY)
   })
 
-  it('does not say that nothing was sent for a call on a broken stream', async () => {
+  it('does not say that the server could not be reached for a call on a broken stream', async () => {
     const { store, clock, last } = await opened({ timeout: 1000 })
     const call = later(store.read(KEY))
     await clock.advance(0)
     last().events.closed(1006, 'away')
     await clock.advance(1000)
     expect(call.error).toMatchObject({ code: 'unknown-outcome' })
-    expect(call.error?.message).not.toContain('nothing was sent')
+    expect(call.error?.message).not.toContain('could not be reached')
   })
 
-  it('keeps the process running while a call waits, and not longer', async () => {
+  it('keeps the process running only while a call waits', async () => {
     const { store, clock, last } = await opened({ timeout: 1000 })
     expect(clock.keepsRunning).toBe(false)
     void store.read(KEY)
@@ -294,18 +313,18 @@ describe('a watch', () => {
     expect(notices).toEqual([])
   })
 
-  it('of a lease goes on after a notice that the lease will end', async () => {
+  it('of a lease continues after a notice that the lease will end', async () => {
     const { store, clock, last } = await opened()
     const notices: Notice[] = []
     store.watch({ lease: 'l' }, (notice) => notices.push(notice))
     await clock.advance(0)
     const capped = { type: 'capped', lease: 'l', remaining: 5 }
-    // What is no notice is not taken for one.
+    // Anything else is not treated as a notice.
     last().say(['other', 1, capped], ['notice', 1, capped], ['notice', 1, capped])
     expect(notices).toEqual([capped, capped])
   })
 
-  it('that another observer closes when both are interrupted is not notified', async () => {
+  it('is not notified if another observer closes it when both are interrupted', async () => {
     const { store, clock, last } = await opened()
     const told: string[] = []
     store.watch({ lease: 'a' }, () => {
@@ -334,7 +353,7 @@ describe('a watch', () => {
   })
 })
 
-it('a server without the limit of values has none', async () => {
+it('a server that announces no limit for values has none', async () => {
   const { frameValues: _, ...stream } = STREAM
   const scene = await opened({}, { ...stream, frameValues: undefined })
   for (let at = 0; at < 10; at++) void scene.store.read(KEY)

@@ -9,7 +9,7 @@ import {
 
 const LARGEST = 100_000
 
-/** A reader, and what it has read. */
+/** A reader and the messages that it has read. */
 function reading(largest = LARGEST) {
   const heard: string[] = []
   const reader = new FrameReader(
@@ -78,7 +78,7 @@ describe('a frame that a client writes', () => {
 })
 
 describe('what a server sends in chunks', () => {
-  /** How often bytes are copied by this. */
+  /** How many times this copies bytes. */
   function copies(run: () => void): number {
     const { concat } = Buffer
     let count = 0
@@ -112,7 +112,7 @@ describe('what a server sends in chunks', () => {
       for (let at = 0; at < bytes.length; at += step) reader.read(bytes.subarray(at, at + step))
     })
     expect(heard).toEqual(['x'.repeat(length)])
-    // Once more for the first bytes, which say how long it is.
+    // One more time for the first bytes, which contain the length.
     expect(count).toBeLessThanOrEqual(3)
   })
 })
@@ -128,11 +128,11 @@ describe('what a server sends', () => {
     const { heard, read } = reading(200)
     read(frame(TEXT, 'x'.repeat(200)))
     expect(heard).toHaveLength(1)
-    // It is refused by its header, before any of it has come.
+    // Its header is enough to refuse it, before its content arrives.
     expect(() => read(Buffer.from([TEXT, 126, 0, 201]))).toThrowError(refusedWith(1009))
   })
 
-  it('may be as large in fragments, all together, and then the count starts again', () => {
+  it('may be as large in fragments altogether, and then the count starts again', () => {
     const { heard, read } = reading(200)
     for (let message = 0; message < 3; message++) {
       read(frame(TEXT_BEGINS, 'x'.repeat(150)), frame(ENDS, 'y'.repeat(50)))
@@ -151,7 +151,7 @@ describe('what a server sends', () => {
     expect(() => read(frame(ENDS, 'z'))).toThrowError(refusedWith(1008))
   })
 
-  it('is a fragment only after the start of a message, and a message only without one', () => {
+  it('must not be a fragment without a message, or a new message within a fragmented one', () => {
     const { heard, read } = reading()
     read(frame(TEXT_BEGINS, ''), frame(ENDS, ''), frame(TEXT, 'whole'))
     expect(heard).toEqual(['', 'whole'])
@@ -164,7 +164,7 @@ describe('what a server sends', () => {
     }
   })
 
-  it('is UTF-8, as a whole', () => {
+  it('must be valid UTF-8 as a whole', () => {
     const { heard, read } = reading()
     const bytes = Buffer.from('€')
     read(frame(TEXT_BEGINS, bytes.subarray(0, 1)), frame(ENDS, bytes.subarray(1)))
@@ -187,14 +187,14 @@ describe('what a server sends', () => {
     expect(() => reading().read(frame(TEXT | bit, 'a'))).toThrowError(refusedWith(1002))
   })
 
-  it('is not masked, however short it is', () => {
+  it('must not be masked, however short it is', () => {
     expect(() => reading().read(Buffer.from([TEXT, 0x80]))).toThrowError(refusedWith(1002))
   })
 
   it('closes with a code and a reason, with a code alone, or without either', () => {
     const { heard, read } = reading()
     read(frame(CLOSE, closing(4003, 'ok')), frame(CLOSE, closing(1001, '')), frame(CLOSE, ''))
-    // Half a code is none.
+    // One byte is not a complete code.
     read(frame(CLOSE, 'x'))
     expect(heard).toEqual(['close 4003 ok', 'close 1001 ', 'close 1005 ', 'close 1005 '])
   })

@@ -5,7 +5,7 @@ import { TestClock } from '../../../src/testing/index.ts'
 import { STREAM } from './scripted-server.ts'
 
 it('at most 250000 calls wait: one more is refused, until one was answered', async () => {
-  // No stream: all of them wait for one.
+  // There is no stream, so all calls wait for one.
   const calls = new Calls(new TestClock(), 1000, { isUp: false } as ServerConnection)
   calls.up(STREAM)
   const call = () => {

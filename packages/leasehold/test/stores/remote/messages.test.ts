@@ -182,7 +182,7 @@ describe('an answer', () => {
     expect(readReading([1, 1, structuredClone(given)])).toEqual(read)
   })
 
-  it('that refuses has its code, and how a lease ended', () => {
+  it('with a refusal has its code, and how the lease ended', () => {
     const ended = new LeaseholdError('lease-ended', 'gone', {
       reason: 'revoked',
       by: 'b',
@@ -199,10 +199,11 @@ describe('an answer', () => {
     expect(errorFrom('toString', 'x')).toMatchObject({ code: 'unknown-outcome' })
   })
 
-  it('that welcomes has no maximum ttl, if it names none', () => {
+  it('with the welcome has no maximum ttl if it names none', () => {
     const welcome = { guarantees: { ttl: { min: 10 }, notes: ['n'] } } as unknown as Welcome
     expect(readGuarantees(welcome, 'there')).toEqual({
       inProcess: false,
+      ties: true,
       ttl: { min: 10, max: Infinity },
       notes: ['n', 'It is reached over the network, at there.'],
     })
@@ -306,7 +307,7 @@ describe('the secrets of leases', () => {
     expect(last()).toEqual(['close', undefined])
   })
 
-  it('are found by the plain id in renewals, and forgotten with lost leases', async () => {
+  it('are found by the plain id in renewals, and deleted with lost leases', async () => {
     const { keeper, last, granted, answers } = scene()
     await granted('a~s')
     await granted('b~s')
@@ -327,7 +328,7 @@ describe('the secrets of leases', () => {
     expect((await keeper.renew(['c'])).lost).toEqual([{ lease: 'c' }])
   })
 
-  it('are forgotten with revoked and ended leases', async () => {
+  it('are deleted with revoked and ended leases', async () => {
     const { keeper, last, granted, tell } = scene()
     for (const lease of ['a~s', 'b~s', 'c~s']) await granted(lease)
     await keeper.revoke({ target: { lease: 'a' } })

@@ -16,7 +16,7 @@ describe('a store that is being opened', () => {
     })
     last().welcome()
     const store = await opening
-    expect(last().frames).toEqual([[['hello', PROTOCOL, { client: expect.any(String) }]]])
+    expect(last().frames).toEqual([[['hello', PROTOCOL, { client: expect.any(String), tied: 0 }]]])
     expect(store.guarantees).toMatchObject({ inProcess: false, ttl: { max: Infinity } })
     expect(store.guarantees.notes.at(-1)).toContain('http://localhost:7420')
     expect(streams).toHaveLength(1)
@@ -66,7 +66,7 @@ describe('a store that is being opened', () => {
     )
   })
 
-  it('fails if no server is reached in time, and gives the cause', async () => {
+  it('fails if it reaches no server in time, and reports the cause', async () => {
     const { last, opening, clock, streams } = scripted({ timeout: 1000 })
     last().events.closed(1006, 'it is away')
     await clock.advance(999)
@@ -125,7 +125,7 @@ describe('a store that is being opened', () => {
     expect(last().closed?.[0]).toBe(CLOSE.malformed)
   })
 
-  it('gives up a server that sends no welcome in time', async () => {
+  it('disconnects from a server that sends no welcome in time', async () => {
     const { clock, last } = await opened({ timeout: 1000 })
     last().events.closed(1006, '')
     await clock.advance(20)
@@ -139,7 +139,7 @@ describe('a store that is being opened', () => {
 })
 
 describe('a store that connects again', () => {
-  it('waits longer and longer, up to two seconds, until a stream was good', async () => {
+  it('waits longer each time, up to two seconds, until a stream was stable', async () => {
     const { streams, clock, last } = await opened()
     await clock.advance(5000)
     last().events.closed(1006, '')
@@ -161,7 +161,7 @@ describe('a store that connects again', () => {
     last().welcome()
     await clock.advance(999)
     last().events.closed(1006, '')
-    // It was not open for long enough to be a good one.
+    // It was not open long enough to count as stable.
     await clock.advance(999)
     const { length } = streams
     await clock.advance(1001)
@@ -173,7 +173,7 @@ describe('a store that connects again', () => {
     expect(streams).toHaveLength(length + 2)
   })
 
-  it('stops with a token that is not valid any more', async () => {
+  it('stops if its access token is no longer valid', async () => {
     const { last, store, clock, streams } = await opened()
     const pending = later(store.read(KEY))
     const notices: Notice[] = []

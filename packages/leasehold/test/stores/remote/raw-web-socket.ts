@@ -24,7 +24,7 @@ export class Frame {
   }
 }
 
-/** The whole frames in what a client sent. */
+/** The complete frames in a client's bytes. */
 function framesIn(bytes: Buffer): Frame[] {
   const frames: Frame[] = []
   for (let at = 0; at + 2 <= bytes.length; ) {
@@ -54,10 +54,10 @@ export function accepting({ headers }: IncomingMessage): string {
 
 type Answer = (request: IncomingMessage, socket: Socket) => void
 
-/** A server of which the test has the bare connections: it says every byte of what is answered. */
+/** A server whose raw connections the test controls: it sends every byte of the answers. */
 export class RawServer {
   readonly #server: Server
-  /** What is done with a request for a WebSocket. */
+  /** Handles a request for a WebSocket. */
   answer: Answer = (request, socket) => void socket.write(accepting(request))
   #wake = () => {}
   #arrived: { request: IncomingMessage; socket: Socket; end: ServerEnd }[] = []
@@ -86,7 +86,7 @@ export class RawServer {
     this.#server.closeAllConnections()
   }
 
-  /** Waits until something is so; looked at after everything that happens at either end. */
+  /** Waits until a condition holds. Checks it after everything that happens at either end. */
   async until(isSo: () => boolean): Promise<void> {
     while (!isSo()) {
       await new Promise<void>((resolve) => {
@@ -95,7 +95,7 @@ export class RawServer {
     }
   }
 
-  /** A client that connects, on a clock that the test moves. */
+  /** A client that connects, with a test clock. */
   connect(options: Partial<WebSocketOptions> = {}, url = `http://127.0.0.1:${this.port}/stream`) {
     const clock = new RunningClock()
     const heard = {
@@ -123,7 +123,7 @@ export class RawServer {
     this.#wake()
   }
 
-  /** The same, and both ends of it when it is open. */
+  /** The same; returns both ends when it is open. */
   async open(options: Partial<WebSocketOptions> = {}) {
     const { length } = this.#arrived
     const made = this.connect(options)
@@ -142,7 +142,7 @@ export class RawServer {
 /** The server's end of one connection. */
 export class ServerEnd {
   readonly #pieces: Buffer[] = []
-  /** Nothing more will come. */
+  /** The client sends nothing more. */
   isOver = false
 
   constructor(socket: Socket, wake: () => void) {
@@ -168,7 +168,7 @@ export class ServerEnd {
     return framesIn(this.received)
   }
 
-  /** What kinds of frames have come, in order. */
+  /** The kinds of the received frames, in order. */
   get opcodes(): number[] {
     return this.frames.map(({ opcode }) => opcode)
   }

@@ -1,11 +1,11 @@
 import type { Timer } from '../../../src/port/index.ts'
 import { TestClock } from '../../../src/testing/index.ts'
 
-/** A test clock that knows whether a timer that is set would keep the process running. */
+/** A test clock that knows whether a pending timer would keep the process running. */
 export class RunningClock extends TestClock {
   readonly #keeping = new Set<object>()
 
-  /** Whether the process would go on running for the sake of a timer. */
+  /** Whether a timer would keep the process running. */
   get keepsRunning(): boolean {
     return this.#keeping.size > 0
   }

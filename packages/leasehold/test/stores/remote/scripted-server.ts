@@ -2,7 +2,7 @@ import type { LeaseStore } from '../../../src/port/index.ts'
 import { DEFAULT_LIMITS } from '../../../src/port/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { PROTOCOL, remoteStore } from '../../../src/stores/remote/index.ts'
-import type { RemoteStoreOptions } from '../../../src/stores/remote/options.ts'
+import type { RemoteStoreOptions, ServerAddress } from '../../../src/stores/remote/options.ts'
 import type { OpenSocket } from '../../../src/stores/remote/server-connection.ts'
 import type { WebSocketEvents, WebSocketOptions } from '../../../src/stores/remote/web-socket.ts'
 import { TestClock } from '../../../src/testing/index.ts'
@@ -13,7 +13,7 @@ export const STREAM = {
   ...{ inFlight: 1000, watches: 100, silence: 5000 },
 }
 
-/** A stream whose server is the test: it sees every frame, and says what is answered. */
+/** A stream whose server is the test: it receives every frame and sends the answers. */
 export class ScriptedStream {
   readonly url: URL
   readonly options: WebSocketOptions
@@ -49,11 +49,11 @@ export class ScriptedStream {
     this.events.text(JSON.stringify(messages))
   }
 
-  welcome(stream: object = {}, more: readonly unknown[] = []): void {
+  welcome(stream: object = {}, more: readonly unknown[] = [], server = 's'): void {
     const own = memoryStore({ clock: new TestClock() }).guarantees
     const guarantees = { ...own, ttl: { ...own.ttl, max: null } }
     const welcome = {
-      server: 's',
+      server,
       guarantees,
       limits: DEFAULT_LIMITS,
       stream: { ...STREAM, ...stream },
@@ -64,7 +64,10 @@ export class ScriptedStream {
 }
 
 /** A remote store, and every stream that it opens. */
-export function scripted(options: RemoteStoreOptions = {}) {
+export function scripted(
+  options: RemoteStoreOptions = {},
+  url: ServerAddress = 'http://localhost:7420',
+) {
   const clock = new RunningClock()
   const streams: ScriptedStream[] = []
   const socket: OpenSocket = (url, given, events) => {
@@ -73,7 +76,7 @@ export function scripted(options: RemoteStoreOptions = {}) {
     return stream
   }
   const random = { next: () => 0.5, id: () => 'an id that nobody else has' }
-  const opening = remoteStore('http://localhost:7420', { clock, random, socket, ...options })
+  const opening = remoteStore(url, { clock, random, socket, ...options })
   opening.catch(() => {})
   return { clock, streams, opening, last: () => streams.at(-1)! }
 }
@@ -86,7 +89,7 @@ export async function opened(options: RemoteStoreOptions = {}, stream: object = 
   return { ...made, store }
 }
 
-/** What a call was answered with, as soon as it was. */
+/** The answer to a call, as soon as it arrives. */
 export function later<Answer>(call: Promise<Answer>): { answer?: Answer; error?: Error } {
   const state: { answer?: Answer; error?: Error } = {}
   call.then(

@@ -8,7 +8,7 @@ const SPEC = { holder: 'h', ttl: 1000 }
 const code = (name: string) => expect.objectContaining({ code: name })
 
 describe('the first stream', () => {
-  it('gets what it needs, and accepts messages of up to 128 MiB', async () => {
+  it('gets its options, and accepts messages of up to 128 MiB', async () => {
     const tls = { ca: 'an authority' }
     const { last } = scripted({ tls, timeout: '2s', silence: '3s' })
     expect(last().options).toMatchObject({
@@ -25,7 +25,7 @@ describe('the first stream', () => {
     expect(last().closed?.[0]).toBe(CLOSE.malformed)
   })
 
-  it('is given up when no server answers at all', async () => {
+  it('fails if no server answers', async () => {
     const { last, opening, clock } = scripted({ timeout: 1000 })
     const state = later(opening)
     await clock.advance(1000)
@@ -33,7 +33,7 @@ describe('the first stream', () => {
     expect(state.error).toMatchObject({ code: 'timeout' })
   })
 
-  it('is not awaited any more when the server does not know us', async () => {
+  it('fails at once if the server rejects the credentials', async () => {
     const { last, opening, clock, streams } = scripted()
     last().events.closed(CLOSE.unauthenticated, 'no such token')
     await expect(opening).rejects.toMatchObject({
@@ -58,7 +58,7 @@ describe('the first stream', () => {
     expect(clock.keepsRunning).toBe(false)
   })
 
-  it('delivers what comes with the welcome', async () => {
+  it('delivers messages that arrive with the welcome', async () => {
     const { last, opening, clock } = scripted({ timeout: 1000 })
     last().welcome({}, [
       ['bye', 'already'],
@@ -111,7 +111,7 @@ describe('the later streams', () => {
     expect(hello[1]).toEqual(hello[0])
   })
 
-  it('may have other limits, and the guarantees stay as they were', async () => {
+  it('may have other limits; the guarantees stay unchanged', async () => {
     const { store, last, clock } = await opened({}, { frameMessages: 1 })
     const { guarantees } = store
     last().events.closed(1006, '')
@@ -142,7 +142,7 @@ describe('the later streams', () => {
     expect(streams).toHaveLength(2)
   })
 
-  it('end when the server does not know us any more: watches get the reason', async () => {
+  it('end when the server rejects the credentials: watches get the reason', async () => {
     const { store, last, clock } = await opened()
     last().events.closed(1006, '')
     const notices: Notice[] = []
@@ -152,7 +152,7 @@ describe('the later streams', () => {
     expect(notices).toMatchObject([{ type: 'interrupted', error: { code: 'unauthenticated' } }])
   })
 
-  it('fail what was sent before the server stopped as announced', async () => {
+  it('fail calls that were sent before the server stopped as announced', async () => {
     const { store, last, clock, streams } = await opened()
     const call = later(store.grant(SPEC))
     await clock.advance(0)
@@ -166,13 +166,13 @@ describe('the later streams', () => {
 })
 
 describe('a store that is being closed', () => {
-  it('is closed when the stream is, and opens no other one', async () => {
+  it('is closed when the stream is, and opens no other stream', async () => {
     const { store, last, clock, streams } = await opened()
     last().isPolite = false
     const closing = later(store.close())
     await clock.advance(0)
     expect(last().closed?.[0]).toBe(CLOSE.done)
-    // It would have left by itself.
+    // The store is already leaving.
     last().say(['bye', 'a restart'])
     await clock.advance(10)
     expect('answer' in closing).toBe(false)

@@ -3,7 +3,7 @@ import { OPCODE } from '../../../src/stores/remote/frames.ts'
 import type { WebSocketClient } from '../../../src/stores/remote/web-socket.ts'
 import { RawServer } from './raw-web-socket.ts'
 
-/** What a WebSocket does to a server that does not read what it is sent. */
+/** How a WebSocket behaves if the server does not read. */
 let server: RawServer
 
 beforeEach(async () => {
@@ -14,7 +14,7 @@ afterEach(() => server.close())
 
 const LARGE = 'x'.repeat(1 << 19)
 
-/** Sends more than the machine keeps of what nobody reads. Answers how many characters that were. */
+/** Sends more than the buffers of the machine hold. Returns how many characters that were. */
 function fill(client: WebSocketClient): number {
   let sent = 2
   while (client.send(LARGE)) sent++
@@ -22,7 +22,7 @@ function fill(client: WebSocketClient): number {
   return sent * LARGE.length
 }
 
-it('says when there is no room, and when there is room again', async () => {
+it('reports when there is no room, and when there is room again', async () => {
   const { client, socket, heard } = await server.open()
   expect(client.send('x')).toBe(true)
   socket.pause()
@@ -34,7 +34,7 @@ it('says when there is no room, and when there is room again', async () => {
   expect(client.send('z')).toBe(true)
 })
 
-it('does not answer its pings, which would fill the memory', async () => {
+it("does not answer the server's pings, because the pongs would fill the memory", async () => {
   const { client, socket, heard, end, clock } = await server.open()
   socket.pause()
   fill(client)
@@ -48,7 +48,7 @@ it('does not answer its pings, which would fill the memory', async () => {
   expect(end.opcodes.at(-1)).toBe(OPCODE.close)
 })
 
-it('is closed after a while, although not everything was sent', async () => {
+it('closes after a while, although not everything was sent', async () => {
   const { client, socket, heard, end, clock } = await server.open({ silence: 500 })
   socket.pause()
   const sent = fill(client)

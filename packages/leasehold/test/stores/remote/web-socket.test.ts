@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 afterEach(() => server.close())
 
-/** Gives what is on its way the time to arrive, for a test that nothing does. */
+/** Waits until anything in transit would have arrived, to test that nothing does. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -43,7 +43,7 @@ describe('a WebSocket that is being opened', () => {
     expect(keyOf(other)).not.toBe(keyOf(one))
   })
 
-  it('delivers what came in the same packet as the answer, after it is open', async () => {
+  it('delivers bytes that came in the same packet as the answer, after it is open', async () => {
     server.answer = (request, socket) => {
       socket.write(Buffer.concat([Buffer.from(accepting(request)), text('at once')]))
     }
@@ -52,7 +52,7 @@ describe('a WebSocket that is being opened', () => {
     expect(heard).toMatchObject({ opened: 1, texts: ['at once'], closed: [] })
   })
 
-  it('refuses a server that has not understood its key, and closes the connection', async () => {
+  it('refuses a server with a wrong answer to its key, and closes the connection', async () => {
     server.answer = (request, socket) => {
       request.headers['sec-websocket-key'] = 'another'
       socket.write(Buffer.concat([Buffer.from(accepting(request)), text('hello')]))
@@ -71,7 +71,7 @@ describe('a WebSocket that is being opened', () => {
     [{ 'www-authenticate': 'Bearer error_description=""' }, ''],
     [{ 'www-authenticate': 'Bearer' }, 'the server requires an access token'],
     [{}, 'the server requires an access token'],
-  ])('says why the server rejects it: %j', async (headers, why) => {
+  ])('reports why the server rejects it: %j', async (headers, why) => {
     server.answer = (_request, socket) => {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
       socket.end(`HTTP/1.1 401 No\r\n${lines.join('')}content-length: 0\r\n\r\n`)
@@ -81,7 +81,7 @@ describe('a WebSocket that is being opened', () => {
     expect(heard).toMatchObject({ opened: 0, closed: [[CLOSE.unauthenticated, why]] })
   })
 
-  it('says what else the server answered', async () => {
+  it('reports any other answer of the server', async () => {
     server.answer = (_request, socket) => {
       socket.end('HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n')
     }
@@ -90,14 +90,14 @@ describe('a WebSocket that is being opened', () => {
     expect(heard.closed).toEqual([[1006, expect.stringContaining('403')]])
   })
 
-  it('says that nothing listens there', async () => {
+  it('reports that nothing listens there', async () => {
     server.close()
     const { heard } = server.connect({}, 'http://127.0.0.1:1/stream')
     await server.until(() => heard.closed.length > 0)
     expect(heard.closed).toEqual([[1006, expect.stringContaining('ECONNREFUSED 127.0.0.1:1')]])
   })
 
-  it('says what happened with each address that it tried', async () => {
+  it('reports the error of each address that it tried', async () => {
     const addresses = ['127.0.0.2', '127.0.0.3'].map((address) => ({ address, family: 4 }))
     const lookup = (_host: string, _options: object, found: (...found: unknown[]) => void) =>
       found(null, addresses)
@@ -141,7 +141,7 @@ describe('a WebSocket that is being opened', () => {
     [true, 1],
     [false, 0],
   ])(
-    'keeps the process running while it is opened only if it is to: %j',
+    'keeps the process running while it is opened only if configured: %j',
     async (keepAlive, more) => {
       const keeping = () =>
         process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
@@ -155,7 +155,7 @@ describe('a WebSocket that is being opened', () => {
     },
   )
 
-  it('speaks TLS with a server whose certificate it can check', async () => {
+  it("uses TLS and checks the server's certificate", async () => {
     const file = (name: string) =>
       readFileSync(
         new URL(`../../../../leasehold-server/test/certificates/${name}`, import.meta.url),
@@ -175,7 +175,7 @@ describe('a WebSocket that is being opened', () => {
 })
 
 describe('a remote store without a WebSocket option', () => {
-  it('opens this one', async () => {
+  it('uses this WebSocket', async () => {
     const clock = new RunningClock()
     const opening = remoteStore(`http://127.0.0.1:${server.port}`, { clock }).catch(() => {})
     const { end, request } = await server.arrived()
@@ -188,7 +188,7 @@ describe('a remote store without a WebSocket option', () => {
 })
 
 describe('an open WebSocket', () => {
-  it('masks every frame with another mask', async () => {
+  it('masks every frame with a new mask', async () => {
     const { client, end } = await server.open({ random: systemRandom })
     for (let at = 0; at < 40; at++) expect(client.send(`text ${at}`)).toBe(true)
     await server.until(() => end.frames.length === 40)
@@ -198,14 +198,14 @@ describe('an open WebSocket', () => {
     )
   })
 
-  it('answers a ping with its content', async () => {
+  it('answers a ping with a pong of the same content', async () => {
     const { socket, end } = await server.open()
     socket.write(ping('one'))
     await server.until(() => end.frames.length === 1)
     expect(end.frames).toMatchObject([{ opcode: OPCODE.pong, content: Buffer.from('one') }])
   })
 
-  it('sends the reason to a server that breaks the rules, and closes', async () => {
+  it('sends the reason to a server that violates the protocol, and closes', async () => {
     const { socket, heard, end } = await server.open()
     socket.write(Buffer.concat([text('good'), Buffer.from([0x83, 0]), text('more')]))
     await server.until(() => end.isOver)
@@ -227,7 +227,7 @@ describe('an open WebSocket', () => {
     expect(end.frames[0]!.content.readUInt16BE(0)).toBe(CLOSE.malformed)
   })
 
-  it('says that the connection broke', async () => {
+  it('reports that the connection broke', async () => {
     const one = await server.open()
     one.socket.destroy()
     await server.until(() => one.heard.closed.length > 0)
@@ -273,7 +273,7 @@ describe('a WebSocket that is being closed', () => {
   it.each([
     [4003, 'too slow', goodbye(4003, 'too slow'), 4003],
     [1001, '', goodbye(1001, ''), 1001],
-    // No code was given, and none may be sent back in its place but this.
+    // The server gave no code, so this is the only code that may be returned.
     [1005, '', Buffer.from([0x88, 0]), 1000],
   ])('answers the close frame of a server: %i', async (code, reason, bytes, answered) => {
     const { socket, heard, end } = await server.open()
@@ -288,7 +288,7 @@ describe('a WebSocket that is being closed', () => {
 })
 
 describe('a silent WebSocket', () => {
-  it('sends a ping, and gives the server up after as long again', async () => {
+  it('sends a ping, and closes if no answer arrives in the same time again', async () => {
     const { heard, end, clock } = await server.open({ silence: 1000 })
     await clock.advance(999)
     await turns()
@@ -334,7 +334,7 @@ describe('a silent WebSocket', () => {
     await clock.advance(199)
     await turns()
     expect(end.opcodes).toEqual([OPCODE.text])
-    // Another question does not put it off once more.
+    // Another request does not delay it again.
     client.send('another')
     await clock.advance(1)
     await server.until(() => end.frames.length === 3)
@@ -345,7 +345,7 @@ describe('a silent WebSocket', () => {
     expect(heard.closed).toHaveLength(1)
   })
 
-  it('sends a ping at once if it sent nothing recently', async () => {
+  it('sends a ping at once if it has not sent anything recently', async () => {
     const { client, end, clock } = await server.open({ silence: 1000 })
     await clock.advance(800)
     client.send('a question')

@@ -1,8 +1,10 @@
 import {
+  checkNames,
   type Duration,
   formatDuration,
   invalid,
   type Key,
+  knownNames,
   milliseconds,
   show,
 } from '../../../port/index.ts'
@@ -30,6 +32,14 @@ export interface PoolDefinition {
   /** The longest time a permit can be held, extended or not. Default: no limit. */
   readonly maxHold?: Duration | undefined
 }
+
+const DEFINITION_NAMES = knownNames<PoolDefinition>({
+  resources: true,
+  tenants: true,
+  halfLife: true,
+  notice: true,
+  maxHold: true,
+})
 
 /** A complete, checked definition as published. Equal pools have equal JSON. */
 export interface Definition {
@@ -74,6 +84,7 @@ export function definitionOf(given: PoolDefinition): Definition {
       `the definition has no list of resources: give { resources: [{ name: 'gpu-0', … }, …] }`,
     )
   }
+  checkNames('a pool', given, DEFINITION_NAMES)
   const { resources } = given
   if (resources.length === 0 || resources.length > RESOURCES_MAX) {
     throw invalid(`the pool has ${resources.length} resources: give 1 to ${RESOURCES_MAX}`)

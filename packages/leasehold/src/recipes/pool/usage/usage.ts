@@ -1,5 +1,5 @@
 import type { Time, Token } from '../../../port/index.ts'
-import { objectIn } from '../../json.ts'
+import { objectIn } from '../../values/json.ts'
 
 /** What a tenant had used at time `at`: resources times milliseconds; older use counts less. */
 export interface Account {

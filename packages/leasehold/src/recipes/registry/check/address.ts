@@ -112,10 +112,19 @@ const EMBEDDED: readonly (readonly [network: Network, at: number])[] = [
 export function addressKind(bytes: readonly number[]): AddressKind {
   const own = RANGES.find((entry) => isWithin(bytes, entry))
   if (own !== undefined) return own.kind
+  const embedded = embeddedIn(bytes)
+  return embedded === undefined ? 'public' : addressKind(embedded)
+}
+
+/** Whether two addresses reach the same host, also if one of them embeds the other. */
+export function isSameHost(one: readonly number[], other: readonly number[]): boolean {
+  const [plain, second] = [embeddedIn(one) ?? one, embeddedIn(other) ?? other]
+  return plain.length === second.length && plain.every((byte, at) => byte === second[at])
+}
+
+function embeddedIn(bytes: readonly number[]): readonly number[] | undefined {
   const embedded = EMBEDDED.find(([around]) => isWithin(bytes, around))
-  if (embedded === undefined) return 'public'
-  const [, at] = embedded
-  return addressKind(bytes.slice(at, at + 4))
+  return embedded && bytes.slice(embedded[1], embedded[1] + 4)
 }
 
 function isWithin(bytes: readonly number[], { bytes: first, bits }: Network): boolean {

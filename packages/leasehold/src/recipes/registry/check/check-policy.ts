@@ -1,6 +1,6 @@
 import { invalid, show } from '../../../port/index.ts'
 import { numberOf, objectOf, oneOf } from '../../arguments.ts'
-import { type AddressKind, addressKind, parseAddress } from './address.ts'
+import { type AddressKind, addressKind, isSameHost, parseAddress } from './address.ts'
 
 /**
  * Where health checks may connect to.
@@ -24,7 +24,10 @@ export interface CheckTarget {
 }
 
 export interface CheckPolicy {
-  /** Whether checks may connect to loopback addresses. Default: no. */
+  /**
+   * Whether checks may connect to the checker's own machine: to loopback addresses, and to the
+   * addresses of its network interfaces. Default: no.
+   */
   readonly loopback?: boolean | undefined
   /** Whether checks may connect to private networks, such as 10/8 and fc00::/7. Default: yes. */
   readonly private?: boolean | undefined
@@ -32,8 +35,21 @@ export interface CheckPolicy {
   readonly schemes?: readonly Scheme[] | undefined
   /** Single ports, or inclusive ranges. Default: 80, 443 and 1024 to 65535. */
   readonly ports?: readonly (number | readonly [number, number])[] | undefined
+  /** The port that this process serves on its own machine: no check may ever connect to it. */
+  readonly ownPort?: (() => number | undefined) | undefined
+  /** The names of the settings that allow more, for messages. Default: `allow.loopback` and so on. */
+  readonly settings?: PolicySettings | undefined
 }
 
+export interface PolicySettings {
+  readonly loopback: string
+  readonly private: string
+}
+
+const SETTINGS: PolicySettings = {
+  loopback: 'allow.loopback of the checker',
+  private: 'allow.private of the checker',
+}
 const PORTS: NonNullable<CheckPolicy['ports']> = [80, 443, [1024, 65_535]]
 /** No configuration allows these. */
 const NEVER: readonly AddressKind[] = [
@@ -87,13 +103,18 @@ export interface CheckedPolicy {
   readonly private: boolean
   readonly schemes: readonly Scheme[]
   readonly ports: readonly (readonly [number, number])[]
+  readonly ownPort: () => number | undefined
+  readonly settings: PolicySettings
 }
 
 /** The policy with all defaults filled in. */
 export function checkedPolicy(policy: CheckPolicy = {}): CheckedPolicy {
   objectOf('allow', policy)
   const { loopback = false, private: inside = true, schemes = SCHEMES, ports = PORTS } = policy
+  const { ownPort = noPort, settings = SETTINGS } = policy
   return {
+    ownPort,
+    settings,
     loopback: loopback === true,
     private: inside === true,
     schemes: schemes.map((scheme) => oneOf('an entry of allow.schemes', scheme, SCHEMES)),
@@ -102,6 +123,10 @@ export function checkedPolicy(policy: CheckPolicy = {}): CheckedPolicy {
       return [portOf(from), portOf(to)] as const
     }),
   }
+}
+
+function noPort(): undefined {
+  return undefined
 }
 
 function portOf(port: unknown): number {
@@ -116,21 +141,37 @@ export function complaintAboutTarget(
   const { scheme, port } = target
   if (!policy.schemes.includes(scheme)) return `checks by ${scheme} are not allowed here`
   if (policy.ports.some(([from, to]) => port >= from && port <= to)) return undefined
-  return `checks of port ${port} are not allowed here`
+  const allowed = policy.ports.map(([from, to]) => (from === to ? from : `${from} to ${to}`))
+  return `checks of port ${port} are not allowed here: use one of ${allowed.join(', ')}`
+}
+
+/** Where a check would connect to, and what is known about the machine that connects. */
+export interface ConnectionPlace {
+  readonly port: number
+  /** The addresses of this machine's network interfaces. */
+  readonly ownAddresses: readonly string[]
 }
 
 /** Why the policy refuses a resolved address; `undefined` if it does not. */
-export function complaintAboutAddress(address: string, policy: CheckedPolicy): string | undefined {
+export function complaintAboutAddress(
+  address: string,
+  policy: CheckedPolicy,
+  { port, ownAddresses }: ConnectionPlace,
+): string | undefined {
+  const { settings } = policy
   const bytes = parseAddress(address)
   if (bytes === undefined) return `${show(address)} is not an IP address`
   const kind = addressKind(bytes)
   const never = neverAllowed(kind)
   if (never !== undefined) return never
-  if (kind === 'loopback' && !policy.loopback) {
-    return 'checks of loopback addresses are not allowed here'
-  }
-  if (kind === 'private' && !policy.private) {
-    return 'checks of private addresses are not allowed here'
+  const isOwn = ownAddresses.map(parseAddress).some((own) => own && isSameHost(own, bytes))
+  if (kind === 'loopback' || isOwn) {
+    if (port === policy.ownPort()) return `port ${port} here is the server's own: never checked`
+    const what = kind === 'loopback' ? 'loopback addresses' : "the checker's own machine"
+    if (!policy.loopback)
+      return `checks of ${what} are not allowed here. To allow them: ${settings.loopback}`
+  } else if (kind === 'private' && !policy.private) {
+    return `checks of private addresses are not allowed here. To allow them: ${settings.private}`
   }
   return undefined
 }

@@ -1,4 +1,11 @@
-import { type Duration, formatDuration, invalid, show } from '../../../port/index.ts'
+import {
+  checkNames,
+  type Duration,
+  formatDuration,
+  invalid,
+  knownNames,
+  show,
+} from '../../../port/index.ts'
 import { countOf, durationOf, objectOf, oneOf, stringOf } from '../../arguments.ts'
 import { targetOf } from './check-policy.ts'
 
@@ -57,10 +64,23 @@ export interface Check {
 }
 
 const URL_MAX = 1024
+const CHECK_NAMES = knownNames<CheckTiming & Record<'http' | 'tcp' | 'grpc' | 'ttl', unknown>>({
+  http: true,
+  tcp: true,
+  grpc: true,
+  ttl: true,
+  every: true,
+  timeout: true,
+  down: true,
+  up: true,
+  onCritical: true,
+  initially: true,
+})
 
 /** Completes the check of an instance at this address. */
 export function checkOf(spec: CheckSpec, address: string | undefined): Check {
   const given = objectOf('check', spec)
+  checkNames('check', given, CHECK_NAMES)
   const named = ['http', 'tcp', 'grpc', 'ttl'].filter((kind) => given[kind] !== undefined)
   if (named.length !== 1) {
     const what = named.length === 0 ? 'none of them' : named.join(' and ')

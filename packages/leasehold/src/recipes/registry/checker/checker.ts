@@ -1,11 +1,11 @@
 import { type Client, Emitter, type Hold } from '../../../client/index.ts'
-import { type Duration, isLeaseholdError, type Key } from '../../../port/index.ts'
-import { countOf, durationOf, keyPart, objectOf } from '../../arguments.ts'
+import { type Duration, isLeaseholdError, type Key, knownNames } from '../../../port/index.ts'
+import { countOf, durationOf, keyPart, optionsOf } from '../../arguments.ts'
 import { onAbort, sleep } from '../../sleep.ts'
 import { type BrakeOptions, brakeLimits } from '../brake.ts'
 import { type CheckPolicy, checkedPolicy } from '../check/check-policy.ts'
 import { type CheckChange, CheckSchedule, type CheckScheduleOptions } from './check-schedule.ts'
-import type { Lookup, Probe, ProbeMaker } from './probe.ts'
+import type { Lookup, Probe, ProbeLoader, ProbeSettings } from './probe.ts'
 
 export interface CheckerOptions {
   /** Check only the instances of this service. Default: all services. */
@@ -28,6 +28,18 @@ export interface CheckerOptions {
   readonly brake?: BrakeOptions | false | undefined
 }
 
+const CHECKER_OPTIONS = knownNames<CheckerOptions>({
+  service: true,
+  allow: true,
+  lookup: true,
+  ca: true,
+  probe: true,
+  concurrency: true,
+  everyMin: true,
+  ttl: true,
+  brake: true,
+})
+
 export interface CheckerEvents {
   /** This checker became active, or is no longer active. */
   active: { readonly key: Key }
@@ -38,6 +50,10 @@ export interface CheckerEvents {
 
 const RETRY_MS = 1000
 
+export function probeSettingsOf({ allow, lookup, ca }: CheckerOptions): ProbeSettings {
+  return { policy: checkedPolicy(allow), lookup, ca }
+}
+
 /**
  * Runs the health checks that instances ask for, and publishes the results for discovery.
  *
@@ -46,24 +62,24 @@ const RETRY_MS = 1000
  * only after as many results in a row as it asked for. Checks connect only where they may: see
  * `CheckPolicy`.
  *
- * **Not promised.** A critical instance may still be used: whoever looks it up before the change
- * arrives still finds it.
+ * **Not promised.** A critical instance may still be used: a process that looks it up before the
+ * change arrives still finds it.
  */
 export class Checker implements AsyncDisposable {
   readonly key: Key
   readonly #client: Client
   readonly #options: CheckerOptions
-  readonly #maker: ProbeMaker
+  readonly #load: ProbeLoader
   readonly #limits: Pick<CheckScheduleOptions, 'brake' | 'concurrency' | 'everyMin'>
-  readonly #events = new Emitter<CheckerEvents>()
+  readonly #events = new Emitter<CheckerEvents>({ active: true, idle: true, changed: true })
   readonly #closing = new AbortController()
   readonly #done: Promise<void>
   #hold: Hold | undefined = undefined
 
-  constructor(client: Client, options: CheckerOptions, maker: ProbeMaker) {
+  constructor(client: Client, options: CheckerOptions, load: ProbeLoader) {
     this.#client = client
-    this.#options = objectOf('options', options)
-    this.#maker = maker
+    this.#options = optionsOf('checker', options, CHECKER_OPTIONS)
+    this.#load = load
     const { service } = options
     this.key = service === undefined ? 'checkers/all' : `checkers/of/${keyPart('service', service)}`
     this.#limits = {
@@ -99,10 +115,10 @@ export class Checker implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { ttl, allow, lookup, ca } = this.#options
+    const { ttl } = this.#options
     const { signal } = this.#closing
     const probe =
-      this.#options.probe ?? (await this.#maker({ policy: checkedPolicy(allow), lookup, ca }))
+      this.#options.probe ?? (await this.#load()).networkProbe(probeSettingsOf(this.#options))
     const { key } = this
     const claims = [{ key, value: this.#client.holder }]
     while (!signal.aborted) {

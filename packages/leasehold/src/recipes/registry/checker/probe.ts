@@ -22,5 +22,15 @@ export interface ProbeSettings {
   readonly ca?: string | readonly string[] | undefined
 }
 
-/** Creates the probe that uses the network, which is not part of the recipes. */
-export type ProbeMaker = (settings: ProbeSettings) => Promise<Probe>
+/** The code that uses the network, which is not part of the recipes. */
+export interface NetworkProbes {
+  networkProbe(settings: ProbeSettings): Probe
+  /** Why such a probe would not connect to a target; `undefined` if it would. */
+  networkRefusal(
+    target: CheckTarget,
+    settings: ProbeSettings,
+    resolves: boolean,
+  ): Promise<string | undefined>
+}
+
+export type ProbeLoader = () => Promise<NetworkProbes>

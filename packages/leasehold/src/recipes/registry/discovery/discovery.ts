@@ -1,21 +1,32 @@
-import { type Client, Emitter, type View } from '../../../client/index.ts'
-import type { EndReason, Event, Key, Timer } from '../../../port/index.ts'
-import { objectOf, oneOf } from '../../arguments.ts'
+import { type Client, Emitter } from '../../../client/index.ts'
+import {
+  type EndReason,
+  type Event,
+  type Key,
+  knownNames,
+  type Timer,
+} from '../../../port/index.ts'
+import { oneOf, optionsOf } from '../../arguments.ts'
 import { onAbort } from '../../sleep.ts'
 import { Brake, type BrakeOptions, brakeLimits } from '../brake.ts'
 import {
   byId,
   type Filter,
-  healthKey,
   type Instance,
   instanceOf,
   isHealthy,
-  newestHealth,
   partsOfKey,
   servicesKey,
   wantedBy,
 } from '../instance/instance.ts'
-import { choose, PICK_STRATEGIES, type PickOptions, type PickStrategy } from './pick.ts'
+import {
+  choose,
+  PICK_OPTIONS,
+  PICK_STRATEGIES,
+  type PickOptions,
+  type PickStrategy,
+} from './pick.ts'
+import { ownSource, type Source, type SourceChanged } from './source.ts'
 
 /**
  * Why an instance is no longer shown: how its lease ended (`unseen` if that happened during an
@@ -41,6 +52,16 @@ export interface WatchOptions extends Filter {
   readonly brake?: BrakeOptions | false | undefined
 }
 
+const WATCH_OPTIONS = knownNames<WatchOptions>({
+  capability: true,
+  tags: true,
+  zone: true,
+  status: true,
+  strategy: true,
+  orUnhealthy: true,
+  brake: true,
+})
+
 /** An instance whose lease has ended but that is still shown. */
 interface Lapsed {
   readonly until: number
@@ -64,13 +85,12 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   #stopListening = () => {}
   readonly #options: WatchOptions
   readonly #wanted: ReturnType<typeof wantedBy>
-  readonly #services: View
-  readonly #health: View
+  readonly #source: Source
   readonly #brake: Brake
   readonly #known = new Map<string, Instance>()
   readonly #lapsed = new Map<string, Lapsed>()
   readonly #shown = new Map<string, Instance>()
-  readonly #events = new Emitter<WatchEvents>()
+  readonly #events = new Emitter<WatchEvents>({ joined: true, changed: true, left: true })
   readonly #cursors = new Set<ChangeCursor>()
   /** Both are computed on demand and kept until something changes. */
   #instances: readonly Instance[] | undefined = undefined
@@ -80,19 +100,24 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   #isReady = false
   #closed = false
 
-  constructor(client: Client, service: string, options: WatchOptions = {}) {
+  /** `sourceFor` gives it a source; by default it has its own. */
+  constructor(
+    client: Client,
+    service: string,
+    options: WatchOptions = {},
+    sourceFor: (changed: SourceChanged) => Source = (changed) =>
+      ownSource(client, service, changed),
+  ) {
     this.service = service
     this.#client = client
-    this.#options = objectOf('options', options)
+    this.#options = optionsOf('registry.watch', options, WATCH_OPTIONS)
     this.#wanted = wantedBy(options)
     this.#brake = new Brake(brakeLimits(options.brake))
     if (options.strategy !== undefined) oneOf('strategy', options.strategy, PICK_STRATEGIES)
-    this.#services = client.view(servicesKey(service), (keys, ended) => this.#refresh(keys, ended))
-    this.#health = client.view(healthKey(service), (keys) => this.#refresh(keys, []))
-    // Nothing is shown before both are known: an unhealthy instance must never look healthy.
-    this.#ready = Promise.all([this.#services.ready, this.#health.ready]).then(() => {
+    this.#source = sourceFor((keys, ended) => this.#refresh(keys, ended))
+    this.#ready = this.#source.ready.then(() => {
       this.#isReady = true
-      this.#refresh(new Set(this.#services.keys()), [])
+      this.#refresh(new Set(this.#source.keys()), [])
     })
     // Callers that do not await it need not catch it.
     this.#ready.catch(() => {})
@@ -118,12 +143,12 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
 
   /** Whether events of the store arrive. */
   get live(): boolean {
-    return this.#services.live && this.#health.live
+    return this.#source.live
   }
 
   /** Milliseconds since the store was last heard from: how stale this may be. */
   age(): number {
-    return Math.max(this.#services.age(), this.#health.age())
+    return this.#source.age()
   }
 
   /** Whether the brake delays removals now. */
@@ -136,7 +161,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
     strategy: PickStrategy = this.#options.strategy ?? 'round-robin',
     options: PickOptions = {},
   ): Instance | undefined {
-    objectOf('options', options)
+    optionsOf('pick', options, PICK_OPTIONS)
     const { all } = this
     let candidates = all.filter(isHealthy)
     if (candidates.length === 0 && (options.orUnhealthy ?? this.#options.orUnhealthy)) {
@@ -174,8 +199,7 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   close(): void {
     this.#closed = true
     this.#stopListening()
-    this.#services.close()
-    this.#health.close()
+    this.#source.close()
     this.#timer?.cancel()
     this.#wake()
   }
@@ -194,8 +218,8 @@ export class Discovery implements AsyncIterable<Change>, Disposable {
   }
 
   #refreshKey(id: string, ended: readonly Event[]): void {
-    const [entry] = this.#services.places(servicesKey(this.service, id))
-    const health = newestHealth(this.#health.places(healthKey(this.service, id)))
+    const entry = this.#source.entry(id)
+    const health = this.#source.health(id)
     const before = this.#known.get(id)
     const lapsed = this.#lapsed.get(id)
     if (entry !== undefined) {

@@ -1,8 +1,9 @@
 import type { Client } from '../../../client/index.ts'
-import type { Key, KeyEntry } from '../../../port/index.ts'
+import { checkNames, type Key, type KeyEntry } from '../../../port/index.ts'
 import { keyPart } from '../../arguments.ts'
 import {
   byId,
+  FILTER_NAMES,
   type Filter,
   healthKey,
   type Instance,
@@ -22,6 +23,7 @@ export async function find(
   filter?: Filter,
 ): Promise<readonly Instance[]> {
   const wanted = wantedBy(filter)
+  if (filter !== undefined) checkNames('the filter of find', filter, FILTER_NAMES)
   keyPart('service', service)
   const health = new Map<Key, KeyEntry>()
   for await (const entry of entriesBelow(client, healthKey(service))) health.set(entry.key, entry)

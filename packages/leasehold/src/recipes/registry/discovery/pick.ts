@@ -1,4 +1,4 @@
-import { invalid, show } from '../../../port/index.ts'
+import { invalid, knownNames, show } from '../../../port/index.ts'
 import { oneOf } from '../../arguments.ts'
 import type { Instance } from '../instance/instance.ts'
 
@@ -37,6 +37,12 @@ export interface PickOptions {
   /** If none is healthy, choose a lapsed or else a critical instance. Default: no. */
   readonly orUnhealthy?: boolean | undefined
 }
+
+export const PICK_OPTIONS = knownNames<PickOptions>({
+  key: true,
+  zone: true,
+  orUnhealthy: true,
+})
 
 /** Chooses an instance: a pure function. `turn` counts the calls; `random` is from 0 to 1. */
 export function choose(

@@ -1,6 +1,7 @@
 import {
   invalid,
   type Key,
+  knownNames,
   type LeaseId,
   show,
   type Time,
@@ -49,7 +50,9 @@ export interface Health {
 /** The prefix of all instances. */
 export const SERVICES = 'services/'
 export const servicesKey = (service: string, id = ''): Key => `${SERVICES}${service}/${id}`
-export const healthKey = (service: string, id = ''): Key => `health/${service}/${id}`
+/** The prefix of all health results. */
+export const HEALTH = 'health/'
+export const healthKey = (service: string, id = ''): Key => `${HEALTH}${service}/${id}`
 
 /** The service and the id in a registry key; `undefined` for other keys. */
 export function partsOfKey(
@@ -137,6 +140,13 @@ export interface Filter {
   /** Default: `passing` and `warning`. */
   readonly status?: Status | readonly Status[] | 'any' | undefined
 }
+
+export const FILTER_NAMES = knownNames<Filter>({
+  capability: true,
+  tags: true,
+  zone: true,
+  status: true,
+})
 
 export type Wanted = (instance: Instance) => boolean
 

@@ -2,15 +2,25 @@ import type { Client, HoldOptions, View } from '../../../client/index.ts'
 import {
   type Event,
   type Key,
+  knownNames,
   LeaseholdError,
   type LeaseId,
   show,
   type Token,
 } from '../../../port/index.ts'
-import { functionOf, keyPart, namesOf, objectOf, recordOf, stringOf } from '../../arguments.ts'
+import {
+  functionOf,
+  keyPart,
+  namesOf,
+  objectOf,
+  optionsOf,
+  recordOf,
+  stringOf,
+} from '../../arguments.ts'
 import type { LeftReason } from '../discovery/discovery.ts'
 import { Presence } from './presence.ts'
 import {
+  onRevokedOf,
   type PresenceOptions,
   presenceTiming,
   type RegisterOptions,
@@ -22,6 +32,19 @@ export interface NodeOptions extends PresenceOptions {
   readonly address?: string | undefined
   readonly metadata?: Readonly<Record<string, string>> | undefined
 }
+
+const NODE_OPTIONS = knownNames<NodeOptions>({
+  address: true,
+  metadata: true,
+  ttl: true,
+  grace: true,
+  renewEvery: true,
+  wait: true,
+  timeout: true,
+  signal: true,
+  onRevoked: true,
+  tied: true,
+})
 
 const nodeKey = (id: string): Key => `nodes/${id}`
 
@@ -38,7 +61,7 @@ export class NodeHeartbeat extends Presence {
   readonly #services = new Set<Registration>()
 
   private constructor(client: Client, id: string, options: NodeOptions) {
-    super(client, options.onRevoked)
+    super(client, onRevokedOf(options))
     this.#client = client
     this.#options = options
     this.#json = nodeJson(options)
@@ -47,7 +70,7 @@ export class NodeHeartbeat extends Presence {
   }
 
   static async begin(client: Client, id: string, options: NodeOptions): Promise<NodeHeartbeat> {
-    objectOf('options', options)
+    optionsOf('node', options, NODE_OPTIONS)
     return new NodeHeartbeat(client, id, options).enter(options)
   }
 
@@ -127,6 +150,13 @@ export interface ExpectedNode {
   readonly id: string
 }
 
+const NODES_WATCH_OPTIONS = knownNames<NodesWatchOptions>({
+  onStopped: true,
+  onReturned: true,
+  onStarted: true,
+  expected: true,
+})
+
 /** How many stopped nodes are remembered, to tell a returning node from a new one. */
 const STOPPED_MAX = 10_000
 
@@ -152,7 +182,7 @@ export class NodesWatch implements Disposable {
 
   constructor(client: Client, options: NodesWatchOptions = {}) {
     this.#client = client
-    this.#options = objectOf('options', options)
+    this.#options = optionsOf('nodes.watch', options, NODES_WATCH_OPTIONS)
     this.#expected = namesOf('expected', options.expected)
     for (const name of ['onStopped', 'onReturned', 'onStarted'] as const) {
       if (options[name] !== undefined) functionOf(name, options[name])

@@ -32,6 +32,8 @@ export type OnRevoked = 'end' | 'return'
 /** Errors that a retry cannot fix. */
 const PERMANENT_ERRORS = new Set(['closed', 'invalid-argument', 'limit-exceeded', 'unsupported'])
 
+type EnterOptions = Pick<HoldOptions, 'wait' | 'timeout' | 'signal'>
+
 /**
  * Keeps a key claimed, with a value that others read.
  *
@@ -43,7 +45,7 @@ export abstract class Presence implements AsyncDisposable {
   abstract readonly key: Key
   readonly #client: Client
   readonly #onRevoked: OnRevoked
-  readonly #events = new Emitter<PresenceEvents>()
+  readonly #events = new Emitter<PresenceEvents>({ absent: true, returned: true, ended: true })
   readonly #ending = new AbortController()
   #hold: Hold | undefined = undefined
   #state: PresenceState = 'absent'
@@ -88,8 +90,8 @@ export abstract class Presence implements AsyncDisposable {
   }
 
   /** Claims the key for the first time. Fails if that fails. */
-  protected async enter({ wait, signal }: Pick<HoldOptions, 'wait' | 'signal'>): Promise<this> {
-    await this.#claim({ wait, signal })
+  protected async enter({ wait, timeout, signal }: EnterOptions): Promise<this> {
+    await this.#claim({ wait, timeout, signal })
     return this
   }
 
@@ -129,7 +131,7 @@ export abstract class Presence implements AsyncDisposable {
     this.#ending.abort()
   }
 
-  async #claim(options: Pick<HoldOptions, 'wait' | 'signal'>): Promise<void> {
+  async #claim(options: EnterOptions): Promise<void> {
     const value = this.value()
     const claims = [{ key: this.key, value }]
     const hold = await this.#client.hold(claims, { ...this.timing(), ...options })

@@ -1,5 +1,13 @@
 import type { Client, HoldOptions } from '../../../client/index.ts'
-import { type Duration, invalid, type Key, type LeaseId, type Timer } from '../../../port/index.ts'
+import {
+  checkNames,
+  type Duration,
+  invalid,
+  type Key,
+  knownNames,
+  type LeaseId,
+  type Timer,
+} from '../../../port/index.ts'
 import { keyPart } from '../../arguments.ts'
 import type { CheckStatus } from '../check/check.ts'
 import {
@@ -19,13 +27,13 @@ const LOAD_EVERY_MS = 1000
 
 /** How a registration is kept alive. */
 export interface PresenceOptions
-  extends Pick<HoldOptions, 'grace' | 'renewEvery' | 'wait' | 'signal'> {
+  extends Pick<HoldOptions, 'grace' | 'renewEvery' | 'wait' | 'timeout' | 'signal' | 'tied'> {
   /** How long it is seen after its process died. Default: 15 s. */
   readonly ttl?: Duration | undefined
   /**
-   * What to do after a revocation. `end`, the default: stay away, because that was intended.
-   * `return`: come back as after an outage; for leases tied to a connection, which the server
-   * revokes when the connection breaks.
+   * What to do after a revocation. `end`: stay away, because that was intended. `return`: come back
+   * as after an outage; the default with `tied`, because the server revokes when the connection
+   * breaks. Otherwise the default is `end`.
    */
   readonly onRevoked?: OnRevoked | undefined
 }
@@ -35,6 +43,26 @@ export interface RegisterOptions extends InstanceSpec, PresenceOptions {
   readonly id?: string | undefined
 }
 
+const REGISTER_OPTIONS = knownNames<RegisterOptions>({
+  id: true,
+  address: true,
+  endpoints: true,
+  capabilities: true,
+  tags: true,
+  metadata: true,
+  weight: true,
+  zone: true,
+  check: true,
+  ttl: true,
+  grace: true,
+  renewEvery: true,
+  wait: true,
+  timeout: true,
+  signal: true,
+  onRevoked: true,
+  tied: true,
+})
+
 /** The node that something is registered under. */
 export interface ParentNode {
   readonly node: string
@@ -42,9 +70,13 @@ export interface ParentNode {
   lease(): LeaseId | undefined
 }
 
+export function onRevokedOf({ onRevoked, tied }: PresenceOptions): OnRevoked | undefined {
+  return onRevoked ?? (tied ? 'return' : undefined)
+}
+
 export function presenceTiming(options: PresenceOptions): HoldOptions {
-  const { ttl = PRESENCE_TTL_MS, grace, renewEvery } = options
-  return { strategy: 'election', ttl, grace, renewEvery }
+  const { ttl = PRESENCE_TTL_MS, grace, renewEvery, tied } = options
+  return { strategy: 'election', ttl, grace, renewEvery, tied }
 }
 
 /**
@@ -73,7 +105,7 @@ export class Registration extends Presence {
     options: RegisterOptions,
     parentNode?: ParentNode,
   ) {
-    super(client, options.onRevoked)
+    super(client, onRevokedOf(options))
     this.#client = client
     this.#options = options
     this.#parentNode = parentNode
@@ -93,6 +125,7 @@ export class Registration extends Presence {
     if (typeof options !== 'object' || options === null) {
       throw invalid('the registration has no description: give an object, at least {}')
     }
+    checkNames('register', options, REGISTER_OPTIONS)
     return new Registration(client, service, options, parentNode).enter(options)
   }
 
@@ -109,7 +142,8 @@ export class Registration extends Presence {
    * Changes the given fields and keeps the rest. Rejects with `lost` while it is absent; the change
    * is published when it returns.
    */
-  update(changes: InstanceSpec): Promise<void> {
+  async update(changes: InstanceSpec): Promise<void> {
+    if (typeof changes === 'object') checkNames('update', changes, SPEC_NAMES)
     return this.#change({ ...this.#spec, ...specOf(changes) }, this.#condition)
   }
 
@@ -190,6 +224,8 @@ const FIELDS = [
   'zone',
   'check',
 ] as const satisfies readonly (keyof InstanceSpec)[]
+
+const SPEC_NAMES: ReadonlySet<string> = new Set(FIELDS)
 
 /** The fields that describe the instance. A missing field stays unchanged. */
 function specOf(options: InstanceSpec): InstanceSpec {

@@ -2,7 +2,7 @@ import { close, constants, fdatasync, fstat, fsync, open, read, write } from 'no
 import { realpath, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Clock, LeaseholdError, type Random, show } from '../../../port/index.ts'
+import { type Clock, LeaseholdError, type Random, show, systemReason } from '../../../port/index.ts'
 import type { Disk, DiskFile, Lock } from './disk.ts'
 import { FILE_MODE, listFiles, makeFolder, tighten } from './node-files.ts'
 import { lockFolder } from './node-lock.ts'
@@ -37,7 +37,7 @@ export async function nodeDisk(folder: string, clock: Clock, random: Random): Pr
   } catch (error) {
     throw new LeaseholdError(
       'invalid-argument',
-      `folder ${show(folder)} cannot be used (${(error as Error).message}): give one that this process may create or write to`,
+      `folder ${show(folder)} cannot be used (${systemReason(error)}): give one that this process may create or write to`,
       { cause: error },
     )
   }

@@ -1,5 +1,5 @@
 import type { Dirent } from 'node:fs'
-import { chmod, lstat, mkdir, readdir } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { LeaseholdError } from '../../../port/index.ts'
 import { MANIFEST, segmentNumbers } from '../log/segment.ts'
@@ -14,8 +14,27 @@ const OWN = /^((log|snapshot)-\d{8,}|manifest)(\.tmp)?$/
 
 export async function makeFolder(folder: string): Promise<void> {
   // A missing parent does not belong to the store, so it gets the usual permissions.
-  await mkdir(dirname(resolve(folder)), { recursive: true })
-  await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
+  await makeWithParents(dirname(resolve(folder)))
+  await makeWithParents(resolve(folder), FOLDER_MODE)
+}
+
+/** Node's recursive mkdir never returns in a file system without folders to make, such as /proc. */
+async function makeWithParents(folder: string, mode?: number): Promise<void> {
+  try {
+    await mkdir(folder, { mode })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' && dirname(folder) !== folder) {
+      await makeWithParents(dirname(folder))
+      await mkdir(folder, { mode }).catch((again: unknown) => assertFolder(folder, again))
+    } else await assertFolder(folder, error)
+  }
+}
+
+/** Somebody else made it: that is fine, if it is a folder. */
+async function assertFolder(folder: string, error: unknown): Promise<void> {
+  const found = await stat(folder).catch(() => undefined)
+  if (!found?.isDirectory()) throw error
 }
 
 /** The names in the folder. Refuses an entry that has the name of a store's file but is no file. */

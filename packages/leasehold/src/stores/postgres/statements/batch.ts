@@ -23,7 +23,7 @@ create type @.batch as (
   held bigint,
   held_written bigint,
   -- Leases whose holders must be notified.
-  told bigint[],
+  notified bigint[],
   -- The result of the last step.
   answer jsonb,
   free boolean,
@@ -40,8 +40,8 @@ returns float8 language sql immutable as
   $$ select least(greatest(renewed, restarted) + ttl + grace, life) $$;
 
 -- A server that was promoted, or restored, may have lost acknowledged commits. Its revisions continue
--- far above any of those, so that no token is ever used twice, and watches are told
--- to read again.
+-- far above any of those, so that no token is ever used twice, and watches are interrupted,
+-- so that they read again.
 create function @.begin_batch(wait_ms integer, limits integer[])
 returns @.batch language plpgsql as $body$
 declare
@@ -63,7 +63,7 @@ begin
   b.restarted_at := m.restarted_at;
   b.clock_offset := m.clock_offset;
   b.limits := limits;
-  b.told := '{}';
+  b.notified := '{}';
   b.now := @.clock() + m.clock_offset;
   if b.now < m.last_time then
     b.clock_offset := m.clock_offset + (m.last_time - b.now);
@@ -94,10 +94,10 @@ begin
       ended = b.ended, requests = requests + requested, last_time = b.now,
       clock_offset = b.clock_offset, next_due = b.next_due where one;
   end if;
-  if cardinality(b.told) > 0 then
+  if cardinality(b.notified) > 0 then
     for line in
       select string_agg(lease::text, ',')
-      from (select lease, (row_number() over () - 1) / 400 as part from unnest(b.told) as lease) as told
+      from (select lease, (row_number() over () - 1) / 400 as part from unnest(b.notified) as lease) as notified
       group by part
     loop
       perform pg_notify('@channel', 'l' || line);

@@ -32,7 +32,68 @@ begin
   return b;
 end $body$;
 
--- claim, request, lease, ifFree, [[key, standing, value], ...]
+-- Why a lease has no claim with this token on one of these keys.
+create function @.no_claim(wanted bigint, held bigint, keys text[]) returns jsonb language plpgsql as $body$
+declare
+  missing text;
+begin
+  if not exists (select from @.leases l where l.id = wanted) then return @.no_lease(wanted); end if;
+  select k into missing from unnest(keys) with ordinality as named (k, place)
+    where not exists (select from @.claims c where c.key = k and c.token = held and c.lease = wanted)
+    order by place limit 1;
+  return jsonb_build_array('no-claim', missing,
+    (select c.token from @.claims c where c.key = missing order by c.token limit 1));
+end $body$;
+
+-- Removes the claims of a lease with a token from these keys, in a new revision, or answers why not.
+create function @.take_claims(b @.batch, owner bigint, held bigint, names jsonb)
+returns @.batch language plpgsql as $body$
+declare
+  keys text[];
+  removed bigint;
+begin
+  b := @.use_lease(b, owner);
+  if jsonb_array_length(names) = 1 then
+    with gone as (
+      delete from @.claims c where c.key = names->>0 and c.token = held and c.lease = owner
+      returning c.*
+    )
+    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
+      ending, held_since)
+    select b.revision + 1, b.events + 1, 2, g.key, g.token, g.lease, b.holder, g.standing, g.value,
+      b.now, '{"reason": "released"}', g.held_since from gone g;
+    if not found then
+      b.answer := @.no_claim(owner, held, array[names->>0]);
+      return b;
+    end if;
+    removed := 1;
+  else
+    keys := array(select jsonb_array_elements_text(names));
+    select count(*) into removed from @.claims c
+      where c.key = any (keys) and c.token = held and c.lease = owner;
+    if removed < cardinality(keys) then
+      b.answer := @.no_claim(owner, held, keys);
+      return b;
+    end if;
+    with gone as (
+      delete from @.claims c where c.key = any (keys) and c.token = held and c.lease = owner
+      returning c.*
+    )
+    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
+      ending, held_since)
+    select b.revision + 1, b.events + row_number() over (), 2, g.key, g.token, g.lease, b.holder,
+      g.standing, g.value, b.now, '{"reason": "released"}', g.held_since from gone g;
+  end if;
+  b.revision := b.revision + 1;
+  b.events := b.events + removed;
+  b.held := b.held - removed;
+  for at in 0 .. removed - 1 loop
+    b := @.settle(b, names->>at::integer);
+  end loop;
+  return b;
+end $body$;
+
+-- claim, request, lease, ifFree, [[key, standing, value], ...], the token that they replace or null
 create function @.do_claim(b @.batch, call jsonb) returns @.batch language plpgsql as $body$
 declare
   wanted bigint := (call->2)::bigint;
@@ -49,6 +110,11 @@ begin
   b := @.use_lease(b, wanted);
   if b.lease is null then
     b.answer := @.no_lease(wanted);
+  elsif call->>5 is not null then
+    b := @.take_claims(b, wanted, (call->5)::bigint, jsonb_path_query_array(specs, '$[*][0]'));
+    if b.answer is not null then return b; end if;
+    b := @.add_claims(b, specs, false);
+    b.answer := jsonb_build_array('claimed', b.revision, b.answer);
   elsif b.held + places > b.limits[2] then
     b.answer := jsonb_build_array('lease-full', b.held, b.limits[2]);
   elsif not free and (call->3)::boolean and not @.are_free(specs) then
@@ -132,66 +198,11 @@ begin
   return b;
 end $body$;
 
--- Why a lease has no claim with this token on one of these keys.
-create function @.no_claim(wanted bigint, held bigint, keys text[]) returns jsonb language plpgsql as $body$
-declare
-  missing text;
-begin
-  if not exists (select from @.leases l where l.id = wanted) then return @.no_lease(wanted); end if;
-  select k into missing from unnest(keys) with ordinality as named (k, place)
-    where not exists (select from @.claims c where c.key = k and c.token = held and c.lease = wanted)
-    order by place limit 1;
-  return jsonb_build_array('no-claim', missing,
-    (select c.token from @.claims c where c.key = missing order by c.token limit 1));
-end $body$;
-
 -- release, request, lease, token, [key, ...]
 create function @.do_release(b @.batch, call jsonb) returns @.batch language plpgsql as $body$
-declare
-  owner bigint := (call->2)::bigint;
-  held bigint := (call->3)::bigint;
-  keys text[];
-  removed bigint;
 begin
-  b := @.use_lease(b, owner);
-  if jsonb_array_length(call->4) = 1 then
-    with gone as (
-      delete from @.claims c where c.key = call->4->>0 and c.token = held and c.lease = owner
-      returning c.*
-    )
-    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
-      ending, held_since)
-    select b.revision + 1, b.events + 1, 2, g.key, g.token, g.lease, b.holder, g.standing, g.value,
-      b.now, '{"reason": "released"}', g.held_since from gone g;
-    if not found then
-      b.answer := @.no_claim(owner, held, array[call->4->>0]);
-      return b;
-    end if;
-    removed := 1;
-  else
-    keys := array(select jsonb_array_elements_text(call->4));
-    select count(*) into removed from @.claims c
-      where c.key = any (keys) and c.token = held and c.lease = owner;
-    if removed < cardinality(keys) then
-      b.answer := @.no_claim(owner, held, keys);
-      return b;
-    end if;
-    with gone as (
-      delete from @.claims c where c.key = any (keys) and c.token = held and c.lease = owner
-      returning c.*
-    )
-    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
-      ending, held_since)
-    select b.revision + 1, b.events + row_number() over (), 2, g.key, g.token, g.lease, b.holder,
-      g.standing, g.value, b.now, '{"reason": "released"}', g.held_since from gone g;
-  end if;
-  b.revision := b.revision + 1;
-  b.events := b.events + removed;
-  b.held := b.held - removed;
-  for at in 0 .. removed - 1 loop
-    b := @.settle(b, call->4->>at::integer);
-  end loop;
-  b.answer := jsonb_build_array('changed', b.revision);
+  b := @.take_claims(b, (call->2)::bigint, (call->3)::bigint, call->4);
+  if b.answer is null then b.answer := jsonb_build_array('changed', b.revision); end if;
   return b;
 end $body$;
 

@@ -18,7 +18,7 @@ begin
   with gone as (
     delete from @.claims c using @.leases l where c.lease = any (ids) and l.id = c.lease
     returning c.*, l.holder
-  ), told as (
+  ), notified as (
     insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
       ending, held_since)
     select b.revision,
@@ -33,7 +33,7 @@ begin
   b.leases := b.leases - b.leases_ended;
   b.ended := b.ended + b.leases_ended;
   b.events := b.events + b.claims_removed;
-  b.told := b.told || ids;
+  b.notified := b.notified || ids;
   if b.lease = any (ids) then
     b.lease := null;
     b.held := null;
@@ -80,7 +80,7 @@ begin
     delete from @.claims c using unnest(keys, tokens) as meant (key, token), @.leases l
     where c.key = meant.key and c.token = meant.token and l.id = c.lease
     returning c.*, l.holder
-  ), told as (
+  ), notified as (
     insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at,
       ending, held_since, forced)
     select b.revision, b.events + row_number() over (order by g.key, g.token), 2, g.key, g.token,
@@ -91,7 +91,7 @@ begin
   update @.leases l set claims = (select count(*) from @.claims c where c.lease = l.id)
     where l.id = any (losers);
   b.events := b.events + b.claims_removed;
-  b.told := b.told || losers;
+  b.notified := b.notified || losers;
   for at in 1 .. cardinality(touched) loop
     b := @.settle(b, touched[at]);
   end loop;
@@ -104,7 +104,7 @@ begin
   update @.leases l set end_of_life = life, capped_by = ending, capped_at = b.revision,
     look_at = least(l.look_at, life) where l.id = any (ids);
   b.next_due := least(b.next_due, life);
-  b.told := b.told || ids;
+  b.notified := b.notified || ids;
   return b;
 end $body$;
 `

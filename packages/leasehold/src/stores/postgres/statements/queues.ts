@@ -95,7 +95,7 @@ begin
         case when holds then b.now end)
     )
     insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at)
-      values (b.revision, b.events, 0, spec->>0, b.revision, b.lease, b.holder,
+      values (b.revision, b.events, case when holds then 4 else 0 end, spec->>0, b.revision, b.lease, b.holder,
         (spec->>1)::integer, spec->>2, b.now);
     if not holds then
       ahead := ahead || jsonb_build_array(@.ahead(spec->>0,
@@ -131,8 +131,12 @@ begin
       -- Written to each of them: it could not be found out later from those that are left.
       update @.claims c set held_since = coalesce(c.held_since, b.now), held_at = b.revision
         where c.lease = next.lease and c.token = next.token;
-      b.told := b.told || next.lease;
+      b.notified := b.notified || next.lease;
     end if;
+    b.events := b.events + 1;
+    insert into @.events (revision, number, kind, key, token, lease, holder, standing, value, at)
+      select b.revision, b.events, 3, wanted, next.token, next.lease, l.holder, next.standing,
+        next.value, b.now from @.leases l where l.id = next.lease;
     holders := holders + 1;
     alone := next.standing = -1;
   end loop;

@@ -84,8 +84,8 @@ create index on @.claims (lease, token);
 -- The claims that had to wait.
 create index on @.claims (lease, held_at) where held_at > token;
 
--- kind: 0 claimed, 1 updated, 2 removed. held_since only if a holding claim was removed; forced if
--- its lease stays alive without it.
+-- kind: 0 claimed, 1 updated, 2 removed, 3 held, 4 claimed and held at once.
+-- held_since only if a holding claim was removed; forced if its lease stays alive without it.
 create table @.events (
   revision bigint not null,
   number bigint not null,

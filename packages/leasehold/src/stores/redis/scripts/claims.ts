@@ -62,28 +62,33 @@ addClaims = function(lease, fields, first)
     local holds = S.append(key, token, mode, start, rest)
     S.include('c:' .. lease.id, token .. ' ' .. key)
     if multi ~= '.' then S.regroup(token, 1, holds and 0 or 1) end
-    S.addEvent('c', key, token, lease, mode, value, '', '', '')
+    S.addEvent(holds and 'C' or 'c', key, token, lease, mode, value, '', '', '')
     if not holds then ahead = (ahead or '') .. '\30' .. S.more.ahead(key, 1) end
   end
   return ahead
 end,
 
--- Fields: request, lease, whether only if free; then the claims.
+-- Fields: request, lease, a condition; then the claims. The condition is 1 if they must be free, or = and
+-- the token that they replace.
 claim = function(fields)
   local refusal = S.prepare(fields, 4)
   if refusal then return refusal end
   local id = fields[2]
   local lease = S.leaseOf(id)
   if not lease then return S.noLease(id) end
-  local has = S.size('c:' .. id)
-  if has + (#fields - 3) / 3 > S.limits.claimsPerLease then
+  local has, replaced = S.size('c:' .. id), match(fields[3], '^=(.*)$')
+  if replaced then
+    local keys = {}
+    for at = 4, #fields, 3 do keys[#keys + 1] = fields[at] end
+    refusal = S.removeOwn(id, replaced, keys, 1)
+    if refusal then return refusal end
+  elseif has + (#fields - 3) / 3 > S.limits.claimsPerLease then
     return S.refuse('lease-full', id, has, S.limits.claimsPerLease)
-  end
-  if fields[3] == '1' then
-    local answer = S.more.busy(fields, 4)
+  else
+    local answer = fields[3] == '1' and S.more.busy(fields, 4)
     if answer then return answer end
+    S.revise()
   end
-  S.revise()
   local ahead = S.addClaims(lease, fields, 4)
   return ahead and ('W' .. S.revText .. ahead) or ('C' .. S.revText)
 end,
@@ -97,21 +102,22 @@ findClaim = function(id, key, token)
   return false, S.refuse('claim-not-found', id, token, key, queue and S.tokenAt(queue, 1) or '')
 end,
 
--- Fields: request, lease, token; then the keys.
-release = function(fields)
-  local id, token, found = fields[2], fields[3], {}
-  for at = 4, #fields do
-    local claim, refusal = S.findClaim(id, fields[at], token)
+-- Removes the claims of this lease with this token from the keys, in a new revision, or says why not.
+removeOwn = function(id, token, keys, first)
+  local found = {}
+  for at = first, #keys do
+    local claim, refusal = S.findClaim(id, keys[at], token)
     if not claim then return refusal end
     found[at] = claim
   end
   S.revise()
-  for at = 4, #fields do
-    local key = fields[at]
-    S.remove(key, token, found[at], 'released\29\29')
-    S.promote(key)
-  end
-  return 'R' .. S.revText
+  for at = first, #keys do S.remove(keys[at], token, found[at], 'released\29\29') end
+  for at = first, #keys do S.promote(keys[at]) end
+end,
+
+-- Fields: request, lease, token; then the keys.
+release = function(fields)
+  return S.removeOwn(fields[2], fields[3], fields, 4) or ('R' .. S.revText)
 end,
 
 renew = function(ids)

@@ -28,6 +28,7 @@ deadline = function(lease)
   return math.min(S.renewedAt(lease.id) + S.number(lease.ttl) + S.number(lease.grace), lease.eol)
 end,
 
+-- Kinds: c claimed, C claimed and held at once, h held, u updated, r removed.
 addEvent = function(kind, key, token, lease, mode, value, ending, held, before)
   local count = S.eventCount + 1
   S.eventCount = count

@@ -124,7 +124,7 @@ regroup = function(token, made, waiting)
   S.set('groups', token, all > 0 and format('%d %d', all, wait) or false)
 end,
 
--- Lets the first waiting claims hold, and notifies them. promoted collects them: see endOverdue.
+-- Lets the first waiting claims hold, and notifies all watches of it. promoted collects them: see endOverdue.
 promote = function(key)
   local queue = S.get('lines', key)
   if sub(queue, 1, 1) ~= '+' then return end
@@ -138,6 +138,7 @@ promote = function(key)
     local claim = S.get('claims', name)
     local id, multi = sub(claim, 1, 16), sub(claim, 59, 59)
     S.set('claims', name, sub(claim, 1, 33) .. S.nowText .. sub(claim, 51))
+    S.addEvent('h', key, token, S.leaseOf(id), mode, sub(claim, 60), '', '', '')
     if multi ~= '.' then S.regroup(token, 0, -1) end
     if S.allHold(token, multi, S.nowText) then S.note(id, 'h\31' .. S.revText .. '\31' .. token) end
     S.promoted[#S.promoted + 1] = id

@@ -152,7 +152,7 @@ describe('what a request gets', () => {
     ])
   })
 
-  it('is reserved for nobody who is served', () => {
+  it('is not reserved for a request that is served', () => {
     expect(scheduleAll(poolState([waiter(1, 'x')]))[0]!.keeps).toEqual([])
   })
 
@@ -170,7 +170,7 @@ describe('what a request gets', () => {
     )
   })
 
-  it('is reserved where the least is missing, and no more than needed', () => {
+  it('is reserved in the resource with the fewest missing units, and no more than needed', () => {
     const held = [permit(7, 'y', ['a/0', 'a/1']), permit(8, 'y', ['b/0']), permit(9, 'y', ['c'])]
     const state = poolState([waiter(1, 'x')], held, { resources })
     expect(scheduleAll(state)[0]).toMatchObject({ units: undefined, keeps: ['pool/p/r/b/1'] })

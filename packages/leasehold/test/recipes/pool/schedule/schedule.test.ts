@@ -48,7 +48,7 @@ const served = (state: PoolState) =>
   schedule(state).flatMap(({ waiter, units }) => (units ? [[waiter.token, ...units]] : []))
 
 describe('the schedule', () => {
-  it('is the same for everyone who sees the same, in any order', () => {
+  it('is the same for all clients with the same data, in any order', () => {
     const waiters = fc.array(
       fc.record({
         tenant: fc.constantFrom('x', 'y', 'z'),

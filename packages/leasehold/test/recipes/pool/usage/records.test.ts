@@ -4,7 +4,7 @@ import { usageOf, usageRecordFrom } from '../../../../src/recipes/pool/usage/usa
 import { UsageRecords } from '../../../../src/recipes/pool/usage/usage-records.ts'
 import { memoryStore } from '../../../../src/stores/memory/index.ts'
 import { TestClock } from '../../../../src/testing/index.ts'
-import { changedStore } from '../../../changed-store.ts'
+import { changedStore } from '../../../setup/changed-store.ts'
 
 const MINUTE = 60_000
 const RECORDS = 'pool/p/books'

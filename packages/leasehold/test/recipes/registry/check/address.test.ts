@@ -79,7 +79,7 @@ describe('an address', () => {
     '1:2:3:4:5:6:7::8',
     '::1.2.3.4:5',
     '',
-  ])('%s is none', (text) => {
+  ])('%s is not an address', (text) => {
     expect(kind(text)).toBe('no address')
   })
 })
@@ -147,8 +147,11 @@ describe('the URL of a check', () => {
 describe('the rules for checks', () => {
   const target = (url: string, policy: CheckPolicy = {}) =>
     complaintAboutTarget(targetOf('check', url), checkedPolicy(policy))
-  const address = (text: string, policy: CheckPolicy = {}) =>
-    complaintAboutAddress(text, checkedPolicy(policy))
+  const address = (text: string, policy: CheckPolicy = {}, port = 80) =>
+    complaintAboutAddress(text, checkedPolicy(policy), {
+      port,
+      ownAddresses: ['10.0.0.9', 'fd12::9', '127.0.0.1'],
+    })
 
   it('allow web ports and high ports, or the configured ones', () => {
     expect(target('http://a.example/')).toBeUndefined()
@@ -169,6 +172,30 @@ describe('the rules for checks', () => {
     expect(address('127.0.0.1', { loopback: true })).toBeUndefined()
     expect(address('10.0.0.1')).toBeUndefined()
     expect(address('10.0.0.1', { private: false })).toMatch(/private/)
+  })
+
+  it("treat every address of the checker's own machine like loopback", () => {
+    for (const own of ['10.0.0.9', '::ffff:10.0.0.9', 'fd12::9', 'fd12:0::0:9']) {
+      expect(address(own)).toMatch(/own machine are not allowed here.*allow\.loopback/)
+      expect(address(own, { loopback: true })).toBeUndefined()
+    }
+    expect(address('10.0.0.8')).toBeUndefined()
+    expect(address('fd12::8')).toBeUndefined()
+  })
+
+  it("never allow the server's own port on its own machine", () => {
+    const policy = { loopback: true, ownPort: () => 7420 }
+    for (const own of ['10.0.0.9', 'fd12::9', '127.0.0.1', '::1', '127.9.9.9']) {
+      expect(address(own, policy, 7420)).toMatch(/port 7420 here is the server's own/)
+      expect(address(own, policy, 7421)).toBeUndefined()
+    }
+    expect(address('10.0.0.8', policy, 7420)).toBeUndefined()
+  })
+
+  it('name the settings that allow more', () => {
+    const settings = { loopback: 'use --here', private: 'use --inside' }
+    expect(address('127.0.0.1', { settings })).toMatch(/To allow them: use --here/)
+    expect(address('10.0.0.1', { private: false, settings })).toMatch(/allow them: use --inside/)
   })
 
   it('never allow the rest, whatever the configuration', () => {

@@ -4,12 +4,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { networkProbe } from '../../../../src/probes/index.ts'
+import { networkProbe, networkRefusal } from '../../../../src/probes/index.ts'
 import {
   type CheckPolicy,
   checkedPolicy,
@@ -130,7 +130,7 @@ describe('a check by http', () => {
   it.each([
     ['says nothing', (_: Socket) => {}],
     ['drips', (socket: Socket) => void setInterval(() => socket.write('H'), 20).unref()],
-  ])('gives up when its time is over, where the server %s', async (_, behave) => {
+  ])('fails after its timeout if the server %s', async (_, behave) => {
     const port = await listening(createTcp(behave))
     const start = performance.now()
     const result = await probe(`http://127.0.0.1:${port}/`, { timeout: 200 })
@@ -187,11 +187,35 @@ describe('the target of a check', () => {
     const { port, visits } = await forbidden()
     for (const host of ['127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', 'localhost']) {
       const result = await probe(`http://${host}:${port}/`, { policy: {} })
-      expect(result.status).toBe('critical')
+      // A check that is not allowed says nothing about the instance.
+      expect(result.status).toBe(host === 'localhost' ? 'critical' : 'warning')
       expect(result.note).toMatch(/loopback addresses are not allowed here|no address that checks/)
     }
     expect(visits()).toBe(0)
     expect((await probe(`http://127.0.0.1:${port}/`)).status).toBe('passing')
+  })
+
+  it("is no address of the checker's own machine, unless that is allowed", async () => {
+    const own = Object.values(networkInterfaces())
+      .flatMap((each = []) => each)
+      .find(({ family, internal }) => family === 'IPv4' && !internal)
+    const host = own?.address ?? '127.0.0.1'
+    const visited: string[] = []
+    const server = createHttp((request, response) => {
+      visited.push(request.url!)
+      response.end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, host, resolve))
+    const { port } = server.address() as AddressInfo
+    expect((await probe(`http://${host}:${port}/`, { policy: {} })).note).toMatch(
+      /not allowed here/,
+    )
+    const lookup: Lookup = async () => [host]
+    const byName = await probe(`http://own.example:${port}/`, { policy: {}, lookup })
+    expect(byName.note).toMatch(/no address that checks/)
+    expect(visited).toEqual([])
+    expect((await probe(`http://${host}:${port}/`)).status).toBe('passing')
+    server.close()
   })
 
   it('is not a port or a scheme that is not allowed', async () => {
@@ -225,6 +249,25 @@ describe('the target of a check', () => {
     const result = await probe(`http://mixed.example:${port}/`, { lookup })
     expect(result.note).toMatch(/no address that checks may go to/)
     expect(visits()).toBe(0)
+  })
+
+  it('is refused in advance for the same reasons, but not because the name service is down', async () => {
+    const refusal = (url: string, found: Lookup = async () => ['10.0.0.1'], resolves = true) => {
+      const settings = { policy: checkedPolicy({ private: true }), lookup: found }
+      return networkRefusal(targetOf('check', url), settings, resolves)
+    }
+    const bad: Lookup = async () => ['169.254.169.254']
+    const down: Lookup = async () => {
+      throw Object.assign(new Error('try again'), { code: 'EAI_AGAIN' })
+    }
+    expect(await refusal('http://a.example/')).toBeUndefined()
+    expect(await refusal('http://a.example:22/')).toMatch(/port 22/)
+    expect(await refusal('http://127.0.0.1/')).toMatch(/loopback/)
+    expect(await refusal('http://127.0.0.1/', bad, false)).toMatch(/loopback/)
+    expect(await refusal('http://a.example/', bad)).toMatch(/no address that checks may go to/)
+    expect(await refusal('http://a.example/', bad, false)).toBeUndefined()
+    expect(await refusal('http://a.example:22/', bad, false)).toMatch(/port 22/)
+    expect(await refusal('http://a.example/', down)).toBeUndefined()
   })
 
   it('is the address that was checked: a name is resolved once', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   addressKind,
   brakeLimits,
+  type CheckedPolicy,
   checkedPolicy,
   complaintAboutAddress,
   complaintAboutTarget,
@@ -126,12 +127,14 @@ describe('the target of a check', () => {
 })
 
 describe('the check policy', () => {
+  const complaint = (address: string, policy: CheckedPolicy) =>
+    complaintAboutAddress(address, policy, { port: 80, ownAddresses: [] })
   const to = (port: number, scheme = 'tcp') => targetOf('check', `${scheme}://a:${port}`)
   const allows = (port: number, policy: Parameters<typeof checkedPolicy>[0]) =>
     complaintAboutTarget(to(port), checkedPolicy(policy)) === undefined
 
   it('has defaults', () => {
-    expect(checkedPolicy()).toEqual({
+    expect(checkedPolicy()).toMatchObject({
       loopback: false,
       private: true,
       schemes: ['http', 'https', 'tcp', 'grpc', 'grpcs'],
@@ -152,10 +155,10 @@ describe('the check policy', () => {
   it('denies everything that is not explicitly true', () => {
     const loose = { loopback: 'yes', private: 'yes' } as never
     expect(checkedPolicy(loose)).toMatchObject({ loopback: false, private: false })
-    expect(complaintAboutAddress('::1', checkedPolicy({}))).toMatch(/loopback/)
-    expect(complaintAboutAddress('fd12::1', checkedPolicy({ private: false }))).toMatch(/private/)
-    expect(complaintAboutAddress('8.8.8.8', checkedPolicy({ private: false }))).toBeUndefined()
-    expect(complaintAboutAddress('a.example', checkedPolicy({}))).toMatch(/not an IP address/)
+    expect(complaint('::1', checkedPolicy({}))).toMatch(/loopback/)
+    expect(complaint('fd12::1', checkedPolicy({ private: false }))).toMatch(/private/)
+    expect(complaint('8.8.8.8', checkedPolicy({ private: false }))).toBeUndefined()
+    expect(complaint('a.example', checkedPolicy({}))).toMatch(/not an IP address/)
   })
 
   it.each([

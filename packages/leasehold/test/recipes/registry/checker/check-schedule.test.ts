@@ -29,7 +29,9 @@ describe('the active phase of a checker', () => {
   it('is retried every second while the store refuses it, which is reported', async () => {
     const { clock, link, far, checking } = await scene()
     const details: unknown[] = []
-    far.on('news', ({ recipe, event, key, level }) => details.push({ recipe, event, key, level }))
+    far.on('recipe-event', ({ recipe, event, key, level }) =>
+      details.push({ recipe, event, key, level }),
+    )
     link.fault = (call) =>
       call === 'grant' ? { error: new LeaseholdError('forbidden', 'no') } : undefined
     const checker = checking()
@@ -161,7 +163,7 @@ describe('the check schedule', () => {
   it('reports changes to listeners and as events, and nothing twice', async () => {
     const { clock, far, checking, register, let: letProbe, events } = await scene()
     const reported: unknown[] = []
-    far.on('news', ({ recipe, event, key, detail, level }) => {
+    far.on('recipe-event', ({ recipe, event, key, detail, level }) => {
       if (key.startsWith('services/')) reported.push({ recipe, event, key, detail, level })
     })
     await register('i', { tcp: true, every: '1s', down: 1, up: 1 })

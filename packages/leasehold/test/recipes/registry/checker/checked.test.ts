@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../../../src/index.ts'
 import { testStore } from '../../../../src/testing/index.ts'
-import { changedStore } from '../../../changed-store.ts'
+import { changedStore } from '../../../setup/changed-store.ts'
 import { BAD, MINUTE, OK, scene } from './scene.ts'
 
 const hosts = (probes: readonly (readonly [string, number])[]) => probes.map(([host]) => host)

@@ -12,10 +12,13 @@ describe('a checker', () => {
     const { store, clock } = testStore()
     const client = new Client(store, { clock })
     const made: unknown[] = []
-    const registry = new Registry(client, async (settings) => {
-      made.push(settings)
-      return async () => OK
-    })
+    const registry = new Registry(client, async () => ({
+      networkProbe: (settings) => {
+        made.push(settings)
+        return async () => OK
+      },
+      networkRefusal: async () => undefined,
+    }))
     const lookup = async () => []
     const checker = registry.checker({ allow: { loopback: true }, lookup, ca: 'pem' })
     await clock.advance(100)

@@ -30,7 +30,7 @@ describe('health checks, in real time and over a real network', () => {
     server.close()
   })
 
-  it('reports a loopback address as critical if that is not allowed', async () => {
+  it('keeps an instance whose check is not allowed, and says that it is not checked', async () => {
     await using leasehold = await Leasehold.open('memory:')
     const { registry } = leasehold
     const check = { tcp: true, every: '20ms', down: 1 } as const
@@ -38,9 +38,13 @@ describe('health checks, in real time and over a real network', () => {
     const watch = registry.watch('s')
     await watch.ready
     await using _ = registry.checker({ everyMin: '10ms' })
-    const change = await new Promise((resolve) => watch.on('left', resolve))
+    const change = await new Promise((resolve) => watch.on('changed', resolve))
     expect(change).toMatchObject({
-      instance: { note: expect.stringMatching(/loopback addresses are not allowed here/) },
+      instance: {
+        status: 'warning',
+        note: expect.stringMatching(/^not checked: .*loopback addresses are not allowed here/),
+      },
     })
+    expect(watch.all).toHaveLength(1)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CheckerOptions, Leasehold, Probe } from '../../../../src/index.ts'
-import { SCENES, type Scene } from '../../scenes/scene.ts'
+import { inNewScene, SCENES } from '../../scenes/scene.ts'
 
 /** The unhealthy instances, for the probe. */
 function ward() {
@@ -19,14 +19,7 @@ const FAST: CheckerOptions = { everyMin: '10ms', ttl: '2s', brake: false }
 const CHECK = { http: '/health', every: '50ms', down: 2, up: 2 } as const
 
 describe.each(SCENES)('health checks on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
   const status = async (leasehold: Leasehold, id: string) => {
     const found = await leasehold.registry.find('s', { status: 'any' })
     return found.find((instance) => instance.id === id)?.status

@@ -32,7 +32,7 @@ describe('an instance that lapses with many others', () => {
       all.push(await far.registry.register('s', { id: `i${at}`, ttl: '10s' }))
     }
     const events: unknown[] = []
-    leasehold.on('news', (reported) => events.push(reported))
+    leasehold.on('recipe-event', (reported) => events.push(reported))
     const { watch, changes } = await watching(options)
     far.link.freeze()
     await clock.advance(15_000)

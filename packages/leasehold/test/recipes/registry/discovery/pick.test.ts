@@ -114,7 +114,7 @@ describe('pick', () => {
       {},
       /zone is undefined: .* 'zone-first' needs a string/,
     ],
-  ])('refuses %s, even where there is nothing to pick', async (_, strategy, options, message) => {
+  ])('refuses %s, even if there is nothing to pick', async (_, strategy, options, message) => {
     const { watch, leasehold } = await watching([])
     expect(() => watch.pick(strategy as PickStrategy, options)).toThrowError(message)
     const wrong = { strategy: 'fastest' as PickStrategy }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold, type Registration } from '../../../../src/index.ts'
 import { testStore } from '../../../../src/testing/index.ts'
-import { changedStore } from '../../../changed-store.ts'
 import { FaultyStore } from '../../../client/faulty-store.ts'
+import { changedStore } from '../../../setup/changed-store.ts'
 
 /** A store that can forget its history, and a watcher behind a faulty link. */
 async function scene() {

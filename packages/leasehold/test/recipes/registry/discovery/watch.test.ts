@@ -133,7 +133,7 @@ describe('a watch', () => {
     expect([watch.all, watch.instances]).toEqual([[], []])
   })
 
-  it('reports nothing twice: a result that changes nothing is no change', async () => {
+  it('reports nothing twice: a result that changes nothing is not a change', async () => {
     const { clock, register, watching, write } = await scene()
     const me = await register('i')
     const { changes } = await watching()

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold } from '../../../../src/index.ts'
 import { testStore } from '../../../../src/testing/index.ts'
-import { changedStore } from '../../../changed-store.ts'
 import { FaultyStore } from '../../../client/faulty-store.ts'
-import { SCENES, type Scene } from '../../scenes/scene.ts'
+import { changedStore } from '../../../setup/changed-store.ts'
+import { inNewScene, SCENES } from '../../scenes/scene.ts'
 
 /** A controller that records its calls. */
 function controller() {
@@ -18,14 +18,7 @@ function controller() {
 }
 
 describe.each(SCENES)('nodes on $name', ({ make }) => {
-  const inScene = (play: (scene: Scene) => Promise<void>) => async () => {
-    const scene = await make()
-    try {
-      await play(scene)
-    } finally {
-      await scene.close()
-    }
-  }
+  const inScene = inNewScene(make)
 
   it(
     'are reported to a controller when they start, stop and return, once each',
@@ -136,7 +129,7 @@ describe('a watch of nodes', () => {
     const { store, clock } = testStore()
     const leasehold = await Leasehold.open(store, { clock })
     const events: unknown[] = []
-    leasehold.on('news', ({ detail }) => events.push(detail))
+    leasehold.on('recipe-event', ({ detail }) => events.push(detail))
     leasehold.registry.nodes.watch({
       onStarted: () => {
         throw new Error('at once')
@@ -226,7 +219,7 @@ describe('a watch of nodes', () => {
     const leasehold = await Leasehold.open(store, { clock })
     const { registry } = leasehold
     const events: unknown[] = []
-    leasehold.on('news', (reported) => events.push(reported))
+    leasehold.on('recipe-event', (reported) => events.push(reported))
     const watch = registry.nodes.watch()
     const node = await registry.node('n')
     await clock.advance(10)
@@ -331,7 +324,7 @@ describe('a watch of nodes', () => {
       },
     })
     const events: unknown[] = []
-    leasehold.on('news', ({ recipe, event, key, level }) =>
+    leasehold.on('recipe-event', ({ recipe, event, key, level }) =>
       events.push({ recipe, event, key, level }),
     )
     await registry.node('n')

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { Leasehold, LeaseholdError, type LeaseholdOptions } from '../../../../src/index.ts'
 import { testStore } from '../../../../src/testing/index.ts'
-import { changedStore } from '../../../changed-store.ts'
 import { FaultyStore } from '../../../client/faulty-store.ts'
+import { changedStore } from '../../../setup/changed-store.ts'
 
 const code = (name: string) => expect.objectContaining({ code: name })
 
@@ -12,7 +12,7 @@ async function scene(options: LeaseholdOptions = {}) {
   const far = await Leasehold.open(link, { clock, holder: 'far', callTimeout: '1s', ...options })
   const near = await Leasehold.open(store, { clock, holder: 'near' })
   const events: unknown[] = []
-  far.on('news', ({ event, level, key, token, recipe }) => {
+  far.on('recipe-event', ({ event, level, key, token, recipe }) => {
     events.push({ event, level, key, token, recipe })
   })
   const find = () => near.registry.find('s', { status: 'any' })

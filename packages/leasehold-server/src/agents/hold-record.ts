@@ -1,0 +1,158 @@
+import type { Key, LockKey } from 'leasehold'
+import { formatDuration, isLeaseholdError, type Token } from 'leasehold/port'
+import { type HoldNote, isoTime, noteText } from './hold-note.ts'
+import type { HoldView } from './hold-requests.ts'
+
+/** What a lock and a permit of a pool have in common. */
+export interface Grip {
+  readonly keys: readonly Key[]
+  readonly claimToken: Token
+  readonly signal: AbortSignal
+  /** For a permit: what was taken. */
+  readonly resources?: readonly string[]
+  release(): Promise<void>
+}
+
+export type RecordState = 'waiting' | 'held' | 'lost' | 'released'
+
+export interface RecordSpec {
+  readonly handle: string
+  readonly note: HoldNote
+  /** The claims that it asks for; none if it asks a pool. */
+  readonly claims: readonly LockKey[]
+  /** The name of the pool that it asks. */
+  readonly pool?: string | undefined
+  readonly askedAt: number
+}
+
+/**
+ * One hold of an agent, from asking to its end. The handle is its identity: several subagents share a
+ * connection, so neither the connection nor the name of an agent says whose hold it is.
+ */
+export class HoldRecord implements RecordSpec {
+  readonly handle: string
+  readonly note: HoldNote
+  readonly claims: readonly LockKey[]
+  readonly pool: string | undefined
+  readonly askedAt: number
+  /** Ends the wait. */
+  readonly abandon = new AbortController()
+  state: RecordState = 'waiting'
+  heldAt: number | undefined = undefined
+  endedAt: number | undefined = undefined
+  /** Why it was lost, for its agent. */
+  why: string | undefined = undefined
+  /** Its agent has been told the current state under this handle. */
+  isReported = false
+  grip: Grip | undefined = undefined
+  /** Fulfilled when it no longer waits. */
+  settled: Promise<void> = Promise.resolve()
+
+  constructor({ handle, note, claims, pool, askedAt }: RecordSpec) {
+    this.handle = handle
+    this.note = note
+    this.claims = claims
+    this.pool = pool
+    this.askedAt = askedAt
+  }
+
+  /** Follows an acquisition to its end. `now` reads the clock; `changed` is called at each change. */
+  follow(acquiring: Promise<Grip>, now: () => number, changed: () => void): void {
+    this.settled = acquiring.then(
+      (grip) => {
+        this.hold(grip, now)
+        grip.signal.addEventListener('abort', () => {
+          if (this.state !== 'held') return
+          this.lose(lossText(grip.signal.reason), now())
+          changed()
+        })
+        changed()
+      },
+      (error) => {
+        if (this.state === 'waiting') this.lose(lossText(error), now())
+        changed()
+      },
+    )
+  }
+
+  hold(grip: Grip, now: () => number): void {
+    this.grip = grip
+    if (this.state !== 'waiting') {
+      // It was given up while the grant was on its way.
+      void grip.release().catch(() => {})
+      return
+    }
+    this.state = 'held'
+    this.heldAt = now()
+    if (grip.signal.aborted) this.lose(lossText(grip.signal.reason), now())
+  }
+
+  lose(why: string, at: number): void {
+    this.state = 'lost'
+    this.why = why
+    this.endedAt = at
+    this.isReported = false
+  }
+
+  /** Releases it, or leaves the queue. */
+  async release(at: number): Promise<void> {
+    const { state } = this
+    if (state !== 'held' && state !== 'waiting') return
+    this.state = 'released'
+    this.endedAt = at
+    this.abandon.abort()
+    await this.grip?.release()
+  }
+
+  get isOpen(): boolean {
+    return this.state === 'held' || this.state === 'waiting'
+  }
+
+  get value(): string {
+    return noteText(this.note)
+  }
+
+  /** As its agent sees it. */
+  get view(): HoldView {
+    const { handle, state, note, heldAt, askedAt, grip, why, endedAt } = this
+    const since = state === 'waiting' ? askedAt : (endedAt ?? heldAt ?? askedAt)
+    return {
+      hold: handle,
+      state,
+      agent: note.agent,
+      purpose: note.purpose,
+      for: note.for,
+      since: isoTime(since),
+      ...(state === 'held' && { token: grip!.claimToken, until: isoTime(this.latest) }),
+      ...(grip?.resources && { resources: grip.resources }),
+      ...(why !== undefined && { why }),
+    }
+  }
+
+  /** The latest end of what it holds. */
+  get latest(): number {
+    const { max = Infinity } = this.note
+    return (this.heldAt ?? Infinity) + max
+  }
+}
+
+function lossText(error: unknown): string {
+  if (!isLeaseholdError(error)) return String(error)
+  if (error.code !== 'lost') return error.message
+  const by = error.by === undefined ? '' : ` by ${error.by}`
+  const why = error.why === undefined ? '' : `: ${error.why}`
+  switch (error.reason) {
+    case 'revoked':
+      return `it was taken away${by}${why}`
+    case 'broken':
+      return `it was broken${by}${why}`
+    case 'unreachable':
+      return 'the lease server could not be reached in time, so others may hold it now'
+    default:
+      return error.message
+  }
+}
+
+export function maximumText(max: number): string {
+  return `it was held for ${formatDuration(max)}, the maximum`
+}

@@ -1,0 +1,51 @@
+/** An answer of the API. */
+export interface Answer {
+  readonly status?: number
+  /** For `X-Consul-Index`. */
+  readonly index?: number | undefined
+  /** An object is written as JSON; a string and bytes as they are. */
+  readonly body: unknown
+  readonly type?: string | undefined
+  /** The bytes are those of a caller: a browser must not interpret them. */
+  readonly isRaw?: true
+}
+
+/** A refusal with Consul's own words, which clients match. */
+export class ConsulError extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** A request, with the parts that routes need. */
+export interface Call {
+  readonly method: string
+  /** The path after `/v1/`, decoded segment by segment. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly body: Buffer
+  /** Aborted when the client is gone, or the server stops. */
+  readonly signal: AbortSignal
+}
+
+/** The body as JSON with field names in lower case: Consul ignores their case. */
+export function jsonBody({ body }: Call): Readonly<Record<string, unknown>> {
+  if (body.length === 0) return {}
+  try {
+    return lowered(JSON.parse(body.toString())) as Record<string, unknown>
+  } catch (error) {
+    throw new ConsulError(400, `Request decode failed: ${(error as Error).message}`)
+  }
+}
+
+function lowered(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]))
+}
+
+export function flag(query: URLSearchParams, name: string): boolean {
+  return query.has(name) && query.get(name) !== 'false'
+}

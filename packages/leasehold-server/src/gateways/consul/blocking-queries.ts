@@ -1,0 +1,70 @@
+import type { Clock } from 'leasehold/port'
+import { type Answer, type Call, ConsulError } from './answer.ts'
+import type { Changes } from './changes.ts'
+import { goDuration } from './durations.ts'
+
+const WAIT_MS = 300_000
+const WAIT_MAX_MS = 600_000
+
+/** What a query reads: one key of the lease store, or all with a prefix. */
+export interface Watched {
+  readonly prefix: string
+  readonly exact: boolean
+}
+
+/** BlockingQueries queries: they are answered when what they read has changed after `index`, or after `wait`. */
+export class BlockingQueries {
+  readonly #changes: Changes
+  readonly #clock: Clock
+
+  constructor(changes: Changes, clock: Clock) {
+    this.#changes = changes
+    this.#clock = clock
+  }
+
+  /**
+   * Reads, and reads again after each change, until the index of the answer is another one. `read`
+   * gets the index of the latest known change, for what the answer itself does not show.
+   */
+  async answer(
+    { query, signal }: Call,
+    { prefix, exact }: Watched,
+    read: (latest: number) => Promise<Answer & { readonly index: number }>,
+  ): Promise<Answer> {
+    const after = indexOf(query)
+    const changes = this.#changes
+    if (after === 0) return read(changes.latest(prefix, exact))
+    const ending = new AbortController()
+    const end = () => ending.abort()
+    const timer = this.#clock.timer(this.#clock.now() + waitOf(query), end)
+    signal.addEventListener('abort', end)
+    try {
+      for (;;) {
+        // Before the read, so that a change during the read is not missed.
+        const changed = changes.next(prefix, exact, ending.signal)
+        const answer = await read(changes.latest(prefix, exact))
+        if (answer.index > after) return answer
+        if (ending.signal.aborted) return { ...answer, index: after }
+        await changed
+      }
+    } finally {
+      end()
+      timer.cancel()
+      signal.removeEventListener('abort', end)
+    }
+  }
+}
+
+function indexOf(query: URLSearchParams): number {
+  const given = query.get('index') ?? '0'
+  if (/^\d+$/.test(given)) return Number(given)
+  throw new ConsulError(400, 'Invalid index')
+}
+
+function waitOf(query: URLSearchParams): number {
+  const given = query.get('wait')
+  if (!given) return WAIT_MS
+  const ms = goDuration(given)
+  if (ms === undefined || ms < 0) throw new ConsulError(400, 'Invalid wait time')
+  return Math.min(ms, WAIT_MAX_MS)
+}

@@ -1,0 +1,170 @@
+import {
+  type Claim,
+  isLeaseholdError,
+  type Key,
+  type LeaseStore,
+  type Revision,
+} from 'leasehold/port'
+import { ConsulError } from './answer.ts'
+import { ENTRY } from './names.ts'
+
+/** A value of the key-value store, as Consul describes it. */
+export interface Entry {
+  readonly key: string
+  readonly value: Buffer
+  readonly flags: number
+  readonly session: string | undefined
+  readonly lockIndex: number
+  readonly createIndex: Revision
+  /** The token of its claim: the version of the value. */
+  readonly modifyIndex: Revision
+  readonly lease: string
+}
+
+/** What a write sets. Everything else stays. */
+export interface Change {
+  readonly value?: Buffer
+  readonly flags?: number
+  /** `null` removes it. */
+  readonly session?: string | null
+  readonly lockIndex?: number
+  /** Called in the turn of the write, so that the store makes both durable together. */
+  readonly together?: () => void
+}
+
+/** What to do with an entry; `undefined`: nothing. */
+export type Decision = Change | 'delete' | undefined
+
+/** The header of a stored value: JSON before the first line break. */
+interface Header {
+  readonly f: number
+  readonly l: number
+  readonly c?: number
+  readonly s?: string
+  /** The value is in base64, because it is not UTF-8. */
+  readonly b?: 1
+}
+
+/** Writes that lose against others are repeated at most so often. */
+const ATTEMPTS = 1000
+const PAGE = 1000
+
+/**
+ * Consul's key-value store on a lease store. Each key is an exclusive claim under a lease of its own
+ * that never ends. Its token is the `ModifyIndex`, and a change replaces the claim, so every write is
+ * a compare-and-set.
+ */
+export class Entries {
+  readonly #store: LeaseStore
+
+  constructor(store: LeaseStore) {
+    this.#store = store
+  }
+
+  async get(key: string): Promise<Entry | undefined> {
+    const { claims } = await this.#store.read({ key: storeKey(key), limit: 1 })
+    return claims[0] && entryOf(claims[0])
+  }
+
+  async list(prefix: string): Promise<Entry[]> {
+    const entries: Entry[] = []
+    for (let after: Key | undefined; ; ) {
+      const reading = await this.#store.read({ prefix: storeKey(prefix), after, limit: PAGE })
+      for (const { claims } of reading.keys) if (claims[0]) entries.push(entryOf(claims[0]))
+      after = reading.keys.at(-1)?.key
+      if (!reading.more) return entries
+    }
+  }
+
+  /**
+   * Writes what `decide` makes of the current entry, and decides again if another write was first.
+   * Returns the revision, or `undefined` if `decide` wants no change.
+   */
+  async change(
+    key: string,
+    decide: (entry: Entry | undefined) => Decision | Promise<Decision>,
+  ): Promise<Revision | undefined> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const entry = await this.get(key)
+      const change = await decide(entry)
+      if (change === undefined || (change === 'delete' && entry === undefined)) return undefined
+      if (change !== 'delete') change.together?.()
+      const revision =
+        change === 'delete' ? await this.#delete(entry!) : await this.#write(key, entry, change)
+      if (revision !== undefined) return revision
+    }
+    throw new ConsulError(500, `${ATTEMPTS} other writes of ${key} were first`)
+  }
+
+  async #write(
+    key: string,
+    entry: Entry | undefined,
+    change: Change,
+  ): Promise<Revision | undefined> {
+    const claim = { key: storeKey(key), value: storedValue(entry, change) }
+    if (entry === undefined) {
+      const lease = { holder: 'consul-kv', ttl: Infinity, claims: [claim], ifFree: true }
+      const answer = await this.#store.grant(lease)
+      return answer.outcome === 'granted' ? answer.revision : undefined
+    }
+    const { lease, modifyIndex } = entry
+    const replaced = this.#store.claim({ lease, claims: [claim], replaces: modifyIndex })
+    return (await orLost(replaced))?.revision
+  }
+
+  /** Releases the claim first, on the condition that it is current, and then ends its lease. */
+  async #delete({ key, lease, modifyIndex }: Entry): Promise<Revision | undefined> {
+    const keys = [storeKey(key)]
+    const released = await orLost(this.#store.release({ lease, keys, token: modifyIndex }))
+    if (released) await orLost(this.#store.revoke({ target: { lease }, by: 'consul-kv' }))
+    return released?.revision
+  }
+}
+
+function storeKey(key: string): Key {
+  return `${ENTRY}${key}`
+}
+
+/** The answer, or `undefined` if another write was first. */
+async function orLost<Answer>(call: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await call
+  } catch (error) {
+    const isLost =
+      isLeaseholdError(error, 'claim-not-found') ||
+      isLeaseholdError(error, 'lease-ended') ||
+      isLeaseholdError(error, 'lease-not-found')
+    if (isLost) return undefined
+    throw error
+  }
+}
+
+function entryOf({ key, token, lease, value = '' }: Claim): Entry {
+  const end = value.indexOf('\n')
+  const header = JSON.parse(value.slice(0, end)) as Header
+  return {
+    key: key.slice(ENTRY.length),
+    value: Buffer.from(value.slice(end + 1), header.b ? 'base64' : 'utf8'),
+    flags: header.f,
+    session: header.s,
+    lockIndex: header.l,
+    createIndex: header.c ?? token,
+    modifyIndex: token,
+    lease,
+  }
+}
+
+function storedValue(entry: Entry | undefined, change: Change): string {
+  const value = change.value ?? entry?.value ?? Buffer.alloc(0)
+  const session = change.session === undefined ? entry?.session : change.session
+  const text = value.toString('utf8')
+  const isText = Buffer.from(text, 'utf8').equals(value)
+  const header: Header = {
+    f: change.flags ?? entry?.flags ?? 0,
+    l: change.lockIndex ?? entry?.lockIndex ?? 0,
+    ...(entry && { c: entry.createIndex }),
+    ...(session && { s: session }),
+    ...(!isText && { b: 1 }),
+  }
+  return `${JSON.stringify(header)}\n${isText ? text : value.toString('base64')}`
+}

@@ -1,0 +1,5 @@
+export {
+  type ConsulGateway,
+  type ConsulGatewayOptions,
+  startConsulGateway,
+} from './consul-gateway.ts'

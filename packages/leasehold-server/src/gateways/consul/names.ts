@@ -1,0 +1,9 @@
+/** The keys of the lease store that the Consul API uses all begin with this. */
+export const ROOT = 'consul/'
+/** A value of the key-value store. */
+export const ENTRY = `${ROOT}kv/`
+/** Held during the lock-delay of a key. */
+export const DELAY = `${ROOT}delay/`
+/** A shared claim of the session that has locked a key. */
+export const MARK = `${ROOT}mark/`
+export const SESSION = `${ROOT}session/`

@@ -1,0 +1,1 @@
+export { type DnsGateway, type DnsGatewayOptions, startDnsGateway } from './dns-gateway.ts'

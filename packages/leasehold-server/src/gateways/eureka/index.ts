@@ -1,0 +1,1 @@
+export { serveEureka } from './eureka-gateway.ts'

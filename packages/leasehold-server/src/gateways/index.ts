@@ -1,0 +1,6 @@
+export {
+  type GatewayDependencies,
+  type GatewayOptions,
+  type Gateways,
+  startGateways,
+} from './gateways.ts'

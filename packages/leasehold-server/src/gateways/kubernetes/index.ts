@@ -1,0 +1,1 @@
+export { type KubernetesGateway, serveKubernetesLeases } from './kubernetes-gateway.ts'

@@ -1,0 +1,1 @@
+export { applyPatch, PATCH_TYPES } from './apply-patch.ts'

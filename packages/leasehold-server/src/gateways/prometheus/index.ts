@@ -1,0 +1,1 @@
+export { servePrometheusTargets } from './prometheus-gateway.ts'

@@ -1,0 +1,1 @@
+export { startXdsGateway, type XdsGateway, type XdsGatewayOptions } from './xds-gateway.ts'

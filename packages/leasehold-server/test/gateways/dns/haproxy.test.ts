@@ -1,0 +1,163 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { memoryStore } from 'leasehold/memory'
+import { afterAll, expect, it } from 'vitest'
+import { describeWith, Engine, haproxy } from '../../../../leasehold/test/engines/index.ts'
+import { createServer } from '../../../src/index.ts'
+import { exampleFile } from '../gateway-scene.ts'
+import { addressOf, ask, Backends } from './backends.ts'
+
+/** The configuration of examples/discovery, with the addresses of this test. */
+const EXAMPLE = exampleFile('haproxy.cfg')
+
+/** Only for whether it is on this machine. */
+const HAPROXY = haproxy(() => EXAMPLE)
+const HOUR = 3_600_000
+
+async function start(count: number, nameserver: (port: number) => string) {
+  const store = memoryStore()
+  const backends = await new Backends().start()
+  const leases: string[] = []
+  const register = async (at: number, ttl = HOUR) => {
+    const value = JSON.stringify({ address: `${addressOf(at)}:${backends.port}` })
+    const key = `services/web/i-${at}`
+    const granted = await store.grant({ holder: 'test', ttl, claims: [{ key, value }] })
+    if (granted.outcome === 'busy') throw new Error('busy')
+    leases[at] = granted.lease
+    return granted.lease
+  }
+  for (let at = 0; at < count; at++) await register(at)
+  const gateways = { dns: { host: '127.0.0.1', port: 0 } }
+  let server = await createServer({ store, port: 0, gateways })
+  const dnsPort = server.dnsPort!
+  afterAll(async () => {
+    await server.close()
+    await store.close()
+  })
+  let proxyPort = 0
+  const engine = await Engine.start(
+    haproxy((folder, port) => {
+      const file = join(folder, 'haproxy.cfg')
+      proxyPort = port
+      const text = readFileSync(EXAMPLE, 'utf8')
+        .replace('tcp@127.0.0.1:8600', nameserver(dnsPort))
+        .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+        .replace('/tmp/leasehold-haproxy.sock', join(folder, 'stats.sock'))
+      writeFileSync(file, text)
+      return file
+    }),
+  )
+  afterAll(() => engine.stop())
+  const restartServer = async (whileDown: () => Promise<void>) => {
+    await server.close()
+    await whileDown()
+    server = await createServer({
+      store,
+      port: 0,
+      gateways: { dns: { ...gateways.dns, port: dnsPort } },
+    })
+  }
+  /** The addresses of the servers that HAProxy uses now. */
+  const used = async (): Promise<string[]> => {
+    const lines = (
+      await command(join(engine.folder, 'stats.sock'), 'show servers state web')
+    ).split('\n')
+    const rows = lines.map((line) => line.split(' ')).filter(([, name]) => name === 'web')
+    // The address, whether it is up (2), and flags: 32 means that its name does not resolve.
+    const isUsed = ([, , , , , state, flags]: string[]) => state === '2' && !(Number(flags) & 32)
+    return rows.filter(isUsed).map((row) => row[4]!)
+  }
+  const request = () => ask(`http://127.0.0.1:${proxyPort}/`)
+  return { store, backends, leases, register, used, request, restartServer }
+}
+
+function command(socketFile: string, line: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = createConnection(socketFile, () => socket.write(`${line}\n`))
+    socket.on('data', (chunk) => (text += chunk))
+    socket.on('end', () => resolve(text))
+    socket.on('error', reject)
+  })
+}
+
+const WAIT = { timeout: 20_000, interval: 50 }
+const UDP = (port: number) => `127.0.0.1:${port}`
+const TCP = (port: number) => `tcp@127.0.0.1:${port}`
+
+describeWith(HAPROXY, 'HAProxy', () => {
+  it('stops using a killed backend of 40 within 1 s of the end of its lease, by UDP', async () => {
+    const { store, backends, used, request, register } = await start(40, UDP)
+    await expect.poll(async () => (await used()).length, WAIT).toBe(40)
+    const bodies = await Promise.all(Array.from({ length: 80 }, request))
+    expect(new Set(bodies.map(({ body }) => body)).size).toBe(40)
+    // One more, whose process dies: its lease runs out.
+    await register(40, 3000)
+    await expect.poll(async () => (await used()).length, WAIT).toBe(41)
+    backends.dead.add(addressOf(40))
+    const ended = new Promise<number>((resolve) => {
+      store.watch({ prefix: 'services/web/i-40' }, ({ type }) => {
+        if (type === 'events') resolve(performance.now())
+      })
+    })
+    const endedAt = await ended
+    while ((await used()).length > 40) await request()
+    const gone = performance.now() - endedAt
+    expect(gone).toBeLessThan(1000)
+    backends.refused.length = 0
+    await Promise.all(Array.from({ length: 100 }, request))
+    expect(backends.refused).toEqual([])
+  }, 60_000)
+
+  it('loses no request when a backend leaves gracefully', async () => {
+    const { store, backends, used, request, leases } = await start(40, TCP)
+    await expect.poll(async () => (await used()).length, WAIT).toBe(40)
+    let isOver = false
+    const statuses = new Map<number, number>()
+    const client = async () => {
+      while (!isOver) {
+        const { status } = await request()
+        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      }
+    }
+    const clients = [client(), client(), client(), client()]
+    for (const at of [3, 7, 20]) {
+      // First it deregisters, then it finishes what still arrives, then it stops.
+      await store.revoke({ target: { lease: leases[at]! } })
+      await expect.poll(used, WAIT).not.toContain(addressOf(at))
+      backends.dead.add(addressOf(at))
+    }
+    const before = statuses.get(200)!
+    await expect.poll(() => statuses.get(200), WAIT).toBeGreaterThan(before + 200)
+    isOver = true
+    await Promise.all(clients)
+    expect([...statuses.keys()]).toEqual([200])
+    expect(backends.refused).toEqual([])
+  }, 60_000)
+
+  it('uses 250 backends by TCP, and keeps them while the server is down and when it is back', async () => {
+    const { used, restartServer, request, leases, store } = await start(250, TCP)
+    await expect.poll(async () => (await used()).length, WAIT).toBe(250)
+    await restartServer(async () => {
+      // It asks twice a second.
+      await new Promise((resolve) => setTimeout(resolve, 2000))
+      expect(await used()).toHaveLength(250)
+      expect((await request()).status).toBe(200)
+    })
+    expect(await used()).toHaveLength(250)
+    // It asks again: a change arrives, and nothing else is lost.
+    await store.revoke({ target: { lease: leases[0]! } })
+    await expect.poll(async () => (await used()).length, WAIT).toBe(249)
+  }, 60_000)
+
+  it('keeps most backends when half of them vanish at once', async () => {
+    const { used, register } = await start(20, TCP)
+    await Promise.all(Array.from({ length: 20 }, (_, at) => register(20 + at, 4000)))
+    await expect.poll(async () => (await used()).length, WAIT).toBe(40)
+    // 15 % of 40 leave. The brake holds back the other 14.
+    await expect.poll(async () => (await used()).length, WAIT).toBe(34)
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(await used()).toHaveLength(34)
+  }, 60_000)
+})

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { expect, it } from 'vitest'
+import { describeWith, findBuilt } from '../../../../leasehold/test/engines/index.ts'
+import { afterFile } from '../../../../leasehold/test/setup/after-file.ts'
+import { kubernetesScene, type lease } from './kubernetes-scene.ts'
+
+/** `elect/main.go`, built with client-go by scripts/go-engines.sh. */
+const ELECT = {
+  name: 'client-go-elect',
+  program: findBuilt('client-go-elect'),
+  builtWith: 'go' as const,
+  args: () => [],
+  ready: /$/,
+}
+
+describeWith(ELECT, "client-go's leader election", () => {
+  it('has one leader, a new one after it dies, and none after that one resigns', async () => {
+    const { base, call, createToken } = await kubernetesScene()
+    await createToken('root', 'all:')
+    const right = 'claim,renew,read:kubernetes/leases/default/my-app'
+    const token = await createToken('candidate', right)
+    const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases/my-app'
+    const object = async () =>
+      (await call('GET', path, undefined, { authorization: `Bearer ${token}` })).body as ReturnType<
+        typeof lease
+      > & { metadata: { resourceVersion: string } }
+    const candidate = (identity: string) => {
+      const child = spawn(ELECT.program!, [base, 'my-app', identity], {
+        env: { ...process.env, TOKEN: token },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      })
+      afterFile(() => child.kill('SIGKILL'))
+      return { child, saw: linesOf(child) }
+    }
+    const first = candidate('first')
+    await first.saw('leading')
+    const second = candidate('second')
+    await second.saw('leader first')
+    const held = await object()
+    expect(held.spec).toMatchObject({ holderIdentity: 'first', leaseTransitions: 0 })
+
+    first.child.kill('SIGKILL')
+    await second.saw('leading')
+    const taken = await object()
+    expect(taken.spec).toMatchObject({ holderIdentity: 'second', leaseTransitions: 1 })
+    const version = ({ metadata }: typeof taken) => Number(metadata.resourceVersion)
+    expect(version(taken)).toBeGreaterThan(version(held))
+
+    second.child.stdin!.end()
+    await second.saw('stopped')
+    expect((await object()).spec).toMatchObject({ holderIdentity: '' })
+  })
+})
+
+/** Waits for a line, which may have been printed before. */
+function linesOf(child: ChildProcess): (line: string) => Promise<void> {
+  const printed: string[] = []
+  let notify = () => {}
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    printed.push(line)
+    notify()
+  })
+  return async (line) => {
+    while (!printed.includes(line)) {
+      await new Promise<void>((resolve) => {
+        notify = resolve
+      })
+    }
+  }
+}

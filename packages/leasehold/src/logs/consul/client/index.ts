@@ -1,0 +1,1 @@
+export { Agents, type Operation, type Pair } from './agents.ts'

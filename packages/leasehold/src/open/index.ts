@@ -1,0 +1,1 @@
+export { openStore, refuseServerOptions } from './open-store.ts'

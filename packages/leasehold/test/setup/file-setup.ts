@@ -1,0 +1,5 @@
+import { afterAll } from 'vitest'
+import { cleanUp } from './after-file.ts'
+
+// Vitest runs this for each file of tests.
+afterAll(cleanUp)
