@@ -183,11 +183,11 @@ export class Connection {
 
   /** Counts a message or ping. After too many in one tick, reading pauses. */
   #count(): void {
-    this.#alive()
     const tick = this.#dependencies.scheduler.tick()
     if (tick !== this.#tick) {
       this.#tick = tick
       this.#events = 0
+      this.#alive()
     }
     if (++this.#events <= EVENTS_MAX) return
     this.#pause(true)

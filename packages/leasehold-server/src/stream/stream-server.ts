@@ -21,6 +21,7 @@ import {
 import { Connection } from './connection.ts'
 import { FairScheduler } from './fair-scheduler.ts'
 import type { StreamOptions } from './options.ts'
+import { readInPieces } from './short-reads.ts'
 import type { StreamDependencies, StreamStats } from './stream-dependencies.ts'
 import { TiedLeases } from './tied-leases.ts'
 
@@ -97,6 +98,7 @@ export class StreamServer {
       return
     }
     socket.once('close', () => admission.leave())
+    readInPieces(socket)
     this.#sockets.handleUpgrade(request, socket, head, (webSocket) => {
       this.accept(webSocket, admission, socket)
     })
