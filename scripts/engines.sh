@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the engines that the tests use, and a browser, from Debian's packages. Does nothing if they
-# are installed. Starts none of them: each test starts its own, on its own port
+# Installs the engines that the tests use, and a browser, from Debian's packages, Go modules and PyPI.
+# Does nothing if they are installed. Starts none of them: each test starts its own, on its own port
 # (packages/leasehold/test/engines).
 #
 #   scripts/engines.sh           all of them
@@ -12,7 +12,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/retry.sh
 
-[ $# -gt 0 ] || bash scripts/go-engines.sh
+if [ $# -eq 0 ]; then
+  bash scripts/go-engines.sh
+  bash scripts/python-engines.sh
+fi
 
 all=(redis postgres pgbouncer etcd zookeeper nats chromium spin gcc prometheus haproxy dig patroni
   nginx kubectl)

@@ -15,8 +15,11 @@ export interface EngineSpec {
   readonly name: string
   /** The program to start; `undefined` if it is not on this machine. */
   readonly program: string | undefined
-  /** The tool with which scripts/go-engines.sh builds it. A machine without the tool need not have it. */
-  readonly builtWith?: 'go'
+  /**
+   * The tool with which scripts/go-engines.sh or scripts/python-engines.sh gets it. A machine without
+   * the tool need not have it.
+   */
+  readonly builtWith?: 'go' | 'pip3'
   /** The system user that runs it, for a program that refuses to run as root. */
   readonly user?: string
   /** Its child processes do its work. */
@@ -173,7 +176,7 @@ export function describeWith(spec: EngineSpec, name: string, tests: () => void):
   const canInstall = builtWith === undefined || findProgram(builtWith) !== undefined
   const reason = canInstall
     ? `${spec.name} is not on this machine: scripts/engines.sh installs it`
-    : `${spec.name} is built with ${builtWith}, which is not on this machine`
+    : `${spec.name} is installed with ${builtWith}, which is not on this machine`
   if (process.env['CI'] === 'true' && canInstall) {
     describe(name, () => {
       it('has its engine', () => {
@@ -192,7 +195,7 @@ export function findProgram(name: string, folders: readonly string[] = []): stri
   return [...folders, ...usual].map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
-/** The newest program of this name that scripts/go-engines.sh has built. */
+/** The newest program of this name that scripts/go-engines.sh or scripts/python-engines.sh made. */
 export function findBuilt(name: string): string | undefined {
   const caches = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
   const folder = process.env['LEASEHOLD_ENGINES'] ?? join(caches, 'leasehold', 'engines')

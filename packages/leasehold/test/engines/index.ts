@@ -1,6 +1,7 @@
 export { AZURITE, AZURITE_KEY, azuriteUrl } from './azurite.ts'
 export { CONSUL, ConsulCluster } from './consul.ts'
 export { describeWith, Engine, type EngineSpec, findBuilt, findProgram } from './engine.ts'
+export { envoy } from './envoy.ts'
 export { compactEtcd, ETCD, EtcdCluster, etcdCall, NEWER_ETCD } from './etcd.ts'
 export { haproxy } from './haproxy.ts'
 export { NATS, NatsCluster, NEWER_NATS, natsServer } from './nats.ts'
