@@ -6,6 +6,7 @@ import * as agents from './agents/index.ts'
 import { completionCommand } from './completion.ts'
 import { withConnectionOptions } from './connection.ts'
 import { EXIT, Exit, RUN_EXIT } from './exit-codes.ts'
+import { withForeignNames } from './foreign-names.ts'
 import * as inspect from './inspect/index.ts'
 import * as run from './run/index.ts'
 import { serveCommand } from './serve.ts'
@@ -54,7 +55,11 @@ The options of a connection (--server, --access-token, --ca, --cert, --key, --st
   ]
   for (const command of commands) program.addCommand(command)
   for (const command of [program, ...commands, ...commands.flatMap((each) => each.commands)]) {
-    command.exitOverride()
+    const inherited = command === program ? beforeCommand().options : []
+    const names = [...command.options, ...inherited].map(({ long }) => long)
+    command.exitOverride().configureOutput({
+      outputError: (message, write) => write(withForeignNames(message, command, names)),
+    })
   }
   return program
 }
@@ -89,7 +94,7 @@ export async function runProgram(args: readonly string[]): Promise<void> {
 
 /** Moves the options of a connection behind the command, which is where they are parsed. */
 function withCommandFirst(args: readonly string[]): readonly string[] {
-  const known = withConnectionOptions(new Command()).option('--json').options
+  const known = beforeCommand().options
   let at = 0
   while (at < args.length) {
     const [name] = args[at]!.split('=')
@@ -98,6 +103,11 @@ function withCommandFirst(args: readonly string[]): readonly string[] {
     at += option.isBoolean() || args[at]!.includes('=') ? 1 : 2
   }
   return [...args.slice(at), ...args.slice(0, at)]
+}
+
+/** The options that may also come before the command. */
+function beforeCommand(): Command {
+  return withConnectionOptions(new Command()).option('--json')
 }
 
 /** The exit code for an error. */
