@@ -13,7 +13,8 @@ source scripts/retry.sh
 table='etcd 3.6.5 go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3
 nats-server 2.12.15 github.com/nats-io/nats-server/v2 github.com/nats-io/nats-server/v2
 consul 1.16.1 github.com/hashicorp/consul github.com/hashicorp/consul
-client-go-elect 0.34.1 k8s.io/client-go packages/leasehold-server/test/gateways/kubernetes/elect'
+client-go-elect 0.34.1 k8s.io/client-go packages/leasehold-server/test/gateways/kubernetes/elect
+client-go-migration 0.34.1 k8s.io/client-go packages/leasehold-server/test/gateways/kubernetes/migration'
 
 # Consul 1.16 is the last under the Mozilla Public License. Its module replaces parts of itself by folders
 # that are not in the module, so the releases of these parts are used, with these checksums. It must not

@@ -26,6 +26,6 @@ for (const runtime of process.argv.slice(2)) {
   const env = { ...process.env, LEASEHOLD_URL: url }
   const ran = spawnSync(command, [...options, PROGRAM], { cwd: ROOT, env, encoding: 'utf8' })
   process.stdout.write(`${command}: ${ran.stdout}${ran.stderr}`)
-  if (ran.stdout !== 'locked, waited in turn, memory\n') process.exitCode = 1
+  if (ran.stdout !== 'locked, waited in turn, lost, memory\n') process.exitCode = 1
 }
 server.kill()

@@ -105,9 +105,10 @@ export class Client {
   }
 
   /** Returns the promise, and keeps the process running until it is settled. */
-  awaited<Result>(promise: Promise<Result>): Promise<Result> {
-    this.#core.keepAlive.during(promise)
-    return promise
+  awaited<Result>(promise: Promise<Result> | Result): Promise<Result> {
+    const settled = Promise.resolve(promise)
+    this.#core.keepAlive.during(settled)
+    return settled
   }
 
   /** The same for what comes from a read: fails with `timeout` if the store does not answer. */

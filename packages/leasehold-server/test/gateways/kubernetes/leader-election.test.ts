@@ -1,18 +1,25 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { expect, it } from 'vitest'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
 import { describeWith, findBuilt } from '../../../../leasehold/test/engines/index.ts'
 import { afterFile } from '../../../../leasehold/test/setup/after-file.ts'
 import { kubernetesScene, type lease } from './kubernetes-scene.ts'
 
-/** `elect/main.go`, built with client-go by scripts/go-engines.sh. */
-const ELECT = {
-  name: 'client-go-elect',
-  program: findBuilt('client-go-elect'),
+/** A program of ours with client-go, built by scripts/go-engines.sh. */
+const built = (name: string) => ({
+  name,
+  program: findBuilt(name),
   builtWith: 'go' as const,
   args: () => [],
   ready: /$/,
-}
+})
+
+/** `elect/main.go` */
+const ELECT = built('client-go-elect')
+/** `migration/main.go` */
+const MIGRATION = built('client-go-migration')
 
 describeWith(ELECT, "client-go's leader election", () => {
   it('has one leader, a new one after it dies, and none after that one resigns', async () => {
@@ -50,6 +57,27 @@ describeWith(ELECT, "client-go's leader election", () => {
     second.child.stdin!.end()
     await second.saw('stopped')
     expect((await object()).spec).toMatchObject({ holderIdentity: '' })
+  })
+})
+
+describe('the Go program of docs/migration.md', () => {
+  const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
+
+  it('is the one that is built', () => {
+    const [, shown] = /```go\n(.*?)```/s.exec(read('../../../../../docs/migration.md'))!
+    expect(read('migration/main.go')).toContain(shown!.replace(/^(?=.)/gm, '\t'))
+  })
+
+  describeWith(MIGRATION, 'with client-go', () => {
+    it('leads, stops, and leaves the lease to the next', async () => {
+      const { base, get } = await kubernetesScene()
+      for (const identity of ['first', 'second']) {
+        const { stdout } = await promisify(execFile)(MIGRATION.program!, [base, identity])
+        expect(stdout).toBe(`${identity} leads\n${identity} stopped\n`)
+        expect((await get('scheduler')).spec.holderIdentity).toBe('')
+      }
+      expect((await get('scheduler')).spec.leaseTransitions).toBe(1)
+    })
   })
 })
 

@@ -209,7 +209,7 @@ export class Election {
     functionOf('the work', work)
     for await (const term of this.lead(options)) {
       try {
-        await work(term)
+        await this.#client.awaited(work(term))
       } catch (error) {
         if (term.state !== 'over' || !isLeaseholdError(error, 'lost')) throw error
       }

@@ -163,7 +163,7 @@ export class HeldTerm implements Term {
     this.assertLeading()
     this.#runningWork++
     try {
-      const result = await work(this)
+      const result = await this.#settings.client.awaited(work(this))
       if (this.state === 'over') throw this.#end
       return result
     } finally {

@@ -161,7 +161,8 @@ async function assertLastHeld(client: Client, key: Key, token: Token): Promise<v
  * Runs `work` under the lock and releases the lock afterwards.
  *
  * Returns the result of the work, or throws its error. Work that ends after the lock was lost fails
- * with `lost`, because somebody else may have started the same work.
+ * with `lost`, because somebody else may have started the same work. The process keeps running until
+ * the work ends, even if the work only waits for the signal of the lock.
  */
 export async function withLock<Result>(
   client: Client,
@@ -172,7 +173,7 @@ export async function withLock<Result>(
   functionOf(`the work under ${show(keys)}`, work)
   const held = await lock(client, keys, options)
   try {
-    const result = await work(held)
+    const result = await client.awaited(work(held))
     // Checked before the release, which would hide a loss.
     if (held.state === 'lost') held.assertHeld()
     return result

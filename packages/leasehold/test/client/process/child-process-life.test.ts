@@ -24,6 +24,12 @@ const PROGRAMS: Record<string, string> = {
     later(() => lock.release())
     await (await leasehold.lock('c')).release()`,
   withLock: `await leasehold.withLock('d', () => 1)`,
+  'withLock, whose work waits': `await leasehold.withLock('d2', () => sleepUnref())`,
+  'once, whose work waits': `await leasehold.once('d3', () => sleepUnref())`,
+  'election.withTerms, whose work waits': `
+    const stop = new AbortController()
+    const work = () => sleepUnref().then(() => stop.abort())
+    await leasehold.election('d4').withTerms(work, { signal: stop.signal })`,
   'lock with a learnt ttl': `
     await (await leasehold.lock('e', { ttl: 'adaptive', kind: 'k' })).release()
     await leasehold.adaptive.explain('k')
@@ -93,8 +99,7 @@ const PROGRAMS: Record<string, string> = {
     await cache.set('k', 2)
     await cache.delete('k')`,
   'cache.get that waits for another loader': `
-    const slow = new Promise((resolve) => later(() => resolve(1)))
-    leasehold.cache('x').get('k', () => slow)
+    leasehold.cache('x').get('k', () => sleepUnref())
     await new Promise((resolve) => setTimeout(resolve, 50))
     await leasehold.cache('x').get('k', () => 2)`,
   'a call that is sent again after a pause': `
@@ -119,7 +124,8 @@ const BEGIN = `
   import { memoryStore } from 'leasehold/memory'
   import { remoteStore } from 'leasehold/remote'
   const url = process.argv[1]
-  const later = (run) => setTimeout(run, 200).unref()
+  const later = (run) => setTimeout(run, 200, 1).unref()
+  const sleepUnref = () => new Promise(later)
   const POOL = { resources: [{ name: 'gpu' }] }
   const store = url.startsWith('http') ? await remoteStore(url) : url
   const leasehold = await Leasehold.open(store)
