@@ -1,7 +1,9 @@
-// Measures what MCP adds to the store's time, and how long a guard takes, against what Node needs to
-// start. Run it on an idle machine: npm run build && node scripts/measure-agents.js
-import { spawn } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
+// Measures what MCP adds to the store's time, how long a guard takes, against what Node needs to start,
+// and how soon everything is free after a kill -9. Run it on an idle machine, for about a minute:
+// npm run build && node scripts/measure-agents.js
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,9 +13,13 @@ import { memoryStore } from 'leasehold/memory'
 import { remoteStore } from 'leasehold/remote'
 import { createServer } from 'leasehold-server'
 
-const BIN = fileURLToPath(new URL('../packages/leasehold-server/bin/leasehold.js', import.meta.url))
+const BIN = inServer('bin/leasehold.js')
+const SHELL_GUARD = inServer('bin/leasehold-guard.sh')
+const KILLED_CLIENT = inServer('test/agents/killed-client.mjs')
 const CALLS = 300
-const STARTS = 60
+const STARTS = 100
+const KILLS = 20
+const ORPHANS = 5
 
 const server = await createServer({ store: memoryStore(), port: 0 })
 const store = await remoteStore(server.url)
@@ -38,12 +44,20 @@ for (let index = 0; index < CALLS + 50; index++) {
 }
 for (const [name, list] of Object.entries(times)) report(`acquire, ${name}`, list)
 
-const starts = { node: [], guard: [] }
+const starts = { node: [], 'guard, shell': [], 'guard, node': [] }
 for (let index = 0; index < STARTS; index++) {
-  starts.node.push(await time(() => run(['-e', '0'])))
-  starts.guard.push(await time(() => run([BIN, 'mcp', 'guard'])))
+  starts.node.push(await time(() => run(process.execPath, ['-e', '0'])))
+  starts['guard, shell'].push(await time(() => run(SHELL_GUARD, [])))
+  starts['guard, node'].push(await time(() => run(process.execPath, [BIN, 'mcp', 'guard'])))
 }
 for (const [name, list] of Object.entries(starts)) report(name, list)
+
+const freed = []
+for (let index = 0; index < KILLS; index++) freed.push(await freedAfterKill(`killed/${index}`))
+report('client killed', freed)
+const gone = []
+for (let index = 0; index < ORPHANS; index++) gone.push(await goneAfterParent())
+report('server orphaned', gone)
 process.exit()
 
 async function connected(transport) {
@@ -77,13 +91,64 @@ async function time(work) {
   return taken
 }
 
-function run(args) {
-  const input = { cwd: folder, tool_input: { file_path: join(folder, 'a.ts') } }
+/** Runs a guard as a host does; this process is the host of `stdio`. */
+function run(command, args) {
+  const input = { cwd: folder, tool_input: { file_path: join(folder, 'src', 'a.ts') } }
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, args, { stdio: ['pipe', 'ignore', 'inherit'] })
+    const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'inherit'] })
     child.stdin.on('error', () => {}).end(JSON.stringify(input))
     child.on('close', () => resolve(undefined))
   })
+}
+
+/** How long a key stays held after its client was killed. */
+async function freedAfterKill(key) {
+  const command = [process.execPath, BIN, 'mcp', '--server', server.url]
+  const program = `
+    import { startAgent } from ${JSON.stringify(KILLED_CLIENT)}
+    await startAgent('client 2', ${JSON.stringify(command)}, ${JSON.stringify(key)})`
+  const client = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await once(client.stdout, 'data')
+  return time(async () => {
+    client.kill('SIGKILL')
+    while ((await store.read({ key })).holders > 0);
+  })
+}
+
+/** How long an MCP server lives whose parent was killed, and whose input stays open. */
+async function goneAfterParent() {
+  const pipe = join(mkdtempSync(join(folder, 'input-')), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  openSync(pipe, 'r+')
+  const command = `"${process.execPath}" "${BIN}" mcp --server ${server.url} --agent orphan <"${pipe}" & echo $!; wait`
+  const shell = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const pid = Number(await once(shell.stdout, 'data'))
+  // It has started when it is connected to the lease server.
+  while (connectionsOf(pid) === 0) await once(spawn('sleep', ['0.1']), 'exit')
+  return time(async () => {
+    shell.kill('SIGKILL')
+    while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 5))
+  })
+}
+
+function connectionsOf(pid) {
+  const list = execFileSync('ss', ['-tnpH', 'state', 'established'], { encoding: 'utf8' })
+  return list.split('\n').filter((line) => line.includes(`pid=${pid},`)).length
+}
+
+/** A process that has ended may wait for its new parent to notice. */
+function isAlive(pid) {
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
+  } catch {
+    return false
+  }
+}
+
+function inServer(path) {
+  return fileURLToPath(new URL(`../packages/leasehold-server/${path}`, import.meta.url))
 }
 
 function report(name, list) {

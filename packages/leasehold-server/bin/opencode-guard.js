@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { askAgents } from '../dist/agents/guard/ask-agents.js'
+import { questionOf } from '../dist/agents/guard/hook.js'
 
-const GUARD = fileURLToPath(new URL('leasehold.js', import.meta.url))
+const LEASEHOLD = fileURLToPath(new URL('leasehold.js', import.meta.url))
 const EDITS = ['edit', 'write', 'multiedit', 'patch', 'apply_patch']
-const PATCHED = /^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+)$/gm
 /** The exit code of a denied edit. */
 const DENIED = 2
 
@@ -11,20 +12,20 @@ const DENIED = 2
 export const LeaseholdGuard = async ({ directory }) => ({
   'tool.execute.before': async ({ tool }, { args }) => {
     if (!EDITS.includes(tool)) return
-    const paths = args.filePath === undefined ? patchedFiles(args.patchText) : [args.filePath]
-    if (paths.length > 0) await check(paths, directory)
+    const question = questionOf({ cwd: directory, tool_input: args }, false)
+    if (question.paths.length === 0) return
+    // The plugin runs inside of the host, so it needs no process to ask `leasehold mcp`.
+    const answer = await askAgents(question).catch(() => ({ allow: true }))
+    const { allow, text } = answer ?? (await askServer(question))
+    if (!allow) throw new Error(text)
   },
 })
 
-function patchedFiles(patch = '') {
-  return [...patch.matchAll(PATCHED)].map(([, path]) => path.trim())
-}
-
-function check(paths, cwd) {
-  return new Promise((resolve, reject) => {
-    execFile(GUARD, ['mcp', 'guard', ...paths], { cwd }, (error, _output, reason) => {
-      if (error?.code === DENIED) reject(new Error(reason.trim()))
-      else resolve()
+/** Without a `leasehold mcp` under this host, the command line asks the lease server. */
+function askServer({ paths, folder }) {
+  return new Promise((resolve) => {
+    execFile(LEASEHOLD, ['mcp', 'guard', ...paths], { cwd: folder }, (error, _output, text) => {
+      resolve({ allow: error?.code !== DENIED, text: text.trim() })
     })
   })
 }

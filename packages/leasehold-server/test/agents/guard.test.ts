@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LeaseholdGuard } from '../../bin/opencode-guard.js'
 import { editedPaths } from '../../src/agents/guard/edited-paths.ts'
@@ -29,13 +30,19 @@ interface Ran {
   readonly errors: string
 }
 
+const SHELL_GUARD = fileURLToPath(new URL('../../bin/leasehold-guard.sh', import.meta.url))
+/** The two programs that hosts can run. The one in shell asks with curl. */
+const PROGRAMS = { node: [process.execPath, BIN, 'mcp', 'guard'], shell: ['sh', SHELL_GUARD] }
+let program: keyof typeof PROGRAMS = 'node'
+
 /** Runs the guard as a host does. This process is the host of `ada`. */
 async function guard(
   input: object | undefined,
   args: readonly string[] = [],
   env: Record<string, string> = {},
 ): Promise<Ran> {
-  const child = spawn(process.execPath, [BIN, 'mcp', 'guard', ...args], {
+  const [command, ...given] = PROGRAMS[program]
+  const child = spawn(command!, [...given, ...args], {
     cwd: folder,
     env: { ...process.env, LEASEHOLD_URL: server.url, ...env },
   })
@@ -66,7 +73,11 @@ async function otherAgent(name: string): Promise<Agent> {
   })
 }
 
-describe('the guard of edits', () => {
+describe.each(['node', 'shell'] as const)('the guard of edits, in %s', (each) => {
+  beforeAll(() => {
+    program = each
+  })
+
   it('denies what another agent holds, and names holder, purpose and next step', async () => {
     const bob = await otherAgent('bob')
     await bob.call('acquire', { paths: ['src'], purpose: 'move everything' })
@@ -103,7 +114,7 @@ describe('the guard of edits', () => {
     expect(await guard(edit('src/a.ts'))).toEqual({ code: 0, output: '', errors: '' })
     // For others the file of ada is taken: without a leasehold mcp beside it, a name decides.
     await ada.call('acquire', { paths: ['src/a.ts'], purpose: 'mine' })
-    const env = { XDG_RUNTIME_DIR: await place.folder() }
+    const env = { HOME: await place.folder() }
     expect((await guard(undefined, ['src/a.ts'], env)).code).toBe(2)
     expect((await guard(undefined, ['--agent', 'ada', 'src/a.ts'], env)).code).toBe(0)
     await ada.call('release', { all: true })
@@ -120,11 +131,67 @@ describe('the guard of edits', () => {
   }, 60_000)
 
   it('allows with a warning if the lease server cannot be reached', async () => {
-    const env = { XDG_RUNTIME_DIR: await place.folder(), LEASEHOLD_URL: 'http://127.0.0.1:1' }
+    const env = { HOME: await place.folder(), LEASEHOLD_URL: 'http://127.0.0.1:1' }
     const { code, output } = await guard(edit('src/a.ts'), [], env)
     expect(code).toBe(0)
     expect(JSON.parse(output).systemMessage).toContain('the edit was not checked')
     expect(JSON.parse(output).hookSpecificOutput.permissionDecision).toBeUndefined()
+  }, 60_000)
+})
+
+describe('the guard in shell', () => {
+  beforeAll(() => {
+    program = 'shell'
+  })
+
+  it('needs no Node: a copy without the rest of the package answers, too', async () => {
+    const alone = join(await place.folder(), 'leasehold-guard')
+    await copyFile(SHELL_GUARD, alone)
+    const run = (input: object) =>
+      execFileSync('sh', [alone], { input: JSON.stringify(input), encoding: 'utf8' })
+    expect(run(edit('src/a.ts'))).toBe('')
+    const bob = await otherAgent('bob')
+    await bob.call('acquire', { paths: ['src/a.ts'], purpose: 'mine' })
+    const content = 'x'.repeat(2_000_000)
+    const tool_input = { file_path: join(folder, 'src/a.ts'), content }
+    expect(JSON.parse(run({ cwd: folder, tool_input })).hookSpecificOutput).toMatchObject({
+      permissionDecision: 'deny',
+    })
+    await bob.close()
+  }, 60_000)
+
+  it('allows with a warning if leasehold mcp hangs', async () => {
+    process.kill(ada.pid, 'SIGSTOP')
+    const { code, output } = await guard(edit('src/a.ts'))
+    process.kill(ada.pid, 'SIGCONT')
+    expect(code).toBe(0)
+    expect(JSON.parse(output).systemMessage).toContain('leasehold mcp does not answer')
+  }, 60_000)
+})
+
+describe.each(['node', 'shell'] as const)('a host with several leasehold mcp, in %s', (each) => {
+  it('counts as one agent, also after one of them was killed', async () => {
+    program = each
+    const second = await startAgent('sdk 1', ['--server', server.url, '--agent', 'ada-2'], {
+      cwd: folder,
+    })
+    await second.call('acquire', { paths: ['src/a.ts'], purpose: 'mine' })
+    await ada.call('acquire', { paths: ['src/b.ts'], purpose: 'mine' })
+    const isAllowed = async (file: string) => {
+      const { code, output, errors } = await guard(edit(file))
+      expect({ code, errors }).toEqual({ code: 0, errors: '' })
+      return output === ''
+    }
+    expect(await isAllowed('src/a.ts')).toBe(true)
+    expect(await isAllowed('src/b.ts')).toBe(true)
+    const bob = await otherAgent('bob')
+    await bob.call('acquire', { paths: ['src/c.ts'], purpose: 'his' })
+    expect(await isAllowed('src/c.ts')).toBe(false)
+    process.kill(second.pid, 'SIGKILL')
+    expect(await isAllowed('src/b.ts')).toBe(true)
+    expect(await isAllowed('src/c.ts')).toBe(false)
+    await bob.close()
+    await ada.call('release', { all: true })
   }, 60_000)
 })
 

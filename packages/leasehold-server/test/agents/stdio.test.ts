@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdir, open as openFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { remoteStore } from 'leasehold/remote'
@@ -172,10 +173,10 @@ function socketsOf(pid: number): number {
   return list.split('\n').filter((line) => line.includes(`pid=${pid},`)).length
 }
 
+/** A process that has ended may wait for its new parent to notice. */
 function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0)
-    return true
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
   } catch {
     return false
   }

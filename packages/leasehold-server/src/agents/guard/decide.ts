@@ -1,7 +1,21 @@
 import type { AgentSession } from '../agent-session.ts'
 import { type AheadParty, aheadText } from '../ahead.ts'
 import { partyOf } from '../hold-note.ts'
-import type { GuardAnswer, GuardQuestion } from './guard-socket.ts'
+
+/** What an agent is about to edit. */
+export interface GuardQuestion {
+  /** Files, absolute or from `folder`. */
+  readonly paths: readonly string[]
+  readonly folder: string
+  /** Takes what is free. */
+  readonly take: boolean
+}
+
+export interface GuardAnswer {
+  readonly allow: boolean
+  /** Why it is denied, or what was taken. */
+  readonly text?: string | undefined
+}
 
 const PURPOSE = 'editing; taken by the guard'
 

@@ -10,6 +10,7 @@ import type { SessionOf } from '../agent-session.ts'
 import { type Party, partyOf } from '../hold-note.ts'
 import { DESTROYS } from './annotations.ts'
 import { failure } from './answers.ts'
+import { convertedOnce } from './converted-once.ts'
 import * as schemas from './schemas.ts'
 import { runAs } from './tool-runner.ts'
 
@@ -19,20 +20,22 @@ const BREAK_HOLD = {
   title: 'Take a hold away',
   description:
     'Take a key or path away from an agent that is stuck and does not answer ask_back. Its unsaved work may be lost, so a person is asked first. Prefer wait and ask_back.',
-  inputSchema: z.strictObject({
-    ...schemas.target,
-    why: z
-      .string()
-      .trim()
-      .min(1)
-      .max(200)
-      .describe('Why it must be taken away. The holder and the history get it.'),
-    after: z
-      .string()
-      .optional()
-      .describe(`How long the holder still has, such as "1m". "${BREAK_AFTER}" if not given.`),
-    agent: schemas.agent,
-  }),
+  inputSchema: convertedOnce(
+    z.strictObject({
+      ...schemas.target,
+      why: z
+        .string()
+        .trim()
+        .min(1)
+        .max(200)
+        .describe('Why it must be taken away. The holder and the history get it.'),
+      after: z
+        .string()
+        .optional()
+        .describe(`How long the holder still has, such as "1m". "${BREAK_AFTER}" if not given.`),
+      agent: schemas.agent,
+    }),
+  ),
   outputSchema: schemas.broken,
   annotations: DESTROYS,
 }

@@ -2,6 +2,7 @@ import type { McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import type { SessionOf } from '../agent-session.ts'
 import { READS, REPEATABLE, TAKES } from './annotations.ts'
+import { convertedOnce } from './converted-once.ts'
 import * as schemas from './schemas.ts'
 import { runTool } from './tool-runner.ts'
 
@@ -9,10 +10,12 @@ const WHO = {
   title: 'Who holds it',
   description:
     'Look who holds a key or a path, what for and since when, who waits, and who held it before. With prefix: all keys that begin with it. Takes nothing.',
-  inputSchema: z.strictObject({
-    ...schemas.target,
-    prefix: z.string().max(500).optional().describe('The beginning of keys; "" for all.'),
-  }),
+  inputSchema: convertedOnce(
+    z.strictObject({
+      ...schemas.target,
+      prefix: z.string().max(500).optional().describe('The beginning of keys; "" for all.'),
+    }),
+  ),
   outputSchema: schemas.who,
   annotations: READS,
 }
@@ -21,12 +24,14 @@ const ANNOUNCE = {
   title: 'Say what I do',
   description:
     'Tell the other agents what you are doing and what you can do. Call it again when it changes. It holds nothing.',
-  inputSchema: z.strictObject({
-    doing: z.string().trim().min(1).max(500).describe('What you are doing, in one sentence.'),
-    paths: schemas.paths.optional(),
-    capabilities: z.array(z.string().trim().min(1).max(100)).max(50).optional(),
-    agent: schemas.agent,
-  }),
+  inputSchema: convertedOnce(
+    z.strictObject({
+      doing: z.string().trim().min(1).max(500).describe('What you are doing, in one sentence.'),
+      paths: schemas.paths.optional(),
+      capabilities: z.array(z.string().trim().min(1).max(100)).max(50).optional(),
+      agent: schemas.agent,
+    }),
+  ),
   outputSchema: schemas.announced,
   annotations: REPEATABLE,
 }
@@ -35,7 +40,7 @@ const AGENTS = {
   title: 'Who else works here',
   description:
     'List the agents of the fleet: what they do, what they hold, and what they wait for.',
-  inputSchema: z.strictObject({}),
+  inputSchema: convertedOnce(z.strictObject({})),
   outputSchema: schemas.agents,
   annotations: READS,
 }
@@ -44,11 +49,13 @@ const ASK_BACK = {
   title: 'Ask for it back',
   description:
     'Ask whoever holds a key or path to give it back soon. Its agent sees your reason with its next answer. Then call acquire and wait: asking gives you no place in the queue.',
-  inputSchema: z.strictObject({
-    ...schemas.target,
-    why: z.string().trim().min(1).max(500).describe('Why you need it, and how soon.'),
-    agent: schemas.agent,
-  }),
+  inputSchema: convertedOnce(
+    z.strictObject({
+      ...schemas.target,
+      why: z.string().trim().min(1).max(500).describe('Why you need it, and how soon.'),
+      agent: schemas.agent,
+    }),
+  ),
   outputSchema: schemas.asked,
   annotations: TAKES,
 }

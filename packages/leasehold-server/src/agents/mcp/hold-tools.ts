@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { SessionOf } from '../agent-session.ts'
 import { READS, REPEATABLE, TAKES } from './annotations.ts'
 import { outcomeAnswer } from './answers.ts'
+import { convertedOnce } from './converted-once.ts'
 import * as schemas from './schemas.ts'
 import { runTool, waiting } from './tool-runner.ts'
 
@@ -11,21 +12,25 @@ const ACQUIRE = {
   title: 'Take keys or files',
   description:
     'Take files, folders or named things for yourself before you change or use them. All of them or none, in one step. Returns state "held" with a handle, or "waiting" with a handle, who is ahead, why and since when: you are in the queue and keep your place. Give keys or paths or both.',
-  inputSchema: z.strictObject({
-    keys: schemas.keys.optional(),
-    paths: schemas.paths.optional(),
-    mode: z
-      .enum(['exclusive', 'shared'])
-      .optional()
-      .describe('"exclusive" (default) to change it; "shared" to read it while nobody changes it.'),
-    wait: schemas.wait,
-    queue: z
-      .boolean()
-      .optional()
-      .describe('false: if it is not free, answer "busy" at once and do not stay in the queue.'),
-    purpose: schemas.purpose,
-    agent: schemas.agent,
-  }),
+  inputSchema: convertedOnce(
+    z.strictObject({
+      keys: schemas.keys.optional(),
+      paths: schemas.paths.optional(),
+      mode: z
+        .enum(['exclusive', 'shared'])
+        .optional()
+        .describe(
+          '"exclusive" (default) to change it; "shared" to read it while nobody changes it.',
+        ),
+      wait: schemas.wait,
+      queue: z
+        .boolean()
+        .optional()
+        .describe('false: if it is not free, answer "busy" at once and do not stay in the queue.'),
+      purpose: schemas.purpose,
+      agent: schemas.agent,
+    }),
+  ),
   outputSchema: schemas.outcome,
   annotations: TAKES,
 }
@@ -34,7 +39,7 @@ const WAIT = {
   title: 'Wait for a hold',
   description:
     'Wait longer for a hold whose state is "waiting". You keep your place in the queue between calls.',
-  inputSchema: z.strictObject({ hold: schemas.hold, wait: schemas.wait }),
+  inputSchema: convertedOnce(z.strictObject({ hold: schemas.hold, wait: schemas.wait })),
   outputSchema: schemas.outcome,
   annotations: REPEATABLE,
 }
@@ -43,13 +48,18 @@ const RELEASE = {
   title: 'Release a hold',
   description:
     'Give a hold back, or leave its queue. Give hold, or all: true for everything of this connection (with agent: everything of that agent). For a task from claim_next or once that you finished, add done: true, so that nobody does it again.',
-  inputSchema: z.strictObject({
-    hold: schemas.hold.optional(),
-    all: z.literal(true).optional(),
-    agent: schemas.agent,
-    done: z.boolean().optional().describe('The task is done: nobody gets it again.'),
-    result: z.unknown().optional().describe('With done: a small JSON result that others can read.'),
-  }),
+  inputSchema: convertedOnce(
+    z.strictObject({
+      hold: schemas.hold.optional(),
+      all: z.literal(true).optional(),
+      agent: schemas.agent,
+      done: z.boolean().optional().describe('The task is done: nobody gets it again.'),
+      result: z
+        .unknown()
+        .optional()
+        .describe('With done: a small JSON result that others can read.'),
+    }),
+  ),
   outputSchema: schemas.released,
   annotations: REPEATABLE,
 }
@@ -58,7 +68,7 @@ const MINE = {
   title: 'What I hold',
   description:
     'List what this connection holds, waits for, or has lost and why, with the handles. Call it after your context was compacted, or when you are not sure.',
-  inputSchema: z.strictObject({ agent: schemas.agent }),
+  inputSchema: convertedOnce(z.strictObject({ agent: schemas.agent })),
   outputSchema: schemas.mine,
   annotations: READS,
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { convertedOnce } from './converted-once.ts'
 
 /** The shapes of what agents send and get. Descriptions are for the model that reads them. */
 
@@ -79,7 +80,7 @@ const notices = z
   .describe('Read these: somebody asks for a hold back, a hold was lost, or will end.')
 const next = z.string().describe('What to do now.')
 
-export const outcome = z.object({
+const outcomeAnswer = z.object({
   state: z.enum(['held', 'waiting', 'busy', 'done']),
   hold: z.string().optional().describe('Keep this handle: wait and release need it.'),
   token: z
@@ -98,33 +99,40 @@ export const outcome = z.object({
   next,
   notices,
 })
-export type OutcomeAnswer = z.infer<typeof outcome>
+export const outcome = convertedOnce(outcomeAnswer)
+export type OutcomeAnswer = z.infer<typeof outcomeAnswer>
 
-export const released = z.object({ released: z.array(z.string()), next, notices })
-export const mine = z.object({ holds: z.array(holdView), next, notices })
-export const who = z.object({
-  keys: z.array(z.object({ key: z.string(), holders: z.array(party), waiting: z.array(party) })),
-  history: z.array(z.object({ holder: z.string(), since: time, until: time, end: z.string() })),
-  next,
-  notices,
-})
-export const agents = z.object({
-  agents: z.array(
-    z.object({
-      agent: z.string(),
-      doing: z.string().optional(),
-      paths: z.array(z.string()).optional(),
-      capabilities: z.array(z.string()).optional(),
-      holds: z.array(party),
-      waits: z.array(party),
-    }),
-  ),
-  next,
-  notices,
-})
-export const announced = z.object({ agent: z.string(), next, notices })
-export const asked = z.object({ asked: z.array(party), next, notices })
-export const broken = z.object({ broken: z.array(party), ends_at: time, next, notices })
+export const released = convertedOnce(z.object({ released: z.array(z.string()), next, notices }))
+export const mine = convertedOnce(z.object({ holds: z.array(holdView), next, notices }))
+export const who = convertedOnce(
+  z.object({
+    keys: z.array(z.object({ key: z.string(), holders: z.array(party), waiting: z.array(party) })),
+    history: z.array(z.object({ holder: z.string(), since: time, until: time, end: z.string() })),
+    next,
+    notices,
+  }),
+)
+export const agents = convertedOnce(
+  z.object({
+    agents: z.array(
+      z.object({
+        agent: z.string(),
+        doing: z.string().optional(),
+        paths: z.array(z.string()).optional(),
+        capabilities: z.array(z.string()).optional(),
+        holds: z.array(party),
+        waits: z.array(party),
+      }),
+    ),
+    next,
+    notices,
+  }),
+)
+export const announced = convertedOnce(z.object({ agent: z.string(), next, notices }))
+export const asked = convertedOnce(z.object({ asked: z.array(party), next, notices }))
+export const broken = convertedOnce(
+  z.object({ broken: z.array(party), ends_at: time, next, notices }),
+)
 
 /** A task of `claim_next`: its key, or its key with what it needs. */
 export const tasks = z

@@ -1,7 +1,7 @@
 import { Leasehold } from 'leasehold'
 import { systemClock, systemRandom } from 'leasehold/port'
+import type { GuardAnswer, GuardQuestion } from '../../agents/guard/decide.ts'
 import { refusal } from '../../agents/guard/decide.ts'
-import type { GuardAnswer, GuardQuestion } from '../../agents/guard/guard-socket.ts'
 import { partyOf } from '../../agents/hold-note.ts'
 import { AgentHolds, Fleet, noteOf } from '../../agents/index.ts'
 import { openRemote } from '../connection.ts'

@@ -1,8 +1,8 @@
 import { resolve as resolvePath } from 'node:path'
 import { Leasehold } from 'leasehold'
 import { milliseconds, systemClock, systemRandom } from 'leasehold/port'
+import { answerGuards } from '../../agents/guard/answer-guards.ts'
 import { decide } from '../../agents/guard/decide.ts'
-import { answerGuards } from '../../agents/guard/guard-socket.ts'
 import { hostOf } from '../../agents/guard/processes.ts'
 import { AgentHolds, type AgentSession, DEFAULT_CEILINGS, Fleet } from '../../agents/index.ts'
 import { localServer } from '../../agents/local-server.ts'
@@ -42,7 +42,7 @@ export async function serveMcp(flags: McpFlags): Promise<void> {
   serveAgents({ session, version: packageVersion(), breaksFreely })
   const guards = await answerGuardsOf(session)
   await ended
-  void guards.close()
+  guards.close()
   // The server frees tied leases when the connection closes, so this need not succeed.
   clock.timer(clock.now() + LAST_RELEASES_MS, () => process.exit(), true)
   await leasehold.close().catch(() => {})
@@ -51,9 +51,9 @@ export async function serveMcp(flags: McpFlags): Promise<void> {
 }
 
 /** Lets the guards of the same agent host ask here. */
-async function answerGuardsOf(session: AgentSession): Promise<{ close(): Promise<void> }> {
+async function answerGuardsOf(session: AgentSession): Promise<{ close(): void }> {
   const host = await hostOf(process.pid)
-  if (host === undefined) return { close: async () => {} }
+  if (host === undefined) return { close: () => {} }
   return answerGuards(host, (question) => {
     const paths = question.paths.map((path) => resolvePath(question.folder, path))
     return decide(session, { ...question, paths })
