@@ -148,6 +148,15 @@ describe.each(WAYS)('the tools for $client over $transport', ({ client, transpor
       'nobody holds "free": call acquire',
     )
     expect(await wrong('take', { pool: `${short}-none`, purpose: 'x' })).toContain('pool')
+    const invalid = { code: -32602 }
+    await expect(ada.client.readResource({ uri: 'leasehold://keyz' })).rejects.toMatchObject(
+      invalid,
+    )
+    if (client === 'client 2') return
+    await expect(ada.follow(['leasehold://keyz'], () => {})).rejects.toMatchObject({
+      ...invalid,
+      message: expect.stringContaining('subscribe to leasehold://holds'),
+    })
   })
 
   it('do a task once: the next agent gets the result', async () => {

@@ -1,3 +1,4 @@
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { isLeaseholdError } from 'leasehold/port'
 import type { AgentHolds } from '../agent-holds.ts'
 import { type AheadParty, aheadText } from '../ahead.ts'
@@ -23,6 +24,12 @@ export async function answer(holds: AgentHolds, given: object): Promise<ToolResu
 export function failure(error: unknown): ToolResult {
   const text = error instanceof Error ? error.message : String(error)
   return { content: [{ type: 'text', text: `${text}${adviceFor(error)}` }], isError: true }
+}
+
+/** The same for resources, whose failures are errors of the protocol: the request was wrong. */
+export function refuse(error: unknown): never {
+  if (!isLeaseholdError(error)) throw error
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `${error.message}${adviceFor(error)}`)
 }
 
 function adviceFor(error: unknown): string {

@@ -1,6 +1,7 @@
 import { type McpServer, ResourceTemplate } from '@modelcontextprotocol/server'
 import { invalid, show, type Watch } from 'leasehold/port'
 import type { AgentSession, SessionOf } from '../agent-session.ts'
+import { refuse } from './answers.ts'
 
 /** What an agent host can read and follow, for a model or for a person who looks at its screen. */
 export const HOLDS_URI = 'leasehold://holds'
@@ -10,11 +11,14 @@ const KEYS_TEMPLATE = `${KEYS_URI}/{+prefix}`
 const MIME = 'application/json'
 
 export function addResources(server: McpServer, sessionOf: SessionOf): void {
-  const of = (uri: URL, read: (session: AgentSession) => unknown, reads = true) =>
-    Promise.resolve(sessionOf({ reads })).then(async (session) => {
-      const text = JSON.stringify(await read(session), undefined, 2)
+  const of = async (uri: URL, read: (session: AgentSession) => unknown, reads = true) => {
+    try {
+      const text = JSON.stringify(await read(await sessionOf({ reads })), undefined, 2)
       return { contents: [{ uri: uri.href, mimeType: MIME, text }] }
-    })
+    } catch (error) {
+      return refuse(error)
+    }
+  }
   server.registerResource(
     'holds',
     HOLDS_URI,

@@ -7,6 +7,7 @@ import type {
 } from '@modelcontextprotocol/server'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { AgentSession } from '../agent-session.ts'
+import { refuse } from './answers.ts'
 import { agentServer } from './server.ts'
 import { Subscriptions } from './subscriptions.ts'
 
@@ -39,7 +40,7 @@ export function serveAgents({ session, ...options }: StdioOptions): void {
 /** Clients of 2025 follow one resource with each request. */
 export function answerSubscriptions({ server }: McpServer, subscriptions: Subscriptions): void {
   server.setRequestHandler('resources/subscribe', async ({ params }) => {
-    await subscriptions.follow(params.uri, server)
+    await subscriptions.follow(params.uri, server).catch(refuse)
     return {}
   })
   server.setRequestHandler('resources/unsubscribe', async ({ params }) => {
