@@ -51,21 +51,28 @@ interface HostOptions {
   readonly cwd?: string
   /** A shell starts it, and so is its host. */
   readonly throughShell?: boolean
+  /** The program and its first arguments. Default: Node with the program of this repository. */
+  readonly program?: readonly string[]
 }
 
 /** A host that starts its own `leasehold mcp`. */
 export async function startAgent(
   name: ClientName,
   args: readonly string[],
-  { cwd, throughShell, ...options }: HostOptions & ClientOptions = {},
+  {
+    cwd,
+    throughShell,
+    program = [process.execPath, BIN],
+    ...options
+  }: HostOptions & ClientOptions = {},
 ): Promise<Agent> {
   const own = Object.entries(process.env).filter(([key]) => !key.startsWith('LEASEHOLD_'))
-  const command = [process.execPath, BIN, 'mcp', ...args]
+  const command = [...program, 'mcp', ...args]
   // The shell's own arguments do not name the command, as those of a wrapper like npx would.
   const shell = ['sh', '-c', 'eval "$HOST_COMMAND"; exit $?']
-  const [program, ...given] = throughShell ? shell : command
+  const [started, ...given] = throughShell ? shell : command
   const spawned = {
-    command: program!,
+    command: started!,
     args: given,
     env: { ...Object.fromEntries(own), HOST_COMMAND: command.join(' ') } as Record<string, string>,
     ...(cwd && { cwd }),

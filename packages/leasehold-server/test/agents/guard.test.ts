@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { LeaseholdGuard } from '../../bin/opencode-guard.js'
 import { editedPaths } from '../../src/agents/guard/edited-paths.ts'
+import { isLauncher } from '../../src/agents/guard/processes.ts'
 import { BIN } from '../setup/run-leasehold.ts'
 import { Place, type ServerProcess } from '../setup/server-process.ts'
 import { type Agent, startAgent } from './clients.ts'
@@ -30,6 +31,7 @@ interface Ran {
   readonly errors: string
 }
 
+const ROOT = fileURLToPath(new URL('../../../..', import.meta.url))
 const SHELL_GUARD = fileURLToPath(new URL('../../bin/leasehold-guard.sh', import.meta.url))
 /** The two programs that hosts can run. The one in shell asks with curl. */
 const PROGRAMS = { node: [process.execPath, BIN, 'mcp', 'guard'], shell: ['sh', SHELL_GUARD] }
@@ -193,6 +195,31 @@ describe.each(['node', 'shell'] as const)('a host with several leasehold mcp, in
     await bob.close()
     await ada.call('release', { all: true })
   }, 60_000)
+})
+
+it('the guard finds the agent that its host has started by npx', async () => {
+  program = 'shell'
+  const file = join(folder, 'src/npx.ts')
+  const agent = await startAgent('client 2', ['--server', server.url, '--agent', 'npx'], {
+    program: ['npx', 'leasehold'],
+    cwd: ROOT,
+  })
+  await agent.call('acquire', { paths: [file], purpose: 'mine' })
+  expect(await guard(edit('src/npx.ts'))).toEqual({ code: 0, output: '', errors: '' })
+  await agent.close()
+}, 60_000)
+
+it('tells npx and shells that run leasehold mcp from agent hosts', () => {
+  const launchers = [
+    'npm exec leasehold mcp',
+    "sh -c 'leasehold' mcp --agent ada",
+    '/bin/sh -c "leasehold" "mcp"',
+    'node /x/node_modules/.bin/leasehold mcp',
+    'bunx leasehold mcp',
+  ]
+  const hosts = ['claude -p explain leasehold mcp', '/usr/bin/codex', 'node /usr/bin/codex', 'bash']
+  expect(launchers.filter((command) => !isLauncher(command))).toEqual([])
+  expect(hosts.filter(isLauncher)).toEqual([])
 })
 
 it('reads the files of an edit from the input of Claude Code, Codex and opencode', () => {

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 
 /** How many processes above this one are looked at. */
 const ANCESTORS_MAX = 16
-/** What runs `leasehold mcp` for an agent host: npx, or a shell. */
-const WRAPPER = /(^|[\s/])leasehold(\.js)?\s+mcp(\s|$)/
+/** Programs that run another one for an agent host. */
+const LAUNCHER = /^(\S*\/)?(npm|npx|pnpm|yarn|bun|bunx|node|env|sh|bash|dash|zsh)(\s|$)/
+const RUNS_THIS = /(^|[\s/])leasehold(\.js)?\s+mcp(\s|$)/
 
 interface Parent {
   readonly pid: number
@@ -23,7 +24,12 @@ export async function ancestorsOf(pid: number): Promise<Parent[]> {
 
 /** The agent host that started this `leasehold mcp`, directly or through npx or a shell. */
 export async function hostOf(pid: number): Promise<number | undefined> {
-  return (await ancestorsOf(pid)).find(({ command }) => !WRAPPER.test(command))?.pid
+  return (await ancestorsOf(pid)).find(({ command }) => !isLauncher(command))?.pid
+}
+
+/** Whether a process only runs `leasehold mcp`, as npx does by `sh -c 'leasehold' mcp`. */
+export function isLauncher(command: string): boolean {
+  return LAUNCHER.test(command) && RUNS_THIS.test(command.replaceAll(/['"]/g, ''))
 }
 
 async function parentOf(pid: number): Promise<number | undefined> {
