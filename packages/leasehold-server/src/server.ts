@@ -150,7 +150,8 @@ export async function createServer(options: ServerOptions): Promise<LeaseServer>
   }
   try {
     const { host = DEFAULT_HOST, port = DEFAULT_PORT } = options
-    const dependencies = { store, clock, random, log, app, api, access, tls: options.tls }
+    const served = { app, api, access, tls: options.tls }
+    const dependencies = { ...served, store, registrations: ruled, clock, random, log }
     background = await startBackground(options, dependencies, checks)
     const { gateways, healthChecks } = background
     const url = await app.listen({ host, port, listenTextResolver: (address) => address })

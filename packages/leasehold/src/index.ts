@@ -97,6 +97,7 @@ export type {
   Forecast,
   HandOver,
   Instance,
+  InstanceDetails,
   InstanceSpec,
   InstanceUpdate,
   InstanceUpdate as InstanceNews,
@@ -167,4 +168,4 @@ export type {
   WebStoreOptions,
   Where,
 } from './recipes/index.ts'
-export { LoadError, SERVICES, servicesKey } from './recipes/index.ts'
+export { HEALTH, healthKey, LoadError, SERVICES, servicesKey } from './recipes/index.ts'

@@ -39,6 +39,8 @@ export interface GatewayOptions {
 
 export interface GatewayDependencies {
   readonly store: LeaseStore
+  /** The store that refuses instances whose health check this server would not run. */
+  readonly registrations: LeaseStore
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

@@ -1,4 +1,6 @@
 import { type Answer, type Call, ConsulError } from './answer.ts'
+import { refuseMethod, unknownPath } from './refusals.ts'
+import { type AgentParts, agentServiceRoute, DATACENTER, NODE_ID } from './services/index.ts'
 
 /** What the API says about this server. */
 export interface Identity {
@@ -8,15 +10,21 @@ export interface Identity {
 }
 
 /** The version of Consul whose API this is. */
-const VERSION = '1.16.1'
+export const VERSION = '1.16.1'
 
 /** `/v1/agent/…`. */
-export function agentRoute(identity: Identity, call: Call, [action]: readonly string[]): Answer {
-  if (call.method === 'GET' && action === 'self') return { body: self(identity) }
-  throw new ConsulError(
-    501,
-    `Leasehold does not have /v1/${call.path}: see its table of differences`,
-  )
+export async function agentRoute(
+  parts: AgentParts,
+  identity: Identity,
+  call: Call,
+  path: readonly string[],
+): Promise<Answer> {
+  const answer = await agentServiceRoute(parts, call, path)
+  if (answer !== undefined) return answer
+  const [what] = path
+  if (what !== 'self' && what !== 'members') throw unknownPath(call)
+  refuseMethod(call, 'GET')
+  return { body: what === 'self' ? self(identity) : [member(identity)] }
 }
 
 /** `/v1/status/…`. Every server of a store answers for all, so each names itself as the leader. */
@@ -26,19 +34,23 @@ export function statusRoute({ host, port }: Identity, [what]: readonly string[])
   throw new ConsulError(404, `Invalid URL path: not found: status/${what}`)
 }
 
-function self({ node, host, port }: Identity): object {
-  const id = '00000000-0000-0000-0000-000000000000'
+function self(identity: Identity): object {
   return {
     Config: {
-      Datacenter: 'dc1',
-      PrimaryDatacenter: 'dc1',
-      NodeName: node,
-      NodeID: id,
+      Datacenter: DATACENTER,
+      PrimaryDatacenter: DATACENTER,
+      NodeName: identity.node,
+      NodeID: NODE_ID,
       Revision: '',
       Server: true,
       Version: VERSION,
     },
-    Member: { Name: node, Addr: host, Port: port, Tags: { dc: 'dc1', role: 'consul' }, Status: 1 },
+    Member: member(identity),
     Meta: { 'leasehold-gateway': 'consul' },
   }
+}
+
+function member({ node, host, port }: Identity): object {
+  const Tags = { dc: DATACENTER, role: 'consul' }
+  return { Name: node, Addr: host, Port: port, Tags, Status: 1 }
 }

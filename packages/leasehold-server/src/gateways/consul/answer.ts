@@ -6,6 +6,8 @@ export interface Answer {
   /** An object is written as JSON; a string and bytes as they are. */
   readonly body: unknown
   readonly type?: string | undefined
+  /** For `X-Consul-Reason`. */
+  readonly reason?: string | undefined
   /** The bytes are those of a caller: a browser must not interpret them. */
   readonly isRaw?: true
 }
@@ -41,7 +43,8 @@ export function jsonBody({ body }: Call): Readonly<Record<string, unknown>> {
   }
 }
 
-function lowered(value: unknown): unknown {
+/** An object with its own field names in lower case; anything else unchanged. */
+export function lowered(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]))
 }

@@ -1,18 +1,12 @@
 import type { Clock } from 'leasehold/port'
 import { type Answer, type Call, ConsulError } from './answer.ts'
-import type { Changes } from './changes.ts'
+import type { Changes, Watched } from './changes.ts'
 import { goDuration } from './durations.ts'
 
 const WAIT_MS = 300_000
 const WAIT_MAX_MS = 600_000
 
-/** What a query reads: one key of the lease store, or all with a prefix. */
-export interface Watched {
-  readonly prefix: string
-  readonly exact: boolean
-}
-
-/** BlockingQueries queries: they are answered when what they read has changed after `index`, or after `wait`. */
+/** Blocking queries: they are answered when what they read has changed after `index`, or after `wait`. */
 export class BlockingQueries {
   readonly #changes: Changes
   readonly #clock: Clock
@@ -28,12 +22,13 @@ export class BlockingQueries {
    */
   async answer(
     { query, signal }: Call,
-    { prefix, exact }: Watched,
+    watched: Watched | readonly Watched[],
     read: (latest: number) => Promise<Answer & { readonly index: number }>,
   ): Promise<Answer> {
     const after = indexOf(query)
     const changes = this.#changes
-    if (after === 0) return read(changes.latest(prefix, exact))
+    const all = [watched].flat()
+    if (after === 0) return read(changes.latest(all))
     const ending = new AbortController()
     const end = () => ending.abort()
     const timer = this.#clock.timer(this.#clock.now() + waitOf(query), end)
@@ -41,8 +36,8 @@ export class BlockingQueries {
     try {
       for (;;) {
         // Before the read, so that a change during the read is not missed.
-        const changed = changes.next(prefix, exact, ending.signal)
-        const answer = await read(changes.latest(prefix, exact))
+        const changed = changes.next(all, ending.signal)
+        const answer = await read(changes.latest(all))
         if (answer.index > after) return answer
         if (ending.signal.aborted) return { ...answer, index: after }
         await changed

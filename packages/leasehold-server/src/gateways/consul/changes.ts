@@ -4,15 +4,21 @@ import type { Logger } from 'pino'
 /** How many changes are remembered, so that a query with an older index need not return at once. */
 const REMEMBERED = 16_384
 
-type Waiter = { readonly prefix: string; readonly exact: boolean; readonly wake: () => void }
+/** What a query reads: one key of the lease store, or all with a prefix. */
+export interface Watched {
+  readonly prefix: string
+  readonly exact: boolean
+}
+
+type Waiter = { readonly watched: readonly Watched[]; readonly wake: () => void }
 
 /**
- * The changes of all keys with a prefix, from one watch of the store. It wakes blocking queries when
- * their key, or a key with their prefix, changes. Nothing polls.
+ * The changes of all keys with some prefixes, from one watch of the store for each. It wakes blocking
+ * queries when their key, or a key with their prefix, changes. Nothing polls.
  */
 export class Changes {
   readonly #store: LeaseStore
-  readonly #prefix: string
+  readonly #prefixes: readonly string[]
   readonly #log: Logger
   readonly #onEvent: (event: Event) => void
   readonly #waiters = new Set<Waiter>()
@@ -20,49 +26,54 @@ export class Changes {
   readonly #latest = new Map<string, Revision>()
   /** Changes up to this revision are not known. */
   #unknownThrough: Revision = 0
-  #watch: Watch | undefined
+  readonly #watches = new Map<string, Watch>()
   #isOpen = true
 
   constructor(
     store: LeaseStore,
-    prefix: string,
+    prefixes: readonly string[],
     log: Logger,
     onEvent: (event: Event) => void = () => {},
   ) {
     this.#store = store
-    this.#prefix = prefix
+    this.#prefixes = prefixes
     this.#log = log
     this.#onEvent = onEvent
   }
 
   /** Resolves when changes are seen. */
-  open(): Promise<void> {
-    return new Promise((resolve) => this.#start(resolve))
+  async open(): Promise<void> {
+    await Promise.all(
+      this.#prefixes.map((prefix) => new Promise<void>((ready) => this.#start(prefix, ready))),
+    )
   }
 
   /**
-   * The revision of the latest change of this key, or under this prefix. If none is known, the
-   * revision up to which changes are not known; never 0.
+   * The revision of the latest change of these keys and prefixes. If none is known, the revision up
+   * to which changes are not known; never 0.
    */
-  latest(prefix: string, exact: boolean): Revision {
-    const least = Math.max(this.#unknownThrough, 1)
-    if (exact) return this.#latest.get(prefix) ?? least
-    let latest = least
-    for (const [key, revision] of this.#latest) {
-      if (revision > latest && key.startsWith(prefix)) latest = revision
+  latest(watched: readonly Watched[]): Revision {
+    let latest = Math.max(this.#unknownThrough, 1)
+    for (const { prefix, exact } of watched) {
+      if (exact) latest = Math.max(latest, this.#latest.get(prefix) ?? 0)
+      else {
+        for (const [key, revision] of this.#latest) {
+          if (revision > latest && key.startsWith(prefix)) latest = revision
+        }
+      }
     }
     return latest
   }
 
   /** Resolves at the next change, when `signal` aborts, or when this closes. */
-  next(prefix: string, exact: boolean, signal: AbortSignal): Promise<void> {
+  next(watched: readonly Watched[], signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
         this.#waiters.delete(waiter)
         signal.removeEventListener('abort', wake)
         resolve()
       }
-      const waiter = { prefix, exact, wake }
+      const waiter = { watched, wake }
       this.#waiters.add(waiter)
       signal.addEventListener('abort', wake)
       if (signal.aborted || !this.#isOpen) wake()
@@ -71,21 +82,20 @@ export class Changes {
 
   close(): void {
     this.#isOpen = false
-    this.#watch?.close()
+    for (const watch of this.#watches.values()) watch.close()
     for (const { wake } of [...this.#waiters]) wake()
   }
 
-  #start(ready: () => void): void {
+  #start(prefix: string, ready: () => void): void {
     if (!this.#isOpen) {
       ready()
       return
     }
-    this.#watch = this.#store.watch({ prefix: this.#prefix }, (notice) =>
-      this.#onNotice(notice, ready),
-    )
+    const watch = this.#store.watch({ prefix }, (notice) => this.#onNotice(notice, prefix, ready))
+    this.#watches.set(prefix, watch)
   }
 
-  #onNotice(notice: Notice, ready: () => void): void {
+  #onNotice(notice: Notice, prefix: string, ready: () => void): void {
     if (notice.type === 'watching') {
       // What happened before, while nothing was watched, is not known: all queries look again.
       this.#unknownThrough = Math.max(this.#unknownThrough, notice.revision)
@@ -97,7 +107,7 @@ export class Changes {
       for (const { key } of notice.events) this.#wake(key)
     } else if (notice.type === 'compacted' || notice.type === 'interrupted') {
       this.#log.warn({ notice: notice.type }, 'the Consul API watches again')
-      this.#start(ready)
+      this.#start(prefix, ready)
     }
   }
 
@@ -113,8 +123,9 @@ export class Changes {
   }
 
   #wake(key: string): void {
-    for (const waiter of [...this.#waiters]) {
-      if (waiter.exact ? waiter.prefix === key : key.startsWith(waiter.prefix)) waiter.wake()
+    for (const { watched, wake } of [...this.#waiters]) {
+      if (watched.some(({ prefix, exact }) => (exact ? prefix === key : key.startsWith(prefix))))
+        wake()
     }
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
+import { HEALTH, Leasehold, SERVICES } from 'leasehold'
 import {
   type Clock,
   isLeaseholdError,
@@ -9,7 +10,7 @@ import {
   type Random,
 } from 'leasehold/port'
 import type { Logger } from 'pino'
-import { agentRoute, type Identity, statusRoute } from './agent-routes.ts'
+import { agentRoute, type Identity, statusRoute, VERSION } from './agent-routes.ts'
 import { type Answer, type Call, ConsulError } from './answer.ts'
 import { BlockingQueries } from './blocking-queries.ts'
 import { Changes } from './changes.ts'
@@ -17,11 +18,22 @@ import { Entries } from './entries.ts'
 import { kvRoute } from './kv-routes.ts'
 import { Locks } from './locks.ts'
 import { ROOT } from './names.ts'
+import { unknownPath } from './refusals.ts'
+import {
+  Catalog,
+  CriticalServices,
+  catalogRoute,
+  DATACENTER,
+  healthRoute,
+  Services,
+} from './services/index.ts'
 import { sessionRoute } from './session-routes.ts'
 import { Sessions } from './sessions.ts'
 
 export interface ConsulGatewayOptions {
   readonly store: LeaseStore
+  /** The store for registrations, which may refuse health checks. Default: the store. */
+  readonly registrations?: LeaseStore | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -42,29 +54,42 @@ const NODE = 'leasehold'
 
 /** Serves a part of Consul's HTTP API. */
 export async function startConsulGateway(options: ConsulGatewayOptions): Promise<ConsulGateway> {
-  const { store, clock, random, log, host, port } = options
+  const { store, registrations = store, clock, random, log, host, port } = options
+  const holder = `consul-gateway:${process.pid}`
+  const leasehold = await Leasehold.open(store, { holder, clock, random, logger: log })
+  const { registry } = leasehold
   const entries = new Entries(store)
   const sessions = new Sessions(store, random, NODE)
   const locks = new Locks(store, entries, sessions, log)
-  const changes = new Changes(store, ROOT, log, (event) => locks.onEvent(event))
+  const services = new Services({ store, registrations, registry, log, host })
+  const critical = new CriticalServices(services, clock, log)
+  const changes = new Changes(store, [ROOT, SERVICES, HEALTH], log, (event) => {
+    locks.onEvent(event)
+    services.onEvent(event)
+    critical.onEvent(event)
+  })
   const blocking = new BlockingQueries(changes, clock)
   await leaveRevisionZero(store)
   await changes.open()
   await locks.recover()
+  await services.recover()
+  await critical.open()
   const stopping = new AbortController()
   const server = createServer()
   const identity = (): Identity => ({ node: NODE, host, port: portOf(server) })
+  const node = { name: NODE, address: host, version: VERSION }
+  const catalog = new Catalog({ services, changes, blocking, node })
   const route = (call: Call): Promise<Answer> | Answer => {
     const [first, ...rest] = call.path.split('/')
+    const datacenter = call.query.get('dc') || DATACENTER
+    if (datacenter !== DATACENTER) throw new ConsulError(500, 'No path to datacenter')
     if (first === 'kv') return kvRoute({ entries, locks, blocking }, call, rest.join('/'))
     if (first === 'session') return sessionRoute({ sessions, blocking }, call, rest)
-    if (first === 'agent') return agentRoute(identity(), call, rest)
+    if (first === 'agent') return agentRoute({ services, catalog }, identity(), call, rest)
+    if (first === 'catalog') return catalogRoute(catalog, call, rest)
+    if (first === 'health') return healthRoute(catalog, call, rest)
     if (first === 'status') return statusRoute(identity(), rest)
-    if (first === 'catalog' && rest[0] === 'datacenters') return { body: ['dc1'] }
-    throw new ConsulError(
-      501,
-      `Leasehold does not have /v1/${call.path}: see its table of differences`,
-    )
+    throw unknownPath(call)
   }
   server.on('request', (request, response) => {
     serve(request, response, route, stopping.signal).catch((error: unknown) => {
@@ -77,12 +102,14 @@ export async function startConsulGateway(options: ConsulGatewayOptions): Promise
     port: portOf(server),
     close: async () => {
       stopping.abort()
+      critical.close()
       changes.close()
       server.close()
       server.closeIdleConnections()
       const closed = once(server, 'close')
       server.closeAllConnections()
       await closed
+      await leasehold.close()
     },
   }
 }
@@ -106,7 +133,7 @@ async function serve(
     refusalOf,
   )
   if (gone.signal.aborted) return
-  const { status = 200, index, body, type, isRaw } = answer
+  const { status = 200, index, reason, body, type, isRaw } = answer
   const isPlain = typeof body === 'string' || Buffer.isBuffer(body)
   const bytes = isPlain ? body : Buffer.from(JSON.stringify(body))
   response.writeHead(status, {
@@ -117,6 +144,7 @@ async function serve(
     vary: 'Accept-Encoding',
     ...(isRaw && { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }),
     'x-consul-default-acl-policy': 'allow',
+    ...(reason !== undefined && { 'x-consul-reason': reason }),
     ...(index !== undefined && {
       'x-consul-index': String(index),
       'x-consul-knownleader': 'true',
@@ -171,7 +199,9 @@ function refusalOf(error: unknown): Answer {
   if (isLeaseholdError(error, 'invalid-argument') && /value/.test(error.message)) {
     return { status: 413, body: error.message }
   }
-  const status = isLeaseholdError(error, 'invalid-argument') ? 400 : 500
+  const isRefused =
+    isLeaseholdError(error, 'invalid-argument') || isLeaseholdError(error, 'forbidden')
+  const status = isRefused ? 400 : 500
   return { status, body: error instanceof Error ? error.message : String(error) }
 }
 

@@ -34,3 +34,12 @@ export function givenDuration(value: unknown): number | undefined {
 export function nanoseconds(ms: number): number {
   return Math.round(ms * 1e6)
 }
+
+/** A duration as Go writes it: `1m30s`, `500ms`. */
+export function goDurationText(ms: number): string {
+  if (ms < 1000) return ms === 0 ? '0s' : `${ms}ms`
+  const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60]
+  const seconds = `${(ms % 60_000) / 1000}s`
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds
+}

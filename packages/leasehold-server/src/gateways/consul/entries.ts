@@ -14,11 +14,20 @@ export interface Entry {
   readonly value: Buffer
   readonly flags: number
   readonly session: string | undefined
+  /** What happens to the key when its session ends. */
+  readonly terms: LockTerms
   readonly lockIndex: number
   readonly createIndex: Revision
   /** The token of its claim: the version of the value. */
   readonly modifyIndex: Revision
   readonly lease: string
+}
+
+/** What a session wants for the keys that it has locked. */
+export interface LockTerms {
+  readonly behavior: 'release' | 'delete'
+  /** In milliseconds. */
+  readonly lockDelay: number
 }
 
 /** What a write sets. Everything else stays. */
@@ -27,6 +36,8 @@ export interface Change {
   readonly flags?: number
   /** `null` removes it. */
   readonly session?: string | null
+  /** Given with a session. */
+  readonly terms?: LockTerms
   readonly lockIndex?: number
   /** Called in the turn of the write, so that the store makes both durable together. */
   readonly together?: () => void
@@ -41,6 +52,9 @@ interface Header {
   readonly l: number
   readonly c?: number
   readonly s?: string
+  /** The lock-delay of the session, and whether it deletes its keys. */
+  readonly d?: number
+  readonly r?: 1
   /** The value is in base64, because it is not UTF-8. */
   readonly b?: 1
 }
@@ -147,6 +161,7 @@ function entryOf({ key, token, lease, value = '' }: Claim): Entry {
     value: Buffer.from(value.slice(end + 1), header.b ? 'base64' : 'utf8'),
     flags: header.f,
     session: header.s,
+    terms: { behavior: header.r ? 'delete' : 'release', lockDelay: header.d ?? 0 },
     lockIndex: header.l,
     createIndex: header.c ?? token,
     modifyIndex: token,
@@ -157,13 +172,15 @@ function entryOf({ key, token, lease, value = '' }: Claim): Entry {
 function storedValue(entry: Entry | undefined, change: Change): string {
   const value = change.value ?? entry?.value ?? Buffer.alloc(0)
   const session = change.session === undefined ? entry?.session : change.session
+  const terms = change.terms ?? entry?.terms
   const text = value.toString('utf8')
   const isText = Buffer.from(text, 'utf8').equals(value)
   const header: Header = {
     f: change.flags ?? entry?.flags ?? 0,
     l: change.lockIndex ?? entry?.lockIndex ?? 0,
     ...(entry && { c: entry.createIndex }),
-    ...(session && { s: session }),
+    ...(session && { s: session, d: terms?.lockDelay ?? 0 }),
+    ...(session && terms?.behavior === 'delete' && { r: 1 }),
     ...(!isText && { b: 1 }),
   }
   return `${JSON.stringify(header)}\n${isText ? text : value.toString('base64')}`

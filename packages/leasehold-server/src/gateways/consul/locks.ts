@@ -41,7 +41,7 @@ export class Locks {
         // Its failure is looked at below, after the write.
         marking?.catch(() => {})
       }
-      return { value, flags, session: id, lockIndex, together }
+      return { value, flags, session: id, terms: session, lockIndex, together }
     })
     const [written] = await Promise.allSettled([writing])
     const [marked] = await Promise.allSettled([marking])
@@ -75,11 +75,14 @@ export class Locks {
     await this.#unmark(key, session)
   }
 
-  /** Unlocks or deletes the entries of sessions that ended while no server was running. */
+  /**
+   * Unlocks or deletes the entries of sessions that ended while no server was running. When that was
+   * is not known, so the lock-delay begins now.
+   */
   async recover(): Promise<void> {
-    for (const { key, session: id } of await this.#entries.list('')) {
+    for (const { key, session: id, terms } of await this.#entries.list('')) {
       if (id === undefined || (await this.#sessions.get(id)) !== undefined) continue
-      await this.#unlock(key, { id, behavior: 'release', lockDelay: 0 })
+      await this.#unlock(key, { id, ...terms })
     }
   }
 

@@ -7,3 +7,7 @@ export const DELAY = `${ROOT}delay/`
 /** A shared claim of the session that has locked a key. */
 export const MARK = `${ROOT}mark/`
 export const SESSION = `${ROOT}session/`
+/** Held while the ttl of a check has not passed. */
+export const TTL = `${ROOT}ttl/`
+/** The checks that belong to no service. */
+export const NODE_CHECKS = `${ROOT}node-checks`

@@ -107,15 +107,23 @@ describe('sessions of the Consul API', () => {
     expect(await acquire(await create())).toBe('true')
   })
 
-  it('unlocks after a restart what sessions held that ended meanwhile', async () => {
+  it('unlocks after a restart what sessions held that ended meanwhile, with their lock-delay', async () => {
     const { clock, start } = scene
-    const id = await create({ ttl: '10s', lockdelay: 0 })
-    await acquire(id)
+    const [one, two] = [
+      await create({ ttl: '10s', lockdelay: '5s' }),
+      await create({ ttl: '10s', lockdelay: 0, behavior: 'delete' }),
+    ]
+    await acquire(one)
+    await put(scene.url, `kv/deleted?acquire=${two}`)
     await scene.gateway.close()
     await clock.advance(20_100)
-    const again = await start()
-    const url = `http://127.0.0.1:${again.port}/v1`
-    expect((await entryAt(url, 'leader'))?.Session).toBeUndefined()
-    await again.close()
+    scene.gateway = await start()
+    scene.url = `http://127.0.0.1:${scene.gateway.port}/v1`
+    expect((await leader())!.Session).toBeUndefined()
+    expect(await entryAt(scene.url, 'deleted')).toBeUndefined()
+    const three = await create()
+    expect(await acquire(three)).toBe('false')
+    await clock.advance(5000)
+    expect(await acquire(three)).toBe('true')
   })
 })

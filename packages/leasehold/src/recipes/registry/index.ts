@@ -37,7 +37,10 @@ export type { Description, InstanceSpec } from './instance/description.ts'
 export type { InstanceUpdate, RegistryEntry } from './instance/entry.ts'
 export {
   type Filter,
+  HEALTH,
+  healthKey,
   type Instance,
+  type InstanceDetails,
   SERVICES,
   type Status,
   servicesKey,

@@ -1,5 +1,5 @@
 import { type CallOptions, type Client, timeoutIn } from '../../client/index.ts'
-import type { Key } from '../../port/index.ts'
+import type { Claim, Key } from '../../port/index.ts'
 import { keyPart } from '../arguments.ts'
 import { targetOf } from './check/check-policy.ts'
 import { Checker, type CheckerOptions, probeSettingsOf } from './checker/checker.ts'
@@ -9,7 +9,13 @@ import { Discovery, type WatchOptions } from './discovery/discovery.ts'
 import { find, services } from './discovery/find.ts'
 import { type InstanceSpec, parseDescription } from './instance/description.ts'
 import { entryOf, type InstanceUpdate, type RegistryEntry, updatedEntry } from './instance/entry.ts'
-import { type Filter, type Instance, partsOfKey } from './instance/instance.ts'
+import {
+  detailsOf,
+  type Filter,
+  type Instance,
+  type InstanceDetails,
+  partsOfKey,
+} from './instance/instance.ts'
 import {
   NodeHeartbeat,
   type NodeOptions,
@@ -54,6 +60,11 @@ export class Registry {
   /** The value of such an entry after an update. */
   amended(value: string | undefined, update: InstanceUpdate): string {
     return updatedEntry(value, update)
+  }
+
+  /** The instance that a claim describes, with the parts of its status; `undefined` if it is invalid. */
+  details(entry: Claim, results: readonly Claim[]): InstanceDetails | undefined {
+    return detailsOf(entry, results)
   }
 
   /** Reads the current instances of a service from the store. */

@@ -110,6 +110,24 @@ export function instanceOf(entry: Entry, health: Health | undefined): Instance |
   return { ...parts, ...shown, ...condition, load, node, holder, lease, token, since }
 }
 
+/** An instance with each part of its status, for gateways that show them one by one. */
+export interface InstanceDetails
+  extends Instance,
+    Pick<Description, 'check' | 'report' | 'maintenance'> {
+  /** The result of its check; `undefined` if there is none for this registration. */
+  readonly health: Health | undefined
+}
+
+/** The details of an instance, from its claim and the health results of its key. */
+export function detailsOf(entry: Entry, results: readonly Entry[]): InstanceDetails | undefined {
+  const health = newestHealth(results)
+  const instance = instanceOf(entry, health)
+  if (instance === undefined) return undefined
+  const { check, report, maintenance } = parseDescription(entry.value)!
+  const current = health?.of === entry.token ? health : undefined
+  return { ...instance, check, report, maintenance, health: current }
+}
+
 const RANK: Record<CheckStatus, number> = { passing: 0, warning: 1, critical: 2 }
 
 /** The worse of its own report and its check result, unless it is in maintenance. */

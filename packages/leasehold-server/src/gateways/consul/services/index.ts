@@ -1,0 +1,7 @@
+export { Catalog } from './catalog.ts'
+export { catalogRoute } from './catalog-routes.ts'
+export { CriticalServices } from './critical-services.ts'
+export { DATACENTER, NODE_ID } from './describe.ts'
+export { healthRoute } from './health-routes.ts'
+export { type AgentParts, agentServiceRoute } from './registration-routes.ts'
+export { Services } from './services.ts'
