@@ -5,7 +5,7 @@ import { KINDS, type Kind, kindOf } from '../model/recent-events.ts'
 import { Mark, ShortName, useDemoFilter } from './badges.tsx'
 import { Columns } from './columns.tsx'
 import { useLive } from './context.ts'
-import { go, hrefTo } from './route.ts'
+import { go, hrefTo, useQuery } from './route.ts'
 import { useNarrow, WindowList } from './window-list.tsx'
 
 const ROW_HEIGHT = 30
@@ -24,10 +24,13 @@ const ALL = { kinds: new Set(KINDS), search: '' }
 export function EventFeed() {
   const { recent } = useLive()
   const without = useDemoFilter()
-  const [kinds, setKinds] = useState<ReadonlySet<Kind>>(
-    new Set(KINDS.filter((it) => it !== 'updated')),
-  )
-  const [search, setSearch] = useState('')
+  const query = useQuery('overview')
+  const search = query.get('search')
+  const wanted = query.get('events')
+  const kinds: ReadonlySet<Kind> = useMemo(() => {
+    const named = KINDS.filter((it) => wanted.split(',').includes(it))
+    return new Set(wanted === '' ? KINDS.filter((it) => it !== 'updated') : named)
+  }, [wanted])
   const [held, hold] = useState<readonly Event[] | undefined>(undefined)
   const found = useMemo(
     () => recent.list({ kinds, search, without }),
@@ -40,7 +43,7 @@ export function EventFeed() {
   const toggle = (kind: Kind) => {
     const next = new Set(kinds)
     if (!next.delete(kind)) next.add(kind)
-    setKinds(next)
+    query.set({ events: [...next].join(',') || 'none' })
   }
   return (
     <section class="panel feed" aria-labelledby="feed-title">
@@ -62,7 +65,7 @@ export function EventFeed() {
           aria-label="Filter events by key or holder"
           placeholder="key or holder"
           value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
+          onInput={(event) => query.set({ search: event.currentTarget.value })}
         />
       </div>
       <EventList events={shown} />

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 /** The current view: `#/keys/jobs%2F1?holder=x` is the view `keys` at `jobs/1`. */
 export interface Route {
@@ -40,6 +40,65 @@ export function useRoute(): Route {
     return () => removeEventListener('hashchange', listener)
   }, [])
   return route
+}
+
+/** The filters of a view, in the query of its address: a reload and a shared link show the same. */
+export interface Query {
+  /** `''` if it is not there. */
+  get(name: string): string
+  /** `''` removes a name. */
+  set(changes: Readonly<Record<string, string>>): void
+}
+
+/** Names in queries that are no filters: a link to another place in the view drops them. */
+const PLACES = ['holder']
+
+export function useQuery(view: string): Query {
+  const [query, setQuery] = useState(() => routeIn(location.hash).query)
+  const latest = useRef(query)
+  const change = (to: URLSearchParams) => {
+    latest.current = to
+    setQuery(to)
+  }
+  useEffect(() => {
+    const listener = () => {
+      const next = routeIn(location.hash)
+      if (next.view !== view || !isRoute(location.hash)) return
+      if (next.query.size > 0) {
+        change(next.query)
+        return
+      }
+      // A link inside the view keeps the filters.
+      const kept = new URLSearchParams(latest.current)
+      for (const name of PLACES) kept.delete(name)
+      change(kept)
+      replaceQuery(kept)
+    }
+    addEventListener('hashchange', listener)
+    return () => removeEventListener('hashchange', listener)
+  }, [view])
+  return {
+    get: (name) => query.get(name) ?? '',
+    set: (changes) => {
+      const next = new URLSearchParams(latest.current)
+      for (const [name, value] of Object.entries(changes)) {
+        if (value === '') next.delete(name)
+        else next.set(name, value)
+      }
+      change(next)
+      replaceQuery(next)
+    },
+  }
+}
+
+/** Without an entry in the browser's history, and without an event. */
+function replaceQuery(query: URLSearchParams): void {
+  const path = location.hash.split('?')[0] || '#/'
+  try {
+    history.replaceState(history.state, '', query.size > 0 ? `${path}?${query}` : path)
+  } catch {
+    // Some browsers refuse more than a hundred changes in half a minute. Only the address is older then.
+  }
 }
 
 function decode(part: string): string {

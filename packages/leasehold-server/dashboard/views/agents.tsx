@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { ASKS_PREFIX } from '../../src/agents/asks.ts'
 import { askForHold, breakHold } from '../model/admin-actions.ts'
 import {
@@ -15,13 +15,13 @@ import { formatSpan, fullTime, plural, timeOfDay } from '../model/format.ts'
 import { ActionButton } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, HolderLink, None, ShortName } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
-import { hrefTo, type Route } from '../parts/route.ts'
+import { hrefTo, type Query, type Route, useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 
 /** The shortest interval between two computations while keys change. */
 const COMPUTE_MS = 250
 const THINGS_SHOWN = 4
 const WAITERS_NAMED = 3
-const NO_FILTER: AgentFilter = { text: '', isWaiting: false, isAsked: false }
 
 /** The fleet of coding agents: what each does, holds and waits for. */
 export function Agents({ route }: { readonly route: Route }) {
@@ -29,7 +29,12 @@ export function Agents({ route }: { readonly route: Route }) {
   const moment = Math.floor(now() / COMPUTE_MS)
   const agents = useMemo(() => agentsOf(mirror, now()), [mirror, moment])
   const waiters = useMemo(() => waitersOf(agents), [agents])
-  const [filter, setFilter] = useState(NO_FILTER)
+  const query = useQuery('agents')
+  const filter: AgentFilter = {
+    text: query.get('search'),
+    isWaiting: query.get('waiting') !== '',
+    isAsked: query.get('asked') !== '',
+  }
   const found = findAgents(agents, filter)
   const shown = route.at === undefined ? found : found.filter(({ name }) => name === route.at)
   const waits = waitsOf(shown)
@@ -47,7 +52,7 @@ export function Agents({ route }: { readonly route: Route }) {
         <NoAgents />
       ) : (
         <>
-          <Filters {...{ agents, filter, setFilter, shown: shown.length }} />
+          <Filters {...{ agents, filter, query, shown: shown.length }} />
           {waits.length > 0 && <Waits waits={waits} />}
           <ul class="agents">
             {shown.map((agent) => (
@@ -74,31 +79,26 @@ function NoAgents() {
 interface FiltersProps {
   readonly agents: readonly AgentRow[]
   readonly filter: AgentFilter
-  setFilter(to: AgentFilter): void
+  readonly query: Query
   readonly shown: number
 }
 
-function Filters({ agents, filter, setFilter, shown }: FiltersProps) {
+function Filters({ agents, filter, query, shown }: FiltersProps) {
   const { text, isWaiting, isAsked } = filter
   const waiting = agents.filter(({ waits }) => waits.length > 0).length
   const asked = agents.filter(({ holds }) => holds.some(({ asks }) => asks.length > 0)).length
-  const change = (to: Partial<AgentFilter>) => setFilter({ ...filter, ...to })
   return (
     <div class="filters">
-      <input
-        type="search"
-        class="search"
-        data-search
-        aria-label="Search agents, work and files"
-        placeholder="Search agents, work and files  ( / )"
-        value={text}
-        onInput={(event) => change({ text: event.currentTarget.value })}
+      <Search
+        what="agents, work and files"
+        text={text}
+        change={(search) => query.set({ search })}
       />
       <button
         type="button"
         class="chip"
         aria-pressed={isWaiting}
-        onClick={() => change({ isWaiting: !isWaiting })}
+        onClick={() => query.set({ waiting: isWaiting ? '' : 'only' })}
       >
         waiting {waiting}
       </button>
@@ -106,7 +106,7 @@ function Filters({ agents, filter, setFilter, shown }: FiltersProps) {
         type="button"
         class="chip"
         aria-pressed={isAsked}
-        onClick={() => change({ isAsked: !isAsked })}
+        onClick={() => query.set({ asked: isAsked ? '' : 'only' })}
       >
         asked back {asked}
       </button>

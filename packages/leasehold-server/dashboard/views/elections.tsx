@@ -1,11 +1,19 @@
 import { useMemo } from 'preact/hooks'
 import { takeKey } from '../model/admin-actions.ts'
-import { formatSpan, fullTime, timeOfDay } from '../model/format.ts'
-import { type ElectionView, electionsOf, type Span, spansOf } from '../model/recipes/elections.ts'
+import { formatSpan, fullTime, plural, timeOfDay } from '../model/format.ts'
+import {
+  type ElectionView,
+  electionsOf,
+  findElections,
+  type Span,
+  spansOf,
+} from '../model/recipes/elections.ts'
 import { ActionButton } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, Facts, HolderLink, KeyLink, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
 import { Band, EndMark, useHistory } from '../parts/history.tsx'
+import { useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 
 const TERMS_LISTED = 6
 const CANDIDATES_SHOWN = 50
@@ -14,11 +22,28 @@ export function Elections() {
   const { mirror } = useLive()
   const version = mirror.versionOf('election')
   const elections = useMemo(() => electionsOf(mirror), [mirror, version])
+  const query = useQuery('elections')
+  const text = query.get('search')
+  const shown = findElections(elections, text)
   return (
     <div class="stack">
       <h1>
         Elections <span class="count">{elections.length}</span>
       </h1>
+      {elections.length > 0 && (
+        <div class="filters">
+          <Search
+            what="elections and candidates"
+            text={text}
+            change={(search) => query.set({ search })}
+          />
+          {shown.length < elections.length && (
+            <span class="quiet" role="status">
+              {shown.length} of {plural(elections.length, 'election')}
+            </span>
+          )}
+        </div>
+      )}
       {elections.length === 0 && (
         <None title="No elections">
           <p>
@@ -27,7 +52,7 @@ export function Elections() {
           </p>
         </None>
       )}
-      {elections.map((election) => (
+      {shown.map((election) => (
         <Election key={election.name} election={election} />
       ))}
     </div>

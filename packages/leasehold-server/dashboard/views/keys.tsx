@@ -7,7 +7,8 @@ import { headOf, VisibleRows } from '../model/trees/visible-rows.ts'
 import { DrainBar, Empty, None, ShortName } from '../parts/badges.tsx'
 import { Columns, DrainLegend } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
-import { go, hrefTo, type Route } from '../parts/route.ts'
+import { go, hrefTo, type Query, type Route, useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 import { KeyDetail } from './key-detail.tsx'
 
@@ -26,8 +27,9 @@ const SEARCH_MS = 400
 
 export function Keys({ route }: { readonly route: Route }) {
   const { mirror, now } = useLive()
-  const [text, setText] = useState('')
-  const [isWaiting, setWaiting] = useState(route.query.has('waiting'))
+  const query = useQuery('keys')
+  const text = query.get('search')
+  const isWaiting = query.get('waiting') !== ''
   const [isInternal, setInternal] = useInternal(route.at)
   const tree = isInternal ? mirror.internal : mirror.tree
   const isSearch = isWaiting || text.trim() !== ''
@@ -36,9 +38,6 @@ export function Keys({ route }: { readonly route: Route }) {
     () => (isSearch ? searchBoth(mirror, text, isWaiting) : undefined),
     [mirror, text, isWaiting, isSearch ? moment : 0],
   )
-  useEffect(() => {
-    if (route.query.has('waiting')) setWaiting(true)
-  }, [route])
   return (
     <>
       <h1 class="unseen">Keys</h1>
@@ -48,7 +47,7 @@ export function Keys({ route }: { readonly route: Route }) {
             {isInternal ? 'Internal keys' : 'Keys'}{' '}
             <span class="count">{count(tree.root.keys)}</span>
           </h2>
-          <Filters {...{ text, setText, isWaiting, setWaiting, isInternal, setInternal, found }} />
+          <Filters {...{ query, text, isWaiting, isInternal, setInternal, found }} />
           {(isSearch || tree.root.keys > 0) && <Columns of="tree-line" names={COLUMNS} />}
           {found !== undefined ? (
             <Found
@@ -69,35 +68,26 @@ export function Keys({ route }: { readonly route: Route }) {
 }
 
 interface FiltersProps {
+  readonly query: Query
   readonly text: string
-  setText(to: string): void
   readonly isWaiting: boolean
-  setWaiting(to: boolean): void
   readonly isInternal: boolean
   setInternal(to: boolean): void
   readonly found: Matching | undefined
 }
 
 function Filters(props: FiltersProps) {
-  const { text, setText, isWaiting, setWaiting, isInternal, setInternal, found } = props
+  const { query, text, isWaiting, isInternal, setInternal, found } = props
   const { mirror } = useLive()
   const turn = () => setInternal(!isInternal)
   return (
     <div class="filters">
-      <input
-        type="search"
-        class="search"
-        data-search
-        aria-label="Search keys and holders"
-        placeholder="Search keys and holders  ( / )"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
+      <Search what="keys and holders" text={text} change={(search) => query.set({ search })} />
       <button
         type="button"
         class="chip"
         aria-pressed={isWaiting}
-        onClick={() => setWaiting(!isWaiting)}
+        onClick={() => query.set({ waiting: isWaiting ? '' : 'only' })}
       >
         with waiters
       </button>

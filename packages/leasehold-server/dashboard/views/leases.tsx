@@ -4,7 +4,8 @@ import { Mirror } from '../model/mirror.ts'
 import { DrainBar, None, ShortName } from '../parts/badges.tsx'
 import { Columns, DrainLegend } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
-import { go, hrefTo, type Route } from '../parts/route.ts'
+import { go, hrefTo, type Route, useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 import { WindowList } from '../parts/window-list.tsx'
 import { HolderDetail } from './holder-detail.tsx'
 import { LeaseDetail } from './lease-detail.tsx'
@@ -20,7 +21,12 @@ const COLUMNS = [
 
 export function Leases({ route }: { readonly route: Route }) {
   const { mirror, now, feed } = useLive()
-  const [text, setText] = useState(route.query.get('holder') ?? '')
+  const query = useQuery('leases')
+  const [text, write] = useState(query.get('search') || query.get('holder'))
+  const setText = (search: string) => {
+    write(search)
+    query.set({ search })
+  }
   const isSearch = text.trim() !== ''
   const moment = isSearch ? Math.floor(now() / SEARCH_MS) : 0
   const all = mirror.leaseIds()
@@ -43,15 +49,7 @@ export function Leases({ route }: { readonly route: Route }) {
             <span class="quiet"> of {plural(mirror.holders.size, 'holder')}</span>
           </h2>
           <div class="filters">
-            <input
-              type="search"
-              class="search"
-              data-search
-              aria-label="Search holders, keys and leases"
-              placeholder="Search holders, keys and leases  ( / )"
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
+            <Search what="holders, keys and leases" text={text} change={setText} />
           </div>
           {entries.length === 0 ? (
             <None title={isSearch ? 'No matching holder, key or lease' : 'No leases'}>

@@ -117,7 +117,7 @@ function Tiles() {
         {...counted((it) => it.holders)}
       />
       <Tile
-        {...{ name: 'Waiting', value: count(mirror.waiting), href: '#/keys?waiting' }}
+        {...{ name: 'Waiting', value: count(mirror.waiting), href: '#/keys?waiting=only' }}
         {...counted((it) => it.waiting)}
       />
       <Tile

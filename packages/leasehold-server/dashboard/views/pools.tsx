@@ -11,7 +11,8 @@ import {
 import { keysOf } from '../model/recipes/recipe-functions.ts'
 import { DemoBadge, HolderLink, None } from '../parts/badges.tsx'
 import { useLive } from '../parts/context.ts'
-import { hrefTo, type Route } from '../parts/route.ts'
+import { hrefTo, type Route, useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 
 /** The number of tenant colours. */
 const COLOURS = 8
@@ -23,12 +24,22 @@ export function Pools({ route }: { readonly route: Route }) {
   const { mirror } = useLive()
   const version = mirror.versionOf('pool')
   const names = useMemo(() => poolNames(mirror), [mirror, version])
-  const shown = route.at === undefined ? names : names.filter((name) => name === route.at)
+  const query = useQuery('pools')
+  const text = query.get('search')
+  const wanted = text.trim().toLowerCase()
+  const shown = names.filter((name) =>
+    route.at === undefined ? name.toLowerCase().includes(wanted) : name === route.at,
+  )
   return (
     <div class="stack">
       <h1>
         Pools <span class="count">{names.length}</span>
       </h1>
+      {names.length > 0 && route.at === undefined && (
+        <div class="filters">
+          <Search what="pools" text={text} change={(search) => query.set({ search })} />
+        </div>
+      )}
       {names.length === 0 && (
         <None title="No pool is defined">
           <p>

@@ -23,24 +23,25 @@ import { ActionButton } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, HolderLink, Mark, None, toneOf } from '../parts/badges.tsx'
 import { Legend } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
-import { hrefTo, type Route } from '../parts/route.ts'
+import { hrefTo, type Route, useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 
 /** The longest period that the timeline of an instance shows. */
 const STRIP_MS = 10 * 60_000
 const STRIP_MIN_MS = 60_000
 const INSTANCES_SHOWN = 200
+const ORDERS: readonly Order[] = ['name', 'unhealthy', 'size']
 
 /** The services are open at first if they have at most this many instances in all. */
 const OPEN_AT_FIRST = 60
 /** The shortest interval between two searches while instances change. */
 const SEARCH_MS = 250
-const NO_FILTER: ServiceFilter = { text: '', statuses: new Set(), tag: '', order: 'name' }
 
 export function Services({ route }: { readonly route: Route }) {
   const { mirror, now } = useLive()
   const moment = Math.floor(now() / SEARCH_MS)
   const services = useMemo(() => servicesOf(mirror), [mirror, moment])
-  const [filter, setFilter] = useState(NO_FILTER)
+  const [filter, setFilter] = useFilter()
   const [turned, setTurned] = useState<ReadonlySet<string>>(new Set())
   const found = useMemo(() => findServices(services, filter), [services, filter])
   const shown = route.at === undefined ? found : found.filter((it) => it.service.name === route.at)
@@ -79,6 +80,21 @@ export function Services({ route }: { readonly route: Route }) {
       )}
     </div>
   )
+}
+
+/** In the address, except what is the default. */
+function useFilter(): readonly [ServiceFilter, (to: ServiceFilter) => void] {
+  const query = useQuery('services')
+  const [text, status, tag, order] = ['search', 'status', 'tag', 'order'].map(query.get)
+  const filter = useMemo((): ServiceFilter => {
+    const statuses = new Set(STATUSES.filter((it) => status!.split(',').includes(it)))
+    return { text: text!, statuses, tag: tag!, order: ORDERS.find((it) => it === order) ?? 'name' }
+  }, [text, status, tag, order])
+  const setFilter = ({ text, statuses, tag, order }: ServiceFilter) => {
+    const status = [...statuses].join(',')
+    query.set({ search: text, status, tag, order: order === 'name' ? '' : order })
+  }
+  return [filter, setFilter]
 }
 
 function NoServices() {
@@ -126,14 +142,10 @@ function Filters({ services, filter, setFilter, shown, instances }: FiltersProps
   }
   return (
     <div class="filters">
-      <input
-        type="search"
-        class="search"
-        data-search
-        aria-label="Search services and instances"
-        placeholder="Search services and instances  ( / )"
-        value={text}
-        onInput={(event) => setFilter({ ...filter, text: event.currentTarget.value })}
+      <Search
+        what="services and instances"
+        text={text}
+        change={(to) => setFilter({ ...filter, text: to })}
       />
       {STATUSES.map((status) => (
         <button

@@ -1,6 +1,8 @@
+import { useMemo } from 'preact/hooks'
 import { revokeLease } from '../model/admin-actions.ts'
 import { count, formatSpan } from '../model/format.ts'
 import {
+  findSessions,
   type SessionView,
   sessionAt,
   sessionCount,
@@ -10,13 +12,16 @@ import { ActionButton } from '../parts/action-dialog.tsx'
 import { DemoBadge, DrainBar, None } from '../parts/badges.tsx'
 import { Columns } from '../parts/columns.tsx'
 import { useLive } from '../parts/context.ts'
-import { hrefTo } from '../parts/route.ts'
+import { hrefTo, useQuery } from '../parts/route.ts'
+import { Search } from '../parts/search.tsx'
 import { useNarrow, WindowList } from '../parts/window-list.tsx'
 
 const ROW_HEIGHT = 40
 /** On a narrow page, a session takes three lines. */
 const NARROW_HEIGHT = 92
 const ROWS_MAX = 12
+/** The shortest interval for repeating a search while sessions change. */
+const SEARCH_MS = 400
 const COLUMNS = [
   ['holder', 'User'],
   ['lease-id', 'Session'],
@@ -28,6 +33,8 @@ const COLUMNS = [
 export function Sessions() {
   const { mirror } = useLive()
   const tables = sessionTables(mirror)
+  const query = useQuery('sessions')
+  const text = query.get('search')
   return (
     <div class="stack">
       <h1>
@@ -44,22 +51,39 @@ export function Sessions() {
           </p>
         </None>
       )}
+      {tables.length > 0 && (
+        <div class="filters">
+          <Search
+            what="users and sessions"
+            text={text}
+            change={(search) => query.set({ search })}
+          />
+        </div>
+      )}
       {tables.map((table) => (
-        <Table key={table} table={table} />
+        <Table key={table} table={table} text={text} />
       ))}
     </div>
   )
 }
 
-function Table({ table }: { readonly table: string }) {
-  const { mirror } = useLive()
-  const length = sessionCount(mirror, table)
+function Table({ table, text }: { readonly table: string; readonly text: string }) {
+  const { mirror, now } = useLive()
+  const all = sessionCount(mirror, table)
+  const isSearch = text.trim() !== ''
+  const moment = isSearch ? Math.floor(now() / SEARCH_MS) : 0
+  const found = useMemo(
+    () => (isSearch ? findSessions(mirror, table, text) : undefined),
+    [mirror, table, text, moment],
+  )
+  const length = found?.length ?? all
   const rowHeight = useNarrow() ? NARROW_HEIGHT : ROW_HEIGHT
   const height = Math.min(length, ROWS_MAX) * rowHeight
   return (
     <section class="panel" aria-labelledby={`sessions-${table}`}>
       <h2 id={`sessions-${table}`}>
-        {table} <DemoBadge name={`session/${table}/`} /> <span class="count">{count(length)}</span>
+        {table} <DemoBadge name={`session/${table}/`} /> <span class="count">{count(all)}</span>
+        {found !== undefined && <span class="quiet"> {count(length)} match</span>}
       </h2>
       <Columns of="session" names={COLUMNS} />
       <div style={{ height }} class="sessions">
@@ -68,7 +92,9 @@ function Table({ table }: { readonly table: string }) {
           label={`Sessions of ${table}`}
           count={length}
           rowHeight={rowHeight}
-          row={(index) => <SessionRow session={sessionAt(mirror, table, index)} />}
+          row={(index) => (
+            <SessionRow session={found?.[index] ?? sessionAt(mirror, table, index)} />
+          )}
         />
       </div>
     </section>

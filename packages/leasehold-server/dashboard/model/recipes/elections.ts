@@ -25,6 +25,23 @@ export function electionsOf(mirror: Mirror): ElectionView[] {
   })
 }
 
+/** The elections whose name, or the name or holder of a candidate, contains the text. */
+export function findElections(
+  elections: readonly ElectionView[],
+  text: string,
+): readonly ElectionView[] {
+  const wanted = text.trim().toLowerCase()
+  if (wanted === '') return elections
+  const has = (name: string) => name.toLowerCase().includes(wanted)
+  return elections.filter(
+    ({ name, leader, others }) =>
+      has(name) ||
+      [...(leader === undefined ? [] : [leader]), ...others].some(
+        ({ candidate, holder }) => has(candidate) || has(holder),
+      ),
+  )
+}
+
 /** The names below a node of the tree; a name may have slashes. */
 function electionNames(node: TreeNode | undefined, above = ''): string[] {
   return (node?.names?.list() ?? []).flatMap((part) => {

@@ -18,6 +18,8 @@ export interface ServiceFilter {
   readonly order: Order
 }
 
+const BY_NAME = new Intl.Collator('en', { numeric: true })
+
 /** A service with the instances that match. */
 export interface FoundService {
   readonly service: ServiceView
@@ -57,6 +59,8 @@ export function findServices(
     )
     return instances.length === 0 ? [] : [{ service, instances }]
   })
+  // As people count: service-2 before service-10.
+  found.sort((a, b) => BY_NAME.compare(a.service.name, b.service.name))
   if (order === 'size') found.sort((a, b) => b.instances.length - a.instances.length)
   if (order === 'unhealthy') found.sort((a, b) => unhealthy(b) - unhealthy(a))
   return found

@@ -33,6 +33,17 @@ export function sessionAt(mirror: Mirror, table: string, index: number): Session
   return { table, ref, key, user, ttl, max, since, lease, token }
 }
 
+/** The sessions of a table whose user or name contains the text. */
+export function findSessions(mirror: Mirror, table: string, text: string): SessionView[] {
+  const wanted = text.trim().toLowerCase()
+  const found: SessionView[] = []
+  for (let index = 0; index < sessionCount(mirror, table); index++) {
+    const session = sessionAt(mirror, table, index)
+    if (`${session?.user} ${session?.ref}`.toLowerCase().includes(wanted)) found.push(session!)
+  }
+  return found
+}
+
 function recordOf(claim: ClaimRow): SessionRecord | undefined {
   try {
     return decode(claim as never)
