@@ -2,19 +2,27 @@ import { isIPv4 } from 'node:net'
 import type { Clock } from 'leasehold/port'
 import { addressBytes } from './address-bytes.ts'
 
-const BYTES_PER_SECOND = 256 * 1024
-const BURST_BYTES = 1024 * 1024
+/** The most bytes of an answer. */
+const LARGE = 4096
+/** What every client of DNS accepts, and much less to amplify. */
+const SHORT = 512
+const LARGE_PER_SECOND = 256 * 1024
+const ALL_PER_SECOND = 2 * 1024 * 1024
+/** How much may be sent at once, in seconds of the budget. */
+const BURST_SECONDS = 4
 const NETWORKS_MAX = 10_000
 
 interface Bucket {
-  bytes: number
+  /** What is left of the budget for large answers, and of that for all. */
+  large: number
+  all: number
   at: number
 }
 
 /**
- * Limits how many bytes of large answers go to one network. Over UDP anybody can send a query in the
- * name of a victim, and the answer is longer than the query. A network over its budget gets short,
- * truncated answers: real clients then ask by TCP.
+ * Limits how many bytes go to one network over UDP. Anybody can send a query in the name of a victim,
+ * and the answer is longer than the query. A network over its first budget gets short, truncated
+ * answers: real clients then ask by TCP. A network over its second budget gets none.
  */
 export class AnswerBudget {
   readonly #clock: Clock
@@ -24,21 +32,26 @@ export class AnswerBudget {
     this.#clock = clock
   }
 
-  /** Whether the network of this address may still get large answers. */
-  allows(address: string): boolean {
-    return this.#bucket(networkOf(address)).bytes > 0
+  /** The most bytes of an answer to this address now; 0 for no answer. */
+  limitFor(address: string): number {
+    const { large, all } = this.#bucket(networkOf(address))
+    if (all <= 0) return 0
+    return large > 0 ? LARGE : SHORT
   }
 
   /** Counts an answer that was sent. */
   spend(address: string, bytes: number): void {
-    this.#bucket(networkOf(address)).bytes -= bytes
+    const bucket = this.#bucket(networkOf(address))
+    bucket.all -= bytes
+    if (bytes > SHORT) bucket.large -= bytes
   }
 
   #bucket(network: string): Bucket {
     const now = this.#clock.now()
-    const bucket = this.#buckets.get(network) ?? { bytes: BURST_BYTES, at: now }
-    const gained = ((now - bucket.at) / 1000) * BYTES_PER_SECOND
-    bucket.bytes = Math.min(BURST_BYTES, bucket.bytes + gained)
+    const bucket = this.#buckets.get(network) ?? { large: Infinity, all: Infinity, at: now }
+    const seconds = (now - bucket.at) / 1000
+    bucket.large = refilled(bucket.large, LARGE_PER_SECOND, seconds)
+    bucket.all = refilled(bucket.all, ALL_PER_SECOND, seconds)
     bucket.at = now
     // The network that was silent for longest is first.
     this.#buckets.delete(network)
@@ -48,6 +61,10 @@ export class AnswerBudget {
     }
     return bucket
   }
+}
+
+function refilled(left: number, perSecond: number, seconds: number): number {
+  return Math.min(perSecond * BURST_SECONDS, left + perSecond * seconds)
 }
 
 /** One owner usually has 256 IPv4 addresses, or a /56 of IPv6. */

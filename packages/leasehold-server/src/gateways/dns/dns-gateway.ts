@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, isIPv6, type Server, type Socket } from 'node:net'
-import { type Clock, LeaseholdError } from 'leasehold/port'
+import { type Clock, LeaseholdError, type Timer } from 'leasehold/port'
 import type { Logger } from 'pino'
 import type { RegistryView } from '../registry-view/index.ts'
 import { AnswerBudget } from './answer-budget.ts'
@@ -22,14 +22,13 @@ export interface DnsGateway {
   close(): Promise<void>
 }
 
-/** The most bytes of an answer over UDP, on this machine and to others. */
+/** The most bytes of an answer over UDP on this machine. The budget limits those to others. */
 const LOCAL_DATAGRAM_MAX = 65_507
-const DATAGRAM_MAX = 4096
-/** The size of answers to a network over its budget. */
-const SHORT_DATAGRAM = 512
 const MESSAGE_MAX = 65_535
 const CONNECTIONS_MAX = 512
+/** A connection without a whole query for so long is closed, at the next sweep. */
 const IDLE_MS = 10_000
+const SWEEP_MS = 1000
 /** Unsent answers beyond this are dropped over UDP, and over TCP no more queries are read. */
 const UNSENT_MAX = 1024 * 1024
 const PORT_ATTEMPTS = 10
@@ -63,12 +62,18 @@ export async function startDnsGateway(options: DnsGatewayOptions): Promise<DnsGa
 class Answers {
   readonly #responder: Responder
   readonly #budget: AnswerBudget
+  readonly #clock: Clock
   readonly #log: Logger
-  readonly #connections = new Set<Socket>()
+  /** When each connection began that has sent no whole query yet. The oldest is first. */
+  readonly #silent = new Map<Socket, number>()
+  /** When each of the others sent its last one. */
+  readonly #asking = new Map<Socket, number>()
+  #sweep: Timer | undefined
 
   constructor({ view, clock, log }: DnsGatewayOptions) {
     this.#responder = new Responder(view)
     this.#budget = new AnswerBudget(clock)
+    this.#clock = clock
     this.#log = log
   }
 
@@ -76,8 +81,8 @@ class Answers {
     // Nobody can be reached at port 0.
     if (port === 0 || udp.getSendQueueSize() > UNSENT_MAX) return
     const isLocal = isLoopbackAddress(address)
-    const most = isLocal ? LOCAL_DATAGRAM_MAX : DATAGRAM_MAX
-    const limit = isLocal || this.#budget.allows(address) ? most : SHORT_DATAGRAM
+    const limit = isLocal ? LOCAL_DATAGRAM_MAX : this.#budget.limitFor(address)
+    if (limit === 0) return
     const answer = this.#answer(bytes, limit, true)
     if (answer === undefined) return
     if (!isLocal) this.#budget.spend(address, answer.length)
@@ -87,14 +92,15 @@ class Answers {
 
   /** Each message has its length before it. Answers come in the order of the queries. */
   onConnection(socket: Socket): void {
-    if (this.#connections.size >= CONNECTIONS_MAX) {
-      socket.destroy()
-      return
+    // Those that only connect must not push out those that ask.
+    if (this.#silent.size + this.#asking.size >= CONNECTIONS_MAX) {
+      const [oldest] = (this.#silent.size > 0 ? this.#silent : this.#asking).keys()
+      this.#end(oldest!)
     }
-    this.#connections.add(socket)
-    socket.on('close', () => this.#connections.delete(socket))
+    this.#silent.set(socket, this.#clock.now())
+    this.#sweep ??= this.#sweepLater()
+    socket.on('close', () => this.#forget(socket))
     socket.on('error', () => {})
-    socket.setTimeout(IDLE_MS, () => socket.destroy())
     socket.setNoDelay(true)
     let unread = Buffer.alloc(0)
     const read = () => {
@@ -108,6 +114,7 @@ class Answers {
           return
         }
         socket.write(withLength(answer))
+        this.#hasAsked(socket)
       }
       if (socket.writableLength > UNSENT_MAX) socket.pause()
       else if (socket.isPaused()) socket.resume()
@@ -120,7 +127,39 @@ class Answers {
   }
 
   close(): void {
-    for (const socket of this.#connections) socket.destroy()
+    this.#sweep?.cancel()
+    for (const socket of [...this.#silent.keys(), ...this.#asking.keys()]) this.#end(socket)
+  }
+
+  #hasAsked(socket: Socket): void {
+    this.#forget(socket)
+    this.#asking.set(socket, this.#clock.now())
+  }
+
+  #forget(socket: Socket): void {
+    this.#silent.delete(socket)
+    this.#asking.delete(socket)
+  }
+
+  #end(socket: Socket): void {
+    this.#forget(socket)
+    socket.destroy()
+  }
+
+  /** Closes what sends no whole query: a byte now and then must not keep a connection open. */
+  #sweepLater(): Timer {
+    const clock = this.#clock
+    return clock.timer(clock.now() + SWEEP_MS, () => {
+      const over = clock.now() - IDLE_MS
+      for (const connections of [this.#silent, this.#asking]) {
+        for (const [socket, since] of connections) {
+          if (since > over) break
+          this.#end(socket)
+        }
+      }
+      const isIdle = this.#silent.size + this.#asking.size === 0
+      this.#sweep = isIdle ? undefined : this.#sweepLater()
+    })
   }
 
   #answer(bytes: Buffer, most: number, isDatagram: boolean): Buffer | undefined {

@@ -24,17 +24,19 @@ export interface ResourceRecord {
 
 const HEADER_BYTES = 12
 const CLASS_IN = 1
+const MESSAGE_MAX = 65_535
+const SCRATCH = Buffer.allocUnsafe(MESSAGE_MAX)
 /** A pointer has 14 bits. */
 const POINTER_MAX = 0x3fff
 const SECTIONS = ['answers', 'authorities', 'additionals'] as const
 type Section = (typeof SECTIONS)[number]
 
 /**
- * Writes one message with compressed names, up to a limit of bytes. `dns-packet` does not compress:
- * its messages are twice as long.
+ * Writes one message with compressed names, up to a limit of bytes. Without compression it would be
+ * twice as long. One at a time: all of them use the same memory until they are finished.
  */
 export class MessageWriter {
-  readonly #bytes: Buffer
+  readonly #bytes = SCRATCH
   readonly #limit: number
   /** Where each name and each end of a name begins. */
   readonly #names = new Map<string, number>()
@@ -47,7 +49,6 @@ export class MessageWriter {
    */
   constructor(limit: number, question: Buffer, name: string, reserved: number) {
     this.#limit = limit - reserved
-    this.#bytes = Buffer.allocUnsafe(limit)
     question.copy(this.#bytes, HEADER_BYTES)
     this.#length += question.length
     let at = HEADER_BYTES
@@ -94,7 +95,7 @@ export class MessageWriter {
     for (const [index, section] of SECTIONS.entries()) {
       bytes.writeUInt16BE(this.#counts[section], 6 + 2 * index)
     }
-    return bytes.subarray(0, this.#length)
+    return Buffer.from(bytes.subarray(0, this.#length))
   }
 
   #fixed(type: number, ttl: number): boolean {

@@ -1,4 +1,4 @@
-import { type DecodedPacket, decode } from 'dns-packet'
+import { TYPES } from './message-writer.ts'
 
 /** A query that can be answered. */
 export interface Query {
@@ -7,10 +7,20 @@ export interface Query {
   readonly wantsRecursion: boolean
   /** The question as it was sent. */
   readonly question: Buffer
-  /** In lower case, without a dot at the end. */
+  /**
+   * In lower case, without a dot at the end, and exactly as many characters as the question has bytes
+   * for it. A label of a client may contain a dot, which is `\0` here: no name of ours has that.
+   */
   readonly name: string
+  /** Such as `SRV`; `other` for all types that we have no records of. */
   readonly type: string
-  readonly edns: { readonly size: number; readonly version: number } | undefined
+  readonly edns: Edns | undefined
+}
+
+interface Edns {
+  /** The size of the answers that the client accepts over UDP. */
+  readonly size: number
+  readonly version: number
 }
 
 /** Answered with this code and nothing else; `undefined` for a message without an answer. */
@@ -28,6 +38,18 @@ export const CODES = {
 const HEADER_BYTES = 12
 const RESPONSE_BIT = 0x80
 const LABEL_MAX = 63
+/** With the lengths of its labels and the end. */
+const NAME_BYTES_MAX = 255
+const POINTER = 0xc0
+/** A query has at most a few additional records: EDNS, and signatures that we ignore. */
+const ADDITIONALS_MAX = 4
+const CLASS_IN = 1
+const CLASS_ANY = 255
+const TYPE_ANY = 255
+const TYPE_NAMES = new Map<number, string>([
+  ...Object.entries(TYPES).map(([name, number]) => [number, name] as const),
+  [TYPE_ANY, 'ANY'],
+])
 
 /**
  * Reads a query. Returns the refusal of a malformed or unsupported one, and `undefined` if there
@@ -41,41 +63,66 @@ export function readQuery(bytes: Buffer): Query | Refusal | undefined {
   if (opcode !== 0) return { id, opcode, code: CODES.notImplemented }
   const malformed = { id, opcode, code: CODES.formatError }
   const hasOneQuestion = bytes.readUInt16BE(4) === 1
-  // A query has no answers, no authorities, and at most a few additional records.
-  const isPlain = bytes.readUInt32BE(6) === 0 && bytes.readUInt16BE(10) <= 4
-  if (!hasOneQuestion || !isPlain) return malformed
-  try {
-    const packet = decode(bytes)
-    const { name, type, class: kind } = packet.questions![0]!
-    const end = questionEnd(bytes)
-    if (end === undefined) return malformed
-    if (kind !== 'IN' && kind !== 'ANY') return { id, opcode, code: CODES.refused }
-    return {
-      id,
-      wantsRecursion: (bytes[2]! & 1) !== 0,
-      question: bytes.subarray(HEADER_BYTES, end),
-      name: name === '.' ? '' : name.toLowerCase(),
-      type,
-      edns: ednsOf(packet),
-    }
-  } catch {
-    return malformed
+  const hasNoRecords = bytes.readUInt32BE(6) === 0
+  const nameEnd = endOfName(bytes, HEADER_BYTES, false)
+  if (!hasOneQuestion || !hasNoRecords || nameEnd === undefined) return malformed
+  const end = nameEnd + 4
+  if (end > bytes.length) return malformed
+  const edns = readEdns(bytes, end)
+  if (edns === 'malformed') return malformed
+  const kind = bytes.readUInt16BE(nameEnd + 2)
+  if (kind !== CLASS_IN && kind !== CLASS_ANY) return { id, opcode, code: CODES.refused }
+  return {
+    id,
+    wantsRecursion: (bytes[2]! & 1) !== 0,
+    question: bytes.subarray(HEADER_BYTES, end),
+    name: readName(bytes),
+    type: TYPE_NAMES.get(bytes.readUInt16BE(nameEnd)) ?? 'other',
+    edns,
   }
 }
 
-/** The end of the question; `undefined` if its name has a pointer, which can point only to itself. */
-function questionEnd(bytes: Buffer): number | undefined {
-  let at = HEADER_BYTES
-  for (let length = bytes[at]!; length > 0; length = bytes[at]!) {
-    if (length > LABEL_MAX) return undefined
+/**
+ * The end of a name; `undefined` if it is malformed. A pointer is never followed: the question can
+ * have none, and the names of additional records do not matter.
+ */
+function endOfName(bytes: Buffer, start: number, mayPoint: boolean): number | undefined {
+  let at = start
+  for (;;) {
+    const length = bytes[at]
+    if (length === undefined) return undefined
+    if (mayPoint && length >= POINTER) return at + 2
     at += length + 1
+    if (length > LABEL_MAX || at - start > NAME_BYTES_MAX) return undefined
+    if (length === 0) return at
   }
-  return at + 5
 }
 
-function ednsOf({ additionals = [] }: DecodedPacket): Query['edns'] {
-  const options = additionals.filter((record) => record.type === 'OPT')
-  if (options.length > 1) throw new Error('more than one OPT record')
-  const [option] = options
-  return option && { size: option.udpPayloadSize, version: option.ednsVersion }
+/** The name of the question, which `endOfName` has checked. */
+function readName(bytes: Buffer): string {
+  const labels: string[] = []
+  for (let at = HEADER_BYTES; bytes[at] !== 0; at += bytes[at]! + 1) {
+    labels.push(bytes.toString('latin1', at + 1, at + 1 + bytes[at]!).replaceAll('.', '\0'))
+  }
+  return labels.join('.').toLowerCase()
+}
+
+/** Reads the additional records after the question. There may be one for EDNS, at the root. */
+function readEdns(bytes: Buffer, start: number): Edns | undefined | 'malformed' {
+  const count = bytes.readUInt16BE(10)
+  if (count > ADDITIONALS_MAX) return 'malformed'
+  let edns: Edns | undefined
+  let at = start
+  for (let record = 0; record < count; record++) {
+    const nameEnd = endOfName(bytes, at, true)
+    if (nameEnd === undefined || nameEnd + 10 > bytes.length) return 'malformed'
+    const end = nameEnd + 10 + bytes.readUInt16BE(nameEnd + 8)
+    if (end > bytes.length) return 'malformed'
+    if (bytes.readUInt16BE(nameEnd) === TYPES.OPT) {
+      if (edns !== undefined || bytes[at] !== 0) return 'malformed'
+      edns = { size: bytes.readUInt16BE(nameEnd + 2), version: bytes[nameEnd + 5]! }
+    }
+    at = end
+  }
+  return edns
 }

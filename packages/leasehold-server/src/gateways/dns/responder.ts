@@ -14,7 +14,9 @@ const BAD_VERSION = 1
 const OWN_PAYLOAD = 1232
 /** The size of an answer to a client without EDNS, and the least for one with it. */
 const PLAIN_BYTES = 512
-const CACHED_MAX = 4096
+const CACHED_BYTES_MAX = 16 * 1024 * 1024
+/** The place that an entry of the cache needs besides its message, about. */
+const ENTRY_BYTES = 512
 /** The most different orders of the same addresses. */
 const ORDERS_MAX = 16
 
@@ -24,6 +26,7 @@ export class Responder {
   readonly #zone: Zone
   /** Messages of the current revision. Their ids and questions are those of another client. */
   readonly #cached = new Map<string, Buffer>()
+  #cachedBytes = 0
   #cachedAt = -1
   #turn = 0
 
@@ -32,9 +35,9 @@ export class Responder {
     this.#zone = new Zone(view)
   }
 
-  /** How many messages are kept for other clients with the same question. */
-  get cached(): number {
-    return this.#cached.size
+  /** How many bytes of messages are kept for other clients with the same question. */
+  get cachedBytes(): number {
+    return this.#cachedBytes
   }
 
   /**
@@ -52,6 +55,7 @@ export class Responder {
   #reply(query: Query, limit: number): Buffer {
     if (this.#cachedAt !== this.#view.revision) {
       this.#cached.clear()
+      this.#cachedBytes = 0
       this.#cachedAt = this.#view.revision
     }
     const { id, question, name, type, edns, wantsRecursion } = query
@@ -60,7 +64,7 @@ export class Responder {
     let message = this.#cached.get(key)
     if (message === undefined) {
       message = this.#write(query, limit, order)
-      if (this.#cached.size < CACHED_MAX && isSuccess(message)) this.#cached.set(key, message)
+      if (isSuccess(message)) this.#keep(key, message)
     }
     // The client may have written the name in other letters, and expects its own.
     const copy = Buffer.from(message)
@@ -68,6 +72,17 @@ export class Responder {
     copy.writeUInt16BE(id, 0)
     if (wantsRecursion) copy[2]! |= RECURSION_DESIRED >> 8
     return copy
+  }
+
+  /** Keeps a message, and forgets those that were kept first if there are too many. */
+  #keep(key: string, message: Buffer): void {
+    this.#cached.set(key, message)
+    this.#cachedBytes += message.length + ENTRY_BYTES
+    for (const [oldest, { length }] of this.#cached) {
+      if (this.#cachedBytes <= CACHED_BYTES_MAX) return
+      this.#cached.delete(oldest)
+      this.#cachedBytes -= length + ENTRY_BYTES
+    }
   }
 
   #write({ question, name, type, edns }: Query, limit: number, order: number): Buffer {

@@ -127,7 +127,7 @@ export class Zone {
   #srv(instances: readonly ServiceInstance[], name: string): Found {
     const answers: ResourceRecord[] = []
     const glue: ResourceRecord[] = []
-    const most = Math.max(...instances.map(({ weight }) => weight))
+    const most = instances.reduce((weight, each) => Math.max(weight, each.weight), 0)
     for (const instance of instances) {
       const { host, family, port } = instance.endpoint ?? {}
       if (host === undefined || port === undefined) continue

@@ -1,12 +1,9 @@
 import { execFile } from 'node:child_process'
-import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createConnection, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { encode } from 'dns-packet'
 import { memoryStore } from 'leasehold/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeWith, findProgram } from '../../../../leasehold/test/engines/index.ts'
@@ -135,78 +132,4 @@ describe.skipIf(!canUnshare)("glibc's resolver (skipped without root and unshare
       rmSync(folder, { recursive: true })
     }
   }, 30_000)
-})
-
-describe('hostile clients', () => {
-  const query = encode({
-    type: 'query',
-    id: 1,
-    questions: [{ type: 'SRV', name: 'web.leasehold' }],
-  })
-  const connect = async (): Promise<Socket> => {
-    const socket = createConnection(port, '127.0.0.1')
-    socket.on('error', () => {})
-    await new Promise((resolve) => socket.once('connect', resolve))
-    return socket
-  }
-  const framed = (message: Buffer) =>
-    Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message])
-  const isAlive = async () => {
-    const resolver = new Resolver({ timeout: 5000, tries: 3 })
-    resolver.setServers([`127.0.0.1:${port}`])
-    expect(await resolver.resolve4('gpu.tag.web.leasehold')).toHaveLength(3)
-  }
-
-  it('that send 2,000 random datagrams change nothing', async () => {
-    const udp = createSocket('udp4')
-    let seed = 7
-    for (let at = 0; at < 2000; at++) {
-      const bytes = Buffer.alloc(1 + (at % 100), at % 7 === 0 ? query : 0)
-      for (let byte = 0; byte < bytes.length; byte += 3) {
-        seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
-        bytes[byte] = seed & 255
-      }
-      await new Promise((resolve) => udp.send(bytes, port, '127.0.0.1', resolve))
-    }
-    udp.close()
-    await isAlive()
-  })
-
-  it('that send queries and never read are paused, at a bounded size', async () => {
-    const socket = await connect()
-    socket.pause()
-    const many = Buffer.concat(Array.from({ length: 1000 }, () => framed(query)))
-    for (let at = 0; at < 5; at++) socket.write(many)
-    await isAlive()
-    let received = 0
-    socket.on('data', (chunk) => {
-      received += chunk.length
-    })
-    socket.resume()
-    await expect.poll(() => received, { timeout: 20_000 }).toBeGreaterThan(5000 * 6000)
-    socket.destroy()
-  }, 30_000)
-
-  it('that answer instead of asking are disconnected', async () => {
-    const socket = await connect()
-    const closed = new Promise((resolve) => socket.once('close', resolve))
-    socket.write(framed(encode({ type: 'response', id: 1 })))
-    await closed
-  })
-
-  it('that send half a message keep only their own connection', async () => {
-    const socket = await connect()
-    socket.write(framed(query).subarray(0, 9))
-    await isAlive()
-    socket.write(framed(query).subarray(9))
-    await new Promise((resolve) => socket.once('data', resolve))
-    socket.destroy()
-  })
-
-  it('that open more connections than allowed are refused, and others still get answers', async () => {
-    const sockets = await Promise.all(Array.from({ length: 600 }, connect))
-    await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBeGreaterThan(80)
-    await isAlive()
-    for (const socket of sockets) socket.destroy()
-  })
 })

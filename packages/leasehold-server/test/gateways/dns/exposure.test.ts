@@ -51,30 +51,62 @@ describe('--dns', () => {
   })
 })
 
-describe('the budget of large answers', () => {
-  it('ends for a network, comes back with time, and leaves other networks alone', async () => {
+describe('the budget of answers over UDP', () => {
+  it('first shortens the answers to a network, and leaves other networks alone', async () => {
     const clock = new TestClock()
     const budget = new AnswerBudget(clock)
+    expect(budget.limitFor('10.0.0.77')).toBe(4096)
     for (let at = 0; at < 300; at++) budget.spend(`10.0.0.${at & 255}`, 4096)
-    expect(budget.allows('10.0.0.77')).toBe(false)
-    expect(budget.allows('10.0.1.77')).toBe(true)
+    expect(budget.limitFor('10.0.0.77')).toBe(512)
+    expect(budget.limitFor('10.0.1.77')).toBe(4096)
     await clock.advance(1000)
-    expect(budget.allows('10.0.0.77')).toBe(true)
+    expect(budget.limitFor('10.0.0.77')).toBe(4096)
+  })
+
+  it('then answers nothing, so that a victim gets at most 2 MiB per second', async () => {
+    const clock = new TestClock()
+    const budget = new AnswerBudget(clock)
+    const sent = async (seconds: number) => {
+      let bytes = 0
+      for (let tick = 0; tick < seconds * 10; tick++) {
+        await clock.advance(100)
+        for (let query = 0; query < 2000; query++) {
+          const limit = budget.limitFor('10.0.0.1')
+          if (limit === 0) continue
+          budget.spend('10.0.0.1', limit)
+          bytes += limit
+        }
+      }
+      return bytes
+    }
+    const MIB = 1024 * 1024
+    expect(await sent(1)).toBeLessThan(11 * MIB)
+    expect(await sent(10)).toBeLessThan(21 * MIB)
+    expect(budget.limitFor('10.0.0.1')).toBe(0)
+    expect(budget.limitFor('10.0.1.1')).toBe(4096)
+    await clock.advance(60_000)
+    expect(budget.limitFor('10.0.0.1')).toBe(4096)
+  })
+
+  it('does not count short answers as large ones', () => {
+    const budget = new AnswerBudget(new TestClock())
+    for (let at = 0; at < 10_000; at++) budget.spend('10.0.0.1', 200)
+    expect(budget.limitFor('10.0.0.1')).toBe(4096)
   })
 
   it('counts an address of IPv6 with its /56, and IPv4 in its IPv6 form as IPv4', () => {
     const budget = new AnswerBudget(new TestClock())
     budget.spend('2001:db8:0:12ff::1', 2_000_000)
-    expect(budget.allows('2001:db8:0:1201::2')).toBe(false)
-    expect(budget.allows('2001:db8:0:1301::2')).toBe(true)
+    expect(budget.limitFor('2001:db8:0:1201::2')).toBe(512)
+    expect(budget.limitFor('2001:db8:0:1301::2')).toBe(4096)
     budget.spend('::ffff:10.0.0.1', 2_000_000)
-    expect(budget.allows('10.0.0.2')).toBe(false)
+    expect(budget.limitFor('10.0.0.2')).toBe(512)
   })
 
   it('remembers at most 10,000 networks', () => {
     const budget = new AnswerBudget(new TestClock())
     budget.spend('10.0.0.1', 2_000_000)
     for (let at = 0; at < 10_000; at++) budget.spend(`11.${at >> 8}.${at & 255}.1`, 1)
-    expect(budget.allows('10.0.0.1')).toBe(true)
+    expect(budget.limitFor('10.0.0.1')).toBe(4096)
   })
 })

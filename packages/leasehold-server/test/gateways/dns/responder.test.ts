@@ -1,49 +1,11 @@
-import { type DecodedPacket, decode, encode, type Packet } from 'dns-packet'
-import type { RegisterOptions } from 'leasehold'
+import { type DecodedPacket, decode, encode } from 'dns-packet'
 import { describe, expect, it } from 'vitest'
 import { MessageWriter } from '../../../src/gateways/dns/message-writer.ts'
-import { Responder } from '../../../src/gateways/dns/responder.ts'
-import { viewScene } from '../view-scene.ts'
-
-type Given = Readonly<Record<string, Readonly<Record<string, RegisterOptions>>>>
-
-/** A zone with these instances, by service and id, and a client that asks without a network. */
-async function zoneWith(services: Given) {
-  const { clock, open, register } = await viewScene()
-  const view = await open()
-  const registered = new Map<string, Awaited<ReturnType<typeof register>>>()
-  for (const [service, instances] of Object.entries(services)) {
-    for (const [id, options] of Object.entries(instances)) {
-      registered.set(id, await register(service, id, options))
-    }
-  }
-  await clock.advance(10)
-  const responder = new Responder(view)
-  const send = (bytes: Buffer, size = 65_507, isDatagram = true) =>
-    responder.answer(bytes, size, isDatagram)
-  const ask = (type: string, name: string, edns?: number, isDatagram = true) => {
-    const opt = { type: 'OPT', name: '.', udpPayloadSize: edns, flags: 0, options: [] }
-    const packet = {
-      ...{ type: 'query', id: 7, flags: 256, questions: [{ type, name }] },
-      ...(edns !== undefined && { additionals: [opt] }),
-    } as unknown as Packet
-    const bytes = send(encode(packet), isDatagram ? 65_507 : 65_535, isDatagram)!
-    return Object.assign(decode(bytes), { bytes: bytes.length })
-  }
-  return { clock, view, registered, register, responder, send, ask }
-}
+import { many, WEB, zoneWith } from './zone-scene.ts'
 
 const data = ({ answers }: DecodedPacket) =>
   answers!.map((answer) => (answer as { data: unknown }).data)
 const codeOf = (packet: DecodedPacket) => (packet as unknown as { rcode: string }).rcode
-
-const WEB = {
-  web: {
-    'i-1': { address: '10.0.0.1:80', tags: ['gpu', 'Big'], zone: 'eu-1', weight: 1 },
-    'i-2': { address: '10.0.0.2:81', tags: ['gpu'], zone: 'eu-2', weight: 2 },
-    'i-3': { address: '[fd00::3]:82', zone: 'eu-2', weight: 4 },
-  },
-} as const
 
 describe('a DNS answer', () => {
   it('has a service with its ports, proportional weights, and the addresses of the targets', async () => {
@@ -213,14 +175,6 @@ describe('a DNS answer', () => {
 })
 
 describe('a long DNS answer', () => {
-  const many = (count: number) => {
-    const instance = (_: unknown, at: number) => [
-      `backend-${at}`,
-      { address: `10.0.${at >> 8}.${at & 255}:8080` },
-    ]
-    return { web: Object.fromEntries(Array.from({ length: count }, instance)) }
-  }
-
   it('of 40 instances with their addresses fits into 3 kB', async () => {
     const { ask } = await zoneWith(many(40))
     const answer = ask('SRV', 'web.leasehold', 8192)
@@ -326,29 +280,5 @@ describe('a malformed or unsupported query', () => {
     const answer = decode(send(query({ additionals: [opt] }))!)
     expect(answer.answers).toEqual([])
     expect(answer.additionals).toMatchObject([{ extendedRcode: 1, ednsVersion: 0 }])
-  })
-
-  it('of random bytes never throws, and never gets more than a header', async () => {
-    const { send } = await zoneWith(WEB)
-    let seed = 42
-    const next = () => {
-      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
-      return seed
-    }
-    for (let run = 0; run < 5000; run++) {
-      const bytes = run % 2 === 0 ? query() : Buffer.alloc(next() % 80)
-      for (let at = 0; at < 1 + (run % 7) && bytes.length > 0; at++) {
-        bytes[next() % bytes.length] = next() & 255
-      }
-      expect(send(bytes)?.length ?? 0).toBeLessThanOrEqual(512)
-    }
-  })
-
-  it('for many names that do not exist costs no memory', async () => {
-    const { ask, responder } = await zoneWith(WEB)
-    for (let at = 0; at < 5000; at++) ask('A', `name-${at}.leasehold`)
-    expect(responder.cached).toBe(0)
-    for (let at = 0; at < 5000; at++) ask('A', 'web.leasehold', 600 + at)
-    expect(responder.cached).toBeLessThanOrEqual(4096)
   })
 })
