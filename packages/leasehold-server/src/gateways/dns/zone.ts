@@ -27,24 +27,21 @@ const MISSING: Found = { existence: 'missing', answers: [], glue: [], rotates: f
 const NO_DATA: Found = { ...MISSING, existence: 'exists' }
 const ELSEWHERE: Found = { ...MISSING, existence: 'elsewhere' }
 
-type Selection = (instance: ServiceInstance) => boolean
+type Instances = ReadonlySet<ServiceInstance>
 
-/** The instances with the label of a tag, of a zone, or of themselves. */
-const SELECTIONS = new Map<string, (label: string, zone: Zone) => Selection>([
-  [
-    'tag',
-    (label) =>
-      ({ tags }) =>
-        tags.some((tag) => labelOf(tag) === label),
-  ],
-  [
-    'zone',
-    (label) =>
-      ({ zone }) =>
-        zone !== undefined && labelOf(zone) === label,
-  ],
-  ['instance', (label, zone) => (instance) => zone.labelOfInstance(instance) === label],
-])
+/**
+ * The instances of a service by the labels of their tags, of their zones, and of themselves, and the
+ * label of each. It is made once for each change: a flood of names that do not exist must be cheap.
+ */
+interface Index {
+  readonly tag: ReadonlyMap<string, Instances>
+  readonly zone: ReadonlyMap<string, Instances>
+  readonly instance: ReadonlyMap<string, Instances>
+  readonly labels: ReadonlyMap<ServiceInstance['id'], string>
+}
+
+type Selection = Exclude<keyof Index, 'labels'>
+const SELECTIONS: ReadonlySet<string> = new Set<Selection>(['tag', 'zone', 'instance'])
 
 /**
  * The names of the registry view:
@@ -57,7 +54,7 @@ const SELECTIONS = new Map<string, (label: string, zone: Zone) => Selection>([
 export class Zone {
   readonly #view: RegistryView
   #index: { readonly revision: number; readonly byLabel: ReadonlyMap<string, string> } | undefined
-  readonly #instanceLabels = new WeakMap<Service, ReadonlyMap<string, string>>()
+  readonly #indexes = new WeakMap<Service, Index>()
 
   constructor(view: RegistryView) {
     this.#view = view
@@ -78,11 +75,6 @@ export class Zone {
     return this.#inService(this.#service(last), labels, name, type)
   }
 
-  labelOfInstance({ service, id }: ServiceInstance): string {
-    const known = this.#view.service(service)
-    return (known && this.#labelsOf(known).get(id)) ?? labelOf(id)
-  }
-
   #apex(type: string): Found {
     if (type === 'SOA') return { ...NO_DATA, answers: [this.soa] }
     if (type !== 'NS') return NO_DATA
@@ -100,16 +92,19 @@ export class Zone {
 
   #inService(service: Service | undefined, labels: string[], name: string, type: string): Found {
     if (service === undefined) return MISSING
-    const selections: Selection[] = []
+    const index = this.#indexOf(service)
+    const selected: Instances[] = []
     while (labels.length > 0) {
-      const select = SELECTIONS.get(labels.pop()!)
-      if (select === undefined || selections.length === SELECTIONS_MAX) return MISSING
+      const kind = labels.pop()!
+      if (!SELECTIONS.has(kind) || selected.length === SELECTIONS_MAX) return MISSING
       const label = labels.pop()
       // `tag.embedder.leasehold` has names below it, but no records.
       if (label === undefined) return NO_DATA
-      selections.push(select(label, this))
+      const found = index[kind as Selection].get(label)
+      if (found === undefined) return MISSING
+      selected.push(found)
     }
-    const isSelected = (instance: ServiceInstance) => selections.every((select) => select(instance))
+    const isSelected = (instance: ServiceInstance) => selected.every((each) => each.has(instance))
     if (!service.all.some(isSelected)) return MISSING
     return this.#records(service.serving.filter(isSelected), name, type)
   }
@@ -143,7 +138,8 @@ export class Zone {
   }
 
   #targetOf(instance: ServiceInstance): string {
-    return `${this.labelOfInstance(instance)}.instance.${this.#serviceLabel(instance.service)}.${DOMAIN}`
+    const label = this.#indexOf(this.#view.service(instance.service)!).labels.get(instance.id)
+    return `${label}.instance.${this.#serviceLabel(instance.service)}.${DOMAIN}`
   }
 
   #service(label: string): Service | undefined {
@@ -167,15 +163,35 @@ export class Zone {
     return this.#index!.byLabel
   }
 
-  /** The label of each id of a service. */
-  #labelsOf(service: Service): ReadonlyMap<string, string> {
-    const known = this.#instanceLabels.get(service)
+  #indexOf(service: Service): Index {
+    const known = this.#indexes.get(service)
     if (known !== undefined) return known
     const byLabel = uniqueLabels(service.all.map(({ id }) => id))
     const labels = new Map([...byLabel].map(([label, id]) => [id, label]))
-    this.#instanceLabels.set(service, labels)
-    return labels
+    const index: Index = {
+      tag: grouped(service.all, ({ tags }) => tags.map(labelOf)),
+      zone: grouped(service.all, ({ zone }) => (zone === undefined ? [] : [labelOf(zone)])),
+      instance: grouped(service.all, ({ id }) => [labels.get(id)!]),
+      labels,
+    }
+    this.#indexes.set(service, index)
+    return index
   }
+}
+
+function grouped(
+  instances: readonly ServiceInstance[],
+  labelsOf: (instance: ServiceInstance) => readonly string[],
+): ReadonlyMap<string, Instances> {
+  const groups = new Map<string, Set<ServiceInstance>>()
+  for (const instance of instances) {
+    for (const label of labelsOf(instance)) {
+      const group = groups.get(label)
+      if (group === undefined) groups.set(label, new Set([instance]))
+      else group.add(instance)
+    }
+  }
+  return groups
 }
 
 /** Each address once: several instances may share one. */

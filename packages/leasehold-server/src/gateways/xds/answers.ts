@@ -20,17 +20,23 @@ export interface Consumer {
 }
 
 /** A thousand consumers of one service get the same bytes, which are made once. */
-const KEPT_MAX = 4096
+const KEPT_BYTES_MAX = 32 * 1024 * 1024
 
 /** Makes the answers of xDS from the view. */
 export class Answers {
   readonly #view: RegistryView
   /** The answers of the current revision. */
   readonly #kept = new Map<string, Buffer>()
+  #keptBytes = 0
   #revision = 0
 
   constructor(view: RegistryView) {
     this.#view = view
+  }
+
+  /** How many bytes of answers are kept for other consumers. */
+  get keptBytes(): number {
+    return this.#keptBytes
   }
 
   /** The version of everything. It is also the nonce, so that all consumers get the same bytes. */
@@ -56,7 +62,10 @@ export class Answers {
   }
 
   #keep(key: string, type: string, names: readonly string[], consumer?: Consumer): Buffer {
-    if (this.#revision !== this.#view.revision || this.#kept.size >= KEPT_MAX) this.#kept.clear()
+    if (this.#revision !== this.#view.revision || this.#keptBytes > KEPT_BYTES_MAX) {
+      this.#kept.clear()
+      this.#keptBytes = 0
+    }
     this.#revision = this.#view.revision
     const known = this.#kept.get(key)
     if (known !== undefined) return known
@@ -73,6 +82,7 @@ export class Answers {
     const message = { version_info, resources, type_url: type, nonce: version_info }
     const made = encode('DiscoveryResponse', message)
     this.#kept.set(key, made)
+    this.#keptBytes += key.length + made.length
     return made
   }
 

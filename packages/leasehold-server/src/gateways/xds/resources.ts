@@ -66,7 +66,7 @@ export function assignmentOf(
   ownZone: string,
 ): Assignment {
   const usable = usableIn(instances)
-  const heaviest = Math.max(...usable.map(({ weight }) => weight))
+  const heaviest = usable.reduce((most, { weight }) => Math.max(most, weight), 0)
   const groups = new Map<string, { zone: string; weight: number; members: ServiceInstance[] }>()
   for (const instance of usable) {
     const { zone = '' } = instance

@@ -4,8 +4,9 @@ import type { Answers, Consumer } from './answers.ts'
 import type { DiscoveryRequest } from './messages.ts'
 import { ASSIGNMENT, CLUSTER, LISTENER } from './resources.ts'
 
-/** The most resources that a consumer may ask for by name, of each type. */
+/** The most resources that a consumer may ask for by name, of each type, and their characters. */
 const NAMES_MAX = 1000
+const NAMES_LENGTH_MAX = 100_000
 const TYPES = [LISTENER, CLUSTER, ASSIGNMENT]
 
 interface Subscription {
@@ -40,13 +41,7 @@ export class Subscriber implements Consumer {
   onRequest({ node, type_url, resource_names, error_detail }: DiscoveryRequest) {
     if (node?.locality?.zone) this.zone = node.locality.zone
     if (!TYPES.includes(type_url)) return undefined
-    if (resource_names.length > NAMES_MAX) {
-      throw new LeaseholdError(
-        'limit-exceeded',
-        `${resource_names.length} resources are too many: ask for at most ${NAMES_MAX}`,
-      )
-    }
-    const names = [...new Set(resource_names)].sort()
+    const names = checkNames(resource_names)
     const known = this.#subscriptions.get(type_url)
     // The acknowledgement of a response repeats the names.
     const isKnown = known !== undefined && isSame(known.names ?? [], names)
@@ -93,6 +88,16 @@ export class Subscriber implements Consumer {
   #respond(type: string, names: readonly string[]): void {
     if (!this.#write(this.#answers.response(this, type, names))) this.#missed ??= new Set()
   }
+}
+
+/** The names without repetitions, in order. Refuses too many of them. */
+export function checkNames(given: readonly string[]): readonly string[] {
+  const characters = given.reduce((sum, name) => sum + name.length, 0)
+  if (given.length <= NAMES_MAX && characters <= NAMES_LENGTH_MAX) return [...new Set(given)].sort()
+  throw new LeaseholdError(
+    'limit-exceeded',
+    `${given.length} resources with ${characters} characters are too many: ask for at most ${NAMES_MAX} with ${NAMES_LENGTH_MAX}`,
+  )
 }
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {

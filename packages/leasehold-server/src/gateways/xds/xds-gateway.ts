@@ -15,7 +15,7 @@ import { demandReader, type RegistryView } from '../registry-view/index.ts'
 import { Answers } from './answers.ts'
 import { type DiscoveryRequest, decodeRequest } from './messages.ts'
 import { ASSIGNMENT, assignmentJson } from './resources.ts'
-import { Subscriber } from './subscriber.ts'
+import { checkNames, Subscriber } from './subscriber.ts'
 
 export interface XdsGatewayOptions {
   readonly view: RegistryView
@@ -39,7 +39,6 @@ type AdsCall = ServerDuplexStream<DiscoveryRequest, Buffer>
 
 const STREAMS_MAX = 10_000
 const REQUEST_BYTES_MAX = 256 * 1024
-const NAMES_MAX = 1000
 const KEEPALIVE_MS = 30_000
 
 const ADS: ServiceDefinition = {
@@ -101,7 +100,12 @@ class Streams {
     const admission = this.#admit(call)
     if (admission === undefined) return
     const { principal } = admission
-    const subscriber = new Subscriber(principal, this.#answers, (bytes) => call.write(bytes))
+    const subscriber = new Subscriber(principal, this.#answers, (bytes) => {
+      const takesMore = call.write(bytes)
+      // A consumer that asks and does not read would fill our memory with answers.
+      if (!takesMore) call.pause()
+      return takesMore
+    })
     this.#open.add(subscriber)
     const leave = () => {
       this.#open.delete(subscriber)
@@ -121,7 +125,10 @@ class Streams {
         fail(error)
       }
     })
-    call.on('drain', () => subscriber.onDrain())
+    call.on('drain', () => {
+      call.resume()
+      subscriber.onDrain()
+    })
     call.on('end', () => {
       leave()
       call.end()
@@ -152,14 +159,14 @@ class Streams {
 /** EDS for Envoy over REST, from the same resources. */
 function serveRest(app: FastifyInstance, api: HttpApi, answers: Answers): void {
   api.addProtocol(app, '/v3', (routes, admissionOf) => {
-    routes.post('/discovery::endpoints', async (request) => {
+    routes.post('/discovery::endpoints', { bodyLimit: REQUEST_BYTES_MAX }, async (request) => {
       const { principal } = admissionOf(request)
       demandReader(principal)
-      const { resource_names: names = [], node } = (request.body ?? {}) as Partial<DiscoveryRequest>
-      const isList = Array.isArray(names) && names.every((name) => typeof name === 'string')
-      if (!isList || names.length > NAMES_MAX) {
-        throw invalid(`resource_names must be a list of at most ${NAMES_MAX} names of services`)
+      const { resource_names: given = [], node } = (request.body ?? {}) as Partial<DiscoveryRequest>
+      if (!Array.isArray(given) || given.some((name) => typeof name !== 'string')) {
+        throw invalid('resource_names must be a list of names of services')
       }
+      const names = checkNames(given)
       const zone = node?.locality?.zone
       const consumer = { principal, zone: typeof zone === 'string' ? zone : '' }
       const resources = names.map((name) => assignmentJson(answers.assignment(consumer, name)))

@@ -166,6 +166,27 @@ describe('an answer that could amplify', () => {
   })
 })
 
+describe('a flood of names that do not exist', () => {
+  it.each(['tag', 'zone', 'instance'])(
+    'costs as much by %s with 1,000 instances as with 10',
+    async (kind) => {
+      const instance = (_: unknown, at: number) => [`i-${at}`, { tags: ['a', 'b'], zone: 'eu-1' }]
+      const cost = async (count: number) => {
+        const web = Object.fromEntries(Array.from({ length: count }, instance))
+        const { send } = await zoneWith({ web })
+        const times = Array.from({ length: 9 }, () => {
+          const startedAt = performance.now()
+          for (let at = 0; at < 500; at++) send(queryOf([`n-${at}`, kind, 'web', 'leasehold']))
+          return performance.now() - startedAt
+        })
+        return times.sort((a, b) => a - b)[4]!
+      }
+      // A search through all instances took 50 times as long.
+      expect((await cost(1000)) / (await cost(10))).toBeLessThan(5)
+    },
+  )
+})
+
 /** The gateway on real sockets, with 100 instances, on a clock that the test moves. */
 async function gateway() {
   const { view, clock } = await zoneWith(many(100))

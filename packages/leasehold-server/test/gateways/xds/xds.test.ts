@@ -132,7 +132,21 @@ describe('a subscriber', () => {
   it('is refused if it asks for too much', async () => {
     const { view, ask } = await scene()
     const names = Array.from({ length: 1001 }, (_, at) => `s-${at}`)
-    expect(() => ask(ASSIGNMENT, ...names)).toThrow(/1001 resources are too many.*1000/)
+    expect(() => ask(ASSIGNMENT, ...names)).toThrow(/1001 resources .* are too many.*1000/)
+    const long = Array.from({ length: 101 }, (_, at) => `${at}`.padEnd(1000, 'x'))
+    expect(() => ask(ASSIGNMENT, ...long)).toThrow(/101000 characters are too many.*100000/)
+    await view.close()
+  })
+
+  it('cannot fill the memory with answers by asking for ever new names', async () => {
+    const { open } = await viewScene()
+    const view = await open()
+    const answers = new Answers(view)
+    for (let at = 0; at < 1000; at++) {
+      answers.response(consumer, CLUSTER, [`${at}`.padEnd(50_000, 'x')])
+    }
+    expect(answers.keptBytes).toBeGreaterThan(1024 * 1024)
+    expect(answers.keptBytes).toBeLessThan(33 * 1024 * 1024)
     await view.close()
   })
 })
@@ -201,6 +215,30 @@ describe('ADS', () => {
     await registry.register('web', { id: 'w1', address: '10.0.0.1:80' })
     await expect.poll(good.text).toContain('10.0.0.1')
   })
+
+  it('stops reading the requests of a consumer that does not read its answers', async () => {
+    const { server } = await gatewayScene(XDS)
+    const { stream, responses } = adsStream(server.xdsPort!)
+    const good = adsStream(server.xdsPort!)
+    stream.pause()
+    const REQUESTS = 300
+    let sent = 0
+    for (let at = 0; at < REQUESTS; at++) {
+      const resource_names = Array.from({ length: 9 }, (_, name) => `${at}-${name}`.padEnd(10_000))
+      const request = encode('DiscoveryRequest', { type_url: ASSIGNMENT, resource_names })
+      stream.write(request, () => sent++)
+    }
+    // It is stuck if others get many answers meanwhile.
+    for (let turn = 0, stuckAt = -1, stuckFor = 0; stuckFor < 50; turn++) {
+      good.ask(`other-${turn}`)
+      await expect.poll(() => good.responses.length, { interval: 1 }).toBe(turn + 1)
+      stuckFor = sent === stuckAt ? stuckFor + 1 : 0
+      stuckAt = sent
+    }
+    expect(sent).toBeLessThan(REQUESTS / 2)
+    stream.resume()
+    await expect.poll(() => responses.length, { timeout: 20_000 }).toBe(REQUESTS)
+  }, 40_000)
 
   it('is off by default, and a port that is in use stops the start', async () => {
     const { server } = await gatewayScene({})
