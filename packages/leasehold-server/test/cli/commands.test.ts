@@ -162,6 +162,12 @@ describe('recipes', () => {
     })
     const { stdout } = await run('pool', 'gpus')
     expect(stdout).toMatch(/^gpu-[01] +0\/1 +research +alice/m)
+    expect(await json('pool')).toEqual([{ name: 'gpus', resources: 2, free: 1, waiting: 0 }])
+    expect((await run('pool')).stdout).toMatch(/^gpus +2 +1 +0$/m)
+    expect(await run('pool', 'none')).toMatchObject({
+      code: 3,
+      stderr: 'leasehold: the pool "none" is not defined\n',
+    })
   })
 })
 

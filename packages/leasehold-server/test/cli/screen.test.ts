@@ -2,7 +2,9 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { Leasehold } from 'leasehold'
+import { remoteStore } from 'leasehold/remote'
 import { afterAll, describe, expect, it } from 'vitest'
+import { checkRoundTrip } from '../../src/cli/admin/doctor-checks.ts'
 import { BIN, runLeasehold } from '../setup/run-leasehold.ts'
 import { Place } from '../setup/server-process.ts'
 
@@ -78,6 +80,19 @@ describe('leasehold doctor', () => {
       advice: expect.stringMatching(/serve 'file:<folder>'/),
     })
     expect(code).toBe(findings.some(({ state }) => state === 'bad') ? 1 : 0)
+  })
+
+  it('measures the round trip by calls that the server answers', async () => {
+    const server = await place.server('memory:')
+    const store = await remoteStore(server.url, { timeout: '1s' })
+    try {
+      expect(await checkRoundTrip(store)).toMatchObject({ check: 'round trip' })
+      server.signal('SIGSTOP')
+      await expect(checkRoundTrip(store)).rejects.toThrow()
+    } finally {
+      server.signal('SIGCONT')
+      await store.close()
+    }
   })
 
   it('explains an unreachable server and a missing folder', async () => {

@@ -98,7 +98,8 @@ function diskFinding(folder: string, { usual, worst }: Times): Finding {
 /** How long the store takes to answer a call that changes nothing. */
 export async function checkRoundTrip(store: LeaseStore): Promise<Finding> {
   const { usual, worst } = await timed(TRIPS, async () => {
-    await store.renew([])
+    // No lease has this id. Without any id, a remote store answers by itself.
+    await store.renew(['doctor'])
   })
   const isSlow = worst > 200
   return {

@@ -1,21 +1,53 @@
 import { Command } from 'commander'
-import type { PoolStatus } from 'leasehold'
+import type { Leasehold, PoolStatus } from 'leasehold'
+import { isLeaseholdError, type LeaseStore } from 'leasehold/port'
 import { type ConnectionFlags, withConnectionOptions, withLeasehold } from '../connection.ts'
-import { EXIT_HELP } from '../exit-codes.ts'
+import { EXIT, EXIT_HELP, Exit } from '../exit-codes.ts'
 import { print, since, span, table, until } from '../output.ts'
+import { readKeys } from './ls.ts'
 
 export function poolCommand(): Command {
   return withConnectionOptions(new Command('pool'))
-    .description('Show the resources of a pool with their holders, the queue, and the tenants.')
-    .argument('<name>', 'the pool')
+    .description('List the pools, or show the resources, the queue and the tenants of one pool.')
+    .argument('[name]', 'the pool')
     .option('--json', 'print JSON')
     .addHelpText('after', EXIT_HELP)
-    .action((name: string, flags: ConnectionFlags) =>
-      withLeasehold(flags, undefined, async (leasehold) => {
-        const status = await leasehold.pool(name).status()
+    .action((name: string | undefined, flags: ConnectionFlags) =>
+      withLeasehold(flags, undefined, async (leasehold, { store }) => {
+        if (name === undefined) {
+          const names = await poolNames(store)
+          const pools = await Promise.all(names.map((each) => overviewOf(leasehold, each)))
+          print(flags.json, pools, () =>
+            table(
+              ['POOL', 'RESOURCES', 'FREE', 'WAITING'],
+              pools.map((each) => [each.name, each.resources, each.free, each.waiting]),
+            ),
+          )
+          return
+        }
+        const status = await leasehold.pool(name).status().catch(whenUndefined(name))
         print(flags.json, status, () => poolTables(status))
       }),
     )
+}
+
+/** A pool is there once its resources are defined. */
+async function poolNames(store: LeaseStore): Promise<string[]> {
+  const keys = await readKeys(store, 'pool/', Infinity)
+  return keys.flatMap(({ key }) => /^pool\/([^/]+)\/definition$/.exec(key)?.[1] ?? [])
+}
+
+async function overviewOf(leasehold: Leasehold, name: string) {
+  const { resources, queue } = await leasehold.pool(name).status()
+  const free = resources.filter((each) => each.free === each.shares).length
+  return { name, resources: resources.length, free, waiting: queue.length }
+}
+
+function whenUndefined(name: string): (error: unknown) => never {
+  return (error) => {
+    if (!isLeaseholdError(error, 'invalid-argument')) throw error
+    throw new Exit(EXIT.notThere, `the pool "${name}" is not defined`)
+  }
 }
 
 function poolTables({ resources, queue, tenants }: PoolStatus): string {
