@@ -94,7 +94,8 @@ export class Agents {
       try {
         return await this.#ask('GET', path, [404], { extra })
       } catch (error) {
-        const isAnswer = (error as { code?: string }).code?.startsWith('HTTP 4') === true
+        // A time limit of `fetch` fails with a number as its code.
+        const isAnswer = String((error as { code?: unknown }).code).startsWith('HTTP 4')
         if (left === 0 || isAnswer || this.#closing.signal.aborted) throw error
       }
     }
