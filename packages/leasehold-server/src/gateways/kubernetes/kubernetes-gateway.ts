@@ -166,28 +166,22 @@ class LeaseRoutes {
     if (this.#watches.size >= WATCHES_MAX) {
       throw new Refusal(429, `${WATCHES_MAX} watches are open on this server already: try later`)
     }
-    const { clock } = this.#options
     const admission = this.#admissionOf(request)
-    const before =
-      query.from === undefined
-        ? await listLeases(this.#storage(request), { ...query, limit: undefined, next: undefined })
-        : undefined
+    const { raw } = reply
     const watch = new LeaseWatch({
-      ...query,
-      clock,
+      clock: this.#options.clock,
       store: admission.store,
-      prefix: query.key ?? query.prefix,
-      from: before?.revision ?? query.from!,
-      initial: before?.versions ?? [],
+      storage: this.#storage(request),
+      query,
       show: this.#shown(request),
-      response: reply.raw,
+      response: raw,
     })
-    watch.start()
-    reply.hijack()
+    // Before the first wait: the client may leave meanwhile, and others may come.
     this.#watches.add(watch)
+    raw.once('close', () => this.#watches.delete(watch))
+    await watch.start()
     admission.ended = (error) => watch.fail(error)
-    reply.raw.once('close', () => this.#watches.delete(watch))
-    return reply
+    return reply.hijack()
   }
 
   /** How the client wants to see an object. */

@@ -1,5 +1,5 @@
 import type { Key, Revision } from 'leasehold/port'
-import { type LeaseStorage, type Page, PREFIX, type Version } from './lease-storage.ts'
+import { type LeaseStorage, PREFIX, type Version } from './lease-storage.ts'
 import { nameIn, type Selector, selectorOf } from './selectors.ts'
 import { badRequest, expired } from './status.ts'
 
@@ -68,26 +68,46 @@ export function parametersOf(query: unknown): Readonly<Record<string, string | u
   return Object.fromEntries(entries) as Record<string, string>
 }
 
-/**
- * The objects that a query selects, up to its limit, and how to go on. A list of several pages has
- * the revision of the first one: a watch from there reports what changed meanwhile.
- */
-export async function listLeases(
+/** Some of the objects that a query selects. */
+export interface LeasePage {
+  readonly versions: readonly Version[]
+  /** When this page was read. */
+  readonly readAt: Revision
+  /** Set if there is more: the last key of this page. */
+  readonly next: Key | undefined
+}
+
+/** The objects that a query selects, in pages of at most its limit. */
+export async function* leasePages(
   storage: LeaseStorage,
   { prefix, key, selector, limit, next }: LeaseQuery,
-): Promise<Omit<Page, 'next'> & { readonly continue: string | undefined }> {
-  const found: Version[] = []
-  let revision = next?.revision
+): AsyncGenerator<LeasePage> {
   let after = next?.after
   do {
     const page =
       key === undefined ? await storage.list(prefix, after, limit) : await storage.listOne(key)
-    revision ??= page.revision
-    found.push(...page.versions.filter(({ stored }) => selector(stored.metadata)))
+    const versions = page.versions.filter(({ stored }) => selector(stored.metadata))
     after = page.next
-  } while (after !== undefined && limit === undefined)
-  const token = after === undefined ? undefined : writeContinuation({ revision, after })
-  return { revision, versions: found, continue: token }
+    yield { versions, readAt: page.revision, next: after }
+  } while (after !== undefined)
+}
+
+/**
+ * The objects that a query selects, up to its limit, and how to go on. A list of several pages has
+ * the revision of the first one: a watch from there reports what changed meanwhile.
+ */
+export async function listLeases(storage: LeaseStorage, query: LeaseQuery) {
+  const found: Version[] = []
+  let revision = query.next?.revision
+  let after: Key | undefined
+  for await (const { versions, readAt, next } of leasePages(storage, query)) {
+    revision ??= readAt
+    found.push(...versions)
+    after = next
+    if (query.limit !== undefined) break
+  }
+  const token = after === undefined ? undefined : writeContinuation({ revision: revision!, after })
+  return { revision: revision!, versions: found, continue: token }
 }
 
 function writeContinuation(continuation: Continuation): string {

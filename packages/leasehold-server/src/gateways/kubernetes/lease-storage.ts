@@ -33,8 +33,10 @@ export interface Page {
   readonly next: Key | undefined
 }
 
-/** A change of an object, with the object before and after it. */
+/** A change of the object at a key, with the object before and after it. */
 export interface Change {
+  readonly key: Key
+  readonly revision: Revision
   readonly before: LeaseObject | undefined
   readonly after: LeaseObject | undefined
 }
@@ -118,22 +120,27 @@ export class LeaseStorage {
  */
 export function changesOf(events: readonly Event[]): readonly Change[] {
   const changes: Change[] = []
-  const before = new Map<string, LeaseObject>()
-  const report = () => {
-    for (const deleted of before.values()) changes.push({ before: deleted, after: undefined })
+  const before = new Map<Key, LeaseObject>()
+  const report = (revision: Revision) => {
+    for (const [key, deleted] of before) {
+      changes.push({ key, revision, before: deleted, after: undefined })
+    }
     before.clear()
   }
-  for (const [at, event] of events.entries()) {
-    if (event.revision !== events[at - 1]?.revision) report()
+  let last = 0
+  for (const event of events) {
+    if (event.revision !== last) report(last)
+    last = event.revision
     const version = versionOf(event)
     if (version === undefined) continue
     const { key, revision, type } = event
     if (type === 'removed') before.set(key, leaseObject(version.stored, revision))
     if (type !== 'held') continue
-    changes.push({ before: before.get(key), after: leaseObject(version.stored, version.token) })
+    const after = leaseObject(version.stored, version.token)
+    changes.push({ key, revision, before: before.get(key), after })
     before.delete(key)
   }
-  report()
+  report(last)
   return changes
 }
 

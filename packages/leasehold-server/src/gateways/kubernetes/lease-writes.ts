@@ -39,8 +39,8 @@ export interface Preconditions {
   readonly resourceVersion?: unknown
 }
 
-/** A patch without a resourceVersion is applied again if another client was faster, so often. */
-const PATCH_ATTEMPTS = 20
+/** A patch or deletion of any version is tried again if another client was faster, so often. */
+const ATTEMPTS_MAX = 20
 const SUFFIX_LENGTH = 5
 const SUFFIX_LETTERS = 'bcdfghjklmnpqrstvwxz2456789'
 
@@ -93,7 +93,7 @@ export class LeaseWrites {
   }
 
   async patch(place: Place, apply: (before: LeaseObject) => unknown): Promise<Written> {
-    for (let attempt = 1; attempt <= PATCH_ATTEMPTS; attempt++) {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const version = await this.#storage.get(keyOf(place))
       if (version === undefined) throw notFound(place.name)
       const given = this.#read(apply(leaseObject(version.stored, version.token)))
@@ -101,18 +101,19 @@ export class LeaseWrites {
       const object = await this.#replace(place, version, given)
       if (object !== undefined) return { object, isNew: false, unknown: given.unknown }
     }
-    throw conflict(place.name, `other clients changed it ${PATCH_ATTEMPTS} times meanwhile`)
+    throw overtaken(place)
   }
 
   /** Returns the uid of the deleted object. */
   async delete(place: Place, { uid, resourceVersion }: Preconditions): Promise<string> {
-    for (;;) {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const version = await this.#storage.get(keyOf(place))
       if (version === undefined) throw notFound(place.name)
       checkExpected(place, version, { uid, resourceVersion })
       const isDone = this.#options.dryRun || (await this.#storage.remove(keyOf(place), version))
       if (isDone) return version.stored.metadata.uid
     }
+    throw overtaken(place)
   }
 
   #read(body: unknown): GivenLease {
@@ -177,6 +178,10 @@ export class LeaseWrites {
 }
 
 /** The object in a body must be the one that the path names. */
+function overtaken({ name }: Place): Error {
+  return conflict(name, `other clients changed it ${ATTEMPTS_MAX} times meanwhile`)
+}
+
 function checkSame(place: Place, given: Pick<GivenLease, 'name' | 'namespace'>): void {
   const { name = place.name, namespace = place.namespace } = given
   if (name !== place.name) throw badRequest(`metadata.name must be "${place.name}", as in the path`)

@@ -9,9 +9,9 @@ interface Operation {
   readonly value: unknown
 }
 
-type Change = (node: unknown, name: string) => unknown
-
 const OPERATIONS_MAX = 1000
+/** Each copy can double the object. One of a Lease with 64 KiB has fewer values than this. */
+const COPIED_MAX = 50_000
 
 /** RFC 6902: a list of operations, of which all are done or none. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
@@ -19,26 +19,92 @@ export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (patch.length > OPERATIONS_MAX) {
     throw badRequest(`the patch has ${patch.length} operations: at most ${OPERATIONS_MAX}`)
   }
-  return patch.reduce<unknown>((before, operation) => apply(before, read(operation)), target)
+  return new Patched(target).after(patch.map(read))
 }
 
-function apply(target: unknown, { op, path, from, value }: Operation): unknown {
-  switch (op) {
-    case 'add':
-      return at(target, path, adding(value))
-    case 'remove':
-      return at(target, path, removing)
-    case 'replace':
-      return at(at(target, path, removing), path, adding(value))
-    case 'copy':
-      return at(target, path, adding(find(target, from)))
-    case 'move':
-      return at(at(target, from, removing), path, adding(find(target, from)))
-    case 'test':
-      if (isDeepStrictEqual(find(target, path), value)) return target
-      throw failed(path, 'the test failed')
-    default:
-      throw badRequest(`the operation ${JSON.stringify(op).slice(0, 64)} does not exist`)
+/**
+ * A copy of the object, which the operations change in place: a copy for each operation would cost
+ * the product of their number and of the size of the object.
+ */
+class Patched {
+  readonly #target: unknown
+  #copied = 0
+
+  constructor(target: unknown) {
+    this.#target = structuredClone(target)
+  }
+
+  after(operations: readonly Operation[]): unknown {
+    for (const operation of operations) this.#apply(operation)
+    return this.#target
+  }
+
+  #apply({ op, path, from, value }: Operation): void {
+    switch (op) {
+      case 'add':
+        this.#add(path, structuredClone(value))
+        break
+      case 'remove':
+        this.#remove(path)
+        break
+      case 'replace':
+        this.#remove(path)
+        this.#add(path, structuredClone(value))
+        break
+      case 'copy':
+        this.#add(path, this.#copyOf(this.#find(from)))
+        break
+      case 'move': {
+        const moved = this.#find(from)
+        this.#remove(from)
+        this.#add(path, moved)
+        break
+      }
+      case 'test':
+        if (isDeepStrictEqual(this.#find(path), value)) break
+        throw failed(path, 'the test failed')
+      default:
+        throw badRequest(`the operation ${JSON.stringify(op).slice(0, 64)} does not exist`)
+    }
+  }
+
+  #add(path: readonly string[], value: unknown): void {
+    const { parent, name } = this.#parentOf(path)
+    if (Array.isArray(parent)) {
+      parent.splice(name === '-' ? parent.length : indexIn(parent, name), 0, value)
+    } else if (isObject(parent)) {
+      // A plain assignment of `__proto__` would not add a member.
+      const member = { value, writable: true, enumerable: true, configurable: true }
+      Object.defineProperty(parent, name, member)
+    } else throw failed([name], 'its parent is neither an object nor a list')
+  }
+
+  #remove(path: readonly string[]): void {
+    const { parent, name } = this.#parentOf(path)
+    child(parent, name)
+    if (Array.isArray(parent)) parent.splice(Number(name), 1)
+    else delete (parent as Record<string, unknown>)[name]
+  }
+
+  #find(path: readonly string[]): unknown {
+    return path.reduce(child, this.#target)
+  }
+
+  #parentOf(path: readonly string[]) {
+    const name = path.at(-1)
+    if (name === undefined) throw badRequest('an operation must not change the whole object')
+    return { parent: this.#find(path.slice(0, -1)), name }
+  }
+
+  #copyOf(value: unknown): unknown {
+    if (++this.#copied > COPIED_MAX) {
+      throw badRequest(`the patch copies more than ${COPIED_MAX} values`)
+    }
+    if (Array.isArray(value)) return value.map((each) => this.#copyOf(each))
+    if (!isObject(value)) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [name, this.#copyOf(each)]),
+    )
   }
 }
 
@@ -56,41 +122,10 @@ function pointer(path: unknown): readonly string[] {
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** A copy of `node` in which `change` has made the parent of the last part anew. */
-function at(node: unknown, path: readonly string[], change: Change): unknown {
-  const [name, ...rest] = path
-  if (name === undefined) throw badRequest('an operation must not change the whole object')
-  if (rest.length === 0) return change(node, name)
-  return put(node, name, at(child(node, name), rest, change))
-}
-
-function find(node: unknown, path: readonly string[]): unknown {
-  return path.reduce(child, node)
-}
-
 function child(node: unknown, name: string): unknown {
   if (Array.isArray(node) && indexIn(node, name) < node.length) return node[Number(name)]
   if (isObject(node) && Object.hasOwn(node, name)) return node[name]
   throw failed([name], 'it does not exist')
-}
-
-function adding(value: unknown): Change {
-  return (node, name) => {
-    if (!Array.isArray(node)) return put(node, name, value)
-    return node.toSpliced(name === '-' ? node.length : indexIn(node, name), 0, value)
-  }
-}
-
-const removing: Change = (node, name) => {
-  child(node, name)
-  if (Array.isArray(node)) return node.toSpliced(Number(name), 1)
-  return Object.fromEntries(Object.entries(node as object).filter(([each]) => each !== name))
-}
-
-function put(node: unknown, name: string, value: unknown): unknown {
-  if (Array.isArray(node)) return node.with(Number(name), value)
-  if (!isObject(node)) throw failed([name], 'its parent is neither an object nor a list')
-  return Object.fromEntries([...Object.entries(node), [name, value]])
 }
 
 function indexIn(list: readonly unknown[], name: string): number {

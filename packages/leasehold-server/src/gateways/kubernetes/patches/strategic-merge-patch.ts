@@ -30,7 +30,8 @@ export function strategicMergePatch(target: unknown, patch: unknown): unknown {
   }
   if (retained === undefined) return Object.fromEntries(merged)
   if (!Array.isArray(retained)) throw badRequest('$retainKeys must be a list')
-  return Object.fromEntries([...merged].filter(([name]) => retained.includes(name)))
+  const kept = new Set<unknown>(retained)
+  return Object.fromEntries([...merged].filter(([name]) => kept.has(name)))
 }
 
 function merge(name: string, before: unknown, value: unknown): unknown {
