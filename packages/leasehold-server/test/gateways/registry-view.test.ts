@@ -49,6 +49,11 @@ describe('the registry view', () => {
     expect(calls.flat().sort()).toEqual(expect.arrayContaining(['mail', 'web']))
     expect(calls.length).toBeLessThan(3)
     expect(view.revision).toBeGreaterThan(before)
+    // Two changes of one service are one call too.
+    calls.length = 0
+    await Promise.all([register('web', 'w4'), register('web', 'w5')])
+    await clock.advance(10)
+    expect(calls).toEqual([['web']])
     stop()
     const seen = calls.length
     await register('web', 'w3')

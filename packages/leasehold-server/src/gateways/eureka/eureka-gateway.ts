@@ -13,6 +13,7 @@ import {
   appOf,
   type InstanceInfo,
   instanceInfoOf,
+  isByEureka,
   parseRegistration,
   serviceOf,
 } from './instance-info.ts'
@@ -159,13 +160,13 @@ class Registrations {
     const claims = [{ key, value }]
     const wanted = { holder: principal.name, ttl, labels, claims, ifFree: true }
     if ((await store.grant(wanted)).outcome === 'granted') return
-    const { lease, claim } = await this.#find(app, id)
+    const { lease, claim } = await this.#findOwn(app, id)
     await this.#renew(lease, app, id)
     await store.update({ lease, key, token: claim.token, value })
   }
 
   async renew(app: string, id: string, update: InstanceUpdate | undefined): Promise<void> {
-    const { lease, claim } = await this.#find(app, id)
+    const { lease, claim } = await this.#findOwn(app, id)
     await this.#renew(lease, app, id)
     if (update !== undefined && this.#changes(app, id, update)) {
       await this.#update(lease, claim, update)
@@ -173,7 +174,7 @@ class Registrations {
   }
 
   async end(app: string, id: string): Promise<void> {
-    const { lease } = await this.#find(app, id)
+    const { lease } = await this.#findOwn(app, id)
     await this.#admission.store.revoke({ target: { lease }, why: 'cancelled by Eureka' })
   }
 
@@ -197,6 +198,20 @@ class Registrations {
     const shown = this.#view.service(serviceOf(app))?.all.find((each) => each.id === id)
     if (shown === undefined || shown.status === 'maintenance') return false
     return eurekaStatusOf(shown.status, shown.note) !== eurekaStatusOf(status!, note)
+  }
+
+  /**
+   * A registration that was made by Eureka. The lease of another one may carry locks and other
+   * registrations: only its own client renews and ends it.
+   */
+  async #findOwn(app: string, id: string): Promise<{ lease: LeaseId; claim: Claim }> {
+    const found = await this.#find(app, id)
+    const details = this.#view.registry.details(found.claim, [])
+    if (details !== undefined && isByEureka(details)) return found
+    throw new LeaseholdError(
+      'forbidden',
+      `${show(`${app}/${id}`)} was not registered by Eureka: only its own client may renew, replace or end it. Use another instanceId`,
+    )
   }
 
   /**

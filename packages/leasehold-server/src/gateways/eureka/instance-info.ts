@@ -16,6 +16,7 @@ const TEXT_FIELDS = [
 const DEFAULT_DURATION = 90
 const DEFAULT_INTERVAL = 30
 const DURATION_MAX = 24 * 3600
+const PORT_MAX = 65_535
 const NO_PORT = 7001
 const NO_SECURE_PORT = 7002
 
@@ -80,8 +81,8 @@ export function instanceInfoOf(instance: ServiceInstance, action = 'ADDED') {
       name: 'MyOwn',
     },
     leaseInfo: {
-      renewalIntervalInSecs: Number(own('interval') ?? DEFAULT_INTERVAL),
-      durationInSecs: Number(own('duration') ?? DEFAULT_DURATION),
+      renewalIntervalInSecs: secondsIn(own('interval')) ?? DEFAULT_INTERVAL,
+      durationInSecs: secondsIn(own('duration')) ?? DEFAULT_DURATION,
       registrationTimestamp: registeredAt,
       lastRenewalTimestamp: registeredAt,
       evictionTimestamp: 0,
@@ -89,7 +90,7 @@ export function instanceInfoOf(instance: ServiceInstance, action = 'ADDED') {
     },
     metadata: {
       ...(zone !== undefined && { zone }),
-      ...Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(OWN))),
+      ...otherMetadata(metadata),
     },
     vipAddress: service,
     secureVipAddress: service,
@@ -100,6 +101,11 @@ export function instanceInfoOf(instance: ServiceInstance, action = 'ADDED') {
     actionType: action,
   }
   return info
+}
+
+/** Whether a registration was made by Eureka. Others belong to their own clients. */
+export function isByEureka({ metadata }: Pick<ServiceInstance, 'metadata'>): boolean {
+  return Object.hasOwn(metadata, `${OWN}duration`)
 }
 
 /** Eureka writes the names of applications in upper case. */
@@ -129,15 +135,36 @@ function portsIn({ port, securePort }: Fields): Ports {
 function enabledPort(given: unknown, isUsual: boolean): number | undefined {
   const fields = typeof given === 'object' ? fieldsOf(given) : { $: given }
   const isEnabled = String(fields['@enabled'] ?? isUsual) === 'true'
-  return isEnabled && fields['$'] !== undefined ? numberIn(fields['$'], 0) : undefined
+  if (!isEnabled || fields['$'] === undefined) return undefined
+  const port = numberIn(fields['$'], 0)
+  if (port <= PORT_MAX) return port
+  throw invalid(`port is ${port}: it must be at most ${PORT_MAX}`)
 }
 
+/** Anybody may have written it: one wrong port would make the whole answer unreadable. */
 function portsOf(json: string | undefined): Ports | undefined {
   try {
-    return json === undefined ? undefined : (fieldsOf(JSON.parse(json)) as Ports)
+    const { plain, secure } = fieldsOf(JSON.parse(json ?? 'null'))
+    const ports = { plain: portIn(plain), secure: portIn(secure) }
+    return ports.plain === undefined && ports.secure === undefined ? undefined : ports
   } catch {
     return undefined
   }
+}
+
+function portIn(value: unknown): number | undefined {
+  const isPort = Number.isInteger(value) && (value as number) > 0 && (value as number) <= PORT_MAX
+  return isPort ? (value as number) : undefined
+}
+
+function secondsIn(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
+}
+
+/** Names that begin with `@` or `$` mean something else in the forms of Eureka. */
+function otherMetadata(metadata: ServiceInstance['metadata']): Record<string, string> {
+  const others = Object.entries(metadata).filter(([name]) => !name.startsWith(OWN))
+  return Object.fromEntries(others.map(([name, value]) => [name.replace(/^[@$]/, '_'), value]))
 }
 
 function addressIn({ ipAddr, hostName }: Fields, { plain, secure }: Ports): string {

@@ -48,7 +48,7 @@ export class RecentChanges {
     for (const [id, instance] of after) {
       const known = before.get(id)
       if (known === undefined) this.#add('ADDED', instance)
-      else if (JSON.stringify(known) !== JSON.stringify(instance)) this.#add('MODIFIED', instance)
+      else if (known !== instance) this.#add('MODIFIED', instance)
     }
     for (const [id, instance] of before) if (!after.has(id)) this.#add('DELETED', instance)
     this.#forgetOld()

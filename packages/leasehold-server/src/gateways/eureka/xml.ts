@@ -22,9 +22,11 @@ function elementName(name: string): string {
   return /^[a-zA-Z_]/.test(clean) ? clean : `_${clean}`
 }
 
-/** XML has no form for control characters. */
+/** One character that XML does not allow would make the whole answer unreadable. */
+const FORBIDDEN = /[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu
+
 function escaped(text: string): string {
   return text
-    .replace(/[^\P{Cc}\t\n\r]/gu, '')
+    .replace(FORBIDDEN, '')
     .replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 }

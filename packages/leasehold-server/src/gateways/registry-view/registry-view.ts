@@ -57,6 +57,9 @@ export class RegistryView {
   readonly #services = new Map<string, Service>()
   readonly #listeners = new Set<ViewListener>()
   #changed = new Set<string>()
+  #isReporting = false
+  /** An instance stays the same object until it changes. */
+  readonly #shown = new WeakMap<Instance, ServiceInstance>()
 
   private constructor(leasehold: Leasehold, { clock, brake }: RegistryViewOptions) {
     this.#leasehold = leasehold
@@ -108,10 +111,7 @@ export class RegistryView {
     if (known !== undefined) return known
     const instances = this.#catalog.discovery(name)?.all ?? []
     if (instances.length === 0) return undefined
-    const all = instances.map((instance) => ({
-      ...instance,
-      endpoint: parseEndpoint(instance.address),
-    }))
+    const all = instances.map((instance) => this.#show(instance))
     const service = { name, revision: this.#revision, all, serving: all.filter(isServing) }
     this.#services.set(name, service)
     return service
@@ -128,14 +128,24 @@ export class RegistryView {
     await this.#leasehold.close()
   }
 
+  #show(instance: Instance): ServiceInstance {
+    const known = this.#shown.get(instance)
+    if (known !== undefined) return known
+    const shown = { ...instance, endpoint: parseEndpoint(instance.address) }
+    this.#shown.set(instance, shown)
+    return shown
+  }
+
   #onChange(service: string): void {
     this.#revision++
     this.#services.delete(service)
     this.#changed.add(service)
-    if (this.#changed.size > 1) return
+    if (this.#isReporting) return
+    this.#isReporting = true
     this.#clock.defer(() => {
       const changed = this.#changed
       this.#changed = new Set()
+      this.#isReporting = false
       for (const listener of this.#listeners) listener(changed)
     })
   }

@@ -175,6 +175,63 @@ describe('the REST protocol of Eureka', () => {
     expect((await send('GET', 'apps/NOTHING')).status).toBe(404)
   })
 
+  it('answers what all clients can read, whatever others registered', async () => {
+    const { registry, url } = await gatewayScene({ eureka: true })
+    await registry.register('web', {
+      id: 'hostile',
+      address: '10.0.0.7:80',
+      metadata: {
+        ...{ 'eureka.ports': '{"plain":"x","secure":null}', 'eureka.interval': 'NaN' },
+        ...{ 'eureka.duration': '-1', '@a b': '1', '@a_b': '2', $: 'text', odd: 'a\ufffeb' },
+      },
+    })
+    const { send, applications } = caller(url)
+    const instances = async () => (await applications('apps')).application[0]?.instance ?? []
+    await expect.poll(async () => (await instances()).length, WAIT).toBe(1)
+    expect(await instances()).toMatchObject([
+      {
+        port: { $: 80, '@enabled': 'true' },
+        leaseInfo: { renewalIntervalInSecs: 30, durationInSecs: 90 },
+        metadata: { '_a b': '1', _a_b: '2', _: 'text' },
+      },
+    ])
+    const xml = await (await send('GET', 'apps')).text()
+    expect(xml).toContain('<port enabled="true">80</port>')
+    expect(xml).toContain('<metadata><')
+    expect(xml).toContain('<odd>ab</odd>')
+  })
+
+  it('neither renews nor ends what other protocols registered', async () => {
+    const { registry, store, url } = await gatewayScene({ eureka: true })
+    const { lease, claims } = await grantedWithLock(registry, store)
+    const { status, send } = caller(url)
+    for (const [method, path, body] of [
+      ['PUT', 'apps/WEB/native', undefined],
+      ['DELETE', 'apps/WEB/native', undefined],
+      ['POST', 'apps/WEB', instanceOf('native')],
+    ] as const) {
+      expect([method, await status(method, path, body)]).toEqual([method, 403])
+    }
+    const answer = await send('DELETE', 'apps/WEB/native')
+    expect(((await answer.json()) as { detail: string }).detail).toMatch(/not registered by Eureka/)
+    expect((await store.read({ lease })).claims).toHaveLength(claims)
+    // An operator may still take it out of service.
+    expect(await status('PUT', 'apps/WEB/native/status?value=OUT_OF_SERVICE')).toBe(200)
+    expect((await registry.find('web', { status: 'any' }))[0]!.status).toBe('maintenance')
+  })
+
+  /** A native registration whose lease also holds a lock. */
+  async function grantedWithLock(
+    registry: Awaited<ReturnType<typeof gatewayScene>>['registry'],
+    store: Awaited<ReturnType<typeof gatewayScene>>['store'],
+  ) {
+    const { key, value } = registry.entry('web', 'native', { address: '10.0.0.7:80' })
+    const claims = [{ key, value }, { key: 'locks/reports' }]
+    const granted = await store.grant({ holder: 'native', ttl: 60_000, claims })
+    if (granted.outcome === 'busy') throw new Error('busy')
+    return { lease: granted.lease, claims: claims.length }
+  }
+
   it('lets an operator override a status, and takes it back', async () => {
     const { registry, url } = await gatewayScene({ eureka: true })
     const { status, applications } = caller(url)
@@ -259,6 +316,8 @@ describe('the REST protocol of Eureka', () => {
       [instanceOf('x', { status: 'BROKEN' }), /BROKEN.*UP/],
       [instanceOf('x', { leaseInfo: { durationInSecs: 1e9 } }), /durationInSecs/],
       [instanceOf('x', { port: { $: -1 } }), /-1/],
+      [instanceOf('x', { port: { $: 70_000 } }), /70000.*65535/],
+      [instanceOf('x'.repeat(600)), /id/],
       [instanceOf('x', { metadata: { big: 'x'.repeat(2000) } }), /metadata/],
     ]
     for (const [body, why] of cases) {
@@ -266,6 +325,12 @@ describe('the REST protocol of Eureka', () => {
       expect(detail).toMatch(why)
       expect(status).toBe(400)
     }
+    // XML is not read at all, so neither are its entities.
+    const xml = '<!DOCTYPE x [<!ENTITY a "aaaa">]><instance><app>&a;</app></instance>'
+    const asXml = await fetch(`${url}/eureka/apps/WEB`, {
+      ...{ method: 'POST', body: xml, headers: { 'content-type': 'application/xml' } },
+    })
+    expect(asXml.status).toBe(415)
     const big = await send('POST', 'apps/WEB', instanceOf('x', { metadata: 'x'.repeat(5e6) }))
     expect(big.status).toBe(413)
   })

@@ -127,6 +127,11 @@ describeWith(PROMETHEUS, 'Prometheus with examples/discovery/prometheus.yml', ()
     })
     const metadata = { metrics_path: '/stats' }
     const spec = { address, metadata, zone: 'eu-1' }
+    // One that tries to make the lists unreadable. Nothing listens there.
+    await registry.register('hostile', {
+      ...{ id: 'hostile', address: '127.0.0.1:1' },
+      metadata: { 'eureka.ports': '{"plain":"x"}', '@a': '<', $: '&', odd: '\ufffe', '1"': '"' },
+    })
     await registry.register('web', { id: 'stays', ...spec })
     const leaves = await registry.register('web', { id: 'leaves', ...spec })
     const { key, value } = registry.entry('web', 'dies', spec)
