@@ -28,6 +28,8 @@ import { TiedLeases } from './tied-leases.ts'
 /** The most fragments of one message, as sent and as received: each costs memory. */
 const FRAGMENTS_MAX = 64
 const CHUNKS_MAX = 16_384
+/** How often within a silence period the server looks for silent clients. */
+const CHECKS_PER_SILENCE = 3
 
 export interface StreamServerOptions {
   readonly store: LeaseStore
@@ -167,18 +169,33 @@ export class StreamServer {
     return this.#newest.delete(client)
   }
 
-  /** Pings silent connections and closes dead ones, several times per silence period. */
-  #checkAlive(): Timer {
-    const { silence } = this.#options
+  /**
+   * Pings silent connections and closes dead ones, several times per silence period. After a stall of
+   * this process nobody is closed: what arrived meanwhile was not read, and nobody was pinged.
+   */
+  #checkAlive(due = this.#clock.now()): Timer {
+    const every = this.#options.silence / CHECKS_PER_SILENCE
     const now = this.#clock.now()
+    const wasStalled = now - due >= every
     for (const connection of this.#connections) {
       const quiet = now - connection.receivedAt
-      if (quiet >= silence && !connection.isPausedByServer) {
-        connection.close(CLOSE.silent, `nothing was received for ${Math.round(quiet)} ms`)
-      } else if (quiet >= silence / 3) connection.ping()
+      if (quiet < every) continue
+      const isSilent = quiet >= this.#options.silence && !connection.isPausedByServer
+      if (isSilent && !wasStalled) this.#closeIfSilent(connection)
+      else connection.ping()
     }
-    return this.#clock.timer(now + silence / 3, () => {
-      this.#timer = this.#checkAlive()
+    const next = now + every
+    return this.#clock.timer(next, () => {
+      this.#timer = this.#checkAlive(next)
+    })
+  }
+
+  /** Looks once more after reading: a message may have arrived already. */
+  #closeIfSilent(connection: Connection): void {
+    this.#clock.defer(() => {
+      const quiet = this.#clock.now() - connection.receivedAt
+      if (quiet < this.#options.silence || connection.isPausedByServer) return
+      connection.close(CLOSE.silent, `nothing was received for ${Math.round(quiet)} ms`)
     })
   }
 }

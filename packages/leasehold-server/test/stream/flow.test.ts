@@ -202,6 +202,31 @@ describe('pings', () => {
     expect(silent.closed?.[1]).toContain('3000 ms')
   })
 
+  it('do not disconnect clients for a stall of the server, in which it read nothing', async () => {
+    const { greeted, clock } = await scene({ silence: 3000 })
+    const [silent, answering] = [await greeted('a'), await greeted('b')]
+    answering.ping = () => void answering.emit('pong')
+    clock.stall(10_000)
+    await clock.advance(0)
+    expect([silent.pings, silent.closed, answering.closed]).toEqual([1, undefined, undefined])
+    await clock.advance(1000)
+    expect([silent.closed?.[0], answering.closed]).toEqual([CLOSE.silent, undefined])
+  })
+
+  it('do not disconnect a client whose answer has arrived, but was not read yet', async () => {
+    const { greeted, clock } = await scene({ silence: 3000 })
+    const socket = await greeted('c')
+    await clock.advance(2000)
+    const { defer } = clock
+    // The event loop reads what has arrived before it runs what was deferred.
+    clock.defer = (run) => {
+      socket.emit('pong')
+      defer.call(clock, run)
+    }
+    await clock.advance(1000)
+    expect(socket.closed).toBeUndefined()
+  })
+
   it('do not disconnect a client that is not listened to because its calls take long', async () => {
     const gate = new Gate()
     const { greeted, clock } = await scene(
