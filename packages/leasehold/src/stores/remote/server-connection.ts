@@ -94,7 +94,7 @@ export class ServerConnection {
   #everUp = false
   /** The id of the server process that is used. */
   #server: string | undefined
-  /** Waits until the first server is tried again, or ends the trial. */
+  /** Cancels what comes next of a return: the next trial, the trial, or its end. */
   #stopReturn: (() => void) | undefined
   #trials = 0
   /** The first server works: go there when the calls in flight are answered. */
@@ -220,11 +220,20 @@ export class ServerConnection {
     this.#stopReturn = () => timer.cancel()
   }
 
-  /** Sends nothing more here, so that no call is interrupted. */
+  /**
+   * Sends nothing more here, so that no call is interrupted. But a call that this server does not
+   * answer must not keep all others waiting: it is sent again to the first server.
+   */
   #startReturn(): void {
+    const { clock, silence } = this.#options
     this.#returning = true
     this.#state = 'leaving'
-    if (!this.#events.hasCalls()) this.#return()
+    if (!this.#events.hasCalls()) {
+      this.#return()
+      return
+    }
+    const timer = clock.timer(clock.now() + silence, () => this.#return())
+    this.#stopReturn = () => timer.cancel()
   }
 
   #return(): void {

@@ -80,16 +80,28 @@ export class WebSocketClient {
 
   /** Asks the server for an answer after a silence, and gives it up after a second one. */
   #listen(asked: boolean): void {
-    const { silence } = this.#options
-    this.#timer = this.#after(silence, () => {
-      if (this.#heard) {
-        this.#heard = false
-        this.#listen(false)
-      } else if (asked) this.#end(1006, `it was silent for ${2 * silence} ms`)
+    this.#timer = this.#after(this.#options.silence, () => {
+      if (this.#heard) this.#listenAgain()
+      else if (asked) this.#giveUpUnlessHeard()
       else {
         this.#socket.send(PING)
         this.#listen(true)
       }
+    })
+  }
+
+  #listenAgain(): void {
+    this.#heard = false
+    this.#listen(false)
+  }
+
+  /** After a stall of this page, an answer may have arrived that was not read yet. */
+  #giveUpUnlessHeard(): void {
+    const { clock, silence } = this.#options
+    clock.defer(() => {
+      if (this.#closed || this.#leaving) return
+      if (this.#heard) this.#listenAgain()
+      else this.#end(1006, `it was silent for ${2 * silence} ms`)
     })
   }
 

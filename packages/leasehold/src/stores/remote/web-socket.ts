@@ -192,12 +192,22 @@ export class WebSocketClient {
     this.#timer = clock.timer(from + wait, () => {
       const answerDue = this.#sentAt + silence * ANSWER_SHARE
       if (this.#heardAt > since) this.#listen(false)
-      else if (asked) this.#end(1006, `it was silent for ${2 * silence} ms`)
+      else if (asked) this.#giveUpUnlessHeard(since)
       else if (wait === silence && answerDue > clock.now()) this.#listen(false, answerDue - since)
       else {
         this.#control(OPCODE.ping, NOTHING)
         this.#listen(true)
       }
+    })
+  }
+
+  /** After a stall of this process, an answer may have arrived that was not read yet. */
+  #giveUpUnlessHeard(since: number): void {
+    const { clock, silence } = this.#options
+    clock.defer(() => {
+      if (this.#closed || this.#leaving) return
+      if (this.#heardAt > since) this.#listen(false)
+      else this.#end(1006, `it was silent for ${2 * silence} ms`)
     })
   }
 

@@ -67,6 +67,26 @@ describe('a client that uses another server than its first', () => {
     expect(after.error).toBeUndefined()
   })
 
+  it('returns without the answer of a call that the second does not answer', async () => {
+    const { second, store, trial, streams, clock } = await onSecond()
+    const tried = await trial()
+    const unanswered = later(store.read({ key: 'unanswered' }))
+    await clock.advance(0)
+    tried.welcome({}, [], 'server a')
+    tried.say(READ)
+    await clock.advance(749)
+    expect(second.closed).toBeUndefined()
+    await clock.advance(1)
+    expect(second.closed?.[0]).toBe(CLOSE.moved)
+    await clock.advance(1)
+    streams[3]!.welcome({}, [], 'server a')
+    await clock.advance(0)
+    const [[id]] = streams[3]!.asked as [[number]]
+    streams[3]!.say([id, DONE, 0, 0, [], false, false])
+    await clock.advance(0)
+    expect(unanswered.error).toBeUndefined()
+  })
+
   it.each([
     ['refuses the stream', (stream: Stream) => stream.events.closed(1006, 'refused')],
     [

@@ -345,6 +345,21 @@ describe('a silent WebSocket', () => {
     expect(heard.closed).toHaveLength(1)
   })
 
+  it('reads what arrived during a stall of this process before it gives up', async () => {
+    const { heard, socket, clock } = await server.open({ silence: 1000 })
+    await clock.advance(1000)
+    const { defer } = clock
+    // Timers run first, then the event loop reads, and then it runs what was deferred.
+    clock.defer = (run) => {
+      socket.write(text('here'))
+      void server.until(() => heard.texts.length === 1).then(() => defer.call(clock, run))
+    }
+    await clock.advance(1000)
+    await server.until(() => heard.texts.length === 1)
+    await clock.advance(999)
+    expect(heard.closed).toEqual([])
+  })
+
   it('sends a ping at once if it has not sent anything recently', async () => {
     const { client, end, clock } = await server.open({ silence: 1000 })
     await clock.advance(800)
