@@ -6,12 +6,15 @@ export interface Ran {
   readonly stderr: string
 }
 
+/** A program that hangs is killed. Longer than tests take on a busy machine, which have own limits. */
+const HANGS_MS = 280_000
+
 /** Runs a program to its end. Never fails by itself: the result says how it ended. */
 export function run(
   program: string,
   args: readonly string[],
   cwd: string,
-  timeout = 60_000,
+  timeout = HANGS_MS,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   return new Promise((resolve) => {
