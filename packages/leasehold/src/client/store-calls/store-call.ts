@@ -198,7 +198,7 @@ class Retries<Answer, Result> extends Timed {
     this.#lastError = error
     if (this.#sends >= OVERDUE_AFTER && !this.#call.hasChosenLimit) this.#reportOverdue(error)
     this.#wait(true)
-    const wait = Math.ceil(backoff(this.#sends - 1, this.#core.random))
+    const wait = backoff(this.#sends - 1, this.#core.random)
     this.#expireAfter(wait, this.#core.timers.now())
   }
 

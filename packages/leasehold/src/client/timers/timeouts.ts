@@ -30,15 +30,23 @@ export class Timeouts {
     this.#timers = timers
   }
 
-  /** Sets a limit that begins now, and replaces the one before. `Infinity` is no limit. */
+  /**
+   * Sets a limit that begins now, and replaces the one before. `Infinity` is no limit. Whole
+   * milliseconds, because the rest of a limit is a different number each time, and a list lasts until
+   * its time has come.
+   */
   add(timed: Timed, ms: number, now: number): void {
     this.remove(timed)
-    let list = this.#lists.get(ms)
+    const length = Math.ceil(ms)
+    let list = this.#lists.get(length)
     if (list === undefined) {
-      list = new TimeoutList(() => this.#lists.delete(ms))
-      this.#lists.set(ms, list)
+      const made = new TimeoutList(() => {
+        if (this.#lists.get(length) === made) this.#lists.delete(length)
+      })
+      this.#lists.set(length, made)
+      list = made
     }
-    timed.deadline = now + ms
+    timed.deadline = now + length
     list.append(timed)
     if (list.queuedAt === Infinity) this.#timers.schedule(list, timed.deadline)
   }

@@ -47,6 +47,31 @@ describe('time limits', () => {
     expect(log).toEqual(['short 100', 'second short 150', 'long 300'])
   })
 
+  it('that are the rest of a longer one share a list, which stays until its time', async () => {
+    const clock = new TestClock()
+    const queue = new TimerQueue(clock)
+    const lists = new Set<unknown>()
+    const schedule = queue.schedule.bind(queue)
+    queue.schedule = (task, time) => {
+      lists.add(task)
+      schedule(task, time)
+    }
+    const timeouts = new Timeouts(queue)
+    const log: number[] = []
+    const start = clock.now()
+    for (let each = 0; each < 1000; each++) {
+      const timed = new TestTimed(
+        () => log.push(clock.now() - start),
+        () => {},
+      )
+      timeouts.add(timed, 600_000 - each / 1000, start)
+      if (each > 0) timeouts.remove(timed)
+    }
+    expect(lists.size).toBe(1)
+    await clock.advance(600_000)
+    expect(log).toEqual([600_000])
+  })
+
   it('are cancelled one by one, anywhere among those of the same length', async () => {
     for (const gone of [[0], [1], [2], [0, 1], [1, 2], [2, 1, 0], [0, 2]]) {
       const { clock, timeouts, log, timed } = open()
