@@ -42,6 +42,36 @@ export async function gatewayScene(
   }
 }
 
+type Scene = Awaited<ReturnType<typeof gatewayScene>>
+
+/**
+ * Registers an instance of a service at each address. With `die`, the second half stops to renew its
+ * leases. `lost` has the times at which these ended.
+ */
+export async function massFailure(
+  { registry, store }: Scene,
+  service: string,
+  addresses: readonly string[],
+) {
+  const half = addresses.length / 2
+  const lost: number[] = []
+  store.watch({ prefix: `services/${service}/dead-` }, (notice) => {
+    if (notice.type !== 'events') return
+    for (const { type } of notice.events) if (type === 'removed') lost.push(performance.now())
+  })
+  const leases: string[] = []
+  for (const [at, address] of addresses.entries()) {
+    if (at < half) await registry.register(service, { id: `alive-${at}`, address })
+    else {
+      const { key, value } = registry.entry(service, `dead-${at}`, { address })
+      const granted = await store.grant({ holder: 'dead', ttl: 3000, claims: [{ key, value }] })
+      if (granted.outcome === 'granted') leases.push(granted.lease)
+    }
+  }
+  const heartbeat = setInterval(() => void store.renew(leases), 300)
+  return { lost, die: () => clearInterval(heartbeat) }
+}
+
 /** A process that others find: it listens on a free port of 127.0.0.1. */
 export async function listening(answer: RequestListener): Promise<string> {
   const server = createHttpServer(answer)

@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
+import type { BrakeOptions } from 'leasehold'
 import { memoryStore } from 'leasehold/memory'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { describeWith, Engine, haproxy } from '../../../../leasehold/test/engines/index.ts'
 import { createServer } from '../../../src/index.ts'
 import { exampleFile } from '../gateway-scene.ts'
@@ -15,7 +16,11 @@ const EXAMPLE = exampleFile('haproxy.cfg')
 const HAPROXY = haproxy(() => EXAMPLE)
 const HOUR = 3_600_000
 
-async function start(count: number, nameserver: (port: number) => string) {
+async function start(
+  count: number,
+  nameserver: (port: number) => string,
+  brake: BrakeOptions = {},
+) {
   const store = memoryStore()
   const backends = await new Backends().start()
   const leases: string[] = []
@@ -28,7 +33,7 @@ async function start(count: number, nameserver: (port: number) => string) {
     return granted.lease
   }
   for (let at = 0; at < count; at++) await register(at)
-  const gateways = { dns: { host: '127.0.0.1', port: 0 } }
+  const gateways = { dns: { host: '127.0.0.1', port: 0 }, brake }
   let server = await createServer({ store, port: 0, gateways })
   const dnsPort = server.dnsPort!
   afterAll(async () => {
@@ -55,7 +60,7 @@ async function start(count: number, nameserver: (port: number) => string) {
     server = await createServer({
       store,
       port: 0,
-      gateways: { dns: { ...gateways.dns, port: dnsPort } },
+      gateways: { ...gateways, dns: { ...gateways.dns, port: dnsPort } },
     })
   }
   /** The addresses of the servers that HAProxy uses now. */
@@ -87,54 +92,65 @@ const UDP = (port: number) => `127.0.0.1:${port}`
 const TCP = (port: number) => `tcp@127.0.0.1:${port}`
 
 describeWith(HAPROXY, 'HAProxy', () => {
-  it('stops using a killed backend of 40 within 1 s of the end of its lease, by UDP', async () => {
-    const { store, backends, used, request, register } = await start(40, UDP)
-    await expect.poll(async () => (await used()).length, WAIT).toBe(40)
-    const bodies = await Promise.all(Array.from({ length: 80 }, request))
-    expect(new Set(bodies.map(({ body }) => body)).size).toBe(40)
-    // One more, whose process dies: its lease runs out.
-    await register(40, 3000)
-    await expect.poll(async () => (await used()).length, WAIT).toBe(41)
-    backends.dead.add(addressOf(40))
-    const ended = new Promise<number>((resolve) => {
-      store.watch({ prefix: 'services/web/i-40' }, ({ type }) => {
-        if (type === 'events') resolve(performance.now())
-      })
-    })
-    const endedAt = await ended
-    while ((await used()).length > 40) await request()
-    const gone = performance.now() - endedAt
-    expect(gone).toBeLessThan(1000)
-    backends.refused.length = 0
-    await Promise.all(Array.from({ length: 100 }, request))
-    expect(backends.refused).toEqual([])
-  }, 60_000)
-
-  it('loses no request when a backend leaves gracefully', async () => {
-    const { store, backends, used, request, leases } = await start(40, TCP)
-    await expect.poll(async () => (await used()).length, WAIT).toBe(40)
-    let isOver = false
-    const statuses = new Map<number, number>()
-    const client = async () => {
-      while (!isOver) {
-        const { status } = await request()
-        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  describe.each([
+    [40, 'UDP', UDP],
+    [250, 'TCP', TCP],
+  ])('with %i backends by %s', (count, _, nameserver) => {
+    it('stops using a killed one within 1 s of the end of its lease', async () => {
+      const { store, backends, used, request, register } = await start(count - 1, nameserver)
+      await expect.poll(async () => (await used()).length, WAIT).toBe(count - 1)
+      const bodies = new Set<string>()
+      for (let at = 0; at < 2 * count; at += 50) {
+        const answers = await Promise.all(Array.from({ length: 50 }, request))
+        for (const { body } of answers) bodies.add(body)
       }
-    }
-    const clients = [client(), client(), client(), client()]
-    for (const at of [3, 7, 20]) {
-      // First it deregisters, then it finishes what still arrives, then it stops.
-      await store.revoke({ target: { lease: leases[at]! } })
-      await expect.poll(used, WAIT).not.toContain(addressOf(at))
-      backends.dead.add(addressOf(at))
-    }
-    const before = statuses.get(200)!
-    await expect.poll(() => statuses.get(200), WAIT).toBeGreaterThan(before + 200)
-    isOver = true
-    await Promise.all(clients)
-    expect([...statuses.keys()]).toEqual([200])
-    expect(backends.refused).toEqual([])
-  }, 60_000)
+      expect(bodies.size).toBe(count - 1)
+      // One more, whose process dies: its lease runs out.
+      const killed = addressOf(count - 1)
+      await register(count - 1, 3000)
+      await expect.poll(async () => (await used()).length, WAIT).toBe(count)
+      backends.dead.add(killed)
+      const ended = new Promise<number>((resolve) => {
+        store.watch({ prefix: `services/web/i-${count - 1}` }, ({ type }) => {
+          if (type === 'events') resolve(performance.now())
+        })
+      })
+      const endedAt = await ended
+      while ((await used()).length === count) await request()
+      const gone = performance.now() - endedAt
+      expect(gone).toBeLessThan(1000)
+      expect(await used()).not.toContain(killed)
+      backends.refused.length = 0
+      await Promise.all(Array.from({ length: 100 }, request))
+      expect(backends.refused).toEqual([])
+    }, 60_000)
+
+    it('loses no request when some leave gracefully', async () => {
+      const { store, backends, used, request, leases } = await start(count, nameserver)
+      await expect.poll(async () => (await used()).length, WAIT).toBe(count)
+      let isOver = false
+      const statuses = new Map<number, number>()
+      const client = async () => {
+        while (!isOver) {
+          const { status } = await request()
+          statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        }
+      }
+      const clients = [client(), client(), client(), client()]
+      for (const at of [3, 7, 20]) {
+        // First it deregisters, then it finishes what still arrives, then it stops.
+        await store.revoke({ target: { lease: leases[at]! } })
+        await expect.poll(used, WAIT).not.toContain(addressOf(at))
+        backends.dead.add(addressOf(at))
+      }
+      const before = statuses.get(200)!
+      await expect.poll(() => statuses.get(200), WAIT).toBeGreaterThan(before + 200)
+      isOver = true
+      await Promise.all(clients)
+      expect([...statuses.keys()]).toEqual([200])
+      expect(backends.refused).toEqual([])
+    }, 60_000)
+  })
 
   it('uses 250 backends by TCP, and keeps them while the server is down and when it is back', async () => {
     const { used, restartServer, request, leases, store } = await start(250, TCP)
@@ -151,13 +167,30 @@ describeWith(HAPROXY, 'HAProxy', () => {
     await expect.poll(async () => (await used()).length, WAIT).toBe(249)
   }, 60_000)
 
-  it('keeps most backends when half of them vanish at once', async () => {
-    const { used, register } = await start(20, TCP)
-    await Promise.all(Array.from({ length: 20 }, (_, at) => register(20 + at, 4000)))
+  it('keeps most backends when half of them vanish at once, until the brake lets go', async () => {
+    const HOLD = 8000
+    const { used, register, store, backends, request } = await start(20, TCP, { hold: HOLD })
+    const lost: number[] = []
+    store.watch({ prefix: 'services/web/' }, (notice) => {
+      if (notice.type !== 'events') return
+      for (const { type } of notice.events) if (type === 'removed') lost.push(performance.now())
+    })
+    const dying = await Promise.all(Array.from({ length: 20 }, (_, at) => register(20 + at, 4000)))
+    const heartbeat = setInterval(() => void store.renew(dying), 500)
     await expect.poll(async () => (await used()).length, WAIT).toBe(40)
+    clearInterval(heartbeat)
     // 15 % of 40 leave. The brake holds back the other 14.
     await expect.poll(async () => (await used()).length, WAIT).toBe(34)
-    await new Promise((resolve) => setTimeout(resolve, 1500))
-    expect(await used()).toHaveLength(34)
+    for (;;) {
+      const count = (await used()).length
+      if (performance.now() > lost[0]! + HOLD) break
+      expect(count).toBe(34)
+    }
+    await expect.poll(async () => (await used()).length, WAIT).toBe(20)
+    expect(lost).toHaveLength(20)
+    for (let at = 20; at < 40; at++) backends.dead.add(addressOf(at))
+    const answers = await Promise.all(Array.from({ length: 100 }, request))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect(backends.refused).toEqual([])
   }, 60_000)
 })

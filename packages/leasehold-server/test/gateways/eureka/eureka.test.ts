@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { describe, expect, it } from 'vitest'
 import { afterFile } from '../../../../leasehold/test/setup/after-file.ts'
-import { gatewayScene } from '../gateway-scene.ts'
+import { gatewayScene, massFailure } from '../gateway-scene.ts'
 
 interface EurekaInstance {
   readonly instanceId: string
@@ -110,6 +110,27 @@ describe('eureka-js-client', () => {
     await once(client as never, 'registered')
     expect((await registry.find('orders'))[0]!.token).toBeGreaterThan(first!.token)
   }, 30_000)
+
+  it('keeps most instances when half of them vanish at once, until the brake lets go', async () => {
+    const HOLD = 5000
+    const scene = await gatewayScene({ eureka: true, brake: { hold: HOLD } })
+    const { client } = await eurekaClient(scene.url, 'orders', 8084)
+    const addresses = Array.from({ length: 8 }, (_, at) => `10.0.0.${at}:80`)
+    const { lost, die } = await massFailure(scene, 'mass', addresses)
+    const used = () => client.getInstancesByAppId('MASS').length
+    await expect.poll(used, WAIT).toBe(8)
+    die()
+    // The first two leave as usual. The brake holds back the other two.
+    await expect.poll(used, WAIT).toBe(6)
+    for (;;) {
+      const count = used()
+      if (performance.now() > lost[0]! + HOLD) break
+      expect(count).toBe(6)
+      await once(client as never, 'registryUpdated')
+    }
+    await expect.poll(used, WAIT).toBe(4)
+    expect(lost).toHaveLength(4)
+  }, 60_000)
 
   it('keeps what it knew while the server is down, and its registration survives', async () => {
     const { registry, url, restart } = await gatewayScene({ eureka: true })

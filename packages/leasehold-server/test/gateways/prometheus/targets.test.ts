@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { describeWith, Engine, prometheus } from '../../../../leasehold/test/engines/index.ts'
-import { exampleFile, gatewayScene, listening } from '../gateway-scene.ts'
+import { exampleFile, gatewayScene, listening, massFailure } from '../gateway-scene.ts'
 
 type Groups = { readonly targets: string[]; readonly labels: Record<string, string> }[]
 
@@ -80,6 +80,8 @@ describe('/prometheus/targets', () => {
   })
 })
 
+/** Prometheus applies changes at most every 5 s. */
+const HOLD = 12_000
 const PROMETHEUS = prometheus((folder) => join(folder, 'prometheus.yml'))
 
 describeWith(PROMETHEUS, 'Prometheus with examples/discovery/prometheus.yml', () => {
@@ -87,7 +89,7 @@ describeWith(PROMETHEUS, 'Prometheus with examples/discovery/prometheus.yml', ()
   let engine: Engine
 
   beforeAll(async () => {
-    scene = await gatewayScene({ prometheus: true, eureka: true })
+    scene = await gatewayScene({ prometheus: true, eureka: true, brake: { hold: HOLD } })
     const config = parse(readFileSync(exampleFile('prometheus.yml'), 'utf8'))
     config.global = { scrape_interval: '200ms', scrape_timeout: '200ms' }
     const [discovery] = config.scrape_configs[0].http_sd_configs
@@ -153,4 +155,28 @@ describeWith(PROMETHEUS, 'Prometheus with examples/discovery/prometheus.yml', ()
     await registry.register('web', { id: 'new', ...spec })
     await expect.poll(scraped, wait).toEqual(both('new', 'stays'))
   }, 90_000)
+
+  it('keeps most targets when half of them vanish at once, until the brake lets go', async () => {
+    const wait = { timeout: 30_000, interval: 50 }
+    // All the same target, so that it has eight times the same to scrape.
+    const address = await listening((_, response) => response.end('up_here 1\n'))
+    const { lost, die } = await massFailure(scene, 'mass', Array(8).fill(address))
+    const counts = async () => {
+      const all = await scraped()
+      const isMass = (each: string) => /(alive|dead)-/.test(each)
+      return ['eureka', 'mass'].map(
+        (job) => all.filter((each) => each.startsWith(job) && isMass(each)).length,
+      )
+    }
+    await expect.poll(counts, wait).toEqual([8, 8])
+    die()
+    await expect.poll(counts, wait).toEqual([6, 6])
+    for (;;) {
+      const both = await counts()
+      if (performance.now() > lost[0]! + HOLD) break
+      expect(both).toEqual([6, 6])
+    }
+    await expect.poll(counts, wait).toEqual([4, 4])
+    expect(lost).toHaveLength(4)
+  }, 120_000)
 })

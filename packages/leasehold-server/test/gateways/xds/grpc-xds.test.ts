@@ -3,11 +3,12 @@ import { register } from '@grpc/grpc-js-xds'
 import type { RegisterOptions } from 'leasehold'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../../../leasehold/test/engines/engine.ts'
-import { exampleFile, gatewayScene } from '../gateway-scene.ts'
+import { exampleFile, gatewayScene, massFailure } from '../gateway-scene.ts'
 import { grpcBackend, grpcClient } from './grpc-backends.ts'
 
 const WAIT = { timeout: 30_000, interval: 20 }
 const UNAVAILABLE = 'code 14'
+const HOLD = 6000
 
 describe('@grpc/grpc-js-xds with examples/discovery/grpc-bootstrap.json', () => {
   let scene: Awaited<ReturnType<typeof gatewayScene>>
@@ -15,7 +16,7 @@ describe('@grpc/grpc-js-xds with examples/discovery/grpc-bootstrap.json', () => 
 
   beforeAll(async () => {
     const port = await freePort()
-    scene = await gatewayScene({ xds: { host: '127.0.0.1', port } })
+    scene = await gatewayScene({ xds: { host: '127.0.0.1', port }, brake: { hold: HOLD } })
     const bootstrap = readFileSync(exampleFile('grpc-bootstrap.json'), 'utf8')
     process.env['GRPC_XDS_BOOTSTRAP_CONFIG'] = bootstrap.replace('18000', String(port))
     register()
@@ -76,6 +77,26 @@ describe('@grpc/grpc-js-xds with examples/discovery/grpc-bootstrap.json', () => 
     }
     expect([...names].sort()).toEqual(['a', 'b'])
     expect(lastAt - endedAt).toBeLessThan(1000)
+  }, 60_000)
+
+  it('keeps most instances when half of them vanish at once, until the brake lets go', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+    const backends = await Promise.all(names.map((name) => grpcBackend(`mass-${name}`)))
+    const { lost, die } = await massFailure(scene, 'mass', backends)
+    const { tally } = grpcClient('mass')
+    const used = async () => Object.keys(await tally(40)).length
+    await expect.poll(used, WAIT).toBe(8)
+    die()
+    // The first two leave as usual. The brake holds back the other two.
+    await expect.poll(used, WAIT).toBe(6)
+    for (;;) {
+      const count = await used()
+      if (performance.now() > lost[0]! + HOLD) break
+      expect(count).toBe(6)
+    }
+    await expect.poll(used, WAIT).toBe(4)
+    expect(lost).toHaveLength(4)
+    expect(Object.keys(await tally(40)).sort()).toEqual(['mass-a', 'mass-b', 'mass-c', 'mass-d'])
   }, 60_000)
 
   it('fails calls at once if there is no instance, and works as soon as one registers', async () => {
