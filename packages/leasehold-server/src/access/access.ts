@@ -66,6 +66,11 @@ export interface Admission {
    * connections must then be closed.
    */
   ended: (error: LeaseholdError) => void
+  /**
+   * Called when the rights of the access token have changed. The watches of the store notice it by
+   * themselves; this is for what a gateway shows without them.
+   */
+  rightsChanged: () => void
   /** The plain id of a lease whose secret the caller has; otherwise `undefined`. */
   ownLease(given: LeaseId): LeaseId | undefined
   /**
@@ -180,6 +185,7 @@ export class Access {
       serverActions,
       isKnown: guarded !== undefined,
       ended: () => {},
+      rightsChanged: () => {},
       ownLease: (given) => {
         if (guarded === undefined) return given
         const { lease, proven } = secrets.open(given)
@@ -209,8 +215,10 @@ export class Access {
     for (const member of [...this.#inside]) {
       const { admission, guarded } = member
       if (admission.principal !== (principal ?? this.#everybody)) continue
-      if (ended === undefined) guarded?.rightsChanged()
-      else {
+      if (ended === undefined) {
+        guarded?.rightsChanged()
+        admission.rightsChanged()
+      } else {
         this.#inside.delete(member)
         void guarded?.close()
         leaving.push(admission)

@@ -65,6 +65,11 @@ export class Subscriber implements Consumer {
     if (names !== undefined && names.length > 0) this.#respond(ASSIGNMENT, names)
   }
 
+  /** Sends everything again, as the consumer may see it now. */
+  onRightsChange(): void {
+    this.onChange(new Set(this.#subscriptions.get(ASSIGNMENT)?.names))
+  }
+
   /** The connection takes more again. */
   onDrain(): void {
     const missed = this.#missed

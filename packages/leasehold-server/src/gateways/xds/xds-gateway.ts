@@ -116,6 +116,14 @@ class Streams {
       refuse(call, error)
     }
     admission.ended = fail
+    admission.rightsChanged = () => {
+      try {
+        demandReader(principal)
+        subscriber.onRightsChange()
+      } catch (error) {
+        fail(error)
+      }
+    }
     call.on('data', (request: DiscoveryRequest) => {
       try {
         const refusal = subscriber.onRequest(request)

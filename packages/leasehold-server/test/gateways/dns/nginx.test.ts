@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
+import { freePort } from '../../../../leasehold/test/engines/engine.ts'
 import { describeWith, Engine, nginx } from '../../../../leasehold/test/engines/index.ts'
 import { exampleFile, gatewayScene } from '../gateway-scene.ts'
 import { addressOf, ask, Backends } from './backends.ts'
@@ -12,7 +13,9 @@ describeWith(
   'nginx with examples/discovery/nginx.conf',
   () => {
     it('uses what is registered, and not what left', async () => {
-      const { registry, server } = await gatewayScene({ dns: { host: '127.0.0.1', port: 0 } })
+      // A restarted server must have the same port.
+      const dns = { host: '127.0.0.1', port: await freePort() }
+      const { registry, server, restart } = await gatewayScene({ dns })
       const backends = await new Backends().start()
       const register = (at: number) =>
         registry.register('web', { id: `i-${at}`, address: `${addressOf(at)}:${backends.port}` })
@@ -44,6 +47,11 @@ describeWith(
       backends.dead.add(addressOf(1))
       expect(await used()).toEqual(all.slice(1))
       expect(backends.refused).toEqual([])
+      // It remembers an answer for a second, and fails then until the server is back.
+      await restart(async () => {
+        await expect.poll(used, wait).toEqual([expect.stringMatching(/^502/)])
+      })
+      await expect.poll(used, wait).toEqual(all.slice(1))
     }, 60_000)
   },
 )

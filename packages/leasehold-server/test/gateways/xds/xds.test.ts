@@ -2,6 +2,7 @@ import { Client, type ClientDuplexStream, credentials, Metadata } from '@grpc/gr
 import { describe, expect, it } from 'vitest'
 import { afterFile } from '../../../../leasehold/test/setup/after-file.ts'
 import { everybody } from '../../../src/access/identity/principal.ts'
+import { parseRight } from '../../../src/access/index.ts'
 import { Answers } from '../../../src/gateways/xds/answers.ts'
 import { encode } from '../../../src/gateways/xds/messages.ts'
 import { ASSIGNMENT, CLUSTER, LISTENER } from '../../../src/gateways/xds/resources.ts'
@@ -196,6 +197,30 @@ describe('ADS', () => {
     expect(await adsStream(port, await createToken('locker', 'all:locks/')).ended).toBe(7)
     await server.access.tokens.revoke('reader', 'test')
     expect(await stream.ended).toBe(16)
+  })
+
+  it('shows what the rights cover as soon as they change, and ends if they cover nothing', async () => {
+    const { server, registry, createToken } = await gatewayScene(XDS)
+    await registry.register('web', { id: 'w1', address: '10.0.0.1:80' })
+    await registry.register('web', { id: 'x1', address: '10.0.0.2:80' })
+    await createToken('root', 'all:')
+    const token = await createToken('reader', 'read:services/web/w')
+    const stream = adsStream(server.xdsPort!, token)
+    stream.ask('web')
+    await expect.poll(stream.text).toContain('10.0.0.1')
+    const { tokens } = server.access
+    const principal = tokens.byToken(token)
+    const change = (right: string) => {
+      stream.responses.length = 0
+      principal.rights = [parseRight(right)]
+      tokens.changed(principal)
+    }
+    change('read:services/web/x')
+    await expect.poll(stream.text).toContain('10.0.0.2')
+    expect(stream.text()).not.toContain('10.0.0.1')
+    change('all:locks/')
+    expect(await stream.ended).toBe(7)
+    expect(stream.text()).toBe('')
   })
 
   it('ends the stream of a hostile client, and serves the others', async () => {
