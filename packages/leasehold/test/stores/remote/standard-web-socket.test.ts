@@ -9,7 +9,7 @@ class PageSocket {
   readonly protocols: readonly string[]
   readonly sent: string[] = []
   bufferedAmount = 0
-  closedWith: readonly [code?: number, reason?: string] | undefined
+  closedWith: readonly (number | string | undefined)[] | undefined
   onopen: (() => void) | null = null
   onmessage: ((event: { data: string }) => void) | null = null
   onclose: ((event: { code: number; reason: string }) => void) | null = null
